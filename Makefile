@@ -11,12 +11,12 @@ export PYTHONDONTWRITEBYTECODE := 1
 export MPLBACKEND := Agg
 
 .PHONY: help build python demo test check check-rust check-licences check-python test-rust test-bytes test-python
-.PHONY: test-papers check-generated bench soak fuzz compare report report-wire audit clean
+.PHONY: test-papers check-generated wheel dist deb dist-check bench soak fuzz compare report report-wire audit clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
-build: $(BIN) python ## target/release/fairwave, and a .venv in which `import fairwave` works
+build: $(BIN) python ## target/release/fairwave, what `fairwave run` loads beside it, and a .venv in which `import fairwave` works
 
 # The command and the native module of the Python package come from one call: built apart, the two selections of crates
 # give their dependencies other features, and much is compiled twice. The module is for any Python from 3.11 on (abi3):
@@ -88,8 +88,19 @@ check-python: python ## mypy, the stubs against the module, ruff
 	$(VENV)/bin/ruff check --quiet
 	$(VENV)/bin/ruff format --check --quiet
 
-wheel: $(VENV)/.installed ## the package for pip, in target/wheels
-	env -u PYO3_NO_PYTHON -u PYO3_BUILD_EXTENSION_MODULE $(VENV)/bin/maturin build --release --locked --quiet
+wheel: $(VENV)/.installed ## the packages for pip, in target/wheels: x86-64, aarch64 where the toolchain has it, source
+	bash packaging/wheels.sh $(VENV)/bin/maturin $(VENV)/bin/python
+
+PRELOAD := target/release/libfairwave_preload.so
+
+dist: $(BIN)     ## a tar of the static command for any Linux, a container's tree and checksums, in target/dist
+	bash packaging/dist.sh $(PRELOAD)
+
+deb: $(BIN)      ## a Debian package, in target/dist
+	bash packaging/deb.sh $(BIN) $(PRELOAD)
+
+dist-check: dist deb wheel ## each of these, and cargo install, into an empty root or venv, and tried there
+	bash packaging/check.sh $(PYTHON)
 
 bench:           ## criterion benches of all rooms
 	$(CARGO) bench --locked

@@ -4,7 +4,8 @@ use clap::{Parser, Subcommand};
 
 /// Move files fast and share networks fairly: transfers, and a lab of the schemes behind them.
 ///
-/// `serve` here and `get` there move files, `put` brings some to a server, `cp` needs nothing but ssh. `simulate`,
+/// `serve` here and `get` there move files, `put` brings some to a server, `cp` needs nothing but ssh; `bridge` and `run`
+/// carry the TCP connections of programs that know nothing of it. `simulate`,
 /// `sweep`, `allocate`, `schemes` and `papers` are the lab: the fair shares of a network, and how schemes come near to them.
 #[derive(Debug, Parser)]
 #[command(name = "fairwave", version, propagate_version = true, arg_required_else_help = true)]
@@ -32,6 +33,8 @@ pub(crate) enum CliCommand {
     Get(crate::get::Args),
     Put(crate::put::Args),
     Cp(crate::cp::Args),
+    Bridge(crate::bridge::Args),
+    Run(crate::run::Args),
     Bench(crate::bench::Args),
     Doctor(crate::doctor::Args),
     Status(crate::status::Args),

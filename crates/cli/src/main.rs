@@ -9,6 +9,7 @@ mod allocate;
 mod args;
 mod bench;
 mod blocks;
+mod bridge;
 mod completions;
 mod cp;
 mod doctor;
@@ -23,6 +24,7 @@ mod output;
 mod papers;
 mod progress;
 mod put;
+mod run;
 mod schemes;
 mod serve;
 mod simulate;
@@ -52,7 +54,9 @@ fn main() -> ExitCode {
     if let CliCommand::Papers(args) = &cli.command {
         papers::enter(args);
     }
-    if !matches!(&cli.command, CliCommand::Testbed(args) if testbed::is_end(args)) {
+    // A program that takes this process's place takes its signals as they are: nohup's, too.
+    let is_left_alone = matches!(&cli.command, CliCommand::Run(args) if args.is_start());
+    if !is_left_alone && !matches!(&cli.command, CliCommand::Testbed(args) if testbed::is_end(args)) {
         staging::clean_up_on_interrupt();
     }
     let done = match cli.command {
@@ -66,6 +70,11 @@ fn main() -> ExitCode {
         CliCommand::Get(args) => get::run(&args),
         CliCommand::Put(args) => put::run(&args),
         CliCommand::Cp(args) => cp::run(&args),
+        CliCommand::Bridge(args) => bridge::run(&args),
+        CliCommand::Run(args) => match run::run(&args) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         CliCommand::Bench(args) => bench::run(&args),
         CliCommand::Doctor(args) => doctor::run(&args),
         CliCommand::Status(args) => status::run(&args),

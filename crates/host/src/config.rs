@@ -13,6 +13,9 @@ use crate::carrier::Carriers;
 /// The rule of an end node that was told none.
 const DEFAULT_RULE: &str = "gtp";
 
+/// Where UDP is answered it is so within a round trip or two; each hello may get lost once or twice.
+pub(crate) const TUNNELS_AFTER: Duration = Duration::from_secs(2);
+
 /// How an endpoint is set up.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "switches that do not depend on each other")]
@@ -24,6 +27,9 @@ pub struct EndpointConfig {
     pub listens_tcp: bool,
     /// What may carry the sessions that it opens.
     pub carriers: Carriers,
+    /// When a session that it opens is tried over TCP, too, with UDP allowed and not answered until then. Where a cookie
+    /// has come by UDP, TCP waits 2 s, whatever is said here.
+    pub tunnels_after: Duration,
     /// What its sessions may send together, as IP packets. Where nothing is known of it, a session's path alone sets
     /// the pace, and fair shares are not promised.
     pub send_capacity: Option<Rate>,
@@ -60,6 +66,7 @@ impl Default for EndpointConfig {
             listen: None,
             listens_tcp: false,
             carriers: Carriers::Any,
+            tunnels_after: TUNNELS_AFTER,
             send_capacity: None,
             receive_capacity: None,
             path: PathKind::Shared,

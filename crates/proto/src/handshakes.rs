@@ -68,6 +68,11 @@ impl<C: Crypto> Handshakes<C> {
         Ok(())
     }
 
+    /// Whether the other end has answered an attempt with a cookie.
+    pub(crate) fn is_answered(&self, session: SessionId) -> bool {
+        self.attempts.get(session).is_some_and(|attempt| attempt.initiator.is_answered())
+    }
+
     /// Gives up an attempt: whether there was one.
     pub(crate) fn give_up(&mut self, session: SessionId) -> bool {
         self.attempts.remove(session).is_some()

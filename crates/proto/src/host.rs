@@ -114,6 +114,12 @@ impl<C: Crypto> Host<C> {
         self.control.connect(now, to, crypto, wish)
     }
 
+    /// Whether the other end has answered a session that is being opened, if only with a cookie: its address is one that
+    /// can be reached.
+    pub fn is_answered(&self, session: SessionId) -> bool {
+        self.control.is_answered(session)
+    }
+
     /// Changes what a session's end nodes know of it: whether that can be.
     pub fn set_options(&mut self, now: Time, session: SessionId, options: SessionOptions) -> bool {
         let is_set = self.control.set_options(session, options);

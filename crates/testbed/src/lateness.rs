@@ -8,7 +8,7 @@ use crate::attempt::Seen;
 use crate::plan::Plan;
 
 /// A relay that is later than this for half of its packets is no network of the scenario.
-const MOST_HALF_US: f64 = 500.0;
+const MOST_HALF_US: f64 = 200.0;
 /// Where 1 % of its packets are later than this, times of a run say nothing.
 const MOST_P99_US: f64 = 1000.0;
 /// A program that stood still for longer was not there.
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn busy__is_what_is_no_run_of_the_scenario() {
         assert_eq!(quiet().busy(), None);
-        assert!(Lateness { late_half_us: 505.0, ..quiet() }.busy().unwrap().contains("505 us"));
+        assert!(Lateness { late_half_us: 205.0, ..quiet() }.busy().unwrap().contains("205 us"));
         assert!(Lateness { standstill_ms: 51.0, ..quiet() }.busy().unwrap().contains("d1 stood still for 51 ms"));
         assert!(Lateness { overflows: 1, ..quiet() }.busy().is_some());
         // Late packets alone, as long as half of them are in time, leave final rates what they are.

@@ -17,6 +17,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // What the tests of host and files put between hosts.
     ("wan", &[]),
     ("table", &["units"]),
+    // What is loaded into other programs: it uses the C library alone.
+    ("preload", &[]),
     ("schemes", &["units"]),
     ("proto", &["schemes"]),
     ("scenario", &["schemes"]),
@@ -25,9 +27,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("catalogue", &["sim", "fluid"]),
     ("host", &["scenario", "proto", "wan"]),
     ("files", &["host"]),
+    ("pipe", &["host"]),
+    ("bridge", &["pipe"]),
     ("study", &["catalogue"]),
     ("testbed", &["host", "scenario", "wan"]),
-    ("cli", &["study", "files", "testbed"]),
+    ("cli", &["study", "files", "testbed", "bridge"]),
     ("python", &["study", "files"]),
 ];
 
@@ -47,7 +51,7 @@ const IN_CYCLES: &[(&str, usize, &str)] = &[
     ("sim", 16, "the engine's kinds of sources, each a file of methods of the engine; and what they log and report"),
     ("fluid", 11, "the engine's steps, each a file of methods of the engine"),
     ("catalogue", 18, "a claim and what it is about; a picture and its parts"),
-    ("cli", 50, "commands use what `main` has, and it lists them"),
+    ("cli", 54, "commands use what `main` has, and it lists them"),
 ];
 
 /// The folders of `files`, each with those that it may use. What is above them may use all.

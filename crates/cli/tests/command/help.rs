@@ -1,6 +1,6 @@
 use super::*;
 
-const COMMANDS: [&[&str]; 22] = [
+const COMMANDS: [&[&str]; 24] = [
     &[],
     &["schemes"],
     &["allocate"],
@@ -15,6 +15,8 @@ const COMMANDS: [&[&str]; 22] = [
     &["get"],
     &["put"],
     &["cp"],
+    &["bridge"],
+    &["run"],
     &["bench"],
     &["bench", "serve"],
     &["doctor"],
@@ -83,6 +85,23 @@ fn man__is_a_page_of_each_command() {
         let name = [&["fairwave"], command].concat().join("\\-");
         assert!(page.contains(&name), "{name} is missing in\n{page}");
     }
+}
+
+#[test]
+fn man__writes_the_pages_of_all_commands() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("man1");
+    run(&["man", "--out", dir.to_str().unwrap()]).good();
+    let names: BTreeSet<String> =
+        std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    for command in COMMANDS {
+        let name = format!("{}.1", [&["fairwave"], command].concat().join("-"));
+        assert!(names.contains(&name), "{name}: {names:?}");
+        assert_eq!(std::fs::read_to_string(dir.join(&name)).unwrap(), run(&[&["man"], command].concat()).good());
+    }
+    assert!(names.iter().all(|name| !name.contains("help")), "{names:?}");
+    let wrong = run(&["man", "--out", "/dev/null/x"]).refused();
+    assert!(wrong.contains("--out /dev/null/x"), "{wrong}");
 }
 
 #[test]

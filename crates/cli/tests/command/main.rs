@@ -4,6 +4,7 @@
 
 mod allocate;
 mod blocks;
+mod bridge;
 mod carrier;
 mod clock;
 mod cp;

@@ -16,6 +16,7 @@ use super::socket::Socket;
 use super::tunnel::{Broken, Tunnel};
 use super::tunnels::Tunnels;
 use crate::carrier::{Carrier, Carriers};
+use crate::config::TUNNELS_AFTER;
 use crate::connect::{ConnectError, ConnectOptions};
 use crate::crypto::{Noise, NoiseInitiator};
 use crate::handler::Handler;
@@ -25,9 +26,10 @@ use crate::session::Session;
 
 /// Addresses are tried one after the other, and side by side; and where none of them answers soon, what else leads to
 /// the other end.
-#[derive(Default)]
 pub(crate) struct Attempts {
     attempts: Vec<PendingConnect>,
+    /// When to try tunnels where UDP has not been answered.
+    tunnels_after: Duration,
 }
 
 struct PendingConnect {
@@ -38,6 +40,7 @@ struct PendingConnect {
     /// TCP connections that are being opened.
     connecting: Vec<NonZeroU32>,
     began: Time,
+    tunnels_after: Duration,
     next: Option<Time>,
     /// What the last one failed of.
     error: ConnectError,
@@ -52,6 +55,12 @@ enum Way {
     Tunnel(SocketAddr),
 }
 
+impl Way {
+    fn is_tunnel(&self) -> bool {
+        matches!(self, Self::Tcp(_) | Self::Tunnel(_))
+    }
+}
+
 /// What goes with a session that was wanted.
 pub(crate) struct ConnectWanted {
     pub(crate) handler: Box<dyn Handler>,
@@ -60,10 +69,12 @@ pub(crate) struct ConnectWanted {
 
 // RFC 8305 s5: the next address after 250 ms.
 const BETWEEN_ADDRESSES: Duration = Duration::from_millis(250);
-/// Where UDP is answered it is so within a round trip or two; each hello may get lost once or twice.
-const TUNNELS_AFTER: Duration = Duration::from_secs(2);
 
 impl Attempts {
+    pub(super) fn new(tunnels_after: Duration) -> Self {
+        Self { attempts: Vec::new(), tunnels_after }
+    }
+
     pub(super) fn begin(&mut self, now: Time, socket: &Socket, tunnels: &Tunnels, carriers: Carriers, call: Call) {
         let addresses = in_turns(&call.to.addresses);
         let udp = addresses.iter().filter_map(|address| socket.reach(*address)).map(Way::Udp);
@@ -78,7 +89,8 @@ impl Attempts {
         tracing::debug!(ticket = %id_text(call.to.id), ways = ?left, is_back, "connects");
         let error = ConnectError::NoAddress;
         let (sessions, connecting, next) = (Vec::new(), Vec::new(), Some(now));
-        self.attempts.push(PendingConnect { call, left, sessions, connecting, began: now, next, error });
+        let tunnels_after = self.tunnels_after;
+        self.attempts.push(PendingConnect { call, left, sessions, connecting, began: now, tunnels_after, next, error });
     }
 
     /// Tries the ways whose time has come.
@@ -197,6 +209,11 @@ impl PendingConnect {
 
     fn try_next(&mut self, now: Time, host: &mut Host<Noise>, tunnels: &mut Tunnels) {
         self.next = None;
+        let patience = self.began.saturating_add(TUNNELS_AFTER);
+        if self.left.front().is_some_and(Way::is_tunnel) && now < patience && self.is_answered(host) {
+            self.next = Some(patience);
+            return;
+        }
         let Some(way) = self.left.pop_front() else { return };
         match way {
             Way::Udp(address) | Way::Tunnel(address) => self.say_hello(now, address, host),
@@ -214,11 +231,17 @@ impl PendingConnect {
         }
         self.next = self.left.front().map(|next| {
             let soon = now.saturating_add(BETWEEN_ADDRESSES);
-            match (way, next) {
-                (Way::Udp(_), Way::Tcp(_) | Way::Tunnel(_)) => soon.max(self.began.saturating_add(TUNNELS_AFTER)),
-                _ => soon,
+            if next.is_tunnel() && !way.is_tunnel() {
+                soon.max(self.began.saturating_add(self.tunnels_after))
+            } else {
+                soon
             }
         });
+    }
+
+    /// Whether anybody has answered one of its hellos, if only with a cookie.
+    fn is_answered(&self, host: &Host<Noise>) -> bool {
+        self.sessions.iter().any(|(session, _)| host.is_answered(*session))
     }
 
     fn say_hello(&mut self, now: Time, address: SocketAddr, host: &mut Host<Noise>) {

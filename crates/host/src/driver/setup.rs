@@ -83,7 +83,7 @@ impl Driver {
             tunnels,
             tunnel_room: Vec::new(),
             carriers: config.carriers,
-            attempts: Attempts::default(),
+            attempts: Attempts::new(config.tunnels_after),
             visits: Visits::default(),
             bell,
             commands,

@@ -47,6 +47,11 @@ impl<C: Crypto> Control<C> {
         Ok(session)
     }
 
+    /// Whether the other end has answered an attempt with a cookie.
+    pub(crate) fn is_answered(&self, session: SessionId) -> bool {
+        self.door.is_answered(session)
+    }
+
     /// What this end brings to a session.
     fn terms(&self, session: SessionId, (sends, receives): (bool, bool), options: SessionOptions) -> Terms {
         let end = |flows: bool, direction| {

@@ -140,6 +140,11 @@ impl<C: InitiatorCrypto> Initiator<C> {
         Some(self.hello.as_slice())
     }
 
+    /// Whether a cookie has come: what is sent there arrives, and so does what comes back.
+    pub fn is_answered(&self) -> bool {
+        self.cookies > 0
+    }
+
     /// When to come with [`Initiator::handle_timeout`] and [`Initiator::poll_transmit`]; `None` after the end.
     pub fn next_timeout(&self) -> Option<Time> {
         (!self.is_over).then(|| self.due.min(self.started.saturating_add(HANDSHAKE_GIVES_UP)))

@@ -90,6 +90,33 @@ fn connect__where_udp_is_answered_opens_no_tcp_connection() {
 }
 
 #[test]
+fn connect__tries_tcp_as_soon_as_was_said_where_no_cookie_came_and_else_after_two_seconds() {
+    for has_cookie in [false, true] {
+        let keyring = keyring();
+        let soon = fairwave_units::Duration::from_millis(300);
+        let mut ends = [End::with(&EndpointConfig { tunnels_after: soon, ..config() }), server(&keyring)];
+        ends[0].connect(ticket(&keyring, ends[1].place()));
+        ends[0].turn();
+        if has_cookie {
+            ends[1].turn();
+            ends[0].turn();
+        }
+        // What loopback carries is there when it was sent: the server hears the first hello or none, and nothing later.
+        ends[1].lose_what_came();
+        let begun = ends[0].driver.clock.now();
+        let mut tunnels_at = |ms: u64| {
+            let Driver { attempts, host, tunnels, .. } = &mut ends[0].driver;
+            attempts.handle_timeout(begun.saturating_add(fairwave_units::Duration::from_millis(ms)), host, tunnels);
+            tunnels.len()
+        };
+        // 299 ms less what the turns took is before it.
+        assert_eq!(tunnels_at(100), 0);
+        assert_eq!(tunnels_at(310), usize::from(!has_cookie), "{has_cookie}");
+        assert_eq!(tunnels_at(2010), 1, "{has_cookie}");
+    }
+}
+
+#[test]
 fn connect__without_tcp_there_says_what_the_system_says() {
     let keyring = keyring();
     let mut ends = [client(Carriers::Only(Carrier::Tcp)), End::new()];

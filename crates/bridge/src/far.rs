@@ -1,0 +1,130 @@
+//! The end of a bridge beside the server.
+
+use std::io::{self, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use fairwave_host::{Accept, Judge, Refusal, SessionOptions, Visitor};
+use fairwave_pipe::{Pipe, PipeOptions, Pump};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+
+use crate::connection::{Counted, Follower, Tell, prepare};
+use crate::hello::BridgeHello;
+use crate::preamble::answer;
+
+/// Connections at once: each has a descriptor, and a thread while it is dialled.
+pub const MOST_CONNECTIONS: usize = 1024;
+/// An address that does not answer for so long is given up: what Linux takes by itself is two minutes.
+const DIALS_FOR: Duration = Duration::from_secs(10);
+
+/// What a far end is to do.
+#[derive(Clone)]
+pub struct FarOptions {
+    /// The server: an address or a name, and a port. Nothing else can be reached.
+    pub to: String,
+    /// What this end node knows of each session.
+    pub session: SessionOptions,
+    /// What a connection holds.
+    pub pipe: PipeOptions,
+}
+
+/// Dials a server for each session that holders of a ticket open.
+pub struct Far {
+    options: FarOptions,
+    pump: Pump,
+    tell: Tell,
+    count: Arc<AtomicUsize>,
+}
+
+impl Far {
+    /// With a pump for the bytes; `tell` says to people what goes wrong, and must not wait.
+    pub fn new(options: FarOptions, pump: Pump, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { options, pump, tell: Arc::new(tell), count: Arc::default() }
+    }
+
+    /// Which sessions are let in: those of bridges.
+    pub fn judge(&self) -> Judge {
+        let session = self.options.session;
+        Box::new(move |visitor| hello(visitor).map(|_| session))
+    }
+
+    /// What becomes of them: a connection each.
+    pub fn accept(&self) -> Accept {
+        let (options, pump, tell, count) =
+            (self.options.clone(), self.pump.clone(), Arc::clone(&self.tell), Arc::clone(&self.count));
+        Box::new(move |visitor| {
+            let wants_answer = hello(visitor)?.wants_answer;
+            let counted = Counted::new(&count, MOST_CONNECTIONS).ok_or(Refusal::NoRoom)?;
+            let name = format!("{} for {}", options.to, visitor.from);
+            let follower = Follower::new(name, Arc::clone(&tell), counted);
+            let (pipe, handler) = pump.pipe(options.pipe, Box::new(follower));
+            let dial = Dial { to: options.to.clone(), wants_answer, tell: Arc::clone(&tell) };
+            // A server may be slow to answer, and the network thread must not wait.
+            let dialled =
+                std::thread::Builder::new().name("fairwave-dial".to_owned()).spawn(move || dial.connect(&pipe));
+            dialled.map_err(|_| Refusal::NoRoom)?;
+            Ok((options.session, handler))
+        })
+    }
+}
+
+fn hello(visitor: &Visitor<'_>) -> Result<BridgeHello, Refusal> {
+    let hello = BridgeHello::read(visitor.greeting).ok_or(Refusal::Purpose)?;
+    if !visitor.sends || !visitor.receives {
+        return Err(Refusal::Direction);
+    }
+    if visitor.sessions >= MOST_CONNECTIONS { Err(Refusal::NoRoom) } else { Ok(hello) }
+}
+
+/// A server to be dialled for a session.
+struct Dial {
+    to: String,
+    wants_answer: bool,
+    tell: Tell,
+}
+
+impl Dial {
+    fn connect(&self, pipe: &Pipe) {
+        let dialled = dial(&self.to).and_then(|stream| {
+            prepare(&stream)?;
+            // A server that is gone without a word is found out, as a client of its own would.
+            sockopt::set_socket_keepalive(&stream, true)?;
+            Ok(stream)
+        });
+        match dialled {
+            Ok(stream) if self.wants_answer => pipe.attach_after(&answer(0), stream.into()),
+            Ok(stream) => pipe.attach(stream.into()),
+            Err(error) => {
+                (self.tell)(&format!("{}: {error}", self.to));
+                if !self.wants_answer || Self::refuse(pipe, &error).is_err() {
+                    pipe.cut();
+                }
+            }
+        }
+    }
+
+    /// Says why, and ends both ways.
+    fn refuse(pipe: &Pipe, error: &io::Error) -> io::Result<()> {
+        let errno = error.raw_os_error().and_then(|errno| u32::try_from(errno).ok());
+        let (mut said, given) = UnixStream::pair()?;
+        said.write_all(&answer(errno.unwrap_or(Errno::HOSTUNREACH.raw_os_error().cast_unsigned())))?;
+        pipe.attach(given.into());
+        Ok(())
+    }
+}
+
+/// The first of its addresses that answers.
+fn dial(to: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "has no address");
+    for address in to.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, DIALS_FOR) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}

@@ -1,0 +1,287 @@
+//! The end of a bridge beside the program.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use fairwave_host::{ConnectError, ConnectOptions, Endpoint, HandshakeError, Lock, Refusal, SessionOptions, Ticket};
+use fairwave_pipe::{PipeOptions, Pump};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+
+use crate::connection::{Counted, Follower, Tell, prepare};
+use crate::hello::BridgeHello;
+use crate::plan::{PLAN_VARIABLE, Plan};
+use crate::preamble::{PREAMBLE_BYTES, Preamble, Token, answer};
+
+/// Connections at once.
+const MOST_CONNECTIONS: usize = 4096;
+/// The library says the preamble within the program's call of `connect`.
+const PREAMBLE_WITHIN: Duration = Duration::from_secs(2);
+/// Ports of loopback that are tried until one is free for both families.
+const TRIES: usize = 16;
+
+/// Where some addresses lead.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// The addresses that a program asks for.
+    pub to: Vec<SocketAddr>,
+    /// What lets in at the far end.
+    pub ticket: Ticket,
+}
+
+/// What a near end knows of its sessions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NearOptions {
+    /// What this end node knows of each.
+    pub session: SessionOptions,
+    /// What a connection holds.
+    pub pipe: PipeOptions,
+}
+
+/// Doors on loopback for programs that have its [plan](Near::plan), each to one address behind a far end.
+pub struct Near {
+    plan: Plan,
+    inner: Arc<NearInner>,
+}
+
+struct NearInner {
+    doors: Vec<Door>,
+    token: Token,
+    endpoint: Endpoint,
+    pump: Pump,
+    options: NearOptions,
+    tell: Tell,
+    count: Arc<AtomicUsize>,
+    /// Held from where somebody waits at a door until he is counted.
+    letting_in: Lock<()>,
+}
+
+struct Door {
+    listener: TcpListener,
+    to: SocketAddr,
+    ticket: Ticket,
+}
+
+impl Near {
+    /// Opens a door for each address; sessions are the endpoint's. `tell` says to people what goes wrong, and must not
+    /// wait.
+    pub fn open(
+        endpoint: Endpoint,
+        pump: Pump,
+        ways: Vec<Way>,
+        options: NearOptions,
+        tell: impl Fn(&str) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let mut token = Token::default();
+        getrandom::fill(&mut token)?;
+        let has_v6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
+        let (mut doors, mut planned) = (Vec::new(), Vec::new());
+        for Way { to, ticket } in ways {
+            for to in to {
+                let (port, listeners) = listen(has_v6)?;
+                planned.push((to, port));
+                doors.extend(listeners.into_iter().map(|listener| Door { listener, to, ticket: ticket.clone() }));
+            }
+        }
+        let (count, letting_in) = (Arc::default(), Lock::new(()));
+        let inner = NearInner { doors, token, endpoint, pump, options, tell: Arc::new(tell), count, letting_in };
+        let near = Self { plan: Plan { token, has_v6, ways: planned }, inner: Arc::new(inner) };
+        let inner = Arc::clone(&near.inner);
+        std::thread::Builder::new().name("fairwave-doors".to_owned()).spawn(move || inner.keep_doors())?;
+        Ok(near)
+    }
+
+    /// What the program's environment says of this end: a variable, and its value. It is a secret of who may use the
+    /// bridge.
+    pub fn plan(&self) -> (&'static str, String) {
+        (PLAN_VARIABLE, self.plan.to_string())
+    }
+
+    /// Whether nobody has a connection, and nobody waits at a door.
+    pub fn is_idle(&self) -> bool {
+        let _nobody_between = self.inner.letting_in.lock();
+        let mut waiting: Vec<_> = self.inner.doors.iter().map(Door::poll).collect();
+        let none_waits = matches!(poll(&mut waiting, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0));
+        none_waits && self.inner.count.load(Ordering::SeqCst) == 0
+    }
+}
+
+/// A port that is free at loopback of both families, or of IPv4 alone.
+fn listen(has_v6: bool) -> io::Result<(u16, Vec<TcpListener>)> {
+    let mut last = io::ErrorKind::AddrInUse.into();
+    for _ in 0..TRIES {
+        let v4 = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        v4.set_nonblocking(true)?;
+        let port = v4.local_addr()?.port();
+        if !has_v6 {
+            return Ok((port, vec![v4]));
+        }
+        match TcpListener::bind((Ipv6Addr::LOCALHOST, port)) {
+            Ok(v6) => {
+                v6.set_nonblocking(true)?;
+                return Ok((port, vec![v4, v6]));
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+impl Door {
+    fn poll(&self) -> PollFd<'_> {
+        PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN)
+    }
+}
+
+impl NearInner {
+    /// Lets programs in, for as long as the process lives.
+    fn keep_doors(self: &Arc<Self>) {
+        let mut waiting: Vec<_> = self.doors.iter().map(Door::poll).collect();
+        loop {
+            match poll(&mut waiting, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return (self.tell)(&format!("nobody is let in any more: {error}")),
+            }
+            for (index, door) in self.doors.iter().enumerate() {
+                let _letting_in = self.letting_in.lock();
+                match door.listener.accept() {
+                    Ok((stream, _)) => self.let_in(stream, index),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => {
+                        (self.tell)(&format!("{}: {error}", door.to));
+                        // Without descriptors the same comes at once again.
+                        std::thread::sleep(Duration::from_millis(100));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A connection has a thread of its own until its session is open.
+    fn let_in(self: &Arc<Self>, stream: TcpStream, door: usize) {
+        let Some(counted) = Counted::new(&self.count, MOST_CONNECTIONS) else {
+            return (self.tell)("too many connections at once");
+        };
+        let inner = Arc::clone(self);
+        let name = "fairwave-opens".to_owned();
+        let begun = std::thread::Builder::new().name(name).spawn(move || {
+            let door = &inner.doors[door];
+            if let Err(error) = inner.open(stream, door, counted) {
+                (inner.tell)(&format!("{}: {error}", door.to));
+            }
+        });
+        if let Err(error) = begun {
+            (self.tell)(&format!("no thread for a connection: {error}"));
+        }
+    }
+
+    fn open(&self, mut stream: TcpStream, door: &Door, counted: Counted) -> Result<(), ConnectError> {
+        let Some(preamble) = prepare(&stream).ok().and_then(|()| read_preamble(&mut stream)) else {
+            // Another program that looks at all ports, or one that went away at once.
+            tracing::info!(to = %door.to, "somebody came without a preamble");
+            return Ok(());
+        };
+        if !is_same(&preamble.token, &self.token) || preamble.to != door.to {
+            tracing::warn!(to = %door.to, "somebody came who was not started here");
+            return Ok(());
+        }
+        let wants_answer = preamble.wants_answer;
+        let follower = Follower::new(door.to.to_string(), Arc::clone(&self.tell), counted);
+        let (pipe, handler) = self.pump.pipe(self.options.pipe, Box::new(follower));
+        let greeting = BridgeHello { wants_answer }.greeting();
+        let wish = ConnectOptions { sends: true, receives: true, greeting, options: self.options.session };
+        match self.endpoint.connect(&door.ticket, wish, handler) {
+            Ok(_) => {
+                pipe.attach(stream.into());
+                Ok(())
+            }
+            Err(error) => {
+                pipe.cut();
+                if wants_answer {
+                    // Without lingering, so that the answer is read.
+                    let _ = sockopt::set_socket_linger(&stream, None);
+                    let _ = stream.write_all(&answer(errno_of(&error).raw_os_error().cast_unsigned()));
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+/// What the library says first, if it does so soon.
+fn read_preamble(stream: &mut TcpStream) -> Option<Preamble> {
+    let deadline = Instant::now() + PREAMBLE_WITHIN;
+    let (mut bytes, mut used) = ([0; PREAMBLE_BYTES], 0);
+    while used < bytes.len() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        stream.set_read_timeout(Some(left.max(Duration::from_millis(1)))).ok()?;
+        match stream.read(bytes.get_mut(used..)?) {
+            Ok(0) => return None,
+            Ok(read) => used += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+        if Instant::now() > deadline {
+            return None;
+        }
+    }
+    stream.set_read_timeout(None).ok()?;
+    Preamble::from_bytes(&bytes)
+}
+
+/// Compares all bytes, however many are the same.
+fn is_same(one: &Token, other: &Token) -> bool {
+    one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
+}
+
+/// What a program's `connect` is to say.
+fn errno_of(error: &ConnectError) -> Errno {
+    match error {
+        ConnectError::NoAddress => Errno::NETUNREACH,
+        ConnectError::Handshake(HandshakeError::NoAnswer | HandshakeError::FellSilent) | ConnectError::Tunnel(_) => {
+            Errno::TIMEDOUT
+        }
+        ConnectError::Handshake(HandshakeError::Refused(Refusal::NoRoom)) => Errno::CONNREFUSED,
+        ConnectError::Handshake(HandshakeError::Refused(Refusal::Expired)) => Errno::KEYEXPIRED,
+        ConnectError::Handshake(HandshakeError::Refused(_)) => Errno::ACCESS,
+        ConnectError::Handshake(HandshakeError::Protocol) => Errno::PROTO,
+        ConnectError::Wish(_) | ConnectError::Greeting(_) => Errno::IO,
+        ConnectError::Closed => Errno::NETDOWN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_same__looks_at_all_bytes() {
+        let token = Token::default();
+        assert!(is_same(&token, &token.clone()));
+        for at in 0..token.len() {
+            let mut other = token;
+            other[at] = 1;
+            assert!(!is_same(&token, &other), "{at}");
+        }
+    }
+
+    #[test]
+    fn listen__has_one_port_for_both_families() {
+        let has_v6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
+        let (port, listeners) = listen(has_v6).unwrap();
+        assert_eq!(listeners.len(), 1 + usize::from(has_v6));
+        assert!(listeners.iter().all(|listener| listener.local_addr().unwrap().port() == port));
+    }
+
+    #[test]
+    fn errno_of__tells_silence_from_a_refusal() {
+        let refused = |refusal| errno_of(&ConnectError::Handshake(HandshakeError::Refused(refusal)));
+        assert_eq!(errno_of(&ConnectError::Handshake(HandshakeError::NoAnswer)), Errno::TIMEDOUT);
+        assert_eq!([refused(Refusal::Expired), refused(Refusal::Revoked)], [Errno::KEYEXPIRED, Errno::ACCESS]);
+    }
+}

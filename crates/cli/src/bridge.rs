@@ -1,0 +1,107 @@
+//! `fairwave bridge`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairwave_bridge::{Far, FarOptions};
+use fairwave_host::ShareId;
+use fairwave_pipe::{PipeOptions, Pump};
+
+use crate::Done;
+use crate::failure::CommandFailure;
+use crate::interrupt;
+use crate::terminal;
+use crate::transfer::link::LinkArgs;
+use crate::transfer::monitor::monitor;
+use crate::transfer::offer::TicketOffer;
+use crate::transfer::screen::{Screen, Talk};
+
+/// Let programs at other machines reach a TCP server here, over sessions.
+///
+/// The ticket goes to stdout, alone. Who has it reaches ADDR:PORT as this machine does, and nothing else: with
+/// `fairwave run` any program that is linked dynamically, unchanged. The server is dialled anew for each connection. An
+/// interrupt cuts what is under way.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairwave bridge --to 127.0.0.1:8000 > web.ticket
+  fairwave bridge --to 127.0.0.1:22 --listen 192.0.2.7:5000 > ssh.ticket")]
+pub(crate) struct Args {
+    /// The server, as it is reached from here
+    #[arg(long, value_name = "ADDR:PORT", value_parser = server)]
+    to: String,
+    #[command(flatten)]
+    offer: TicketOffer,
+    #[command(flatten)]
+    link: LinkArgs,
+    #[command(flatten)]
+    talk: Talk,
+}
+
+const TICK: Duration = Duration::from_millis(50);
+
+pub(crate) fn run(args: &Args) -> Done {
+    if args.offer.once {
+        return Err(CommandFailure::usage(
+            "bridge: --once is for transfers, and a bridge has connections",
+            "--expires says how long the ticket is good",
+        ));
+    }
+    let screen = Screen::new(args.talk);
+    let pump = pump()?;
+    let offered = args.offer.open(&args.link, ShareId::of(["bridge", args.to.as_str()], false))?;
+    let options = FarOptions { to: args.to.clone(), session: args.link.session(), pipe: PipeOptions::default() };
+    let is_quiet = args.talk.quiet;
+    let far = Far::new(options, pump, move |text| {
+        if !is_quiet {
+            terminal::note(text);
+        }
+    });
+    offered.bound.endpoint.listen_with(Arc::clone(&offered.keyring), far.judge(), far.accept());
+    let _socket = monitor(&screen, "bridge", &offered.bound, Vec::new);
+    interrupt::be_gentle();
+    offered.print_ticket(&screen, &format!("fairwave run --map {}=@FILE -- PROGRAM", args.to))?;
+    while !interrupt::is_asked() {
+        std::thread::sleep(TICK);
+    }
+    offered.bound.endpoint.close();
+    Ok(())
+}
+
+/// What moves the bytes of connections.
+pub(crate) fn pump() -> Result<Pump, CommandFailure> {
+    Pump::start().map_err(|error| CommandFailure::Run(format!("cannot start: {error}")))
+}
+
+/// An address or a name, and a port.
+fn server(text: &str) -> Result<String, String> {
+    let (host, port) = text.rsplit_once(':').ok_or("has no port: write 127.0.0.1:8000 or [::1]:8000")?;
+    let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+    let is_host = if host.contains(':') {
+        host.strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .is_some_and(|ip| ip.parse::<std::net::Ipv6Addr>().is_ok())
+    } else {
+        !host.is_empty()
+    };
+    match (is_host, is_port) {
+        (true, true) => Ok(text.to_owned()),
+        (true, false) => Err(format!("\"{}\" is no port of a server", port.escape_debug())),
+        (false, _) => Err("is no address: write 127.0.0.1:8000, [::1]:8000 or name:8000".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server__is_an_address_or_a_name_with_a_port() {
+        for good in ["127.0.0.1:8000", "[::1]:1", "name.example:65535"] {
+            assert_eq!(server(good).as_deref(), Ok(good));
+        }
+        for wrong in ["127.0.0.1", "::1:80", "[::1]", ":80", "a:0", "a:70000", "a:http", "[::g]:1"] {
+            assert!(server(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! `fairwave run`.
+//!
+//! The program takes this process's place, so that its exit, its signals and its terminal are its own. Beside it is a
+//! process that nobody waits for ([`beside`]): the near end of the bridge. It lives until the program has ended and its
+//! connections with it, as the kernel does for those of TCP.
+
+mod beside;
+mod map;
+mod preload;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use fairwave_bridge::{Unfit, fit};
+
+use crate::failure::{CommandFailure, plain};
+use crate::transfer::link::LinkArgs;
+use map::Map;
+
+/// Run a program whose TCP connections to some addresses go over sessions.
+///
+/// At the server's machine runs `fairwave bridge --to ADDR:PORT`, whose ticket opens the way; the program is not changed
+/// and knows of nothing. ADDR is what it asks for, and need not be an address of any machine. Where UDP is not answered
+/// within 300 ms, the session goes over TCP. A connection that is cut is reset: nothing that is cut short passes as whole.
+///
+/// The program is linked dynamically, to the C library of this system: most are; those of Go and static ones are not, and
+/// are refused. What it starts itself is carried, too, and not looked at before.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "fairwave run [OPTIONS] [--map ADDR:PORT=@TICKET]... -- PROGRAM [ARGUMENT]...")]
+#[command(after_help = "\
+Examples:
+  fairwave run --map 10.9.9.9:8000=@web.ticket -- curl -O http://10.9.9.9:8000/big.bin
+  fairwave run --map server:22=@ssh.ticket -- rsync -a data server:
+
+Exit status: the program's; 126 it cannot be run, 127 there is none; 1 no bridge, 2 the call is wrong.")]
+pub(crate) struct Args {
+    /// Connections to ADDR:PORT go to the bridge of this ticket (@FILE, or its text); ADDR may be a name
+    #[arg(long = "map", value_name = "ADDR:PORT=@TICKET")]
+    maps: Vec<OsString>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "PROGRAM", required_unless_present = "beside")]
+    program: Vec<OsString>,
+    /// Say only what is wrong
+    #[arg(long, short)]
+    quiet: bool,
+    /// Be the near end of the bridge for the process of this number
+    #[arg(long, hide = true, value_name = "PID")]
+    beside: Option<i32>,
+    /// Be it in this process
+    #[arg(long, hide = true, requires = "beside")]
+    detached: bool,
+    #[command(flatten)]
+    link: LinkArgs,
+}
+
+impl Args {
+    /// Whether the process is to become the program, and is not the one beside it.
+    pub(crate) fn is_start(&self) -> bool {
+        self.beside.is_none()
+    }
+}
+
+/// What a shell says where a program cannot be run, and where there is none.
+const CANNOT_RUN: u8 = 126;
+const NO_PROGRAM: u8 = 127;
+
+/// Runs the program in this process's place. Comes back where that cannot be.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandFailure> {
+    match args.beside {
+        Some(_) if !args.detached => beside::detach().map(|()| ExitCode::SUCCESS),
+        Some(program) => beside::stay(program, args).map(|()| ExitCode::SUCCESS),
+        None => start(args),
+    }
+}
+
+fn start(args: &Args) -> Result<ExitCode, CommandFailure> {
+    let Some((program, arguments)) = args.program.split_first() else {
+        return Err(CommandFailure::usage(
+            "run: the program is missing",
+            "fairwave run --map 10.9.9.9:80=@TICKET -- curl ...",
+        ));
+    };
+    let maps = args.maps.iter().map(Map::read).collect::<Result<Vec<_>, _>>()?;
+    let library = preload::find()?;
+    let found = match fit(program, std::env::var_os("PATH").as_deref(), &library) {
+        Ok(found) => found,
+        Err(unfit) => return Ok(said(&unfit)),
+    };
+    let mut command = Command::new(&found);
+    command.arg0(program).args(arguments);
+    if !maps.is_empty() {
+        let (variable, plan) = bridge(&maps)?;
+        command.env(variable, plan).env(preload::VARIABLE, loads(&library));
+    }
+    let error = command.exec();
+    crate::terminal::complain(&format!("{}: {}", found.display(), plain(&error)));
+    Ok(ExitCode::from(CANNOT_RUN))
+}
+
+/// The library, before those that are loaded already.
+fn loads(library: &Path) -> OsString {
+    let mut all = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os(preload::VARIABLE).filter(|others| !others.is_empty()) {
+        all.push(":");
+        all.push(others);
+    }
+    all
+}
+
+fn said(unfit: &Unfit) -> ExitCode {
+    let hint = match unfit {
+        Unfit::NotFound(_) | Unfit::NotExecutable(_) => "",
+        _ => "\nhint: a program that is linked dynamically can do it: curl, rsync, ssh, python3 and most others",
+    };
+    crate::terminal::complain(&format!("{unfit}{hint}"));
+    ExitCode::from(if matches!(unfit, Unfit::NotFound(_)) { NO_PROGRAM } else { CANNOT_RUN })
+}
+
+/// Starts the near end of the bridge beside this process, and hears from it what the program is to know.
+fn bridge(maps: &[Map]) -> Result<(String, String), CommandFailure> {
+    let failed = |what: &str, error: &io::Error| CommandFailure::Run(format!("the bridge: {what}: {}", plain(error)));
+    let mut child = spawn_beside().map_err(|error| failed("cannot start", &error))?;
+    let asked = tell(&mut child, maps);
+    let mut line = String::new();
+    let heard = match child.stdout.take() {
+        Some(stdout) => BufReader::new(stdout).read_line(&mut line),
+        None => Err(io::ErrorKind::BrokenPipe.into()),
+    };
+    // It leaves at once; what goes on is no child of this process, or the program would find a child of its own.
+    let left = child.wait();
+    asked.and(heard.map(drop)).and(left.map(drop)).map_err(|error| failed("it does not answer", &error))?;
+    let (variable, plan) = line.trim_end().split_once('=').ok_or_else(|| {
+        // It has said why, on stderr.
+        CommandFailure::Run("there is no bridge: the program was not started".to_owned())
+    })?;
+    Ok((variable.to_owned(), plan.to_owned()))
+}
+
+/// This command again, with the options of this call.
+fn spawn_beside() -> io::Result<Child> {
+    let options = std::env::args_os().skip(1).take_while(|word| word != OsStr::new("--"));
+    Command::new(this_program())
+        .arg0("fairwave")
+        .args(options)
+        .args(["--beside", &std::process::id().to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+}
+
+/// This very file, also when another lies at its place by now.
+fn this_program() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}
+
+/// A line for each way: tickets are secrets, and no words of a command line.
+fn tell(child: &mut Child, maps: &[Map]) -> io::Result<()> {
+    let mut stdin = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    maps.iter().try_for_each(|map| writeln!(stdin, "{map}"))
+}

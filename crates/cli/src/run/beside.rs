@@ -1,0 +1,94 @@
+//! The process beside the program: the near end of the bridge.
+
+use std::io::{self, BufRead};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+use fairwave_bridge::{Near, NearOptions};
+use fairwave_host::{Endpoint, EndpointConfig};
+use fairwave_pipe::PipeOptions;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::map::Map;
+use super::{Args, this_program};
+use crate::Done;
+use crate::bridge::pump;
+use crate::failure::{CommandFailure, plain};
+use crate::interrupt;
+use crate::terminal::{self, print};
+use crate::transfer::link::Bound;
+use crate::transfer::monitor::monitor;
+use crate::transfer::screen::{Screen, Talk};
+
+/// UDP that is not answered within so long has TCP beside it: a person waits for a connection.
+const TCP_AFTER: fairwave_units::Duration = fairwave_units::Duration::from_millis(300);
+/// How often it looks whether it is still of use.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Starts the process that stays, and leaves: that one is then nobody's child.
+pub(super) fn detach() -> Done {
+    let begun =
+        Command::new(this_program()).arg0("fairwave").args(std::env::args_os().skip(1)).arg("--detached").spawn();
+    begun.map(drop).map_err(|error| CommandFailure::Run(format!("the bridge cannot start: {}", plain(&error))))
+}
+
+/// Is the near end for as long as the program lives, or has connections.
+pub(super) fn stay(program: i32, args: &Args) -> Done {
+    // Ctrl-C is for the program. It fails for who leads a group already.
+    let _ = rustix::process::setsid();
+    interrupt::be_gentle();
+    // The process that becomes the program waits for this one: its number is still its own.
+    let program = Pid::from_raw(program)
+        .ok_or(io::ErrorKind::InvalidInput.into())
+        .and_then(|program| pidfd_open(program, PidfdFlags::empty()).map_err(io::Error::from))
+        .map_err(|error| CommandFailure::Run(format!("--beside: {}", plain(&error))))?;
+    let screen = Screen::new(Talk { quiet: args.quiet, ..Talk::default() });
+    let maps = maps()?;
+    let peer = maps.iter().flat_map(Map::peers).next().map(SocketAddr::ip);
+    let (config, capacity) = args.link.config(peer);
+    let config = EndpointConfig { tunnels_after: TCP_AFTER, ..config };
+    let endpoint = Endpoint::bind(&config).map_err(|error| CommandFailure::Run(error.to_string()))?;
+    let bound = Bound { endpoint: endpoint.clone(), capacity };
+    let options = NearOptions { session: args.link.session(), pipe: PipeOptions::default() };
+    let is_quiet = args.quiet;
+    let ways = maps.into_iter().map(Map::way).collect();
+    let near = Near::open(endpoint, pump()?, ways, options, move |text| {
+        if !is_quiet {
+            terminal::note(&format!("fairwave run: {text}"));
+        }
+    })
+    .map_err(|error| CommandFailure::Run(format!("no door on loopback: {}", plain(&error))))?;
+    let _socket = monitor(&screen, "run", &bound, Vec::new);
+    let (variable, plan) = near.plan();
+    print(&format!("{variable}={plan}\n")).and_then(|()| terminal::flush())?;
+    wait_for(&program);
+    while !interrupt::is_asked() && !near.is_idle() {
+        std::thread::sleep(TICK);
+    }
+    bound.endpoint.close();
+    Ok(())
+}
+
+/// What the process that starts this one says: a map a line.
+fn maps() -> Result<Vec<Map>, CommandFailure> {
+    let wrong = |why: String| {
+        CommandFailure::usage(format!("--beside: stdin: {why}"), "`fairwave run` calls this; it is of no use by hand")
+    };
+    let lines = io::stdin().lock().lines();
+    lines.map(|line| line.map_err(|error| error.to_string()).and_then(|line| line.parse()).map_err(wrong)).collect()
+}
+
+/// Waits until the program has ended, or somebody wants this process to.
+fn wait_for(program: &OwnedFd) {
+    let tick = Timespec { tv_sec: 0, tv_nsec: TICK.as_nanos() as i64 };
+    while !interrupt::is_asked() {
+        // Readable when it has ended: pidfd_open(2).
+        if poll(&mut [PollFd::new(program, PollFlags::IN)], Some(&tick)).is_ok_and(|ready| ready > 0) {
+            return;
+        }
+    }
+}

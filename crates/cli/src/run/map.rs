@@ -1,0 +1,119 @@
+//! Which addresses go by which bridge.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::ffi::OsStrExt;
+use std::str::FromStr;
+
+use fairwave_bridge::Way;
+use fairwave_host::Ticket;
+
+use crate::failure::CommandFailure;
+use crate::transfer::ticket;
+
+const HINT: &str =
+    "--map 10.9.9.9:8000=@FILE: what the program asks for, and the ticket that `fairwave bridge` printed";
+
+/// One `--map`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Map {
+    to: Vec<SocketAddr>,
+    ticket: Ticket,
+}
+
+impl Map {
+    /// As a call has it: `ADDR:PORT=@TICKET`.
+    pub(crate) fn read(text: &OsString) -> Result<Self, CommandFailure> {
+        let bytes = text.as_bytes();
+        let at = bytes.iter().position(|byte| *byte == b'=');
+        let (to, word) = at.and_then(|at| Some((bytes.get(..at)?, bytes.get(at + 1..)?))).ok_or_else(|| {
+            CommandFailure::usage(format!("--map {}: has no ticket", text.to_string_lossy().escape_debug()), HINT)
+        })?;
+        let to = String::from_utf8_lossy(to);
+        let wrong = |why: &str| CommandFailure::usage(format!("--map {}: {why}", to.escape_debug()), HINT);
+        if word == b"-" {
+            return Err(wrong("a ticket on stdin would be the program's to read"));
+        }
+        let ticket = ticket::read(OsStr::from_bytes(word))?;
+        let mut addresses: Vec<_> = to.to_socket_addrs().map_err(|error| wrong(&error.to_string()))?.collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        match addresses.first() {
+            None => Err(wrong("has no address")),
+            Some(address) if address.port() == 0 => Err(wrong("has no port that can be connected to")),
+            Some(_) => Ok(Self { to: addresses, ticket }),
+        }
+    }
+
+    /// Where the other end of its bridge is.
+    pub(crate) fn peers(&self) -> &[SocketAddr] {
+        &self.ticket.addresses
+    }
+
+    pub(crate) fn way(self) -> Way {
+        Way { to: self.to, ticket: self.ticket }
+    }
+}
+
+/// A line of words: the ticket, and the addresses.
+impl fmt::Display for Map {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.ticket)?;
+        self.to.iter().try_for_each(|address| write!(f, " {address}"))
+    }
+}
+
+impl FromStr for Map {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, String> {
+        let mut words = line.split_whitespace();
+        let ticket = words.next().ok_or("no ticket")?.parse().map_err(|error| format!("{error}"))?;
+        let to = words.map(|word| word.parse().map_err(|error| format!("{word}: {error}")));
+        Ok(Self { to: to.collect::<Result<_, _>>()?, ticket })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairwave_host::{Identity, Keyring, ShareId, Validity};
+
+    fn ticket() -> Ticket {
+        let keyring = Keyring::in_memory(Identity::random().unwrap(), ShareId(1));
+        keyring.issue(Validity::default(), vec!["192.0.2.7:8642".parse().unwrap()]).unwrap()
+    }
+
+    #[test]
+    fn map__goes_to_the_process_beside_as_it_is() {
+        let map =
+            Map { to: vec!["10.9.9.9:80".parse().unwrap(), "[2001:db8::1]:80".parse().unwrap()], ticket: ticket() };
+        assert_eq!(map.to_string().parse(), Ok(map));
+        for wrong in ["", "x", "fw1", &format!("{} here", ticket())] {
+            assert!(wrong.parse::<Map>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn read__says_what_is_wrong_with_a_map() {
+        let read = |text: &str| Map::read(&OsString::from(text));
+        let text = ticket().to_string();
+        let good = read(&format!("10.9.9.9:8000={text}")).unwrap();
+        assert_eq!(good.to, ["10.9.9.9:8000".parse().unwrap()]);
+        let v6 = read(&format!("[2001:db8::1]:80={text}")).unwrap();
+        assert_eq!(v6.to, ["[2001:db8::1]:80".parse().unwrap()]);
+        let local = read(&format!("localhost:80={text}")).unwrap();
+        assert!(local.to.iter().all(|address| address.ip().is_loopback()), "{local:?}");
+        for (wrong, says) in [
+            ("10.9.9.9:8000".to_owned(), "has no ticket"),
+            (format!("10.9.9.9={text}"), "--map 10.9.9.9: "),
+            (format!("10.9.9.9:0={text}"), "has no port"),
+            ("10.9.9.9:80=-".to_owned(), "a ticket on stdin"),
+            ("10.9.9.9:80=@/nowhere/at/all".to_owned(), "no such file"),
+        ] {
+            let failure = read(&wrong).unwrap_err();
+            assert!(failure.code() == 2 && failure.message().unwrap().contains(says), "{wrong}: {failure:?}");
+        }
+    }
+}

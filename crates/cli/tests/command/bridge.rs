@@ -1,0 +1,455 @@
+//! Programs that know nothing of Fairwave, over a bridge.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::sync::LazyLock;
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::host::{Host, PATIENCE, Serving, bytes};
+use super::*;
+
+/// An address of nobody's, which programs ask for.
+const ASKED: &str = "10.9.9.9:8000";
+
+/// Whether the library is there that goes into programs, as a build leaves it beside the command.
+static LIBRARY: LazyLock<()> = LazyLock::new(|| {
+    let dir = Path::new(env!("CARGO_BIN_EXE_fairwave")).parent().expect("it lies in a directory");
+    let (target, name) = (dir.parent().expect("in one of the target"), dir.file_name().expect("it has a name"));
+    let profile = if name == "debug" { "dev".as_ref() } else { name };
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--locked", "--quiet", "--package", "fairwave-preload", "--profile"]).arg(profile);
+    build.arg("--target-dir").arg(target).current_dir(env!("CARGO_MANIFEST_DIR"));
+    assert!(build.status().expect("cargo runs").success(), "the library cannot be built");
+});
+
+/// A server of TCP behind a bridge.
+struct Bridged {
+    far: Host,
+    near: Host,
+    bridge: Serving,
+}
+
+impl Bridged {
+    /// Each connection to the server gets what `serve` does with it.
+    fn new(serve: impl Fn(TcpStream) + Send + Sync + Copy + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+        let address = listener.local_addr().expect("it is bound");
+        thread::spawn(move || {
+            listener.incoming().flatten().for_each(|stream| _ = thread::spawn(move || serve(stream)));
+        });
+        Self::to(address)
+    }
+
+    fn to(address: SocketAddr) -> Self {
+        LazyLock::force(&LIBRARY);
+        let far = Host::new();
+        let bridge = far.serve_with(&["bridge", "--to", &address.to_string(), "--listen", "127.0.0.1:0"]);
+        Self { far, near: Host::new(), bridge }
+    }
+
+    /// A program whose connections to [`ASKED`] go over it.
+    fn program(&self, program: &[&str]) -> Command {
+        let map = format!("{ASKED}={}", self.bridge.at());
+        self.near.command(&[&["run", "--map", &map, "--"], program].concat())
+    }
+
+    fn run(&self, program: &[&str]) -> Done {
+        Done(self.program(program).stdin(Stdio::null()).output().expect("the command was built"))
+    }
+
+    fn python(&self, script: &str) -> Done {
+        self.run(&["python3", "-c", script])
+    }
+
+    /// The process beside the program.
+    fn beside(&self) -> Pid {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let all = self.near.run(&["status", "--json"]).stdout();
+            let all: Value = serde_json::from_str(&all).expect("it is an object");
+            let mut processes = all["processes"].as_array().expect("a list").iter();
+            let found =
+                processes.find(|process| process["command"] == "run").and_then(|process| process["pid"].as_i64());
+            if let Some(pid) = found.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+                return pid;
+            }
+            assert!(Instant::now() < deadline, "no process beside the program: {all}");
+            sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Gives back what it gets, to the end, and then ends.
+fn echo(mut stream: TcpStream) {
+    let mut room = [0; 16384];
+    loop {
+        match stream.read(&mut room) {
+            Ok(0) | Err(_) => return,
+            Ok(count) if stream.write_all(&room[..count]).is_err() => return,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// An answer of HTTP/1.0 without a length: its end is the connection's.
+fn http(mut stream: TcpStream, body: &[u8]) {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        if stream.read_exact(&mut byte).is_err() {
+            return;
+        }
+        head.push(byte[0]);
+    }
+    let _ = stream.write_all(b"HTTP/1.0 200 OK\r\n\r\n").and_then(|()| stream.write_all(body));
+    let _ = stream.shutdown(Shutdown::Write);
+    // Until the other end has it all.
+    let _ = stream.read_to_end(&mut Vec::new());
+}
+
+/// Gives bytes for as long as somebody takes them.
+fn endless(mut stream: TcpStream) {
+    while stream.write_all(&[7; 16384]).is_ok() {
+        sleep(Duration::from_millis(1));
+    }
+}
+
+const LARGE: usize = 5_000_000;
+
+fn large(stream: TcpStream) {
+    http(stream, &bytes(LARGE));
+}
+
+/// Whether a program is there that a test wants; what it leaves out is said.
+fn has(program: &str) -> bool {
+    let is_there = std::env::var_os("PATH")
+        .is_some_and(|paths| std::env::split_paths(&paths).any(|dir| dir.join(program).is_file()));
+    if !is_there {
+        println!("left out: there is no {program} on this machine");
+    }
+    is_there
+}
+
+#[test]
+fn run__curl_gets_a_file_whole() {
+    let bridged = Bridged::new(large);
+    if !has("curl") {
+        return;
+    }
+    let url = format!("http://{ASKED}/big.bin");
+    bridged.run(&["curl", "-sSf", "-o", "got", &url]).good();
+    assert!(std::fs::read(bridged.near.path("got")).unwrap() == bytes(LARGE), "the file is another");
+}
+
+#[test]
+fn run__python_does_as_with_a_connection_of_its_own() {
+    // Names, a half-closed connection, a descriptor that does not block, a child after fork and one after exec.
+    let done = Bridged::new(echo).python(
+        r#"
+import asyncio, os, socket, sys
+asked = ("10.9.9.9", 8000)
+
+def all_of(s):
+    parts = []
+    while part := s.recv(65536):
+        parts.append(part)
+    return b"".join(parts)
+
+s = socket.create_connection(asked)
+assert s.getpeername() == asked, s.getpeername()
+assert s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+sent = os.urandom(300_000)
+pid = os.fork()
+if pid == 0:
+    s.sendall(sent)
+    s.shutdown(socket.SHUT_WR)
+    os._exit(0)
+assert all_of(s) == sent
+assert os.waitpid(pid, 0)[1] == 0
+s.close()
+
+s = socket.create_connection(asked, timeout=30)
+s.sendall(b"timed")
+assert s.recv(5) == b"timed"
+s.close()
+
+v6 = socket.socket(socket.AF_INET6)
+v6.connect(("::ffff:10.9.9.9", 8000))
+assert v6.getpeername()[:2] == ("::ffff:10.9.9.9", 8000), v6.getpeername()
+v6.sendall(b"mapped")
+assert v6.recv(6) == b"mapped"
+
+async def one(text):
+    reader, writer = await asyncio.open_connection(*asked)
+    assert writer.get_extra_info("peername") == asked
+    writer.write(text)
+    writer.write_eof()
+    assert await reader.read() == text
+    writer.close()
+
+async def many():
+    await asyncio.gather(*(one(bytes([n]) * 1000 * n) for n in range(20)))
+
+asyncio.run(many())
+
+s = socket.create_connection(asked)
+os.set_inheritable(s.fileno(), True)
+os.execv(sys.executable, [sys.executable, "-c", f"""
+import socket
+s = socket.socket(fileno={s.fileno()})
+assert s.getpeername() == {asked}, s.getpeername()
+s.sendall(b"after exec")
+assert s.recv(10) == b"after exec"
+print("all well")
+"""])
+"#,
+    );
+    assert_eq!(done.good(), "all well\n");
+}
+
+#[test]
+fn run__a_server_that_refuses_is_one_that_refuses() {
+    let place = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = place.local_addr().unwrap();
+    drop(place);
+    let bridged = Bridged::to(address);
+    // The same socket may try again, as Linux lets it.
+    let script = r#"
+import errno, socket
+s = socket.socket()
+for _ in range(2):
+    try:
+        s.connect(("10.9.9.9", 8000))
+        raise SystemExit("it is open")
+    except ConnectionRefusedError:
+        pass
+try:
+    s.getpeername()
+except OSError as error:
+    print(errno.errorcode[error.errno])
+"#;
+    assert_eq!(bridged.python(script).good(), "ENOTCONN\n");
+}
+
+#[test]
+fn run__a_ticket_that_was_taken_back_is_no_access() {
+    let bridged = Bridged::new(echo);
+    let tickets = bridged.far.run(&["serve", "--tickets", "--json"]).json();
+    bridged.far.run(&["serve", "--revoke", tickets[0]["id"].as_str().unwrap()]).good();
+    let script = r#"
+import socket
+try:
+    socket.socket().connect(("10.9.9.9", 8000))
+except PermissionError as error:
+    print(error.strerror)
+"#;
+    let done = bridged.python(script);
+    assert_eq!(done.good(), "Permission denied\n");
+    assert!(done.stderr().contains("the ticket has been revoked"), "{}", done.stderr());
+}
+
+#[test]
+fn run__what_is_killed_on_the_way_is_a_reset_and_no_end() {
+    // Nothing but the connection's end says how long the answer is.
+    let read_all = r#"
+import socket, sys
+s = socket.create_connection(("10.9.9.9", 8000))
+s.sendall(b"go")
+s.recv(1)
+print("begun", flush=True)
+try:
+    while s.recv(65536):
+        pass
+    print("an end")
+except ConnectionResetError:
+    print("a reset")
+"#;
+    for kills_near in [true, false] {
+        let bridged = Bridged::new(endless);
+        let mut child = bridged.program(&["python3", "-c", read_all]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let mut begun = [0; 6];
+        stdout.read_exact(&mut begun).unwrap();
+        assert_eq!(&begun, b"begun\n");
+        if kills_near {
+            kill_process(bridged.beside(), Signal::KILL).unwrap();
+        } else {
+            bridged.bridge.process.signal(Signal::TERM);
+        }
+        let mut rest = String::new();
+        stdout.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "a reset\n", "near {kills_near}");
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn run__a_program_that_is_killed_is_seen_by_its_server_as_over_tcp() {
+    // It has not read what came, so the kernel resets its connection, and the bridge does the same at the other end.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let bridged = Bridged::to(listener.local_addr().unwrap());
+    let script = r#"
+import os, signal, socket
+s = socket.create_connection(("10.9.9.9", 8000))
+s.sendall(b"x")
+s.recv(1)
+os.kill(os.getpid(), signal.SIGKILL)
+"#;
+    let mut child = bridged.program(&["python3", "-c", script]).spawn().unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.read_exact(&mut [0]).unwrap();
+    let error = loop {
+        if let Err(error) = stream.write_all(&[7; 16384]) {
+            break error;
+        }
+    };
+    assert!(matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error:?}");
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    // The process beside it has nothing left to do, and ends.
+    let deadline = Instant::now() + PATIENCE;
+    while bridged.near.run(&["status", "--json"]).stdout().contains("\"run\"") {
+        assert!(Instant::now() < deadline, "it stays");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn run__nobody_else_is_let_in_at_its_door() {
+    let bridged = Bridged::new(echo);
+    let script = r#"
+import os, socket
+_, token, _, way = os.environ["FAIRWAVE_RUN"].split()
+port = int(way.rsplit("=", 1)[1])
+good = b"FWRUN\0\0\x01" + bytes.fromhex(token) + bytes([0, 0]) + (8000).to_bytes(2, "big")
+good += b"\0" * 10 + b"\xff\xff" + bytes([10, 9, 9, 9]) + b"\0" * 4
+assert len(good) == 64
+
+def answer(preamble):
+    s = socket.create_connection(("127.0.0.1", port))
+    s.sendall(preamble + b"hello")
+    try:
+        return s.recv(5)
+    except ConnectionResetError:
+        return "reset"
+
+print(answer(good), answer(good[:8] + bytes(32) + good[40:]), answer(good[:59] + b"\x08" + good[60:]), answer(b"G" * 64))
+"#;
+    let done = bridged.python(script);
+    assert_eq!(done.good(), "b'hello' reset reset reset\n");
+}
+
+#[test]
+fn run__has_the_exit_status_of_the_program_and_its_own_for_what_cannot_run() {
+    LazyLock::force(&LIBRARY);
+    let host = Host::new();
+    let code = |program: &[&str]| host.run(&[&["run", "--"], program].concat());
+    assert_eq!(code(&["sh", "-c", "exit 7"]).code(), Some(7));
+    assert_eq!(code(&["no-such-program-anywhere"]).code(), Some(127));
+    host.write("text", b"hello");
+    assert_eq!(code(&["./text"]).code(), Some(126));
+    // The head of a program for this machine that names no loader: a static one.
+    let mut head = std::fs::read(env!("CARGO_BIN_EXE_fairwave")).unwrap();
+    head.truncate(64);
+    head[56] = 0;
+    host.write("static", &head);
+    std::fs::set_permissions(host.path("static"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let done = code(&["./static"]);
+    assert_eq!(done.code(), Some(126));
+    assert!(done.stderr().contains("./static is linked statically"), "{}", done.stderr());
+    let missing = host.command(&["run", "--", "true"]).env("FAIRWAVE_PRELOAD", "/nowhere.so").output().unwrap();
+    let missing = Done(missing).refused();
+    assert!(missing.contains("FAIRWAVE_PRELOAD /nowhere.so: no such file"), "{missing}");
+    let both = host.run(&["run", "--map", "10.9.9.9:80", "--", "true"]).refused();
+    assert!(both.contains("--map 10.9.9.9:80: has no ticket"), "{both}");
+}
+
+#[test]
+fn run__without_its_library_says_where_it_looked() {
+    let host = Host::new();
+    std::fs::create_dir(host.path("bin")).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_fairwave"), host.path("bin/fairwave")).unwrap();
+    let done = Done(Command::new(host.path("bin/fairwave")).args(["run", "--", "true"]).output().unwrap());
+    assert_eq!(done.code(), Some(1));
+    for place in ["bin/libfairwave_preload.so", "lib/fairwave/libfairwave_preload.so"] {
+        assert!(done.stderr().contains(&*host.path(place).to_string_lossy()), "{}", done.stderr());
+    }
+    // Where packages have it.
+    LazyLock::force(&LIBRARY);
+    let built = Path::new(env!("CARGO_BIN_EXE_fairwave")).with_file_name("libfairwave_preload.so");
+    std::fs::create_dir_all(host.path("lib/fairwave")).unwrap();
+    std::fs::copy(built, host.path("lib/fairwave/libfairwave_preload.so")).unwrap();
+    let done = Done(Command::new(host.path("bin/fairwave")).args(["run", "--", "true"]).output().unwrap());
+    assert_eq!(done.good(), "");
+}
+
+#[test]
+fn bridge__takes_no_ticket_for_something_else() {
+    let bridged = Bridged::new(echo);
+    let at = bridged.bridge.at();
+    let done = bridged.near.run(&["get", &at, "to"]);
+    assert!(done.code() == Some(1) && done.stderr().contains("the ticket is not for this"), "{}", done.stderr());
+    bridged.far.write("file", b"hello");
+    let serve = bridged.far.serve(&["file", "--listen", "127.0.0.1:0"]);
+    let map = format!("{ASKED}={}", serve.at());
+    let script =
+        "import socket\ntry:\n    socket.socket().connect((\"10.9.9.9\", 8000))\nexcept PermissionError:\n    print(1)";
+    let done = bridged.near.run(&["run", "--map", &map, "--", "python3", "-c", script]);
+    assert_eq!(done.good(), "1\n");
+}
+
+/// Many small files over rsync's own protocol, as a server of it is started by hand.
+#[test]
+fn run__rsync_brings_a_tree_as_it_is_and_fails_where_it_is_cut() {
+    if !has("rsync") {
+        return;
+    }
+    let count: usize = std::env::var("FAIRWAVE_FILES").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
+    let far = Host::new();
+    for at in 0..count {
+        far.write(&format!("tree/{}/{at}.bin", at % 37), &bytes(at * 7919 % 40_000));
+    }
+    far.write("tree/large.bin", &bytes(20_000_000));
+    let place = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let config = format!(
+        "address = 127.0.0.1\nport = {}\nuse chroot = no\nuid = {}\ngid = {}\n[tree]\npath = {}\nread only = yes\n",
+        place.port(),
+        rustix::process::getuid().as_raw(),
+        rustix::process::getgid().as_raw(),
+        far.path("tree").display()
+    );
+    far.write("rsyncd.conf", config.as_bytes());
+    let config = format!("--config={}", far.path("rsyncd.conf").display());
+    let mut daemon = Command::new("rsync").args(["--daemon", "--no-detach", &config]).spawn().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while TcpStream::connect(place).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+        assert!(Instant::now() < deadline, "rsync serves nothing");
+        sleep(Duration::from_millis(20));
+    }
+    let bridged = Bridged::to(place);
+    let from = format!("rsync://{ASKED}/tree/");
+    bridged.run(&["rsync", "-a", &from, "to"]).good();
+    assert!(far.tree("tree") == bridged.near.tree("to"), "a tree of {count} files is another");
+
+    // So slow that it is under way when its bridge is killed.
+    let cut = ["rsync", "-a", "--bwlimit=2m", &from, "cut"];
+    let mut child = bridged.program(&cut).stderr(Stdio::piped()).spawn().unwrap();
+    let beside = bridged.beside();
+    while !bridged.near.path("cut").exists() {
+        assert!(Instant::now() < deadline, "nothing comes");
+        sleep(Duration::from_millis(10));
+    }
+    kill_process(beside, Signal::KILL).unwrap();
+    let status = child.wait().unwrap();
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    // 12: an error in rsync's data stream; 10: in its socket.
+    assert!(matches!(status.code(), Some(10 | 12)), "{status:?}: {said}");
+    assert!(!bridged.near.path("cut/large.bin").exists(), "a file that was cut has its name");
+    let _ = daemon.kill();
+    let _ = daemon.wait();
+}

@@ -1,0 +1,195 @@
+//! One pipe, as any thread speaks to it.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossbeam_channel::Sender;
+use fairwave_host::{CloseReason, Lock, Session};
+
+use crate::bell::Bell;
+use crate::incoming::Incoming;
+use crate::options::PipeOptions;
+use crate::outgoing::Outgoing;
+use crate::streams::BYTES;
+use crate::watch::Watch;
+
+/// A byte stream each way between a descriptor here and one at the other end of a session. Cheap to clone.
+///
+/// It lives as long as one of the two does: dropping it ends nothing.
+#[derive(Clone)]
+pub struct Pipe {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// How far a pipe is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PipeStatus {
+    /// Bytes that the descriptor gave.
+    pub written: u64,
+    /// Of those, the bytes that the descriptor at the other end has taken.
+    pub written_taken: u64,
+    /// Bytes that came in order for the descriptor.
+    pub came: u64,
+    /// Of those, the bytes that the descriptor has taken.
+    pub came_taken: u64,
+    /// Why its session is over, if it is.
+    pub closed: Option<CloseReason>,
+}
+
+/// What the threads of the network and of the pump share of a pipe.
+pub(crate) struct Shared {
+    pub(crate) number: u64,
+    pub(crate) options: PipeOptions,
+    pub(crate) outgoing: Lock<Outgoing>,
+    pub(crate) incoming: Lock<Incoming>,
+    pub(crate) session: Lock<SessionState>,
+    pub(crate) watch: Box<dyn Watch>,
+    /// Whether the pump is to look at it and has not.
+    is_told: AtomicBool,
+    /// Whether the pump waits for the other end to take something.
+    pub(crate) is_stalled: AtomicBool,
+    /// Whether who watches was told how it ended.
+    is_over: AtomicBool,
+    pub(crate) way: Arc<WayToPump>,
+}
+
+/// How a pipe's session is.
+#[derive(Default)]
+pub(crate) struct SessionState {
+    pub(crate) session: Option<Session>,
+    /// Why it is over, and whether the other end said so.
+    pub(crate) closed: Option<(CloseReason, bool)>,
+    /// Whether this end wants it cut.
+    pub(crate) is_cut: bool,
+}
+
+/// What the thread of a pump is told.
+pub(crate) enum Order {
+    /// Something of a pipe has changed.
+    Look(Arc<Shared>),
+    /// A pipe has its descriptor.
+    Attach(Arc<Shared>, OwnedFd),
+    /// What descriptors gave is to be taken by the other ends, and then somebody is told. What they give from now on is
+    /// no part of that.
+    Drain(Sender<()>),
+    /// The last of its handles and of its pipes is gone: it ends.
+    Forsaken,
+}
+
+/// The way of orders to the thread of a pump. Each pipe has it, so that the thread lives as long as a pipe does.
+pub(crate) struct WayToPump {
+    pub(crate) orders: Sender<Order>,
+    pub(crate) bell: Arc<Bell>,
+}
+
+impl WayToPump {
+    pub(crate) fn send(&self, order: Order) {
+        // Without the thread there are no pipes any more.
+        if self.orders.send(order).is_ok() {
+            self.bell.ring();
+        }
+    }
+}
+
+impl Drop for WayToPump {
+    fn drop(&mut self) {
+        self.send(Order::Forsaken);
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(number: u64, options: PipeOptions, watch: Box<dyn Watch>, way: Arc<WayToPump>) -> Arc<Self> {
+        Arc::new(Self {
+            number,
+            options,
+            outgoing: Lock::new(Outgoing::new(options.keeps.get())),
+            incoming: Lock::new(Incoming::new(options.ahead.get())),
+            session: Lock::default(),
+            watch,
+            is_told: AtomicBool::new(false),
+            is_stalled: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+            way,
+        })
+    }
+
+    /// Has the pump look at it.
+    pub(crate) fn tell(self: &Arc<Self>) {
+        if !self.is_told.swap(true, Ordering::AcqRel) {
+            self.way.send(Order::Look(Arc::clone(self)));
+        }
+    }
+
+    /// The pump looks now: what is told from now on makes it look again.
+    pub(crate) fn heard(&self) {
+        self.is_told.store(false, Ordering::Release);
+    }
+
+    /// Who watches was told how it ended.
+    pub(crate) fn on_over(&self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    /// Whether it was.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// This end wants the session cut.
+    pub(crate) fn cut(self: &Arc<Self>) {
+        let session = {
+            let mut state = self.session.lock();
+            state.is_cut = true;
+            state.session.clone()
+        };
+        if let Some(session) = session {
+            session.close(CloseReason::Stopped);
+        }
+        self.tell();
+    }
+}
+
+impl Pipe {
+    /// Gives it its descriptor: a stream socket, blocking or not. Bytes flow from now on, as far as the session is open.
+    /// A pipe takes one; another is closed.
+    pub fn attach(&self, descriptor: OwnedFd) {
+        self.attach_after(&[], descriptor);
+    }
+
+    /// The same, and `first` goes to the other end before what the descriptor gives.
+    pub fn attach_after(&self, first: &[u8], descriptor: OwnedFd) {
+        if !first.is_empty() {
+            let serve = self.shared.outgoing.lock().push(first);
+            let session = self.session();
+            if let (Some(session), Some(serve)) = (session, serve) {
+                session.serve(BYTES, serve);
+            }
+        }
+        self.shared.way.send(Order::Attach(Arc::clone(&self.shared), descriptor));
+    }
+
+    /// Cuts it: both descriptors are reset, whatever is under way.
+    pub fn cut(&self) {
+        self.shared.cut();
+    }
+
+    /// Its session, once it is open.
+    pub fn session(&self) -> Option<Session> {
+        self.shared.session.lock().session.clone()
+    }
+
+    /// How far it is.
+    pub fn status(&self) -> PipeStatus {
+        let (written, written_taken) = {
+            let outgoing = self.shared.outgoing.lock();
+            (outgoing.written(), outgoing.taken())
+        };
+        let (came, came_taken) = {
+            let incoming = self.shared.incoming.lock();
+            (incoming.came(), incoming.taken())
+        };
+        let closed = self.shared.session.lock().closed.map(|(reason, _)| reason);
+        PipeStatus { written, written_taken, came, came_taken, closed }
+    }
+}

@@ -1,0 +1,202 @@
+//! One thread that moves the bytes of all pipes of a process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use fairwave_host::{CloseReason, Handler};
+use rustix::event::{Timespec, epoll};
+
+use crate::bell::Bell;
+use crate::end::{End, Next, READ_BYTES};
+use crate::handler::PipeHandler;
+use crate::options::PipeOptions;
+use crate::pipe::{Order, Pipe, Shared, WayToPump};
+use crate::watch::Watch;
+
+/// One thread that moves the bytes of all pipes of a process. Cheap to clone; the thread ends when no clone and no pipe
+/// is left.
+#[derive(Clone)]
+pub struct Pump {
+    way: Arc<WayToPump>,
+    next: Arc<AtomicU64>,
+}
+
+/// The thread.
+struct Worker {
+    epoll: OwnedFd,
+    bell: Arc<Bell>,
+    orders: Receiver<Order>,
+    ends: BTreeMap<u64, End>,
+    /// Those that are to be looked at.
+    due: BTreeSet<u64>,
+    scratch: Vec<u8>,
+    /// Those whose time to wait for the other end runs.
+    waiting: BTreeSet<u64>,
+    drained: Option<Sender<()>>,
+    is_forsaken: bool,
+}
+
+/// The number that epoll has for the bell; pipes count from one.
+const BELL: u64 = 0;
+/// Pipes that wait for an end that nobody will hear are looked at so often.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Events of one call.
+const EVENTS: usize = 256;
+
+impl Pump {
+    /// Starts the thread.
+    pub fn start() -> io::Result<Self> {
+        let (orders, ordered) = unbounded();
+        let bell = Arc::new(Bell::new()?);
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, bell.as_fd(), epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
+        let worker = Worker {
+            epoll,
+            bell: Arc::clone(&bell),
+            orders: ordered,
+            ends: BTreeMap::new(),
+            due: BTreeSet::new(),
+            scratch: Vec::with_capacity(READ_BYTES),
+            waiting: BTreeSet::new(),
+            drained: None,
+            is_forsaken: false,
+        };
+        std::thread::Builder::new().name("fairwave-pump".to_owned()).spawn(move || worker.run())?;
+        Ok(Self { way: Arc::new(WayToPump { orders, bell }), next: Arc::new(AtomicU64::new(BELL + 1)) })
+    }
+
+    /// A pipe for a session that is to be opened. The handler is that session's: it goes to
+    /// [`Endpoint::connect`](fairwave_host::Endpoint::connect), or is what an
+    /// [`Accept`](fairwave_host::Accept) gives; the session sends and receives. A handler that is dropped without a
+    /// session is a cut.
+    pub fn pipe(&self, options: PipeOptions, watch: Box<dyn Watch>) -> (Pipe, Box<dyn Handler>) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let shared = Shared::new(number, options.bounded(), watch, Arc::clone(&self.way));
+        (Pipe { shared: Arc::clone(&shared) }, Box::new(PipeHandler { shared }))
+    }
+
+    /// Waits until all that programs have written into descriptors so far was taken at the other ends, no longer than
+    /// `most`: whether it was. They cannot write more after this: their streams end here. It is for a process that is
+    /// about to end.
+    pub fn drain(&self, most: Duration) -> bool {
+        let (tell, told) = bounded(1);
+        self.way.send(Order::Drain(tell));
+        told.recv_timeout(most).is_ok()
+    }
+}
+
+impl Worker {
+    fn run(mut self) {
+        let mut events = Vec::with_capacity(EVENTS);
+        loop {
+            while let Ok(order) = self.orders.try_recv() {
+                self.on_order(order);
+            }
+            for number in std::mem::take(&mut self.due) {
+                self.work(number);
+            }
+            if self.drained.is_some() && self.ends.values().all(End::is_drained) {
+                // Who asked may have gone.
+                self.drained.take().map(|tell| tell.send(()).ok());
+            }
+            if self.is_forsaken {
+                return;
+            }
+            self.sleep(&mut events);
+        }
+    }
+
+    fn on_order(&mut self, order: Order) {
+        match order {
+            Order::Look(shared) => {
+                if !shared.is_over() {
+                    let number = shared.number;
+                    self.ends.entry(number).or_insert_with(|| End::new(shared));
+                    self.due.insert(number);
+                }
+            }
+            Order::Attach(shared, descriptor) => self.attach(shared, descriptor),
+            Order::Drain(tell) => {
+                for (number, end) in &mut self.ends {
+                    (end.is_readable, end.is_last) = (true, true);
+                    self.due.insert(*number);
+                }
+                self.drained = Some(tell);
+            }
+            Order::Forsaken => self.is_forsaken = true,
+        }
+    }
+
+    fn attach(&mut self, shared: Arc<Shared>, descriptor: OwnedFd) {
+        if shared.is_over() {
+            shared.watch.on_cut(Some(descriptor), CloseReason::Stopped);
+            return;
+        }
+        let number = shared.number;
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        if let Err(error) = epoll::add(&self.epoll, &descriptor, epoll::EventData::new_u64(number), flags) {
+            tracing::warn!(%error, "the system does not watch a descriptor");
+            shared.cut();
+        }
+        self.ends.entry(number).or_insert_with(|| End::new(shared)).attach(descriptor);
+        self.due.insert(number);
+    }
+
+    fn work(&mut self, number: u64) {
+        let Some(end) = self.ends.get_mut(&number) else { return };
+        let next = end.work(&mut self.scratch);
+        if end.waits_until.is_some() {
+            self.waiting.insert(number);
+        }
+        match next {
+            Next::Wait => {}
+            Next::Again => {
+                self.due.insert(number);
+            }
+            Next::Over => {
+                end.shared.on_over();
+                self.ends.remove(&number);
+                self.waiting.remove(&number);
+            }
+        }
+    }
+
+    fn sleep(&mut self, events: &mut Vec<epoll::Event>) {
+        self.bell.hush();
+        let is_busy = !self.due.is_empty() || !self.orders.is_empty();
+        let most = if is_busy { Some(Duration::ZERO) } else { (!self.waiting.is_empty()).then_some(LOOK_EVERY) };
+        let timeout = most.and_then(|most| Timespec::try_from(most).ok());
+        events.clear();
+        // A signal wakes it, too; what there is to do is looked for in any case.
+        let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), timeout.as_ref());
+        self.bell.wake();
+        for event in events.iter() {
+            let (number, flags) = (event.data.u64(), event.flags);
+            let Some(end) = self.ends.get_mut(&number) else { continue };
+            let has = |flag| flags.intersects(flag);
+            end.is_hung_up |= has(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+            end.is_readable |= has(epoll::EventFlags::IN | epoll::EventFlags::RDHUP) || end.is_hung_up;
+            end.is_writable |= has(epoll::EventFlags::OUT) || end.is_hung_up;
+            self.due.insert(number);
+        }
+        self.look_for_late();
+    }
+
+    /// Cuts those that have waited long enough for the other end.
+    fn look_for_late(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        for number in &self.waiting {
+            if let Some(end) = self.ends.get(number).filter(|end| end.waits_until.is_some_and(|until| until <= now)) {
+                end.shared.cut();
+            }
+        }
+    }
+}

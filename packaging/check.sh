@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# Installs what `make dist deb wheel` made, and what `cargo install` makes, each into an empty root or venv, and tries it
+# there: the command moves a file, the module simulates. What this machine lacks the means for is said as skipped; what was
+# tried and fails ends it.
+# usage: packaging/check.sh PYTHON [tar|image|deb|wheel|sdist|cargo]...
+set -euo pipefail
+. "$(dirname "$0")/words.sh"
+cd "$root"
+python=$1
+shift
+wanted=("$@")
+if [ ${#wanted[@]} = 0 ]; then wanted=(tar image deb wheel sdist cargo); fi
+place=$(mktemp -d)
+server=
+cleanup() { if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; fi; rm -rf "$place"; }
+trap cleanup EXIT
+dist=$root/target/dist
+passed=0 skipped=0
+skip() { say "skipped: $*"; skipped=$((skipped + 1)); }
+good() { say "good: $*"; passed=$((passed + 1)); }
+
+# Runs in another root, with nothing of this one.
+in_root() {
+  local to=$1
+  shift
+  if [ "$(id -u)" = 0 ]; then env -i HOME=/var/lib/fairwave XDG_STATE_HOME=/var/lib/fairwave XDG_RUNTIME_DIR=/tmp chroot "$to" "$@"
+  else env -i HOME=/var/lib/fairwave XDG_STATE_HOME=/var/lib/fairwave XDG_RUNTIME_DIR=/tmp unshare --map-root-user chroot "$to" "$@"; fi
+}
+
+# A file goes from one process to another by the command that is called so; the last word is the directory that both see.
+moves_a_file() {
+  local files=$1 ticket
+  shift
+  head -c 3000000 /dev/urandom > "$files/big.bin"
+  ("$@" serve "${files#"$seen"}/big.bin" --listen 127.0.0.1:0 > "$files/ticket" 2> "$files/said") &
+  server=$!
+  for _ in $(seq 100); do if [ -s "$files/ticket" ]; then break; fi; sleep 0.1; done
+  ticket=$(cat "$files/ticket")
+  if [ -z "$ticket" ]; then cat "$files/said" >&2; fail "no ticket"; fi
+  "$@" get "$ticket" "${files#"$seen"}/there" --quiet
+  cmp "$files/big.bin" "$files/there/big.bin"
+  kill "$server" && { wait "$server" || true; }
+  server=
+  rm -rf "$files/there" "$files/big.bin"
+}
+
+(cd "$dist" && sha256sum --check --quiet SHA256SUMS)
+
+for what in "${wanted[@]}"; do
+  case $what in
+  tar)
+    mkdir -p "$place/tar/tmp" "$place/tar/var/lib/fairwave"
+    tar --extract --gzip --file "$dist/fairwave-$version-linux-$arch.tar.gz" --directory "$place/tar" --strip-components 1
+    seen=$place/tar
+    [ "$(in_root "$place/tar" /bin/fairwave --version)" = "fairwave $version" ]
+    moves_a_file "$place/tar/tmp" in_root "$place/tar" /bin/fairwave
+    for file in share/man/man1/fairwave-papers-run.1.gz share/bash-completion/completions/fairwave \
+      share/zsh/site-functions/_fairwave share/fish/vendor_completions.d/fairwave.fish lib/fairwave/libfairwave_preload.so; do
+      [ -s "$place/tar/$file" ] || fail "the tar has no $file"
+    done
+    bytes=$(stat -c %s "$place/tar/bin/fairwave")
+    [ "$bytes" -lt 16000000 ] || fail "the command has $bytes bytes"
+    good "tar: a static command of $bytes bytes moves a file in an empty root" ;;
+  image)
+    # The steps of the Containerfile: what is run is a target of the Makefile, what is copied is there, what is started runs.
+    file=packaging/Containerfile
+    sed -n 's/^RUN //p' "$file" | while read -r step; do
+      [[ $step = "make "* ]] || fail "$file: \"$step\" is no call of make"
+      # shellcheck disable=SC2086
+      make --dry-run --silent ${step#make } >/dev/null || fail "$file: \"$step\" cannot be made"
+    done
+    copied=$(sed -n 's|^COPY --from=build /src/\(.*\) /$|\1|p' "$file")
+    [ -d "$copied" ] || fail "$file: no $copied"
+    cp -a "$copied/." "$place/image"
+    entry=$(sed -n 's/^ENTRYPOINT \["\(.*\)"\]$/\1/p' "$file")
+    seen=$place/image
+    [ "$(in_root "$place/image" "$entry" --version)" = "fairwave $version" ]
+    moves_a_file "$place/image/tmp" in_root "$place/image" "$entry"
+    good "container: the tree of the image moves a file"
+    if docker info >/dev/null 2>&1; then
+      docker build --quiet --tag "fairwave-check:$version" --file "$file" . >/dev/null
+      [ "$(docker run --rm "fairwave-check:$version" --version)" = "fairwave $version" ]
+      docker rmi "fairwave-check:$version" >/dev/null
+      good "container: docker builds and runs it"
+    else
+      skip "container: no docker that answers; its steps were run by hand"
+    fi ;;
+  deb)
+    package=$(echo "$dist"/fairwave_"${version}"_*.deb)
+    if [ "$(id -u)" != 0 ]; then skip "deb: dpkg installs as root alone"; continue; fi
+    mkdir -p "$place/deb/var/lib/dpkg/"{info,updates} && touch "$place/deb/var/lib/dpkg/status"
+    dpkg=(dpkg --root "$place/deb" --force-script-chrootless --force-depends --log "$place/deb.log")
+    "${dpkg[@]}" --install "$package" >/dev/null 2> "$place/deb.said" || { cat "$place/deb.said" >&2; fail "dpkg"; }
+    seen= home=$place/home
+    mkdir -p "$home"
+    [ "$("$place/deb/usr/bin/fairwave" --version)" = "fairwave $version" ]
+    moves_a_file "$home" env HOME="$home" XDG_STATE_HOME="$home" XDG_RUNTIME_DIR="$home" "$place/deb/usr/bin/fairwave"
+    [ -s "$place/deb/usr/lib/fairwave/libfairwave_preload.so" ] || fail "the package has no library for \`fairwave run\`"
+    if command -v systemd-analyze >/dev/null && compgen -G "$place/deb/usr/lib/systemd/system/*" >/dev/null; then
+      systemd-analyze verify --root "$place/deb" "$place"/deb/usr/lib/systemd/system/* || fail "units"
+    else
+      skip "deb: units were not verified: no systemd-analyze or no units"
+    fi
+    "${dpkg[@]}" --purge fairwave >/dev/null 2>&1
+    left=$(find "$place/deb/usr" -type f 2>/dev/null | head -3)
+    [ -z "$left" ] || fail "dpkg --purge leaves $left"
+    good "deb: installed, moves a file, purged without a rest" ;;
+  wheel | sdist)
+    "$python" -m venv "$place/$what"
+    if [ "$what" = wheel ]; then
+      package=$(ls -t target/wheels/fairwave-"$version"-*"$arch".whl | head -1)
+    else
+      package=target/wheels/fairwave-$version.tar.gz
+      # That the source is whole is what is asked: it is compiled quickly.
+      export MATURIN_PEP517_ARGS="--profile dev" CARGO_TARGET_DIR=$root/target/sdist
+    fi
+    (unset PYO3_NO_PYTHON PYO3_BUILD_EXTENSION_MODULE && "$place/$what/bin/python" -m pip install --quiet "$package")
+    unset CARGO_TARGET_DIR
+    # Where no fairwave lies beside it.
+    (cd "$place" && "$place/$what/bin/python" - "$root/scenarios/five-to-one.toml" <<'END'
+import sys
+
+import fairwave
+
+run = fairwave.simulate(sys.argv[1], model="fluid")
+rates = sorted(run.sessions["final_rate_bps"])
+assert len(rates) == 5, rates
+assert max(rates) < 1.05 * min(rates), rates
+print(fairwave.__file__, rates)
+END
+    )
+    good "$what: $(basename "$package") simulates in an empty venv" ;;
+  cargo)
+    ${CARGO:-cargo} install --quiet --path crates/cli --locked --root "$place/cargo" --target-dir target
+    seen= home=$place/home
+    mkdir -p "$home"
+    moves_a_file "$home" env HOME="$home" XDG_STATE_HOME="$home" XDG_RUNTIME_DIR="$home" "$place/cargo/bin/fairwave"
+    good "cargo install: moves a file" ;;
+  *) fail "$what: is none of tar, image, deb, wheel, sdist, cargo" ;;
+  esac
+done
+say "$passed passed, 0 failed, $skipped skipped"
