@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::arrow_stream::{ArrowBuffer, ArrowColumn, ArrowRows, ArrowSchema, ArrowStream};
+use crate::arrow_stream::{ArrowBuffer, ArrowColumn, ArrowRows, ArrowSchema, ArrowStream, count};
 
 /// Columns that are handed over as often as somebody asks for them.
 #[pyclass(frozen, module = "fairwave._core")]
@@ -120,7 +120,7 @@ fn texts<'a>(name: CString, words: impl Iterator<Item = Option<&'a str>> + Clone
     let (mut offsets, mut bytes) = (vec![0_i64], Vec::new());
     for word in words {
         bytes.extend_from_slice(word.unwrap_or_default().as_bytes());
-        offsets.push(bytes.len() as i64);
+        offsets.push(count(bytes.len()));
     }
     let length = offsets.len() - 1;
     let buffers = vec![valid, ArrowBuffer::Counts(offsets), ArrowBuffer::Bytes(bytes)];

@@ -77,6 +77,11 @@ impl ArrowBuffer {
     }
 }
 
+/// A number of things in memory, of which there are never 2^63.
+pub(crate) fn count(things: usize) -> i64 {
+    i64::try_from(things).unwrap_or(i64::MAX)
+}
+
 /// A value may be missing.
 const NULLABLE: i64 = 2;
 
@@ -173,7 +178,7 @@ impl ArrowSchema {
             name: name.as_ptr(),
             metadata: null(),
             flags,
-            n_children: parts.children.len() as i64,
+            n_children: count(parts.children.len()),
             children: parts.children.as_mut_ptr(),
             dictionary,
             release: Some(release_schema),
@@ -205,11 +210,11 @@ impl ArrowArray {
     ) -> Self {
         let mut parts = Box::new(ArrayParts { _rows: Arc::clone(rows), buffers, children, dictionary });
         Self {
-            length: length as i64,
-            null_count: nulls as i64,
+            length: count(length),
+            null_count: count(nulls),
             offset: 0,
-            n_buffers: parts.buffers.len() as i64,
-            n_children: parts.children.len() as i64,
+            n_buffers: count(parts.buffers.len()),
+            n_children: count(parts.children.len()),
             buffers: parts.buffers.as_mut_ptr(),
             children: parts.children.as_mut_ptr(),
             dictionary,

@@ -50,7 +50,7 @@ fn kill_and_resume(name: &str, more: &[&str]) {
     let (whole, killed) = (scratch.path("whole.parquet"), scratch.path("killed.parquet"));
     let (whole, killed) = (whole.as_str(), killed.as_str());
     let base = ["sweep", "scenarios/five-to-one.toml", "--set", ALPHA, "--out"];
-    let (to_whole, to_killed) = ([&base, &[whole], more].concat(), [&base, &[killed], more].concat());
+    let (to_whole, to_killed) = ([&base[..], &[whole], more].concat(), [&base[..], &[killed], more].concat());
     run(&to_whole).good();
     let mut child = fairwave(&to_killed).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let (journal, begin) = (format!("{killed}.part"), Instant::now());

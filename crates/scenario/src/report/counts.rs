@@ -6,8 +6,8 @@ use fairwave_units::Time;
 use crate::report::optimum::{in_force, optimum};
 use crate::report::{DistanceLog, KnownRates, RunParts, SessionOutcome, Totals, last_tenth};
 use crate::{
-    BackgroundSummary, Course, DelayHistogram, Engine, LinkSummary, LossEvent, QueueSamples, RateSamples, Record, Run, Scenario,
-    ScenarioError, WindowSamples, is_far,
+    BackgroundSummary, Course, DelayHistogram, Engine, LinkSummary, LossEvent, QueueSamples, RateSamples, Record, Run,
+    Scenario, ScenarioError, WindowSamples, is_far,
 };
 
 /// What the caller wants to have of a run.

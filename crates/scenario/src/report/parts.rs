@@ -5,8 +5,8 @@ use fairwave_units::{Bytes, Time};
 
 use crate::report::DistanceLog;
 use crate::{
-    BackgroundSummary, Course, DelayHistogram, DelaySummary, Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Run,
-    Scenario, SchemeOptions, SessionSummary, Summary, Window, WindowSamples, by_scheme,
+    BackgroundSummary, Course, DelayHistogram, DelaySummary, Engine, LinkSummary, LossEvent, MaxMinStep, Metrics,
+    QueueSamples, RateSamples, Run, Scenario, SchemeOptions, SessionSummary, Summary, Window, WindowSamples, by_scheme,
 };
 
 /// The last tenth of an active time: what `final_rate_bps` is a mean over.
