@@ -46,7 +46,9 @@ def frame(rows: Any) -> pd.DataFrame:
     """Take a DataFrame as it is, and any other table by the interface that `arrow` gives one by."""
     if hasattr(rows, "iloc") or not hasattr(rows, "__arrow_c_stream__"):
         return rows  # type: ignore[no-any-return]
-    return pd.DataFrame.from_arrow(rows)
+    # The stubs of pandas do not know it yet.
+    made: pd.DataFrame = pd.DataFrame.from_arrow(rows)  # type: ignore[attr-defined]
+    return made
 
 
 def _column(name: str, values: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 __all__ = [
     "LARGEST_FILE_BYTES",
     "Allocator",
+    "ArrowTable",
     "Controller",
     "Outcome",
     "Run",

@@ -249,5 +249,5 @@ def test_sweep__has_round_trip_times_of_packets() -> None:
     # 20 packets of 1040 B at 10 Mb/s are 17 ms beyond the 20 ms of propagation; Vegas lets three wait at the most.
     medians = rows.groupby("scheme")["session.s1-d.queueing_p50_s"].mean()
     assert medians["vegas"] < 0.008 < medians["newreno"] < 0.018
-    assert (rows["session.s1-d.rtt_p99_s"] > rows["session.s1-d.rtt_p50_s"]).all()
+    assert (rows["session.s1-d.rtt_p99_s"] >= rows["session.s1-d.rtt_p50_s"]).all()
     assert rows["schemes.newreno.rtt_p50_s"].notna().tolist() == [True, True, False, False]
