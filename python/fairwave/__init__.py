@@ -4,6 +4,7 @@
   picture.
 - `sweep` runs one over a grid of parameters with many seeds, on all cores or on a cluster; `summarise` gives means with
   their intervals, `plot_sweep` draws them.
+- `arrow` hands any of these tables to polars, pyarrow or DuckDB.
 - `allocate` gives the max-min fair rates of a scenario, `max_min` those of any sessions over any resources.
 - `Allocator` is the rule of one end node by itself, `Controller` that of one window-based session; `response` is the
   window of such a rule against the loss rate. `xcp_control` and `aecp_control` are what a link with explicit feedback
@@ -17,6 +18,7 @@ options are texts with a unit: "500 Mb/s", "60 ms".
 
 from fairwave import papers
 from fairwave._allocation import Allocator, max_min
+from fairwave._arrow import arrow
 from fairwave._controller import Controller
 from fairwave._core import ScenarioError, __version__
 from fairwave._feedback import aecp_control, xcp_control
@@ -38,6 +40,7 @@ __all__ = [
     "__version__",
     "aecp_control",
     "allocate",
+    "arrow",
     "get",
     "max_min",
     "papers",

@@ -20,7 +20,7 @@ else:
     pd = LazyModule("pandas")
 
 
-_TABLES = ("rates", "queues", "windows", "losses", "max_min", "distance")
+_TABLES = ("rates", "queues", "windows", "losses", "max_min", "distance", "round_trips")
 
 
 class _Kept:
@@ -62,9 +62,22 @@ class _Kept:
     def distance(self) -> dict[str, Any]:
         return self._copy("distance")
 
+    def round_trips(self) -> dict[str, Any]:
+        return self._copy("round_trips")
+
 
 def _restored(title: str, summary: str, tables: dict[str, dict[str, Any]], ways: list[list[int]] | None = None) -> Run:
     return Run(_Kept(title, summary, tables, ways))
+
+
+def _percentiles(values: Any, counts: Any, q: Sequence[float]) -> list[float]:
+    """For each percentile the least value that so many do not exceed; NaN of none."""
+    if not len(values):
+        return [float("nan")] * len(q)
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(counts[order])
+    wanted = np.maximum(np.ceil(np.asarray(q, dtype=np.float64) / 100 * below[-1]), 1)
+    return [float(value) for value in values[order][np.searchsorted(below, wanted)]]
 
 
 class Run:
@@ -208,6 +221,16 @@ class Run:
         }
         return self._named(columns, "session", "sessions")
 
+    def round_trips(self) -> pd.DataFrame:
+        """Round-trip times of single acknowledgements over the summary's window, counted; none in the fluid model.
+
+        A row a ``session`` and value: ``rtt_s``, ``queueing_s`` (the same without propagation: waiting in queues and
+        being sent), and how many ``samples`` there are of it. Values are right to 0.4 %. Of sessions that acknowledge
+        no single packets (GTP, Tally, UDT, RBUDP) a data packet is a sample: its way there, and the way back that the
+        last message of its sink had. Constant bit rates are not answered and have none.
+        """
+        return self._named(self._core.round_trips(), "session", "sessions")
+
     def percentiles(self, by: str = "session", q: Sequence[float] = (50, 95, 99)) -> pd.DataFrame:
         """Round-trip times, queueing delays and completion times, by session or by scheme.
 
@@ -217,8 +240,9 @@ class Run:
 
         Returns:
             A row a session or scheme: ``rtt_mean_s``, ``rtt_p50_s`` ..., ``queueing_mean_s``, ``queueing_p50_s`` ...
-            over the samples (`delays`) of the summary's window, and of sessions of finite size ``completion_mean_s``,
-            ``completion_p50_s`` ...: when they were complete, from the start of the run.
+            over the summary's window: of single acknowledgements (`round_trips`), in the fluid model of samples
+            (`delays`); and of sessions of finite size ``completion_mean_s``, ``completion_p50_s`` ...: how long they
+            took from their own start on.
 
         Example:
             >>> import fairwave as fw
@@ -233,33 +257,49 @@ class Run:
         for percent in q:
             if not 0 <= percent <= 100:
                 raise ValueError(f"q: {percent} is no percentile: it must be from 0 to 100")
-        sessions = self.sessions
+        sessions, delays = self.sessions, self._counted_delays()
         keys = sessions["name"] if by == "session" else sessions["scheme"]
-        delays, window = self.delays(), self.summary["window"]
-        inside = delays[(delays["time_s"] > window["from_s"]) & (delays["time_s"] <= window["to_s"])]
-        of_row = inside["session"].astype(str).map(dict(zip(sessions["name"], keys, strict=True)))
+        of_row = keys.to_numpy()[delays["session"]] if len(delays["session"]) else np.zeros(0, dtype=object)
+        completion_s = sessions.get("completion_s", pd.Series(np.nan, index=sessions.index)).to_numpy(dtype=np.float64)
         rows = []
         for key in dict.fromkeys(keys):
             row: dict[str, Any] = {by: key}
+            mine = of_row == key
+            times_s = completion_s[(keys == key).to_numpy()]
+            times_s = times_s[np.isfinite(times_s)]
             samples = {
-                "rtt": inside["rtt_s"][of_row == key],
-                "queueing": inside["queueing_s"][of_row == key],
-                "completion": sessions["completed_s"][keys == key].dropna(),
+                "rtt": (delays["rtt_s"][mine], delays["samples"][mine]),
+                "queueing": (delays["queueing_s"][mine], delays["samples"][mine]),
+                "completion": (times_s, np.ones(times_s.size, dtype=np.int64)),
             }
-            for what, values in samples.items():
-                row[f"{what}_mean_s"] = float(values.mean()) if len(values) else float("nan")
-                for percent in q:
-                    value = float(np.percentile(values, percent)) if len(values) else float("nan")
+            for what, (values, counts) in samples.items():
+                row[f"{what}_mean_s"] = float(np.average(values, weights=counts)) if values.size else float("nan")
+                for percent, value in zip(q, _percentiles(values, counts, q), strict=True):
                     row[f"{what}_p{percent:g}_s"] = value
             rows.append(row)
         return pd.DataFrame(rows)
+
+    def _counted_delays(self) -> dict[str, Any]:
+        """Round-trip times with their numbers: of acknowledgements, or else of the window's samples."""
+        counted = self._core.round_trips()
+        if len(counted["session"]):
+            return counted
+        delays, window = self.delays(), self.summary["window"]
+        inside = delays[(delays["time_s"] > window["from_s"]) & (delays["time_s"] <= window["to_s"])]
+        return {
+            "session": inside["session"].cat.codes.to_numpy(dtype=np.int64),
+            "rtt_s": inside["rtt_s"].to_numpy(),
+            "queueing_s": inside["queueing_s"].to_numpy(),
+            "samples": np.ones(len(inside), dtype=np.int64),
+        }
 
     def to_parquet(self, path: str | os.PathLike[str], table: str = "rates") -> None:
         """Write one of the run's tables as a Parquet file.
 
         Args:
             path: The file; one that is there is replaced.
-            table: "rates", "queues", "windows", "losses", "max_min", "distance", "delays", "sessions" or "links".
+            table: "rates", "queues", "windows", "losses", "max_min", "distance",
+                "round_trips", "delays", "sessions" or "links".
 
         Raises:
             OSError: The file cannot be written.

@@ -10,12 +10,13 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairwave import _core
+from fairwave._arrow import frame
 from fairwave._lazy import LazyModule
 from fairwave._own import Schemes, fingerprint, own_rules
 from fairwave._scenario import _changes, _read, _span
@@ -121,10 +122,12 @@ def sweep(
                 core.run(jobs)
             else:
                 _run_on(client, core, (name, text, call, schemes))
-        frame = pd.DataFrame(core.columns())
+        rows = pd.DataFrame(core.columns())
     except BaseException:
-        # The rows that are there stay, and the file is let go of: whoever mends the mistake goes on with it.
-        core.finish()
+        # The rows that are there stay, and the file is let go of: whoever mends the mistake goes on with it. On a full
+        # disk they stay in the journal.
+        with suppress(OSError):
+            core.finish()
         raise
     same = core.seeds_change_nothing()
     core.finish()
@@ -134,7 +137,7 @@ def sweep(
             "or start_jitter sets sessions apart",
             stacklevel=2,
         )
-    return frame
+    return rows
 
 
 def read_parquet(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -267,7 +270,7 @@ def summarise(
     """Means over seeds with their 95 % intervals (Student's t).
 
     Args:
-        rows: What `sweep` gave, or ``pandas.read_parquet`` of its file.
+        rows: What `sweep` gave, or ``pandas.read_parquet`` of its file; a frame of polars or pyarrow will do.
         by: Columns that tell points apart; by default those in front of ``seed``: the parameters.
         columns: Columns to summarise; by default all numbers of the whole run, ``metrics.*``.
 
@@ -286,6 +289,7 @@ def summarise(
         >>> bool((means["low"] < means["mean"]).all() and means["mean"][0] > means["mean"][1])
         True
     """
+    rows = frame(rows)
     if by is None:
         if "seed" not in rows.columns:
             raise ValueError('by: the rows have no column "seed"\nhint: by says which columns tell points apart')
@@ -337,6 +341,7 @@ def plot_sweep(
     """
     from fairwave import _plot
 
+    rows = frame(rows)
     if by is None:
         before = list(rows.columns[: list(rows.columns).index("seed")]) if "seed" in rows.columns else []
         by = [name for name in before if name != x and rows[name].nunique(dropna=False) > 1]

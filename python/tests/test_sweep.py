@@ -208,3 +208,46 @@ def test_plot_sweep__draws_a_band_for_each_of_the_other_parameters() -> None:
     ax = fw.plot_sweep(rows, x="options.alpha", y="metrics.converged_s")
     assert (len(ax.lines), len(ax.collections)) == (2, 2)
     assert "options.beta = 0.1" in [text.get_text() for text in ax.get_legend().get_texts()]  # type: ignore[union-attr]
+
+
+def test_sweep__on_a_full_disk_keeps_what_there_is_and_says_so(tmp_path: Path) -> None:
+    out = tmp_path / "r.parquet"
+    # What is written beyond 30 kB fails, as on a disk without room; a row of five-to-one has some 5 kB.
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, resource.RLIM_INFINITY))\n"
+        f"import fairwave as fw; fw.sweep('five-to-one', set={ALPHA}, seeds=5, model='fluid', out={str(out)!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "larger than files may be here" in done.stderr.splitlines()[-2]
+    assert done.stderr.splitlines()[-1] == (
+        "hint: the runs that ended are kept in the journal: make room, and go on with --resume"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["r.parquet.part"]
+    again = fw.sweep("five-to-one", set=ALPHA, seeds=5, model="fluid", out=out, resume=True)
+    assert_frame_equal(again, fw.sweep("five-to-one", set=ALPHA, seeds=5, model="fluid"))
+
+
+def test_sweep__in_a_second_process_into_the_same_file_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "r.parquet"
+    call = f"fw.sweep('five-to-one', seeds=400, model='fluid', duration='200 s', jobs=1, out={str(out)!r})"
+    child = subprocess.Popen([sys.executable, "-c", f"import fairwave as fw; {call}"])
+    begin = time.monotonic()
+    while not (tmp_path / "r.parquet.part").exists():
+        assert child.poll() is None, "it ended before it began"
+        assert time.monotonic() - begin < 60, "it never began"
+        time.sleep(0.002)
+    for resume in (False, True):
+        with pytest.raises(fw.ScenarioError, match="another process writes these results"):
+            fw.sweep("five-to-one", seeds=400, model="fluid", duration="200 s", out=out, resume=resume)
+    child.kill()
+    child.wait()
+
+
+def test_sweep__has_round_trip_times_of_packets() -> None:
+    rows = fw.sweep(TWO, set={"scheme": ["newreno", "vegas"]}, seeds=2)
+    # 20 packets of 1040 B at 10 Mb/s are 17 ms beyond the 20 ms of propagation; Vegas lets three wait at the most.
+    medians = rows.groupby("scheme")["session.s1-d.queueing_p50_s"].mean()
+    assert medians["vegas"] < 0.008 < medians["newreno"] < 0.018
+    assert (rows["session.s1-d.rtt_p99_s"] >= rows["session.s1-d.rtt_p50_s"]).all()
+    assert rows["schemes.newreno.rtt_p50_s"].notna().tolist() == [True, True, False, False]

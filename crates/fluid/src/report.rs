@@ -114,6 +114,7 @@ pub(crate) fn report(
         distances: recorder.distances,
         max_min: recorder.max_min,
         losses: Vec::new(),
+        delays: Vec::new(),
     };
     parts.whole(scenario)
 }

@@ -8,6 +8,8 @@
 
 mod allocate;
 mod allocator;
+mod arrow;
+mod arrow_stream;
 mod controller;
 mod error;
 mod feedback;
@@ -40,6 +42,8 @@ mod _core {
     use crate::allocate::allocate;
     #[pymodule_export]
     use crate::allocator::Allocator;
+    #[pymodule_export]
+    use crate::arrow::ArrowTable;
     #[pymodule_export]
     use crate::controller::Controller;
     #[pymodule_export]

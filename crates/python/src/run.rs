@@ -131,6 +131,26 @@ impl Run {
         columns.set_item("max_min_norm_bps", PyArray1::from_slice(py, &self.run.max_min_norms_bps))?;
         Ok(columns)
     }
+
+    /// Round-trip times by session, counted: `session` as an index into the summary's sessions.
+    fn round_trips<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let columns = PyDict::new(py);
+        let (mut sessions, mut rtts, mut queueing, mut samples) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for ((at, delays), summary) in (0_u32..).zip(&self.run.delays).zip(&self.run.summary.sessions) {
+            for (ns, count) in delays.buckets() {
+                let queueing_s = ns as f64 / 1e9;
+                sessions.push(at);
+                rtts.push(summary.rtt_s + queueing_s);
+                queueing.push(queueing_s);
+                samples.push(i64::from(count));
+            }
+        }
+        columns.set_item("session", sessions.into_pyarray(py))?;
+        columns.set_item("rtt_s", rtts.into_pyarray(py))?;
+        columns.set_item("queueing_s", queueing.into_pyarray(py))?;
+        columns.set_item("samples", samples.into_pyarray(py))?;
+        Ok(columns)
+    }
 }
 
 /// Each instant in seconds, `times` times over.

@@ -172,7 +172,7 @@ impl Sweep {
         let mine = self.study.key(run).to_string();
         if mine != key {
             return Err(PyRuntimeError::new_err(format!(
-                "run {run} is {mine} here and {key} at a worker\nhint: every worker needs this version of fairwave"
+                "run {run} is {mine} here and {key} at a worker\nhint: every worker needs this build of fairwave"
             )));
         }
         let row = decode(row).ok_or_else(|| PyRuntimeError::new_err(format!("run {run}: a worker sent no row")))?;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use fairwave_schemes::scheme::OptionValue;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::{Scenario, SchemeChoice, SessionSummary};
+use crate::{CompletionSummary, DelayHistogram, DelaySummary, Scenario, SchemeChoice, SessionSummary};
 
 /// The sums of the sessions that run one scheme with the same options.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -30,6 +30,13 @@ pub struct SchemeSummary {
     pub lost_packets: u64,
     /// Sum of their `retransmitted_packets`.
     pub retransmitted_packets: u64,
+    /// Completion times of its sessions of finite size that were complete, each from its own start. Left out of JSON
+    /// where there are none.
+    #[serde(flatten)]
+    pub completion: Option<CompletionSummary>,
+    /// Round-trip times of all of its packets. Left out of JSON where the model has none.
+    #[serde(flatten)]
+    pub delays: Option<DelaySummary>,
 }
 
 /// The options of a scheme as a run had them: in JSON an object, with numbers and flags as such, all else as text.
@@ -58,22 +65,32 @@ impl Serialize for SchemeOptions {
     }
 }
 
-/// Sums by scheme and options, in the order in which they first occur.
-pub fn by_scheme(scenario: &Scenario, sessions: &[SessionSummary]) -> Vec<SchemeSummary> {
+/// Sums by scheme and options, in the order in which they first occur. `delays` has an entry a session, or none.
+pub fn by_scheme(scenario: &Scenario, sessions: &[SessionSummary], delays: &[DelayHistogram]) -> Vec<SchemeSummary> {
     let mut sums: Vec<SchemeSummary> = Vec::new();
+    // The numbers of each one's sessions.
+    let mut members: Vec<Vec<usize>> = Vec::new();
     // Sessions of one table share their choice; tables that say the same do not always.
     let mut by_choice: HashMap<*const SchemeChoice, usize> = HashMap::new();
     let mut by_text: HashMap<String, usize> = HashMap::new();
-    for (session, summary) in scenario.sessions.iter().zip(sessions) {
+    for (number, (session, summary)) in scenario.sessions.iter().zip(sessions).enumerate() {
         let choice = scenario.scheme_of(session);
         let at = *by_choice.entry(std::ptr::from_ref(choice)).or_insert_with(|| {
             let options = SchemeOptions::of(choice);
             *by_text.entry(format!("{} {options:?}", choice.scheme.name)).or_insert_with(|| {
                 sums.push(SchemeSummary::none_of(choice.scheme.name, options));
+                members.push(Vec::new());
                 sums.len() - 1
             })
         });
         sums[at].add(summary);
+        members[at].push(number);
+    }
+    for (sum, members) in sums.iter_mut().zip(members) {
+        let times = members.iter().filter_map(|number| sessions[*number].completion_s);
+        sum.completion = CompletionSummary::of(times.collect());
+        let measured = members.iter().filter_map(|number| Some((delays.get(*number)?, scenario.sessions[*number].rtt)));
+        sum.delays = Some(DelaySummary::of_all(measured)).filter(|summary| summary.rtt_samples > 0);
     }
     sums
 }
@@ -91,6 +108,8 @@ impl SchemeSummary {
             delivered_bytes: 0,
             lost_packets: 0,
             retransmitted_packets: 0,
+            completion: None,
+            delays: None,
         }
     }
 

@@ -260,6 +260,7 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
             max_min_norms_bps: Vec::new(),
             max_min: Vec::new(),
             losses: Vec::new(),
+            delays: Vec::new(),
         }
     }
 
@@ -281,6 +282,8 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
             retransmitted_packets: 0,
             timeouts: 0,
             completed_s: None,
+            completion_s: None,
+            delays: None,
         }
     }
 

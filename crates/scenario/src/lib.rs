@@ -10,6 +10,7 @@
 mod allocation;
 mod by_scheme;
 pub mod csv;
+mod delay;
 mod document;
 mod error;
 mod limits;
@@ -29,6 +30,7 @@ mod trace;
 
 pub use allocation::{Allocation, AllocationLimit, allocate};
 pub use by_scheme::{SchemeOptions, SchemeSummary, by_scheme};
+pub use delay::{CompletionSummary, DelayHistogram, DelaySummary};
 pub use document::{Case, Document, Selection};
 pub use error::ScenarioError;
 pub use metrics::{Course, Metrics, is_far};

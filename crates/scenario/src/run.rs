@@ -3,7 +3,7 @@
 use fairwave_units::Time;
 use serde::Serialize;
 
-use crate::{Metrics, SchemeOptions, SchemeSummary};
+use crate::{DelayHistogram, DelaySummary, Metrics, SchemeOptions, SchemeSummary};
 
 /// What a run gave: its summary, and the samples that were asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,8 @@ pub struct Run {
     pub max_min: Vec<MaxMinStep>,
     /// Loss events, in order of time (packet model).
     pub losses: Vec<LossEvent>,
+    /// What packets took beyond propagation, an entry a session; empty where the model has no packets.
+    pub delays: Vec<DelayHistogram>,
 }
 
 /// The summary of a run; its JSON form is what other programs read.
@@ -115,6 +117,13 @@ pub struct SessionSummary {
     pub timeouts: u64,
     /// When its last byte was delivered, for a session of finite size.
     pub completed_s: Option<f64>,
+    /// The same from its own start on. Left out of JSON where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_s: Option<f64>,
+    /// Round-trip times of its packets. Left out of JSON where the model has none, or the session no packets that are
+    /// answered.
+    #[serde(flatten)]
+    pub delays: Option<DelaySummary>,
 }
 
 /// One link's numbers, over the summary's window.

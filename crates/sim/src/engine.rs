@@ -109,6 +109,7 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     let network = route::build(scenario, (from, to));
     let mut simulator = Simulator::new(network, is_naive);
     simulator.observer = trace;
+    simulator.window = (from, to);
     source::prepare(&mut simulator, scenario)?;
     for session in &scenario.sessions {
         add(&mut simulator, scenario, session)?;

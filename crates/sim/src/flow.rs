@@ -3,6 +3,7 @@
 use fairwave_scenario::LossKind;
 use fairwave_units::Time;
 
+use crate::delay_log::DelayLog;
 use crate::delayed_ack::DelayedAck;
 use crate::jitter::Jitter;
 use crate::receiver::WindowReceiver;
@@ -33,6 +34,8 @@ pub(crate) struct SimFlow {
     /// Whether its end was noted, where somebody waits for it.
     pub(crate) has_ended: bool,
     pub(crate) counts: FlowCounts,
+    /// Its round-trip times, of a session that is answered.
+    pub(crate) delays: Option<Box<DelayLog>>,
     /// Of background traffic: how many flows had its place before.
     pub(crate) life: u32,
 }

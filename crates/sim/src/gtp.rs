@@ -217,6 +217,13 @@ impl Simulator<'_> {
         } else {
             flow.counts.acks_arrived += 1;
         }
+        if let Some(delays) = &mut flow.delays {
+            if is_data {
+                delays.on_data(now, packet.stamp);
+            } else if !from_source {
+                delays.on_message(now, packet.stamp);
+            }
+        }
         let Some(session) = flow.source.gtp_mut() else { return };
         session.arrived_bytes += u64::from(packet.bytes) * u64::from(from_source);
         let at = session.end(!from_source).host;

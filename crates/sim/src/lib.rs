@@ -14,6 +14,7 @@ mod background;
 mod card;
 mod constant;
 mod controlled;
+mod delay_log;
 mod delayed_ack;
 mod deliveries;
 mod engine;

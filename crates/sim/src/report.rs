@@ -2,7 +2,7 @@
 
 use fairwave_scenario::report::{ClosedCounts, Counts, Recording, SessionCounts, run_of};
 use fairwave_scenario::{
-    BackgroundSummary, Engine, LinkSummary, LossEvent, QueueSamples, Run, Scenario, WindowSamples,
+    BackgroundSummary, DelayHistogram, Engine, LinkSummary, LossEvent, QueueSamples, Run, Scenario, WindowSamples,
 };
 use fairwave_schemes::scheme::Model;
 use fairwave_units::Time;
@@ -48,10 +48,15 @@ pub(crate) fn report(
         queues,
         windows,
         losses,
+        delays: simulator.sessions().iter().map(delays).collect(),
         background,
         engine: Engine { events: simulator.events, packet_hops: hops, ..Engine::default() },
     };
     run_of(scenario, Model::Packet, counts, asked, beat).map_err(|error| SimError::Unlimited(error.message))
+}
+
+fn delays(flow: &SimFlow) -> DelayHistogram {
+    flow.delays.as_ref().map(|delays| delays.queueing.clone()).unwrap_or_default()
 }
 
 fn counts(scenario: &Scenario, flow: &SimFlow) -> SessionCounts {

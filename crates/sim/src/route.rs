@@ -65,19 +65,28 @@ impl Network {
         index
     }
 
+    /// How long a way takes by propagation alone.
+    pub(crate) fn propagation(&self, route: Route) -> Duration {
+        lines_of(&self.stages, route).fold(Duration::ZERO, |sum, line| sum + self.lines[line as usize].delay)
+    }
+
     /// Takes note that packets will cross a way, to an end that answers them or does not.
     pub(crate) fn open(&mut self, route: Route, is_answered: bool) {
-        let stages = self.stages[route.begin as usize..].iter();
-        let mut lines = stages.map_while(|stage| match stage {
-            RouteStep::Link { line, .. } | RouteStep::Delay { line } => Some(*line),
-            RouteStep::End => None,
-        });
+        let mut lines = lines_of(&self.stages, route);
         let mut next = lines.next();
         while let Some(line) = next {
             next = lines.next();
             self.lines[line as usize].open(if next.is_none() && !is_answered { PipeEnd::Quiet } else { PipeEnd::Busy });
         }
     }
+}
+
+/// The lines of a way.
+fn lines_of(stages: &[RouteStep], route: Route) -> impl Iterator<Item = u32> {
+    stages[route.begin as usize..].iter().map_while(|stage| match stage {
+        RouteStep::Link { line, .. } | RouteStep::Delay { line } => Some(*line),
+        RouteStep::End => None,
+    })
 }
 
 /// What a way is made of, before links and lines are shared.

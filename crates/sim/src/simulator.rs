@@ -8,6 +8,7 @@ use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Duration, Time};
 
 use crate::background::BackgroundTable;
+use crate::delay_log::DelayLog;
 use crate::event_queue::{EventQueue, EventTime};
 use crate::flow::{FlowCounts, FlowOptions, SimFlow};
 use crate::gtp::GtpHosts;
@@ -82,6 +83,8 @@ pub(crate) struct Simulator<'a> {
     pub(crate) observer: Option<&'a mut Observer<'a>>,
     /// Where the window of the means closes with the last session that ends.
     pub(crate) closing: Option<Unfinished>,
+    /// What the means are taken over.
+    pub(crate) window: (Time, Time),
 }
 
 impl Simulator<'_> {
@@ -105,6 +108,7 @@ impl Simulator<'_> {
             next_beat: BEAT_EVENTS,
             observer: None,
             closing: None,
+            window: (Time::ZERO, Time::MAX),
         }
     }
 
@@ -145,6 +149,10 @@ impl Simulator<'_> {
         flow.offer = offer;
         flow.options = options;
         flow.delayed_ack = options.delayed_ack.then(Box::default);
+        if flow.source.is_answered() {
+            let ways = flow.routes.map(|route| self.network.propagation(route));
+            flow.delays = Some(Box::new(DelayLog::new(self.window, ways)));
+        }
         self.schedule(start, SimEvent::Start(index));
         if let Some(stop) = stop {
             self.schedule(stop, SimEvent::Stop(index));
@@ -180,6 +188,7 @@ impl Simulator<'_> {
             completed: None,
             has_ended: false,
             counts: FlowCounts::default(),
+            delays: None,
             life: 0,
         });
         flow

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use fairwave_scenario::ScenarioError;
 use thiserror::Error;
 
+use crate::BUILD;
+
 /// Why a sweep did not begin, or did not go on. [`StudyError::hint`] says how to mend it.
 #[derive(Debug, Error)]
 pub enum StudyError {
@@ -65,6 +67,15 @@ impl StudyError {
         Self::Refused { path: path.to_owned(), what: what.into(), hint: hint.into() }
     }
 
+    /// Results that another build of Fairwave wrote.
+    pub(crate) fn other_build(path: &Path, theirs: &str) -> Self {
+        Self::refused(
+            path,
+            format!("has rows of another build of Fairwave: {theirs}, and this is {BUILD}"),
+            "results of different code are not mixed: go on with that build, or choose another --out",
+        )
+    }
+
     pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
         let what = match error.kind() {
             io::ErrorKind::NotFound => "no such file or directory".into(),
@@ -73,6 +84,8 @@ impl StudyError {
             io::ErrorKind::NotADirectory => "a part of the path is not a directory".into(),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "no space left on the device".into(),
             io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only".into(),
+            io::ErrorKind::FileTooLarge => "larger than files may be here (ulimit -f)".into(),
+            io::ErrorKind::Unsupported => format!("its file system cannot do that: {error}"),
             _ => error.to_string(),
         };
         Self::Io { path: path.to_owned(), what, kind: error.kind() }
@@ -83,8 +96,13 @@ impl StudyError {
         match self {
             Self::Scenario(error) => error.hint.clone(),
             Self::Grid { hint, .. } | Self::Refused { hint, .. } => Some(hint.clone()),
-            Self::Io { kind: io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, .. } => {
-                Some("the runs that ended are kept: make room, and go on with --resume".into())
+            Self::Io {
+                kind: io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge,
+                ..
+            } => Some("the runs that ended are kept in the journal: make room, and go on with --resume".into()),
+            // Lustre without the mount option "flock", for one.
+            Self::Io { kind: io::ErrorKind::Unsupported, .. } => {
+                Some("a journal needs a file system with locks: choose another directory".into())
             }
             Self::Io { kind: io::ErrorKind::NotFound, .. } => Some("make the directory first".into()),
             Self::Io { kind: io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem, .. } => {

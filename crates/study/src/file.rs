@@ -102,6 +102,16 @@ fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
     values.iter().map(|value| i16::from(value.is_some())).collect()
 }
 
+/// What a Parquet file says about itself under a word; `None` where it cannot be read.
+pub(crate) fn word_of(path: &Path, word: &str) -> Option<String> {
+    let read = catch_unwind(|| {
+        let reader = SerializedFileReader::new(File::open(path).ok()?).ok()?;
+        let words = reader.metadata().file_metadata().key_value_metadata()?;
+        words.iter().find(|pair| pair.key == word)?.value.clone()
+    });
+    read.ok().flatten()
+}
+
 /// The rows of a Parquet file, one by one.
 pub(crate) fn read_rows(path: &Path, hear: &mut dyn FnMut(Row) -> Result<(), StudyError>) -> Result<(), StudyError> {
     let broken = |what: String| {

@@ -8,13 +8,16 @@ use std::path::{Path, PathBuf};
 
 use crate::cell::{decode, encode};
 use crate::study::RunKey;
-use crate::{Row, StudyError};
+use crate::{BUILD, Row, StudyError};
 
-const MAGIC: &[u8] = b"fairwave sweep journal 1\n";
-/// Length and checksum in front of a record.
-const HEAD: usize = 4 + 16;
-/// A record that claims more than this is none: 20 000 columns with their names take a tenth of it.
-const MOST_RECORD: usize = 64 << 20;
+/// What a journal begins with; behind it stands the build that writes it, and a line's end.
+const MAGIC: &[u8] = b"fairwave sweep journal 2\n";
+/// What journals of any form begin with.
+const ANY_MAGIC: &[u8] = b"fairwave sweep journal ";
+/// In front of a record: its length, a check of that, and the checksum of the record.
+const HEAD: usize = 4 + 4 + 16;
+/// The least that a record has: a key and an empty row.
+const LEAST: u32 = 16 + 4;
 
 /// Where records go: a file that belongs to this process alone, or memory.
 pub(crate) struct Journal {
@@ -74,17 +77,18 @@ impl Journal {
         let Place::File(file, path) = &mut self.place else { return Ok(Vec::new()) };
         let failed = |error: io::Error| StudyError::io(path, &error);
         let mut reader = io::BufReader::with_capacity(1 << 20, &*file);
-        let mut magic = Vec::new();
-        reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(failed)?;
-        if !MAGIC.starts_with(&magic) {
-            return Err(StudyError::refused(path, "is no journal of a sweep", "choose another --out, or move it away"));
+        let mine = first_bytes();
+        let mut begin = Vec::new();
+        reader.by_ref().take(mine.len() as u64).read_to_end(&mut begin).map_err(failed)?;
+        if !mine.starts_with(&begin) {
+            return Err(of_others(path, &begin));
         }
         let mut records = Vec::new();
-        let mut end = MAGIC.len() as u64;
-        if magic.len() == MAGIC.len() {
+        let mut end = mine.len() as u64;
+        if begin.len() == mine.len() {
             let total = file.metadata().map_err(failed)?.len();
             loop {
-                match next_record(&mut reader, total.saturating_sub(end)).map_err(failed)? {
+                match next_record(&mut reader, end, total.saturating_sub(end)).map_err(failed)? {
                     Next::Record(key, length) => {
                         records.push((key, RecordPlace { at: end + HEAD as u64, length }));
                         end += HEAD as u64 + u64::from(length);
@@ -99,7 +103,7 @@ impl Journal {
             }
             file.set_len(end).map_err(failed)?;
         } else {
-            file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(MAGIC)).map_err(failed)?;
+            file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(&mine)).map_err(failed)?;
         }
         self.end = end;
         Ok(records)
@@ -113,7 +117,8 @@ impl Journal {
         let length = u32::try_from(record.len() - HEAD).unwrap_or(u32::MAX);
         let sum = blake3::hash(&record[HEAD..]);
         record[..4].copy_from_slice(&length.to_le_bytes());
-        record[4..HEAD].copy_from_slice(&sum.as_bytes()[..16]);
+        record[4..8].copy_from_slice(&length_check(length, self.end));
+        record[8..HEAD].copy_from_slice(&sum.as_bytes()[..16]);
         let place = RecordPlace { at: self.end + HEAD as u64, length };
         match &mut self.place {
             Place::Memory(bytes) => bytes.extend_from_slice(&record),
@@ -157,38 +162,76 @@ impl Journal {
     }
 }
 
+/// What a journal of this build begins with.
+fn first_bytes() -> Vec<u8> {
+    [MAGIC, BUILD.as_bytes(), b"\n"].concat()
+}
+
+/// The error for a file that begins otherwise.
+fn of_others(path: &Path, begin: &[u8]) -> StudyError {
+    if let Some(rest) = begin.strip_prefix(MAGIC) {
+        let build = String::from_utf8_lossy(rest);
+        return StudyError::other_build(path, build.trim_end());
+    }
+    if begin.starts_with(ANY_MAGIC) {
+        return StudyError::other_build(path, "of another version");
+    }
+    StudyError::refused(path, "is no journal of a sweep", "choose another --out, or move it away")
+}
+
+/// What tells a length as it was written from one that was damaged since: bound to its place, so that bytes of another
+/// record do not pass.
+fn length_check(length: u32, at: u64) -> [u8; 4] {
+    let hash = blake3::Hasher::new().update(&length.to_le_bytes()).update(&at.to_le_bytes()).finalize();
+    let mut check = [0; 4];
+    check.copy_from_slice(&hash.as_bytes()[..4]);
+    check
+}
+
 /// What stands next in a journal.
 enum Next {
     /// A whole record: its key and its length.
     Record(RunKey, u32),
-    /// Nothing, less than a record, or a broken one with nothing behind it: a process was killed there.
+    /// Nothing, or the beginning of a record: a process was killed there. Or zeros up to the end, or a last record that
+    /// is whole in length alone: a machine lost its power there.
     End,
-    /// A broken record with so many bytes behind it.
+    /// A broken record with so many bytes behind its head.
     Broken(u64),
 }
 
-/// Reads the next record of a file of which so many bytes are left.
-fn next_record(reader: &mut impl Read, left: u64) -> io::Result<Next> {
-    const LEAST: usize = HEAD + 16;
-    if left < LEAST as u64 {
-        return Ok(Next::End);
-    }
-    let (mut length, mut sum) = ([0; 4], [0; 16]);
-    reader.read_exact(&mut length)?;
-    reader.read_exact(&mut sum)?;
-    let (length, left) = (u32::from_le_bytes(length), left - HEAD as u64);
-    if (length as usize) < 16 || length as usize > MOST_RECORD {
-        return Ok(Next::Broken(left));
+/// Reads the next record of a file, at this place, of which so many bytes are left.
+fn next_record(reader: &mut impl Read, at: u64, left: u64) -> io::Result<Next> {
+    // A killed process leaves the first bytes of what it wrote, and those as it wrote them.
+    let Some(left) = left.checked_sub(HEAD as u64) else { return Ok(Next::End) };
+    let mut head = [0; HEAD];
+    reader.read_exact(&mut head)?;
+    let field = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
+    let length = u32::from_le_bytes(field(0));
+    if length < LEAST || length_check(length, at) != field(4) {
+        let is_empty = head == [0; HEAD] && is_zeros(reader)?;
+        return Ok(if is_empty { Next::End } else { Next::Broken(left) });
     }
     let Some(behind) = left.checked_sub(u64::from(length)) else { return Ok(Next::End) };
     let mut payload = vec![0; length as usize];
     reader.read_exact(&mut payload)?;
     let (mut key, row) = ([0; 16], &payload[16..]);
     key.copy_from_slice(&payload[..16]);
-    let is_whole = blake3::hash(&payload).as_bytes()[..16] == sum && decode(row).is_some();
+    let is_whole = blake3::hash(&payload).as_bytes()[..16] == head[8..] && decode(row).is_some();
     Ok(match behind {
         _ if is_whole => Next::Record(RunKey(key), length),
         0 => Next::End,
         behind => Next::Broken(behind),
     })
+}
+
+/// Whether nothing but zeros follows.
+fn is_zeros(reader: &mut impl Read) -> io::Result<bool> {
+    let mut part = [0; 4096];
+    loop {
+        match reader.read(&mut part)? {
+            0 => return Ok(true),
+            count if part[..count].iter().any(|byte| *byte != 0) => return Ok(false),
+            _ => {}
+        }
+    }
 }

@@ -25,6 +25,10 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+/// Names the code that runs are made by: builds of the same sources have the same name, whoever builds them and how.
+/// It is part of every run's key, and stands in files of results.
+pub const BUILD: &str = env!("FAIRWAVE_BUILD");
+
 pub use cell::{Cell, Row, decode, encode};
 pub use error::StudyError;
 pub use grid::{Grid, Parameter};

@@ -8,14 +8,16 @@ use std::path::{Path, PathBuf};
 use parquet::errors::ParquetError;
 
 use crate::cell::encode;
-use crate::file::{ParquetFile, read_rows};
+use crate::file::{ParquetFile, read_rows, word_of};
 use crate::journal::{Journal, RecordPlace};
 use crate::study::{RunKey, Study};
 use crate::table::{Schema, Table};
-use crate::{Row, StudyError};
+use crate::{BUILD, Row, StudyError};
 
 /// Rows of one group of the Parquet file.
 const GROUP_ROWS: usize = 8192;
+/// Which build made the rows, in what a file says about itself.
+const BUILD_WORD: &str = "fairwave.build";
 
 /// The rows of a study, as they come.
 pub struct Results {
@@ -102,6 +104,10 @@ impl Results {
                 return refused(results, error);
             }
         }
+        let theirs = if strangers.is_empty() { None } else { word_of(out, BUILD_WORD) };
+        if let Some(theirs) = theirs.filter(|theirs| theirs != BUILD) {
+            return refused(results, StudyError::other_build(out, &theirs));
+        }
         if !strangers.is_empty() {
             let (strangers, known) = (strangers.len(), results.done() + in_journal.iter().flatten().count());
             let what = if known == 0 {
@@ -127,6 +133,7 @@ impl Results {
         let by_key = keys.iter().enumerate().map(|(run, key)| (*key, run)).collect();
         let words = vec![
             ("fairwave.version", env!("CARGO_PKG_VERSION").to_owned()),
+            (BUILD_WORD, BUILD.to_owned()),
             ("fairwave.scenario", study.file().to_owned()),
             ("fairwave.columns", study.own_columns().join("\n")),
         ];
@@ -183,10 +190,26 @@ impl Results {
     /// # Errors
     /// Where the journal cannot be read.
     pub fn table(&self) -> Result<Table, StudyError> {
-        let schema = self.schema()?;
+        self.table_of(|_| true)
+    }
+
+    /// The same, of the columns that are wanted alone: a million rows with all of theirs take gigabytes.
+    ///
+    /// # Errors
+    /// Where the journal cannot be read.
+    pub fn table_of(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Table, StudyError> {
+        let read = |place: &RecordPlace| {
+            let mut row = self.journal.read(*place)?;
+            row.retain(|(name, _)| is_wanted(name));
+            Ok::<Row, StudyError>(row)
+        };
+        let mut schema = Schema::default();
+        for place in self.places.iter().flatten() {
+            schema.see(&read(place)?);
+        }
         let mut table = schema.table();
         for place in self.places.iter().flatten() {
-            schema.push(&mut table, self.journal.read(*place)?);
+            schema.push(&mut table, read(place)?);
         }
         Ok(table)
     }

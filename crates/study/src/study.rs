@@ -10,7 +10,7 @@ use fairwave_units::Time;
 use rayon::prelude::*;
 
 use crate::row::add_summary;
-use crate::{Cell, Grid, Row, StudyError};
+use crate::{BUILD, Cell, Grid, Row, StudyError};
 
 /// Runs that a sweep may have.
 const MOST_RUNS: usize = 1_000_000;
@@ -50,7 +50,7 @@ pub enum Seeds {
     These(Vec<u64>),
 }
 
-/// A run by its content: version, model, window, scenario with all changes, and seed. Runs with one key give one row.
+/// A run by its content: version and build ([`BUILD`]), model, window, scenario with all changes, and seed. Runs with one key give one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunKey(pub(crate) [u8; 16]);
 
@@ -108,6 +108,7 @@ impl Study {
         let base = blake3::Hasher::new()
             .update(b"fairwave sweep 1\0")
             .update(env!("CARGO_PKG_VERSION").as_bytes())
+            .update(BUILD.as_bytes())
             .update(&[0, model.map_or(0, |model| 1 + u8::from(model == Model::Packet)), u8::from(window.is_some())])
             .update(&window.map_or(0, |(from, _)| from.as_nanos()).to_le_bytes())
             .update(&window.map_or(0, |(_, to)| to.as_nanos()).to_le_bytes())

@@ -153,8 +153,9 @@ fn resume__refuses_a_journal_that_is_broken_in_the_midst() {
     add(&mut results, &study, 1..3);
     drop(results);
     let whole = fs::read(journal(&out)).unwrap();
-    // A byte of the second row, and its length.
-    for at in [first + 100, first + 3] {
+    // A byte of the second row; its length, which then says more than there is (as if the process had been killed in the
+    // midst of it), far more, or less; the check of the length.
+    for at in [first + 100, first + 2, first + 3, first + 1, first + 5] {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x40;
         fs::write(journal(&out), &bytes).unwrap();
@@ -163,7 +164,22 @@ fn resume__refuses_a_journal_that_is_broken_in_the_midst() {
         assert!(error.hint().unwrap().contains(&format!("truncate -s {first}")), "{error}");
         assert!(fs::read(journal(&out)).unwrap() == bytes, "nothing is cut off");
     }
-    // The last one was under way when the process was killed.
+    // The length of the last row, too: a killed process leaves no other bytes than it wrote.
+    let mut journal_2 = Results::begin(&study, &place.path().join("2.parquet"), false).unwrap();
+    add(&mut journal_2, &study, 0..2);
+    drop(journal_2);
+    let last = fs::metadata(journal(&place.path().join("2.parquet"))).unwrap().len() as usize;
+    let mut bytes = whole.clone();
+    bytes[last + 2] ^= 0x40;
+    fs::write(journal(&out), &bytes).unwrap();
+    let error = Results::begin(&study, &out, true).err().unwrap();
+    assert!(error.to_string().contains("row 3 is broken, "), "{error}");
+    // A machine that lost its power may leave zeros at the end.
+    fs::write(journal(&out), [&whole[..], &[0; 5000]].concat()).unwrap();
+    assert_eq!(Results::begin(&study, &out, true).unwrap().done(), 3);
+    fs::write(journal(&out), [&whole[..], &[0; 5000], &[1; 5000]].concat()).unwrap();
+    assert!(Results::begin(&study, &out, true).err().unwrap().to_string().contains("row 4 is broken, "));
+    // The last one was under way when that happened.
     let mut bytes = whole.clone();
     *bytes.last_mut().unwrap() ^= 0x40;
     fs::write(journal(&out), &bytes).unwrap();
@@ -194,6 +210,37 @@ fn resume__refuses_results_of_anything_else() {
     let same = plan(&format!("title = \"words\"\n# more\n{TEXT}"), &["options.alpha=0.05"], 2).unwrap();
     assert!(Results::begin(&same, &out, true).unwrap().missing().is_empty());
     assert_eq!(fs::read(&out).unwrap(), before);
+}
+
+#[test]
+fn resume__says_where_other_code_made_the_rows() {
+    let (study, place) = (study(), tempfile::tempdir().unwrap());
+    let out = place.path().join("r.parquet");
+    let mut results = Results::begin(&study, &out, false).unwrap();
+    add(&mut results, &study, 0..1);
+    drop(results);
+    let whole = fs::read(journal(&out)).unwrap();
+    let first = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let mut other = whole.clone();
+    other[first..first + BUILD.len()].fill(b'0');
+    fs::write(journal(&out), &other).unwrap();
+    let error = Results::begin(&study, &out, true).err().unwrap();
+    assert!(error.to_string().contains(&format!("another build of Fairwave: 0000000000000000, and this is {BUILD}")));
+    assert!(error.is_usage() && fs::read(journal(&out)).unwrap() == other);
+    // The form of before.
+    fs::write(journal(&out), b"fairwave sweep journal 1\nrows").unwrap();
+    assert!(Results::begin(&study, &out, true).err().unwrap().to_string().contains("of another version"));
+    fs::remove_file(journal(&out)).unwrap();
+
+    let keys = ColumnData::Text(vec![Some("0123456789abcdef0123456789abcdef".into())]);
+    let table = Table { columns: vec![Column { name: "run".into(), data: keys }] };
+    write_parquet(&out, &table, &[("fairwave.build", "fedcba9876543210".into())]).unwrap();
+    let error = Results::begin(&study, &out, true).err().unwrap();
+    assert!(error.to_string().contains("another build of Fairwave: fedcba9876543210"), "{error}");
+    // Of this build, they are simply others.
+    write_parquet(&out, &table, &[("fairwave.build", BUILD.into())]).unwrap();
+    assert!(Results::begin(&study, &out, true).err().unwrap().to_string().contains("of another sweep"));
+    assert!(!journal(&out).exists());
 }
 
 #[test]
@@ -236,6 +283,22 @@ fn add__on_a_full_disk_says_so_and_keeps_what_was_there() {
     std::os::unix::fs::symlink("/dev/full", journal(&out)).unwrap();
     let error = Results::begin(&study(), &out, true).err().unwrap();
     assert!(!error.to_string().is_empty());
+}
+
+#[test]
+fn finish__that_fails_leaves_the_journal_for_the_next_call() {
+    let (study, place) = (study(), tempfile::tempdir().unwrap());
+    let out = place.path().join("r.parquet");
+    // Something stands in the way of the file.
+    fs::create_dir_all(place.path().join("r.parquet.new/x")).unwrap();
+    let mut results = Results::begin(&study, &out, false).unwrap();
+    add(&mut results, &study, 0..study.len());
+    assert!(results.finish().is_err() && !out.exists() && journal(&out).exists());
+    fs::remove_dir_all(place.path().join("r.parquet.new")).unwrap();
+    let results = Results::begin(&study, &out, true).unwrap();
+    assert!(results.missing().is_empty());
+    results.finish().unwrap();
+    assert_eq!(read_parquet(&out).unwrap().len(), study.len());
 }
 
 #[test]
@@ -291,7 +354,7 @@ proptest! {
 
     /// Whatever stands in the journal: no panic, and nothing but whole records of this study counts.
     #[test]
-    fn journal__takes_any_bytes(cut in 0_usize..4000, flip in 0_usize..4000, more in proptest::collection::vec(any::<u8>(), 0..40)) {
+    fn journal__takes_any_bytes(cut in 0_usize..500, flip in 0_usize..500, more in proptest::collection::vec(any::<u8>(), 0..40)) {
         let study = plan(TEXT, &[], 2).unwrap();
         let place = tempfile::tempdir().unwrap();
         let out = place.path().join("r.parquet");
@@ -301,8 +364,8 @@ proptest! {
         results.add(1, &row).unwrap();
         drop(results);
         let mut bytes = fs::read(journal(&out)).unwrap();
-        bytes.truncate(cut.max(25));
-        if let Some(byte) = bytes.get_mut(flip.max(25)) {
+        bytes.truncate(cut.max(42));
+        if let Some(byte) = bytes.get_mut(flip.max(42)) {
             *byte ^= 0x40;
         }
         fs::File::create(journal(&out)).unwrap().write_all(&[bytes, more].concat()).unwrap();

@@ -229,5 +229,7 @@ fn summary(k: usize, fair_bps: f64) -> SessionSummary {
         retransmitted_packets: 0,
         timeouts: 0,
         completed_s: None,
+        completion_s: None,
+        delays: None,
     }
 }

@@ -22,6 +22,12 @@ const NUMBERS: [NumberColumn; 4] = [
     (">converged after", "metrics.converged_s", |value| format!("{value:.2} s")),
 ];
 
+/// The columns that [`text`] looks at.
+pub(super) fn columns(study: &Study) -> Vec<String> {
+    let numbers = NUMBERS.map(|(_, name, _)| name.to_owned());
+    study.own_columns().into_iter().chain(numbers).collect()
+}
+
 /// A line a point: its parameters, how many runs, and the measures of the run as a whole over its seeds.
 pub(super) fn text(study: &Study, table: &Table) -> String {
     let mut own = study.own_columns();

@@ -77,8 +77,11 @@ impl SweepCall<'_> {
             drop(results);
             return Err(kept_so_far(error.into(), kept, study.len()));
         }
-        let (table, same) = (results.table().map_err(CommandFailure::from)?, results.seeds_change_nothing());
-        results.finish().map_err(CommandFailure::from)?;
+        let shown = overview::columns(&study);
+        let table = results.table_of(|name| self.is_json || shown.iter().any(|column| column == name));
+        let (table, same) = (table.map_err(CommandFailure::from)?, results.seeds_change_nothing());
+        let kept = results.done();
+        results.finish().map_err(|error| kept_so_far(error.into(), kept, study.len()))?;
         self.tell(&study, &table, same)
     }
 

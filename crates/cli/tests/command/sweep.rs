@@ -36,27 +36,39 @@ fn sweep__gives_a_row_a_run_and_a_table_with_intervals() {
 
 #[test]
 fn sweep__that_was_killed_goes_on_to_the_same_bytes() {
-    let scratch = Scratch::new("sweep-2");
+    kill_and_resume("sweep-2", &["--model", "fluid", "--seeds", "10", "--duration", "60 s", "--jobs", "1"]);
+}
+
+#[test]
+fn sweep__of_packets_that_was_killed_goes_on_to_the_same_bytes() {
+    kill_and_resume("sweep-2-packets", &["--seeds", "4", "--duration", "200 ms"]);
+}
+
+/// A sweep with these options, killed in the middle and resumed, gives the bytes of one that was left alone.
+fn kill_and_resume(name: &str, more: &[&str]) {
+    let scratch = Scratch::new(name);
     let (whole, killed) = (scratch.path("whole.parquet"), scratch.path("killed.parquet"));
-    let more = ["--seeds", "10", "--duration", "60 s", "--jobs", "1"];
-    run(&swept(&whole, &more)).good();
-    let mut child = fairwave(&swept(&killed, &more)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let (whole, killed) = (whole.as_str(), killed.as_str());
+    let base = ["sweep", "scenarios/five-to-one.toml", "--set", ALPHA, "--out"];
+    let (to_whole, to_killed) = ([&base[..], &[whole], more].concat(), [&base[..], &[killed], more].concat());
+    run(&to_whole).good();
+    let mut child = fairwave(&to_killed).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let (journal, begin) = (format!("{killed}.part"), Instant::now());
     // A row of five-to-one has some 5 kB.
-    while fs::metadata(&journal).map_or(0, |meta| meta.len()) < 30_000 {
+    while fs::metadata(&journal).map_or(0, |meta| meta.len()) < 20_000 {
         assert!(begin.elapsed() < Duration::from_secs(120) && child.try_wait().unwrap().is_none(), "it never began");
         std::thread::sleep(Duration::from_millis(2));
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(!Path::new(&killed).exists(), "it was killed in the middle");
-    let error = run(&swept(&killed, &more)).refused();
+    assert!(!Path::new(killed).exists(), "it was killed in the middle");
+    let error = run(&to_killed).refused();
     assert!(error.contains("was interrupted") && error.contains("--resume"), "{error}");
-    let resumed = run(&swept(&killed, &[&more[..], &["--resume"]].concat()));
+    let resumed = run(&[&to_killed[..], &["--resume"]].concat());
     let there = resumed.stderr();
     resumed.good();
     assert!(there.contains("rows are there already") && !there.contains("note: 0 of"), "{there}");
-    assert!(fs::read(&whole).unwrap() == fs::read(&killed).unwrap());
+    assert!(fs::read(whole).unwrap() == fs::read(killed).unwrap());
 }
 
 #[test]
@@ -142,4 +154,34 @@ fn sweep__json_has_words_for_what_is_no_number_of_its_own() {
     let more = ["--set", "session.s1-d1.demand=inf", "--duration", "2 s", "--seeds", "1", "--json"];
     let rows = run(&swept(&out, &more)).json();
     assert_eq!(rows[0]["session.s1-d1.demand"], "inf");
+}
+
+#[test]
+fn sweep__on_a_full_disk_keeps_what_there_is_and_says_so() {
+    let scratch = Scratch::new("sweep-8");
+    let (whole, full) = (scratch.path("whole.parquet"), scratch.path("full.parquet"));
+    let more = ["--seeds", "10", "--jobs", "2"];
+    run(&swept(&whole, &more)).good();
+    // What is written beyond 64 blocks fails, as on a disk without room; a row of five-to-one has some 5 kB.
+    let limited = |args: &[&str]| {
+        let inner = fairwave(args);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$@\"", "sh"]).arg(inner.get_program());
+        shell.args(inner.get_args()).current_dir(inner.get_current_dir().unwrap());
+        let done = shell.stdin(Stdio::null()).output().unwrap();
+        (done.status.code(), String::from_utf8(done.stderr).unwrap())
+    };
+    let (code, words) = limited(&swept(&full, &more));
+    assert_eq!(code, Some(1), "{words}");
+    assert!(words.contains("full.parquet.part: larger than files may be here"), "{words}");
+    assert!(words.contains("of 30 rows are kept; --resume goes on with them"), "{words}");
+    let kept: usize = words.lines().find_map(|line| line.split_once(" of 30 rows are kept")?.0.parse().ok()).unwrap();
+    assert!((1..30).contains(&kept), "{words}");
+    // Again on a full disk: nothing is lost, and nothing is won.
+    let (_, again) = limited(&swept(&full, &[&more[..], &["--resume"]].concat()));
+    assert!(again.contains(&format!("{kept} of 30 rows are there already")), "{again}");
+    let resumed = run(&swept(&full, &[&more[..], &["--resume"]].concat()));
+    assert!(resumed.stderr().contains(&format!("{kept} of 30 rows are there already")), "{}", resumed.stderr());
+    resumed.good();
+    assert!(fs::read(&whole).unwrap() == fs::read(&full).unwrap());
 }

@@ -6,8 +6,8 @@ use fairwave_units::Time;
 use crate::report::optimum::{in_force, optimum};
 use crate::report::{DistanceLog, KnownRates, RunParts, SessionOutcome, Totals, last_tenth};
 use crate::{
-    BackgroundSummary, Course, Engine, LinkSummary, LossEvent, QueueSamples, RateSamples, Record, Run, Scenario,
-    ScenarioError, WindowSamples, is_far,
+    BackgroundSummary, Course, DelayHistogram, Engine, LinkSummary, LossEvent, QueueSamples, RateSamples, Record, Run,
+    Scenario, ScenarioError, WindowSamples, is_far,
 };
 
 /// What the caller wants to have of a run.
@@ -44,6 +44,8 @@ pub struct Counts {
     pub windows: Option<WindowSamples>,
     /// Loss events, in any order.
     pub losses: Vec<LossEvent>,
+    /// What packets took beyond propagation, one entry a session; empty where nobody measured it.
+    pub delays: Vec<DelayHistogram>,
     /// One entry a table of background traffic.
     pub background: Vec<BackgroundSummary>,
     /// What the engine did.
@@ -101,7 +103,7 @@ pub fn run_of(
     course.peak_overload = counts.peak_overload;
     let rates = asked.record.rates.then(|| counted.rates());
     let windows = windows.map(|samples| counted.active_windows(samples));
-    let Counts { links, queues, mut losses, background, engine, .. } = counts;
+    let Counts { links, queues, mut losses, delays, background, engine, .. } = counts;
     losses.sort_by_key(|loss| (loss.time, loss.session));
     let parts = RunParts {
         model,
@@ -117,6 +119,7 @@ pub fn run_of(
         distances: if asked.record.distances { distances } else { DistanceLog::default() },
         max_min: if asked.record.rates { optimum } else { Vec::new() },
         losses,
+        delays,
     };
     Ok(parts.whole(scenario))
 }

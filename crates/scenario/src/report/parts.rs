@@ -5,8 +5,8 @@ use fairwave_units::{Bytes, Time};
 
 use crate::report::DistanceLog;
 use crate::{
-    BackgroundSummary, Course, Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Run,
-    Scenario, SchemeOptions, SessionSummary, Summary, Window, WindowSamples, by_scheme,
+    BackgroundSummary, Course, DelayHistogram, DelaySummary, Engine, LinkSummary, LossEvent, MaxMinStep, Metrics,
+    QueueSamples, RateSamples, Run, Scenario, SchemeOptions, SessionSummary, Summary, Window, WindowSamples, by_scheme,
 };
 
 /// The last tenth of an active time: what `final_rate_bps` is a mean over.
@@ -70,13 +70,16 @@ pub struct RunParts {
     pub max_min: Vec<MaxMinStep>,
     /// Loss events, in order of time.
     pub losses: Vec<LossEvent>,
+    /// What packets took beyond propagation, one entry a session; empty where the model has no packets.
+    pub delays: Vec<DelayHistogram>,
 }
 
 impl RunParts {
     /// The run of this scenario.
     pub fn whole(self, scenario: &Scenario) -> Run {
         let outcomes = scenario.sessions.iter().zip(&self.sessions).enumerate();
-        let sessions: Vec<_> = outcomes.map(|(at, (_, outcome))| summary(scenario, at, outcome)).collect();
+        let sessions: Vec<_> =
+            outcomes.map(|(at, (_, outcome))| summary(scenario, at, outcome, self.delays.get(at))).collect();
         Run {
             summary: Summary {
                 version: env!("CARGO_PKG_VERSION"),
@@ -89,7 +92,7 @@ impl RunParts {
                 variant: scenario.variant.clone(),
                 window: Window::new(self.window.0, self.window.1),
                 metrics: Metrics::of(&sessions, self.course),
-                schemes: by_scheme(scenario, &sessions),
+                schemes: by_scheme(scenario, &sessions, &self.delays),
                 sessions,
                 links: self.links,
                 background: self.background,
@@ -102,12 +105,19 @@ impl RunParts {
             max_min_norms_bps: self.distances.norms_bps,
             max_min: self.max_min,
             losses: self.losses,
+            delays: self.delays,
         }
     }
 }
 
-fn summary(scenario: &Scenario, at: usize, outcome: &SessionOutcome) -> SessionSummary {
+fn summary(
+    scenario: &Scenario,
+    at: usize,
+    outcome: &SessionOutcome,
+    delays: Option<&DelayHistogram>,
+) -> SessionSummary {
     let session = &scenario.sessions[at];
+    let completed = session.size.and(outcome.completed);
     SessionSummary {
         name: session.name.clone(),
         from: scenario.nodes[session.from as usize].name.clone(),
@@ -124,6 +134,8 @@ fn summary(scenario: &Scenario, at: usize, outcome: &SessionOutcome) -> SessionS
         lost_packets: outcome.lost_packets,
         retransmitted_packets: outcome.retransmitted_packets,
         timeouts: outcome.timeouts,
-        completed_s: session.size.and(outcome.completed).map(Time::as_secs_f64),
+        completed_s: completed.map(Time::as_secs_f64),
+        completion_s: completed.map(|at| at.since(session.start.min(at)).as_secs_f64()),
+        delays: delays.filter(|delays| delays.samples() > 0).map(|delays| DelaySummary::of(delays, session.rtt)),
     }
 }

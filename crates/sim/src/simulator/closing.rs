@@ -49,6 +49,9 @@ impl Simulator<'_> {
         for link in &mut self.network.links {
             link.close(at);
         }
+        for delays in self.flows.iter_mut().filter_map(|flow| flow.delays.as_mut()) {
+            delays.close(at);
+        }
         self.closing.as_mut().expect("looked at above").totals = Some(totals);
     }
 

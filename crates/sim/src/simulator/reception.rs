@@ -36,6 +36,9 @@ impl Simulator<'_> {
         let flow = &mut self.flows[packet.flow as usize];
         if !flow.source.is_acknowledged() {
             if flow.source.has_messages() {
+                if let Some(delays) = &mut flow.delays {
+                    delays.on_data(at, packet.stamp);
+                }
                 self.drive(packet.flow, Input::Data(packet.number));
             }
             return;
@@ -61,6 +64,9 @@ impl Simulator<'_> {
         let (header, plain) = self.headers.take(packet.kind);
         let blocks = self.blocks.take(plain).unwrap_or_default();
         if let Some(sender) = flow.source.sender_mut() {
+            if let Some(delays) = &mut flow.delays {
+                delays.on_ack(self.now, packet.stamp);
+            }
             if sender.on_ack(self.now, packet.number, &blocks, packet.stamp) {
                 flow.losses.push((self.now, LossKind::Loss));
             }
@@ -73,6 +79,9 @@ impl Simulator<'_> {
             }
         } else {
             let to_sink = packet.kind == SimPacketKind::NOTICE;
+            if let Some(delays) = flow.delays.as_mut().filter(|_| !to_sink) {
+                delays.on_message(self.now, packet.stamp);
+            }
             let input = if to_sink { Input::AtSink(packet.number) } else { Input::AtSource(packet.number) };
             self.drive(packet.flow, input);
         }
