@@ -7,8 +7,9 @@ use serde::Serialize;
 const PRECISION: u32 = 7;
 /// Buckets an octave.
 const PER_OCTAVE: u64 = 1 << PRECISION;
-/// Room for so many buckets is made at a time, half a kilobyte: a run in its steady state allocates next to nothing.
-const STEP: u64 = 128;
+/// Room for so many buckets, two octaves, is made at first, a kilobyte, and then twice as much each time: a run in its steady
+/// state allocates next to nothing.
+const STEP: u64 = 256;
 
 /// Delays of one session's packets, counted in buckets. A percentile is right to half a bucket, 0.4 %; mean, least and
 /// most are exact.
@@ -76,6 +77,11 @@ fn middle_ns(bucket: u64) -> u64 {
 }
 
 impl DelayHistogram {
+    /// An empty one with its first room, so that the first delay allocates nothing.
+    pub fn with_room() -> Self {
+        Self { counts: Vec::with_capacity(STEP as usize), ..Self::default() }
+    }
+
     /// Counts a delay.
     #[inline]
     pub fn add(&mut self, delay: Duration) {
@@ -88,14 +94,15 @@ impl DelayHistogram {
             (self.first, self.least_ns) = (bucket - bucket % STEP, ns);
         }
         if bucket < self.first {
-            let first = bucket - bucket % STEP;
+            let doubled = self.first.saturating_sub(self.counts.len() as u64);
+            let first = doubled.min(bucket - bucket % STEP);
             self.counts.splice(..0, std::iter::repeat_n(0, (self.first - first) as usize));
             self.first = first;
         }
         let place = (bucket - self.first) as usize;
         if place >= self.counts.len() {
+            let length = (place + 1).next_multiple_of(STEP as usize).max(2 * self.counts.len());
             // Exactly: a scenario may have a million sessions.
-            let length = (place + 1).next_multiple_of(STEP as usize);
             self.counts.reserve_exact(length - self.counts.len());
             self.counts.resize(length, 0);
         }

@@ -43,7 +43,7 @@ impl Size {
     /// Bytes that the work takes at its peak, scenario and result included. Measured in release builds with 10^6
     /// sessions between two and 5 x 10^5 nodes: 400 bytes a session for an allocation, 1050 in the fluid model,
     /// 1200 (windows) to 2600 (GTP) packet by packet, of which the packets on their way are not counted. The round-trip
-    /// times of a session take 650 bytes more, some octaves of buckets twice that.
+    /// times of a session take 1150 bytes more, more where they differ by more than two octaves.
     pub fn bytes(&self, work: WorkKind) -> u64 {
         const NUMBER: u64 = 8;
         let each = |session: u64, node: u64, link: u64| {
@@ -65,7 +65,7 @@ impl Size {
                 let windows = if record.windows { 4 * NUMBER } else { 0 };
                 let queues = if record.queues { 3 * NUMBER } else { 0 };
                 // Totals at the ends of samples are always kept.
-                (each(1850, 700, 700), (2 * NUMBER + rates + windows, 3 * NUMBER + queues))
+                (each(2350, 700, 700), (2 * NUMBER + rates + windows, 3 * NUMBER + queues))
             }
         };
         // A node has a queue either way.

@@ -22,7 +22,7 @@ pub(crate) struct DelayLog {
 impl DelayLog {
     /// For ways that take so long by propagation alone, there and back.
     pub(crate) fn new(window: (Time, Time), [there, back]: [Duration; 2]) -> Self {
-        Self { window, base: there + back, back, queueing: DelayHistogram::default() }
+        Self { window, base: there + back, back, queueing: DelayHistogram::with_room() }
     }
 
     /// An acknowledgement of a packet that was sent at `sent`.

@@ -76,7 +76,9 @@ fn rtt__of_each_acknowledgement_is_propagation_and_what_waits() {
         assert_near(rtt, 1000.0 * 1040.0 * 8.0 / 100e6, 0.01);
     }
     assert_near(delays.queueing_p95_s, 0.0832 - 0.05, 0.02);
-    assert_eq!(delays.rtt_samples, (full.rate_bps * 2.0 / 8000.0).round() as u64);
+    // What arrives at the sink at the end of the window is acknowledged behind it, as before its begin.
+    let delivered = (full.rate_bps * 2.0 / 8000.0).round() as u64;
+    assert!(delays.rtt_samples.abs_diff(delivered) <= 1, "{} {delivered}", delays.rtt_samples);
 }
 
 #[test]

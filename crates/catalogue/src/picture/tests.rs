@@ -185,6 +185,7 @@ fn made(sessions: usize, seconds: u64) -> (Scenario, Run) {
         max_min_norms_bps,
         max_min: vec![MaxMinStep { from: Time::ZERO, rates_bps: (0..sessions).map(fair).collect() }],
         losses: Vec::new(),
+        delays: Vec::new(),
     };
     (scenario, run)
 }
