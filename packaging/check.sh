@@ -23,8 +23,8 @@ good() { say "good: $*"; passed=$((passed + 1)); }
 in_root() {
   local to=$1
   shift
-  if [ "$(id -u)" = 0 ]; then env -i HOME=/var/lib/fairwave XDG_STATE_HOME=/var/lib/fairwave XDG_RUNTIME_DIR=/tmp chroot "$to" "$@"
-  else env -i HOME=/var/lib/fairwave XDG_STATE_HOME=/var/lib/fairwave XDG_RUNTIME_DIR=/tmp unshare --map-root-user chroot "$to" "$@"; fi
+  if [ "$(id -u)" = 0 ]; then env -i HOME=/var/lib/fairwave XDG_STATE_HOME=/var/lib/fairwave XDG_RUNTIME_DIR=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$to" "$@"
+  else env -i HOME=/var/lib/fairwave XDG_STATE_HOME=/var/lib/fairwave XDG_RUNTIME_DIR=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin unshare --map-root-user chroot "$to" "$@"; fi
 }
 
 # A file goes from one process to another by the command that is called so; the last word is the directory that both see.
