@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum TestbedCommand {
-    Run(run::Args),
+    Run(Box<run::Args>),
     Emulate(emulate::Args),
     /// The program at one node; `run` starts it
     #[command(hide = true)]
