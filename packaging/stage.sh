@@ -18,17 +18,13 @@ complete bash bash-completion/completions/fairwave
 complete zsh zsh/site-functions/_fairwave
 complete fish fish/vendor_completions.d/fairwave.fish
 
-if [ -d "$root/packaging/systemd" ]; then
-  mkdir -p "$to/lib/systemd/system"
-  for unit in "$root"/packaging/systemd/*.{service,socket,timer,target}; do
-    [ -e "$unit" ] || continue
-    sed "s|/usr/bin/fairwave|$prefix/bin/fairwave|g" "$unit" > "$to/lib/systemd/system/$(basename "$unit")"
-  done
-  for file in "$root"/packaging/systemd/*.{toml,conf}; do
-    [ -e "$file" ] || continue
-    install -D -m 644 "$file" "$to/share/doc/fairwave/examples/$(basename "$file")"
-  done
-fi
+mkdir -p "$to/lib/systemd/system"
+for unit in "$root"/etc/systemd/*.{service,socket}; do
+  sed "s|/usr/bin/fairwave|$prefix/bin/fairwave|g" "$unit" > "$to/lib/systemd/system/$(basename "$unit")"
+done
+for file in "$root"/etc/{daemon.toml,grafana-dashboard.json}; do
+  install -D -m 644 "$file" "$to/share/doc/fairwave/examples/$(basename "$file")"
+done
 
 for file in README.md CHANGELOG.md SECURITY.md LICENSE-APACHE LICENSE-MIT; do
   install -D -m 644 "$root/$file" "$to/share/doc/fairwave/$file"
