@@ -14,10 +14,16 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The static library that was built with this test.
+/// The static library that was built with this test: the newest beside it, with or without a hash in its name.
 fn archive() -> PathBuf {
     let here = std::env::current_exe().unwrap();
-    here.with_file_name("libfairwave.a")
+    let is_archive = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name == "libfairwave.a" || (name.starts_with("libfairwave-") && name.ends_with(".a"))
+    };
+    let all = fs::read_dir(here.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()).filter(is_archive);
+    let changed = |path: &PathBuf| fs::metadata(path).and_then(|file| file.modified()).unwrap();
+    all.max_by_key(changed).expect("the library is built with its tests")
 }
 
 fn run(command: &mut Command) -> String {
