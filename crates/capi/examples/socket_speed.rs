@@ -1,10 +1,10 @@
 //! How fast the calls of libfairwave are between two processes.
 //!
 //! ```text
-//! speed serve ADDRESS                prints a ticket, takes what comes and gives back what is asked for
-//! speed send TICKET SECONDS          one connection: Gb/s, and CPU s/GB of both ends
-//! speed echo TICKET COUNT            64 bytes there and back: microseconds
-//! speed many TICKET CONNECTIONS      so many connections in one epoll set: all echo, and the CPU of an idle second
+//! socket_speed serve ADDRESS                prints a ticket, takes what comes and gives back what is asked for
+//! socket_speed send TICKET SECONDS          one connection: Gb/s, and CPU s/GB of both ends
+//! socket_speed echo TICKET COUNT            64 bytes there and back: microseconds
+//! socket_speed many TICKET CONNECTIONS      so many connections in one epoll set: all echo, and the CPU of an idle second
 //! ```
 
 #![allow(unsafe_code, reason = "C's calls take pointers")]
