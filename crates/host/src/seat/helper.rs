@@ -119,24 +119,7 @@ impl HelperThread {
             NodeChoice::At(socket) => vec![socket.clone()],
             NodeChoice::Own | NodeChoice::Auto => usual_sockets(),
         };
-        let mut found = Err(DoorError::Refused("there is no place for a socket".to_owned()));
-        for socket in sockets {
-            let joined = join_at(&socket);
-            match joined {
-                Ok((stream, segment)) => return Ok((socket, stream, segment)),
-                // What says more than that nothing is there is what is wrong.
-                Err(error)
-                    if found
-                        .as_ref()
-                        .err()
-                        .is_none_or(|found: &DoorError| found.is_absence() || !error.is_absence()) =>
-                {
-                    found = Err(error);
-                }
-                Err(_) => {}
-            }
-        }
-        found
+        join_any(sockets)
     }
 
     /// Stays until the daemon is gone, or this end.
@@ -190,6 +173,22 @@ impl HelperThread {
     }
 }
 
+/// The first seat that is to be had, else what is wrong: where something is there, that.
+fn join_any(sockets: Vec<PathBuf>) -> Result<(PathBuf, DoorStream, ProcessSegment), DoorError> {
+    let mut found = None;
+    for socket in sockets {
+        match join_at(&socket) {
+            Ok((stream, segment)) => return Ok((socket, stream, segment)),
+            Err(error) => {
+                if found.as_ref().is_none_or(|found: &DoorError| found.is_absence() || !error.is_absence()) {
+                    found = Some(error);
+                }
+            }
+        }
+    }
+    Err(found.unwrap_or_else(|| DoorError::Refused("there is no place for a socket".to_owned())))
+}
+
 /// Asks the daemon at a socket for a seat.
 fn join_at(socket: &std::path::Path) -> Result<(DoorStream, ProcessSegment), DoorError> {
     let mut stream = DoorStream::connect(socket)?;
@@ -212,4 +211,23 @@ fn command() -> String {
     let word = if name == "fairwave" { words.next().unwrap_or_default() } else { name.to_owned() };
     let printable: String = word.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect();
     printable.chars().take(MOST_COMMAND_BYTES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn join_any__tells_that_nothing_is_there_from_what_does_not_answer() {
+        let place = tempfile::tempdir().unwrap();
+        let absent = || place.path().join("absent");
+        let error = |sockets| join_any(sockets).map(|_| ()).unwrap_err();
+        assert!(error(vec![absent()]).is_absence());
+        assert!(error(vec![absent(), absent()]).is_absence());
+        // One that was left behind is no absence, wherever it is in the list.
+        let left = place.path().join("left");
+        drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
+        assert!(!error(vec![left.clone(), absent()]).is_absence());
+        assert!(!error(vec![absent(), left]).is_absence());
+    }
 }
