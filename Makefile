@@ -132,7 +132,7 @@ compare: $(VENV)/.installed ## Fairwave beside quinn, s2n-quic, UDT and TCP, mea
 fuzz:            ## inputs that break what reads them, SECONDS=60 a target, TARGETS="..." or all
 	bash tests/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
 
-# One experiment after the other, with nothing else running: some 12 minutes by estimate.
+# One experiment after the other, with nothing else running: a quarter of an hour.
 WIRED = $(shell $(BIN) papers list --json | grep -oE '"id":"[^"]*-wire"' | cut -d'"' -f4)
 
 report-wire: $(BIN) ## Figs. VIII.4 to VIII.7, chapter IX and five-to-one with real programs, kernel TCP beside them, into report-wire/; skipped where namespaces are not allowed
