@@ -42,7 +42,7 @@ def test_notebook__gives_what_it_shows(path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_notebooks__are_three_and_linked() -> None:
     assert len(NOTEBOOKS) == 3
-    page = Path("docs/studies.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/studies.md").read_text()
     for path in NOTEBOOKS:
         assert f"(notebooks/{path.name})" in page
 

@@ -24,6 +24,7 @@ mod plan;
 #[path = "../../preload/src/preamble.rs"]
 #[allow(dead_code, reason = "the library says it, this end hears it")]
 mod preamble;
+mod unknown;
 
 pub use far::{Far, FarOptions, MOST_CONNECTIONS};
 pub use fit::{Unfit, fit};

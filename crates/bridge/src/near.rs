@@ -17,6 +17,7 @@ use crate::connection::{Counted, Follower, Tell, prepare};
 use crate::hello::BridgeHello;
 use crate::plan::{PLAN_VARIABLE, Plan};
 use crate::preamble::{PREAMBLE_BYTES, Preamble, Token, answer};
+use crate::unknown::{Came, Unknown};
 
 /// Connections at once.
 const MOST_CONNECTIONS: usize = 4096;
@@ -57,6 +58,10 @@ struct NearInner {
     options: NearOptions,
     tell: Tell,
     count: Arc<AtomicUsize>,
+    /// Those who have not said yet who they are, and do not count.
+    unknown: Unknown,
+    /// How many of them have a thread.
+    arriving: Arc<AtomicUsize>,
     /// Held from where somebody waits at a door until he is counted.
     letting_in: Lock<()>,
 }
@@ -88,8 +93,10 @@ impl Near {
                 doors.extend(listeners.into_iter().map(|listener| Door { listener, to, ticket: ticket.clone() }));
             }
         }
-        let (count, letting_in) = (Arc::default(), Lock::new(()));
-        let inner = NearInner { doors, token, endpoint, pump, options, tell: Arc::new(tell), count, letting_in };
+        let (count, arriving, letting_in) = (Arc::default(), Arc::default(), Lock::new(()));
+        let unknown = Unknown::default();
+        let tell = Arc::new(tell);
+        let inner = NearInner { doors, token, endpoint, pump, options, tell, count, unknown, arriving, letting_in };
         let near = Self { plan: Plan { token, has_v6, ways: planned }, inner: Arc::new(inner) };
         let inner = Arc::clone(&near.inner);
         std::thread::Builder::new().name("fairwave-doors".to_owned()).spawn(move || inner.keep_doors())?;
@@ -107,7 +114,8 @@ impl Near {
         let _nobody_between = self.inner.letting_in.lock();
         let mut waiting: Vec<_> = self.inner.doors.iter().map(Door::poll).collect();
         let none_waits = matches!(poll(&mut waiting, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0));
-        none_waits && self.inner.count.load(Ordering::SeqCst) == 0
+        // Who is known counts before he is one who arrives no longer: so they are looked at in this order.
+        none_waits && self.inner.arriving.load(Ordering::SeqCst) == 0 && self.inner.count.load(Ordering::SeqCst) == 0
     }
 }
 
@@ -148,9 +156,12 @@ impl NearInner {
                 Err(error) => return (self.tell)(&format!("nobody is let in any more: {error}")),
             }
             for (index, door) in self.doors.iter().enumerate() {
-                let _letting_in = self.letting_in.lock();
-                match door.listener.accept() {
-                    Ok((stream, _)) => self.let_in(stream, index),
+                let accepted = {
+                    let _letting_in = self.letting_in.lock();
+                    door.listener.accept().map(|(stream, _)| (stream, Counted::new(&self.arriving, usize::MAX)))
+                };
+                match accepted {
+                    Ok((stream, arriving)) => self.let_in(stream, arriving, index),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => {
                         (self.tell)(&format!("{}: {error}", door.to));
@@ -163,33 +174,61 @@ impl NearInner {
     }
 
     /// A connection has a thread of its own until its session is open.
-    fn let_in(self: &Arc<Self>, stream: TcpStream, door: usize) {
-        let Some(counted) = Counted::new(&self.count, MOST_CONNECTIONS) else {
-            return (self.tell)("too many connections at once");
-        };
+    fn let_in(self: &Arc<Self>, stream: TcpStream, arriving: Option<Counted>, door: usize) {
         let inner = Arc::clone(self);
+        let came = self.unknown.add(stream);
         let name = "fairwave-opens".to_owned();
         let begun = std::thread::Builder::new().name(name).spawn(move || {
             let door = &inner.doors[door];
-            if let Err(error) = inner.open(stream, door, counted) {
+            let known = inner.know(came, door);
+            drop(arriving);
+            if let Some((stream, preamble, counted)) = known
+                && let Err(error) = inner.open(stream, door, preamble, counted)
+            {
                 (inner.tell)(&format!("{}: {error}", door.to));
             }
         });
         if let Err(error) = begun {
+            drop(self.unknown.take(came));
             (self.tell)(&format!("no thread for a connection: {error}"));
         }
     }
 
-    fn open(&self, mut stream: TcpStream, door: &Door, counted: Counted) -> Result<(), ConnectError> {
-        let Some(preamble) = prepare(&stream).ok().and_then(|()| read_preamble(&mut stream)) else {
-            // Another program that looks at all ports, or one that went away at once.
-            tracing::info!(to = %door.to, "somebody came without a preamble");
-            return Ok(());
+    /// Hears who came: one of the program's connections, or somebody else.
+    fn know(&self, came: Came, door: &Door) -> Option<(TcpStream, Preamble, Counted)> {
+        let preamble = self.unknown.get(came).and_then(|stream| {
+            prepare(&stream).ok()?;
+            read_preamble(&stream)
+        });
+        let known = match preamble {
+            Some(preamble) if is_same(&preamble.token, &self.token) && preamble.to == door.to => {
+                let counted = Counted::new(&self.count, MOST_CONNECTIONS);
+                if counted.is_none() {
+                    (self.tell)("too many connections at once");
+                }
+                counted.map(|counted| (preamble, counted))
+            }
+            Some(_) => {
+                tracing::warn!(to = %door.to, "somebody came who was not started here");
+                None
+            }
+            None => {
+                // Another program that looks at all ports, one that went away at once, or the oldest of too many.
+                tracing::info!(to = %door.to, "somebody came without a preamble");
+                None
+            }
         };
-        if !is_same(&preamble.token, &self.token) || preamble.to != door.to {
-            tracing::warn!(to = %door.to, "somebody came who was not started here");
-            return Ok(());
-        }
+        let stream = self.unknown.take(came)?;
+        known.map(|(preamble, counted)| (stream, preamble, counted))
+    }
+
+    fn open(
+        &self,
+        mut stream: TcpStream,
+        door: &Door,
+        preamble: Preamble,
+        counted: Counted,
+    ) -> Result<(), ConnectError> {
         let wants_answer = preamble.wants_answer;
         let follower = Follower::new(door.to.to_string(), Arc::clone(&self.tell), counted);
         let (pipe, handler) = self.pump.pipe(self.options.pipe, Box::new(follower));
@@ -214,7 +253,7 @@ impl NearInner {
 }
 
 /// What the library says first, if it does so soon.
-fn read_preamble(stream: &mut TcpStream) -> Option<Preamble> {
+fn read_preamble(mut stream: &TcpStream) -> Option<Preamble> {
     let deadline = Instant::now() + PREAMBLE_WITHIN;
     let (mut bytes, mut used) = ([0; PREAMBLE_BYTES], 0);
     while used < bytes.len() {
@@ -257,7 +296,33 @@ fn errno_of(error: &ConnectError) -> Errno {
 
 #[cfg(test)]
 mod tests {
+    use fairwave_host::{EndpointConfig, Identity, Keyring, ShareId, Validity};
+
     use super::*;
+    use crate::unknown::MOST_UNKNOWN;
+
+    #[test]
+    fn near__who_says_nothing_at_a_door_takes_nobodys_place() {
+        let endpoint = Endpoint::bind(&EndpointConfig::default()).unwrap();
+        let ticket = Keyring::in_memory(Identity::random().unwrap(), ShareId(1));
+        let ticket = ticket.issue(Validity::default(), Vec::new()).unwrap();
+        let to = "10.9.9.9:8000".parse().unwrap();
+        let ways = vec![Way { to: vec![to], ticket }];
+        let near = Near::open(endpoint, Pump::start().unwrap(), ways, NearOptions::default(), |_| {}).unwrap();
+        let door = near.inner.doors[0].listener.local_addr().unwrap();
+        let strangers: Vec<_> = (0..2 * MOST_UNKNOWN).map(|_| TcpStream::connect(door).unwrap()).collect();
+        // The first of them is let go of before its time, for one that came later.
+        strangers[0].set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        assert!(matches!((&strangers[0]).read(&mut [0]), Ok(0) | Err(_)));
+        assert_eq!(near.inner.count.load(Ordering::SeqCst), 0, "strangers count");
+        // One with the token is heard beside them: it is told that there is no address to go to.
+        let mut program = TcpStream::connect(door).unwrap();
+        let preamble = Preamble { token: near.inner.token, to, wants_answer: true };
+        program.write_all(&preamble.to_bytes()).unwrap();
+        let mut said = [0; 8];
+        program.read_exact(&mut said).unwrap();
+        assert_eq!(said, answer(Errno::NETUNREACH.raw_os_error().cast_unsigned()));
+    }
 
     #[test]
     fn is_same__looks_at_all_bytes() {

@@ -155,11 +155,16 @@ impl Library {
 
     /// Forgets the oldest of those that are over.
     fn forget_over(&self, sockets: Vec<Arc<Socket>>) {
+        if sockets.is_empty() {
+            return;
+        }
         let over: Vec<u64> = sockets.iter().filter(|socket| socket.is_over()).map(|socket| socket.inode).collect();
         let gone: Vec<Arc<Socket>> = {
             let mut table = self.sockets.lock();
             let oldest = over.iter().take(over.len().saturating_sub(MOST_OVER));
-            oldest.filter_map(|inode| table.known.remove(inode)).collect()
+            let gone = oldest.filter_map(|inode| table.known.remove(inode)).collect();
+            table.look_at = table.known.len() + FIRST_LOOK;
+            gone
         };
         // What they hold is let go of without the lock.
         drop((gone, sockets));
@@ -208,12 +213,61 @@ impl Library {
 impl Sockets {
     /// All of them, the oldest first, if it is time to look which are over.
     fn all_to_look_at(&mut self) -> Vec<Arc<Socket>> {
-        if self.known.len() < self.look_at.max(FIRST_LOOK) {
+        let known = &self.known;
+        if self.order.len() > 2 * known.len() + FIRST_LOOK {
+            self.order.retain(|inode| known.contains_key(inode));
+        }
+        if known.len() < self.look_at.max(FIRST_LOOK) {
             return Vec::new();
         }
-        self.look_at = self.known.len() + FIRST_LOOK;
-        let known = &self.known;
-        self.order.retain(|inode| known.contains_key(inode));
+        // Nobody else looks meanwhile; when this one has, it says anew when the next is to be.
+        self.look_at = known.len() + FIRST_LOOK;
         self.order.iter().filter_map(|inode| known.get(inode).cloned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::socket::Stage;
+
+    fn bare() -> Library {
+        Library {
+            pump: Pump::start().unwrap(),
+            connector: Connector::start().unwrap(),
+            sockets: Lock::default(),
+            endpoints: Lock::default(),
+        }
+    }
+
+    fn failed() -> Arc<Socket> {
+        let (socket, _theirs) = Socket::new(false, Stage::Failed, Wishes::default()).unwrap();
+        socket.state.lock().ours = None;
+        socket
+    }
+
+    #[test]
+    fn add__of_sockets_that_are_over_keeps_no_more_however_many_come() {
+        let library = bare();
+        let mut most = [0, 0];
+        for _ in 0..12_000 {
+            library.add(&failed());
+            let sockets = library.sockets.lock();
+            most = [most[0].max(sockets.known.len()), most[1].max(sockets.order.len())];
+        }
+        assert!(most[0] <= MOST_OVER + FIRST_LOOK, "{most:?}");
+        assert!(most[1] <= 2 * most[0] + FIRST_LOOK + 1, "{most:?}");
+    }
+
+    #[test]
+    fn forget__leaves_nothing_behind() {
+        let library = bare();
+        for _ in 0..3 * FIRST_LOOK {
+            let socket = failed();
+            library.add(&socket);
+            library.forget(&socket);
+        }
+        let sockets = library.sockets.lock();
+        assert!(sockets.known.is_empty() && sockets.order.len() <= FIRST_LOOK + 1, "{}", sockets.order.len());
     }
 }

@@ -10,6 +10,7 @@ use fairwave_host::{
 };
 use fairwave_pipe::{Pipe, PipeOptions, Watch};
 use fairwave_units::{Bytes, Rate};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::fstat;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
@@ -149,11 +150,14 @@ impl Socket {
 
     /// Whether nothing of it is under way any more: the program can do no more than close it.
     pub(crate) fn is_over(&self) -> bool {
-        let (stage, pipe) = {
+        let (stage, pipe, is_closed) = {
             let state = self.state.lock();
-            (state.stage, state.pipe.clone())
+            // What was never used has no pipe that would see its program close it.
+            let is_closed =
+                state.stage == Stage::New && state.ours.as_ref().and_then(Ours::get).is_some_and(is_without_peer);
+            (state.stage, state.pipe.clone(), is_closed)
         };
-        stage == Stage::Failed || pipe.is_some_and(|pipe| pipe.status().closed.is_some())
+        is_closed || stage == Stage::Failed || pipe.is_some_and(|pipe| pipe.status().closed.is_some())
     }
 
     /// All addresses of its family.
@@ -222,6 +226,13 @@ pub(crate) fn set_flags(theirs: &OwnedFd, is_cloexec: bool, is_nonblocking: bool
     Ok(())
 }
 
+/// Whether the other end of a pair is closed.
+fn is_without_peer(end: impl AsFd) -> bool {
+    let mut ends = [PollFd::new(&end, PollFlags::empty())];
+    let is_seen = poll(&mut ends, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|seen| seen > 0);
+    is_seen && ends.iter().any(|end| end.revents().contains(PollFlags::HUP))
+}
+
 /// The number that a program has for a socket; any of several.
 fn number_of(inode: u64) -> Option<RawFd> {
     let link = format!("socket:[{inode}]");
@@ -275,5 +286,18 @@ impl SocketWatch {
     fn release(&self) {
         let endpoint = self.socket.upgrade().and_then(|socket| socket.state.lock().endpoint.take());
         drop(endpoint);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_over__of_a_new_one_that_its_program_closed() {
+        let (socket, theirs) = Socket::new(false, Stage::New, Wishes::default()).unwrap();
+        assert!(!socket.is_over());
+        drop(theirs);
+        assert!(socket.is_over());
     }
 }

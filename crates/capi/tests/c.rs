@@ -18,8 +18,9 @@ fn root() -> PathBuf {
 fn archive() -> PathBuf {
     let here = std::env::current_exe().unwrap();
     let is_archive = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name == "libfairwave.a" || (name.starts_with("libfairwave-") && name.ends_with(".a"))
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        path.extension().is_some_and(|extension| extension == "a")
+            && (stem == "libfairwave" || stem.starts_with("libfairwave-"))
     };
     let all = fs::read_dir(here.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()).filter(is_archive);
     let changed = |path: &PathBuf| fs::metadata(path).and_then(|file| file.modified()).unwrap();

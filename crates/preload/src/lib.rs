@@ -12,6 +12,7 @@
 #![allow(unsafe_code, reason = "it is called from C, and calls what it stands before")]
 
 mod address;
+mod listener;
 mod next;
 #[allow(dead_code, reason = "`fairwave run` writes it, and so do tests")]
 mod plan;

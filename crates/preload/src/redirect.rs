@@ -11,6 +11,7 @@ use libc::{
 };
 
 use crate::address::{self, Address};
+use crate::listener;
 use crate::next::{self, errno, set_errno};
 use crate::plan::Plan;
 use crate::preamble::{ANSWER_BYTES, Preamble, read_answer};
@@ -81,15 +82,17 @@ fn say_where(descriptor: c_int, plan: &Plan, to: Address, port: u16, wants_answe
         IpAddr::V6(_) if plan.has_v6 => IpAddr::V6(Ipv6Addr::LOCALHOST),
         _ => IpAddr::V4(Ipv4Addr::LOCALHOST),
     };
-    let bridge = Address { ip: bridge, port }.in_family_of(to.ip);
+    let door = Address { ip: bridge, port }.in_family_of(to.ip);
     // SAFETY: the address is there for as long as the call takes.
-    let connected = bridge.with(|address, length| unsafe { next::connect(descriptor, address, length) });
+    let connected = door.with(|address, length| unsafe { next::connect(descriptor, address, length) });
     match checked(connected) {
         Err(EINPROGRESS) => wait_until_open(descriptor)?,
         // Among others that it is connected already, which programs ask for in this way.
         Err(other) => return Err(other),
         Ok(_) => {}
     }
+    // Who has the connection was there before it: another who listens there by now has none of it.
+    listener::check(bridge, port).inspect_err(|_| disconnect(descriptor))?;
     let preamble = Preamble { token: plan.token, to: to.meant(), wants_answer }.to_bytes();
     // SAFETY: as many bytes as are said are there.
     let sent = unsafe { libc::send(descriptor, preamble.as_ptr().cast(), preamble.len(), MSG_NOSIGNAL) };

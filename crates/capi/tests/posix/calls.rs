@@ -5,6 +5,7 @@ use std::io::{Error, Read};
 use std::net::UdpSocket;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use fairwave::{
@@ -171,6 +172,7 @@ fn accept__says_who_called() {
 
 #[test]
 fn accept__a_child_can() {
+    let _alone = crate::FORKS.write().unwrap_or_else(PoisonError::into_inner);
     let (listening, ticket) = listener(8);
     // SAFETY: the child makes system calls alone, and ends.
     let child = unsafe { libc::fork() };

@@ -1,5 +1,6 @@
 //! What POSIX says of connected stream sockets, case by case.
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 use libc::{MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, MSG_WAITALL, POLLHUP, POLLIN, POLLOUT, POLLRDHUP};
 use libc::{SHUT_RD, SHUT_RDWR, SHUT_WR};
 
+use crate::FORKS;
 use crate::api::Api;
 
 /// What a case came to, step by step.
@@ -18,6 +20,17 @@ fn note(log: &mut Log, step: &str, came: impl std::fmt::Debug) {
 
 /// The same of both, whose logs are compared.
 fn beside_tcp(case: impl Fn(Api) -> Log) {
+    let _nobody_forks = FORKS.read().unwrap_or_else(PoisonError::into_inner);
+    compare(case);
+}
+
+/// The same of a case that forks.
+fn alone_beside_tcp(case: impl Fn(Api) -> Log) {
+    let _alone = FORKS.write().unwrap_or_else(PoisonError::into_inner);
+    compare(case);
+}
+
+fn compare(case: impl Fn(Api) -> Log) {
     let (tcp, ours) = (case(Api::Tcp), case(Api::Fairwave));
     assert_eq!(ours, tcp, "left is Fairwave, right is TCP");
 }
@@ -277,7 +290,7 @@ fn send__to_one_that_is_gone_raises_a_signal_unless_told_not_to() {
 
 #[test]
 fn fork__a_child_reads_and_writes_too() {
-    beside_tcp(|api| {
+    alone_beside_tcp(|api| {
         let (a, b) = api.pair();
         let mut log = Log::new();
         // SAFETY: the child makes system calls alone, and ends.
@@ -305,7 +318,7 @@ fn fork__a_child_reads_and_writes_too() {
 
 #[test]
 fn fork__a_child_keeps_nobody_from_closing() {
-    beside_tcp(|api| {
+    alone_beside_tcp(|api| {
         let (a, b) = api.pair();
         let mut log = Log::new();
         // SAFETY: the child sleeps, and ends.

@@ -4,6 +4,7 @@
 //! Reading is not shut down here: what comes after that TCP keeps and the library throws away (docs/c.md).
 
 use std::ffi::c_int;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use fairwave::{g_accept, g_close};
@@ -82,6 +83,7 @@ fn settle(tcp: c_int, ours: c_int) -> Result<(), String> {
 
 /// One sequence; what differs, if anything does.
 fn sequence(seed: u64, listening: c_int, ticket: &[u8]) -> Result<(), String> {
+    let _nobody_forks = crate::FORKS.read().unwrap_or_else(PoisonError::into_inner);
     let mut random = Random(seed);
     let calling = call(ticket);
     // SAFETY: null is allowed.
