@@ -22,6 +22,8 @@ pub(crate) struct Cards {
 
 struct Way {
     card: Option<CardId>,
+    /// Whether it has been looked up: before that nobody can say that no card is there.
+    is_known: bool,
     looked: Time,
     /// Until that comes the former way is good.
     is_asked: bool,
@@ -48,7 +50,12 @@ impl Cards {
             }
         };
         std::thread::Builder::new().name("fairwave-routes".to_owned()).spawn(look_up)?;
-        Ok(Self { settings: settings.clone(), names: vec![None], peers: BTreeMap::new(), asked, found })
+        Ok(Self::with(settings, asked, found))
+    }
+
+    /// Of ways that somebody looks up who is asked and answers by these.
+    pub(crate) fn with(settings: &Settings, asked: Sender<IpAddr>, found: Receiver<(IpAddr, Capacity)>) -> Self {
+        Self { settings: settings.clone(), names: vec![None], peers: BTreeMap::new(), asked, found }
     }
 
     /// What is said of capacities now.
@@ -57,32 +64,35 @@ impl Cards {
         if let Some(everything) = settings.everything {
             machine.set_card(now, EVERYTHING, everything);
         }
-        // Cards are said again when a way by them is looked up.
-        self.peers.clear();
+        // Cards are said again when a way by them is looked up. Until then the former ways are good.
+        for way in self.peers.values_mut() {
+            way.looked = Time::ZERO;
+        }
     }
 
     /// Takes what was looked up.
     pub(crate) fn take_found(&mut self, now: Time, machine: &mut Machine) {
         while let Ok((peer, capacity)) = self.found.try_recv() {
             let card = self.card(now, &capacity, machine);
-            self.peers.insert(peer, Way { card, looked: now, is_asked: false });
+            self.peers.insert(peer, Way { card, is_known: true, looked: now, is_asked: false });
         }
     }
 
-    /// The card by which a peer is reached, if it has a capacity.
-    pub(crate) fn towards(&mut self, now: Time, peer: IpAddr) -> Option<CardId> {
+    /// The card by which a peer is reached, if it has a capacity; none while that is not known yet.
+    pub(crate) fn towards(&mut self, now: Time, peer: IpAddr) -> Option<Option<CardId>> {
         if self.settings.everything.is_some() {
-            return Some(EVERYTHING);
+            return Some(Some(EVERYTHING));
         }
         if self.peers.len() >= MOST_WAYS {
             self.peers.clear();
         }
-        let way = self.peers.entry(peer).or_insert(Way { card: None, looked: Time::ZERO, is_asked: false });
+        let way =
+            self.peers.entry(peer).or_insert(Way { card: None, is_known: false, looked: Time::ZERO, is_asked: false });
         let is_old = way.looked == Time::ZERO || now.since(way.looked) > LOOK_EVERY;
         if is_old && !way.is_asked {
             way.is_asked = self.asked.try_send(peer).is_ok();
         }
-        way.card
+        way.is_known.then_some(way.card)
     }
 
     /// The card that has this name, with the capacities that it has.

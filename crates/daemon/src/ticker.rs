@@ -60,10 +60,21 @@ impl Ticker {
         shared: Arc<Shared>,
         seen: Box<dyn Fn() + Send>,
     ) -> std::io::Result<Self> {
+        let cards = Cards::new(&settings)?;
+        Ok(Self::with(settings, daemon, news, shared, seen, cards))
+    }
+
+    fn with(
+        settings: Settings,
+        daemon: u64,
+        news: Receiver<DoorNews>,
+        shared: Arc<Shared>,
+        seen: Box<dyn Fn() + Send>,
+        cards: Cards,
+    ) -> Self {
         let started = now();
         let Settings { interval, share_by, limits, drain, .. } = settings;
         let machine = Machine::new(started, MachineConfig { interval, share_by, limits, drain });
-        let cards = Cards::new(&settings)?;
         let mut ticker = Self {
             settings: settings.clone(),
             machine,
@@ -82,7 +93,7 @@ impl Ticker {
             seen,
         };
         ticker.set(started, settings);
-        Ok(ticker)
+        ticker
     }
 
     /// What segments begin with that are given before the next tick.
@@ -183,12 +194,16 @@ impl Ticker {
         for seat in self.seats.values_mut() {
             let member = seat.member;
             self.counts.unread_rows += seat.read(now, |row, said| {
-                let card = said.and_then(|said| cards.towards(now, said.peer));
+                // A way that is not known yet is not free: nothing is said of such a row.
+                let card = match said {
+                    Some(said) => cards.towards(now, said.peer)?,
+                    None => None,
+                };
                 if yields {
                     neighbours.see_row(member, row, said.map(|said| Moved::of(said, card)));
                 }
-                let Some(said) = said else { return (machine.look(now, member, row, None), None) };
-                (machine.look(now, member, row, Some(&machine_row(said, card))), card)
+                let said = said.map(|said| machine_row(said, card));
+                Some((machine.look(now, member, row, said.as_ref()), card))
             });
         }
         if yields {
@@ -281,3 +296,6 @@ fn sleep_until(at: Time) {
     // A signal that wakes it early makes no harm: an early tick is one.
     while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec) == Err(rustix::io::Errno::INTR) {}
 }
+
+#[cfg(test)]
+mod tests;

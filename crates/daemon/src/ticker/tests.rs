@@ -1,0 +1,139 @@
+//! Ticks by hand: no thread, no socket, and ways that the test looks up.
+
+use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+
+use arc_swap::ArcSwap;
+use crossbeam_channel::{Sender, bounded, unbounded};
+use fairwave_host::{Capacity, CapacityOrigin};
+use fairwave_table::{Ask, DaemonSegment, GrantState, ProcessRow, ProcessSegment, RowPlace};
+use fairwave_units::{Bytes, Rate};
+
+use super::*;
+
+/// A daemon without `--capacity`, and who looks up ways for it.
+struct World {
+    ticker: Ticker,
+    now: Time,
+    door: Sender<DoorNews>,
+    asked: Receiver<IpAddr>,
+    found: Sender<(IpAddr, Capacity)>,
+}
+
+struct Guest {
+    segment: ProcessSegment,
+    rows: Vec<(RowPlace, IpAddr)>,
+}
+
+impl World {
+    fn new() -> Self {
+        let settings = Settings::at("nowhere".into());
+        let (door, news) = unbounded();
+        let ((asks, asked), (found, answers)) = (bounded(1024), unbounded());
+        let shared = Arc::new(Shared {
+            beats: ArcSwap::default(),
+            view: ArcSwap::from_pointee(MachineView::default()),
+            is_wanted: AtomicBool::new(false),
+        });
+        let cards = Cards::with(&settings, asks, answers);
+        let ticker = Ticker::with(settings, 1, news, shared, Box::new(|| {}), cards);
+        let now = ticker.started;
+        Self { ticker, now, door, asked, found }
+    }
+
+    fn come(&self, visitor: u64, user: u32) -> Guest {
+        let (segment, memory) = DaemonSegment::make().unwrap();
+        let segment_of_guest = ProcessSegment::map(memory).unwrap();
+        let (visitor, command) = (VisitorId(visitor), "guest".into());
+        self.door.send(DoorNews::Joined { visitor, user, pid: 1, command, segment }).unwrap();
+        Guest { segment: segment_of_guest, rows: Vec::new() }
+    }
+
+    fn tick(&mut self) {
+        self.now = self.now.saturating_add(Duration::from_millis(20));
+        assert!(self.ticker.take_news(self.now));
+        self.ticker.tick(self.now);
+    }
+
+    /// All ways that were asked for lead through this card.
+    fn answer(&self, card: &str, rate: Rate) -> Vec<IpAddr> {
+        let asked: Vec<_> = self.asked.try_iter().collect();
+        let capacity = Capacity { rate: Some(rate), origin: CapacityOrigin::Card(card.to_owned()) };
+        asked.iter().for_each(|peer| self.found.send((*peer, capacity.clone())).unwrap());
+        asked
+    }
+}
+
+impl Guest {
+    fn open(&mut self, peer: IpAddr) {
+        let place = self.segment.take_row().unwrap();
+        self.rows.push((place, peer));
+        self.write();
+    }
+
+    /// Says of all its sessions that they use 10 Mb/s.
+    fn write(&self) {
+        for (at, (place, peer)) in self.rows.iter().enumerate() {
+            assert!(self.segment.set_row(*place, &row(at as u64, *peer)));
+        }
+    }
+
+    /// What a session is told; nothing, and it keeps what it has, while the daemon has not seen it.
+    fn state(&self, at: usize) -> Option<GrantState> {
+        self.segment.grant(self.rows[at].0).map(|grant| grant.state)
+    }
+}
+
+fn row(session: u64, peer: IpAddr) -> ProcessRow {
+    ProcessRow {
+        generation: 0,
+        session,
+        receives: false,
+        measured: Rate::mbps(10.0),
+        measured_at: now(),
+        ask: Ask { desired: None, weight: 1.0, minimum: Rate::ZERO, maximum: None, alpha: 0.1, beta: 0.2 },
+        rtt: Duration::from_millis(1),
+        waiting: None,
+        start: Rate::mbps(10.0),
+        path: None,
+        remote: None,
+        limited_by: 1,
+        peer,
+        wire_bytes: Bytes::ZERO,
+        lost: 0,
+    }
+}
+
+fn peer(at: u32) -> IpAddr {
+    std::net::Ipv4Addr::from_bits(0x0a00_0000 + at).into()
+}
+
+#[test]
+fn tick__holds_a_session_whose_way_is_not_known_yet() {
+    let mut world = World::new();
+    let mut guest = world.come(1, 1000);
+    guest.open(peer(1));
+    for _ in 0..3 {
+        world.tick();
+        assert_eq!(guest.state(0), None, "not known is not free");
+    }
+    assert_eq!(world.answer("eth0", Rate::mbps(100.0)), [peer(1)]);
+    world.tick();
+    assert_eq!(guest.state(0), Some(GrantState::Granted));
+    // A reload looks all ways up again. Until that is done the former ones are good.
+    world.door.send(DoorNews::Reload(Box::new(Settings::at("nowhere".into())))).unwrap();
+    world.tick();
+    assert_eq!(guest.state(0), Some(GrantState::Granted));
+    assert_eq!(world.ticker.machine.counts(), (1, 1));
+    assert_eq!(world.answer("eth0", Rate::mbps(100.0)), [peer(1)]);
+    world.tick();
+    assert_eq!(guest.state(0), Some(GrantState::Granted));
+    // Where no card tells its speed nothing is held.
+    guest.open(peer(2));
+    world.tick();
+    assert_eq!(guest.state(1), None);
+    let none = Capacity { rate: None, origin: CapacityOrigin::NoRoute };
+    world.found.send((peer(2), none)).unwrap();
+    world.tick();
+    assert_eq!(guest.state(1), Some(GrantState::Free));
+}
