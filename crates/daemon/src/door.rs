@@ -110,14 +110,22 @@ impl Door {
         let mut fds =
             vec![PollFd::new(&self.bell.fd, PollFlags::IN), PollFd::new(&self.socket.listener, PollFlags::IN)];
         fds.extend(self.visitors.values().map(|visitor| {
-            let takes = if visitor.has_unsent() { PollFlags::OUT } else { PollFlags::empty() };
-            PollFd::new(&visitor.stream, PollFlags::IN | PollFlags::RDHUP | takes)
+            // What it says is left in the system while it is not read, and would wake this thread again and again.
+            let wakes = if visitor.has_unsent() {
+                PollFlags::OUT
+            } else if visitor.waits {
+                PollFlags::empty()
+            } else {
+                PollFlags::IN | PollFlags::RDHUP
+            };
+            PollFd::new(&visitor.stream, wakes)
         }));
-        let timeout = Timespec::try_from(LOOK_EVERY).ok();
+        let has_more = self.visitors.values().any(Visitor::has_more);
+        let timeout = Timespec::try_from(if has_more { Duration::ZERO } else { LOOK_EVERY }).ok();
         let _ = poll(&mut fds, timeout.as_ref());
         let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
-        let ready = self.visitors.keys().zip(&fds[2..]).filter(|(_, fd)| is_ready(fd)).map(|(id, _)| *id).collect();
-        (ready, is_ready(&fds[1]))
+        let ready = self.visitors.iter().zip(&fds[2..]).filter(|((_, visitor), fd)| is_ready(fd) || visitor.has_more());
+        (ready.map(|((id, _), _)| *id).collect(), is_ready(&fds[1]))
     }
 
     fn let_in(&mut self) {
@@ -289,3 +297,6 @@ impl Door {
         let _ = self.ticker.send(news);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,6 +112,11 @@ impl Visitor {
         !self.unsent.is_empty()
     }
 
+    /// Whether another question of it is here already, and nothing stands before that.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.has_unsent() && !self.waits && self.asked.contains(&b'\n')
+    }
+
     /// Whether it only keeps a descriptor, or does not take what it asked for.
     pub(crate) fn is_idle(&self) -> bool {
         let has_part = self.segments > 0 || self.waits;
