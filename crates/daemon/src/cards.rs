@@ -120,13 +120,4 @@ impl Cards {
     pub(crate) fn names(&self) -> Vec<(CardId, Option<String>)> {
         (0..).map(CardId).zip(self.names.iter().cloned()).collect()
     }
-
-    /// The card whose capacity processes are told: that for everything, or the one that most is known of.
-    pub(crate) fn main(&self) -> Option<CardId> {
-        match self.settings.everything {
-            Some(_) => Some(EVERYTHING),
-            // One card is what most machines have; where there are more, the first that was found.
-            None => (self.names.len() > 1).then_some(CardId(1)),
-        }
-    }
 }

@@ -238,12 +238,11 @@ impl Ticker {
 
     /// What the members of a group are told of the tick.
     fn beat(&self, group: u32) -> Beat {
-        let main = self.cards.main();
         let node = |direction| {
-            let mut nodes = self.machine.nodes();
-            let capacity =
-                nodes.find(|node| Some(node.card) == main && node.direction == direction).map(|node| node.capacity);
-            (capacity, main.map_or(0.0, |card| self.machine.weights(group, card, direction)))
+            let nodes = || self.machine.nodes().filter(|node| node.direction == direction);
+            // Of all cards together: a process's sessions go by any of them, and it bounds the sum of their grants.
+            let capacity = nodes().map(|node| node.capacity).reduce(|sum, capacity| sum + capacity);
+            (capacity, nodes().map(|node| self.machine.weights(group, node.card, direction)).sum())
         };
         let [(send, send_weights), (receive, receive_weights)] = BOTH.map(node);
         let (tick, daemon) = (self.tick, self.daemon);

@@ -137,3 +137,20 @@ fn tick__holds_a_session_whose_way_is_not_known_yet() {
     world.tick();
     assert_eq!(guest.state(1), Some(GrantState::Free));
 }
+
+#[test]
+fn beat__tells_the_capacity_of_all_cards_together() {
+    let mut world = World::new();
+    let mut guest = world.come(1, 1000);
+    for (at, (card, rate)) in [("eth0", 100.0), ("eth1", 900.0)].into_iter().enumerate() {
+        guest.open(peer(at as u32));
+        world.tick();
+        world.answer(card, Rate::mbps(rate));
+        world.tick();
+    }
+    let beat = guest.segment.beat().unwrap();
+    // 1000 = 100 + 900: who has a session at each may be granted both.
+    assert_eq!((beat.send, beat.receive), (Some(Rate::mbps(1000.0)), Some(Rate::mbps(1000.0))));
+    // One session is at each, and a newcomer to either would be the second there.
+    assert_eq!(beat.send_weights, 2.0);
+}
