@@ -192,11 +192,11 @@ impl Ticker {
         let yields = self.settings.yields.is_some();
         let (machine, cards, neighbours) = (&mut self.machine, &mut self.cards, &mut self.neighbours);
         for seat in self.seats.values_mut() {
-            let member = seat.member;
+            let (member, user) = (seat.member, seat.user);
             self.counts.unread_rows += seat.read(now, |row, said| {
                 // A way that is not known yet is not free: nothing is said of such a row.
                 let card = match said {
-                    Some(said) => cards.towards(now, said.peer)?,
+                    Some(said) => cards.towards(now, user, said.peer)?,
                     None => None,
                 };
                 if yields {

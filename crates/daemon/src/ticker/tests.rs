@@ -154,3 +154,36 @@ fn beat__tells_the_capacity_of_all_cards_together() {
     // One session is at each, and a newcomer to either would be the second there.
     assert_eq!(beat.send_weights, 2.0);
 }
+
+#[test]
+fn tick__who_names_new_peers_in_all_rows_makes_nobody_wait_and_is_not_remembered() {
+    let mut world = World::new();
+    let mut flood = world.come(1, 1000);
+    (0..256).for_each(|at| flood.open(peer(at)));
+    let mut other = world.come(2, 1001);
+    other.open(peer(u32::MAX >> 8));
+    world.tick();
+    let asked = world.answer("eth0", Rate::mbps(100.0));
+    // 16 of the flood's 256, and the other's one.
+    assert_eq!((asked.len(), asked.last()), (17, Some(&other.rows[0].1)));
+    world.tick();
+    assert_eq!(other.state(0), Some(GrantState::Granted));
+    // Years of a flood, and the other's way is still known.
+    let mut new = 256;
+    for _ in 0..5000 {
+        for (place, to) in &mut flood.rows[..16] {
+            new += 1;
+            *to = peer(new);
+            assert!(flood.segment.set_row(*place, &row(0, *to)));
+        }
+        let now = world.now.saturating_add(Duration::from_millis(1));
+        world.now = now;
+        world.ticker.cards.take_found(now, &mut world.ticker.machine);
+        for (_, to) in &flood.rows[..16] {
+            world.ticker.cards.towards(now, 1000, *to);
+        }
+        assert!(world.ticker.cards.towards(now, 1001, other.rows[0].1).is_some());
+        world.answer("eth0", Rate::mbps(100.0));
+    }
+    assert!(world.ticker.cards.ways() <= 65_536 + 32, "{}", world.ticker.cards.ways());
+}
