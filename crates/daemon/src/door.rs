@@ -172,10 +172,7 @@ impl Door {
                         self.join(id, (version, layout), clock_ns, &command);
                     }
                     Question::More => self.more(id),
-                    Question::Status => {
-                        visitor.waits = true;
-                        self.shared.is_wanted.store(true, Ordering::SeqCst);
-                    }
+                    Question::Status => self.wait_for_view(id),
                 }
             }
         }
@@ -251,17 +248,35 @@ impl Door {
         }
     }
 
+    /// It is answered at the next tick, unless its user's others wait already, as many as may.
+    fn wait_for_view(&mut self, id: VisitorId) {
+        let Some(user) = self.visitors.get(&id).map(|visitor| visitor.user) else { return };
+        let others = self.visitors.values().filter(|other| other.user == user && (other.waits || other.has_unsent()));
+        if others.count() >= MOST_ASKING {
+            let error = format!("{MOST_ASKING} of the user's processes are being answered already");
+            return self.answer(id, &Answer::Error(error));
+        }
+        if let Some(visitor) = self.visitors.get_mut(&id) {
+            visitor.waits = true;
+            self.shared.is_wanted.store(true, Ordering::SeqCst);
+        }
+    }
+
     /// Those who wait see the machine.
     fn show(&mut self) {
         let view = self.shared.view.load_full();
         let mut gone = Vec::new();
+        // One text for all who see the same.
+        let mut texts: BTreeMap<Option<u32>, Arc<str>> = BTreeMap::new();
         for (id, visitor) in self.visitors.iter_mut().filter(|(_, visitor)| visitor.waits) {
             visitor.waits = false;
             let sees = (visitor.user != 0 && visitor.user != self.user).then_some(visitor.user);
-            match serde_json::to_string(&snapshot(&view, sees)) {
-                Ok(json) => visitor.answer(&format!("{{\"status\":{json}}}")),
-                Err(error) => tracing::warn!(%error, "the machine cannot be shown"),
-            }
+            let text = texts.entry(sees).or_insert_with(|| {
+                // Plain values always are JSON.
+                let json = serde_json::to_string(&snapshot(&view, sees)).unwrap_or_default();
+                format!("{{\"status\":{json}}}\n").into()
+            });
+            visitor.answer(Arc::clone(text));
             if !visitor.flush() {
                 gone.push(*id);
             }
@@ -273,7 +288,8 @@ impl Door {
 
     fn answer(&mut self, id: VisitorId, answer: &Answer) {
         let Some(visitor) = self.visitors.get_mut(&id) else { return };
-        visitor.answer(&serde_json::to_string(answer).unwrap_or_default());
+        let line = serde_json::to_string(answer).unwrap_or_default();
+        visitor.answer(format!("{line}\n").into());
         if !visitor.flush() {
             self.close(id);
         }

@@ -52,7 +52,7 @@ fn wait__is_not_woken_by_who_asks_on_and_takes_no_answer() {
     let mut world = World::new();
     let (id, mut far) = world.come();
     let visitor = world.door.visitors.get_mut(&id).unwrap();
-    visitor.answer(&"x".repeat(8 << 20));
+    visitor.answer("x".repeat(8 << 20).into());
     assert!(visitor.flush() && visitor.has_unsent(), "more than a socket holds");
     far.write_all(b"\"status\"\n").unwrap();
     assert_eq!(world.turn(), [], "it would spin until the visitor is sent away");
@@ -83,4 +83,25 @@ fn attend__answers_two_questions_that_came_at_once() {
     far.read_to_string(&mut answers).unwrap();
     assert_eq!(answers.lines().filter(|line| line.starts_with("{\"status\":")).count(), 2, "{answers}");
     assert!(world.news.is_empty());
+}
+
+#[test]
+fn attend__a_user_has_so_many_who_wait_for_a_view() {
+    let mut world = World::new();
+    let mut all: Vec<_> = (0..MOST_ASKING + 1).map(|_| world.come()).collect();
+    for (id, far) in &mut all {
+        far.write_all(b"\"status\"\n").unwrap();
+        world.door.attend(*id);
+    }
+    let (_, last) = all.last_mut().unwrap();
+    let mut room = [0; 1024];
+    let read = last.read(&mut room).unwrap();
+    let told = String::from_utf8_lossy(&room[..read]).into_owned();
+    assert!(told.contains("being answered already"), "{told}");
+    assert_eq!(world.door.visitors.values().filter(|visitor| visitor.waits).count(), MOST_ASKING);
+    world.door.show();
+    world.door.attend(all[MOST_ASKING].0);
+    all[MOST_ASKING].1.write_all(b"\"status\"\n").unwrap();
+    world.door.attend(all[MOST_ASKING].0);
+    assert!(world.door.visitors[&all[MOST_ASKING].0].waits, "the others have their answers");
 }
