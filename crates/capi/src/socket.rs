@@ -92,6 +92,7 @@ impl Wishes {
             is_plain: self.is_plain,
             send_capacity: capacity,
             receive_capacity: capacity,
+            is_card_capacity: self.capacity.is_none(),
             node: NodeChoice::Auto,
             ..EndpointConfig::default()
         }

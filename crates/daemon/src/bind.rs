@@ -1,12 +1,12 @@
 //! The daemon's socket.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use thiserror::Error;
 
 /// A socket that nobody else listens at; dropping it takes it away.
@@ -49,7 +49,7 @@ impl BoundSocket {
             // Others must be able to come in, and nobody else to put a socket there.
             fs::DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(system)?;
         }
-        let lock = File::create(path.with_extension("lock")).map_err(system)?;
+        let lock = lock_file(&path.with_extension("lock")).map_err(system)?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(BindError::Taken(path.to_owned())),
             held => held.map_err(|errno| system(errno.into()))?,
@@ -69,6 +69,22 @@ impl BoundSocket {
     }
 }
 
+/// A file that nobody else can open, and so nobody else can lock.
+fn lock_file(path: &Path) -> io::Result<File> {
+    let no_link = OFlags::NOFOLLOW.bits().cast_signed();
+    let file =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link).open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other(format!("{} belongs to somebody else", path.display())));
+    }
+    // One of an earlier version may be open to others.
+    if metadata.mode() & 0o077 != 0 {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
+}
+
 impl Drop for BoundSocket {
     fn drop(&mut self) {
         if self.lock.is_none() {
@@ -76,5 +92,27 @@ impl Drop for BoundSocket {
         }
         let _ = fs::remove_file(&self.path);
         let _ = fs::remove_file(self.path.with_extension("lock"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lock_file__is_of_its_user_alone_and_follows_no_link() {
+        let place = tempfile::tempdir().unwrap();
+        let (lock, other) = (place.path().join("d.lock"), place.path().join("other"));
+        let mode = || fs::metadata(&lock).unwrap().mode() & 0o777;
+        lock_file(&lock).unwrap();
+        assert_eq!(mode(), 0o600);
+        fs::set_permissions(&lock, Permissions::from_mode(0o644)).unwrap();
+        lock_file(&lock).unwrap();
+        assert_eq!(mode(), 0o600);
+        fs::remove_file(&lock).unwrap();
+        fs::write(&other, "kept").unwrap();
+        std::os::unix::fs::symlink(&other, &lock).unwrap();
+        assert!(lock_file(&lock).is_err());
+        assert_eq!(fs::read_to_string(&other).unwrap(), "kept");
     }
 }

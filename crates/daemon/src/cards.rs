@@ -1,6 +1,7 @@
 //! The network cards of a machine: what each carries, and by which a peer is reached.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::IpAddr;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -18,20 +19,30 @@ pub(crate) struct Cards {
     peers: BTreeMap<IpAddr, Way>,
     asked: Sender<IpAddr>,
     found: Receiver<(IpAddr, Capacity)>,
+    /// How many ways are looked up for each user.
+    asking: BTreeMap<u32, usize>,
+    /// When the last tick was.
+    ticked: Time,
 }
 
 struct Way {
     card: Option<CardId>,
+    /// Whether it has been looked up: before that nobody can say that no card is there.
+    is_known: bool,
     looked: Time,
-    /// Until that comes the former way is good.
-    is_asked: bool,
+    /// When a row last named the peer.
+    used: Time,
+    /// The user whose row had it looked up, while that goes on: until it is known the former way is good.
+    asked_by: Option<u32>,
 }
 
 /// A way may change: it is looked up so often.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Ways that wait for being looked up; more wait for the next tick.
 const MOST_ASKED: usize = 1024;
-/// Ways that are remembered, as many as there may be rows.
+/// Of these a user may have so many: who names a new peer in each row waits, and others do not.
+const MOST_ASKED_OF_USER: usize = 16;
+/// Ways that are remembered, as many as there may be rows: beyond that those are forgotten that no row names any more.
 const MOST_WAYS: usize = 65_536;
 /// Where one capacity is for everything.
 pub(crate) const EVERYTHING: CardId = CardId(0);
@@ -48,7 +59,20 @@ impl Cards {
             }
         };
         std::thread::Builder::new().name("fairwave-routes".to_owned()).spawn(look_up)?;
-        Ok(Self { settings: settings.clone(), names: vec![None], peers: BTreeMap::new(), asked, found })
+        Ok(Self::with(settings, asked, found))
+    }
+
+    /// Of ways that somebody looks up who is asked and answers by these.
+    pub(crate) fn with(settings: &Settings, asked: Sender<IpAddr>, found: Receiver<(IpAddr, Capacity)>) -> Self {
+        Self {
+            settings: settings.clone(),
+            names: vec![None],
+            peers: BTreeMap::new(),
+            asked,
+            found,
+            asking: BTreeMap::new(),
+            ticked: Time::ZERO,
+        }
     }
 
     /// What is said of capacities now.
@@ -57,32 +81,65 @@ impl Cards {
         if let Some(everything) = settings.everything {
             machine.set_card(now, EVERYTHING, everything);
         }
-        // Cards are said again when a way by them is looked up.
-        self.peers.clear();
+        // Cards are said again when a way by them is looked up. Until then the former ways are good.
+        for way in self.peers.values_mut() {
+            way.looked = Time::ZERO;
+        }
     }
 
-    /// Takes what was looked up.
+    /// A tick begins: takes what was looked up.
     pub(crate) fn take_found(&mut self, now: Time, machine: &mut Machine) {
         while let Ok((peer, capacity)) = self.found.try_recv() {
             let card = self.card(now, &capacity, machine);
-            self.peers.insert(peer, Way { card, looked: now, is_asked: false });
+            let Some(way) = self.peers.get_mut(&peer) else { continue };
+            if let Some(user) = way.asked_by.take()
+                && let Some(asking) = self.asking.get_mut(&user)
+            {
+                *asking -= 1;
+                if *asking == 0 {
+                    self.asking.remove(&user);
+                }
+            }
+            (way.card, way.is_known, way.looked) = (card, true, now);
         }
+        if self.peers.len() > MOST_WAYS {
+            self.peers.retain(|_, way| way.used >= self.ticked || way.asked_by.is_some());
+        }
+        self.ticked = now;
     }
 
-    /// The card by which a peer is reached, if it has a capacity.
-    pub(crate) fn towards(&mut self, now: Time, peer: IpAddr) -> Option<CardId> {
+    /// The card by which a peer is reached that a user's row names, if it has a capacity; none while that is not known
+    /// yet.
+    pub(crate) fn towards(&mut self, now: Time, user: u32, peer: IpAddr) -> Option<Option<CardId>> {
         if self.settings.everything.is_some() {
-            return Some(EVERYTHING);
+            return Some(Some(EVERYTHING));
         }
-        if self.peers.len() >= MOST_WAYS {
-            self.peers.clear();
+        let is_old = |way: &Way| way.looked == Time::ZERO || now.since(way.looked) > LOOK_EVERY;
+        let wants = self.peers.get(&peer).is_none_or(|way| way.asked_by.is_none() && is_old(way));
+        let is_asked = wants && self.ask(user, peer);
+        let way = match self.peers.entry(peer) {
+            Entry::Occupied(known) => known.into_mut(),
+            // Nothing is kept of a peer that has to wait for being asked for.
+            Entry::Vacant(_) if !is_asked => return None,
+            Entry::Vacant(new) => {
+                new.insert(Way { card: None, is_known: false, looked: Time::ZERO, used: now, asked_by: None })
+            }
+        };
+        way.used = now;
+        if is_asked {
+            way.asked_by = Some(user);
         }
-        let way = self.peers.entry(peer).or_insert(Way { card: None, looked: Time::ZERO, is_asked: false });
-        let is_old = way.looked == Time::ZERO || now.since(way.looked) > LOOK_EVERY;
-        if is_old && !way.is_asked {
-            way.is_asked = self.asked.try_send(peer).is_ok();
+        way.is_known.then_some(way.card)
+    }
+
+    /// Whether a way is looked up for a user.
+    fn ask(&mut self, user: u32, peer: IpAddr) -> bool {
+        let asking = self.asking.get(&user).copied().unwrap_or(0);
+        if asking >= MOST_ASKED_OF_USER || self.asked.try_send(peer).is_err() {
+            return false;
         }
-        way.card
+        self.asking.insert(user, asking + 1);
+        true
     }
 
     /// The card that has this name, with the capacities that it has.
@@ -106,17 +163,14 @@ impl Cards {
         Some(id)
     }
 
+    /// How many ways are remembered.
+    #[cfg(test)]
+    pub(crate) fn ways(&self) -> usize {
+        self.peers.len()
+    }
+
     /// The cards' names, to be shown.
     pub(crate) fn names(&self) -> Vec<(CardId, Option<String>)> {
         (0..).map(CardId).zip(self.names.iter().cloned()).collect()
-    }
-
-    /// The card whose capacity processes are told: that for everything, or the one that most is known of.
-    pub(crate) fn main(&self) -> Option<CardId> {
-        match self.settings.everything {
-            Some(_) => Some(EVERYTHING),
-            // One card is what most machines have; where there are more, the first that was found.
-            None => (self.names.len() > 1).then_some(CardId(1)),
-        }
     }
 }

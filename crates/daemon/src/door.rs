@@ -110,14 +110,22 @@ impl Door {
         let mut fds =
             vec![PollFd::new(&self.bell.fd, PollFlags::IN), PollFd::new(&self.socket.listener, PollFlags::IN)];
         fds.extend(self.visitors.values().map(|visitor| {
-            let takes = if visitor.has_unsent() { PollFlags::OUT } else { PollFlags::empty() };
-            PollFd::new(&visitor.stream, PollFlags::IN | PollFlags::RDHUP | takes)
+            // What it says is left in the system while it is not read, and would wake this thread again and again.
+            let wakes = if visitor.has_unsent() {
+                PollFlags::OUT
+            } else if visitor.waits {
+                PollFlags::empty()
+            } else {
+                PollFlags::IN | PollFlags::RDHUP
+            };
+            PollFd::new(&visitor.stream, wakes)
         }));
-        let timeout = Timespec::try_from(LOOK_EVERY).ok();
+        let has_more = self.visitors.values().any(Visitor::has_more);
+        let timeout = Timespec::try_from(if has_more { Duration::ZERO } else { LOOK_EVERY }).ok();
         let _ = poll(&mut fds, timeout.as_ref());
         let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
-        let ready = self.visitors.keys().zip(&fds[2..]).filter(|(_, fd)| is_ready(fd)).map(|(id, _)| *id).collect();
-        (ready, is_ready(&fds[1]))
+        let ready = self.visitors.iter().zip(&fds[2..]).filter(|((_, visitor), fd)| is_ready(fd) || visitor.has_more());
+        (ready.map(|((id, _), _)| *id).collect(), is_ready(&fds[1]))
     }
 
     fn let_in(&mut self) {
@@ -164,10 +172,7 @@ impl Door {
                         self.join(id, (version, layout), clock_ns, &command);
                     }
                     Question::More => self.more(id),
-                    Question::Status => {
-                        visitor.waits = true;
-                        self.shared.is_wanted.store(true, Ordering::SeqCst);
-                    }
+                    Question::Status => self.wait_for_view(id),
                 }
             }
         }
@@ -243,17 +248,35 @@ impl Door {
         }
     }
 
+    /// It is answered at the next tick, unless its user's others wait already, as many as may.
+    fn wait_for_view(&mut self, id: VisitorId) {
+        let Some(user) = self.visitors.get(&id).map(|visitor| visitor.user) else { return };
+        let others = self.visitors.values().filter(|other| other.user == user && (other.waits || other.has_unsent()));
+        if others.count() >= MOST_ASKING {
+            let error = format!("{MOST_ASKING} of the user's processes are being answered already");
+            return self.answer(id, &Answer::Error(error));
+        }
+        if let Some(visitor) = self.visitors.get_mut(&id) {
+            visitor.waits = true;
+            self.shared.is_wanted.store(true, Ordering::SeqCst);
+        }
+    }
+
     /// Those who wait see the machine.
     fn show(&mut self) {
         let view = self.shared.view.load_full();
         let mut gone = Vec::new();
+        // One text for all who see the same.
+        let mut texts: BTreeMap<Option<u32>, Arc<str>> = BTreeMap::new();
         for (id, visitor) in self.visitors.iter_mut().filter(|(_, visitor)| visitor.waits) {
             visitor.waits = false;
             let sees = (visitor.user != 0 && visitor.user != self.user).then_some(visitor.user);
-            match serde_json::to_string(&snapshot(&view, sees)) {
-                Ok(json) => visitor.answer(&format!("{{\"status\":{json}}}")),
-                Err(error) => tracing::warn!(%error, "the machine cannot be shown"),
-            }
+            let text = texts.entry(sees).or_insert_with(|| {
+                // Plain values always are JSON.
+                let json = serde_json::to_string(&snapshot(&view, sees)).unwrap_or_default();
+                format!("{{\"status\":{json}}}\n").into()
+            });
+            visitor.answer(Arc::clone(text));
             if !visitor.flush() {
                 gone.push(*id);
             }
@@ -265,7 +288,8 @@ impl Door {
 
     fn answer(&mut self, id: VisitorId, answer: &Answer) {
         let Some(visitor) = self.visitors.get_mut(&id) else { return };
-        visitor.answer(&serde_json::to_string(answer).unwrap_or_default());
+        let line = serde_json::to_string(answer).unwrap_or_default();
+        visitor.answer(format!("{line}\n").into());
         if !visitor.flush() {
             self.close(id);
         }
@@ -289,3 +313,6 @@ impl Door {
         let _ = self.ticker.send(news);
     }
 }
+
+#[cfg(test)]
+mod tests;

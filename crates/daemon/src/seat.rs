@@ -49,11 +49,12 @@ impl Seat {
     }
 
     /// Reads all rows that are used: `look` tells the machine of each, with its place; how many could not be read.
-    /// Rows that are used no more are told with nothing.
+    /// Rows that are used no more are told with nothing. A row that `look` has no answer for yet is left as it is: a new
+    /// one is not seen, and its session keeps what it has.
     pub(crate) fn read(
         &mut self,
         now: Time,
-        mut look: impl FnMut(u32, Option<&ProcessRow>) -> (RowState, Option<CardId>),
+        mut look: impl FnMut(u32, Option<&ProcessRow>) -> Option<(RowState, Option<CardId>)>,
     ) -> u64 {
         let mut unread = 0;
         self.rows.iter_mut().flatten().for_each(|row| row.is_seen = false);
@@ -63,10 +64,14 @@ impl Seat {
                 let Some(known) = self.rows.get_mut(place) else { continue };
                 match segment.row(at) {
                     Ok(said) => {
-                        let (state, card) = look(place as u32, Some(&said));
-                        match known {
-                            Some(known) => known.update(now, said, state, card),
-                            None => *known = Some(KnownRow::new(now, said, state, card)),
+                        let looked = look(place as u32, Some(&said));
+                        match (known, looked) {
+                            (Some(known), Some((state, card))) => known.update(now, said, state, card),
+                            (known @ None, Some((state, card))) => {
+                                *known = Some(KnownRow::new(now, said, state, card));
+                            }
+                            (Some(known), None) => known.is_seen = true,
+                            (None, None) => {}
                         }
                     }
                     Err(RowError::Free | RowError::NoRow) => {}

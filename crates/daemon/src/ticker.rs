@@ -60,10 +60,21 @@ impl Ticker {
         shared: Arc<Shared>,
         seen: Box<dyn Fn() + Send>,
     ) -> std::io::Result<Self> {
+        let cards = Cards::new(&settings)?;
+        Ok(Self::with(settings, daemon, news, shared, seen, cards))
+    }
+
+    fn with(
+        settings: Settings,
+        daemon: u64,
+        news: Receiver<DoorNews>,
+        shared: Arc<Shared>,
+        seen: Box<dyn Fn() + Send>,
+        cards: Cards,
+    ) -> Self {
         let started = now();
         let Settings { interval, share_by, limits, drain, .. } = settings;
         let machine = Machine::new(started, MachineConfig { interval, share_by, limits, drain });
-        let cards = Cards::new(&settings)?;
         let mut ticker = Self {
             settings: settings.clone(),
             machine,
@@ -82,7 +93,7 @@ impl Ticker {
             seen,
         };
         ticker.set(started, settings);
-        Ok(ticker)
+        ticker
     }
 
     /// What segments begin with that are given before the next tick.
@@ -181,14 +192,18 @@ impl Ticker {
         let yields = self.settings.yields.is_some();
         let (machine, cards, neighbours) = (&mut self.machine, &mut self.cards, &mut self.neighbours);
         for seat in self.seats.values_mut() {
-            let member = seat.member;
+            let (member, user) = (seat.member, seat.user);
             self.counts.unread_rows += seat.read(now, |row, said| {
-                let card = said.and_then(|said| cards.towards(now, said.peer));
+                // A way that is not known yet is not free: nothing is said of such a row.
+                let card = match said {
+                    Some(said) => cards.towards(now, user, said.peer)?,
+                    None => None,
+                };
                 if yields {
                     neighbours.see_row(member, row, said.map(|said| Moved::of(said, card)));
                 }
-                let Some(said) = said else { return (machine.look(now, member, row, None), None) };
-                (machine.look(now, member, row, Some(&machine_row(said, card))), card)
+                let said = said.map(|said| machine_row(said, card));
+                Some((machine.look(now, member, row, said.as_ref()), card))
             });
         }
         if yields {
@@ -223,12 +238,11 @@ impl Ticker {
 
     /// What the members of a group are told of the tick.
     fn beat(&self, group: u32) -> Beat {
-        let main = self.cards.main();
         let node = |direction| {
-            let mut nodes = self.machine.nodes();
-            let capacity =
-                nodes.find(|node| Some(node.card) == main && node.direction == direction).map(|node| node.capacity);
-            (capacity, main.map_or(0.0, |card| self.machine.weights(group, card, direction)))
+            let nodes = || self.machine.nodes().filter(|node| node.direction == direction);
+            // Of all cards together: a process's sessions go by any of them, and it bounds the sum of their grants.
+            let capacity = nodes().map(|node| node.capacity).reduce(|sum, capacity| sum + capacity);
+            (capacity, nodes().map(|node| self.machine.weights(group, node.card, direction)).sum())
         };
         let [(send, send_weights), (receive, receive_weights)] = BOTH.map(node);
         let (tick, daemon) = (self.tick, self.daemon);
@@ -281,3 +295,6 @@ fn sleep_until(at: Time) {
     // A signal that wakes it early makes no harm: an early tick is one.
     while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec) == Err(rustix::io::Errno::INTR) {}
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fairwave_host::door::{MOST_QUESTION_BYTES, Question};
@@ -18,8 +19,10 @@ pub(crate) struct Visitor {
     pub(crate) waits: bool,
     came: Instant,
     asked: Vec<u8>,
-    /// What it was answered, as far as the system has not taken it.
-    unsent: Vec<u8>,
+    /// What it was answered, and how much of that the system has taken. Who sees the same has the same text.
+    unsent: Option<(Arc<str>, usize)>,
+    /// When that was.
+    answered: Instant,
     /// When the system last took some of that.
     sent: Instant,
 }
@@ -39,6 +42,9 @@ pub(crate) enum Heard {
 /// Who has not asked anything whole for so long only keeps a descriptor.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Who takes an answer bit by bit has so long for all of it.
+const LONGEST_ANSWER: Duration = Duration::from_secs(10);
+
 impl Visitor {
     /// One that came; none if the system does not say who it is.
     pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
@@ -53,7 +59,8 @@ impl Visitor {
             waits: false,
             came: now,
             asked: Vec::new(),
-            unsent: Vec::new(),
+            unsent: None,
+            answered: now,
             sent: now,
         })
     }
@@ -82,21 +89,24 @@ impl Visitor {
         }
     }
 
-    /// Answers with a line. What it does not take goes later.
-    pub(crate) fn answer(&mut self, line: &str) {
-        if self.unsent.is_empty() {
-            self.sent = Instant::now();
-        }
-        self.unsent.extend_from_slice(line.as_bytes());
-        self.unsent.push(b'\n');
+    /// Answers with a line, which has its end. What it does not take goes later; until then it is asked nothing more.
+    pub(crate) fn answer(&mut self, line: Arc<str>) {
+        self.answered = Instant::now();
+        self.sent = self.answered;
+        self.unsent = Some((line, 0));
     }
 
     /// Sends what it takes: whether it is still there.
     pub(crate) fn flush(&mut self) -> bool {
-        while !self.unsent.is_empty() {
-            match send(&self.stream, &self.unsent, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+        while let Some((line, done)) = &mut self.unsent {
+            let left = line.as_bytes().get(*done..).unwrap_or_default();
+            if left.is_empty() {
+                self.unsent = None;
+                return true;
+            }
+            match send(&self.stream, left, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(taken) => {
-                    self.unsent.drain(..taken);
+                    *done += taken;
                     self.sent = Instant::now();
                 }
                 Err(errno) if io::Error::from(errno).kind() == ErrorKind::WouldBlock => return true,
@@ -109,13 +119,22 @@ impl Visitor {
 
     /// Whether there is something that it has not taken.
     pub(crate) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+        self.unsent.is_some()
+    }
+
+    /// Whether another question of it is here already, and nothing stands before that.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.has_unsent() && !self.waits && self.asked.contains(&b'\n')
     }
 
     /// Whether it only keeps a descriptor, or does not take what it asked for.
     pub(crate) fn is_idle(&self) -> bool {
         let has_part = self.segments > 0 || self.waits;
-        if self.has_unsent() { self.sent.elapsed() > PATIENCE } else { !has_part && self.came.elapsed() > PATIENCE }
+        if self.has_unsent() {
+            self.sent.elapsed() > PATIENCE || self.answered.elapsed() > LONGEST_ANSWER
+        } else {
+            !has_part && self.came.elapsed() > PATIENCE
+        }
     }
 
     /// It has asked something whole.

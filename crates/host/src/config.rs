@@ -36,6 +36,9 @@ pub struct EndpointConfig {
     pub send_capacity: Option<Rate>,
     /// What its sessions may receive together.
     pub receive_capacity: Option<Rate>,
+    /// Whether the two capacities above are those of the one network card that leads to the peer, and no word of
+    /// anybody's. Then they bound nothing where a daemon divides, which knows all cards.
+    pub is_card_capacity: bool,
     /// Which end node its sessions share: with a daemon's, the two capacities above bound this process's part of it. A
     /// rule by claims and grants has the process's own.
     pub node: NodeChoice,
@@ -73,6 +76,7 @@ impl Default for EndpointConfig {
             tunnels_after: TUNNELS_AFTER,
             send_capacity: None,
             receive_capacity: None,
+            is_card_capacity: false,
             node: NodeChoice::Own,
             path: PathKind::Shared,
             path_control: PathControl::Bbr,

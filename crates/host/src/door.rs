@@ -198,8 +198,12 @@ impl DoorStream {
     fn line(&mut self) -> io::Result<String> {
         self.descriptors.clear();
         let mut room = [0; 16 << 10];
+        // So many bytes have no end of a line among them.
+        let mut scanned = 0;
         loop {
-            if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
+            let end = self.read.iter().skip(scanned).position(|byte| *byte == b'\n').map(|end| scanned + end);
+            scanned = self.read.len();
+            if let Some(end) = end {
                 let line: Vec<u8> = self.read.drain(..=end).take(end).collect();
                 return String::from_utf8(line).map_err(io::Error::other);
             }

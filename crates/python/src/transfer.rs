@@ -50,6 +50,7 @@ impl LinkOptions {
         Ok(EndpointConfig {
             send_capacity: capacity,
             receive_capacity: capacity,
+            is_card_capacity: said.is_none(),
             node: NodeChoice::Auto,
             path: if self.dedicated { PathKind::Dedicated } else { PathKind::Shared },
             is_plain: self.plain,

@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use clap::ValueEnum;
 use fairwave_daemon::config::LARGEST_MINIMA;
 use fairwave_host::{
-    Capacity, Carrier, Carriers, Endpoint, EndpointConfig, IntervalRule, Listen, ListenError, NodeChoice, PathControl,
-    PathKind, SessionOptions,
+    Capacity, CapacityOrigin, Carrier, Carriers, Endpoint, EndpointConfig, IntervalRule, Listen, ListenError,
+    NodeChoice, PathControl, PathKind, SessionOptions,
 };
 use fairwave_schemes::node::host_rule;
 use fairwave_units::{Duration, Rate};
@@ -181,6 +181,7 @@ impl LinkArgs {
         let mut config = EndpointConfig {
             send_capacity: capacity.rate,
             receive_capacity: capacity.rate,
+            is_card_capacity: matches!(capacity.origin, CapacityOrigin::Card(_)),
             node: self.node.0.clone(),
             path: match self.path {
                 PathUse::Shared => PathKind::Shared,
@@ -311,7 +312,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairwave_host::CapacityOrigin;
+
     use std::net::{Ipv6Addr, SocketAddr};
 
     #[test]

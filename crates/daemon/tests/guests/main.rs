@@ -105,6 +105,7 @@ fn daemon__that_comes_back_hands_out_no_more_than_its_processes_had() {
     let before: Vec<f64> = [one.rates(), other.rates()].concat();
     world.stop();
     world.start();
+    assert!(world.daemon().snapshot().is_grace, "a tick or two of two seconds are over");
     // They come back one after the other; somebody new comes as well.
     let come_back = |rates: &[f64]| {
         let mut guest = world.come();
@@ -123,7 +124,6 @@ fn daemon__that_comes_back_hands_out_no_more_than_its_processes_had() {
         largest = largest.max(all(guests) + before[1] + before[2]);
         ticks > 20
     });
-    assert!(world.daemon().snapshot().is_grace, "a fifth of a second of two is over");
     assert!(largest <= 1.02 * 700.0, "{largest} Mb/s at once");
     assert_eq!(new.rates(), [0.0]);
     let mut other = come_back(&before[1..]);

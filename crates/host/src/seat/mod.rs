@@ -35,14 +35,21 @@ pub(crate) type MakeNode = Box<dyn Fn(Direction, Rate) -> NodeConfig + Send>;
 pub(crate) struct Seat {
     helper: Helper,
     make: MakeNode,
-    /// What this process may send and receive where it is its own node.
-    own: [Option<Rate>; 2],
+    own: OwnCapacities,
     /// How far CLOCK_MONOTONIC is ahead of this endpoint's clock.
     ahead_ns: u64,
     state: State,
     socket: Option<PathBuf>,
     shared: Arc<ArcSwap<NodeFacts>>,
     grants: Vec<ToldGrant>,
+}
+
+/// What a process may send and receive where it is its own node.
+#[derive(Clone, Copy)]
+pub(crate) struct OwnCapacities {
+    pub(crate) rates: [Option<Rate>; 2],
+    /// Whether that also bounds what a daemon grants it.
+    pub(crate) is_bound: bool,
 }
 
 enum State {
@@ -89,7 +96,7 @@ impl Seat {
         choice: &NodeChoice,
         now: Time,
         make: MakeNode,
-        own: [Option<Rate>; 2],
+        own: OwnCapacities,
         network: Arc<ThreadWaker>,
         shared: Arc<ArcSwap<NodeFacts>>,
         host: &mut Host<Noise>,
@@ -181,6 +188,8 @@ impl Seat {
                 self.be_told(now, host, sessions, Box::new(Places::new(segment)));
             }
             (SeatNews::More(segment), State::Told(told)) => told.places.add(segment),
+            // A daemon that stands still gave it: it counts on these rows when it goes on.
+            (SeatNews::More(segment), State::Orphan { seat: Some(places), .. }) => places.add(segment),
             (SeatNews::Gone, State::Told(_)) => self.be_orphan(now, host, false),
             (SeatNews::Gone, State::Orphan { seat, .. }) => *seat = None,
             // A daemon ran here, and was not stopped in good order. Those who were here before may have all of it.
@@ -191,7 +200,7 @@ impl Seat {
                 self.publish(NodeOrigin::Path, now);
             }
             (SeatNews::None { is_absent: true }, State::Own) => {
-                for (direction, own) in BOTH.into_iter().zip(self.own) {
+                for (direction, own) in BOTH.into_iter().zip(self.own.rates) {
                     if let (None, Some(own)) = (host.sessions(direction), own) {
                         host.set_node(now, direction, Some((self.make)(direction, own)));
                     }
@@ -206,8 +215,8 @@ impl Seat {
     fn be_told(&mut self, now: Time, host: &mut Host<Noise>, sessions: &[Seated<'_>], places: Box<Places>) {
         let (pulse, beat) = (places.pulse(), places.beat().unwrap_or_default());
         let interval = beat.interval.max(Duration::from_millis(1));
-        for (direction, own) in BOTH.into_iter().zip(self.own) {
-            let bound = own.unwrap_or(Rate::nearest_bps(f64::MAX));
+        for (direction, own) in BOTH.into_iter().zip(self.own.rates) {
+            let bound = own.filter(|_| self.own.is_bound).unwrap_or(Rate::nearest_bps(f64::MAX));
             if host.sessions(direction).is_none() {
                 host.set_node(now, direction, Some((self.make)(direction, bound)));
             } else {
@@ -297,7 +306,7 @@ impl Seat {
         let [send, receive] = match (&self.state, origin) {
             (State::Orphan { sums, .. }, _) => sums.map(|sum| sum.map(|orphan| orphan.capacity(now))),
             (_, NodeOrigin::Path) => [None, None],
-            _ => self.own,
+            _ => self.own.rates,
         };
         self.shared.store(Arc::new(NodeFacts { origin, send, receive, socket: self.socket.clone() }));
     }

@@ -1,0 +1,189 @@
+//! Ticks by hand: no thread, no socket, and ways that the test looks up.
+
+use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+
+use arc_swap::ArcSwap;
+use crossbeam_channel::{Sender, bounded, unbounded};
+use fairwave_host::{Capacity, CapacityOrigin};
+use fairwave_table::{Ask, DaemonSegment, GrantState, ProcessRow, ProcessSegment, RowPlace};
+use fairwave_units::{Bytes, Rate};
+
+use super::*;
+
+/// A daemon without `--capacity`, and who looks up ways for it.
+struct World {
+    ticker: Ticker,
+    now: Time,
+    door: Sender<DoorNews>,
+    asked: Receiver<IpAddr>,
+    found: Sender<(IpAddr, Capacity)>,
+}
+
+struct Guest {
+    segment: ProcessSegment,
+    rows: Vec<(RowPlace, IpAddr)>,
+}
+
+impl World {
+    fn new() -> Self {
+        let settings = Settings::at("nowhere".into());
+        let (door, news) = unbounded();
+        let ((asks, asked), (found, answers)) = (bounded(1024), unbounded());
+        let shared = Arc::new(Shared {
+            beats: ArcSwap::default(),
+            view: ArcSwap::from_pointee(MachineView::default()),
+            is_wanted: AtomicBool::new(false),
+        });
+        let cards = Cards::with(&settings, asks, answers);
+        let ticker = Ticker::with(settings, 1, news, shared, Box::new(|| {}), cards);
+        let now = ticker.started;
+        Self { ticker, now, door, asked, found }
+    }
+
+    fn come(&self, visitor: u64, user: u32) -> Guest {
+        let (segment, memory) = DaemonSegment::make().unwrap();
+        let segment_of_guest = ProcessSegment::map(memory).unwrap();
+        let (visitor, command) = (VisitorId(visitor), "guest".into());
+        self.door.send(DoorNews::Joined { visitor, user, pid: 1, command, segment }).unwrap();
+        Guest { segment: segment_of_guest, rows: Vec::new() }
+    }
+
+    fn tick(&mut self) {
+        self.now = self.now.saturating_add(Duration::from_millis(20));
+        assert!(self.ticker.take_news(self.now));
+        self.ticker.tick(self.now);
+    }
+
+    /// All ways that were asked for lead through this card.
+    fn answer(&self, card: &str, rate: Rate) -> Vec<IpAddr> {
+        let asked: Vec<_> = self.asked.try_iter().collect();
+        let capacity = Capacity { rate: Some(rate), origin: CapacityOrigin::Card(card.to_owned()) };
+        asked.iter().for_each(|peer| self.found.send((*peer, capacity.clone())).unwrap());
+        asked
+    }
+}
+
+impl Guest {
+    fn open(&mut self, peer: IpAddr) {
+        let place = self.segment.take_row().unwrap();
+        self.rows.push((place, peer));
+        self.write();
+    }
+
+    /// Says of all its sessions that they use 10 Mb/s.
+    fn write(&self) {
+        for (at, (place, peer)) in self.rows.iter().enumerate() {
+            assert!(self.segment.set_row(*place, &row(at as u64, *peer)));
+        }
+    }
+
+    /// What a session is told; nothing, and it keeps what it has, while the daemon has not seen it.
+    fn state(&self, at: usize) -> Option<GrantState> {
+        self.segment.grant(self.rows[at].0).map(|grant| grant.state)
+    }
+}
+
+fn row(session: u64, peer: IpAddr) -> ProcessRow {
+    ProcessRow {
+        generation: 0,
+        session,
+        receives: false,
+        measured: Rate::mbps(10.0),
+        measured_at: now(),
+        ask: Ask { desired: None, weight: 1.0, minimum: Rate::ZERO, maximum: None, alpha: 0.1, beta: 0.2 },
+        rtt: Duration::from_millis(1),
+        waiting: None,
+        start: Rate::mbps(10.0),
+        path: None,
+        remote: None,
+        limited_by: 1,
+        peer,
+        wire_bytes: Bytes::ZERO,
+        lost: 0,
+    }
+}
+
+fn peer(at: u32) -> IpAddr {
+    std::net::Ipv4Addr::from_bits(0x0a00_0000 + at).into()
+}
+
+#[test]
+fn tick__holds_a_session_whose_way_is_not_known_yet() {
+    let mut world = World::new();
+    let mut guest = world.come(1, 1000);
+    guest.open(peer(1));
+    for _ in 0..3 {
+        world.tick();
+        assert_eq!(guest.state(0), None, "not known is not free");
+    }
+    assert_eq!(world.answer("eth0", Rate::mbps(100.0)), [peer(1)]);
+    world.tick();
+    assert_eq!(guest.state(0), Some(GrantState::Granted));
+    // A reload looks all ways up again. Until that is done the former ones are good.
+    world.door.send(DoorNews::Reload(Box::new(Settings::at("nowhere".into())))).unwrap();
+    world.tick();
+    assert_eq!(guest.state(0), Some(GrantState::Granted));
+    assert_eq!(world.ticker.machine.counts(), (1, 1));
+    assert_eq!(world.answer("eth0", Rate::mbps(100.0)), [peer(1)]);
+    world.tick();
+    assert_eq!(guest.state(0), Some(GrantState::Granted));
+    // Where no card tells its speed nothing is held.
+    guest.open(peer(2));
+    world.tick();
+    assert_eq!(guest.state(1), None);
+    let none = Capacity { rate: None, origin: CapacityOrigin::NoRoute };
+    world.found.send((peer(2), none)).unwrap();
+    world.tick();
+    assert_eq!(guest.state(1), Some(GrantState::Free));
+}
+
+#[test]
+fn beat__tells_the_capacity_of_all_cards_together() {
+    let mut world = World::new();
+    let mut guest = world.come(1, 1000);
+    for (at, (card, rate)) in [("eth0", 100.0), ("eth1", 900.0)].into_iter().enumerate() {
+        guest.open(peer(at as u32));
+        world.tick();
+        world.answer(card, Rate::mbps(rate));
+        world.tick();
+    }
+    let beat = guest.segment.beat().unwrap();
+    // 1000 = 100 + 900: who has a session at each may be granted both.
+    assert_eq!((beat.send, beat.receive), (Some(Rate::mbps(1000.0)), Some(Rate::mbps(1000.0))));
+    // One session is at each, and a newcomer to either would be the second there.
+    assert_eq!(beat.send_weights, 2.0);
+}
+
+#[test]
+fn tick__who_names_new_peers_in_all_rows_makes_nobody_wait_and_is_not_remembered() {
+    let mut world = World::new();
+    let mut flood = world.come(1, 1000);
+    (0..256).for_each(|at| flood.open(peer(at)));
+    let mut other = world.come(2, 1001);
+    other.open(peer(u32::MAX >> 8));
+    world.tick();
+    let asked = world.answer("eth0", Rate::mbps(100.0));
+    // 16 of the flood's 256, and the other's one.
+    assert_eq!((asked.len(), asked.last()), (17, Some(&other.rows[0].1)));
+    world.tick();
+    assert_eq!(other.state(0), Some(GrantState::Granted));
+    // Years of a flood, and the other's way is still known.
+    let mut new = 256;
+    for _ in 0..5000 {
+        for (place, to) in &mut flood.rows[..16] {
+            new += 1;
+            *to = peer(new);
+            assert!(flood.segment.set_row(*place, &row(0, *to)));
+        }
+        let now = world.now.saturating_add(Duration::from_millis(1));
+        world.now = now;
+        world.ticker.cards.take_found(now, &mut world.ticker.machine);
+        for (_, to) in &flood.rows[..16] {
+            world.ticker.cards.towards(now, 1000, *to);
+        }
+        assert!(world.ticker.cards.towards(now, 1001, other.rows[0].1).is_some());
+        world.answer("eth0", Rate::mbps(100.0));
+    }
+    assert!(world.ticker.cards.ways() <= 65_536 + 32, "{}", world.ticker.cards.ways());
+}
