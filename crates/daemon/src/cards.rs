@@ -25,10 +25,19 @@ pub(crate) struct Cards {
     ticked: Time,
 }
 
+/// Where the way to a peer leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leads {
+    /// It has not been looked up: nobody can say that no card is there.
+    NotKnown,
+    /// By none that has a capacity.
+    Free,
+    /// By this card.
+    By(CardId),
+}
+
 struct Way {
-    card: Option<CardId>,
-    /// Whether it has been looked up: before that nobody can say that no card is there.
-    is_known: bool,
+    leads: Leads,
     looked: Time,
     /// When a row last named the peer.
     used: Time,
@@ -100,7 +109,7 @@ impl Cards {
                     self.asking.remove(&user);
                 }
             }
-            (way.card, way.is_known, way.looked) = (card, true, now);
+            (way.leads, way.looked) = (card.map_or(Leads::Free, Leads::By), now);
         }
         if self.peers.len() > MOST_WAYS {
             self.peers.retain(|_, way| way.used >= self.ticked || way.asked_by.is_some());
@@ -108,11 +117,10 @@ impl Cards {
         self.ticked = now;
     }
 
-    /// The card by which a peer is reached that a user's row names, if it has a capacity; none while that is not known
-    /// yet.
-    pub(crate) fn towards(&mut self, now: Time, user: u32, peer: IpAddr) -> Option<Option<CardId>> {
+    /// The card by which a peer is reached that a user's row names.
+    pub(crate) fn towards(&mut self, now: Time, user: u32, peer: IpAddr) -> Leads {
         if self.settings.everything.is_some() {
-            return Some(Some(EVERYTHING));
+            return Leads::By(EVERYTHING);
         }
         let is_old = |way: &Way| way.looked == Time::ZERO || now.since(way.looked) > LOOK_EVERY;
         let wants = self.peers.get(&peer).is_none_or(|way| way.asked_by.is_none() && is_old(way));
@@ -120,16 +128,16 @@ impl Cards {
         let way = match self.peers.entry(peer) {
             Entry::Occupied(known) => known.into_mut(),
             // Nothing is kept of a peer that has to wait for being asked for.
-            Entry::Vacant(_) if !is_asked => return None,
+            Entry::Vacant(_) if !is_asked => return Leads::NotKnown,
             Entry::Vacant(new) => {
-                new.insert(Way { card: None, is_known: false, looked: Time::ZERO, used: now, asked_by: None })
+                new.insert(Way { leads: Leads::NotKnown, looked: Time::ZERO, used: now, asked_by: None })
             }
         };
         way.used = now;
         if is_asked {
             way.asked_by = Some(user);
         }
-        way.is_known.then_some(way.card)
+        way.leads
     }
 
     /// Whether a way is looked up for a user.

@@ -12,7 +12,7 @@ use fairwave_table::Beat;
 use fairwave_units::{Duration, Time};
 use rustix::time::{ClockId, Timespec};
 
-use crate::cards::Cards;
+use crate::cards::{Cards, Leads};
 use crate::neighbours::{Moved, Neighbours};
 use crate::news::{DoorNews, FirstBeats, Shared, VisitorId};
 use crate::seat::{Seat, machine_row};
@@ -195,9 +195,10 @@ impl Ticker {
             let (member, user) = (seat.member, seat.user);
             self.counts.unread_rows += seat.read(now, |row, said| {
                 // A way that is not known yet is not free: nothing is said of such a row.
-                let card = match said {
-                    Some(said) => cards.towards(now, user, said.peer)?,
-                    None => None,
+                let card = match said.map(|said| cards.towards(now, user, said.peer)) {
+                    Some(Leads::NotKnown) => return None,
+                    Some(Leads::By(card)) => Some(card),
+                    Some(Leads::Free) | None => None,
                 };
                 if yields {
                     neighbours.see_row(member, row, said.map(|said| Moved::of(said, card)));

@@ -42,7 +42,9 @@ impl World {
     /// A turn of the loop, as far as visitors go: who was ready.
     fn turn(&mut self) -> Vec<VisitorId> {
         let (ready, _) = self.door.wait();
-        ready.iter().for_each(|id| self.door.attend(*id));
+        for id in &ready {
+            self.door.attend(*id);
+        }
         ready
     }
 }
@@ -88,7 +90,7 @@ fn attend__answers_two_questions_that_came_at_once() {
 #[test]
 fn attend__a_user_has_so_many_who_wait_for_a_view() {
     let mut world = World::new();
-    let mut all: Vec<_> = (0..MOST_ASKING + 1).map(|_| world.come()).collect();
+    let mut all: Vec<_> = (0..=MOST_ASKING).map(|_| world.come()).collect();
     for (id, far) in &mut all {
         far.write_all(b"\"status\"\n").unwrap();
         world.door.attend(*id);

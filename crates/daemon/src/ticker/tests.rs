@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Sender, bounded, unbounded};
 use fairwave_host::{Capacity, CapacityOrigin};
+use fairwave_proto::CardId;
 use fairwave_table::{Ask, DaemonSegment, GrantState, ProcessRow, ProcessSegment, RowPlace};
 use fairwave_units::{Bytes, Rate};
 
@@ -59,7 +60,9 @@ impl World {
     fn answer(&self, card: &str, rate: Rate) -> Vec<IpAddr> {
         let asked: Vec<_> = self.asked.try_iter().collect();
         let capacity = Capacity { rate: Some(rate), origin: CapacityOrigin::Card(card.to_owned()) };
-        asked.iter().for_each(|peer| self.found.send((*peer, capacity.clone())).unwrap());
+        for peer in &asked {
+            self.found.send((*peer, capacity.clone())).unwrap();
+        }
         asked
     }
 }
@@ -182,7 +185,7 @@ fn tick__who_names_new_peers_in_all_rows_makes_nobody_wait_and_is_not_remembered
         for (_, to) in &flood.rows[..16] {
             world.ticker.cards.towards(now, 1000, *to);
         }
-        assert!(world.ticker.cards.towards(now, 1001, other.rows[0].1).is_some());
+        assert_eq!(world.ticker.cards.towards(now, 1001, other.rows[0].1), Leads::By(CardId(1)));
         world.answer("eth0", Rate::mbps(100.0));
     }
     assert!(world.ticker.cards.ways() <= 65_536 + 32, "{}", world.ticker.cards.ways());
