@@ -3,7 +3,7 @@
 //! - [`Near`] is the end beside the program: doors on loopback, one for each address that a program may ask for. The
 //!   library that `fairwave run` loads into the program (crate `preload`) leads it to them.
 //! - [`Far`] is the end beside the server, which it dials: nothing is loaded there, and nothing else can be reached.
-//! - [`fit`] says before a program starts whether the library can stand before its `connect`.
+//! - [`fit()`] says before a program starts whether the library can stand before its `connect`.
 //!
 //! A connection that is cut is a reset at both ends, never the end of a stream: the sockets of both ends linger for no
 //! time, so that also a bridge that is killed resets them, and say the end of a stream by shutting one way down.
