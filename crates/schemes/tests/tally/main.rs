@@ -18,4 +18,5 @@ mod network;
 mod optimum;
 mod search;
 mod traps;
+mod two_weights;
 mod world;

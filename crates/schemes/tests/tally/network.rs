@@ -28,6 +28,8 @@ pub struct Plan {
     pub source: usize,
     pub ways: Vec<Way>,
     pub weight: f64,
+    /// The weight by which the remote resources count it, where that is another.
+    pub weight_there: Option<f64>,
     pub minimum_bps: f64,
     pub opens: Time,
     pub closes: Option<Time>,
@@ -130,6 +132,7 @@ impl Network {
             source,
             ways: vec![way],
             weight: 1.0,
+            weight_there: None,
             minimum_bps: 0.0,
             opens,
             closes: None,

@@ -14,7 +14,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
 use crate::network::{Change, Network, Opening};
-use parts::{Queued, crossing, most, terms};
+use parts::{Queued, crossing, most, terms, terms_there};
 use plain::PlainNode;
 use promise::Handshake;
 
@@ -435,7 +435,7 @@ impl<'a> World<'a> {
 
     fn on_claim(&mut self, session: usize, way: usize, claim: &ClaimMessage) {
         let resource = self.network.plans[session].ways[way].resource;
-        let terms = terms(self.network, session);
+        let terms = terms_there(self.network, session);
         self.flush(session, way);
         let Node::Sink(sink) = &mut self.nodes[resource] else { return };
         sink.on_claim(self.now, session as u64, &terms, claim, &mut self.grants);

@@ -40,6 +40,12 @@ pub(super) fn terms(network: &Network, session: usize) -> SessionTerms {
     SessionTerms { weight: plan.weight, minimum: Rate::nearest_bps(plan.minimum_bps), rtt }
 }
 
+/// As the remote resources know it.
+pub(super) fn terms_there(network: &Network, session: usize) -> SessionTerms {
+    let terms = terms(network, session);
+    SessionTerms { weight: network.plans[session].weight_there.unwrap_or(terms.weight), ..terms }
+}
+
 impl PartialEq for Queued {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()

@@ -6,7 +6,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use crate::network::Opening;
 
-use super::{Event, Node, World, terms};
+use super::{Event, Node, World, terms_there};
 
 /// The handshake of one session.
 #[derive(Clone, Copy, Default)]
@@ -51,7 +51,7 @@ impl World<'_> {
 
     pub(super) fn on_hello(&mut self, session: usize) {
         let (now, way) = (self.now, self.network.plans[session].ways[0]);
-        let terms = terms(self.network, session);
+        let terms = terms_there(self.network, session);
         let Node::Sink(sink) = &mut self.nodes[way.resource] else { return };
         let answered = &mut self.flows[session].handshake.answered;
         if answered.is_some_and(|(at, _)| now.since(at) >= LASTS) {
