@@ -1,5 +1,5 @@
-//! What becomes of sessions that their two ends count by different weights: no message carries a weight. Loads stay within
-//! the capacities; but there is more than one set of rates at which all may rest, and some networks never do.
+//! What becomes of sessions that their two ends count by different weights: no message carries a weight. Loads stay
+//! within the capacities; but there is more than one set of rates at which all may rest, and some networks never do.
 
 use std::collections::BTreeSet;
 
@@ -49,9 +49,9 @@ fn two_sessions__of_crossed_weights_rest_where_they_came_from() {
     }
 }
 
-/// Where one end alone says a weight, what was told in one round trip may differ from what was told in the next, and both
-/// go round for ever: grants go up and down, and the rates stay at the lower ones, with a sixth of the capacity idle. Where
-/// both say it, there is one division.
+/// Where one end alone says a weight, what was told in one round trip may differ from what was told in the next, and
+/// both go round for ever: grants go up and down, and the rates stay at the lower ones, with a sixth of the capacity
+/// idle. Where both say it, there is one division.
 #[test]
 fn two_sessions__of_which_one_end_alone_has_a_weight_may_never_rest() {
     for (there, expected) in [(1.0, vec![500, 333]), (2.0, vec![667, 333])] {
