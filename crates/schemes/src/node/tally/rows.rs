@@ -85,6 +85,17 @@ impl<R> Rows<R> {
         (self.sessions, self.values) = (sessions, values);
     }
 
+    /// All rows, in the order of the sessions, which are beside: after [`settle`](Self::settle) alone.
+    pub(super) fn settled(&self) -> (&[u64], &[R]) {
+        debug_assert!(self.fresh.is_empty() && self.gone.is_empty(), "settled before");
+        (&self.sessions, &self.values)
+    }
+
+    pub(super) fn settled_mut(&mut self) -> (&[u64], &mut [R]) {
+        debug_assert!(self.fresh.is_empty() && self.gone.is_empty(), "settled before");
+        (&self.sessions, &mut self.values)
+    }
+
     pub(super) fn retain(&mut self, mut stays: impl FnMut(&R) -> bool) {
         let leaving: Vec<usize> =
             self.values.iter().enumerate().filter(|(_, row)| !stays(row)).map(|(place, _)| place).collect();

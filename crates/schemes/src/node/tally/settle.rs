@@ -1,6 +1,7 @@
 //! Which grants may be raised out of what is free.
 
 use super::water::{Vessel, Water};
+use crate::global::double::Double;
 
 /// One session in [`settle()`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,6 +58,16 @@ fn raise(free_bps: f64, rows: &[Settling]) -> (f64, f64) {
         return (0.0, 0.0);
     }
     let raised = || rows.iter().filter(|row| row.target_bps > row.granted_bps && row.target_bps > row.reserved_bps);
+    // Mostly nobody is raised, or all as far as they want: then nothing has to be sorted.
+    let (mut count, mut cost) = (0, Double::ZERO);
+    for row in raised() {
+        count += 1;
+        cost.add(row.target_bps);
+        cost.add(-row.reserved_bps);
+    }
+    if count == 0 || cost.value() <= free_bps {
+        return (f64::INFINITY, 1.0);
+    }
     // The cost of a row at level L is what it has there above what is reserved: a vessel with the floor R, less R.
     let reserved: f64 = raised().map(|row| row.reserved_bps).sum();
     let minima: f64 = raised().map(|row| row.target_bps.min(row.minimum_bps).max(row.reserved_bps)).sum();

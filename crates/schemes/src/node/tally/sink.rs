@@ -199,37 +199,44 @@ impl SinkNode {
             return;
         }
         self.end_what_is_over(now);
-        for row in self.rows.values_mut() {
-            row.end_plain_interval(now);
-        }
         if self.is_recovering() {
+            for row in self.rows.values_mut() {
+                row.end_plain_interval(now);
+            }
             self.tick_in_recovery(now, out);
             return;
         }
-        self.excess_bps = self.check_use(now);
+        self.excess_bps = self.end_interval(now);
         self.interval_from = now;
         self.share_and_tell(now, out);
     }
 
     /// Grants and offers anew, by what is known of the use of claims, and what has to be said again.
     fn share_and_tell(&mut self, now: Time, out: &mut Vec<GrantTo>) {
-        let claims: Vec<Claimant> = self.live().map(SinkRow::claimant).collect();
+        let (_, rows) = self.rows.settled();
+        let live = || rows.iter().filter(|row| row.freed_until().is_none());
+        let mut claims = Vec::with_capacity(rows.len());
+        let (mut weights, mut has_plain) = (0.0, false);
+        for row in live() {
+            let claim = row.claimant();
+            weights += claim.weight;
+            has_plain |= row.plain().is_some();
+            claims.push(claim);
+        }
         let fill = Fill::new(self.capacity_bps, &claims);
-        let offer = |(row, claim): (&SinkRow, &Claimant)| self.options.up(fill.offer_bps(claim).min(row.ceiling_bps()));
-        let offers: Vec<f64> = self.live().zip(&claims).map(offer).collect();
-        let steps = self.plain_steps(&fill, &claims, &offers);
+        let offer = |row: &SinkRow, claim: &Claimant| self.options.up(fill.offer_bps(claim).min(row.ceiling_bps()));
+        let steps = if has_plain { self.plain_steps(&fill, live(), &claims, offer) } else { Vec::new() };
         let mut headroom_bps = steps.iter().sum::<f64>().min(MOST_STEPS * self.capacity_bps);
-        let step = |place: usize| steps.get(place).copied().unwrap_or(0.0);
-        let weights: f64 = claims.iter().map(|claim| claim.weight).sum();
-        let mut settling = Vec::with_capacity(claims.len());
+        let (mut offers, mut settling) = (Vec::with_capacity(claims.len()), Vec::with_capacity(claims.len()));
         let mut reserved_sum_bps = 0.0;
-        for (place, (row, claim)) in self.live().zip(&claims).enumerate() {
-            let mut target_bps = fill.share_bps(claim) + step(place);
+        for (place, (row, claim)) in live().zip(&claims).enumerate() {
+            let mut target_bps = fill.share_bps(claim) + steps.get(place).copied().unwrap_or(0.0);
+            let offer_bps = offer(row, claim);
             if row.is_limited_by_application() {
                 let share = claim.weight / weights;
                 let head = head_bps(self.options.headroom, target_bps, self.capacity_bps, share);
                 headroom_bps += head;
-                target_bps = target_bps.max((target_bps + head).min(offers[place]));
+                target_bps = target_bps.max((target_bps + head).min(offer_bps));
             }
             let (granted_bps, reserved_bps) = (row.ledger.granted_bps(), row.ledger.reserved_bps());
             // Who is not heard keeps the grant as it is: no cut would be heard either, and no raise confirmed.
@@ -238,35 +245,43 @@ impl SinkNode {
             }
             reserved_sum_bps += reserved_bps;
             let (weight, minimum_bps) = (claim.weight, fill.minimum_bps(claim));
+            offers.push(offer_bps);
             settling.push(Settling { target_bps, granted_bps, reserved_bps, weight, minimum_bps });
         }
         self.headroom.on_tick(now, headroom_bps);
         self.lease = self.lease.for_sessions(claims.len(), &self.options);
-        let grants = settle(self.budget_bps() - reserved_sum_bps - self.excess_bps, &settling);
+        let grants = settle(self.budget_bps(has_plain) - reserved_sum_bps - self.excess_bps, &settling);
         let wanted = settling.iter().zip(&grants).map(|(row, grant)| row.target_bps.max(row.reserved_bps).max(*grant));
         self.promises.set_spare(self.capacity_bps - self.excess_bps - wanted.sum::<f64>());
-        let told = grants.into_iter().zip(offers);
         let ends = self.tombstones.values().copied().chain(self.promises.next_end());
-        let mut next_tick = ends.fold(Time::MAX, Time::min);
-        let live = self.rows.iter_mut().filter(|(_, row)| row.freed_until().is_none());
-        for ((session, row), (grant_bps, offer_bps)) in live.zip(told) {
-            tell(row, now, session, (self.options.down(grant_bps), offer_bps), self.lease, &self.options, out);
-            next_tick = next_tick.min(row.next_tick(now, &self.options));
+        self.next_tick = ends.fold(Time::MAX, Time::min);
+        let mut told = grants.into_iter().zip(offers);
+        let (sessions, rows) = self.rows.settled_mut();
+        for (session, row) in sessions.iter().zip(rows) {
+            if let Some(until) = row.freed_until() {
+                self.next_tick = self.next_tick.min(until);
+                continue;
+            }
+            let (grant_bps, offer_bps) = told.next().expect("one for each live row");
+            tell(row, now, *session, (self.options.down(grant_bps), offer_bps), self.lease, &self.options, out);
+            self.next_tick = self.next_tick.min(row.next_tick(now, &self.options));
         }
-        let freed = self.rows.values().filter_map(SinkRow::freed_until);
-        self.next_tick = freed.fold(next_tick, Time::min);
     }
 
     /// How far beyond what came the sessions of plain GTP may go: all together by a twentieth of the capacity, and what
     /// nobody claims. Nothing where there are none.
-    fn plain_steps(&self, fill: &Fill, claims: &[Claimant], offers: &[f64]) -> Vec<f64> {
-        if self.live().all(|row| row.plain().is_none()) {
-            return Vec::new();
-        }
+    fn plain_steps<'a>(
+        &self,
+        fill: &Fill,
+        live: impl Iterator<Item = &'a SinkRow>,
+        claims: &[Claimant],
+        offer: impl Fn(&SinkRow, &Claimant) -> f64,
+    ) -> Vec<f64> {
         let claimed: f64 = claims.iter().map(|claim| fill.share_bps(claim)).sum();
         let unclaimed_bps = (self.capacity_bps - claimed).max(0.0);
-        let step = |(row, offer_bps): (&SinkRow, &f64)| row.plain().map_or(0.0, |plain| plain.step_bps(*offer_bps));
-        let mut steps: Vec<f64> = self.live().zip(offers).map(step).collect();
+        let step =
+            |(row, claim): (&SinkRow, &Claimant)| row.plain().map_or(0.0, |plain| plain.step_bps(offer(row, claim)));
+        let mut steps: Vec<f64> = live.zip(claims).map(step).collect();
         let sum: f64 = steps.iter().sum();
         let most = MOST_STEPS * self.capacity_bps + unclaimed_bps;
         if sum > most {
@@ -278,8 +293,8 @@ impl SinkNode {
     }
 
     /// The capacity, and the largest headroom of the last one to two seconds.
-    fn budget_bps(&self) -> f64 {
-        let steps = if self.rows.values().any(|row| row.plain().is_some()) { MOST_STEPS } else { 0.0 };
+    fn budget_bps(&self, has_plain: bool) -> f64 {
+        let steps = if has_plain { MOST_STEPS } else { 0.0 };
         self.capacity_bps + self.headroom.most_bps().min((self.options.headroom + steps) * self.capacity_bps)
     }
 
@@ -290,25 +305,30 @@ impl SinkNode {
         self.rows.remove(session)
     }
 
-    fn live(&self) -> impl Iterator<Item = &SinkRow> {
-        self.rows.values().filter(|row| row.freed_until().is_none())
-    }
-
     fn end_what_is_over(&mut self, now: Time) {
         self.end_promises(now);
         self.tombstones.retain(|_, until| *until > now);
-        self.rows.retain(|row| row.freed_until().is_none_or(|until| until > now));
+        let options = self.options;
         self.rows.settle();
-        for row in self.rows.values_mut().filter(|row| row.freed_until().is_none()) {
+        let mut is_any_over = false;
+        for row in self.rows.settled_mut().1 {
+            if let Some(until) = row.freed_until() {
+                is_any_over |= until <= now;
+                continue;
+            }
             if row.plain().is_some() || row.is_promised() {
                 continue;
             }
-            let two_leases = row.ledger.lease().twice(&self.options);
+            let two_leases = row.ledger.lease().twice(&options);
             if row.heard.age(now) >= two_leases {
                 row.ledger.free();
                 row.rare_mut(|rare| rare.freed_until = Some(now.saturating_add(two_leases)));
             }
-            row.ledger.expire(now, &self.options);
+            row.ledger.expire(now, &options);
+        }
+        if is_any_over {
+            self.rows.retain(|row| row.freed_until().is_none_or(|until| until > now));
+            self.rows.settle();
         }
         if self.recovers_until.is_some_and(|until| now >= until) {
             self.recovers_until = None;
@@ -316,13 +336,15 @@ impl SinkNode {
     }
 
     /// Who sends less than due, and the sum of what comes beyond what is reserved.
-    fn check_use(&mut self, now: Time) -> f64 {
+    fn end_interval(&mut self, now: Time) -> f64 {
         let mut excess_bps = 0.0;
-        for row in self.rows.values_mut() {
-            let came = Came { from: self.interval_from, bits: row.take_came_bits() };
+        let (options, from) = (self.options, self.interval_from);
+        for row in self.rows.settled_mut().1 {
+            row.end_plain_interval(now);
+            let came = Came { from, bits: row.take_came_bits() };
             let (reserved_bps, recent_bps) = (row.ledger.reserved_bps(), row.ledger.recent_bps());
-            excess_bps += came.excess_bps(now, recent_bps, &self.options, reserved_bps);
-            row.check_use(now, came, &self.options);
+            excess_bps += came.excess_bps(now, recent_bps, &options, reserved_bps);
+            row.check_use(now, came, &options);
             row.ledger.end_interval();
         }
         excess_bps
