@@ -18,7 +18,6 @@ mod rates;
 mod spread;
 #[cfg(test)]
 mod tests;
-mod trajectories;
 
 use std::fmt::Write as _;
 
@@ -167,7 +166,7 @@ pub fn trajectories(caption: &Caption, panels: &[Curve<'_>]) -> Result<String, P
     Canvas::new(960, 110 + height, caption).draw(|frame| {
         for (panel, area) in panels.iter().zip(frame.plot.grid(rows, columns)) {
             let label = (columns > 1).then_some(panel.label.as_str());
-            trajectories::draw(&area, panel.run, label, rate_limit)?;
+            rates::draw_all(&area, panel.run, label, rate_limit)?;
         }
         Ok(())
     })
