@@ -112,6 +112,8 @@ fn with_parts(
 
 fn windows(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result<String, PictureError> {
     let shown = in_order(shown, shot.variants.as_deref());
+    let end_s = shown.iter().map(|one| one.run.summary.duration_s).fold(0.0, f64::max);
+    let range = shot.window.map_or((0.0, end_s), |[from, to]| (from.0.as_secs_f64(), to.0.as_secs_f64()));
     let mut panels = Vec::with_capacity(shown.len());
     for one in &shown {
         let run = &one.run;
@@ -125,10 +127,14 @@ fn windows(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result
         };
         let lines = sessions(run, shot.sessions.as_deref())?.into_iter().map(line);
         let lines = if shot.bic_modes { lines.flat_map(|line| bic_modes(&line)).collect() } else { lines.collect() };
+        // The axis is that of what is seen; what happened before the window is needed for the modes alone.
+        let seen = |mut line: PlottedLine| {
+            line.points.retain(|(at_s, _)| (range.0..=range.1).contains(at_s));
+            line.points.iter().any(|(_, window)| window.is_finite()).then_some(line)
+        };
+        let lines = Vec::into_iter(lines).filter_map(seen).collect();
         panels.push(Panel { label: variant(one).unwrap_or_default().to_owned(), lines });
     }
-    let end_s = shown.iter().map(|one| one.run.summary.duration_s).fold(0.0, f64::max);
-    let range = shot.window.map_or((0.0, end_s), |[from, to]| (from.0.as_secs_f64(), to.0.as_secs_f64()));
     let x = Axis { name: "time, s".into(), scale: Scale::Linear, range: Some(range) };
     let y = Axis { name: "congestion window, packets".into(), scale: Scale::Linear, range: None };
     line_panels(&caption(experiment, &shown), &x, &y, &panels)
