@@ -6,15 +6,17 @@ use std::sync::Arc;
 use fairwave_scenario::Run;
 use fairwave_units::{Duration, Time};
 
+use crate::bic_modes::bic_modes;
 use crate::experiment::Experiment;
+use crate::formula::Formula;
 use crate::measure::{TimeSpan, sessions};
 use crate::outcome::{ExperimentOutcome, Shown};
 use crate::picture::{
     Axis, Bar, BarChart, BarGroup, Caption, Curve, CurveWeight, Panel, PictureError, PlottedLine, Scale, bar_chart,
-    distances, line_panels, lines, of_run, side_by_side,
+    distances, line_panels, lines, of_run, overlay, side_by_side, trajectories,
 };
 use crate::samples::Samples;
-use crate::sketch::{BarsSketch, CurvesSketch, IndexSketch, Picture, Shot};
+use crate::sketch::{BarsSketch, CurvesSketch, IndexSketch, LinesSketch, Picture, Shot};
 use crate::wire::picture_beside;
 
 /// Points of a response function.
@@ -29,10 +31,17 @@ pub fn picture_of(outcome: &ExperimentOutcome) -> Option<Result<String, PictureE
     match &experiment.picture {
         Picture::None {} => None,
         Picture::Curves(sketch) => Some(curves(experiment, sketch)),
-        Picture::Bars(_) if outcome.heights.is_empty() => None,
+        Picture::Bars(_) | Picture::Lines(_) if outcome.heights.is_empty() => None,
         Picture::Bars(sketch) => Some(bars(outcome, sketch)),
+        Picture::Lines(sketch) => Some(measured_lines(outcome, sketch)),
         _ if shown.is_empty() => None,
         Picture::Rates(shot) => Some(rates(experiment, shown, shot)),
+        Picture::Trajectories(shot) => {
+            Some(with_parts(shown, shot, |shown, curves| trajectories(&caption(experiment, shown), curves)))
+        }
+        Picture::Overlay(shot) => {
+            Some(with_parts(shown, shot, |shown, curves| overlay(&caption(experiment, shown), curves)))
+        }
         Picture::Distances {} => {
             let curves: Vec<Curve<'_>> = shown.iter().map(|one| curve(one, shown)).collect();
             Some(distances(&caption(experiment, shown), &curves))
@@ -79,20 +88,32 @@ fn curve<'a>(one: &'a Shown, all: &[Arc<Shown>]) -> Curve<'a> {
 
 fn rates(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result<String, PictureError> {
     let shown = in_order(shown, shot.variants.as_deref());
-    if let ([one], None, None) = (&shown[..], &shot.sessions, &shot.window) {
+    if let ([one], None, None, false) = (&shown[..], &shot.sessions, &shot.window, shot.rates_alone) {
         return of_run(&one.scenario, &one.run);
     }
+    with_parts(&shown, shot, |shown, curves| match (shown, curves) {
+        ([one], [curve]) => of_run(&one.scenario, curve.run),
+        _ => side_by_side(&caption(experiment, shown), curves),
+    })
+}
+
+/// Draws what a picture shows of each run.
+fn with_parts(
+    shown: &[Arc<Shown>],
+    shot: &Shot,
+    draw: impl FnOnce(&[Arc<Shown>], &[Curve<'_>]) -> Result<String, PictureError>,
+) -> Result<String, PictureError> {
+    let shown = in_order(shown, shot.variants.as_deref());
     let runs: Vec<Run> = shown.iter().map(|one| part(&one.run, shot)).collect::<Result<_, _>>()?;
-    if let ([one], [run]) = (&shown[..], &runs[..]) {
-        return of_run(&one.scenario, run);
-    }
-    let panel = |(one, run)| Curve { label: label(one), run, weight: CurveWeight::Thick };
-    let curves: Vec<Curve<'_>> = shown.iter().map(Arc::as_ref).zip(&runs).map(panel).collect();
-    side_by_side(&caption(experiment, &shown), &curves)
+    let curve = |(one, run)| Curve { label: label(one), run, weight: CurveWeight::Thick };
+    let curves: Vec<Curve<'_>> = shown.iter().map(Arc::as_ref).zip(&runs).map(curve).collect();
+    draw(&shown, &curves)
 }
 
 fn windows(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result<String, PictureError> {
     let shown = in_order(shown, shot.variants.as_deref());
+    let end_s = shown.iter().map(|one| one.run.summary.duration_s).fold(0.0, f64::max);
+    let range = shot.window.map_or((0.0, end_s), |[from, to]| (from.0.as_secs_f64(), to.0.as_secs_f64()));
     let mut panels = Vec::with_capacity(shown.len());
     for one in &shown {
         let run = &one.run;
@@ -104,11 +125,16 @@ fn windows(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result
             let points = samples.ends.iter().enumerate().map(cwnd).collect();
             PlottedLine { label: run.summary.sessions[k].name.to_string(), points }
         };
-        let lines = sessions(run, shot.sessions.as_deref())?.into_iter().map(line).collect();
+        let lines = sessions(run, shot.sessions.as_deref())?.into_iter().map(line);
+        let lines = if shot.bic_modes { lines.flat_map(|line| bic_modes(&line)).collect() } else { lines.collect() };
+        // The axis is that of what is seen; what happened before the window is needed for the modes alone.
+        let seen = |mut line: PlottedLine| {
+            line.points.retain(|(at_s, _)| (range.0..=range.1).contains(at_s));
+            line.points.iter().any(|(_, window)| window.is_finite()).then_some(line)
+        };
+        let lines = Vec::into_iter(lines).filter_map(seen).collect();
         panels.push(Panel { label: variant(one).unwrap_or_default().to_owned(), lines });
     }
-    let end_s = shown.iter().map(|one| one.run.summary.duration_s).fold(0.0, f64::max);
-    let range = shot.window.map_or((0.0, end_s), |[from, to]| (from.0.as_secs_f64(), to.0.as_secs_f64()));
     let x = Axis { name: "time, s".into(), scale: Scale::Linear, range: Some(range) };
     let y = Axis { name: "congestion window, packets".into(), scale: Scale::Linear, range: None };
     line_panels(&caption(experiment, &shown), &x, &y, &panels)
@@ -130,6 +156,12 @@ fn part(run: &Run, shot: &Shot) -> Result<Run, PictureError> {
     let end_s = shot.window.map_or(f64::INFINITY, |[_, to]: TimeSpan| to.0.as_secs_f64());
     part.summary.duration_s = run.summary.duration_s.min(end_s);
     part.summary.metrics.converged_s = None;
+    if shot.rates_alone {
+        part.max_min.clear();
+        for session in &mut part.summary.sessions {
+            session.max_min_bps = 0.0;
+        }
+    }
     for step in &mut part.max_min {
         step.rates_bps = chosen.iter().filter_map(|&k| step.rates_bps.get(k).copied()).collect();
     }
@@ -221,6 +253,43 @@ fn bars(outcome: &ExperimentOutcome, sketch: &BarsSketch) -> Result<String, Pict
     bar_chart(&caption, &chart)
 }
 
+fn measured_lines(outcome: &ExperimentOutcome, sketch: &LinesSketch) -> Result<String, PictureError> {
+    let experiment = outcome.experiment;
+    let mut panels = Vec::with_capacity(sketch.parts.len());
+    for (number, part) in sketch.parts.iter().enumerate() {
+        let mut lines = Vec::with_capacity(sketch.lines.len() + sketch.theory.len());
+        for line in &sketch.lines {
+            let mut points = Vec::with_capacity(sketch.at.len());
+            for (at, name) in sketch.at.iter().zip(&line.variants) {
+                let one = outcome.heights.iter().find(|(variant, _)| variant.as_ref() == Some(name));
+                let (_, heights) = one.ok_or_else(|| PictureError::Variant(name.clone()))?;
+                points.push((*at, heights.get(number).copied().unwrap_or(f64::NAN)));
+            }
+            lines.push(PlottedLine { label: line.label.clone(), points });
+        }
+        for theory in sketch.theory.iter().filter(|theory| theory.part == part.label) {
+            let height = |formula: &Formula| experiment.picture.height(part, formula.evaluate());
+            let points = sketch.at.iter().copied().zip(theory.formulas.iter().map(height)).collect();
+            lines.push(PlottedLine { label: theory.label.clone(), points });
+        }
+        panels.push(Panel { label: part.label.clone(), lines });
+    }
+    let unit = if sketch.unit.is_empty() { String::new() } else { format!(", {}", sketch.unit) };
+    let scale = if sketch.log { Scale::Log } else { Scale::Linear };
+    let ends = sketch.at.first().copied().zip(sketch.at.last().copied());
+    let x = Axis { name: sketch.over.clone(), scale, range: ends };
+    let y = Axis {
+        name: format!("{}{unit}", sketch.axis),
+        scale: Scale::Linear,
+        range: sketch.limit.map(|limit| (0.0, limit)),
+    };
+    let mut caption = caption(experiment, &[]);
+    if let Some(model) = experiment.model {
+        caption.subtitle = format!("{} model", model.name());
+    }
+    line_panels(&caption, &x, &y, &panels)
+}
+
 fn curves(experiment: &Experiment, sketch: &CurvesSketch) -> Result<String, PictureError> {
     let [least, most] = sketch.loss_rate;
     let rate = |step: u32| least * (most / least).powf(f64::from(step) / f64::from(STEPS));
@@ -261,7 +330,7 @@ mod tests {
         let run = ran();
         let seconds = |s: u64| Quantity(fairwave_units::Duration::from_secs(s));
         let names = vec!["s4-d1".to_owned(), "s2-d1".to_owned()];
-        let shot = Shot { sessions: Some(names), variants: None, window: Some([seconds(0), seconds(3)]) };
+        let shot = Shot { sessions: Some(names), window: Some([seconds(0), seconds(3)]), ..Shot::default() };
         let part = part(&run, &shot).unwrap();
         let (all, few) = (run.rates.as_ref().unwrap(), part.rates.as_ref().unwrap());
         assert_eq!((few.ends.len(), few.sessions, part.summary.duration_s), (30, 2, 3.0));

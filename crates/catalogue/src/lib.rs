@@ -11,6 +11,7 @@
 #![cfg_attr(test, allow(non_snake_case))]
 
 mod bic;
+mod bic_modes;
 mod claim;
 mod counts;
 mod data;

@@ -9,7 +9,6 @@ use crate::lab::LabError;
 use crate::measure::MeasureError;
 use crate::outcome::{Claim, ExperimentOutcome};
 use crate::select::{UnknownExperiment, select};
-use crate::sketch::Picture;
 use crate::work::{ExperimentPlan, Results, RunProgress, TakenResult, Work};
 
 /// How to run an experiment.
@@ -152,19 +151,22 @@ fn judge_one(plan: &ExperimentPlan, results: &Results, number: usize, claim: &Ch
     Ok(claim.judge(&values))
 }
 
-/// The heights of the picture's bars, per variant.
+/// The heights of the picture's bars or lines, per variant.
 fn heights(plan: &ExperimentPlan, results: &Results) -> Vec<(Option<String>, Vec<f64>)> {
-    let Picture::Bars(bars) = &plan.experiment.picture else { return Vec::new() };
-    let scale = bars.unit().map_or(1.0, |unit| unit.scale);
+    let picture = &plan.experiment.picture;
+    let parts = picture.parts();
+    if parts.is_empty() {
+        return Vec::new();
+    }
     let height = |part: usize, runs: &[TakenResult]| {
-        let sketch = &bars.parts[part];
+        let sketch = &parts[part];
         let per_run: Vec<f64> =
             runs.iter().filter_map(|taken| sketch.over_sessions.apply(&taken.parts[part])).collect();
-        sketch.over_runs.apply(&per_run).unwrap_or(f64::NAN) / scale
+        sketch.over_runs.apply(&per_run).map_or(f64::NAN, |value| picture.height(sketch, value))
     };
     plan.groups
         .iter()
         .zip(results)
-        .map(|(group, runs)| (group.variant.clone(), (0..bars.parts.len()).map(|part| height(part, runs)).collect()))
+        .map(|(group, runs)| (group.variant.clone(), (0..parts.len()).map(|part| height(part, runs)).collect()))
         .collect()
 }

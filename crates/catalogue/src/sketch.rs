@@ -1,9 +1,10 @@
 //! What an experiment's picture shows, as `experiments.toml` says it.
 
 use fairwave_scenario::Record;
-use fairwave_units::Duration;
+use fairwave_units::{Duration, Rate};
 use serde::{Deserialize, Deserializer, de};
 
+use crate::formula::Formula;
 use crate::measure::{Measure, TimeSpan};
 use crate::quantity::Quantity;
 use crate::reduce::Reduce;
@@ -19,7 +20,11 @@ pub enum Picture {
     None {},
     /// The sessions' rates over time, of the first run of every variant.
     Rates(Shot),
-    /// The 2-norm distance over time, of every run.
+    /// The rate of every session over time, of the first run of every variant: a thin line each, however many they are.
+    Trajectories(Shot),
+    /// The same in one chart: a line a variant and session.
+    Overlay(Shot),
+    /// The 2-norm distance over time, of every run: as it is, and as a share of the max-min vector's norm.
     Distances {},
     /// The sessions' windows over time, of the first run of every variant.
     Windows(Shot),
@@ -27,6 +32,8 @@ pub enum Picture {
     Index(IndexSketch),
     /// Measured numbers of every variant as bars.
     Bars(BarsSketch),
+    /// Measured numbers over the number that a variant stands for.
+    Lines(LinesSketch),
     /// Response functions: the mean window over the loss rate.
     Curves(CurvesSketch),
 }
@@ -41,6 +48,12 @@ pub struct Shot {
     pub(crate) variants: Option<Vec<String>>,
     /// From and to; the whole run if missing.
     pub(crate) window: Option<TimeSpan>,
+    /// Rates alone, without the max-min rates: where these are not what the paper expects.
+    #[serde(default)]
+    pub(crate) rates_alone: bool,
+    /// Of windows: which of BIC's modes they are in.
+    #[serde(default)]
+    pub(crate) bic_modes: bool,
 }
 
 /// An index over time.
@@ -82,6 +95,52 @@ pub struct BarsSketch {
     pub(crate) groups: Option<Vec<GroupSketch>>,
 }
 
+/// Measured numbers over a number, a panel a measured number.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinesSketch {
+    /// What the variants stand for: "long flows".
+    pub(crate) over: String,
+    /// The numbers that they stand for, ascending.
+    pub(crate) at: Vec<f64>,
+    /// The numbers stand a factor apart.
+    #[serde(default)]
+    pub(crate) log: bool,
+    /// What the heights are, without the unit.
+    pub(crate) axis: String,
+    #[serde(default)]
+    pub(crate) unit: String,
+    /// Upper end of the axis, in the unit; that of the data if missing.
+    pub(crate) limit: Option<f64>,
+    /// What is measured: a panel each.
+    pub(crate) parts: Vec<PartSketch>,
+    /// Which variants lie on a line.
+    pub(crate) lines: Vec<LineSketch>,
+    /// What a theory says, beside them.
+    #[serde(default)]
+    pub(crate) theory: Vec<TheorySketch>,
+}
+
+/// Variants that lie on a line.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LineSketch {
+    pub(crate) label: String,
+    /// One for each of the numbers.
+    pub(crate) variants: Vec<String>,
+}
+
+/// What a theory says.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TheorySketch {
+    pub(crate) label: String,
+    /// Label of the part beside which it stands.
+    pub(crate) part: String,
+    /// One for each of the numbers.
+    pub(crate) formulas: Vec<Formula>,
+}
+
 /// One measured number of every variant.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,6 +150,8 @@ pub(crate) struct PartSketch {
     pub(crate) sessions: Option<Vec<String>>,
     /// Sessions whose mean is what the values are taken over, for ratios.
     pub(crate) against: Option<Vec<String>>,
+    /// Of rates: the heights are shares of this one.
+    pub(crate) of: Option<Quantity<Rate>>,
     /// The sum if missing.
     #[serde(default = "sum")]
     pub(crate) over_sessions: Reduce,
@@ -154,6 +215,9 @@ impl Picture {
             Self::Rates(shot) if about(&shot.variants) => {
                 Some(Record { rates: true, distances: true, ..Record::default() })
             }
+            Self::Trajectories(shot) | Self::Overlay(shot) if about(&shot.variants) => {
+                Some(Record { rates: true, ..Record::default() })
+            }
             Self::Windows(shot) if about(&shot.variants) => Some(Record { windows: true, ..Record::default() }),
             Self::Index(index) if about(&index.variants) => Some(Record { rates: true, ..Record::default() }),
             Self::Distances {} => Some(Record { distances: true, ..Record::default() }),
@@ -163,7 +227,21 @@ impl Picture {
 
     /// What it measures in runs of a variant.
     pub(crate) fn parts(&self) -> &[PartSketch] {
-        if let Self::Bars(bars) = self { &bars.parts } else { &[] }
+        match self {
+            Self::Bars(bars) => &bars.parts,
+            Self::Lines(lines) => &lines.parts,
+            _ => &[],
+        }
+    }
+
+    /// A measured or reckoned value of a part, in bit/s, seconds, bytes or plain, as its axis has it.
+    pub(crate) fn height(&self, part: &PartSketch, value: f64) -> f64 {
+        let unit = match self {
+            Self::Bars(bars) => Unit::named(&bars.unit),
+            Self::Lines(lines) => Unit::named(&lines.unit),
+            _ => None,
+        };
+        value / part.of.map_or(1.0, |of| of.0.as_bps()) / unit.map_or(1.0, |unit| unit.scale)
     }
 
     /// Checks what the keys mean together; the message names the key.
@@ -174,6 +252,13 @@ impl Picture {
                 Err("least must be from 0 to below 1".to_owned())
             }
             Self::Bars(bars) => bars.check(),
+            Self::Lines(lines) => lines.check(),
+            Self::Rates(shot) | Self::Trajectories(shot) | Self::Overlay(shot) if shot.bic_modes => {
+                Err("bic_modes goes with windows".to_owned())
+            }
+            Self::Windows(shot) | Self::Trajectories(shot) | Self::Overlay(shot) if shot.rates_alone => {
+                Err("rates_alone goes with rates".to_owned())
+            }
             Self::Curves(curves) => {
                 let [least, most] = curves.loss_rate;
                 if !(least > 0.0 && least < most && most < 1.0) {
@@ -188,35 +273,67 @@ impl Picture {
 
 impl BarsSketch {
     fn check(&self) -> Result<(), String> {
-        let unit =
-            self.unit().ok_or_else(|| format!("unit \"{}\" is unknown; there are {}", self.unit, Unit::names()))?;
-        if self.parts.is_empty() {
-            return Err("parts is empty".to_owned());
-        }
+        check_parts(&self.parts, &self.unit)?;
         if self.rest.is_some() && !(self.stacked && self.limit.is_some()) {
             return Err("rest goes with stacked and limit".to_owned());
         }
         if self.log && self.stacked {
             return Err("a stack has no log scale".to_owned());
         }
-        for part in &self.parts {
-            let reducers = [part.over_sessions, part.over_runs];
-            if reducers.iter().any(|reduce| reduce.is_order() || *reduce == Reduce::Each) {
-                return Err(format!("part \"{}\": a bar needs one number", part.label));
-            }
-            let plain = part.against.is_some() || reducers.iter().any(|reduce| reduce.is_plain());
-            let dimension = if plain { Dimension::Number } else { part.measure.dimension() };
-            if unit.dimension != dimension {
-                return Err(format!("part \"{}\": unit \"{}\" does not fit", part.label, self.unit));
+        Ok(())
+    }
+}
+
+impl LinesSketch {
+    fn check(&self) -> Result<(), String> {
+        let unit = check_parts(&self.parts, &self.unit)?;
+        if !self.at.is_sorted_by(|a, b| a < b) || self.at.len() < 2 || (self.log && self.at[0] <= 0.0) {
+            return Err("at goes from less to more, above 0 where log is true".to_owned());
+        }
+        if self.lines.is_empty() {
+            return Err("lines is empty".to_owned());
+        }
+        let variants = self.lines.iter().map(|line| (&line.label, line.variants.len()));
+        let formulas = self.theory.iter().map(|theory| (&theory.label, theory.formulas.len()));
+        if let Some((label, count)) = variants.chain(formulas).find(|(_, count)| *count != self.at.len()) {
+            return Err(format!("line \"{label}\" has {count} points, at has {}", self.at.len()));
+        }
+        for theory in &self.theory {
+            let Some(part) = self.parts.iter().find(|part| part.label == theory.part) else {
+                return Err(format!("there is no part \"{}\"", theory.part));
+            };
+            let expected = if part.of.is_some() { Dimension::Rate } else { unit.dimension };
+            if theory.formulas.iter().any(|formula| formula.dimension() != expected) {
+                return Err(format!("theory \"{}\": a formula is of another kind than its part", theory.label));
             }
         }
         Ok(())
     }
+}
 
-    /// The unit of the heights.
-    pub(crate) fn unit(&self) -> Option<Unit> {
-        Unit::named(&self.unit)
+/// Checks that what is measured fits the axis; the axis' unit.
+fn check_parts(parts: &[PartSketch], unit_name: &str) -> Result<Unit, String> {
+    let unit = Unit::named(unit_name)
+        .ok_or_else(|| format!("unit \"{unit_name}\" is unknown; there are {}", Unit::names()))?;
+    if parts.is_empty() {
+        return Err("parts is empty".to_owned());
     }
+    for part in parts {
+        let reducers = [part.over_sessions, part.over_runs];
+        if reducers.iter().any(|reduce| reduce.is_order() || *reduce == Reduce::Each) {
+            return Err(format!("part \"{}\": a picture needs one number", part.label));
+        }
+        let plain = part.against.is_some() || reducers.iter().any(|reduce| reduce.is_plain());
+        let measured = if plain { Dimension::Number } else { part.measure.dimension() };
+        if part.of.is_some_and(|of| of.0 == Rate::ZERO || measured != Dimension::Rate) {
+            return Err(format!("part \"{}\": of is a rate above zero, for rates", part.label));
+        }
+        let dimension = if part.of.is_some() { Dimension::Number } else { measured };
+        if unit.dimension != dimension {
+            return Err(format!("part \"{}\": unit \"{unit_name}\" does not fit", part.label));
+        }
+    }
+    Ok(unit)
 }
 
 /// Reads a picture: a word stands for a table with that entry alone.
@@ -279,6 +396,22 @@ mod tests {
                 "{ bars = { axis = \"a\", unit = \"Mb/s\", parts = [{ label = \"b\", measure = \"final-rate\", \
                  over_runs = \"increasing\" }] } }",
                 "one number",
+            ),
+            ("{ rates = { bic_modes = true } }", "bic_modes"),
+            ("{ windows = { rates_alone = true } }", "rates_alone"),
+            (
+                "{ bars = { axis = \"a\", parts = [{ label = \"b\", measure = \"final-jain\", of = \"1 Mb/s\" }] } }",
+                "of is a rate",
+            ),
+            (
+                "{ lines = { over = \"n\", at = [4, 2], axis = \"a\", parts = [{ label = \"b\", measure = \"final-jain\" }], \
+                 lines = [{ label = \"c\", variants = [\"x\", \"y\"] }] } }",
+                "from less to more",
+            ),
+            (
+                "{ lines = { over = \"n\", at = [2, 4], axis = \"a\", parts = [{ label = \"b\", measure = \"final-jain\" }], \
+                 lines = [{ label = \"c\", variants = [\"x\"] }] } }",
+                "1 points",
             ),
         ] {
             let message = read(text).unwrap_err();

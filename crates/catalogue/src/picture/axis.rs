@@ -184,6 +184,12 @@ pub(super) fn rate_unit(largest_bps: f64) -> RateUnit {
     RateUnit { bps, name }
 }
 
+/// The upper end of an axis that shows what these runs carried, whatever their max-min rates are.
+pub(super) fn rate_limit_of_samples<'a>(all: impl Iterator<Item = &'a Run>) -> f64 {
+    let sampled = all.flat_map(|run| run.rates.iter().flat_map(|rates| rates.wire_bps().iter()));
+    limit_above(sampled.filter(|rate| rate.is_finite()).fold(0.0_f64, |a, b| a.max(*b)))
+}
+
 /// The upper end of an axis that shows the rates of these runs.
 pub(super) fn rate_limit<'a>(all: impl Iterator<Item = &'a Run>) -> f64 {
     let mut largest = 0.0_f64;
@@ -193,7 +199,11 @@ pub(super) fn rate_limit<'a>(all: impl Iterator<Item = &'a Run>) -> f64 {
         let last = run.summary.sessions.iter().map(|session| &session.max_min_bps);
         largest = sampled.chain(steps).chain(last).filter(|rate| rate.is_finite()).fold(largest, |a, b| a.max(*b));
     }
-    // Within what a scale can be divided into; nothing real lies outside.
+    limit_above(largest)
+}
+
+/// The end of an axis a little above the largest rate: within what a scale can be divided into; nothing real lies outside.
+fn limit_above(largest: f64) -> f64 {
     if largest > 1e-3 { largest.min(1e18) * 1.06 } else { 1.0 }
 }
 

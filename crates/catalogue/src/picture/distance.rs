@@ -3,7 +3,7 @@
 use fairwave_scenario::Run;
 use plotters::style::Color;
 
-use super::axis::{Grid, Margins, power_ticks};
+use super::axis::{Grid, Margins, power_ticks, rate_unit, ticks};
 use super::canvas::Area;
 use super::label::{self, CurveSample, Label};
 use super::palette::{self, FIRST};
@@ -14,6 +14,15 @@ const FLOOR: f64 = 1e-4;
 /// Nor is anything gained above this one.
 const CEILING: f64 = 1e4;
 const NAME: &str = "2-norm distance to max-min, share of |x*| (log scale)";
+
+/// In what a distance is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// As it is, in bits per second.
+    Absolute,
+    /// Over the norm of the max-min vector, by factors.
+    Share,
+}
 
 /// Draws the distance of one run.
 pub(super) fn draw_one(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
@@ -32,14 +41,20 @@ pub(super) fn draw_one(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
 }
 
 /// Draws the distances of several runs.
-pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>]) -> Result<(), PictureError> {
-    let points: Vec<_> = curves.iter().map(|curve| shares(curve.run)).collect::<Result<_, _>>()?;
+pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>], measure: Measure) -> Result<(), PictureError> {
+    let of_run = if measure == Measure::Share { shares } else { absolute };
+    let points: Vec<_> = curves.iter().map(|curve| of_run(curve.run)).collect::<Result<_, _>>()?;
     let duration_s = curves.iter().map(|curve| curve.run.summary.duration_s).fold(0.0, f64::max);
     if curves.is_empty() {
         return Err(PictureError::Empty);
     }
     let right = label::room(curves.iter().map(|curve| curve.label.as_str()), 12).max(spread::right());
-    let grid = grid(area, duration_s, right, &points.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    let (grid, points) = match measure {
+        Measure::Share => {
+            (grid(area, duration_s, right, &points.iter().map(Vec::as_slice).collect::<Vec<_>>())?, points)
+        }
+        Measure::Absolute => absolute_grid(area, duration_s, right, points)?,
+    };
     let mut labels: Vec<Label> = Vec::new();
     let mut groups: Vec<(&str, Vec<f64>)> = Vec::new();
     for (curve, points) in curves.iter().zip(&points).filter(|(curve, _)| curve.weight == CurveWeight::Thin) {
@@ -77,7 +92,8 @@ pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>]) -> Result<(), Pic
         let y = points.last().map_or(grid.bottom, |point| grid.at(*point).1);
         labels.push(Label { y, text: curve.label.clone(), sample: CurveSample::Curve(colour, 2.4, Some(shape)) });
     }
-    label::draw(&grid, labels, 12)
+    // The shares stand below: they name the curves of both.
+    if measure == Measure::Share { label::draw(&grid, labels, 12) } else { Ok(()) }
 }
 
 /// A grid with axes: time, and exponents of ten.
@@ -98,13 +114,50 @@ fn grid<'a, 's>(
     Ok(grid)
 }
 
+/// A grid with axes, time and a linear one of rates, and the points in its unit.
+#[expect(clippy::type_complexity, reason = "a grid, and the points of each curve")]
+fn absolute_grid<'a, 's>(
+    area: &'a Area<'s>,
+    duration_s: f64,
+    right: i32,
+    mut all: Vec<Vec<(f64, f64)>>,
+) -> Result<(Grid<'a, 's>, Vec<Vec<(f64, f64)>>), PictureError> {
+    let largest = all.iter().flatten().map(|point| point.1).filter(|bps| bps.is_finite()).fold(0.0, f64::max);
+    let limit = if largest > 1e-3 { largest.min(1e18) * 1.06 } else { 1.0 };
+    let unit = rate_unit(limit);
+    for point in all.iter_mut().flatten() {
+        point.1 /= unit.bps;
+    }
+    let margins = Margins { left: 52, right, top: 34, bottom: 28 };
+    let grid = Grid::new(area, margins, (0.0, duration_s), (0.0, limit / unit.bps));
+    grid.value_axis(&ticks((0.0, limit / unit.bps), 6), &format!("2-norm distance to max-min, {}", unit.name), 12)?;
+    grid.time_axis(12)?;
+    Ok((grid, all))
+}
+
+/// Distance in bit/s over time in seconds, from the start on.
+fn absolute(run: &Run) -> Result<Vec<(f64, f64)>, PictureError> {
+    Ok(distances(run)?.into_iter().map(|(end_s, distance, _)| (end_s, distance)).collect())
+}
+
 /// Distance over norm as exponents of ten, over time in seconds, from the start on.
 fn shares(run: &Run) -> Result<Vec<(f64, f64)>, PictureError> {
+    let exponent = |distance: f64, norm: f64| (distance / norm).clamp(FLOOR, CEILING).log10();
+    // Where nobody is there, the norm is zero and there is no share to draw.
+    let points = distances(run)?.into_iter().filter(|(_, _, norm)| *norm > 0.0);
+    let mut points: Vec<_> = points.map(|(end_s, distance, norm)| (end_s, exponent(distance, norm))).collect();
+    // A curve that reaches the floor for good ends there: it has left the picture.
+    let seen = points.iter().rposition(|point| point.1 > FLOOR.log10()).map_or(1, |last| last + 2);
+    points.truncate(seen);
+    Ok(points)
+}
+
+/// Time in seconds, distance and norm, from the start on.
+fn distances(run: &Run) -> Result<Vec<(f64, f64, f64)>, PictureError> {
     if run.distances_bps.is_empty() {
         return Err(PictureError::NotRecorded { what: "distances", scenario: run.summary.scenario.clone() });
     }
     let width_s = run.summary.duration_s / run.distances_bps.len() as f64;
-    let exponent = |distance: f64, norm: f64| (distance / norm).clamp(FLOOR, CEILING).log10();
     let norms = run.max_min_norms_bps.iter().copied();
     let start = (0.0, run.summary.metrics.distance_start_bps, norms.clone().next().unwrap_or(0.0));
     let samples = run.distances_bps.iter().zip(norms).enumerate().map(|(sample, (distance, norm))| {
@@ -114,11 +167,5 @@ fn shares(run: &Run) -> Result<Vec<(f64, f64)>, PictureError> {
         };
         (end_s, *distance, norm)
     });
-    // Where nobody is there, the norm is zero and there is no share to draw.
-    let points = std::iter::once(start).chain(samples).filter(|(_, _, norm)| *norm > 0.0);
-    let mut points: Vec<_> = points.map(|(end_s, distance, norm)| (end_s, exponent(distance, norm))).collect();
-    // A curve that reaches the floor for good ends there: it has left the picture.
-    let seen = points.iter().rposition(|point| point.1 > FLOOR.log10()).map_or(1, |last| last + 2);
-    points.truncate(seen);
-    Ok(points)
+    Ok(std::iter::once(start).chain(samples).collect())
 }

@@ -142,10 +142,55 @@ pub fn distance_and_spread(caption: &Caption, run: &Run) -> Result<String, Pictu
     })
 }
 
-/// The distances to max-min of several runs over time: many draws as thin curves, single cases as thick ones.
+/// The distances to max-min of several runs over time, in bits per second above and as shares of the max-min vector's
+/// norm below: many draws as thin curves, single cases as thick ones.
 pub fn distances(caption: &Caption, curves: &[Curve<'_>]) -> Result<String, PictureError> {
-    let canvas = Canvas::new(960, 540, caption);
-    canvas.draw(|frame| distance::draw_many(&frame.plot, curves))
+    let canvas = Canvas::new(960, 860, caption);
+    canvas.draw(|frame| {
+        let (upper, lower) = frame.plot.split_rows(0.46);
+        distance::draw_many(&upper, curves, distance::Measure::Absolute)?;
+        distance::draw_many(&lower, curves, distance::Measure::Share)
+    })
+}
+
+/// The rate of every session of several runs over time, a thin line each, a panel a run.
+pub fn trajectories(caption: &Caption, panels: &[Curve<'_>]) -> Result<String, PictureError> {
+    let (rows, columns, each) = match panels.len() {
+        0 => return Err(PictureError::Empty),
+        1 => (1, 1, 430),
+        count => (count.div_ceil(2), 2, 270),
+    };
+    let height = i32::try_from(rows).ok().and_then(|rows| rows.checked_mul(each)).filter(|height| *height < 1 << 20);
+    let Some(height) = height else { return Err(PictureError::TooMany(panels.len())) };
+    let rate_limit = axis::rate_limit_of_samples(panels.iter().map(|panel| panel.run));
+    Canvas::new(960, 110 + height, caption).draw(|frame| {
+        for (panel, area) in panels.iter().zip(frame.plot.grid(rows, columns)) {
+            let label = (columns > 1).then_some(panel.label.as_str());
+            rates::draw_all(&area, panel.run, label, rate_limit)?;
+        }
+        Ok(())
+    })
+}
+
+/// The rates of several runs over time in one chart: a line a run and session.
+pub fn overlay(caption: &Caption, curves: &[Curve<'_>]) -> Result<String, PictureError> {
+    let limit = axis::rate_limit_of_samples(curves.iter().map(|curve| curve.run));
+    let unit = axis::rate_unit(limit);
+    let mut all = Vec::new();
+    for curve in curves {
+        let sessions = &curve.run.summary.sessions;
+        for (number, session) in sessions.iter().enumerate() {
+            let points = rates::points_of(curve.run, number, unit.bps)?;
+            // One session a run: the runs' names say which line is whose.
+            let label =
+                if sessions.len() == 1 { curve.label.clone() } else { format!("{}, {}", curve.label, session.name) };
+            all.push(PlottedLine { label, points });
+        }
+    }
+    let end_s = curves.iter().map(|curve| curve.run.summary.duration_s).fold(0.0, f64::max);
+    let x = Axis { name: "time, s".into(), scale: Scale::Linear, range: Some((0.0, end_s)) };
+    let y = Axis { name: format!("rate, {}", unit.name), scale: Scale::Linear, range: Some((0.0, limit / unit.bps)) };
+    lines(caption, &x, &y, &all)
 }
 
 /// The rates of several runs side by side, on the same axes: variants of a scenario, say. Runs of many sessions show

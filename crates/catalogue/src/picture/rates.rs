@@ -1,4 +1,4 @@
-//! The rates of a few sessions over time.
+//! The rates of sessions over time: of a few, named, or of many, a thin line each.
 
 use fairwave_scenario::Run;
 use plotters::style::Color;
@@ -46,7 +46,7 @@ pub(super) fn draw_over(area: &Area<'_>, under: Option<&Run>, run: &Run, style: 
         }
     }
     if run.rates.as_ref().is_none_or(|rates| rates.ends.is_empty()) {
-        return Err(PictureError::NotRecorded { what: "rates", scenario: run.summary.scenario.clone() });
+        return Err(not_recorded(run));
     }
     let unit = rate_unit(limit);
     let grid = Grid::new(area, inset, (0.0, run.summary.duration_s), (0.0, limit / unit.bps));
@@ -56,7 +56,7 @@ pub(super) fn draw_over(area: &Area<'_>, under: Option<&Run>, run: &Run, style: 
 
     if let Some(under) = under {
         for session in 0..sessions.min(under.summary.sessions.len()) {
-            let points = points_of(under, session, unit.bps);
+            let points = points_of(under, session, unit.bps)?;
             curve::line(&grid, &points, palette::colour(session).mix(0.45), 5.0)?;
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn draw_over(area: &Area<'_>, under: Option<&Run>, run: &Run, style: 
     let mut labels = Vec::new();
     let mut marks = Vec::new();
     for session in 0..sessions {
-        let points = points_of(run, session, unit.bps);
+        let points = points_of(run, session, unit.bps)?;
         let (colour, shape) = (palette::colour(session), palette::marker(session));
         curve::line(&grid, &points, colour.to_rgba(), width)?;
         marks.extend(mark_places(&points, session, sessions).into_iter().map(|point| (point, session)));
@@ -72,7 +72,8 @@ pub(super) fn draw_over(area: &Area<'_>, under: Option<&Run>, run: &Run, style: 
         let text = run.summary.sessions[session].name.to_string();
         labels.push(Label { y: last, text, sample: CurveSample::Curve(colour, width, Some(shape)) });
     }
-    for level in max_min::levels(run) {
+    let levels = max_min::levels(run);
+    for level in &levels {
         let y = grid.y(level.bps / unit.bps);
         curve::dashed(&grid, (grid.x(level.from_s), y), (grid.x(level.to_s), y), INK, (6.0, 4.0))?;
     }
@@ -85,12 +86,32 @@ pub(super) fn draw_over(area: &Area<'_>, under: Option<&Run>, run: &Run, style: 
         converged(&grid, run.summary.metrics.converged_s)?;
     }
     label::draw(&grid, labels, size)?;
-    max_min_key(&grid, size)
+    if levels.is_empty() { Ok(()) } else { max_min_key(&grid, size) }
+}
+
+/// Draws every session's rate, up to `rate_limit` in bit/s; above it the name of the run, where there are several.
+pub(super) fn draw_all(area: &Area<'_>, run: &Run, label: Option<&str>, rate_limit: f64) -> Result<(), PictureError> {
+    let size = if label.is_some() { 10 } else { 12 };
+    let margins = Margins { left: 52, right: 24, top: if label.is_some() { 50 } else { 34 }, bottom: 28 };
+    if let Some(label) = label {
+        area.text(0, 12, &fit(label, area.size().0 - 10, 13), font(13, INK).bold())?;
+    }
+    let unit = rate_unit(rate_limit);
+    let grid = Grid::new(area, margins, (0.0, run.summary.duration_s), (0.0, rate_limit / unit.bps));
+    let sessions = run.summary.sessions.len();
+    grid.value_axis(&ticks((0.0, rate_limit / unit.bps), 6), &format!("rate, {}", unit.name), size)?;
+    grid.time_axis(size)?;
+    for session in 0..sessions {
+        let points = points_of(run, session, unit.bps)?;
+        curve::line(&grid, &points, palette::colour(session).mix(0.7), 1.1)?;
+    }
+    let count = format!("{sessions} sessions");
+    grid.note(grid.right, grid.top - 8.0 - f64::from(size) / 2.0, &count, font(size, FAINT).right())
 }
 
 /// The rate of a session over time, in units of a rate.
-fn points_of(run: &Run, session: usize, unit_bps: f64) -> Vec<(f64, f64)> {
-    let Some(rates) = &run.rates else { return Vec::new() };
+pub(super) fn points_of(run: &Run, session: usize, unit_bps: f64) -> Result<Vec<(f64, f64)>, PictureError> {
+    let rates = run.rates.as_ref().filter(|rates| !rates.ends.is_empty()).ok_or_else(|| not_recorded(run))?;
     let (from_s, to_s) = max_min::active_s(run, session);
     let mut points = Vec::new();
     let mut begin_s = 0.0;
@@ -103,7 +124,11 @@ fn points_of(run: &Run, session: usize, unit_bps: f64) -> Vec<(f64, f64)> {
         }
         begin_s = end_s;
     }
-    points
+    Ok(points)
+}
+
+fn not_recorded(run: &Run) -> PictureError {
+    PictureError::NotRecorded { what: "rates", scenario: run.summary.scenario.clone() }
 }
 
 /// Says above the right end of the grid what dashed lines are.

@@ -117,6 +117,46 @@ fn side_by_side__every_panel_has_its_name() {
     assert_eq!(side_by_side(&Caption::default(), &[]), Err(PictureError::Empty));
 }
 
+#[test]
+fn distances__stand_as_they_are_and_as_shares() {
+    let (_, run) = made(20, 10);
+    let curve = Curve { label: "drawn".into(), run: &run, weight: CurveWeight::Thick };
+    let svg = distances(&Caption::default(), &[curve]).unwrap();
+    // 20 sessions of 100, 200 and 300 Mb/s: 7, 7 and 6 of them, a norm of sqrt(7 + 28 + 54) x 100 = 943 Mb/s.
+    for words in ["2-norm distance to max-min, Mb/s", "share of |x*|", ">\n800\n<", ">\n100 %\n<"] {
+        assert!(svg.contains(words), "{words} is missing");
+    }
+    assert!(!svg.contains(">\n1200\n<"), "the axis ends above the norm");
+}
+
+#[test]
+fn trajectories__have_a_line_for_every_session() {
+    let (_, many) = made(40, 10);
+    let curve = |label: &str| Curve { label: label.into(), run: &many, weight: CurveWeight::Thick };
+    let one = trajectories(&Caption::default(), &[curve("only")]).unwrap();
+    assert!(one.contains("40 sessions") && one.contains("rate, Mb/s") && !one.contains("only"), "{one}");
+    // A line each, and nothing else is that pale.
+    assert_eq!(one.matches("opacity=\"0.7\"").count(), 40, "{one}");
+    let two = trajectories(&Caption::default(), &[curve("printed"), curve("changed")]).unwrap();
+    assert!(two.contains("printed") && two.contains("changed"));
+    assert_eq!(trajectories(&Caption::default(), &[]), Err(PictureError::Empty));
+    let mut blind = many.clone();
+    blind.rates = None;
+    let curve = Curve { label: String::new(), run: &blind, weight: CurveWeight::Thick };
+    assert!(matches!(trajectories(&Caption::default(), &[curve]), Err(PictureError::NotRecorded { .. })));
+}
+
+#[test]
+fn overlay__has_a_line_a_run_in_one_chart() {
+    let (one, other) = (made(1, 10).1, made(1, 20).1);
+    let curve = |label: &str, run| Curve { label: label.into(), run, weight: CurveWeight::Thick };
+    let svg = overlay(&Caption::default(), &[curve("alpha 0.1", &one), curve("alpha 0.2", &other)]).unwrap();
+    for words in [">\nalpha 0.1\n<", ">\nalpha 0.2\n<", ">\n20\n<"] {
+        assert!(svg.contains(words), "{words} is missing");
+    }
+    assert_eq!(svg.matches("rate, Mb/s").count(), 1);
+}
+
 /// A run in which session k closes a tenth of the gap to its max-min rate every (k mod 7 + 1) samples.
 fn made(sessions: usize, seconds: u64) -> (Scenario, Run) {
     let scheme = scheme::find("gtp").expect("the adopted rule is on the list");
