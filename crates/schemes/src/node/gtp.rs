@@ -227,7 +227,7 @@ fn grant(row: &Row, reached: f64, target: f64) -> Grant {
 impl Reading {
     /// Where a session with rate `ratio` below its target gets to, per unit weight.
     #[inline]
-    fn step(self, row: &Row, ratio: f64, target: f64) -> f64 {
+    pub(super) fn step(self, row: &Row, ratio: f64, target: f64) -> f64 {
         let gap = target - ratio;
         // Algorithm 2, lines 7 to 9. The cap alpha x_f never binds; it is here so that the line can be found.
         let step = (row.alpha * gap).max(row.alpha * row.beta * target).min(row.alpha * target);

@@ -24,7 +24,7 @@ pub mod tally;
 pub use abr::{Charny, Hou};
 pub use drain::Drain;
 pub use fair_start::fair_start;
-pub use groups::Groups;
+pub use groups::{Groups, left_to_other};
 pub use gtp::{Gtp, Reading};
 pub use other_meter::OtherMeter;
 
