@@ -182,7 +182,7 @@ mod tests {
         let expected = "this machine's end node (daemon 7)\n  in: 500.00 Mb/s of 700.00 Mb/s, 3 sessions, \
                         1.2 % from max-min, other traffic 100.00 Mb/s\n  a tick costs 95 us of 20 ms (0.5 % of a core)\n";
         assert_eq!(plain, expected);
-        let json = serde_json::to_value((nodes(&machine), DaemonEntry::of(&machine))).unwrap();
+        let json = serde_json::to_value((super::nodes(&machine), DaemonEntry::of(&machine))).unwrap();
         assert_eq!((&json[0][0]["other"]["measured_bps"], &json[1]["tick_cost_s"]), (&1e8.into(), &95e-6.into()));
     }
 }

@@ -133,7 +133,7 @@ pub(crate) fn why(args: &WhyArgs) -> Done {
         }
         return others
             .iter()
-            .try_for_each(|row| print_json(&reason_of_row(row, &sharing::explanation(&machine, row).1)));
+            .try_for_each(|row| print_json(&reason_of_row(row, sharing::explanation(&machine, row).1.as_ref())));
     }
     if found.is_empty() && others.is_empty() {
         return print("no sessions\n");
@@ -296,7 +296,7 @@ fn reason<'a>(process: &ProcessStatus, session: &'a SessionStatus) -> Reason<'a>
 }
 
 /// Of a session whose process says nothing here: what it tells the daemon.
-fn reason_of_row<'a>(row: &'a RowSnapshot, node: &'a Option<SharedNode<'a>>) -> Reason<'a> {
+fn reason_of_row<'a>(row: &'a RowSnapshot, node: Option<&'a SharedNode<'a>>) -> Reason<'a> {
     let (source, sink) =
         if row.receives { (None, Some(row.expected_bps)) } else { (Some(row.expected_bps), row.remote_bps) };
     Reason {
@@ -313,7 +313,7 @@ fn reason_of_row<'a>(row: &'a RowSnapshot, node: &'a Option<SharedNode<'a>>) -> 
         rtt_s: row.rtt_s,
         path: PathStatus::default(),
         waits_for: None,
-        node: node.as_ref(),
+        node,
     }
 }
 
