@@ -26,10 +26,3 @@ fn find_capacity__of_a_sink_that_was_told_twice_as_much() {
     let (sum, least) = carried("told twice as much, found", (4, 12));
     assert!(sum > 95.0 && sum < 100.0 && least > 0.195, "{sum} Mb/s of 100, of which one has {least}");
 }
-
-/// Its capacity is 90, and the link has more.
-#[test]
-fn find_capacity__lowers_nothing_for_one_path_that_loses() {
-    let (sum, least) = carried("one path loses 1 %, found", (4, 12));
-    assert!(sum > 87.0 && least > 0.195, "{sum} Mb/s of 90, of which one has {least}");
-}
