@@ -19,7 +19,7 @@ FAIRWAVE_KILLS=${FAIRWAVE_KILLS:-200} FAIRWAVE_STOP_S=${FAIRWAVE_STOP_S:-28} FAI
   FAIRWAVE_FLOOD_MBPS=${FAIRWAVE_FLOOD_MBPS:-1000} FAIRWAVE_LONG=1 \
   cargo test --locked --release --package fairwave-host --package fairwave-files --test net -- --include-ignored --nocapture --test-threads 1
 BOLERO_RANDOM_ITERATIONS=${BOLERO_RANDOM_ITERATIONS:-50000} cargo test --locked --release --package fairwave-host --test fuzz
-# The end node of a machine: a daemon and processes killed, stopped and started 500 times.
+# The end node of a machine: a daemon and processes killed, stopped and started 500 times, which takes 20 min.
 FAIRWAVE_SOAK=${FAIRWAVE_SOAK:-500} cargo test --locked --release --package fairwave-cli --test node -- --nocapture soak
 # Calls of libfairwave beside those of TCP.
 FAIRWAVE_SEQUENCES=${FAIRWAVE_SEQUENCES:-10000} cargo test --locked --release --package fairwave-capi --test posix any_calls -- --nocapture

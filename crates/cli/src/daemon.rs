@@ -4,12 +4,13 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration as StdDuration, Instant};
 
 use clap::ValueEnum;
 use fairwave_daemon::metrics::{MetricsAddress, MetricsServer, serve};
 use fairwave_daemon::notify::{Notifier, handed_sockets};
-use fairwave_daemon::{Daemon, DaemonError, Settings, config, on_hangup};
+use fairwave_daemon::{BindError, Daemon, DaemonError, Settings, config, on_hangup};
 use fairwave_host::door::usual_sockets;
 use fairwave_proto::{CardCapacity, ShareBy};
 use fairwave_units::{Duration, Rate};
@@ -28,7 +29,7 @@ use crate::transfer::screen::{Screen, Talk};
 /// --receive each network card has 95 % of its speed, and what crosses none that tells its speed, such as loopback, is
 /// not held. Where a daemon ends, its processes keep what they were granted last, a tenth less each minute, until one
 /// is there again. An interrupt ends it.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   fairwave daemon
@@ -106,7 +107,11 @@ pub(crate) fn run(args: &Args) -> Done {
     };
     let daemon = daemon.map(Arc::new).map_err(|error| match error {
         DaemonError::Bind(error) => {
-            CommandFailure::usage(format!("--socket {error}"), "`fairwave status` shows the daemon that runs")
+            let hint = match error {
+                BindError::NoDirectory { .. } => "make it, or name another place",
+                BindError::Taken(_) | BindError::System { .. } => "`fairwave status` shows the daemon that runs",
+            };
+            CommandFailure::usage(format!("--socket {error}"), hint)
         }
         DaemonError::System(_) => CommandFailure::Run(error.to_string()),
     })?;
@@ -118,6 +123,9 @@ pub(crate) fn run(args: &Args) -> Done {
         Some(CardCapacity { send, receive }) if send == receive => words(send),
         Some(CardCapacity { send, receive }) => format!("{} out, {} in", words(send), words(receive)),
     };
+    if let Some(made) = daemon.made_directory() {
+        screen.note(&format!("made the directory {}", made.display()));
+    }
     screen.note(&format!("shares {shares} at {}", socket.display()));
     if let Some(server) = &shows {
         screen.note(&format!("shows what it does at http://{}", server.address()));
@@ -125,14 +133,19 @@ pub(crate) fn run(args: &Args) -> Done {
     let notifier = Notifier::of_environment();
     notifier.ready();
     let mut said = Instant::now();
+    let mut reading: Option<Reading> = None;
     while !interrupt::is_asked() {
         std::thread::sleep(LOOK_EVERY);
         if daemon.is_over() {
             return Err(CommandFailure::Run("the daemon's threads have ended".to_owned()));
         }
-        if HANGUP.swap(false, Ordering::SeqCst) {
+        // One that comes while a file is read is taken up after that.
+        if reading.is_none() && HANGUP.swap(false, Ordering::SeqCst) {
             notifier.reloading();
-            screen.note(&reload(args, &daemon, &socket));
+            reading = Some(read_again(args, &socket)?);
+        }
+        if let Some(read) = reading.take_if(|reading| reading.is_finished()) {
+            screen.note(&reload(read, &daemon));
             notifier.ready();
         }
         if notifier.watchdog_interval().is_some_and(|interval| said.elapsed() >= interval) {
@@ -157,17 +170,30 @@ fn answer(metrics: MetricsAddress, daemon: &Arc<Daemon>) -> Result<MetricsServer
     })
 }
 
-/// Reads the file again; with a mistake in it all stays as it is. What to say of that.
-fn reload(args: &Args, daemon: &Daemon, socket: &Path) -> String {
-    match settings(args, Some(socket.to_owned())) {
-        Ok(settings) => {
+/// A file that is being read: names of users may be looked up over a network that does not answer, and who says that
+/// the daemon lives does not wait for that.
+type Reading = JoinHandle<Result<Settings, CommandFailure>>;
+
+fn read_again(args: &Args, socket: &Path) -> Result<Reading, CommandFailure> {
+    let (args, socket) = (args.clone(), socket.to_owned());
+    let thread = std::thread::Builder::new().name("fairwave-config".to_owned());
+    let reading = thread.spawn(move || settings(&args, Some(socket)));
+    reading.map_err(|error| CommandFailure::Run(format!("no thread reads the file again: {error}")))
+}
+
+/// What was read is in force; with a mistake in it all stays as it is. What to say of that.
+fn reload(read: Reading, daemon: &Daemon) -> String {
+    match read.join() {
+        Ok(Ok(settings)) => {
             daemon.reload(settings);
             "has read what is said of users and cards again".to_owned()
         }
-        Err(failure) => {
+        Ok(Err(failure)) => {
             let problem = failure.message().unwrap_or("it cannot be read").to_owned();
             format!("{problem}\nnothing is changed")
         }
+        // The panic has been printed.
+        Err(_) => "what is said of users and cards cannot be read\nnothing is changed".to_owned(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fairwave_daemon::{MachineSnapshot, NodeSnapshot, UserSnapshot, ask_any};
+use fairwave_daemon::{MachineSnapshot, NodeSnapshot, OtherTraffic, UserSnapshot, ask_any};
 use serde::Serialize;
 
 use crate::simulate::rate;
@@ -20,6 +20,25 @@ pub(crate) struct NodeEntry<'a> {
     expected_bps: f64,
     sessions: usize,
     gap_to_max_min: Option<f64>,
+    /// The card's other traffic, where it has a part.
+    other: Option<&'a OtherTraffic>,
+}
+
+/// What the daemon costs.
+#[derive(Serialize)]
+pub(crate) struct DaemonEntry {
+    pid: u32,
+    uptime_s: f64,
+    interval_s: f64,
+    tick_cost_s: f64,
+    late_ticks: u64,
+}
+
+impl DaemonEntry {
+    pub(crate) fn of(machine: &MachineSnapshot) -> Self {
+        let MachineSnapshot { pid, uptime_s, interval_s, tick_cost_s, .. } = *machine;
+        Self { pid, uptime_s, interval_s, tick_cost_s, late_ticks: machine.counts.late_ticks }
+    }
 }
 
 /// The machine that a daemon shows; none where none runs, or it cannot be asked, which is said.
@@ -48,6 +67,7 @@ fn entry(node: &NodeSnapshot) -> NodeEntry<'_> {
         expected_bps: node.expected_bps,
         sessions: node.sessions,
         gap_to_max_min: node.gap_to_max_min,
+        other: node.other.as_ref(),
     }
 }
 
@@ -62,13 +82,21 @@ pub(crate) fn text(machine: &MachineSnapshot) -> String {
         let card = node.card.as_ref().map_or_else(String::new, |card| format!("{card}, "));
         let sessions = if node.sessions == 1 { "session" } else { "sessions" };
         let gap = node.gap_to_max_min.map_or_else(String::new, |gap| format!(", {:.1} % from max-min", gap * 100.0));
+        let other = node.other.as_ref();
+        let other = other.map_or_else(String::new, |other| format!(", other traffic {}", rate(other.measured_bps)));
         let line = format!(
-            "{card}{}: {} of {}, {} {sessions}{gap}",
+            "{card}{}: {} of {}, {} {sessions}{gap}{other}",
             if node.receives { "in" } else { "out" },
             rate(node.measured_bps),
             rate(node.capacity_bps),
             node.sessions
         );
+        let _ = writeln!(text, "  {}", paint(DIM, &line));
+    }
+    if machine.interval_s > 0.0 {
+        let (cost, interval) = (machine.tick_cost_s * 1e6, machine.interval_s * 1e3);
+        let share = 100.0 * machine.tick_cost_s / machine.interval_s;
+        let line = format!("a tick costs {cost:.0} us of {interval:.0} ms ({share:.1} % of a core)");
         let _ = writeln!(text, "  {}", paint(DIM, &line));
     }
     if machine.is_grace {
@@ -136,5 +164,25 @@ mod tests {
             "{}",
             plain(&many)
         );
+    }
+
+    #[test]
+    fn text__says_what_other_traffic_uses_and_what_a_tick_costs() {
+        let other = Some(OtherTraffic { weight: 1.0, measured_bps: 1e8, expected_bps: 2e8 });
+        let nodes = vec![NodeSnapshot { other, ..node(true, 5e8) }];
+        let machine = MachineSnapshot {
+            pid: 7,
+            nodes,
+            interval_s: 0.02,
+            tick_cost_s: 95e-6,
+            uptime_s: 3.0,
+            ..MachineSnapshot::default()
+        };
+        let plain = anstream::adapter::strip_str(&text(&machine)).to_string();
+        let expected = "this machine's end node (daemon 7)\n  in: 500.00 Mb/s of 700.00 Mb/s, 3 sessions, \
+                        1.2 % from max-min, other traffic 100.00 Mb/s\n  a tick costs 95 us of 20 ms (0.5 % of a core)\n";
+        assert_eq!(plain, expected);
+        let json = serde_json::to_value((super::nodes(&machine), DaemonEntry::of(&machine))).unwrap();
+        assert_eq!((&json[0][0]["other"]["measured_bps"], &json[1]["tick_cost_s"]), (&1e8.into(), &95e-6.into()));
     }
 }

@@ -29,6 +29,7 @@ mod put;
 mod run;
 mod schemes;
 mod serve;
+mod sharing;
 mod simulate;
 mod staging;
 mod status;

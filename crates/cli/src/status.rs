@@ -8,8 +8,9 @@ use serde::Serialize;
 
 use crate::Done;
 use crate::failure::CommandFailure;
-use crate::machine::{NodeEntry, machine, nodes, text as machine_text};
+use crate::machine::{DaemonEntry, NodeEntry, machine, nodes, text as machine_text};
 use crate::output::print_json;
+use crate::sharing::{self, SharedNode, node_of};
 use crate::simulate::rate;
 use crate::table::{TextTable, shortened};
 use crate::terminal::{self, BOLD, DIM, paint, print};
@@ -37,8 +38,9 @@ pub(crate) struct Args {
 /// One of these holds a session: this end's node, the peer's node (or what is allowed there), --limit, the disk here,
 /// the peer's disk, a comparison (--check), the path, the silence of the other end, the breaker of a dedicated path, or
 /// what the sink asks for at a time; or there is nothing to send. Then what the path does (RTT, loss, queues, marks, the
-/// rate that arrives), and what to type where something helps. Without SESSION all sessions of this user's processes are
-/// explained.
+/// rate that arrives), and what to type where something helps. Where a daemon runs (`fairwave daemon`), it is asked as
+/// well: which end node of this machine the session crosses, its capacity, and who else shares it. Without SESSION all
+/// sessions of this user's processes are explained, and those of other processes that the daemon shows to this user.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -57,6 +59,8 @@ struct StatusListing<'a> {
     /// The end node of this machine that is used most; none without a daemon.
     node: Option<&'a NodeEntry<'a>>,
     nodes: &'a [NodeEntry<'a>],
+    /// What the daemon costs; none without one.
+    daemon: Option<DaemonEntry>,
     /// What the daemon knows of the sessions that this user may see, each by its direction.
     sessions: &'a [RowSnapshot],
     users: &'a [UserSnapshot],
@@ -76,8 +80,10 @@ struct Reason<'a> {
     desired_bps: Option<f64>,
     path_rate_bps: Option<f64>,
     rtt_s: Option<f64>,
-    path: &'a PathStatus,
+    path: PathStatus,
     waits_for: Option<&'a str>,
+    /// The end node of this machine that the session crosses; none without a daemon.
+    node: Option<&'a SharedNode<'a>>,
 }
 
 pub(crate) fn run(args: &Args) -> Done {
@@ -96,6 +102,7 @@ pub(crate) fn show(is_json: bool, before: &str, columns: Option<usize>) -> Done 
         return print_json(&StatusListing {
             node: nodes.first(),
             nodes: &nodes,
+            daemon: machine.as_ref().map(DaemonEntry::of),
             sessions,
             users,
             processes: &processes,
@@ -106,27 +113,50 @@ pub(crate) fn show(is_json: bool, before: &str, columns: Option<usize>) -> Done 
 }
 
 pub(crate) fn why(args: &WhyArgs) -> Done {
+    let machine = machine().unwrap_or_default();
     let processes = processes()?;
+    let others = sharing::of_others(&machine, &processes);
+    let others: Vec<_> = others.into_iter().filter(|row| is_meant(args, &row.id)).collect();
     let of = |process| all_of(process).map(move |session| (process, session));
     let all = processes.iter().flat_map(of);
-    let found: Vec<_> = match &args.session {
-        None => all.collect(),
-        Some(start) => all.filter(|(_, session)| session.id.starts_with(&start.to_ascii_lowercase())).collect(),
-    };
-    if let (Some(name), []) = (&args.session, found.as_slice()) {
+    let found: Vec<_> = all.filter(|(_, session)| is_meant(args, &session.id)).collect();
+    if let (Some(name), [], []) = (&args.session, found.as_slice(), others.as_slice()) {
         return Err(CommandFailure::usage(
             format!("why: no session's name begins with \"{}\"", name.escape_debug()),
             "`fairwave status` lists them",
         ));
     }
     if args.json {
-        return found.iter().try_for_each(|(process, session)| print_json(&reason(process, session)));
+        for (process, session) in &found {
+            let node = shared_node(&machine, process, session);
+            print_json(&Reason { node: node.as_ref(), ..reason(process, session) })?;
+        }
+        return others
+            .iter()
+            .try_for_each(|row| print_json(&reason_of_row(row, sharing::explanation(&machine, row).1.as_ref())));
     }
-    if found.is_empty() {
+    if found.is_empty() && others.is_empty() {
         return print("no sessions\n");
     }
-    let texts: Vec<_> = found.iter().map(|(process, session)| explanation(process, session)).collect();
+    let said = found.iter().map(|(process, session)| {
+        let node = shared_node(&machine, process, session);
+        explanation(process, session) + &node.as_ref().map_or_else(String::new, sharing::lines)
+    });
+    let seen = others.iter().map(|row| sharing::explanation(&machine, row).0);
+    let texts: Vec<_> = said.chain(seen).collect();
     print(&texts.join("\n"))
+}
+
+fn is_meant(args: &WhyArgs, id: &str) -> bool {
+    args.session.as_ref().is_none_or(|start| id.starts_with(&start.to_ascii_lowercase()))
+}
+
+fn shared_node<'a>(
+    machine: &'a MachineSnapshot,
+    process: &ProcessStatus,
+    session: &SessionStatus,
+) -> Option<SharedNode<'a>> {
+    node_of(machine, (process.pid, &session.id, session.is_source), session.limited_by)
 }
 
 /// What all processes say, and in words which do not answer.
@@ -259,8 +289,31 @@ fn reason<'a>(process: &ProcessStatus, session: &'a SessionStatus) -> Reason<'a>
         desired_bps: session.desired_bps,
         path_rate_bps: session.path_rate_bps,
         rtt_s: session.rtt_s,
-        path: &session.path,
+        path: session.path,
         waits_for: session.transfer.as_ref().and_then(|transfer| transfer.waits_for.as_deref()),
+        node: None,
+    }
+}
+
+/// Of a session whose process says nothing here: what it tells the daemon.
+fn reason_of_row<'a>(row: &'a RowSnapshot, node: Option<&'a SharedNode<'a>>) -> Reason<'a> {
+    let (source, sink) =
+        if row.receives { (None, Some(row.expected_bps)) } else { (Some(row.expected_bps), row.remote_bps) };
+    Reason {
+        session: &row.id,
+        pid: row.pid,
+        limited_by: row.limited_by.as_deref().and_then(|word| serde_json::from_value(word.into()).ok()),
+        because: "its process tells the daemon so",
+        advice: None,
+        rate_bps: row.measured_bps,
+        source_expected_bps: source,
+        sink_expected_bps: sink,
+        desired_bps: row.desired_bps,
+        path_rate_bps: row.path_rate_bps,
+        rtt_s: row.rtt_s,
+        path: PathStatus::default(),
+        waits_for: None,
+        node,
     }
 }
 

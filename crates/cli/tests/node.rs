@@ -3,6 +3,8 @@
 
 #![allow(non_snake_case)]
 
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -21,7 +23,12 @@ struct World {
     daemon: Option<Child>,
     servers: Vec<Child>,
     clients: Vec<Child>,
+    /// Whose processes are begun from now on.
+    user: u32,
 }
+
+const ROOT: u32 = 0;
+const NOBODY: u32 = 65_534;
 
 impl World {
     fn new() -> Self {
@@ -30,9 +37,9 @@ impl World {
             let dir = place.path().join(name);
             std::fs::create_dir(&dir).unwrap();
             std::os::unix::fs::chown(&dir, None, None).unwrap();
-            std::fs::set_permissions(&dir, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+            std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o700)).unwrap();
         }
-        Self { place, daemon: None, servers: Vec::new(), clients: Vec::new() }
+        Self { place, daemon: None, servers: Vec::new(), clients: Vec::new(), user: ROOT }
     }
 
     fn socket(&self) -> PathBuf {
@@ -40,11 +47,35 @@ impl World {
     }
 
     fn fairwave(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fairwave"));
+        let mut command = Command::new(self.program());
         command.args(words).current_dir(self.place.path()).stdin(Stdio::null());
         command.env("FAIRWAVE_DAEMON", self.socket()).env("XDG_RUNTIME_DIR", self.place.path().join("run"));
         command.env("XDG_STATE_HOME", self.place.path().join("state"));
+        if self.user != ROOT {
+            command.uid(self.user).gid(self.user);
+            command.env("XDG_RUNTIME_DIR", self.place.path().join("run2"));
+            command.env("XDG_STATE_HOME", self.place.path().join("state2")).env("HOME", self.place.path());
+        }
         command
+    }
+
+    /// Another user may begin processes here, too, and has directories of its own. As root.
+    fn open_to_all(&self) {
+        std::fs::set_permissions(self.place.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        for name in ["run2", "state2"] {
+            let dir = self.place.path().join(name);
+            std::fs::create_dir(&dir).unwrap();
+            std::os::unix::fs::chown(&dir, Some(NOBODY), Some(NOBODY)).unwrap();
+            std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o700)).unwrap();
+        }
+        // The program may lie where nobody else comes.
+        let (program, copy) = (env!("CARGO_BIN_EXE_fairwave"), self.place.path().join("fairwave"));
+        std::fs::hard_link(program, &copy).or_else(|_| std::fs::copy(program, &copy).map(drop)).unwrap();
+    }
+
+    fn program(&self) -> PathBuf {
+        let copy = self.place.path().join("fairwave");
+        if copy.exists() { copy } else { env!("CARGO_BIN_EXE_fairwave").into() }
     }
 
     fn start_daemon(&mut self) {
@@ -153,8 +184,20 @@ fn daemon__shares_between_processes_and_is_missed_when_it_is_killed() {
     let why = String::from_utf8(world.fairwave(&["why"]).output().unwrap().stdout).unwrap();
     let count = |verb: &str| why.lines().filter(|line| line.contains(verb) && line.contains("(bench")).count();
     assert_eq!((count(" receives from "), count(" sends to ")), (3, 3), "{why}");
+    assert_eq!(why.matches("  sink           this machine, 24.00 Mb/s for all its sessions").count(), 3, "{why}");
+    assert_eq!(why.matches("  source         this machine, 24.00 Mb/s for all its sessions").count(), 3, "{why}");
+    let because = String::from_utf8(world.fairwave(&["why", "--json"]).output().unwrap().stdout).unwrap();
+    let nodes: Vec<Value> =
+        because.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["node"].clone()).collect();
+    assert!(nodes.iter().all(|node| node["origin"] == "daemon" && node["capacity_bps"] == 24e6), "{because}");
+    let sinks = nodes.iter().filter(|node| node["role"] == "sink");
+    assert!(sinks.clone().all(|node| node["others"].as_array().unwrap().len() >= 2) && sinks.count() == 3, "{because}");
+    assert!(status["daemon"]["tick_cost_s"].as_f64().unwrap() > 0.0, "{status}");
     let text = String::from_utf8(world.fairwave(&["status"]).output().unwrap().stdout).unwrap();
-    assert!(text.contains("this machine's end node") && text.contains("of 24.00 Mb/s"), "{text}");
+    assert!(
+        text.contains("a tick costs ") && text.contains("this machine's end node") && text.contains("of 24.00 Mb/s"),
+        "{text}"
+    );
     assert!(text.contains("capacity 24.00 Mb/s (of this machine, by the daemon at"), "{text}");
 
     world.kill_daemon();
@@ -210,8 +253,134 @@ fn daemon__says_what_is_wrong_with_its_call() {
     assert!(refused(&world, &["daemon", "--interval", "1 s"]).contains("must lie between 1 ms and 200 ms"));
     let long = format!("/tmp/{}", "x".repeat(120));
     assert!(refused(&world, &["daemon", "--socket", &long]).contains("--socket"));
+    let said = refused(&world, &["daemon", "--config", "/nowhere.toml"]);
+    assert!(
+        said.contains("/nowhere.toml: ") && said.contains("hint: the usual file is /etc/fairwave/daemon.toml"),
+        "{said}"
+    );
+    let said = refused(&world, &["daemon", "--socket", "a/b/d.sock"]);
+    assert!(said.contains("there is no directory ") && said.contains("hint: make it"), "{said}");
+    assert!(!world.place.path().join("a").exists());
     world.start_daemon();
     assert!(refused(&world, &["daemon"]).contains("a daemon listens there already"));
+}
+
+/// A capacity that a process is told bounds it, whatever a daemon grants it or another leaves; one of its card does not.
+#[test]
+fn node__a_capacity_that_is_said_is_a_bound_with_and_without_a_daemon() {
+    let mut world = World::new();
+    // What a daemon leaves that is killed.
+    drop(std::os::unix::net::UnixListener::bind(world.socket()).unwrap());
+    world.serve();
+    let bound = ["bench", "@t0", "--direction", "receive", "--time", "3600 s", "--quiet", "--capacity", "6 Mb/s"];
+    let client = world.fairwave(&bound).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    world.clients.push(client);
+    let bounded = |world: &World| {
+        let begun = Instant::now();
+        loop {
+            let said = of_processes(&world.status());
+            // A server is a source, and is told nothing here.
+            if said.contains(&6e6) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "no session is granted 6 Mb/s: {said:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    bounded(&world);
+    world.start_daemon();
+    world.fetch(0);
+    // Who is bound uses 6 of 24, and the other has the rest.
+    world.until("6 and 18 Mb/s", |seen| {
+        let rows = seen.sessions.iter().filter(|row| row.receives && row.measured_bps > 1e5);
+        let mut used: Vec<f64> = rows.map(|row| row.measured_bps / 1e6).collect();
+        used.sort_by(f64::total_cmp);
+        matches!(used[..], [bound, other] if (bound - 6.0).abs() < 0.6 && (other - 18.0).abs() < 1.8)
+    });
+    bounded(&world);
+}
+
+/// Needs root, for another user's processes.
+#[test]
+fn daemon__shares_between_users_first_and_shows_each_its_own() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: a second user takes root");
+        return;
+    }
+    let mut world = World::new();
+    world.open_to_all();
+    world.start_daemon();
+    for user in [ROOT, NOBODY] {
+        world.user = user;
+        world.serve();
+    }
+    // Two sessions of one user, and one of the other.
+    for (user, server) in [(ROOT, 0), (ROOT, 0), (NOBODY, 1)] {
+        world.user = user;
+        world.fetch(server);
+    }
+    let is = |bps: f64, mbps: f64| (bps - 1e6 * mbps).abs() <= 0.03e6 * mbps;
+    world.until("6, 6 and 12 Mb/s", |seen| {
+        let sinks = || seen.sessions.iter().filter(|row| row.receives && row.measured_bps > 1e5);
+        let share = CAPACITY / 2.0;
+        sinks().count() == 3
+            && sinks().all(|row| is(row.expected_bps, if row.user == NOBODY { share } else { share / 2.0 }))
+    });
+    let seen_by = |world: &mut World, user: u32| {
+        world.user = user;
+        world.status()
+    };
+    let users = |status: &Value| -> std::collections::BTreeSet<u64> {
+        status["sessions"].as_array().unwrap().iter().map(|row| row["user"].as_u64().unwrap()).collect()
+    };
+    let by_root = seen_by(&mut world, ROOT);
+    assert_eq!(users(&by_root), [0, u64::from(NOBODY)].into());
+    let by_nobody = seen_by(&mut world, NOBODY);
+    assert_eq!(users(&by_nobody), [u64::from(NOBODY)].into());
+    assert_eq!(by_nobody["users"].as_array().unwrap().len(), 2, "sums of both");
+    let why = String::from_utf8(world.fairwave(&["why"]).output().unwrap().stdout).unwrap();
+    assert!(why.contains("this machine, 24.00 Mb/s for all its sessions"), "{why}");
+    // Root's sessions share it, and are not shown.
+    assert!(why.contains("more that use less or are not shown"), "{why}");
+    assert!(!why.contains("user 0"), "{why}");
+}
+
+/// A name server that does not answer must not make the daemon look dead: what stands for it is a file that has no end.
+#[test]
+fn daemon__lives_on_while_its_file_is_read() {
+    let mut world = World::new();
+    let (file, notify) = (world.place.path().join("daemon.toml"), world.place.path().join("notify"));
+    std::fs::write(&file, "yield = 1.0\n").unwrap();
+    let systemd = std::os::unix::net::UnixDatagram::bind(&notify).unwrap();
+    systemd.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut command = world.fairwave(&["daemon", "--capacity", "24 Mb/s", "--quiet", "--config", "daemon.toml"]);
+    command.env("NOTIFY_SOCKET", &notify).env("WATCHDOG_USEC", "400000");
+    world.daemon = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let heard = || {
+        let mut room = [0; 256];
+        let read = systemd.recv(&mut room).expect("it says something in time");
+        String::from_utf8_lossy(&room[..read]).into_owned()
+    };
+    while !heard().starts_with("READY=1") {}
+    std::fs::remove_file(&file).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &file,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    let daemon = rustix::process::Pid::from_child(world.daemon.as_ref().unwrap());
+    rustix::process::kill_process(daemon, rustix::process::Signal::HUP).unwrap();
+    while !heard().starts_with("RELOADING=1") {}
+    for _ in 0..5 {
+        assert_eq!(heard(), "WATCHDOG=1");
+    }
+    let mut end = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+    std::io::Write::write_all(&mut end, b"yield = 2.0\n").unwrap();
+    drop(end);
+    while !heard().starts_with("READY=1") {}
 }
 
 /// Crashes and returns: `FAIRWAVE_SOAK` of them, or as many as half a minute holds. The sessions of those who live go

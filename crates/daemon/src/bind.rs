@@ -13,6 +13,8 @@ use thiserror::Error;
 pub(crate) struct BoundSocket {
     pub(crate) listener: UnixListener,
     path: PathBuf,
+    /// The directory that was made for it.
+    pub(crate) made: Option<PathBuf>,
     /// Held as long as this is: of two daemons that begin at once one has it. None of a socket that somebody else made,
     /// who takes it away as well.
     lock: Option<File>,
@@ -24,6 +26,14 @@ pub enum BindError {
     /// Another daemon has it.
     #[error("{}: a daemon listens there already", .0.display())]
     Taken(PathBuf),
+    /// More than its own directory is not there.
+    #[error("{}: there is no directory {}", path.display(), missing.display())]
+    NoDirectory {
+        /// The socket.
+        path: PathBuf,
+        /// What is not there.
+        missing: PathBuf,
+    },
     /// The system says no.
     #[error("{}: {source}", path.display())]
     System {
@@ -39,16 +49,22 @@ impl BoundSocket {
     pub(crate) fn handed(listener: UnixListener, path: &Path) -> Result<Self, BindError> {
         let system = |source| BindError::System { path: path.to_owned(), source };
         listener.set_nonblocking(true).map_err(system)?;
-        Ok(Self { listener, path: path.to_owned(), lock: None })
+        Ok(Self { listener, path: path.to_owned(), made: None, lock: None })
     }
 
     /// Binds it; what a daemon left that was killed is removed.
     pub(crate) fn bind(path: &Path) -> Result<Self, BindError> {
         let system = |source| BindError::System { path: path.to_owned(), source };
-        if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.exists()) {
+        let made = path.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.exists());
+        if let Some(dir) = made {
+            // One directory, as /run/fairwave is: more than one that is not there is a slip of the pen.
+            if let Some(missing) = dir.parent().filter(|above| !above.as_os_str().is_empty() && !above.exists()) {
+                return Err(BindError::NoDirectory { path: path.to_owned(), missing: missing.to_owned() });
+            }
             // Others must be able to come in, and nobody else to put a socket there.
-            fs::DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(system)?;
+            fs::DirBuilder::new().mode(0o755).create(dir).map_err(system)?;
         }
+        let made = made.map(Path::to_owned);
         let lock = lock_file(&path.with_extension("lock")).map_err(system)?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(BindError::Taken(path.to_owned())),
@@ -65,7 +81,7 @@ impl BoundSocket {
         // All users of the machine take part; who they are the system says.
         fs::set_permissions(path, Permissions::from_mode(0o666)).map_err(system)?;
         listener.set_nonblocking(true).map_err(system)?;
-        Ok(Self { listener, path: path.to_owned(), lock: Some(lock) })
+        Ok(Self { listener, path: path.to_owned(), made, lock: Some(lock) })
     }
 }
 
@@ -98,6 +114,19 @@ impl Drop for BoundSocket {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bind__makes_one_directory_and_says_so_and_no_more() {
+        let place = tempfile::tempdir().unwrap();
+        let (near, far) = (place.path().join("run/d.sock"), place.path().join("a/b/d.sock"));
+        let bound = BoundSocket::bind(&near).unwrap();
+        assert_eq!(bound.made, Some(place.path().join("run")));
+        drop(bound);
+        assert_eq!(BoundSocket::bind(&near).unwrap().made, None);
+        let error = BoundSocket::bind(&far).err().unwrap().to_string();
+        assert!(error.ends_with(&format!("there is no directory {}", place.path().join("a").display())), "{error}");
+        assert!(!place.path().join("a").exists());
+    }
 
     #[test]
     fn lock_file__is_of_its_user_alone_and_follows_no_link() {

@@ -20,11 +20,14 @@ use words::{Card, File, User, Who};
 /// Minimum rates together are at most this share of a capacity, so that who has none still has something.
 pub const LARGEST_MINIMA: f64 = 0.9;
 
+const UNREADABLE_HINT: &str = "the usual file is /etc/fairwave/daemon.toml; one to begin with is etc/daemon.toml of \
+                               Fairwave's sources, or share/doc/fairwave/examples/daemon.toml where it is installed";
+
 /// Why a file is not taken. Nothing of it is: what was before stays.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// It cannot be read.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error}\nhint: {UNREADABLE_HINT}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -27,6 +28,7 @@ pub struct Daemon {
     shared: Arc<Shared>,
     bell: Arc<Bell>,
     ticker: Sender<DoorNews>,
+    made: Option<PathBuf>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -68,13 +70,19 @@ impl Daemon {
         let seen = Arc::clone(&bell);
         let ticks = Ticker::new(settings, number, news, Arc::clone(&shared), Box::new(move || seen.seen()))?;
         shared.beats.store(Arc::new(ticks.beats()));
+        let made = socket.made.clone();
         let door = Door::new(socket, Arc::clone(&bell), limits, ticker.clone(), Arc::clone(&shared));
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
         let threads = vec![
             thread("fairwave-tick").spawn(move || ticks.run())?,
             thread("fairwave-door").spawn(move || door.run())?,
         ];
-        Ok(Self { shared, bell, ticker, threads })
+        Ok(Self { shared, bell, ticker, made, threads })
+    }
+
+    /// The directory that it made for its socket, if there was none.
+    pub fn made_directory(&self) -> Option<&Path> {
+        self.made.as_deref()
     }
 
     /// What can be seen of the machine, with the sessions of all users: of the next tick.

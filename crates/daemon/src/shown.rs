@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use fairwave_host::limited_by_word;
 use fairwave_proto::{CardId, Direction, RowState, ShareBy};
+use fairwave_schemes::node::left_to_other;
+use fairwave_schemes::{GroupTerms, Others as OtherRow};
 use fairwave_units::{Duration, Rate};
 
 use crate::fair::{Claim, gap, max_min};
@@ -80,7 +82,8 @@ impl NodeShares {
                 });
             }
         }
-        let shares = max_min(capacity.as_bps(), &claims);
+        let other = view.others.iter().find(|other| other.node == name);
+        let shares = shares(capacity, &claims, other);
         let gap = gap(&claims, &shares);
         Self { name, capacity, claims, shares: places.into_iter().zip(shares).collect(), gap }
     }
@@ -104,6 +107,29 @@ impl NodeShares {
         }
     }
 }
+
+/// The max-min rates of a node's sessions, beside what its rule leaves to other traffic.
+fn shares(capacity: Rate, claims: &[Claim], other: Option<&Others>) -> Vec<f64> {
+    let Some(other) = other.filter(|other| other.measured > Rate::ZERO) else {
+        return max_min(capacity.as_bps(), claims);
+    };
+    let with_other = |most_bps: f64| {
+        let terms = GroupTerms { weight: other.weight, ..GroupTerms::default() };
+        // It wants all that it can have.
+        let wants =
+            Claim { group: OTHER, terms, weight: 1.0, measured_bps: 1.0, expected_bps: 1.0, most_bps, least_bps: 0.0 };
+        let all: Vec<Claim> = claims.iter().copied().chain([wants]).collect();
+        max_min(capacity.as_bps(), &all)
+    };
+    let share = with_other(f64::INFINITY).pop().unwrap_or_default();
+    let row = OtherRow { weight: other.weight, measured: other.measured };
+    let mut shares = with_other(left_to_other(row, Rate::nearest_bps(share)).as_bps());
+    shares.pop();
+    shares
+}
+
+/// The group of other traffic: no user's number.
+const OTHER: u32 = u32::MAX;
 
 fn row_snapshot(member: &MemberView, view: &RowView, card: Option<String>, fair: Option<f64>) -> RowSnapshot {
     let row = &view.row;
@@ -170,4 +196,78 @@ fn names() -> BTreeMap<u32, String> {
         Some((fields.nth(1)?.parse().ok()?, name.to_owned()))
     };
     text.lines().filter_map(user).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use fairwave_proto::MachineNode;
+    use fairwave_table::{Ask, ProcessRow};
+    use fairwave_units::{Bytes, Time};
+
+    const NODE: NodeName = (CardId(3), Direction::Receiving);
+
+    /// A user with a session that uses all that it is granted of 100 Mb/s, beside other traffic of weight one.
+    fn view(expected_mbps: f64, other_mbps: f64) -> MachineView {
+        let rate = Rate::mbps(expected_mbps);
+        let said = row(rate);
+        let row = RowView {
+            row: said,
+            state: RowState::Shares,
+            card: Some(NODE.0),
+            is_still: false,
+            exceeds: false,
+            expected: rate,
+            target: rate,
+        };
+        let member = MemberView {
+            user: 1000,
+            pid: 1,
+            command: Arc::from("get"),
+            group: 1000,
+            terms: GroupTerms::default(),
+            rows: vec![row],
+        };
+        MachineView {
+            nodes: vec![MachineNode { card: NODE.0, direction: NODE.1, capacity: Rate::mbps(100.0), sessions: 1 }],
+            others: vec![Others { node: NODE, weight: 1.0, measured: Rate::mbps(other_mbps) }],
+            members: vec![member],
+            at: Time::ZERO,
+            ..MachineView::default()
+        }
+    }
+
+    fn row(measured: Rate) -> ProcessRow {
+        ProcessRow {
+            generation: 1,
+            session: 1,
+            receives: true,
+            measured,
+            measured_at: Time::ZERO,
+            ask: Ask { desired: None, weight: 1.0, minimum: Rate::ZERO, maximum: None, alpha: 0.1, beta: 0.2 },
+            rtt: Duration::from_millis(20),
+            waiting: None,
+            start: measured,
+            path: None,
+            remote: None,
+            limited_by: 0,
+            peer: std::net::Ipv4Addr::LOCALHOST.into(),
+            wire_bytes: Bytes::ZERO,
+            lost: 0,
+        }
+    }
+
+    #[test]
+    fn gap_to_max_min__takes_off_what_is_left_to_other_traffic() {
+        let gap = |expected, other| snapshot(&view(expected, other), None).nodes[0].gap_to_max_min.unwrap();
+        // Other traffic has its half, or wants more than that.
+        assert!(gap(50.0, 50.0) < 1e-6 && gap(50.0, 80.0) < 1e-6);
+        // 10 and a tenth of the 40 that are missing are left to it: 86.
+        assert!(gap(86.0, 10.0) < 1e-6, "{}", gap(86.0, 10.0));
+        assert!((gap(43.0, 10.0) - 0.5).abs() < 1e-6);
+        // It uses nothing: all is the session's.
+        assert!(gap(100.0, 0.0) < 1e-6);
+    }
 }

@@ -1,5 +1,6 @@
 //! One capacity of a host, and the sessions that share it.
 
+use fairwave_schemes::node::CapacityFinder;
 use fairwave_schemes::{Grant, Interval, Others, RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
 
@@ -33,6 +34,8 @@ pub(crate) struct EndNode {
     table: FlowTable,
     /// Traffic that no grant holds.
     other: Option<Others>,
+    /// What it finds of its capacity, where it was told that nobody knows how much there is.
+    finder: Option<CapacityFinder>,
     /// What is left of the capacity after an overflow, while it recovers.
     lowered: Option<Rate>,
     has_overflowed: bool,
@@ -139,6 +142,7 @@ impl EndNode {
             strays: None,
             table: FlowTable::default(),
             other: None,
+            finder: None,
             lowered: None,
             has_overflowed: false,
             calm: Duration::ZERO,
@@ -190,7 +194,7 @@ impl EndNode {
 
     /// What the rule allocates.
     pub(crate) fn capacity(&self) -> Rate {
-        self.lowered.unwrap_or(Rate::nearest_bps(f64::MAX)).min(self.whole())
+        self.lowered.unwrap_or(Rate::nearest_bps(f64::MAX)).min(self.found(self.whole()))
     }
 
     /// Whether the capacity is lowered because the node's socket overflowed.
@@ -341,6 +345,7 @@ impl EndNode {
     fn settle(&mut self, now: Time) -> &[TickOutcome] {
         let elapsed = self.last_tick.map_or(Duration::ZERO, |last| now.since(last));
         self.recover(elapsed);
+        self.find(elapsed);
         self.outcomes.clear();
         if self.exchange.is_some() {
             self.exchange(now);
@@ -428,6 +433,7 @@ impl EndNode {
     }
 }
 
+mod finding;
 mod promise;
 mod shared;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A host: three cores behind one face.
 
 mod facts;
+mod finding;
 mod told;
 
 use std::collections::VecDeque;
@@ -342,6 +343,7 @@ impl<C: Crypto> Host<C> {
                 }
                 self.control.see_used(direction, &self.used);
             }
+            self.see_paths(now, direction);
             self.control.tick(now, direction, &self.measured);
         }
         while let Some(direction) = self.control.due_for_news(now) {

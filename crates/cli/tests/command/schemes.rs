@@ -15,7 +15,7 @@ fn json__has_exactly_the_keys_of_the_contract() {
     let gtp = schemes.iter().find(|scheme| scheme["name"] == "gtp").unwrap();
     assert_eq!(
         keys(&gtp["options"]),
-        words("alpha beta interval phase drain fair_start budget exponential_start path wire")
+        words("alpha beta interval phase drain fair_start budget exponential_start path find_capacity wire")
     );
 }
 

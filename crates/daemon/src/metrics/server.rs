@@ -32,14 +32,19 @@ struct Shared {
     /// Connections that are open.
     open: AtomicUsize,
     /// The last look as JSON, for all who watch.
-    last: Mutex<Option<(Instant, Arc<str>)>>,
+    json: Mutex<Option<CachedText>>,
+    /// And in Prometheus' words, for all who scrape.
+    prometheus: Mutex<Option<CachedText>>,
     is_over: Mutex<bool>,
     ends: Condvar,
 }
 
+/// A text, and when it was made.
+type CachedText = (Instant, Arc<str>);
+
 /// So many connections at a time; one more is told that there are too many.
 const MOST_CONNECTIONS: usize = 32;
-/// A request has to be there, and an answer has to be taken, within this.
+/// A request has to be there, and an answer or an event has to be taken, all of it, within this.
 const LONGEST: Duration = Duration::from_secs(5);
 /// How often who watches is told.
 const BEAT: Duration = Duration::from_secs(1);
@@ -72,7 +77,8 @@ pub fn serve(
         look: Box::new(look),
         is_loopback: address.ip().is_loopback(),
         open: AtomicUsize::new(0),
-        last: Mutex::new(None),
+        json: Mutex::new(None),
+        prometheus: Mutex::new(None),
         is_over: Mutex::new(false),
         ends: Condvar::new(),
     });
@@ -115,15 +121,27 @@ impl Shared {
 
     /// What can be seen now, as JSON.
     fn json(&self) -> Arc<str> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        self.cached(&self.json, |machine| {
+            let (machine, left_out) = shown(machine);
+            // Plain values always are JSON.
+            serde_json::to_string(&Told { machine: &machine, left_out }).unwrap_or_default()
+        })
+    }
+
+    /// The same in Prometheus' words.
+    fn prometheus(&self) -> Arc<str> {
+        self.cached(&self.prometheus, prometheus_text)
+    }
+
+    /// Who asks while a text is made waits for that one: many at once cost one look.
+    fn cached(&self, last: &Mutex<Option<CachedText>>, make: impl Fn(&MachineSnapshot) -> String) -> Arc<str> {
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, text)) = last.as_ref()
             && at.elapsed() < FRESH
         {
             return Arc::clone(text);
         }
-        let (machine, left_out) = shown(&(self.look)());
-        // Plain values always are JSON.
-        let text: Arc<str> = serde_json::to_string(&Told { machine: &machine, left_out }).unwrap_or_default().into();
+        let text: Arc<str> = make(&(self.look)()).into();
         *last = Some((Instant::now(), Arc::clone(&text)));
         text
     }
@@ -180,21 +198,27 @@ fn admit(listener: &TcpListener, shared: &Arc<Shared>) {
 const STACK_BYTES: usize = 256 * 1024;
 
 fn answer(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
-    stream.set_write_timeout(Some(LONGEST))?;
     let head = match request(stream, shared.is_loopback)? {
         Ok(head) => head,
         Err(refused) => return refuse(stream, refused),
     };
-    let (kind, body): (_, std::borrow::Cow<'_, str>) = match head.path.as_str() {
-        "/" => ("text/html; charset=utf-8", PAGE.into()),
-        "/page.js" => ("text/javascript; charset=utf-8", SCRIPT.into()),
-        "/page.css" => ("text/css; charset=utf-8", STYLE.into()),
-        "/metrics" => ("text/plain; version=0.0.4; charset=utf-8", prometheus_text(&(shared.look)()).into()),
-        "/status.json" => ("application/json", shared.json().to_string().into()),
+    let made;
+    let (kind, body): (_, &str) = match head.path.as_str() {
+        "/" => ("text/html; charset=utf-8", PAGE),
+        "/page.js" => ("text/javascript; charset=utf-8", SCRIPT),
+        "/page.css" => ("text/css; charset=utf-8", STYLE),
+        "/metrics" => {
+            made = shared.prometheus();
+            ("text/plain; version=0.0.4; charset=utf-8", &made)
+        }
+        "/status.json" => {
+            made = shared.json();
+            ("application/json", &made)
+        }
         "/events" if !head.is_head => return tell(stream, shared),
         _ => return send(stream, "404 Not Found", "text/plain; charset=utf-8", "not found\n", head.is_head),
     };
-    send(stream, "200 OK", kind, &body, head.is_head)
+    send(stream, "200 OK", kind, body, head.is_head)
 }
 
 /// Reads a head of a request, all of it within [`LONGEST`].
@@ -225,7 +249,6 @@ fn request(mut stream: &TcpStream, is_loopback: bool) -> io::Result<Result<Head,
 }
 
 fn refuse(stream: &TcpStream, refused: Refused) -> io::Result<()> {
-    stream.set_write_timeout(Some(LONGEST))?;
     let status = refused.status();
     send(stream, status, "text/plain; charset=utf-8", &format!("{status}\n"), false)
 }
@@ -235,24 +258,44 @@ const HEADERS: &str = "Cache-Control: no-store\r\nConnection: close\r\nX-Content
                        Referrer-Policy: no-referrer\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; \
                        style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'\r\n";
 
-fn send(mut stream: &TcpStream, status: &str, kind: &str, body: &str, is_head: bool) -> io::Result<()> {
+fn send(stream: &TcpStream, status: &str, kind: &str, body: &str, is_head: bool) -> io::Result<()> {
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{HEADERS}\r\n");
-    stream.write_all(head.as_bytes())?;
+    let until = Instant::now() + LONGEST;
+    write_until(stream, head.as_bytes(), until)?;
     if !is_head {
-        stream.write_all(body.as_bytes())?;
+        write_until(stream, body.as_bytes(), until)?;
     }
     // What was not read of the request would reset the connection under the answer.
     stream.shutdown(std::net::Shutdown::Write)
 }
 
+/// Writes all of it, or fails at that moment: who takes a byte now and then keeps no seat by it.
+fn write_until(mut stream: &TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left))?;
+        match stream.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(error) if [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut].contains(&error.kind()) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Tells who watches once a beat, until that one is gone or all is over.
-fn tell(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
+fn tell(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{HEADERS}\r\nretry: 1000\n\n");
-    stream.write_all(head.as_bytes())?;
+    write_until(stream, head.as_bytes(), Instant::now() + LONGEST)?;
     loop {
         let text = shared.json();
-        stream.write_all(format!("data: {text}\n\n").as_bytes())?;
+        write_until(stream, format!("data: {text}\n\n").as_bytes(), Instant::now() + LONGEST)?;
         if !shared.waits(BEAT) {
             return Ok(());
         }

@@ -192,8 +192,9 @@ impl Seat {
             (SeatNews::More(segment), State::Orphan { seat: Some(places), .. }) => places.add(segment),
             (SeatNews::Gone, State::Told(_)) => self.be_orphan(now, host, false),
             (SeatNews::Gone, State::Orphan { seat, .. }) => *seat = None,
-            // A daemon ran here, and was not stopped in good order. Those who were here before may have all of it.
-            (SeatNews::None { is_absent: false }, State::Own) if has_none(host) => {
+            // A daemon ran here, and was not stopped in good order. Those who were here before may have all of it. A
+            // capacity that this process was told holds all the same.
+            (SeatNews::None { is_absent: false }, State::Own) if has_none(host) && !self.own.is_bound => {
                 for direction in BOTH {
                     host.set_node(now, direction, None);
                 }

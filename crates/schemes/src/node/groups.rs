@@ -224,6 +224,26 @@ fn row_of_other(other: Others) -> Row {
     Row { weight: other.weight, ..Row::new(other.measured, OTHER_ALPHA, OTHER_BETA) }
 }
 
+/// What [`Groups`] leaves to traffic that no grant holds, where its share of a node is `share`: what it uses of that
+/// and a step, so that it can grow.
+///
+/// ```
+/// use fairwave_schemes::Others;
+/// use fairwave_schemes::node::left_to_other;
+/// use fairwave_units::Rate;
+///
+/// let other = |mbps| Others { weight: 1.0, measured: Rate::mbps(mbps) };
+/// // 20 of 50 Mb/s, and a tenth of what is missing.
+/// assert_eq!(left_to_other(other(20.0), Rate::mbps(50.0)), Rate::mbps(23.0));
+/// assert_eq!(left_to_other(other(70.0), Rate::mbps(50.0)), Rate::mbps(50.0));
+/// ```
+pub fn left_to_other(other: Others, share: Rate) -> Rate {
+    let row = row_of_other(other);
+    let (ratio, target) = (other.measured.as_bps() / other.weight, share.as_bps() / other.weight);
+    let reached = if ratio < target { Reading::Adopted.step(&row, ratio, target) } else { target };
+    Rate::nearest_bps(reached * other.weight)
+}
+
 /// Steps of other traffic: Wu 2007, VII.
 const OTHER_ALPHA: f64 = 0.1;
 const OTHER_BETA: f64 = 0.2;

@@ -46,7 +46,7 @@ pub(super) const PRINTED: Scheme = Scheme {
     )
 };
 const NEEDS: &str = "the rule at every end node of the sessions";
-const OPTIONS: [OptionSpec; 10] = [
+const OPTIONS: [OptionSpec; 11] = [
     number("alpha", UNIT, "0.1", "share of the gap to the target rate that is closed per interval"),
     number("beta", CLOSED_UNIT, "0.2", "least step, as a share of alpha x target rate"),
     INTERVAL,
@@ -71,6 +71,11 @@ const OPTIONS: [OptionSpec; 10] = [
         default: "dedicated",
         help: "whether the network between the ends is theirs, or shared with others (packet model)",
     },
+    flag(
+        "find_capacity",
+        "false",
+        "a node whose sessions all lose or queue alike takes its capacity for less (packet model)",
+    ),
     flag("wire", "false", "packets are sealed datagrams, byte by byte, in place of values (packet model)"),
 ];
 
@@ -227,7 +232,7 @@ fn grant(row: &Row, reached: f64, target: f64) -> Grant {
 impl Reading {
     /// Where a session with rate `ratio` below its target gets to, per unit weight.
     #[inline]
-    fn step(self, row: &Row, ratio: f64, target: f64) -> f64 {
+    pub(super) fn step(self, row: &Row, ratio: f64, target: f64) -> f64 {
         let gap = target - ratio;
         // Algorithm 2, lines 7 to 9. The cap alpha x_f never binds; it is here so that the line can be found.
         let step = (row.alpha * gap).max(row.alpha * row.beta * target).min(row.alpha * target);

@@ -4,6 +4,7 @@
 //!   adopted and as printed. docs/gtp.md explains it in words.
 //! - [`Groups`]: the same over owners first, and then over the sessions of each. docs/gtp.md.
 //! - [`OtherMeter`]: how much of a card other traffic uses, which [`Groups`] can take for one more owner. docs/gtp.md.
+//! - [`CapacityFinder`]: what a node may allocate whose real capacity nobody knows. docs/gtp.md.
 //! - [`Charny`], [`Hou`]: the switch rules of ATM networks at an end node, which advertise one rate to all sessions.
 //!   docs/abr.md.
 //! - [`tally`]: sessions claim, nodes grant out of what nobody holds any more. Two halves with messages, in place of an
@@ -11,6 +12,7 @@
 //! - [`fair_start()`]: the rate at which a session may start without waiting for the rule.
 
 mod abr;
+mod capacity_finder;
 mod compensated;
 mod drain;
 mod fair_start;
@@ -22,9 +24,10 @@ mod other_meter;
 pub mod tally;
 
 pub use abr::{Charny, Hou};
+pub use capacity_finder::{CapacityFinder, PathTotals};
 pub use drain::Drain;
 pub use fair_start::fair_start;
-pub use groups::Groups;
+pub use groups::{Groups, left_to_other};
 pub use gtp::{Gtp, Reading};
 pub use other_meter::OtherMeter;
 

@@ -146,6 +146,9 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
     // All sessions of a scenario have one ticket, and addresses that say nothing.
     let (of_ticket, of_prefix) = (MOST_HALF_OPEN, MOST_HALF_OPEN);
     host.set_half_open(HalfOpen { all: MOST_HALF_OPEN, of_ticket, of_prefix });
+    if choice.options.flag("find_capacity") {
+        host.find_capacity();
+    }
     Ok(HostAt {
         host,
         timer: None,

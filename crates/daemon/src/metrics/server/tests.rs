@@ -133,6 +133,51 @@ fn serve__one_too_many_takes_nothing_from_the_others() {
     }
 }
 
+#[test]
+fn metrics__many_who_scrape_at_once_cost_one_look() {
+    let looks = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&looks);
+    let server = serve(ANY.parse().unwrap(), move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        thread::sleep(Duration::from_millis(100));
+        Arc::new(MachineSnapshot::default())
+    })
+    .unwrap();
+    thread::scope(|scope| {
+        let scrapers: Vec<_> = (0..16).map(|_| scope.spawn(|| get(&server, "/metrics"))).collect();
+        for scraper in scrapers {
+            assert!(scraper.join().unwrap().contains("fairwave_daemon_ticks_total 0"));
+        }
+    });
+    // One, or one more where this machine lets a scraper wait for 200 ms before it asks.
+    let looks = looks.load(Ordering::SeqCst);
+    assert!((1..=3).contains(&looks), "{looks} looks for 16 scrapers");
+}
+
+#[test]
+fn write_until__ends_in_time_for_who_takes_a_byte_now_and_then() {
+    let listener = TcpListener::bind(ANY).unwrap();
+    let mut reader = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (stream, _) = listener.accept().unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Each read makes room for another write.
+            let mut room = vec![0; 64 * 1024];
+            while !is_over.load(Ordering::SeqCst) && reader.read(&mut room).is_ok_and(|read| read > 0) {
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+        // More than buffers hold, and than is taken in a minute.
+        let (begin, bytes) = (Instant::now(), vec![0; 256 << 20]);
+        let result = write_until(&stream, &bytes, begin + Duration::from_millis(500));
+        is_over.store(true, Ordering::SeqCst);
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+        drop(stream);
+    });
+}
+
 fn get_or_nothing(server: &MetricsServer) -> String {
     let mut text = String::new();
     let _ = open(server, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").read_to_string(&mut text);

@@ -1,0 +1,39 @@
+//! A capacity that is lower than the node was told.
+
+use fairwave_schemes::node::PathTotals;
+use fairwave_units::{Duration, Rate};
+
+use super::EndNode;
+use crate::codec::SessionId;
+
+impl EndNode {
+    /// From now on the node finds out how much of its capacity there is, by what becomes of its sessions' packets.
+    pub(crate) fn find_capacity(&mut self) {
+        self.finder.get_or_insert_default();
+    }
+
+    /// Whether it is to be told what becomes of its sessions' packets.
+    pub(crate) fn finds_capacity(&self) -> bool {
+        self.finder.is_some()
+    }
+
+    /// What has become of a session's packets by the end of this interval; to be said before the tick.
+    pub(crate) fn see_path(&mut self, session: SessionId, totals: PathTotals) {
+        if let Some(finder) = &mut self.finder {
+            finder.see(session.0, totals);
+        }
+    }
+
+    /// What is found of a capacity.
+    pub(super) fn found(&self, told: Rate) -> Rate {
+        self.finder.as_ref().map_or(told, |finder| finder.capacity(told))
+    }
+
+    /// A control interval is over.
+    pub(super) fn find(&mut self, elapsed: Duration) {
+        let (told, rtt) = (self.whole(), self.table.largest_rtt().unwrap_or_default());
+        if let Some(finder) = &mut self.finder {
+            finder.end_interval(told, elapsed, rtt);
+        }
+    }
+}
