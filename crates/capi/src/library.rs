@@ -180,7 +180,9 @@ impl Library {
     pub(crate) fn forget_left_ports(&self) -> usize {
         let all: Vec<_> = self.sockets.lock().known.values().cloned().collect();
         let left: Vec<_> = all.into_iter().filter(|socket| socket.is_left_with_port()).collect();
-        left.iter().for_each(|socket| self.forget(socket));
+        for socket in &left {
+            self.forget(socket);
+        }
         left.len()
     }
 

@@ -121,7 +121,7 @@ impl Pipe {
                 self.shared.outgoing.lock().push_chunk(buffer)
             };
             given += piece.len();
-            hand.to_serve(session.as_ref(), served);
+            hand.note_served(session.as_ref(), served);
         }
         hand.serve(session.as_ref());
         if given > 0 { Given::Some(given) } else { Given::NoRoom }

@@ -63,7 +63,7 @@ impl Hand {
             Ok(_) => {
                 let bytes = scratch.len();
                 let served = keep(shared, scratch);
-                self.to_serve(session, served);
+                self.note_served(session, served);
                 Ok(Read::Some(bytes))
             }
             Err(Errno::AGAIN) => Ok(Read::Nothing),
@@ -73,7 +73,7 @@ impl Hand {
     }
 
     /// Something is to be served, together with what was before.
-    pub(crate) fn to_serve(&mut self, session: Option<&Session>, more: Option<Range<u64>>) {
+    pub(crate) fn note_served(&mut self, session: Option<&Session>, more: Option<Range<u64>>) {
         let Some(more) = more else { return };
         self.serve = match self.serve.take() {
             Some(before) if before.end == more.start => Some(before.start..more.end),

@@ -67,6 +67,8 @@ mod tests {
         thread::sleep(Duration::from_millis(20));
         has_room.store(true, Ordering::SeqCst);
         bell.ring();
-        waiting.into_iter().for_each(|thread| thread.join().unwrap());
+        for thread in waiting {
+            thread.join().unwrap();
+        }
     }
 }
