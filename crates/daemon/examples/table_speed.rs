@@ -101,6 +101,7 @@ impl Process {
                 peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
                 wire_bytes: Bytes::ZERO,
                 lost: 0,
+                holding: None,
             };
             self.segment.set_row(*place, &row);
         }

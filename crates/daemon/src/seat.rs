@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use fairwave_proto::{CardId, Direction, MachineGrant, MachineRow, MemberId, RowState, SessionOptions};
-use fairwave_table::{Ask, Beat, DaemonSegment, GrantRow, GrantState, ProcessRow, ROWS, RowError};
+use fairwave_proto::{
+    CardId, Direction, MachineGrant, MachineRow, MachineStanding, MemberId, RowState, SessionOptions, Standing,
+};
+use fairwave_table::{Ask, Beat, DaemonSegment, GrantRow, GrantState, Holding, ProcessRow, ROWS, RowError};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::view::RowView;
@@ -66,9 +68,9 @@ impl Seat {
                     Ok(said) => {
                         let looked = look(place as u32, Some(&said));
                         match (known, looked) {
-                            (Some(known), Some((state, card))) => known.update(now, said, state, card),
+                            (Some(known), Some((state, card))) => known.update(now, &said, state, card),
                             (known @ None, Some((state, card))) => {
-                                *known = Some(KnownRow::new(now, said, state, card));
+                                *known = Some(KnownRow::new(now, &said, state, card));
                             }
                             (Some(known), None) => known.is_seen = true,
                             (None, None) => {}
@@ -158,19 +160,19 @@ impl Seat {
 }
 
 impl KnownRow {
-    fn new(now: Time, said: ProcessRow, state: RowState, card: Option<CardId>) -> Self {
+    fn new(now: Time, said: &ProcessRow, state: RowState, card: Option<CardId>) -> Self {
         let (expected, target) = (Rate::ZERO, Rate::ZERO);
-        Self { said, state, card, changed: now, expected, target, exceeds: false, is_seen: true, written: None }
+        Self { said: *said, state, card, changed: now, expected, target, exceeds: false, is_seen: true, written: None }
     }
 
-    fn update(&mut self, now: Time, said: ProcessRow, state: RowState, card: Option<CardId>) {
+    fn update(&mut self, now: Time, said: &ProcessRow, state: RowState, card: Option<CardId>) {
         if self.said.measured_at != said.measured_at {
             self.changed = now;
         }
         if self.said.generation != said.generation {
             (self.expected, self.target, self.exceeds, self.written) = (Rate::ZERO, Rate::ZERO, false, None);
         }
-        (self.said, self.state, self.card, self.is_seen) = (said, state, card, true);
+        (self.said, self.state, self.card, self.is_seen) = (*said, state, card, true);
     }
 }
 
@@ -189,5 +191,13 @@ pub(crate) fn machine_row(said: &ProcessRow, card: Option<CardId>) -> MachineRow
         rtt: said.rtt,
         waiting: said.waiting,
         start: said.start,
+        standing: said.holding.as_ref().map(standing),
     }
+}
+
+/// Where a session of Tally stands, as the machine is told of it.
+fn standing(said: &Holding) -> MachineStanding {
+    let Holding { claim, limit, granted, reserved, taken, is_application_limited, is_silent, is_plain } = *said;
+    let standing = Standing { claim, is_application_limited, limit, granted, reserved, is_silent, is_plain };
+    MachineStanding { standing, taken }
 }

@@ -256,6 +256,7 @@ mod tests {
             peer: std::net::Ipv4Addr::LOCALHOST.into(),
             wire_bytes: Bytes::ZERO,
             lost: 0,
+            holding: None,
         }
     }
 

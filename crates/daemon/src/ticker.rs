@@ -154,6 +154,16 @@ impl Ticker {
                 }
                 DoorNews::Gone(visitor) => {
                     if let Some(member) = self.members.remove(&visitor) {
+                        // Rows that it gave back before it went are over, and leave nothing behind.
+                        let machine = &mut self.machine;
+                        if let Some(seat) = self.seats.get_mut(&member) {
+                            seat.read(now, |row, said| {
+                                if said.is_none() {
+                                    machine.look(now, member, row, None);
+                                }
+                                None
+                            });
+                        }
                         self.machine.leave(member);
                         self.neighbours.forget(member);
                         self.seats.remove(&member);
@@ -215,7 +225,7 @@ impl Ticker {
                 self.counts.exceeded += u64::from(seat.grant(grant));
             }
         }
-        self.tick += 1;
+        self.tick = self.machine.ticks();
         let mut refused = 0;
         let members: Vec<MemberId> = self.seats.keys().copied().collect();
         for member in members {

@@ -39,8 +39,7 @@ pub struct EndpointConfig {
     /// Whether the two capacities above are those of the one network card that leads to the peer, and no word of
     /// anybody's. Then they bound nothing where a daemon divides, which knows all cards.
     pub is_card_capacity: bool,
-    /// Which end node its sessions share: with a daemon's, the two capacities above bound this process's part of it. A
-    /// rule by claims and grants has the process's own.
+    /// Which end node its sessions share: with a daemon's, the two capacities above bound this process's part of it.
     pub node: NodeChoice,
     /// What it takes its paths for. A session's is dedicated if both ends say so and know their capacities.
     pub path: PathKind,

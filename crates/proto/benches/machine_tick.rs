@@ -60,6 +60,7 @@ fn row(at: u32) -> MachineRow {
         rtt: Duration::from_millis(10),
         waiting: Some(Duration::ZERO),
         start: Rate::ZERO,
+        standing: None,
     }
 }
 

@@ -352,12 +352,16 @@ impl EndNode {
         } else {
             self.allocate(now, elapsed);
         }
+        self.end_tick(now);
+        &self.outcomes
+    }
+
+    fn end_tick(&mut self, now: Time) {
         self.last_tick = Some(now);
         self.interval = self.rule.interval(self.table.largest_rtt());
         // Ticks keep their beat though each comes a little late. One that comes later than the next begins anew.
         let next = self.next_tick.saturating_add(self.interval);
         self.next_tick = if next > now { next } else { now.saturating_add(self.interval) };
-        &self.outcomes
     }
 
     /// The rule says what each session is granted.
@@ -433,9 +437,13 @@ impl EndNode {
     }
 }
 
+mod divided;
 mod finding;
 mod promise;
 mod shared;
 #[cfg(test)]
 mod tests;
 mod told;
+
+pub(crate) use divided::{DividedGrant, DividedRow};
+pub(crate) use told::LookedFlow;

@@ -141,9 +141,7 @@ impl FlowEntry {
     /// The row of a session that is measured to use `measured`: no more counts than its grants of the last round trip
     /// and two intervals explain, and of the time for which what comes now has waited in a queue.
     pub(crate) fn row(&mut self, now: Time, interval: Duration, queue: Duration, measured: Rate) -> Row {
-        let path = self.flow.rtt.as_nanos().saturating_add(queue.as_nanos());
-        let span = Duration::from_nanos(interval.as_nanos().saturating_mul(2).saturating_add(path));
-        let largest = self.granted.largest(now, span);
+        let largest = self.recent(now, interval, queue);
         let most = largest * TOLERANCE;
         let (before, step) = (self.excess.as_nanos(), interval.as_nanos());
         let excess =
@@ -152,6 +150,13 @@ impl FlowEntry {
         let SessionOptions { weight, alpha, beta, minimum } = self.flow.options;
         let (desired, maximum, group) = (self.flow.desired, self.maximum, self.group);
         Row { desired, minimum, maximum, group, weight, ..Row::new(measured.min(most), alpha, beta) }
+    }
+
+    /// The largest grant that what is seen now may go back to.
+    pub(crate) fn recent(&mut self, now: Time, interval: Duration, queue: Duration) -> Rate {
+        let path = self.flow.rtt.as_nanos().saturating_add(queue.as_nanos());
+        let span = Duration::from_nanos(interval.as_nanos().saturating_mul(2).saturating_add(path));
+        self.granted.largest(now, span)
     }
 
     /// Whether it has used too much for too long.

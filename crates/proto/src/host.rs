@@ -336,13 +336,7 @@ impl<C: Crypto> Host<C> {
                 Direction::Receiving => self.inbound.measure(now, &mut self.measured),
             }
             meter(direction, &mut self.measured);
-            if self.control.asks_for_use(direction) {
-                match direction {
-                    Direction::Sending => self.outbound.use_up(now, &mut self.used),
-                    Direction::Receiving => self.inbound.use_up(&mut self.used),
-                }
-                self.control.see_used(direction, &self.used);
-            }
+            self.see_used(now, direction);
             self.see_paths(now, direction);
             self.control.tick(now, direction, &self.measured);
         }

@@ -81,6 +81,7 @@ pub use ecn::{Ecn, EcnCounts};
 pub use end_node::IntervalRule;
 pub use event::Event;
 pub use exchange::ExchangeConfig;
+pub use fairwave_schemes::node::tally::Standing;
 pub use features::Features;
 pub use flow_table::JoinError;
 pub use hold::Hold;
@@ -90,7 +91,7 @@ pub use lasts::Lasts;
 pub use limits::RateTerm;
 pub use machine::{
     CardCapacity, CardId, GRACE, Machine, MachineConfig, MachineGrant, MachineLimits, MachineNode, MachineRow,
-    MemberId, Orphan, Refusal, RowState, ShareBy,
+    MachineStanding, MemberId, Orphan, Refusal, RowState, ShareBy,
 };
 pub use options::SessionOptions;
 pub use packet::{ControlPacket, DATA_FRONT, DATA_OVERHEAD, DataPacket, Packet, Transmit};

@@ -1,6 +1,9 @@
 //! The end nodes of a machine, which the sessions of all its processes share.
 
 mod card;
+mod claims;
+mod held;
+mod left_behind;
 mod neighbours;
 mod orphan;
 mod other;
@@ -18,6 +21,10 @@ use crate::session::Direction;
 
 use card::{Asked, Card, Place};
 pub use card::{CardCapacity, CardId};
+use claims::{Claiming, Terms};
+use held::Held;
+pub use held::MachineStanding;
+use left_behind::LeftBehind;
 use neighbours::Neighbours;
 pub use orphan::Orphan;
 pub use quota::{MachineLimits, Refusal};
@@ -35,7 +42,12 @@ pub use view::MachineNode;
 ///   of them saw;
 /// - a member that stands still is taken for using half as much each interval;
 /// - of who is not privileged weights are at most one, and minima are none: they would lift its whole group;
-/// - rows and members of a user have bounds.
+/// - rows and members of a user have bounds;
+/// - a row of Tally holds no more than it was granted lately.
+///
+/// Where a node has rows of Tally ([`MachineRow::standing`]), claims divide it: cuts at once, and raises out of what no
+/// process has reserved. What a process had reserved at its sinks that is gone is nobody's for two leases. Rows of GTP
+/// beside them are measured, and go beyond what they use by its steps (docs/tally.md, "Beside plain GTP").
 ///
 /// For [`GRACE`] after its start it hands out no more than what those had who come back, so that who is still on its own
 /// ([`Orphan`]) and who is back have no more than one capacity together.
@@ -59,6 +71,13 @@ pub struct Machine {
     used: Vec<(SessionId, Rate)>,
     /// Of the last tick: the weights of the sessions of each group at a node.
     weights: BTreeMap<(CardId, u8, u32), f64>,
+    /// How many ticks there have been, and when the last one was.
+    ticks: u64,
+    last_tick: Time,
+    /// Until then sessions of Tally get no more than they had.
+    regains_until: Time,
+    /// What may still come of sessions of Tally whose processes are gone.
+    left_behind: LeftBehind,
 }
 
 /// How a machine shares.
@@ -115,6 +134,8 @@ pub struct MachineRow {
     pub waiting: Option<Duration>,
     /// The rate in force when it was first told of: what it begins with, or had before the machine's daemon was lost.
     pub start: Rate,
+    /// Where it stands, if its member shares by claims and grants; none of GTP.
+    pub standing: Option<MachineStanding>,
 }
 
 /// What became of a row.
@@ -153,6 +174,9 @@ const STILL_INTERVALS: u64 = 4;
 const LARGEST_COST: f64 = 0.02;
 /// up to that.
 const LONGEST_INTERVAL: Duration = Duration::from_millis(200);
+/// A machine that has not ticked for so long, and for so many intervals, was away.
+const ABSENT: Duration = Duration::from_secs(1);
+const ABSENT_INTERVALS: u64 = 10;
 /// A round-trip time that a member says is believed up to that: it says how far back grants count.
 const LONGEST_RTT: Duration = Duration::from_secs(2);
 
@@ -177,6 +201,8 @@ struct Slot {
     waiting: Option<Duration>,
     /// What it had when it came.
     start: Rate,
+    /// None of GTP.
+    held: Option<Held>,
 }
 
 impl Machine {
@@ -199,6 +225,10 @@ impl Machine {
             grants: Vec::new(),
             used: Vec::new(),
             weights: BTreeMap::new(),
+            ticks: 0,
+            last_tick: now,
+            regains_until: now.saturating_add(GRACE),
+            left_behind: LeftBehind::default(),
         }
     }
 
@@ -251,8 +281,15 @@ impl Machine {
     /// A process is gone: so are its rows. Whether it was here.
     pub fn leave(&mut self, member: MemberId) -> bool {
         let Some(gone) = self.members.remove(&member) else { return false };
-        for slot in gone.rows.into_values() {
-            self.vacate(slot);
+        for at in gone.rows.into_values() {
+            if let Some(slot) = self.slots.get(at).and_then(Option::as_ref)
+                && let (Some(held), Some(place)) = (&slot.held, slot.place)
+                && place.direction == Direction::Receiving
+            {
+                // Its sources hear of no cut, and send until their leases are over.
+                self.left_behind.add(place, held.counted);
+            }
+            self.vacate(at);
         }
         true
     }
@@ -269,7 +306,10 @@ impl Machine {
         let place = place.filter(|place| self.cards.get(&place.card).is_some_and(|card| card.has(place.direction)));
         let is_same = |at: &usize| {
             let slot = self.slots.get(*at).and_then(Option::as_ref);
-            slot.is_some_and(|slot| slot.generation == said.generation && slot.place == place)
+            slot.is_some_and(|slot| {
+                let is_of_its_rule = slot.held.is_some() == said.standing.is_some();
+                slot.generation == said.generation && slot.place == place && is_of_its_rule
+            })
         };
         let at = if let Some(at) = known.filter(is_same) {
             at
@@ -303,6 +343,7 @@ impl Machine {
         self.grants.clear();
         self.weights.clear();
         self.neighbours.tell(&mut self.cards);
+        self.count_tick(now);
         let is_grace = self.is_grace(now);
         let still = Duration::from_nanos(self.interval.as_nanos().saturating_mul(STILL_INTERVALS));
         for slot in self.slots.iter_mut().flatten() {
@@ -314,12 +355,14 @@ impl Machine {
         for (&id, card) in &mut self.cards {
             for direction in [Direction::Sending, Direction::Receiving] {
                 let place = Place { card: id, direction };
-                let Some(node) = card.node_mut(direction) else { continue };
+                let Some((node, shared)) = card.shared_mut(direction) else { continue };
+                let mut has_claims = false;
                 self.used.clear();
                 let mut waiting: BTreeMap<u32, Duration> = BTreeMap::new();
                 for (name, slot) in named(&self.slots).filter(|(_, slot)| slot.place == Some(place)) {
                     // Until all are back who had something, nobody gets more than it had.
                     self.used.push((name, if is_grace { slot.start } else { slot.measured }));
+                    has_claims |= slot.held.is_some();
                     let group = group(self.config.share_by, slot.member, &self.members);
                     *self.weights.entry((id, direction as u8, group)).or_default() += slot.asked.options.weight;
                     // Who says nothing of a queue has seen none: else one liar among such would be the median.
@@ -338,7 +381,25 @@ impl Machine {
                     while used.next_if(|(name, _)| *name < session).is_some() {}
                     used.peek().filter(|(name, _)| *name == session).map_or(Rate::ZERO, |(_, rate)| *rate)
                 };
-                for outcome in node.tick(now, measured) {
+                let outcomes = if has_claims {
+                    let left_behind = self.left_behind.sum(now, place);
+                    let (tick, may_raise, users) = (self.ticks, now >= self.regains_until, &self.users);
+                    let (slots, members, share_by) = (&mut self.slots, &self.members, self.config.share_by);
+                    node.tick_divided(now, measured, |capacity, other, rows| {
+                        let terms = Terms { now, tick, direction, may_raise, capacity, left_behind, other, users };
+                        // The node's rows are in the order of its slots.
+                        let here = slots.iter_mut().flatten().filter(|slot| slot.place == Some(place));
+                        let claiming = here.map(|slot| Claiming {
+                            group: group(share_by, slot.member, members),
+                            changed: slot.changed,
+                            held: slot.held.as_mut(),
+                        });
+                        claims::divide(shared, &terms, rows, claiming.collect())
+                    })
+                } else {
+                    node.tick(now, measured)
+                };
+                for outcome in outcomes {
                     let slot = self.slots.get(outcome.session.0 as usize).and_then(Option::as_ref);
                     let Some(slot) = slot else { continue };
                     let expected = outcome.grant.expected;
@@ -346,7 +407,7 @@ impl Machine {
                         member: slot.member,
                         row: slot.row,
                         generation: slot.generation,
-                        expected: if is_grace { expected.min(slot.start) } else { expected },
+                        expected: if is_grace && slot.held.is_none() { expected.min(slot.start) } else { expected },
                         target: outcome.grant.target,
                         exceeds: outcome.exceeds_grant && !is_grace,
                     });
@@ -356,6 +417,26 @@ impl Machine {
         let next = self.next_tick.saturating_add(self.interval);
         self.next_tick = if next > now { next } else { now.saturating_add(self.interval) };
         &self.grants
+    }
+
+    /// How many ticks there have been.
+    pub fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    /// Ticks that stay out for so long that processes go on by themselves begin anew: what they then have counts.
+    fn count_tick(&mut self, now: Time) {
+        let long = Duration::from_nanos(self.interval.as_nanos().saturating_mul(ABSENT_INTERVALS)).max(ABSENT);
+        if self.ticks > 0 && now.since(self.last_tick) > long {
+            self.regains_until = now.saturating_add(GRACE);
+            self.slots.iter_mut().flatten().filter_map(|slot| slot.held.as_mut()).for_each(|held| held.bring(now));
+        } else if now < self.regains_until {
+            // Until all have said what they have in the meantime.
+            let regained = |slot: &mut Slot| slot.held.as_mut().map(|held| held.bring(now));
+            self.slots.iter_mut().flatten().filter_map(regained).for_each(drop);
+        }
+        self.ticks += 1;
+        self.last_tick = now;
     }
 
     /// How many processes take part, and how many rows they have.
@@ -403,6 +484,7 @@ impl Machine {
             changed: now,
             waiting: said.waiting,
             start: said.start,
+            held: said.standing.map(|standing| Held::new(now, standing)),
         };
         if at == self.slots.len() {
             self.slots.push(Some(slot));
@@ -421,6 +503,9 @@ impl Machine {
         if slot.measured_at != said.measured_at {
             (slot.measured, slot.measured_at, slot.changed) = (said.measured, said.measured_at, now);
             slot.waiting = said.waiting;
+            if let Some((held, standing)) = slot.held.as_mut().zip(said.standing) {
+                held.say(now, standing);
+            }
         }
         if slot.asked != asked {
             slot.asked = asked;
@@ -491,5 +576,7 @@ fn lower_median(mut spans: Vec<Duration>) -> Option<Duration> {
     spans.get(spans.len().checked_sub(1)? / 2).copied()
 }
 
+#[cfg(test)]
+mod tally_tests;
 #[cfg(test)]
 mod tests;

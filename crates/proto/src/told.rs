@@ -1,5 +1,6 @@
 //! What a host and its driver say to each other about an end node that the sessions of several processes share.
 
+use fairwave_schemes::node::tally::Standing;
 use fairwave_units::{Duration, Rate};
 
 use crate::codec::SessionId;
@@ -33,6 +34,10 @@ pub struct Looked {
     pub waiting: Option<Duration>,
     /// What it is granted at present: at first what it started with.
     pub expected: Rate,
+    /// Where it stands, at a node that shares by claims and grants.
+    pub standing: Option<Standing>,
+    /// It is over here, and something of it may still come: it is said until nothing can.
+    pub is_over: bool,
 }
 
 /// What the machine's node grants a session until the next tick.
@@ -42,7 +47,7 @@ pub struct ToldGrant {
     pub session: SessionId,
     /// What it may use; none where no node holds it.
     pub expected: Option<Rate>,
-    /// Where that leads.
+    /// Where that leads; at a node that shares by claims and grants what the session is offered.
     pub target: Rate,
     /// Whether it used more than it was granted for so long that it is to be closed.
     pub exceeds: bool,

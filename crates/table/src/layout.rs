@@ -5,7 +5,7 @@
 //! its rows.
 
 /// Of the layout: both ends say theirs.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// Rows of a segment. A row is a session and a direction.
 pub const ROWS: usize = 256;
 /// Processes of one user at the daemon.
@@ -19,8 +19,8 @@ pub const ROWS_IN_ALL: usize = 65_536;
 pub(crate) const LABEL_WORDS: usize = 16;
 /// The used rows, or the beat.
 pub(crate) const HEAD_WORDS: usize = 16;
-/// A process's row: its sequence and 15 values, 128 bytes, which are two lines of a cache.
-pub(crate) const PROCESS_ROW_WORDS: usize = 16;
+/// A process's row: its sequence and 23 values, 192 bytes, which are three lines of a cache.
+pub(crate) const PROCESS_ROW_WORDS: usize = 24;
 /// The daemon's row: its sequence and 3 values, 32 bytes.
 pub(crate) const GRANT_ROW_WORDS: usize = 4;
 /// Words that say which rows are used, a bit a row.

@@ -12,7 +12,7 @@
 //! somebody else wrote gets a valid [`ProcessRow`] or an error, whatever lies there.
 //!
 //! - [`DaemonSegment`] and [`ProcessSegment`]: the two ends. Read these first.
-//! - [`ProcessRow`], [`GrantRow`], [`Beat`]: what is said, as values; their layout stands in their files.
+//! - [`ProcessRow`], with a [`Holding`] where its session has one, [`GrantRow`], [`Beat`]: what is said, as values; their layout stands in their files.
 //!
 //! The protocol of a row is a sequence lock ("Rows that are read while they are written" in docs/design-notes.md).
 //! `unsafe` is in `mapping` alone: how memory that other processes write becomes a slice of atomics.
@@ -23,12 +23,14 @@ mod beat;
 mod daemon_segment;
 mod error;
 mod grant_row;
+mod holding;
 mod label;
 mod layout;
 mod mapping;
 mod memory;
 mod process_row;
 mod process_segment;
+mod rate_word;
 mod seqlock;
 mod used;
 mod word;
@@ -37,6 +39,7 @@ pub use beat::Beat;
 pub use daemon_segment::{DaemonSegment, SegmentMemory};
 pub use error::{RowError, TableError};
 pub use grant_row::{GrantRow, GrantState};
+pub use holding::Holding;
 pub use layout::{PROCESSES_A_USER, ROWS, ROWS_A_USER, ROWS_IN_ALL, VERSION};
 pub use process_row::{Ask, ProcessRow, Remote};
 pub use process_segment::{ProcessSegment, RowPlace};

@@ -5,14 +5,16 @@ use std::net::{IpAddr, Ipv6Addr};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::error::RowError;
+use crate::holding::Holding;
 use crate::layout::PROCESS_ROW_WORDS;
+use crate::rate_word::{limit, rate, wide};
 
-/// A row of a process's: 128 bytes.
+/// A row of a process's: 192 bytes.
 ///
 /// | word | what |
 /// |---|---|
 /// | 0 | sequence |
-/// | 1 | bits 0 to 3 open (1) or free (0), 4 receiving, 5 the other end has said something, 6 both exchange claims and grants, 8 to 15 what limits it, 16 to 31 generation, 32 to 63 packets lost |
+/// | 1 | bits 0 to 3 open (1) or free (0), 4 receiving, 5 the other end has said something, 6 both exchange claims and grants, 7 it shares by Tally, 8 to 15 what limits it, 16 to 31 generation, 32 to 63 packets lost |
 /// | 2 | session, its name in its process |
 /// | 3, 4 | measured, bit/s as f64, and when, ns of CLOCK_MONOTONIC |
 /// | 5, 6 | desired, bit/s as f64, infinite where nothing is; weight, f64 |
@@ -23,6 +25,9 @@ use crate::layout::PROCESS_ROW_WORDS;
 /// | 11, 12 | what the other end said: at a source the sink's grant and offer, at a sink the source's claim; bit/s as f64 |
 /// | 13, 14 | the peer's address, as IPv6 |
 /// | 15 | bytes on the wire, with all headers |
+/// | 16 to 19 | where it shares by Tally: its claim, its limit, what it was granted, what is reserved; bit/s as f64, no limit is infinite |
+/// | 20 | the last tick that is in these, and in bits 48 to 50 that its demand limits it, that its source is not heard, that its other end is plain |
+/// | 21 to 23 | zero |
 ///
 /// Of a pair in one word the first is in the lower half.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,6 +62,8 @@ pub struct ProcessRow {
     pub wire_bytes: Bytes,
     /// Packets lost of late; it wraps.
     pub lost: u32,
+    /// Where it stands, if its process shares by Tally.
+    pub holding: Option<Holding>,
 }
 
 /// What a session wants of its node.
@@ -91,6 +98,7 @@ const OPEN: u64 = 1;
 const RECEIVES: u64 = 1 << 4;
 const HAS_REMOTE: u64 = 1 << 5;
 const EXCHANGES: u64 = 1 << 6;
+const TALLY: u64 = 1 << 7;
 const PARTS: f64 = 1e9;
 const NOT_KNOWN: u32 = u32::MAX;
 
@@ -105,6 +113,7 @@ impl ProcessRow {
             | flag(self.receives, RECEIVES)
             | flag(self.remote.is_some(), HAS_REMOTE)
             | flag(self.remote.is_some_and(|remote| remote.exchanges), EXCHANGES)
+            | flag(self.holding.is_some(), TALLY)
             | u64::from(self.limited_by) << 8
             | u64::from(self.generation) << 16
             | u64::from(self.lost) << 32;
@@ -115,6 +124,8 @@ impl ProcessRow {
             IpAddr::V6(address) => address,
         };
         let address = address.to_bits();
+        let [claim, limited, granted, reserved, taken] =
+            self.holding.map_or([0; Holding::WORDS], |holding| holding.encode());
         [
             state,
             self.session,
@@ -131,6 +142,14 @@ impl ProcessRow {
             (address >> 64) as u64,
             address as u64,
             self.wire_bytes.get(),
+            claim,
+            limited,
+            granted,
+            reserved,
+            taken,
+            0,
+            0,
+            0,
         ]
     }
 
@@ -152,6 +171,12 @@ impl ProcessRow {
             high,
             low,
             bytes,
+            claim,
+            limited,
+            granted,
+            reserved,
+            taken,
+            ..,
         ] = words;
         match state % 16 {
             OPEN => {}
@@ -186,6 +211,8 @@ impl ProcessRow {
             offer: rate(f64::from_bits(offer), "other end's offer")?,
             exchanges: state & EXCHANGES != 0,
         };
+        let has_holding = state & TALLY != 0;
+        let holding = has_holding.then(|| Holding::decode([claim, limited, granted, reserved, taken])).transpose()?;
         Ok(Self {
             generation: (state >> 16) as u16,
             session,
@@ -202,6 +229,7 @@ impl ProcessRow {
             peer: IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low))).to_canonical(),
             wire_bytes: Bytes::new(bytes),
             lost: (state >> 32) as u32,
+            holding,
         })
     }
 }
@@ -212,10 +240,6 @@ fn pair(low: u32, high: u32) -> u64 {
 
 fn halves(word: u64) -> (u32, u32) {
     (word as u32, (word >> 32) as u32)
-}
-
-fn wide(rate: Option<Rate>) -> u64 {
-    rate.map_or(f64::INFINITY, Rate::as_bps).to_bits()
 }
 
 /// A rate beyond what an f32 holds is the largest of them: infinite is none.
@@ -230,14 +254,6 @@ fn narrow_bps(bits: u32) -> f64 {
 /// Whole microseconds, rounded up; more than an hour is the most that there is.
 fn micros(span: Duration) -> u32 {
     u32::try_from(span.as_nanos().div_ceil(1000)).unwrap_or(NOT_KNOWN).min(NOT_KNOWN - 1)
-}
-
-fn rate(bps: f64, name: &'static str) -> Result<Rate, RowError> {
-    Rate::from_bps(bps).map_err(|_| RowError::Rubbish(name))
-}
-
-fn limit(bps: f64, name: &'static str) -> Result<Option<Rate>, RowError> {
-    if bps == f64::INFINITY { Ok(None) } else { rate(bps, name).map(Some) }
 }
 
 #[cfg(test)]

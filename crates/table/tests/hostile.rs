@@ -34,6 +34,7 @@ fn row(measured: f64) -> ProcessRow {
         peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
         wire_bytes: Bytes::ZERO,
         lost: 0,
+        holding: None,
     }
 }
 
@@ -181,8 +182,8 @@ fn process__that_dies_in_the_middle_of_a_write_leaves_a_row_that_nobody_waits_fo
     let (daemon, memory, mut process) = segment();
     let [whole, broken] = [(); 2].map(|()| process.take_row().unwrap());
     assert!(process.set_row(whole, &row(10.0)) && process.set_row(broken, &row(20.0)));
-    // Its label, its used rows, and the rows before it; a row is 128 bytes, its sequence in front.
-    let at = (32 * 8 + broken.at * 128) as u64;
+    // Its label, its used rows, and the rows before it; a row is 192 bytes, its sequence in front.
+    let at = (32 * 8 + broken.at * 192) as u64;
     let mut sequence = [0; 8];
     rustix::io::pread(&memory.rows, &mut sequence, at).unwrap();
     let odd = u64::from_ne_bytes(sequence) + 1;

@@ -104,6 +104,7 @@ fn row(session: u64, peer: IpAddr) -> ProcessRow {
         peer,
         wire_bytes: Bytes::ZERO,
         lost: 0,
+        holding: None,
     }
 }
 

@@ -123,6 +123,7 @@ pub(crate) fn row(session: u64, of: &GuestSession) -> ProcessRow {
         peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
         wire_bytes: Bytes::ZERO,
         lost: 0,
+        holding: None,
     }
 }
 

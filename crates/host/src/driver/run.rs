@@ -104,6 +104,9 @@ impl Driver {
         loop {
             let (now, is_more) = self.turn();
             if self.is_over(now) {
+                if let Some(seat) = &mut self.seat {
+                    seat.leave(now, &mut self.host);
+                }
                 return;
             }
             if !is_more {

@@ -27,7 +27,7 @@ use crate::commands::{Commands, SessionCommand, ThreadWaker};
 use crate::config::{BindError, EndpointConfig, EndpointFacts};
 use crate::crypto::{Noise, NoiseResponder};
 use crate::orders::{EndpointOrder, EndpointShared};
-use crate::seat::{MakeNode, NodeChoice, NodeFacts, OwnCapacities, Seat};
+use crate::seat::{MakeNode, NodeFacts, OwnCapacities, Seat};
 
 /// Bytes of IPv4 and UDP around a datagram.
 const LOWER_BYTES: u32 = 28;
@@ -79,11 +79,9 @@ impl Driver {
         let own = [config.send_capacity, config.receive_capacity];
         let [send, receive] = own;
         let node = Arc::new(ArcSwap::from_pointee(NodeFacts { send, receive, ..NodeFacts::default() }));
-        // Who shares by claims and grants divides nothing that others measure.
-        let choice = if rule.exchange.is_some() { &NodeChoice::Own } else { &config.node };
         let make: MakeNode = Box::new(move |direction, capacity| plan.node(direction, capacity));
         let own = OwnCapacities { rates: own, is_bound: !config.is_card_capacity };
-        let seat = Seat::take(choice, now, make, own, Arc::clone(&bell), Arc::clone(&node), &mut host)
+        let seat = Seat::take(&config.node, now, make, own, Arc::clone(&bell), Arc::clone(&node), &mut host)
             .map_err(BindError::System)?;
         Ok(Self {
             clock,

@@ -26,7 +26,7 @@ use helper::{Helper, SeatNews};
 use places::Places;
 pub(crate) use row::Seated;
 pub use row::limited_by_word;
-use row::row;
+use row::{holding, row};
 
 /// Makes end nodes of this process, for a direction with a capacity.
 pub(crate) type MakeNode = Box<dyn Fn(Direction, Rate) -> NodeConfig + Send>;
@@ -68,6 +68,8 @@ enum State {
 struct ToldState {
     places: Box<Places>,
     pulse: u64,
+    /// The last tick whose grants were taken.
+    taken: u64,
     /// When that was seen.
     heard: Time,
     interval: Duration,
@@ -225,7 +227,7 @@ impl Seat {
             }
             host.be_told(direction, told_node(direction, &beat));
         }
-        let told = ToldState { places, pulse, heard: now, interval, look_at: now, check_at: now };
+        let told = ToldState { places, pulse, taken: 0, heard: now, interval, look_at: now, check_at: now };
         self.state = State::Told(told);
         self.publish_beat(&beat);
         self.look_if_due(now, host, sessions);
@@ -244,6 +246,7 @@ impl Seat {
         // A daemon that says nonsense is looked at once an interval.
         let next = next.max(now).min(now.saturating_add(interval).saturating_add(interval));
         let lead = Duration::from_nanos(interval.as_nanos() / 10).max(LEAD).min(interval);
+        told.taken = beat.tick;
         told.interval = interval;
         told.look_at = Time::from_nanos(next.as_nanos().saturating_sub(lead.as_nanos())).max(now);
         told.check_at = next.saturating_add(CHECK_EVERY);
@@ -261,9 +264,13 @@ impl Seat {
         for direction in BOTH {
             told.places.begin(direction);
             for looked in host.look(now, direction) {
+                if let (true, Some(standing)) = (looked.is_over, &looked.standing) {
+                    told.places.linger(direction, looked.session, measured_at, holding(standing, told.taken));
+                    continue;
+                }
                 let find = |id: SessionId| sessions.binary_search_by_key(&id, |seated| seated.session.id()).ok();
                 let Some(seated) = find(looked.session).and_then(|at| sessions.get(at)) else { continue };
-                let row = row(seated, direction, measured_at, looked);
+                let row = row(seated, direction, measured_at, looked, told.taken);
                 has_room &= told.places.tell(direction, looked.session, &row);
             }
             told.places.end(direction);
@@ -273,6 +280,15 @@ impl Seat {
         }
     }
 
+    /// The process ends in good order, and its sessions with it: rows of which nothing can come any more are given back,
+    /// so that nobody waits for that.
+    pub(crate) fn leave(&mut self, now: Time, host: &mut Host<Noise>) {
+        if let State::Told(told) = &mut self.state {
+            told.look_at = now;
+        }
+        self.look_if_due(now, host, &[]);
+    }
+
     /// Nobody tells this process its grants any more. It may use what it was granted last, and less each minute.
     fn be_orphan(&mut self, now: Time, host: &mut Host<Noise>, keeps_seat: bool) {
         let State::Told(told) = std::mem::replace(&mut self.state, State::Own) else { return };
@@ -280,6 +296,10 @@ impl Seat {
         for (direction, sum) in BOTH.into_iter().zip(sums) {
             match sum {
                 Some(orphan) => host.be_own(now, direction, orphan.capacity(now)),
+                // Sessions that are told by grants go on being so: nothing held them.
+                None if host.gives_grants(direction) && host.sessions(direction).is_some_and(|open| open > 0) => {
+                    host.be_own(now, direction, Rate::nearest_bps(f64::MAX));
+                }
                 // Nothing was granted: there is nothing to go on with.
                 None => host.set_node(now, direction, None),
             }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use fairwave_proto::codec::SessionId;
 use fairwave_proto::{Direction, ToldGrant};
-use fairwave_table::{Beat, GrantState, ProcessRow, ProcessSegment, RowPlace};
-use fairwave_units::Rate;
+use fairwave_table::{Beat, GrantState, Holding, ProcessRow, ProcessSegment, RowPlace};
+use fairwave_units::{Rate, Time};
 
 /// The segments of a process, and which row each of its sessions has in a direction.
 pub(super) struct Places {
@@ -21,6 +21,8 @@ struct Row {
     place: RowPlace,
     /// What it was granted last.
     expected: Option<Rate>,
+    /// What its row says.
+    said: ProcessRow,
     /// Whether this look has told of it.
     is_told: bool,
 }
@@ -58,11 +60,27 @@ impl Places {
             std::collections::btree_map::Entry::Vacant(new) => {
                 let take = |(at, segment): (usize, &mut ProcessSegment)| segment.take_row().map(|place| (at, place));
                 let Some((segment, place)) = self.segments.iter_mut().enumerate().find_map(take) else { return false };
-                new.insert(Row { segment, place, expected: Some(said.start), is_told: true })
+                new.insert(Row { segment, place, expected: Some(said.start), said: *said, is_told: true })
             }
         };
-        row.is_told = true;
+        (row.is_told, row.said) = (true, *said);
         self.segments.get(row.segment).is_some_and(|segment| segment.set_row(row.place, said))
+    }
+
+    /// A session is over of which something may still come: its row stays, and says no more than what that is.
+    pub(super) fn linger(&mut self, direction: Direction, session: SessionId, at: Time, holding: Holding) {
+        let Some(row) = self.rows[direction as usize].get_mut(&session) else { return };
+        row.is_told = true;
+        let claim = Some(Rate::ZERO);
+        row.said = ProcessRow {
+            measured: Rate::ZERO,
+            measured_at: at,
+            holding: Some(Holding { claim, ..holding }),
+            ..row.said
+        };
+        if let Some(segment) = self.segments.get(row.segment) {
+            segment.set_row(row.place, &row.said);
+        }
     }
 
     /// A look is over.

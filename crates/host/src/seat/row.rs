@@ -1,7 +1,7 @@
 //! What a process says of one of its sessions.
 
-use fairwave_proto::{Direction, Hold, Looked};
-use fairwave_table::{Ask, ProcessRow, Remote};
+use fairwave_proto::{Direction, Hold, Looked, Standing};
+use fairwave_table::{Ask, Holding, ProcessRow, Remote};
 use fairwave_units::{Bytes, Rate, Time};
 
 use crate::session::Session;
@@ -12,8 +12,14 @@ pub(crate) struct Seated<'a> {
     pub(crate) wire_bytes: [u64; 2],
 }
 
-/// The row of a session in a direction.
-pub(super) fn row(seated: &Seated<'_>, direction: Direction, measured_at: Time, looked: &Looked) -> ProcessRow {
+/// The row of a session in a direction; `taken` is the last tick whose grants are in force.
+pub(super) fn row(
+    seated: &Seated<'_>,
+    direction: Direction,
+    measured_at: Time,
+    looked: &Looked,
+    taken: u64,
+) -> ProcessRow {
     let (session, stats) = (seated.session, seated.session.stats());
     let is_limit = |rate: &Rate| rate.as_bps() < f64::MAX;
     let (held_by, lost, path, sink) = match direction {
@@ -43,12 +49,23 @@ pub(super) fn row(seated: &Seated<'_>, direction: Direction, measured_at: Time, 
         // One that nothing held begins with what it uses.
         start: Some(looked.expected).filter(is_limit).unwrap_or(looked.measured),
         path: path.filter(is_limit),
-        remote: sink.filter(is_limit).map(|rate| Remote { rate, offer: Rate::ZERO, exchanges: false }),
+        remote: sink.filter(is_limit).map(|rate| Remote {
+            rate,
+            offer: Rate::ZERO,
+            exchanges: looked.standing.is_some_and(|standing| !standing.is_plain),
+        }),
         limited_by: held_by.map_or(0, number),
         peer: session.facts().peer.ip(),
         wire_bytes: Bytes::new(seated.wire_bytes[direction as usize]),
         lost: lost as u32,
+        holding: looked.standing.map(|standing| holding(&standing, taken)),
     }
+}
+
+/// What a process holds of a session's grants.
+pub(super) fn holding(standing: &Standing, taken: u64) -> Holding {
+    let Standing { claim, is_application_limited, limit, granted, reserved, is_silent, is_plain } = *standing;
+    Holding { claim, limit, granted, reserved, taken, is_application_limited, is_silent, is_plain }
 }
 
 /// What limits a session, as a row says it.

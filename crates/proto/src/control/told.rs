@@ -3,9 +3,11 @@
 use fairwave_units::{Duration, Rate, Time};
 
 use super::{Control, ControlEvent};
-use crate::end_node::EndNode;
+use crate::end_node::{EndNode, LookedFlow};
+use crate::exchange::Beginning;
 use crate::flow_table::Flow;
 use crate::handshake::Crypto;
+use crate::options::SessionOptions;
 use crate::session::{Direction, Measured};
 use crate::told::{Looked, ToldGrant, ToldNode};
 
@@ -15,7 +17,13 @@ pub(crate) const INTERVAL_OF_NONE: Duration = Duration::from_millis(10);
 impl<C: Crypto> Control<C> {
     /// A direction has this node from now on, or none: all sessions that are open share it, each with what it has.
     /// A session that no node has held has what was measured of it.
-    pub(crate) fn set_node(&mut self, direction: Direction, mut node: Option<EndNode>, measured: &[Measured]) {
+    pub(crate) fn set_node(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        mut node: Option<EndNode>,
+        measured: &[Measured],
+    ) {
         let before = self.nodes[direction as usize].take();
         for (session, peer) in self.peers.iter_mut() {
             let takes_part = match direction {
@@ -41,15 +49,21 @@ impl<C: Crypto> Control<C> {
             let at = measured.binary_search_by_key(&session, |measured| measured.session).ok();
             let uses = at.map_or(Rate::ZERO, |at| measured[at].rate);
             let start = has.filter(|rate| rate.as_bps() < f64::MAX).unwrap_or(uses);
-            // Names differ, and the options were checked.
-            let _ = node.join(Flow { session, options: peer.options, desired, rtt }, start);
+            let flow = Flow { session, options: peer.options, desired, rtt };
+            if node.exchanges() {
+                // Its handshake said that this end gives and takes no grants.
+                let _ = node.join_with(now, flow, Beginning::Plain);
+            } else {
+                // Names differ, and the options were checked.
+                let _ = node.join(flow, start);
+            }
         }
         self.nodes[direction as usize] = node;
     }
 
     /// The node of a direction, if there is one, is told its grants from now on.
     pub(crate) fn be_told(&mut self, direction: Direction, by: ToldNode) {
-        if let Some(node) = self.node_mut(direction).filter(|node| !node.exchanges()) {
+        if let Some(node) = self.node_mut(direction) {
             node.be_told(by);
         }
     }
@@ -63,10 +77,13 @@ impl<C: Crypto> Control<C> {
         }
         let of = |session| measured.binary_search_by_key(&session, |measured: &Measured| measured.session).ok();
         let rate = |session| of(session).map_or(Rate::ZERO, |at| measured[at].rate);
-        node.look_told(now, rate, |flow, counts, expected| {
-            let Flow { session, options, desired, rtt } = *flow;
+        node.look_told(now, rate, |row| {
+            let LookedFlow { session, measured: counts, expected, standing, .. } = row;
+            let over = Flow { session, options: SessionOptions::default(), desired: None, rtt: Duration::ZERO };
+            let Flow { options, desired, rtt, .. } = *row.flow.unwrap_or(&over);
             let waiting = of(session).and_then(|at| measured[at].waiting);
-            looked.push(Looked { session, measured: counts, options, desired, rtt, waiting, expected });
+            let (measured, is_over) = (counts, row.flow.is_none());
+            looked.push(Looked { session, measured, options, desired, rtt, waiting, expected, standing, is_over });
         });
     }
 
@@ -75,6 +92,7 @@ impl<C: Crypto> Control<C> {
         let Some(node) = self.node_mut(direction).filter(|node| node.is_told()) else { return };
         let outcomes = node.settle_told(now, grants).to_vec();
         let interval = node.interval();
+        self.say_words(direction);
         self.follow(now, direction, interval, &outcomes);
     }
 }

@@ -6,6 +6,8 @@ use fairwave_schemes::scheme::{OptionValue, Options};
 use proptest::prelude::*;
 
 use super::*;
+use crate::exchange::Beginning;
+use crate::told::{ToldGrant, ToldNode};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -458,4 +460,32 @@ proptest! {
             prop_assert!(node.next_tick() > now);
         }
     }
+}
+
+/// By claims the machine's headroom is no reason to scale grants down, and this host's own limit is.
+#[test]
+fn settle_told__by_claims_leaves_the_headroom_and_keeps_to_the_own_limit() {
+    let options = fairwave_schemes::node::tally::TallyOptions::default();
+    let mut node = node().with_exchange(Time::ZERO, Direction::Receiving, ExchangeConfig { options, react: None });
+    let told = ToldNode { capacity: Some(Rate::mbps(100.0)), weights: 0.0, interval: MS * 20 };
+    node.be_own(Time::ZERO, Rate::nearest_bps(f64::MAX));
+    node.be_told(told);
+    for session in [1, 2] {
+        let begins = Beginning::Claimed { claim: Rate::mbps(100.0), parts: 1 };
+        // Nothing is given with the handshake where others divide.
+        assert_eq!(node.join_with(Time::ZERO, flow(session, 20), begins).unwrap().expected, Rate::ZERO);
+    }
+    let grants = [52.0, 50.0].into_iter().zip(1..).map(|(mbps, session)| {
+        let expected = Some(Rate::mbps(mbps));
+        ToldGrant { session: SessionId(session), expected, target: Rate::mbps(60.0), exceeds: false }
+    });
+    let grants: Vec<ToldGrant> = grants.collect();
+    assert_eq!(mbps(node.settle_told(ms(20), &grants)), [52.0, 50.0]);
+    // All claims together are no more than 51 Mb/s, and grants no more than 51 and the headroom: 102 x 0.51.
+    node.be_own(ms(30), Rate::mbps(51.0));
+    node.be_told(told);
+    let mut claims = Vec::new();
+    node.look_told(ms(38), |_| Rate::ZERO, |looked| claims.extend(looked.standing.and_then(|standing| standing.claim)));
+    assert_eq!(claims, [Rate::mbps(25.5); 2]);
+    assert_eq!(mbps(node.settle_told(ms(40), &grants)), [26.52, 25.5]);
 }

@@ -1,10 +1,12 @@
 //! An end node whose grants come from outside: several processes share the capacity, and one of them divides it.
 
 use fairwave_schemes::Grant;
+use fairwave_schemes::node::tally::{Standing, StandingGrant};
 use fairwave_units::{Rate, Time};
 
 use super::{EndNode, TickOutcome};
 use crate::codec::SessionId;
+use crate::flow_table::Flow;
 use crate::told::{Told, ToldGrant, ToldNode};
 
 /// Of a session that no node holds.
@@ -16,15 +18,27 @@ impl EndNode {
     pub(crate) fn be_told(&mut self, by: ToldNode) {
         let bound = self.told.map_or(self.capacity, |told| told.bound);
         let looked_weights = self.told.map_or(0.0, |told| told.looked_weights);
+        if self.told.is_none()
+            && let Some(exchange) = &mut self.exchange
+        {
+            exchange.set_told(true);
+        }
         self.told = Some(Told { by, bound, looked_weights });
         // An overflow lowers what there is to receive for this host alone.
         self.capacity = by.capacity.map_or(bound, |capacity| capacity.min(bound));
         self.interval = by.interval;
+        let capacity = self.capacity();
+        if let Some(exchange) = &mut self.exchange {
+            exchange.set_capacity(capacity);
+        }
     }
 
     /// From now on it divides a capacity itself, with the sessions that it has: its first tick is an interval from now.
     pub(crate) fn be_own(&mut self, now: Time, capacity: Rate) {
         self.told = None;
+        if let Some(exchange) = &mut self.exchange {
+            exchange.set_told(false);
+        }
         self.capacity = capacity;
         self.interval = self.rule.interval(self.table.largest_rtt());
         self.next_tick = now.saturating_add(self.interval);
@@ -54,16 +68,48 @@ impl EndNode {
         &mut self,
         now: Time,
         measured: impl FnMut(SessionId) -> Rate,
-        mut tell: impl FnMut(&crate::flow_table::Flow, Rate, Rate),
+        mut tell: impl FnMut(LookedFlow<'_>),
     ) {
         self.look(now, measured);
+        let standings = self.standings(now);
+        let mut standings = standings.into_iter().peekable();
         for (entry, row) in self.table.iter_mut().zip(&self.rows) {
-            tell(&entry.flow, row.measured, entry.granted.current());
+            let (session, mut standing) = (entry.flow.session, None);
+            while let Some((of, said)) = standings.next_if(|(of, _)| *of <= session) {
+                if of == session {
+                    standing = Some(said);
+                } else {
+                    tell(LookedFlow::over(of, said));
+                }
+            }
+            let (measured, expected) = (row.measured, entry.granted.current());
+            tell(LookedFlow { session, flow: Some(&entry.flow), measured, expected, standing });
         }
+        standings.for_each(|(of, said)| tell(LookedFlow::over(of, said)));
         let weights = self.table.weights();
         if let Some(told) = &mut self.told {
             told.looked_weights = weights;
         }
+    }
+
+    /// What this host itself can take, or may: the machine's capacity is the machine's to divide.
+    fn own_limit(&self) -> Option<Rate> {
+        let bound = self.told.map_or(self.capacity, |told| told.bound);
+        let most = self.lowered.map_or(bound, |lowered| lowered.min(bound));
+        Some(most).filter(|most| most.as_bps() < NO_LIMIT)
+    }
+
+    /// Where the sessions stand of a node that shares by claims and grants, in the order of their names.
+    fn standings(&mut self, now: Time) -> Vec<(SessionId, Standing)> {
+        let mut standings = Vec::new();
+        let most = self.own_limit();
+        if let Some(exchange) = &mut self.exchange {
+            for (entry, row) in self.table.iter_mut().zip(&self.rows) {
+                exchange.see_measured(now, entry.flow.session, row.measured);
+            }
+            exchange.look(now, most, &mut standings);
+        }
+        standings
     }
 
     /// The machine has granted: `grants` are in the order of the sessions' names. A session that none is for keeps what
@@ -74,9 +120,19 @@ impl EndNode {
         self.recover(elapsed);
         self.last_tick = Some(now);
         let sum: f64 = grants.iter().filter_map(|grant| grant.expected).map(Rate::as_bps).sum();
-        let most = self.capacity().as_bps();
+        // By claims the machine grants its capacity and the headroom, and only this host's own limit is looked at here.
+        let most = match &self.exchange {
+            Some(exchange) => {
+                self.own_limit().map_or(f64::INFINITY, |most| most.as_bps() * (1.0 + exchange.headroom()))
+            }
+            None => self.capacity().as_bps(),
+        };
         let part = if sum > most { most / sum } else { 1.0 };
         self.outcomes.clear();
+        if self.exchange.is_some() {
+            self.settle_exchange(now, grants, part);
+            return &self.outcomes;
+        }
         let mut grants = grants.iter().peekable();
         for (at, entry) in self.table.iter_mut().enumerate() {
             let session = entry.flow.session;
@@ -94,5 +150,46 @@ impl EndNode {
             });
         }
         &self.outcomes
+    }
+
+    /// The same where sessions are told by grants: those of ledgers.
+    fn settle_exchange(&mut self, now: Time, grants: &[ToldGrant], part: f64) {
+        let Some(exchange) = &mut self.exchange else { return };
+        let told = |grant: &ToldGrant| {
+            let no_limit = Rate::nearest_bps(NO_LIMIT);
+            let (rate, offer) = grant.expected.map_or((no_limit, no_limit), |rate| (rate * part, grant.target));
+            StandingGrant { session: grant.session.0, rate, offer }
+        };
+        let standing: Vec<StandingGrant> = grants.iter().map(told).collect();
+        exchange.settle(now, &standing);
+        let mut grants = grants.iter().peekable();
+        for (at, entry) in self.table.iter_mut().enumerate() {
+            let session = entry.flow.session;
+            while grants.next_if(|grant| grant.session < session).is_some() {}
+            let grant = grants.next_if(|grant| grant.session == session);
+            let measured = self.rows.get(at).map_or(Rate::ZERO, |row| row.measured);
+            let outcome = TickOutcome::of_rates(session, measured, exchange.rates(session));
+            entry.granted.grant(now, outcome.allowed);
+            let exceeds_grant = grant.is_some_and(|grant| grant.exceeds) || entry.exceeds_grant(self.interval);
+            self.outcomes.push(TickOutcome { exceeds_grant, ..outcome });
+        }
+    }
+}
+
+/// What a node that is told says of one session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LookedFlow<'a> {
+    pub(crate) session: SessionId,
+    /// What is known of it; none of one that is over.
+    pub(crate) flow: Option<&'a Flow>,
+    /// What of its rate counts.
+    pub(crate) measured: Rate,
+    pub(crate) expected: Rate,
+    pub(crate) standing: Option<Standing>,
+}
+
+impl LookedFlow<'_> {
+    fn over(session: SessionId, standing: Standing) -> Self {
+        Self { session, flow: None, measured: Rate::ZERO, expected: standing.granted, standing: Some(standing) }
     }
 }

@@ -4,6 +4,7 @@ mod beginning;
 mod rates;
 mod sink_half;
 mod source_half;
+mod told;
 mod words;
 
 use fairwave_schemes::node::tally::TallyOptions;
@@ -36,6 +37,7 @@ pub(crate) struct Exchange {
     react: Option<Duration>,
     react_at: Option<Time>,
     capacity: Rate,
+    headroom: f64,
 }
 
 #[derive(Debug)]
@@ -44,13 +46,18 @@ enum Half {
     Sink(SinkHalf),
 }
 
+/// A capacity that nobody knows is as large as a rate in a message can be, about: the arithmetic of the rule has twice the
+/// precision of f64, and not the range.
+const MOST_BPS: f64 = 4e18;
+
 impl Exchange {
     pub(crate) fn new(direction: Direction, capacity: Rate, config: ExchangeConfig) -> Self {
+        let capacity = capacity.min(Rate::nearest_bps(MOST_BPS));
         let half = match direction {
             Direction::Sending => Half::Source(SourceHalf::new(capacity, config.options)),
             Direction::Receiving => Half::Sink(SinkHalf::new(capacity, config.options)),
         };
-        Self { half, react: config.react, react_at: None, capacity }
+        Self { half, react: config.react, react_at: None, capacity, headroom: config.options.headroom }
     }
 
     /// When it ticks because of news.
@@ -60,6 +67,7 @@ impl Exchange {
 
     /// The node has another capacity.
     pub(crate) fn set_capacity(&mut self, capacity: Rate) {
+        let capacity = capacity.min(Rate::nearest_bps(MOST_BPS));
         if capacity == self.capacity {
             return;
         }

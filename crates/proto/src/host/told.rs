@@ -19,13 +19,13 @@ impl<C: Crypto> Host<C> {
             Direction::Sending => self.outbound.measure(now, &mut self.measured),
             Direction::Receiving => self.inbound.measure(now, &mut self.measured),
         }
-        self.control.set_node(direction, node, &self.measured);
+        self.control.set_node(now, direction, node, &self.measured);
         self.route(now);
     }
 
     /// The end node of a direction, if there is one, has no ticks of its own any more: the driver says what each session
     /// is granted ([`Host::settle`]), and hears what each used ([`Host::look`]). Say it again when what is said changes.
-    /// A node that shares by claims and grants stays its own.
+    /// A node that shares by claims and grants keeps its ledgers: what was granted, and what of it may still come.
     pub fn be_told(&mut self, direction: Direction, by: ToldNode) {
         self.control.be_told(direction, by);
     }
@@ -40,9 +40,25 @@ impl<C: Crypto> Host<C> {
         }
     }
 
+    /// Whether the sessions of a direction share by claims and grants.
+    pub fn gives_grants(&self, direction: Direction) -> bool {
+        self.control.asks_for_use(direction)
+    }
+
     /// Whether the end node of a direction is told its grants.
     pub fn is_told(&self, direction: Direction) -> bool {
         self.control.node(direction).is_some_and(EndNode::is_told)
+    }
+
+    /// A node that shares by claims and grants hears what its sessions used since it last did.
+    pub(super) fn see_used(&mut self, now: Time, direction: Direction) {
+        if self.control.asks_for_use(direction) {
+            match direction {
+                Direction::Sending => self.outbound.use_up(now, &mut self.used),
+                Direction::Receiving => self.inbound.use_up(&mut self.used),
+            }
+            self.control.see_used(direction, &self.used);
+        }
     }
 
     /// An interval is about to end: what each session of a told node used since the last look, in the order of their
@@ -52,6 +68,7 @@ impl<C: Crypto> Host<C> {
             Direction::Sending => self.outbound.measure(now, &mut self.measured),
             Direction::Receiving => self.inbound.measure(now, &mut self.measured),
         }
+        self.see_used(now, direction);
         self.control.look(now, direction, &self.measured, &mut self.looked);
         &self.looked
     }

@@ -1,6 +1,7 @@
 //! A network card of a machine: an end node a direction.
 
 use fairwave_schemes::GroupTerms;
+use fairwave_schemes::node::tally::SharedNode;
 use fairwave_schemes::node::{Groups, Reading};
 use fairwave_schemes::scheme::{OptionValue, Options};
 use fairwave_units::{Duration, Rate, Time};
@@ -44,6 +45,8 @@ pub(super) struct Asked {
 #[derive(Default)]
 pub(super) struct Card {
     nodes: [Option<EndNode>; 2],
+    /// By direction: where sessions of Tally are among those that share it.
+    shared: [SharedNode; 2],
 }
 
 impl Card {
@@ -71,6 +74,12 @@ impl Card {
 
     pub(super) fn node(&self, direction: Direction) -> Option<&EndNode> {
         self.nodes[direction as usize].as_ref()
+    }
+
+    /// A node, and what divides it where sessions of Tally share it.
+    pub(super) fn shared_mut(&mut self, direction: Direction) -> Option<(&mut EndNode, &mut SharedNode)> {
+        let node = self.nodes[direction as usize].as_mut()?;
+        Some((node, &mut self.shared[direction as usize]))
     }
 
     pub(super) fn node_mut(&mut self, direction: Direction) -> Option<&mut EndNode> {

@@ -2,9 +2,9 @@
 
 use super::*;
 
-const CAPACITY: f64 = 700.0;
+pub(super) const CAPACITY: f64 = 700.0;
 const TICK: Duration = Duration::from_millis(20);
-const CARD: CardId = CardId(0);
+pub(super) const CARD: CardId = CardId(0);
 
 /// A machine, and the processes on it, each with its own idea of what it sends.
 struct World {
@@ -28,7 +28,7 @@ struct Session {
     ask: fn(&mut MachineRow),
 }
 
-fn config(share_by: ShareBy) -> MachineConfig {
+pub(super) fn config(share_by: ShareBy) -> MachineConfig {
     MachineConfig { interval: TICK, share_by, limits: MachineLimits::default(), drain: true }
 }
 
@@ -123,6 +123,7 @@ impl Session {
             rtt: Duration::from_millis(10),
             waiting: None,
             start: Rate::nearest_bps(self.start * 1e6),
+            standing: None,
         };
         (self.ask)(&mut row);
         row

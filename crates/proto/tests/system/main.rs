@@ -20,6 +20,7 @@ mod machine;
 mod memory;
 mod plan;
 mod random;
+mod shared;
 mod tally;
 mod trick;
 mod way;

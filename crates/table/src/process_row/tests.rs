@@ -28,6 +28,16 @@ fn row() -> ProcessRow {
         peer: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)),
         wire_bytes: Bytes::new(u64::MAX),
         lost: u32::MAX,
+        holding: Some(Holding {
+            claim: None,
+            limit: Some(Rate::mbps(0.2)),
+            granted: Rate::mbps(0.3),
+            reserved: Rate::mbps(700.1),
+            taken: (1 << 48) - 1,
+            is_application_limited: true,
+            is_silent: false,
+            is_plain: true,
+        }),
     }
 }
 
@@ -43,6 +53,7 @@ fn decode__is_what_was_encoded() {
         remote: None,
         peer: IpAddr::V6(Ipv6Addr::LOCALHOST),
         lost: 0,
+        holding: None,
         ..one
     };
     assert_eq!(ProcessRow::decode(other.encode()), Ok(other));
@@ -92,12 +103,20 @@ fn decode__of_rubbish_names_the_field() {
     assert_eq!(with(7, pair(1, 1_000_000_001)), Err(RowError::Rubbish("beta")));
     assert_eq!(with(9, pair((-1.0_f32).to_bits(), 0)), Err(RowError::Rubbish("start")));
     assert_eq!(with(9, pair(0, f32::NAN.to_bits())), Err(RowError::Rubbish("path's rate")));
+    for word in [nan, negative] {
+        assert_eq!(with(15, word), Err(RowError::Rubbish("claim")));
+        assert_eq!(with(16, word), Err(RowError::Rubbish("limit")));
+    }
+    for word in [nan, negative, infinite] {
+        assert_eq!(with(17, word), Err(RowError::Rubbish("grant")));
+        assert_eq!(with(18, word), Err(RowError::Rubbish("reserved rate")));
+    }
 }
 
 proptest! {
     #[test]
     fn decode__of_any_words_can_be_reckoned_with(
-        words in prop::array::uniform15(any::<u64>()), opens in any::<bool>(), sane in any::<u16>(),
+        words in prop::array::uniform23(any::<u64>()), opens in any::<bool>(), sane in any::<u32>(),
     ) {
         // Rubbish alone is hardly ever a row: some words are those of one.
         let good = row().encode();

@@ -141,7 +141,7 @@ fn fair_start__counts_the_sessions_of_the_machine_and_those_that_came_since() {
     node.join(flow(1), Rate::mbps(10.0)).unwrap();
     assert_eq!(node.fair_start_end(1.0).1, 6.0);
     // The machine has been told of it; its next beat counts it.
-    node.look_told(ms(20), |_| Rate::ZERO, |_, _, _| {});
+    node.look_told(ms(20), |_| Rate::ZERO, |_| {});
     node.be_told(ToldNode { weights: 5.0, ..told() });
     assert_eq!(node.fair_start_end(1.0).1, 6.0);
     assert_eq!((node.next_tick(), node.knows_capacity()), (Time::MAX, true));

@@ -92,3 +92,10 @@ impl Fill {
         newcomer.minimum_bps.min(self.capacity_bps).max(newcomer.weight * level)
     }
 }
+
+/// What rows may claim that have no more than `most` together; `None` where they claim no more than that.
+pub(super) fn narrow(most: Option<fairwave_units::Rate>, rows: &[Claimant]) -> Option<Fill> {
+    let most_bps = most?.as_bps();
+    let sum: f64 = rows.iter().map(|row| row.claim_bps).sum();
+    (sum > most_bps).then(|| Fill::new(most_bps, rows))
+}

@@ -4,6 +4,8 @@
 //! - [`Fill`], [`settle()`], [`caps()`]: the arithmetic of one node, pure functions, one sort each.
 //! - [`SourceNode`], [`SinkNode`]: the two halves, with messages as values ([`ClaimMessage`], [`GrantMessage`]). They
 //!   have no clock: time comes in.
+//! - [`SharedNode`]: one capacity that the sessions of several processes share, each with its own half, which says where
+//!   its sessions stand ([`Standing`]).
 //!
 //! Where the other end runs plain GTP, `open_plain` opens a session at either half; what it means stands in docs/tally.md.
 //!
@@ -19,14 +21,17 @@ mod headroom;
 mod lease;
 mod message;
 mod options;
+mod plain_step;
 #[cfg(test)]
 mod rest_points;
 mod rows;
 mod scheme;
 mod settle;
+mod shared;
 mod sink;
 mod source;
 mod stamp;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod water;
@@ -38,5 +43,7 @@ pub use options::TallyOptions;
 pub use scheme::react;
 pub(super) use scheme::{OPTIONS, tally_options};
 pub use settle::{Settling, settle};
+pub use shared::{SharedGrant, SharedGroup, SharedKind, SharedNode, SharedRow};
 pub use sink::SinkNode;
 pub use source::SourceNode;
+pub use standing::{Standing, StandingGrant};

@@ -6,6 +6,7 @@ mod plain;
 mod promise;
 mod promises;
 mod row;
+mod told;
 mod use_check;
 
 use std::collections::BTreeMap;
@@ -17,10 +18,10 @@ use super::headroom::{RecentHeadroom, head_bps};
 use super::lease::{Lease, refresh};
 use super::message::{ClaimMessage, GrantMessage, GrantTo, LARGEST_NUMBER, SessionTerms, as_bps, as_limit};
 use super::options::TallyOptions;
+use super::plain_step::{MOST_STEPS, scale_steps};
 use super::rows::Rows;
 use super::settle::{Settling, settle};
 use super::stamp::Stamp;
-use plain::MOST_STEPS;
 pub(super) use plain::PlainSource;
 use promises::Promises;
 use row::SinkRow;
@@ -51,6 +52,8 @@ pub struct SinkNode {
     promises: Promises,
     /// What its grants are to have by the number of its sessions.
     lease: Lease,
+    /// Whether somebody else divides the capacity.
+    is_told: bool,
 }
 
 impl SinkNode {
@@ -68,6 +71,7 @@ impl SinkNode {
             excess_bps: 0.0,
             promises: Promises::new(capacity.as_bps()),
             lease: Lease::default(),
+            is_told: false,
         }
     }
 
@@ -278,17 +282,10 @@ impl SinkNode {
         offer: impl Fn(&SinkRow, &Claimant) -> f64,
     ) -> Vec<f64> {
         let claimed: f64 = claims.iter().map(|claim| fill.share_bps(claim)).sum();
-        let unclaimed_bps = (self.capacity_bps - claimed).max(0.0);
         let step =
             |(row, claim): (&SinkRow, &Claimant)| row.plain().map_or(0.0, |plain| plain.step_bps(offer(row, claim)));
         let mut steps: Vec<f64> = live.zip(claims).map(step).collect();
-        let sum: f64 = steps.iter().sum();
-        let most = MOST_STEPS * self.capacity_bps + unclaimed_bps;
-        if sum > most {
-            for step in &mut steps {
-                *step *= most / sum;
-            }
-        }
+        scale_steps(self.capacity_bps, claimed, &mut steps);
         steps
     }
 

@@ -4,6 +4,7 @@ mod driver;
 mod promise;
 mod remote;
 mod row;
+mod told;
 
 use fairwave_units::{Rate, Time};
 
@@ -32,6 +33,8 @@ pub struct SourceNode {
     interval_from: Time,
     /// Newcomers were looked at since the last tick, and nobody has gone since.
     opening: Option<Box<Opening>>,
+    /// Whether somebody else divides the capacity.
+    is_told: bool,
 }
 
 /// A [`Fill`] of the sessions that were there when the first of some newcomers came, and the newcomers' sums: so that
@@ -55,6 +58,7 @@ impl SourceNode {
             has_news: false,
             interval_from: Time::ZERO,
             opening: None,
+            is_told: false,
         }
     }
 
@@ -100,7 +104,9 @@ impl SourceNode {
         let rows: Vec<Claimant> = self.open_rows().map(SourceRow::claimant).collect();
         let capped: f64 = self.open_rows().map(|row| row.cap_bps).sum();
         let fill = Fill::new(self.capacity_bps, &rows);
-        Opening { fill, weights: 0.0, minima_bps: 0.0, uncapped_bps: (self.capacity_bps - capped).max(0.0) }
+        // What others in other processes have of it is not known here.
+        let uncapped_bps = if self.is_told { 0.0 } else { (self.capacity_bps - capped).max(0.0) };
+        Opening { fill, weights: 0.0, minima_bps: 0.0, uncapped_bps }
     }
 
     /// A session ends: it sends nothing from now on, and says so.
@@ -229,7 +235,7 @@ impl SourceNode {
         let options = self.options;
         self.sessions.settle();
         self.opening = None;
-        if std::mem::take(&mut self.has_news) {
+        if std::mem::take(&mut self.has_news) && !self.is_told {
             self.share_out();
         }
         for (session, row) in self.sessions.iter_mut() {

@@ -11,7 +11,11 @@ impl SinkNode {
     pub fn tick_on_news(&mut self, now: Time, out: &mut Vec<GrantTo>) {
         if now >= self.next_tick && !self.is_recovering() {
             self.end_what_is_over(now);
-            self.share_and_tell(now, out);
+            if self.is_told {
+                self.retell(now, &[], out);
+            } else {
+                self.share_and_tell(now, out);
+            }
         }
     }
 

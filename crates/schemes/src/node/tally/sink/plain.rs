@@ -7,10 +7,7 @@ use fairwave_units::{Duration, Rate, Time};
 use super::ledger::GrantLedger;
 use crate::node::tally::lease::Lease;
 use crate::node::tally::message::{GrantMessage, GrantTo};
-
-/// What the steps of such sessions may take beyond the capacity, together, as a share of it. GTP finds what is free by
-/// steps into it.
-pub(in crate::node::tally) const MOST_STEPS: f64 = 0.05;
+use crate::node::tally::plain_step::step_bps;
 
 /// Grants under way whose times are kept. Of more than these the last ones are over together, at the last one's time.
 const MOST_UNDER_WAY: usize = 256;
@@ -65,9 +62,7 @@ impl PlainSource {
 
     /// How far beyond what came it may go next: GTP's step towards the offer.
     pub(super) fn step_bps(&self, offer_bps: f64) -> f64 {
-        // Wu 2007, Eq. VI.3, with the least step of section VI.1.C.
-        let gap = (offer_bps - self.measured_bps).max(0.0);
-        (self.alpha * gap).max(self.alpha * self.beta * offer_bps).min(gap)
+        step_bps(self.alpha, self.beta, self.measured_bps, offer_bps)
     }
 
     /// A new grant, if it differs; told in every interval, as GTP does.

@@ -26,7 +26,8 @@ impl SinkNode {
         if self.is_recovering() || self.rows.get(session).is_some() || self.tombstones.contains_key(&session) {
             return Rate::ZERO;
         }
-        let bps = self.promises.most_bps(self.capacity_bps).floor();
+        let most_bps = if self.is_told { 0.0 } else { self.promises.most_bps(self.capacity_bps) };
+        let bps = most_bps.floor();
         if bps <= 0.0 {
             return Rate::ZERO;
         }
@@ -54,7 +55,7 @@ impl SinkNode {
             return;
         }
         let claim_bps = claim.map_or(f64::INFINITY, Rate::as_bps);
-        let spare_bps = self.promises.spare_bps() / parts.max(1) as f64;
+        let spare_bps = if self.is_told { 0.0 } else { self.promises.spare_bps() / parts.max(1) as f64 };
         let bps = claim_bps.min(spare_bps).floor();
         let row = self.started(now, terms, claim_bps, bps);
         if row.ledger.last() > 0 {

@@ -1,0 +1,129 @@
+//! What a row of Tally holds of a capacity, as far as its process is believed.
+
+use std::collections::VecDeque;
+
+use fairwave_schemes::node::tally::{Standing, TallyOptions};
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::granted::Granted;
+
+/// What a member says of a row of Tally.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MachineStanding {
+    /// Where its session stands, by the ledger of its process.
+    pub standing: Standing,
+    /// The last tick ([`Machine::ticks`](super::Machine::ticks)) whose grants are in that; zero for none.
+    pub taken: u64,
+}
+
+/// What a row of Tally holds.
+///
+/// What its process says is reserved counts as far as it was granted that here: an honest ledger holds nothing else for
+/// longer than four leases. What it brought from before, when no machine or another one granted it, counts as well, as
+/// far as its group could have that much.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    said: MachineStanding,
+    /// What the machine granted it.
+    given: Granted,
+    /// Grants that its process had not taken when it last said where it stands, by their ticks.
+    under_way: VecDeque<(u64, Rate)>,
+    /// What it had when it came, and until when that counts.
+    brought: (Rate, Time),
+    silent_since: Option<Time>,
+    /// What counted at the last tick.
+    pub(super) counted: Rate,
+}
+
+/// What counts of a row at a tick.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Counted {
+    pub(super) granted: Rate,
+    /// What the machine granted it last: who is not heard keeps that, and not the largest of late.
+    pub(super) last: Rate,
+    /// Of what the machine granted.
+    pub(super) proven: Rate,
+    /// What it says beyond that.
+    pub(super) brought: Rate,
+    pub(super) is_silent: bool,
+}
+
+/// A row that says so many times what it was granted holds that: what comes beyond a grant counts as well. Who uses more
+/// than that for long is to be closed.
+const TOLERANCE: f64 = 1.05;
+/// Grants that were not taken; of more the oldest count as the largest of them.
+const MOST_UNDER_WAY: usize = 16;
+
+/// Whoever held something holds it no longer than that when nobody hears of it.
+pub(super) fn two_leases() -> Duration {
+    TallyOptions::default().lease * 2
+}
+
+impl Held {
+    pub(super) fn new(now: Time, said: MachineStanding) -> Self {
+        let until = now.saturating_add(two_leases()).saturating_add(two_leases());
+        let brought = (said.standing.reserved.max(said.standing.granted), until);
+        let (given, under_way) = (Granted::new(Rate::ZERO), VecDeque::new());
+        Self { said, given, under_way, brought, silent_since: None, counted: Rate::ZERO }
+    }
+
+    pub(super) fn standing(&self) -> &Standing {
+        &self.said.standing
+    }
+
+    /// Its process says where it stands.
+    pub(super) fn say(&mut self, now: Time, said: MachineStanding) {
+        self.said = said;
+        while self.under_way.front().is_some_and(|(tick, _)| *tick <= said.taken) {
+            self.under_way.pop_front();
+        }
+        if !said.standing.is_silent {
+            self.silent_since = None;
+        } else if self.silent_since.is_none() {
+            self.silent_since = Some(now);
+        }
+    }
+
+    /// For a while it may have done as it liked: what it says next counts anew.
+    pub(super) fn bring(&mut self, now: Time) {
+        self.brought = Self::new(now, self.said).brought;
+    }
+
+    /// What counts of it at a tick. A process that said nothing for two leases grants nothing: what it had is over.
+    pub(super) fn count(&mut self, now: Time, changed: Time) -> Option<Counted> {
+        let two = two_leases();
+        let is_over = |since: Time| now.since(since) >= two;
+        if is_over(changed) || self.silent_since.is_some_and(is_over) {
+            self.under_way.clear();
+            return None;
+        }
+        let standing = &self.said.standing;
+        let said = standing.reserved.max(standing.granted);
+        let given = self.given.largest(now, two * 2);
+        // One that never says that it took anything holds no more than that, either.
+        let under_way = self.under_way.iter().map(|(_, rate)| *rate).fold(Rate::ZERO, Rate::max).min(given);
+        let proven = said.min(given * TOLERANCE).max(under_way);
+        let brought = if now < self.brought.1 { said.min(self.brought.0) } else { Rate::ZERO };
+        let last = self.given.current().max(under_way);
+        let granted = self.under_way.back().map_or(standing.granted, |(_, rate)| *rate);
+        let brought = Rate::nearest_bps((brought.as_bps() - proven.as_bps()).max(0.0));
+        Some(Counted { granted, last, proven, brought, is_silent: standing.is_silent })
+    }
+
+    /// It is granted a rate at a tick; so much counts of it from then on.
+    pub(super) fn grant(&mut self, now: Time, tick: u64, rate: Rate, counted: Rate) {
+        self.counted = counted.max(rate);
+        self.given.grant(now, rate);
+        let last = self.under_way.back().map_or(self.said.standing.granted, |(_, rate)| *rate);
+        if last == rate {
+            return;
+        }
+        self.under_way.push_back((tick, rate));
+        if self.under_way.len() > MOST_UNDER_WAY
+            && let Some((_, oldest)) = self.under_way.pop_front()
+            && let Some((_, next)) = self.under_way.front_mut()
+        {
+            *next = oldest.max(*next);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Worlds in which several hosts are processes of one machine, whose daemon divides its capacity: by claims and grants,
+//! or by what some of them measure.
+
+use std::collections::BTreeMap;
+
+use fairwave_proto::codec::SessionId;
+use fairwave_proto::{
+    CardCapacity, CardId, Direction, GRACE, Looked, Machine as Daemon, MachineConfig, MachineGrant, MachineLimits,
+    MachineRow, MachineStanding, MemberId, RateTerm, ShareBy, ToldGrant, ToldNode,
+};
+use fairwave_schemes::global::{Paths, Problem, max_min};
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::random::Random;
+use crate::tally::endless;
+use crate::world::{Transfer, World};
+use crate::{WORLDS, each, plan, report};
+
+const CARD: CardId = CardId(0);
+const INTERVAL: Duration = Duration::from_millis(20);
+/// Rows are written so long before a tick.
+const LEAD_MS: u64 = 2;
+const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
+
+/// The daemon of a machine, and the hosts that are its processes.
+struct Shared {
+    daemon: Daemon,
+    bps: f64,
+    seats: Vec<Seat>,
+    rows: u32,
+    random: Random,
+}
+
+/// A host at the daemon's table.
+struct Seat {
+    host: usize,
+    member: MemberId,
+    /// Of each session and direction.
+    rows: BTreeMap<(u8, SessionId), (u32, MachineRow)>,
+    grants: BTreeMap<u32, MachineGrant>,
+    tick: u64,
+    taken: u64,
+    takes_at_ms: u64,
+}
+
+impl Shared {
+    /// The hosts are processes from now on.
+    fn new(world: &mut World, hosts: &[usize], bps: f64, mut random: Random) -> Self {
+        let config = MachineConfig {
+            interval: INTERVAL,
+            share_by: ShareBy::Session,
+            limits: MachineLimits::default(),
+            drain: false,
+        };
+        let mut daemon = Daemon::new(world.now, config);
+        let capacity = Some(Rate::nearest_bps(bps));
+        daemon.set_card(world.now, CARD, CardCapacity { send: capacity, receive: capacity });
+        let seats = hosts
+            .iter()
+            .map(|&host| {
+                let machine = &mut world.machines[host];
+                machine.setup.capacity_bps = Some(bps);
+                for direction in BOTH {
+                    machine.host.be_own(world.now, direction, Rate::nearest_bps(bps));
+                    machine.host.be_told(direction, told(bps));
+                }
+                let (rows, grants) = (BTreeMap::new(), BTreeMap::new());
+                let member = daemon.join(1000 + random.below(2) as u32, false).unwrap();
+                Seat { host, member, rows, grants, tick: 0, taken: 0, takes_at_ms: u64::MAX }
+            })
+            .collect();
+        Self { daemon, bps, seats, rows: 0, random }
+    }
+
+    /// Once a millisecond.
+    fn step(&mut self, world: &mut World) {
+        let ms = world.now.as_nanos() / 1_000_000;
+        let next_ms = self.daemon.next_tick().as_nanos().div_ceil(1_000_000);
+        for at in 0..self.seats.len() {
+            if self.seats[at].takes_at_ms <= ms {
+                self.take(world, at);
+            }
+            if ms + LEAD_MS == next_ms {
+                self.look(world, at);
+            }
+        }
+        if ms >= next_ms {
+            self.tick(world.now, ms);
+        }
+    }
+
+    fn take(&mut self, world: &mut World, at: usize) {
+        let seat = &mut self.seats[at];
+        (seat.takes_at_ms, seat.taken) = (u64::MAX, seat.tick);
+        let host = &mut world.machines[seat.host].host;
+        for direction in BOTH {
+            let rows = seat.rows.range((direction as u8, SessionId(0))..=(direction as u8, SessionId(u64::MAX)));
+            let granted = |((_, session), (row, _)): (&(u8, SessionId), &(u32, MachineRow))| {
+                let grant = seat.grants.get(row)?;
+                let (expected, target) = (Some(grant.expected), grant.target);
+                Some(ToldGrant { session: *session, expected, target, exceeds: grant.exceeds })
+            };
+            let grants: Vec<ToldGrant> = rows.filter_map(granted).collect();
+            host.be_told(direction, told(self.bps));
+            host.settle(world.now, direction, &grants);
+        }
+        world.drain(seat.host);
+    }
+
+    fn look(&mut self, world: &mut World, at: usize) {
+        let seat = &mut self.seats[at];
+        let host = &mut world.machines[seat.host].host;
+        let mut said = BTreeMap::new();
+        for direction in BOTH {
+            for looked in host.look(world.now, direction) {
+                let key = (direction as u8, looked.session);
+                let row = seat.rows.get(&key).map_or_else(
+                    || {
+                        self.rows += 1;
+                        self.rows
+                    },
+                    |(row, _)| *row,
+                );
+                said.insert(key, (row, row_of(looked, direction, world.now, seat.taken)));
+            }
+        }
+        for (_, (row, _)) in seat.rows.iter().filter(|(key, _)| !said.contains_key(key)) {
+            self.daemon.look(world.now, seat.member, *row, None);
+        }
+        seat.rows = said;
+        world.drain(seat.host);
+    }
+
+    fn tick(&mut self, now: Time, ms: u64) {
+        for seat in &self.seats {
+            for (row, said) in seat.rows.values() {
+                self.daemon.look(now, seat.member, *row, Some(said));
+            }
+        }
+        let grants = self.daemon.tick(now).to_vec();
+        for seat in &mut self.seats {
+            let own = grants.iter().filter(|grant| grant.member == seat.member);
+            seat.grants.extend(own.map(|grant| (grant.row, *grant)));
+            seat.tick = self.daemon.ticks();
+            // Now and then a process is late by more than an interval.
+            let most = if self.random.chance(0.02) { 60 } else { 4 };
+            let late = self.random.below(most) as u64;
+            seat.takes_at_ms = seat.takes_at_ms.min(ms + late);
+        }
+    }
+
+    fn has(&self, host: usize) -> bool {
+        self.seats.iter().any(|seat| seat.host == host)
+    }
+}
+
+fn told(bps: f64) -> ToldNode {
+    ToldNode { capacity: Some(Rate::nearest_bps(bps)), weights: 1.0, interval: INTERVAL }
+}
+
+fn row_of(looked: &Looked, direction: Direction, now: Time, taken: u64) -> MachineRow {
+    MachineRow {
+        generation: 1,
+        direction,
+        card: Some(CARD),
+        measured: looked.measured,
+        measured_at: now,
+        options: looked.options,
+        maximum: None,
+        desired: looked.desired,
+        rtt: looked.rtt,
+        waiting: looked.waiting,
+        start: looked.expected,
+        standing: looked.standing.map(|standing| MachineStanding { standing, taken }),
+    }
+}
+
+/// The rate that a transfer may send at now.
+fn rate(world: &World, at: usize, transfer: &Transfer) -> f64 {
+    let machine = &world.machines[transfer.source()];
+    let sessions = machine.sessions.iter().filter(|(_, of)| **of == at);
+    let limits = sessions.filter_map(|(session, _)| {
+        let limit = |term| machine.host.limit(*session, term).map(Rate::as_bps);
+        Some(limit(RateTerm::Source)?.min(limit(RateTerm::Sink)?))
+    });
+    limits.sum()
+}
+
+/// Rates of transfers over time, and the largest load of the machine, as a source and as a sink.
+struct Watch {
+    /// Bit/s in each millisecond.
+    history: Vec<Vec<f64>>,
+    most: [f64; 2],
+}
+
+impl Watch {
+    fn run_until(&mut self, world: &mut World, shared: &mut Shared, end_ms: u64) {
+        for ms in world.now.as_nanos() / 1_000_000 + 1..=end_ms {
+            world.run_until(Time::from_nanos(ms * 1_000_000));
+            shared.step(world);
+            let (mut sent, mut came) = (0.0, 0.0);
+            for (at, (transfer, history)) in world.transfers.iter().zip(&mut self.history).enumerate() {
+                history.push(rate(world, at, transfer));
+                let (source, sink) = (transfer.source(), transfer.sink());
+                if shared.has(source) {
+                    sent += history.last().copied().unwrap_or(0.0);
+                }
+                if shared.has(sink) {
+                    let delay_ms = world.ways[source][sink].delays[0].1.as_nanos().div_ceil(1_000_000) as usize;
+                    came += history.len().checked_sub(delay_ms + 1).map_or(0.0, |left| history[left]);
+                }
+            }
+            self.most = [self.most[0].max(sent / shared.bps), self.most[1].max(came / shared.bps)];
+        }
+    }
+
+    fn means(&self, ms: usize) -> Vec<f64> {
+        self.history.iter().map(|rates| rates.iter().rev().take(ms).sum::<f64>() / ms as f64).collect()
+    }
+}
+
+/// Max-min of a world in which some hosts share one capacity each way.
+fn optimum(world: &World, shared: &Shared) -> Vec<f64> {
+    let count = world.machines.len();
+    let mut capacities: Vec<f64> =
+        world.machines.iter().flat_map(|machine| [machine.setup.capacity_bps.unwrap(); 2]).collect();
+    capacities.extend([shared.bps; 2]);
+    let place = |host: usize| if shared.has(host) { count } else { host } as u32;
+    let ends = |transfer: &Transfer| [2 * place(transfer.source()), 2 * place(transfer.sink()) + 1];
+    let resources: Vec<u32> = world.transfers.iter().flat_map(ends).collect();
+    max_min(&Problem::new(&capacities, Paths::Rows { width: 2, resources: &resources })).unwrap().rates_bps
+}
+
+fn assert_near(world: &World, shared: &Shared, found: &[f64], share: f64) {
+    let optimum = optimum(world, shared);
+    for (rate, right) in found.iter().zip(&optimum) {
+        assert!((rate - right).abs() <= share * right, "{found:?} is not {optimum:?}: {}", world.describe());
+    }
+}
+
+/// A world of endless transfers, whose first hosts are two or three processes of one machine.
+fn shared_world(seed: u64, bps: std::ops::Range<f64>, is_tally: impl Fn(usize) -> bool) -> (World, Shared, Watch) {
+    let mut world = endless(seed, bps, |at| is_tally(at).then(plan::exchange));
+    let mut random = Random::new(seed ^ 0x7368_6172_6564);
+    let hosts: Vec<usize> = (0..(2 + random.below(2)).min(world.machines.len())).collect();
+    let capacity = world.machines[0].setup.capacity_bps.unwrap();
+    let shared = Shared::new(&mut world, &hosts, capacity, random);
+    let watch = Watch { history: vec![Vec::new(); world.transfers.len()], most: [0.0; 2] };
+    (world, shared, watch)
+}
+
+/// T1 over the processes of a machine: the rates at which they send, and at which what comes to them was sent, sum to no
+/// more than 1.02 C; and at the end the rates are the max-min optimum.
+#[test]
+fn worlds__processes_that_share_by_claims_are_exact_and_never_above_the_capacity() {
+    each("worlds__processes_that_share_by_claims_are_exact_and_never_above_the_capacity", WORLDS / 4, |seed| {
+        let (mut world, mut shared, mut watch) = shared_world(seed, 2e6..20e6, |_| true);
+        watch.run_until(&mut world, &mut shared, 8000);
+        assert!(watch.most.iter().all(|most| *most <= 1.0201), "{:?}: {}", watch.most, world.describe());
+        assert!(shared.daemon.next_tick() > Time::ZERO.saturating_add(GRACE));
+        assert_near(&world, &shared, &watch.means(20), 0.01);
+        report(&world);
+    });
+}
+
+/// The same where one of the processes, and some of the hosts elsewhere, run plain GTP: what is measured is coarse.
+#[test]
+fn worlds__processes_of_both_rules_come_to_max_min() {
+    each("worlds__processes_of_both_rules_come_to_max_min", WORLDS / 12, |seed| {
+        let mut random = Random::new(seed ^ 0x6774_7001);
+        let claims = random.bits();
+        let is_tally = |at: usize| if at < 2 { at == 0 } else { claims >> at & 1 == 1 };
+        let (mut world, mut shared, mut watch) = shared_world(seed, 8e6..80e6, is_tally);
+        watch.run_until(&mut world, &mut shared, 25_000);
+        assert_near(&world, &shared, &watch.means(5000), 0.02);
+        report(&world);
+    });
+}

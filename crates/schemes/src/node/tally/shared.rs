@@ -1,0 +1,279 @@
+//! One capacity that the sessions of several processes share.
+
+use fairwave_units::Time;
+
+use super::caps::{Capped, caps};
+use super::fill::{Claimant, Fill};
+use super::headroom::{RecentHeadroom, head_bps};
+use super::options::TallyOptions;
+use super::plain_step::{MOST_STEPS, scale_steps, step_bps};
+use super::settle::{Settling, settle};
+
+/// The arithmetic of a node whose sessions are of several processes: groups share the capacity, and the sessions of each
+/// share what it gets. Ledgers and messages are the processes' own ([`SinkNode::look`](super::SinkNode::look),
+/// [`SourceNode::look`](super::SourceNode::look)).
+///
+/// As at any node of Tally, cuts are made at once and raises paid out of what nobody has reserved; so the sum of what is
+/// reserved is at most the capacity and the headroom. Sources are no exception: a cap is a number in another process,
+/// and is over when that process says so.
+#[derive(Clone, Debug, Default)]
+pub struct SharedNode {
+    options: TallyOptions,
+    headroom: RecentHeadroom,
+}
+
+/// A group of sessions: those of one owner, or all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SharedGroup {
+    /// Share relative to the other groups, above zero.
+    pub weight: f64,
+    /// What its sessions have together at the least, as far as they claim it.
+    pub minimum_bps: f64,
+    /// What they have together at the most; infinity for no limit.
+    pub maximum_bps: f64,
+}
+
+/// One session in a [`SharedNode`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SharedRow {
+    /// Its place among the groups.
+    pub group: usize,
+    /// Share relative to the other sessions of its group, above zero.
+    pub weight: f64,
+    /// Guaranteed rate.
+    pub minimum_bps: f64,
+    /// What it is never granted more than; infinity for no limit.
+    pub maximum_bps: f64,
+    /// The most that it can use as far as everything else goes.
+    pub claim_bps: f64,
+    /// The grant that was told last.
+    pub granted_bps: f64,
+    /// The most that may still come of it: at least `granted_bps`.
+    pub reserved_bps: f64,
+    /// Which end is here, and what it speaks.
+    pub kind: SharedKind,
+}
+
+/// Which end of a session is at a [`SharedNode`], and what it speaks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SharedKind {
+    /// Its sink, by claims and grants.
+    Sink {
+        /// Whether its source's own demand is what limits it.
+        is_application_limited: bool,
+        /// Whether its source is not heard: then the grant stays as it is.
+        is_silent: bool,
+    },
+    /// Its source, by claims and grants.
+    Source {
+        /// Its least grant in force, and its demand if that is known.
+        limit_bps: f64,
+        /// Whether its own demand is what limits it: then it takes no spare capacity ahead.
+        is_application_limited: bool,
+    },
+    /// Either end by plain GTP: the claim is what it is measured to use, and it goes beyond that by GTP's steps.
+    Plain {
+        /// Share of the gap to the offer that is closed per interval.
+        alpha: f64,
+        /// Least step, as a share of alpha x offer.
+        beta: f64,
+    },
+}
+
+/// What a session of a [`SharedNode`] is granted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SharedGrant {
+    /// The rate that it may be told.
+    pub rate_bps: f64,
+    /// What the node could give it if it took all it can.
+    pub offer_bps: f64,
+}
+
+/// What claims alone say of a session: bit/s.
+#[derive(Clone, Copy, Debug, Default)]
+struct Portion {
+    share: f64,
+    offer: f64,
+    minimum: f64,
+    /// Of a source: its part of the sending capacity.
+    cap: f64,
+}
+
+impl SharedNode {
+    /// A node without sessions.
+    pub fn new(options: TallyOptions) -> Self {
+        Self { options, headroom: RecentHeadroom::default() }
+    }
+
+    /// A control interval is over: what each row is granted, in their order. `held_bps` is what nobody here has, and may
+    /// still come. Without `may_raise` grants are cut alone.
+    ///
+    /// # Panics
+    /// If a row is of a group that is not there.
+    pub fn divide(
+        &mut self,
+        now: Time,
+        capacity_bps: f64,
+        held_bps: f64,
+        may_raise: bool,
+        groups: &[SharedGroup],
+        rows: &[SharedRow],
+    ) -> Vec<SharedGrant> {
+        let shares = share_out(capacity_bps, groups, rows);
+        let weights = effective_weights(groups, rows);
+        let all_weights: f64 = weights.iter().sum();
+        let steps = plain_steps(capacity_bps, rows, &shares);
+        let mut headroom_bps = steps.iter().sum::<f64>().min(MOST_STEPS * capacity_bps);
+        let mut settling = Vec::with_capacity(rows.len());
+        for (((row, share), step), weight) in rows.iter().zip(&shares).zip(&steps).zip(weights) {
+            let (base_bps, is_limited) = match row.kind {
+                SharedKind::Sink { is_application_limited, .. } => (share.share, is_application_limited),
+                SharedKind::Source { is_application_limited, .. } => (share.cap, is_application_limited),
+                SharedKind::Plain { .. } => (share.share + step, false),
+            };
+            let mut target_bps = base_bps.min(row.maximum_bps);
+            if is_limited {
+                let head = head_bps(self.options.headroom, share.share, capacity_bps, weight / all_weights);
+                headroom_bps += head;
+                target_bps = target_bps.max((target_bps + head).min(share.offer));
+            }
+            if matches!(row.kind, SharedKind::Sink { is_silent: true, .. }) {
+                target_bps = row.granted_bps;
+            }
+            let (granted_bps, reserved_bps) = (row.granted_bps, row.reserved_bps.max(row.granted_bps));
+            settling.push(Settling { target_bps, granted_bps, reserved_bps, weight, minimum_bps: share.minimum });
+        }
+        self.headroom.on_tick(now, headroom_bps);
+        let steps = if rows.iter().any(SharedRow::is_plain) { MOST_STEPS } else { 0.0 };
+        let most_headroom_bps = (self.options.headroom + steps) * capacity_bps;
+        let reserved_bps: f64 = settling.iter().map(|row| row.reserved_bps).sum();
+        let budget_bps = capacity_bps + self.headroom.most_bps().min(most_headroom_bps);
+        let free_bps = if may_raise { budget_bps - held_bps - reserved_bps } else { -1.0 };
+        let grants = settle(free_bps, &settling);
+        grants
+            .into_iter()
+            .zip(shares)
+            .map(|(rate_bps, share)| SharedGrant { rate_bps, offer_bps: share.offer })
+            .collect()
+    }
+
+    /// What each group could have if all its sessions claimed without limit.
+    pub fn most_of_groups(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<f64> {
+        let outer = outer_claims(groups, rows);
+        let fill = Fill::new(capacity_bps, &outer);
+        outer.iter().zip(groups).map(|(claim, group)| fill.offer_bps(claim).min(group.maximum_bps)).collect()
+    }
+}
+
+impl SharedRow {
+    fn is_plain(&self) -> bool {
+        matches!(self.kind, SharedKind::Plain { .. })
+    }
+
+    fn claimant(&self) -> Claimant {
+        let claim_bps = self.claim_bps.min(self.maximum_bps);
+        Claimant { claim_bps, weight: self.weight, minimum_bps: self.minimum_bps }
+    }
+
+    /// What it may have of a sending capacity.
+    fn capped(&self) -> Capped {
+        let (limit_bps, grows) = match self.kind {
+            SharedKind::Source { limit_bps, is_application_limited } => (limit_bps, !is_application_limited),
+            SharedKind::Sink { .. } | SharedKind::Plain { .. } => (self.claim_bps, false),
+        };
+        let limit_bps = limit_bps.min(self.maximum_bps);
+        Capped { limit_bps, weight: self.weight, minimum_bps: self.minimum_bps, grows }
+    }
+}
+
+/// Of each group, the places of its rows.
+fn members(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<Vec<usize>> {
+    let mut members = vec![Vec::new(); groups.len()];
+    for (place, row) in rows.iter().enumerate() {
+        members[row.group].push(place);
+    }
+    members
+}
+
+/// Groups as claimants of the whole capacity.
+fn outer_claims(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<Claimant> {
+    let mut claims: Vec<Claimant> =
+        groups.iter().map(|group| Claimant { claim_bps: 0.0, weight: group.weight, minimum_bps: 0.0 }).collect();
+    for row in rows {
+        let (outer, claim) = (&mut claims[row.group], row.claimant());
+        outer.claim_bps += claim.claim_bps;
+        outer.minimum_bps += claim.minimum_bps.min(claim.claim_bps);
+    }
+    for (outer, group) in claims.iter_mut().zip(groups) {
+        outer.claim_bps = outer.claim_bps.min(group.maximum_bps);
+        outer.minimum_bps = outer.minimum_bps.max(group.minimum_bps).min(outer.claim_bps);
+    }
+    claims
+}
+
+/// What each row has of its group's share, and what it could have.
+fn share_out(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<Portion> {
+    let outer = outer_claims(groups, rows);
+    let fill = Fill::new(capacity_bps, &outer);
+    let group_caps = caps_of_groups(capacity_bps, groups, rows, &outer);
+    let mut shares = vec![Portion::default(); rows.len()];
+    for (((places, claim), group), group_cap) in members(groups, rows).iter().zip(&outer).zip(groups).zip(group_caps) {
+        let claims: Vec<Claimant> = places.iter().map(|place| rows[*place].claimant()).collect();
+        let share_bps = fill.share_bps(claim);
+        // A row that took all that it can would have its group do so.
+        let most_bps = fill.offer_bps(claim).min(group.maximum_bps).max(share_bps);
+        let inner = Fill::new(share_bps, &claims);
+        let wide = (most_bps > share_bps).then(|| Fill::new(most_bps, &claims));
+        let limits: Vec<Capped> = places.iter().map(|place| rows[*place].capped()).collect();
+        for ((place, claim), cap) in places.iter().zip(&claims).zip(caps(group_cap, &limits)) {
+            let offer = wide.as_ref().unwrap_or(&inner).offer_bps(claim).min(rows[*place].maximum_bps);
+            let (share, minimum) = (inner.share_bps(claim), inner.minimum_bps(claim));
+            shares[*place] = Portion { share, offer, minimum, cap };
+        }
+    }
+    shares
+}
+
+/// Each group's part of a sending capacity; nothing where no source is among the rows.
+fn caps_of_groups(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow], outer: &[Claimant]) -> Vec<f64> {
+    if !rows.iter().any(|row| matches!(row.kind, SharedKind::Source { .. })) {
+        return vec![0.0; groups.len()];
+    }
+    let mut limits: Vec<Capped> = outer
+        .iter()
+        .map(|claim| Capped { limit_bps: 0.0, weight: claim.weight, minimum_bps: claim.minimum_bps, grows: false })
+        .collect();
+    for row in rows {
+        let (outer, capped) = (&mut limits[row.group], row.capped());
+        outer.limit_bps += capped.limit_bps;
+        outer.grows |= capped.grows;
+    }
+    for (limit, group) in limits.iter_mut().zip(groups) {
+        limit.limit_bps = limit.limit_bps.min(group.maximum_bps);
+    }
+    let caps = caps(capacity_bps, &limits);
+    caps.into_iter().zip(groups).map(|(cap, group)| cap.min(group.maximum_bps)).collect()
+}
+
+/// Each row's weight among all rows: its part of its group's.
+fn effective_weights(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<f64> {
+    let mut sums = vec![0.0; groups.len()];
+    for row in rows {
+        sums[row.group] += row.weight;
+    }
+    rows.iter().map(|row| groups[row.group].weight * row.weight / sums[row.group]).collect()
+}
+
+/// How far beyond what they use the rows of plain GTP may go.
+fn plain_steps(capacity_bps: f64, rows: &[SharedRow], shares: &[Portion]) -> Vec<f64> {
+    let step = |(row, share): (&SharedRow, &Portion)| match row.kind {
+        SharedKind::Plain { alpha, beta } => step_bps(alpha, beta, row.claim_bps, share.offer),
+        SharedKind::Sink { .. } | SharedKind::Source { .. } => 0.0,
+    };
+    let mut steps: Vec<f64> = rows.iter().zip(shares).map(step).collect();
+    scale_steps(capacity_bps, shares.iter().map(|share| share.share).sum(), &mut steps);
+    steps
+}
+
+#[cfg(test)]
+mod tests;

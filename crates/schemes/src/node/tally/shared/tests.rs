@@ -1,0 +1,136 @@
+//! A node whose sessions are of several processes.
+
+use super::*;
+use proptest::prelude::*;
+
+const C: f64 = 1000.0;
+const INF: f64 = f64::INFINITY;
+
+fn group(weight: f64) -> SharedGroup {
+    SharedGroup { weight, minimum_bps: 0.0, maximum_bps: INF }
+}
+
+fn sink(group: usize, claim_bps: f64) -> SharedRow {
+    let kind = SharedKind::Sink { is_application_limited: false, is_silent: false };
+    let (weight, minimum_bps, maximum_bps) = (1.0, 0.0, INF);
+    SharedRow { group, weight, minimum_bps, maximum_bps, claim_bps, granted_bps: 0.0, reserved_bps: 0.0, kind }
+}
+
+fn source(group: usize, limit_bps: f64) -> SharedRow {
+    SharedRow { kind: SharedKind::Source { limit_bps, is_application_limited: false }, ..sink(group, INF) }
+}
+
+fn divide(groups: &[SharedGroup], rows: &[SharedRow], held_bps: f64) -> Vec<(f64, f64)> {
+    let mut node = SharedNode::default();
+    let grants = node.divide(Time::ZERO, C, held_bps, true, groups, rows);
+    grants.iter().map(|grant| (grant.rate_bps, grant.offer_bps)).collect()
+}
+
+fn rates(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<f64> {
+    divide(groups, rows, 0.0).iter().map(|(rate, _)| *rate).collect()
+}
+
+#[test]
+fn divide__is_by_groups_and_then_by_sessions() {
+    // Half for each group; what the first cannot use is the second's.
+    let rows = [sink(0, INF), sink(1, INF), sink(1, INF)];
+    assert_eq!(rates(&[group(1.0), group(1.0)], &rows), [500.0, 250.0, 250.0]);
+    let rows = [sink(0, 100.0), sink(1, INF), sink(1, INF)];
+    let grants = divide(&[group(1.0), group(1.0)], &rows, 0.0);
+    // If the first took all that it can, it would have its half; each of the others has all that it could have.
+    assert_eq!(grants, [(100.0, 500.0), (450.0, 450.0), (450.0, 450.0)]);
+    // One of the second's wants 50: the other could still have 850, and that one a half of the second's 900.
+    let rows = [sink(0, 100.0), sink(1, INF), sink(1, 50.0)];
+    assert_eq!(divide(&[group(1.0), group(1.0)], &rows, 0.0), [(100.0, 500.0), (850.0, 850.0), (50.0, 450.0)]);
+}
+
+#[test]
+fn divide__knows_weights_minima_and_maxima_of_groups_and_sessions() {
+    let rows = [sink(0, INF), sink(1, INF)];
+    assert_eq!(rates(&[group(4.0), group(1.0)], &rows), [800.0, 200.0]);
+    let promised = SharedGroup { minimum_bps: 700.0, ..group(1.0) };
+    assert_eq!(rates(&[group(1.0), promised], &rows), [300.0, 700.0]);
+    let bounded = SharedGroup { maximum_bps: 100.0, ..group(1.0) };
+    assert_eq!(divide(&[group(1.0), bounded], &rows, 0.0), [(900.0, 900.0), (100.0, 100.0)]);
+    let bounded = SharedRow { maximum_bps: 100.0, ..sink(1, INF) };
+    assert_eq!(divide(&[group(1.0), group(1.0)], &[sink(0, INF), bounded], 0.0), [(900.0, 900.0), (100.0, 100.0)]);
+    let promised = SharedRow { minimum_bps: 700.0, ..sink(1, INF) };
+    assert_eq!(rates(&[group(1.0), group(1.0)], &[sink(0, INF), promised]), [300.0, 700.0]);
+}
+
+#[test]
+fn divide__raises_out_of_what_nobody_has_reserved_in_any_process() {
+    // The cut at once, and nothing for the newcomer before it is confirmed.
+    let holds = SharedRow { granted_bps: C, reserved_bps: C, ..sink(0, INF) };
+    assert_eq!(rates(&[group(1.0)], &[holds, sink(0, INF)]), [500.0, 0.0]);
+    let has_cut = SharedRow { granted_bps: 500.0, reserved_bps: 700.0, ..sink(0, INF) };
+    assert_eq!(rates(&[group(1.0)], &[has_cut, sink(0, INF)]), [500.0, 300.0]);
+    // What a process had that is gone is nobody's yet.
+    let grants = divide(&[group(1.0)], &[sink(0, INF)], 400.0);
+    assert_eq!(grants, [(600.0, 1000.0)]);
+    // Nobody is raised where nothing may be.
+    let mut node = SharedNode::default();
+    let rows = [SharedRow { granted_bps: 900.0, reserved_bps: 900.0, ..sink(0, INF) }, sink(0, INF)];
+    let grants = node.divide(Time::ZERO, C, 0.0, false, &[group(1.0)], &rows);
+    assert_eq!(grants.iter().map(|grant| grant.rate_bps).collect::<Vec<_>>(), [500.0, 0.0]);
+}
+
+#[test]
+fn divide__keeps_the_grant_of_who_is_not_heard() {
+    let silent = SharedKind::Sink { is_application_limited: false, is_silent: true };
+    let rows = [SharedRow { granted_bps: 800.0, reserved_bps: 800.0, kind: silent, ..sink(0, INF) }, sink(0, INF)];
+    assert_eq!(rates(&[group(1.0)], &rows), [800.0, 200.0]);
+}
+
+#[test]
+fn divide__of_sources_fills_by_what_sinks_grant_and_hands_out_the_rest_ahead() {
+    // Of one group this is `caps`.
+    let rows = [source(0, 10.0), source(0, 800.0)];
+    assert_eq!(rates(&[group(1.0)], &rows), [200.0, 800.0]);
+    // Of two groups the spare goes ahead to each group first.
+    let rows = [source(0, 0.0), source(1, 0.0), source(1, 0.0)];
+    assert_eq!(rates(&[group(1.0), group(1.0)], &rows), [500.0, 250.0, 250.0]);
+    let rows = [source(0, 900.0), source(1, 900.0), source(1, 900.0)];
+    assert_eq!(rates(&[group(1.0), group(1.0)], &rows), [500.0, 250.0, 250.0]);
+    // A group's maximum bounds what is handed out ahead.
+    let bounded = SharedGroup { maximum_bps: 100.0, ..group(1.0) };
+    assert_eq!(rates(&[bounded, group(1.0)], &[source(0, 0.0), source(1, 900.0)]), [100.0, 900.0]);
+}
+
+#[test]
+fn divide__beside_rows_of_plain_gtp_takes_what_they_use_and_a_step() {
+    let plain = SharedKind::Plain { alpha: 0.1, beta: 0.2 };
+    let row = SharedRow { kind: plain, claim_bps: 400.0, granted_bps: 420.0, reserved_bps: 420.0, ..sink(0, INF) };
+    // The other one holds 400, and is offered 600; of the plain one's step of 10 all fits in a twentieth.
+    let other = SharedRow { granted_bps: 400.0, reserved_bps: 400.0, ..sink(0, INF) };
+    let grants = divide(&[group(1.0)], &[row, other], 0.0);
+    assert_eq!(grants[0], (410.0, 500.0));
+    assert!(grants[1].0 <= 600.0 && grants[1].0 >= 580.0, "{grants:?}");
+}
+
+proptest! {
+    /// Whatever rows say, raises cost no more than is free, and what is granted at the most is a group's.
+    #[test]
+    fn divide__never_spends_more_than_is_free(
+        said in proptest::collection::vec((0..3_usize, 0.0..3000.0_f64, 0.0..900.0_f64, 0.0..900.0_f64, 0..4_u8), 0..12),
+        held_bps in 0.0..500.0_f64,
+        maximum_bps in 10.0..2000.0_f64,
+    ) {
+        let groups = [group(1.0), group(3.0), SharedGroup { maximum_bps, ..group(0.5) }];
+        let rows: Vec<SharedRow> = said.iter().map(|&(group, claim, granted_bps, more, kind)| {
+            let kind = match kind {
+                0 => SharedKind::Plain { alpha: 0.1, beta: 0.2 },
+                1 => SharedKind::Source { limit_bps: claim / 2.0, is_application_limited: more > 500.0 },
+                kind => SharedKind::Sink { is_application_limited: kind == 2, is_silent: more > 800.0 },
+            };
+            SharedRow { granted_bps, reserved_bps: granted_bps + more, kind, ..sink(group, claim) }
+        }).collect();
+        let mut node = SharedNode::default();
+        let grants = node.divide(Time::ZERO, C, held_bps, true, &groups, &rows);
+        let before: f64 = rows.iter().map(|row| row.reserved_bps).sum();
+        let after: f64 = rows.iter().zip(&grants).map(|(row, grant)| row.reserved_bps.max(grant.rate_bps)).sum();
+        let budget = 1.07 * C - held_bps;
+        prop_assert!(after <= before.max(budget) + 1e-6, "{before} {after}");
+        prop_assert!(before <= budget || after <= before + 1e-6, "{before} {after}");
+    }
+}

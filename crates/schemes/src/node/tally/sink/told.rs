@@ -1,0 +1,88 @@
+//! A sink whose capacity is divided elsewhere, among the sessions of several processes: the ledgers stay here.
+
+use fairwave_units::{Rate, Time};
+
+use super::row::SinkRow;
+use super::use_check::Came;
+use super::{SinkNode, is_silent_to, tell};
+use crate::node::tally::fill::{Claimant, narrow};
+use crate::node::tally::lease::Lease;
+use crate::node::tally::message::{GrantTo, as_limit};
+use crate::node::tally::standing::{Standing, StandingGrant};
+
+impl SinkNode {
+    /// Somebody else divides the capacity from now on, or this node does again. What is granted stays in force.
+    /// While it is told it has no ticks, promises nothing to newcomers and begins sessions with nothing: its driver
+    /// [looks](Self::look) and [settles](Self::settle).
+    pub fn set_told(&mut self, is_told: bool) {
+        self.is_told = is_told;
+        self.promises.set_spare(0.0);
+        self.next_tick = Time::ZERO;
+    }
+
+    /// An interval is about to end: where each session stands, in no order. What is reserved for one that is over is
+    /// said as well, until it is forgotten. Where all claims together are more than `most`, what this end can take, each
+    /// is no more than its share of that.
+    pub fn look(&mut self, now: Time, most: Option<Rate>, mut say: impl FnMut(u64, Standing)) {
+        self.end_what_is_over(now);
+        self.rows.values_mut().for_each(|row| row.end_plain_interval(now));
+        let options = self.options;
+        let came_from = std::mem::replace(&mut self.interval_from, now);
+        let live = self.rows.values().filter(|row| row.freed_until().is_none());
+        let claims: Vec<Claimant> = live.map(SinkRow::claimant).collect();
+        let fill = narrow(most, &claims);
+        let live = self.rows.iter_mut().filter(|(_, row)| row.freed_until().is_none());
+        for ((session, row), claim) in live.zip(&claims) {
+            let came = Came { from: came_from, bits: row.take_came_bits() };
+            let excess_bps = came.excess_bps(now, row.ledger.recent_bps(), &options, row.ledger.reserved_bps());
+            row.check_use(now, came, &options);
+            row.ledger.end_interval();
+            let claim_bps = row.claimant().claim_bps;
+            let most_bps = fill.as_ref().map_or(f64::INFINITY, |fill| fill.share_bps(claim));
+            let standing = Standing {
+                claim: as_limit(claim_bps.min(most_bps)),
+                is_application_limited: row.is_limited_by_application() && claim_bps < f64::INFINITY,
+                limit: None,
+                granted: Rate::nearest_bps(row.ledger.granted_bps()),
+                reserved: Rate::nearest_bps(row.ledger.reserved_bps() + excess_bps),
+                is_silent: is_silent_to(row, now, &options),
+                is_plain: row.plain().is_some(),
+            };
+            say(session, standing);
+        }
+    }
+
+    /// The capacity was divided: what each session is granted and offered, in the order of the sessions. One that no
+    /// grant is for keeps what it has.
+    pub fn settle(&mut self, now: Time, grants: &[StandingGrant], out: &mut Vec<GrantTo>) {
+        self.retell(now, grants, out);
+    }
+
+    /// Says what there is to say, with these grants and else those that are in force.
+    pub(super) fn retell(&mut self, now: Time, grants: &[StandingGrant], out: &mut Vec<GrantTo>) {
+        self.rows.settle();
+        let options = self.options;
+        let mut grants = grants.iter().peekable();
+        let mut next_tick =
+            self.tombstones.values().copied().chain(self.promises.next_end()).fold(Time::MAX, Time::min);
+        for (session, row) in self.rows.iter_mut() {
+            if let Some(until) = row.freed_until() {
+                next_tick = next_tick.min(until);
+                continue;
+            }
+            while grants.next_if(|grant| grant.session < session).is_some() {}
+            let grant = grants.next_if(|grant| grant.session == session);
+            if grant.is_some() || row.ledger.last() > 0 {
+                let kept = (row.ledger.granted_bps(), row.offer_bps);
+                let told = grant.map_or(kept, |grant| {
+                    let offer_bps = grant.offer.as_bps().min(row.ceiling_bps());
+                    (options.down(grant.rate.as_bps()), options.up(offer_bps))
+                });
+                // A user has fewer sessions at a machine's table than would need a longer lease.
+                tell(row, now, session, told, Lease::default(), &options, out);
+            }
+            next_tick = next_tick.min(row.next_tick(now, &options));
+        }
+        self.next_tick = next_tick;
+    }
+}

@@ -1,0 +1,60 @@
+//! A source whose capacity is divided elsewhere, among the sessions of several processes.
+
+use fairwave_units::{Rate, Time};
+
+use super::{SourceNode, SourceRow};
+use crate::node::tally::fill::{Claimant, narrow};
+use crate::node::tally::message::{ClaimTo, as_limit};
+use crate::node::tally::standing::{Standing, StandingGrant};
+
+impl SourceNode {
+    /// Somebody else divides the capacity from now on, or this node does again. Caps stay in force. While it is told it
+    /// has no ticks, and begins sessions with nothing: its driver [looks](Self::look) and [settles](Self::settle).
+    pub fn set_told(&mut self, is_told: bool) {
+        (self.is_told, self.has_news, self.opening) = (is_told, true, None);
+    }
+
+    /// An interval is about to end: demands anew, and where each session stands, in no order. Where all claims together
+    /// are more than `most`, what this end can send, each is no more than its share of that.
+    pub fn look(&mut self, now: Time, most: Option<Rate>, mut say: impl FnMut(u64, Standing)) {
+        let options = self.options;
+        for row in self.sessions.values_mut().filter(|row| row.is_open()) {
+            self.has_news |= row.end_interval(now, self.interval_from, &options);
+            // The rate that is in force now is one that was allowed in the interval that begins.
+            row.note_allowed();
+        }
+        self.interval_from = now;
+        let claims: Vec<Claimant> = self.open_rows().map(SourceRow::claimant).collect();
+        let fill = narrow(most, &claims);
+        let open = self.sessions.iter().filter(|(_, row)| row.is_open());
+        for ((session, row), claim) in open.zip(&claims) {
+            let most_bps = fill.as_ref().map_or(f64::INFINITY, |fill| fill.share_bps(claim));
+            let capped = row.capped();
+            let cap = Rate::nearest_bps(row.cap_bps);
+            let standing = Standing {
+                claim: as_limit(claim.claim_bps.min(most_bps)),
+                is_application_limited: row.is_limited_by_application(),
+                limit: as_limit(capped.limit_bps.min(most_bps)),
+                granted: cap,
+                reserved: cap,
+                is_silent: false,
+                is_plain: false,
+            };
+            say(session, standing);
+        }
+    }
+
+    /// The capacity was divided: what each session may send and is offered, in the order of the sessions. One that no
+    /// grant is for keeps what it has.
+    pub fn settle(&mut self, now: Time, grants: &[StandingGrant], out: &mut Vec<ClaimTo>) {
+        self.sessions.settle();
+        let mut grants = grants.iter().peekable();
+        for (session, row) in self.sessions.iter_mut().filter(|(_, row)| row.is_open()) {
+            while grants.next_if(|grant| grant.session < session).is_some() {}
+            if let Some(grant) = grants.next_if(|grant| grant.session == session) {
+                (row.cap_bps, row.offer_bps) = (grant.rate.as_bps(), grant.offer.as_bps());
+            }
+        }
+        self.share_and_tell(now, out);
+    }
+}
