@@ -45,7 +45,7 @@ struct fairwave_stats {
     uint64_t written_bytes;        /* that the program has written */
     uint64_t written_taken_bytes;  /* of those, that the other end is known to have taken */
     uint64_t came_bytes;           /* that came in order for the program */
-    uint64_t came_taken_bytes;     /* of those, that went into its descriptor */
+    uint64_t came_taken_bytes;     /* of those, that the program took or that went into its descriptor */
     uint64_t sent_packets;         /* of data */
     uint64_t lost_packets;         /* of those that were sent */
     uint64_t sent_wire_bytes;      /* of IP packets */

@@ -164,8 +164,10 @@ pub unsafe extern "C" fn g_send(fd: c_int, bytes: *const c_void, length: size_t,
     answer(|| {
         let socket = find(fd);
         let is_open = socket.as_ref().is_none_or(|socket| !matches!(socket.stage(), Stage::New | Stage::Listening));
-        if let Some(pipe) = direct::pipe_for(socket.as_deref(), length, flags) {
-            // SAFETY: the caller says so.
+        // Of NULL the system says what is wrong, as of all that leads nowhere: no slice begins there.
+        let pipe = direct::pipe_for(socket.as_deref(), length, flags).filter(|_| !bytes.is_null());
+        if let Some(pipe) = pipe {
+            // SAFETY: the caller says so, and it is not NULL.
             let all = unsafe { std::slice::from_raw_parts(bytes.cast(), length) };
             let given = direct::send(&pipe, borrowed(fd)?, all, flags);
             let Direct::Rest(given) = given else { return given.outcome() };
@@ -228,9 +230,10 @@ pub unsafe extern "C" fn g_recv(fd: c_int, room: *mut c_void, length: size_t, fl
         if socket.as_ref().is_some_and(|socket| matches!(socket.stage(), Stage::New | Stage::Listening)) {
             return Err(Errno(libc::ENOTCONN));
         }
-        let got = match direct::pipe_for(socket.as_deref(), length, flags) {
+        let pipe = direct::pipe_for(socket.as_deref(), length, flags).filter(|_| !room.is_null());
+        let got = match pipe {
             Some(pipe) => {
-                // SAFETY: the caller says so.
+                // SAFETY: the caller says so, and it is not NULL.
                 let room = unsafe { std::slice::from_raw_parts_mut(room.cast(), length) };
                 direct::recv(&pipe, borrowed(fd)?, room, flags)
             }

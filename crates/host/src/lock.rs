@@ -1,8 +1,8 @@
 //! Locks that cannot be taken in two orders.
 //!
 //! Each lock of this crate and of those on it is a *leaf*: whoever holds it takes no other, and calls nothing that may.
-//! What has to be done with other objects is done before or after, with what was copied out. The one lock that may be
-//! held while a leaf is taken says so where it is made ([`Lock::over_leaves`]). Builds with debug assertions check it
+//! What has to be done with other objects is done before or after, with what was copied out. Those that may be
+//! held while a leaf is taken say so where they are made ([`Lock::over_leaves`]). Builds with debug assertions check it
 //! wherever a lock is taken, whether another thread is in the way or not. See "Locks" in design-notes.
 
 use std::ops::{Deref, DerefMut};

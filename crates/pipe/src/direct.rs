@@ -1,6 +1,6 @@
 //! Bytes that go between a program of this process and a session without the descriptor, on the program's own thread.
 //!
-//! Through the descriptor each byte is copied twice more by the system, and the pump's thread has to run. What waits in
+//! Through the descriptor each byte is copied once more at each end, and the pump's thread has to run. What waits in
 //! the descriptor was there first and goes first: the order of bytes is that of calls, whoever makes them.
 
 use std::os::fd::BorrowedFd;

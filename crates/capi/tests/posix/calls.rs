@@ -339,10 +339,18 @@ fn pointers__that_lead_nowhere_are_efault() {
     let (calling, called) = API.pair();
     // SAFETY: null is what is tested.
     unsafe {
-        assert_eq!((g_send(calling, std::ptr::null(), 5, libc::MSG_NOSIGNAL), errno()), (-1, libc::EFAULT));
+        // Those of many bytes would go without the descriptor.
+        for length in [5, 64 << 10] {
+            let sent = g_send(calling, std::ptr::null(), length, libc::MSG_NOSIGNAL);
+            assert_eq!((sent, errno()), (-1, libc::EFAULT), "{length}");
+        }
         API.put(calling, b"x").unwrap();
         API.poll(called, POLLIN, 10_000);
-        assert_eq!((g_recv(called, std::ptr::null_mut(), 5, 0), errno()), (-1, libc::EFAULT));
+        for length in [5, 64 << 10] {
+            let got = g_recv(called, std::ptr::null_mut(), length, 0);
+            assert_eq!((got, errno()), (-1, libc::EFAULT), "{length}");
+        }
+        assert_eq!(API.take(called, 1).unwrap(), b"x");
         let null = std::ptr::null_mut();
         assert_eq!((g_getpeername(calling, null, std::ptr::null_mut()), errno()), (-1, libc::EFAULT));
         assert_eq!((g_setsockopt(calling, SOL_FAIRWAVE, 2, std::ptr::null(), 8), errno()), (-1, libc::EFAULT));
