@@ -72,6 +72,8 @@ pub enum Discipline {
     DropTail,
     /// Random early detection.
     Red,
+    /// First in, first out, and packets that find a seventh of a bandwidth-delay product waiting are marked (ECN).
+    EcnStep,
     /// XCP's router rule.
     Xcp,
     /// iXCP's.
@@ -96,6 +98,7 @@ impl Discipline {
         match self {
             Self::DropTail => "drop-tail",
             Self::Red => "red",
+            Self::EcnStep => "ecn-step",
             Self::Xcp => "xcp",
             Self::Ixcp => "ixcp",
             Self::Pxcp => "pxcp",

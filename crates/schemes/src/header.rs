@@ -14,6 +14,8 @@ pub enum CongestionHeader {
     Vcp(LoadCode),
     /// RCP.
     Rcp(RcpHeader),
+    /// The two bits of the IP header that any scheme may use.
+    Ecn(EcnCode),
 }
 
 /// XCP's congestion header in the form of draft-falk-xcp-spec-03, with the bottleneck ids of iXCP (Zan & Yang 2007).
@@ -49,6 +51,15 @@ pub enum LoadCode {
     Overload,
 }
 
+/// What a packet says of congestion in its IP header (RFC 3168 s5), where its scheme answers marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EcnCode {
+    /// Its ends understand marks: ECT.
+    Capable,
+    /// A link on its way marked it: CE.
+    Experienced,
+}
+
 /// RCP's congestion header (Dukkipati et al. 2005).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RcpHeader {
@@ -74,12 +85,13 @@ impl LinkId {
 
 impl CongestionHeader {
     /// One acknowledgement answers this packet and one that came after it: what it carries back. XCP's changes add up,
-    /// as each packet got its share (draft-falk-xcp-spec-03 s3.3); the other schemes state what holds now.
+    /// as each packet got its share (draft-falk-xcp-spec-03 s3.3); a mark stays one; the other schemes state what holds now.
     pub fn absorb(&mut self, newer: Self) {
         match (self, newer) {
             (Self::Xcp(held), Self::Xcp(newer)) => {
                 *held = XcpHeader { change_bps: held.change_bps + newer.change_bps, ..newer };
             }
+            (Self::Ecn(held), Self::Ecn(newer)) => *held = newer.max(*held),
             (held, newer) => *held = newer,
         }
     }
@@ -111,5 +123,18 @@ mod tests {
         let mut held = CongestionHeader::Vcp(LoadCode::Overload);
         held.absorb(CongestionHeader::Vcp(LoadCode::Low));
         assert_eq!(held, CongestionHeader::Vcp(LoadCode::Low));
+    }
+
+    #[test]
+    fn absorb__keeps_a_mark() {
+        let mut held = CongestionHeader::Ecn(EcnCode::Capable);
+        for (newer, then) in [
+            (EcnCode::Capable, EcnCode::Capable),
+            (EcnCode::Experienced, EcnCode::Experienced),
+            (EcnCode::Capable, EcnCode::Experienced),
+        ] {
+            held.absorb(CongestionHeader::Ecn(newer));
+            assert_eq!(held, CongestionHeader::Ecn(then));
+        }
     }
 }

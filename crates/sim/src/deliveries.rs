@@ -94,6 +94,11 @@ impl Deliveries {
         (sent < by).then(|| self.repairs.pop_front().map_or((sent, number), |repair| repair))
     }
 
+    /// The acknowledgement that is being worked on carried a mark: so has all that it newly acknowledges.
+    pub(crate) fn on_marked(&mut self, packets: u64) {
+        self.rate.on_marked(Bytes::new(self.packet.get().saturating_mul(packets)));
+    }
+
     /// The application has nothing to send, and the rule would have let it.
     pub(crate) fn on_app_limited(&mut self) {
         self.rate.mark_app_limited();

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use fairwave_scenario::random::RandomStream;
+use fairwave_schemes::header::{CongestionHeader, EcnCode};
 use fairwave_units::{Duration, Time};
 
 use crate::card::CardCounter;
@@ -28,6 +29,8 @@ pub(crate) struct SimLink {
     loss: Option<Box<Bernoulli>>,
     /// Drops before the queue is full, if the discipline is RED, and the size of the packets that it counts in.
     red: Option<Box<(RedQueue, f64)>>,
+    /// A packet that finds so many bytes waiting is marked, if its ends understand that.
+    marks_from: Option<u64>,
     /// The rule that reads and writes congestion headers here, if there is one.
     control: Option<Box<Controlled>>,
     /// Where a host looks at what has left here: what did.
@@ -69,12 +72,18 @@ impl SimLink {
         let (departures, counts) = (VecDeque::new(), LinkCounts::default());
         let loss = loss.map(Box::new);
         let wire = Transmitter::new(rate_bps);
-        Self { wire, limit, departures, loss, red: None, control: None, card: None, counts, window }
+        Self { wire, limit, departures, loss, red: None, marks_from: None, control: None, card: None, counts, window }
     }
 
     /// Puts RED in front of the queue, in packets of `packet_bytes`.
     pub(crate) fn with_red(mut self, red: RedQueue, packet_bytes: f64) -> Self {
         self.red = Some(Box::new((red, packet_bytes)));
+        self
+    }
+
+    /// Marks packets that find so many bytes waiting (Alizadeh et al. 2010, s3.1: the queue as it is, not its mean).
+    pub(crate) fn with_marks(mut self, from_bytes: u64) -> Self {
+        self.marks_from = Some(from_bytes);
         self
     }
 
@@ -136,6 +145,13 @@ impl SimLink {
             self.departures.clear();
         } else if self.red.is_some() || matches!(self.limit, QueueBound::Packets(_)) {
             self.note_departure(now, starts);
+        }
+        if let Some(from) = self.marks_from
+            && self.wire.backlog_bytes(now) >= from as f64
+            && let Some(CongestionHeader::Ecn(code)) = headers.get_mut(kind)
+            && kind.is_data()
+        {
+            *code = EcnCode::Experienced;
         }
         let leaves = self.wire.send(now, bytes);
         if let Some(control) = &mut self.control {

@@ -15,6 +15,10 @@ use crate::packet::{HeaderStore, SimPacket};
 use crate::pipe::{Pipe, PipeEnd, PipePool};
 use crate::red_queue;
 
+/// A queue that marks does so from this share of a bandwidth-delay product on: a seventh (Alizadeh et al., "Data Center
+/// TCP", SIGCOMM 2010, Eq. 13), at least two packets.
+const MARKS_FROM: f64 = 1.0 / 7.0;
+
 /// One step of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouteStep {
@@ -250,6 +254,10 @@ impl Builder<'_> {
             let packets_per_s = capacity.as_bps() / packet.as_bits_f64();
             let stream = random::stream(self.scenario.seed, &format!("red {name}"));
             link = link.with_red(red_queue::RedQueue::new(red, packets_per_s, stream), packet.get() as f64);
+        }
+        if discipline == Some(Discipline::EcnStep) {
+            let bdp = capacity.as_bps() / 8.0 * rtt.as_secs_f64();
+            link = link.with_marks(((bdp * MARKS_FROM) as u64).max(2 * packet.get()));
         }
         if let Some(rule) = self.rule(discipline, &name, capacity) {
             link = link.with_control(Controlled::new(rule));

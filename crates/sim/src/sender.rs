@@ -1,7 +1,7 @@
 //! The sending end of a flow: one machine for all window-based schemes. It decides which packet goes next; how many may
 //! be in flight is the scheme's word.
 
-use fairwave_schemes::header::CongestionHeader;
+use fairwave_schemes::header::{CongestionHeader, EcnCode};
 use fairwave_schemes::session::{Ack, Allowance, CongestionController, Feedback, Loss, Sending};
 use fairwave_units::Time;
 
@@ -52,6 +52,8 @@ pub(crate) struct WindowSender {
     must_resend: bool,
     /// Whether the window stopped the last attempt to send.
     window_limited: bool,
+    /// Whether the acknowledgement that comes next carries a mark of congestion.
+    is_marked: bool,
     /// Only where packets are paced, or were: by option from the start, by the rule from when it first sets a rate.
     pacer: Option<Box<WindowPacer>>,
 }
@@ -106,6 +108,7 @@ impl WindowSender {
             careful_until: None,
             must_resend: false,
             window_limited: true,
+            is_marked: false,
             pacer: config.pacing.then(|| Box::new(WindowPacer::new(true, config.packet_bytes))),
         }
     }
@@ -286,6 +289,11 @@ impl WindowSender {
         });
     }
 
+    /// A congestion header comes back with the acknowledgement that [`WindowSender::on_ack`] is called with next.
+    pub(crate) fn on_header(&mut self, header: CongestionHeader) {
+        self.is_marked = header == CongestionHeader::Ecn(EcnCode::Experienced);
+    }
+
     /// An acknowledgement of everything below `number` and of `blocks` above it; `stamp` is when the packet that caused
     /// it was sent. True if the window was cut.
     pub(crate) fn on_ack(&mut self, now: Time, number: u64, blocks: &SackBlocks, stamp: Time) -> bool {
@@ -303,7 +311,7 @@ impl WindowSender {
             self.round += 1;
             self.round_end = self.board.next();
         }
-        self.sample(now, stamp, news.acked_packets > 0);
+        self.sample(now, stamp, news.acked_packets);
         let was_in_recovery = matches!(self.state, SenderState::Recovery { .. });
         if news.advanced {
             self.judge_timeout(stamp);
@@ -334,7 +342,8 @@ impl WindowSender {
     }
 
     /// What an acknowledgement says of deliveries goes to a rule that takes samples.
-    fn sample(&mut self, now: Time, stamp: Time, is_news: bool) {
+    fn sample(&mut self, now: Time, stamp: Time, acked_packets: u64) {
+        let is_marked = std::mem::take(&mut self.is_marked);
         if self.board.deliveries().is_none() {
             return;
         }
@@ -342,7 +351,10 @@ impl WindowSender {
         let window_ns = self.rtt.least().as_nanos() / 4;
         self.board.lose_repairs(Time::from_nanos(stamp.as_nanos().saturating_sub(window_ns)));
         let Some(deliveries) = self.board.deliveries() else { return };
-        let sample = deliveries.sample(now, is_news.then(|| now.since(stamp)));
+        if is_marked {
+            deliveries.on_marked(acked_packets);
+        }
+        let sample = deliveries.sample(now, (acked_packets > 0).then(|| now.since(stamp)));
         self.controller.on_sample(now, &sample);
     }
 

@@ -1,6 +1,6 @@
 //! The source that acknowledgements drive: how a session of it is made, and what the loop does for it.
 
-use fairwave_scenario::{LossKind, Scenario, SessionSpec, TraceKind, random};
+use fairwave_scenario::{Discipline, LossKind, Scenario, SessionSpec, TraceKind, random};
 use fairwave_schemes::scheme::{OptionValue, Options, Scheme, SchemeKind};
 use fairwave_schemes::session::led_controller;
 use fairwave_units::Duration;
@@ -21,9 +21,9 @@ fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError>
     let Asked { scenario, session, choice, size_packets, data_bytes, .. } = *asked;
     let (max_window_packets, offer) = asked.limits();
     let sack = choice.scheme.value(&choice.options, "sack") == Some(OptionValue::Flag(true));
-    let is_headed = choice.scheme.kind == SchemeKind::Link;
+    let is_led = choice.scheme.kind == SchemeKind::Link;
     let mut options = choice.options.clone();
-    if is_headed && max_window_packets < u64::MAX {
+    if is_led && max_window_packets < u64::MAX {
         // What the links grant beyond the window that can be used is not saved up.
         options.set("max_window", OptionValue::Packets(max_window_packets));
     }
@@ -42,7 +42,7 @@ fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError>
         max_burst: options.packets("max_burst").unwrap_or(u64::MAX),
         delayed_ack: options.flag("delayed_ack"),
         sack,
-        is_headed,
+        is_headed: is_led || (controller.takes_samples() && has_marks(scenario)),
     };
     let sender = WindowSender::new(controller, config);
     let flow = simulator.add_flow(sender.into(), asked.bytes(), offer, asked.active(), flow_options);
@@ -51,6 +51,12 @@ fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError>
         simulator.add_jitter(flow, most, stream);
     }
     Ok(())
+}
+
+/// Whether any queue sets marks of congestion: packets say that their scheme answers them there alone.
+fn has_marks(scenario: &Scenario) -> bool {
+    let nodes = scenario.nodes.iter().map(|node| node.discipline);
+    nodes.chain(scenario.links.iter().map(|link| link.discipline)).any(|rule| rule == Some(Discipline::EcnStep))
 }
 
 /// The bound of a scheme's time-out, as named or its default.

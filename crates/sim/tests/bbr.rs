@@ -89,3 +89,34 @@ fn rate__of_the_path_falls_to_a_fifth_and_comes_back() {
     // The second half has the link for itself.
     assert!(shares(&run)[0] > 0.85, "{:?}", shares(&run));
 }
+
+/// A flow of this scheme alone, 100 Mb/s and 40 ms, with a queue of one BDP of this rule.
+fn alone_under(rule: &str, scheme: &str) -> Run {
+    run(&format!(
+        "name = \"bbr\"\nduration = \"20 s\"\nscheme = \"{scheme}\"\nsample = \"100 ms\"\n\
+         [[node]]\nname = \"d\"\nreceive = \"100 Mb/s\"\nsend = \"10 Gb/s\"\nqueue = \"1 bdp\"\n\
+         discipline = \"{rule}\"\n[[node]]\nname = \"s\"\ncapacity = \"10 Gb/s\"\n\
+         [[session]]\nname = \"f\"\nfrom = \"s\"\nto = \"d\"\nrtt = \"40 ms\"\n"
+    ))
+}
+
+/// A queue that marks from a seventh of a BDP on, of which it holds a whole one: a probe ends by its marks.
+#[test]
+fn marks__end_probes_before_the_queue_is_long() {
+    let mean_queue_packets = |rule: &str| {
+        let run = alone_under(rule, "bbr");
+        let link = run.summary.links.iter().find(|link| &*link.name == "d:in").unwrap();
+        assert!(link.utilisation >= 0.95, "{rule}: {}", link.utilisation);
+        link.mean_queue_packets
+    };
+    let (plain, marking) = (mean_queue_packets("drop-tail"), mean_queue_packets("ecn-step"));
+    println!("{plain} and {marking} packets");
+    assert!(marking < plain / 2.0, "{marking} with marks, {plain} without");
+}
+
+#[test]
+fn marks__are_for_those_that_answer_them() {
+    let [plain, marking] = ["drop-tail", "ecn-step"].map(|rule| alone_under(rule, "cubic").summary);
+    let of = |link: &fairwave_scenario::LinkSummary| (link.utilisation, link.mean_queue_packets);
+    assert_eq!(plain.links.iter().map(of).collect::<Vec<_>>(), marking.links.iter().map(of).collect::<Vec<_>>());
+}

@@ -13,9 +13,10 @@ pub(super) const KEYS: &[&str] =
 pub(super) const RED_KEYS: &[&str] =
     &["adaptive", "bottom", "bytes", "gentle", "max_p", "max_th", "min_th", "q_weight", "target_delay", "wait"];
 
-const DISCIPLINES: [(&str, Discipline); 10] = [
+const DISCIPLINES: [(&str, Discipline); 11] = [
     ("drop-tail", Discipline::DropTail),
     ("red", Discipline::Red),
+    ("ecn-step", Discipline::EcnStep),
     ("xcp", Discipline::Xcp),
     ("ixcp", Discipline::Ixcp),
     ("pxcp", Discipline::Pxcp),

@@ -85,7 +85,7 @@ mod tests {
 
     use super::super::{Ack, Feedback, Sending, test_ack, test_loss};
     use super::*;
-    use crate::header::{AecpHeader, CongestionHeader, LoadCode, RcpHeader, XcpHeader};
+    use crate::header::{AecpHeader, CongestionHeader, EcnCode, LoadCode, RcpHeader, XcpHeader};
     use crate::scheme::{Model, OptionValue, SchemeKind, find, schemes};
     use fairwave_units::{Duration, Time};
 
@@ -242,6 +242,9 @@ mod tests {
                 CongestionHeader::Vcp([LoadCode::Low, LoadCode::High, LoadCode::Overload][usize::from(what) % 3])
             }
             CongestionHeader::Rcp(header) => CongestionHeader::Rcp(RcpHeader { rate_bps, ..header }),
+            CongestionHeader::Ecn(_) => {
+                CongestionHeader::Ecn([EcnCode::Capable, EcnCode::Experienced][usize::from(what) % 2])
+            }
         }
     }
 }

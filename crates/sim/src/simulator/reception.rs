@@ -67,6 +67,9 @@ impl Simulator<'_> {
             if let Some(delays) = &mut flow.delays {
                 delays.on_ack(self.now, packet.stamp);
             }
+            if let Some(header) = header {
+                sender.on_header(header);
+            }
             if sender.on_ack(self.now, packet.number, &blocks, packet.stamp) {
                 flow.losses.push((self.now, LossKind::Loss));
             }

@@ -6,9 +6,10 @@ use super::super::delivery_rate::SentStamp;
 use super::super::rate_sample::RateSample;
 use super::super::tcp_options::{LINUX_MIN_RTO, SACK};
 use super::super::window::{CongestionWindow, WindowConfig};
-use super::super::{Ack, Allowance, CongestionController, Loss};
+use super::super::{Ack, Allowance, CongestionController, Loss, Sending};
 use super::config::BbrConfig;
 use super::model::Bbr;
+use crate::header::{CongestionHeader, EcnCode};
 use crate::scheme::registry::{self, flag, packets, time};
 use crate::scheme::{OptionSpec, Scheme};
 
@@ -79,6 +80,11 @@ impl CongestionController for BbrController {
             model.on_timeout(Bytes::ZERO);
         }
         self.follow();
+    }
+
+    /// Marks are answered.
+    fn header(&self, _sending: &Sending) -> Option<CongestionHeader> {
+        Some(CongestionHeader::Ecn(EcnCode::Capable))
     }
 
     fn allowance(&self) -> Allowance {
