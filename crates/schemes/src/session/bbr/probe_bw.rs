@@ -13,10 +13,13 @@ use super::state::BbrState;
 /// itself (BBR s5.3.3.8.2).
 const MOST_ROUNDS: u64 = 63;
 
+/// Probes beside flows that go by losses are so many recoveries of a CUBIC flow apart.
+const RECOVERIES: f64 = 2.0;
+
 impl Bbr {
     /// BBR s5.3.3.9, UpdateProbeBWCyclePhase.
     pub(super) fn update_probe_cycle(&mut self, now: Time, sample: &RateSample) {
-        if !self.full_pipe.was_reached || self.adapt_long_term(sample) {
+        if !self.full_pipe.was_reached || self.step_beside(now, sample) || self.adapt_long_term(sample) {
             return;
         }
         let delivered = sample.total_delivered.get();
@@ -93,9 +96,10 @@ impl Bbr {
         self.cycle.wait = Duration::from_secs(2) + Duration::from_nanos(part_ns);
         if self.neighbours.go_by_loss(now) {
             // Ours: beside others no probe before a CUBIC flow of this window has grown back from a loss (K of
-            // RFC 9438 s4.2).
+            // RFC 9438 s4.2), and as long again: with one K in between, a flow that lost with each probe never came
+            // back (3.7 % of 40 Mb/s at 200 ms, with a queue of 0.2 BDP).
             let packets = self.target_in_flight() as f64 / self.packet() as f64;
-            let back = Duration::from_secs_f64((packets * 0.3 / 0.4).cbrt()).unwrap_or(Duration::ZERO);
+            let back = Duration::from_secs_f64((packets * 0.3 / 0.4).cbrt() * RECOVERIES).unwrap_or(Duration::ZERO);
             self.cycle.wait = self.cycle.wait.max(back);
         }
     }
