@@ -233,3 +233,82 @@ fn tick__a_silent_row_that_is_born_again_takes_no_more_than_its_part() {
         }
     }
 }
+/// Whatever rows say, and however time goes: no panic, and no more is granted than there is.
+#[test]
+fn tick__of_any_numbers_grants_no_more_than_the_capacity() {
+    let rates = [0.0, 5e-324, 1e-300, 1.0, 7e8, 1e15, 1e300, f64::MAX].map(Rate::nearest_bps);
+    let mut world = World::new(ShareBy::User, 1);
+    for trial in 0..300 {
+        let mut draw = |below: usize| world.draw(below as u64) as usize;
+        let share_by = [ShareBy::User, ShareBy::Session, ShareBy::Process][trial % 3];
+        let mut machine = Machine::new(Time::ZERO, config(share_by));
+        let capacities = [0.0, 1.0, 7e8, 1e100, f64::MAX].map(Rate::nearest_bps);
+        let (send, receive) = (capacities[draw(5)], capacities[draw(5)]);
+        machine.set_card(Time::ZERO, CARD, CardCapacity { send: Some(send), receive: Some(receive) });
+        let mut members: Vec<MemberId> = (0..6).map(|at| machine.join(at % 3, at % 3 == 0).unwrap()).collect();
+        // Steps of GTP go a twentieth beyond the capacity.
+        let (has_gtp, mut now) = (trial % 2 == 0, Time::ZERO);
+        for tick in 0..60 {
+            now = match draw(12) {
+                0 => now,
+                1 => Time::from_nanos(now.as_nanos().saturating_sub(50_000_000)),
+                2 => now.saturating_add(Duration::from_secs(9)),
+                _ => machine.next_tick(),
+            };
+            if draw(8) == 0 {
+                let at = draw(6);
+                assert!(machine.leave(members[at]));
+                members[at] = machine.join(at as u32 % 3, at % 3 == 0).unwrap();
+            }
+            for member in &members {
+                for at in 0..4 {
+                    let mut limit = || Some(rates[draw(8)]).filter(|_| draw(3) > 0);
+                    let standing = Standing {
+                        claim: limit(),
+                        is_application_limited: limit().is_none(),
+                        limit: limit(),
+                        granted: limit().unwrap_or_default(),
+                        reserved: limit().unwrap_or_default(),
+                        is_silent: limit().is_none(),
+                        is_plain: has_gtp && limit().is_none(),
+                    };
+                    let (maximum, desired) = (limit(), limit());
+                    let said = MachineRow {
+                        generation: draw(3) as u16,
+                        direction: [Direction::Sending, Direction::Receiving][at % 2],
+                        measured: rates[draw(8)],
+                        measured_at: if draw(4) == 0 { Time::ZERO } else { now },
+                        options: SessionOptions {
+                            weight: [1e-100, 1e-50, 1.0, 1e100][draw(4)],
+                            alpha: [1e-9, 0.1, 0.999_999_999][draw(3)],
+                            beta: [0.0, 0.2, 1.0][draw(3)],
+                            minimum: rates[draw(8)],
+                        },
+                        maximum,
+                        desired,
+                        rtt: Duration::from_nanos([0, 10_000_000, u64::MAX][draw(3)]),
+                        waiting: Some(Duration::from_nanos(u64::MAX)).filter(|_| draw(2) == 0),
+                        start: rates[draw(8)],
+                        standing: (!has_gtp || draw(3) > 0)
+                            .then(|| MachineStanding { standing, taken: [0, tick, u64::MAX][draw(3)] }),
+                        ..row(now, NOTHING)
+                    };
+                    machine.look(now, *member, at as u32, Some(&said).filter(|_| draw(10) > 0));
+                }
+            }
+            let grants = machine.tick(now).to_vec();
+            assert!(
+                grants.iter().all(|grant| grant.expected.as_bps().is_finite() && grant.target.as_bps().is_finite())
+            );
+            if has_gtp {
+                continue;
+            }
+            // Rows 0 and 2 send.
+            for (place, capacity) in [send, receive].into_iter().enumerate() {
+                let of_it = grants.iter().filter(|grant| grant.row as usize % 2 == place);
+                let sum: f64 = of_it.map(|grant| grant.expected.as_bps()).sum();
+                assert!(sum <= 1.021 * capacity.as_bps(), "{trial}, {tick}: {sum:e} of {capacity:?}");
+            }
+        }
+    }
+}
