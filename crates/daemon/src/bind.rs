@@ -55,14 +55,18 @@ impl BoundSocket {
     /// Binds it; what a daemon left that was killed is removed.
     pub(crate) fn bind(path: &Path) -> Result<Self, BindError> {
         let system = |source| BindError::System { path: path.to_owned(), source };
-        let made = path.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.exists());
+        let mut made = path.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.exists());
         if let Some(dir) = made {
             // One directory, as /run/fairwave is: more than one that is not there is a slip of the pen.
             if let Some(missing) = dir.parent().filter(|above| !above.as_os_str().is_empty() && !above.exists()) {
                 return Err(BindError::NoDirectory { path: path.to_owned(), missing: missing.to_owned() });
             }
             // Others must be able to come in, and nobody else to put a socket there.
-            fs::DirBuilder::new().mode(0o755).create(dir).map_err(system)?;
+            match fs::DirBuilder::new().mode(0o755).create(dir) {
+                // Another one that begins made it just now.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => made = None,
+                done => done.map_err(system)?,
+            }
         }
         let made = made.map(Path::to_owned);
         let lock = lock_file(&path.with_extension("lock")).map_err(system)?;
@@ -126,6 +130,28 @@ mod tests {
         let error = BoundSocket::bind(&far).err().unwrap().to_string();
         assert!(error.ends_with(&format!("there is no directory {}", place.path().join("a").display())), "{error}");
         assert!(!place.path().join("a").exists());
+    }
+
+    #[test]
+    fn bind__of_two_that_begin_at_once_one_has_it() {
+        let place = tempfile::tempdir().unwrap();
+        for round in 0..200 {
+            let path = place.path().join(format!("{round}/d.sock"));
+            let begin = std::sync::Barrier::new(2);
+            let one = || {
+                begin.wait();
+                BoundSocket::bind(&path)
+            };
+            let (first, second) = std::thread::scope(|scope| {
+                let other = scope.spawn(one);
+                (one(), other.join().unwrap())
+            });
+            let taken = match (&first, &second) {
+                (Ok(_), Err(error)) | (Err(error), Ok(_)) => error,
+                (first, second) => panic!("round {round}: {:?}, {:?}", first.as_ref().err(), second.as_ref().err()),
+            };
+            assert!(matches!(taken, BindError::Taken(_)), "round {round}: {taken}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use fairwave_schemes::GroupTerms;
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::codec::SessionId;
+use crate::granted::Granted;
 use crate::options::SessionOptions;
 use crate::session::Direction;
 
@@ -179,6 +180,8 @@ const ABSENT: Duration = Duration::from_secs(1);
 const ABSENT_INTERVALS: u64 = 10;
 /// A round-trip time that a member says is believed up to that: it says how far back grants count.
 const LONGEST_RTT: Duration = Duration::from_secs(2);
+/// And with it no grant counts for longer.
+const LONGEST_GRANT: Duration = Duration::from_secs(3);
 
 struct Member {
     user: u32,
@@ -201,6 +204,8 @@ struct Slot {
     waiting: Option<Duration>,
     /// What it had when it came.
     start: Rate,
+    /// What it was granted since.
+    given: Granted,
     /// None of GTP.
     held: Option<Held>,
 }
@@ -281,13 +286,13 @@ impl Machine {
     /// A process is gone: so are its rows. Whether it was here.
     pub fn leave(&mut self, member: MemberId) -> bool {
         let Some(gone) = self.members.remove(&member) else { return false };
-        for at in gone.rows.into_values() {
+        for at in gone.rows.values().copied() {
             if let Some(slot) = self.slots.get(at).and_then(Option::as_ref)
                 && let (Some(held), Some(place)) = (&slot.held, slot.place)
                 && place.direction == Direction::Receiving
             {
                 // Its sources hear of no cut, and send until their leases are over.
-                self.left_behind.add(place, held.counted);
+                self.left_behind.add(place, gone.user, held.proven);
             }
             self.vacate(at);
         }
@@ -344,6 +349,7 @@ impl Machine {
         self.weights.clear();
         self.neighbours.tell(&mut self.cards);
         self.count_tick(now);
+        self.left_behind.age(now);
         let is_grace = self.is_grace(now);
         let still = Duration::from_nanos(self.interval.as_nanos().saturating_mul(STILL_INTERVALS));
         for slot in self.slots.iter_mut().flatten() {
@@ -382,15 +388,19 @@ impl Machine {
                     used.peek().filter(|(name, _)| *name == session).map_or(Rate::ZERO, |(_, rate)| *rate)
                 };
                 let outcomes = if has_claims {
-                    let left_behind = self.left_behind.sum(now, place);
+                    let left_behind = self.left_behind.of_users(place);
                     let (tick, may_raise, users) = (self.ticks, now >= self.regains_until, &self.users);
                     let (slots, members, share_by) = (&mut self.slots, &self.members, self.config.share_by);
                     node.tick_divided(now, measured, |capacity, other, rows| {
-                        let terms = Terms { now, tick, direction, may_raise, capacity, left_behind, other, users };
+                        let is_by_user = share_by == ShareBy::User;
+                        let terms =
+                            Terms { now, tick, direction, may_raise, capacity, left_behind, is_by_user, other, users };
                         // The node's rows are in the order of its slots.
                         let here = slots.iter_mut().flatten().filter(|slot| slot.place == Some(place));
                         let claiming = here.map(|slot| Claiming {
                             group: group(share_by, slot.member, members),
+                            user: members.get(&slot.member).map_or(0, |member| member.user),
+                            given: slot.given.largest(now, LONGEST_GRANT),
                             changed: slot.changed,
                             held: slot.held.as_mut(),
                         });
@@ -400,9 +410,10 @@ impl Machine {
                     node.tick(now, measured)
                 };
                 for outcome in outcomes {
-                    let slot = self.slots.get(outcome.session.0 as usize).and_then(Option::as_ref);
+                    let slot = self.slots.get_mut(outcome.session.0 as usize).and_then(Option::as_mut);
                     let Some(slot) = slot else { continue };
                     let expected = outcome.grant.expected;
+                    slot.given.grant(now, expected);
                     self.grants.push(MachineGrant {
                         member: slot.member,
                         row: slot.row,
@@ -484,6 +495,7 @@ impl Machine {
             changed: now,
             waiting: said.waiting,
             start: said.start,
+            given: Granted::new(Rate::ZERO),
             held: said.standing.map(|standing| Held::new(now, standing)),
         };
         if at == self.slots.len() {

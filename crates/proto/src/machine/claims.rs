@@ -18,8 +18,10 @@ pub(super) struct Terms<'a> {
     /// Whether grants may be raised.
     pub(super) may_raise: bool,
     pub(super) capacity: Rate,
-    /// What may still come of processes that are gone.
-    pub(super) left_behind: Rate,
+    /// What may still come of processes that are gone, by their users.
+    pub(super) left_behind: BTreeMap<u32, Rate>,
+    /// Whether groups are users.
+    pub(super) is_by_user: bool,
     /// The card's other traffic.
     pub(super) other: Option<Others>,
     pub(super) users: &'a BTreeMap<u32, GroupTerms>,
@@ -28,6 +30,9 @@ pub(super) struct Terms<'a> {
 /// A row of the node, in the order of the node's rows.
 pub(super) struct Claiming<'a> {
     pub(super) group: u32,
+    pub(super) user: u32,
+    /// Of plain GTP: the largest grant of late that was the machine's, and not what it began with.
+    pub(super) given: Rate,
     /// When its process last said anything.
     pub(super) changed: Time,
     /// None of plain GTP.
@@ -48,7 +53,7 @@ pub(super) fn divide(
     let mut names: Vec<u32> = claiming.iter().map(|row| row.group).collect();
     names.sort_unstable();
     names.dedup();
-    let groups: Vec<SharedGroup> = names
+    let mut groups: Vec<SharedGroup> = names
         .iter()
         .map(|name| {
             let terms = terms.users.get(name).copied().unwrap_or_default();
@@ -69,18 +74,31 @@ pub(super) fn divide(
             let group = names.binary_search(&claiming.group).unwrap_or(0);
             match claiming.held.as_deref() {
                 Some(held) => row_of_tally(group, row, terms.direction, held, *counted),
-                None => row_of_gtp(group, row),
+                None => row_of_gtp(group, row, claiming.given),
             }
         })
         .collect();
-    believe(capacity_bps, &groups, &mut shared, &counted);
-    let grants = node.divide(terms.now, capacity_bps, terms.left_behind.as_bps(), terms.may_raise, &groups, &shared);
+    let beyond: Vec<Beyond> = rows
+        .iter()
+        .zip(&claiming)
+        .zip(&counted)
+        .map(|((row, claiming), counted)| beyond(row, claiming, *counted))
+        .collect();
+    let owners: Vec<u32> = claiming.iter().map(|row| row.user).collect();
+    believe(capacity_bps, &terms.left_behind, &owners, &groups, &mut shared, &beyond);
+    if terms.is_by_user {
+        narrow(capacity_bps, &terms.left_behind, &names, &mut groups, &shared);
+    }
+    let left_bps = terms.left_behind.values().copied().sum::<Rate>().as_bps();
+    let grants = node.divide(terms.now, capacity_bps, left_bps, terms.may_raise, &groups, &shared);
     let granted = |((grant, row), claiming): ((SharedGrant, &SharedRow), Claiming<'_>)| {
         let SharedGrant { rate_bps, offer_bps } = grant;
         let (expected, target) = (Rate::nearest_bps(rate_bps), Rate::nearest_bps(offer_bps));
-        let allowed = Rate::nearest_bps(row.reserved_bps).max(expected);
+        // Of a session of GTP the node's own table remembers for how long an earlier grant may still be used.
+        let mut allowed = expected;
         if let Some(held) = claiming.held {
-            held.grant(terms.now, terms.tick, expected, allowed);
+            allowed = Rate::nearest_bps(row.reserved_bps).max(expected);
+            held.grant(terms.now, terms.tick, expected);
         }
         DividedGrant { grant: Grant { expected, target }, allowed }
     };
@@ -109,13 +127,32 @@ fn base(group: usize, row: &DividedRow) -> SharedRow {
 }
 
 /// A session of GTP claims what it uses, and holds what it was granted of late.
-fn row_of_gtp(group: usize, row: &DividedRow) -> SharedRow {
+fn row_of_gtp(group: usize, row: &DividedRow, given: Rate) -> SharedRow {
     let base = base(group, row);
     let desired_bps = row.row.desired.map_or(f64::INFINITY, Rate::as_bps);
-    let recent_bps = row.recent.as_bps();
+    let held_bps = row.recent.min(given).as_bps();
     let maximum_bps = base.maximum_bps.min(desired_bps);
     let claim_bps = row.row.measured.as_bps();
-    SharedRow { maximum_bps, claim_bps, granted_bps: recent_bps, reserved_bps: recent_bps, ..base }
+    SharedRow { maximum_bps, claim_bps, granted_bps: held_bps, reserved_bps: held_bps, ..base }
+}
+
+/// What a row says that it holds, beyond what it was granted here: bit/s.
+#[derive(Clone, Copy, Default)]
+struct Beyond {
+    bps: f64,
+    /// The grant that it says it has.
+    granted_bps: f64,
+}
+
+fn beyond(row: &DividedRow, claiming: &Claiming<'_>, counted: Option<Counted>) -> Beyond {
+    if claiming.held.is_none() {
+        let recent_bps = row.recent.as_bps();
+        return Beyond { bps: (recent_bps - claiming.given.as_bps()).max(0.0), granted_bps: recent_bps };
+    }
+    counted.map_or(Beyond::default(), |counted| Beyond {
+        bps: counted.beyond.as_bps(),
+        granted_bps: counted.granted.as_bps(),
+    })
 }
 
 fn row_of_tally(
@@ -139,32 +176,92 @@ fn row_of_tally(
     } else {
         SharedKind::Sink { is_application_limited, is_silent: counted.is_silent }
     };
-    let reserved_bps = counted.proven.as_bps() + counted.brought.as_bps();
-    let granted_bps = counted.granted.as_bps().min(counted.last.as_bps() + counted.brought.as_bps());
+    // What it was granted here; `believe` adds what else is believed.
+    let reserved_bps = counted.proven.as_bps();
+    let granted_bps = counted.granted.as_bps().min(counted.last.as_bps());
     SharedRow { claim_bps: limitless(standing.claim), granted_bps, reserved_bps, kind, ..base }
 }
 
-/// What rows brought that nobody here granted them counts as far as their groups could have that much: who says that it
-/// holds all there is takes no more by that than who claims it.
-fn believe(capacity_bps: f64, groups: &[SharedGroup], rows: &mut [SharedRow], counted: &[Option<Counted>]) {
-    let brought = |counted: &Option<Counted>| counted.map_or(0.0, |counted| counted.brought.as_bps());
-    if counted.iter().all(|counted| brought(counted) == 0.0) {
+/// What rows hold beyond what they were granted here counts as far as all of them could have that: as if each claimed
+/// what it says it holds. Who says that it holds all there is takes no more by that than who claims it.
+fn believe(
+    capacity_bps: f64,
+    left_behind: &BTreeMap<u32, Rate>,
+    owners: &[u32],
+    groups: &[SharedGroup],
+    rows: &mut [SharedRow],
+    beyond: &[Beyond],
+) {
+    if beyond.iter().all(|beyond| beyond.bps <= 0.0) {
         return;
     }
-    let mut sums = vec![(0.0, 0.0); groups.len()];
-    for (row, counted) in rows.iter().zip(counted) {
-        sums[row.group].0 += counted.map_or(0.0, |counted| counted.proven.as_bps());
-        sums[row.group].1 += brought(counted);
+    let mut claimed = rows.to_vec();
+    for (row, beyond) in claimed.iter_mut().zip(beyond) {
+        row.claim_bps = row.claim_bps.max((row.reserved_bps + beyond.bps).min(capacity_bps));
+    }
+    let shares = SharedNode::shares(capacity_bps, groups, &claimed);
+    let part =
+        |((row, share), beyond): ((&SharedRow, &f64), &Beyond)| beyond.bps.min((share - row.reserved_bps).max(0.0));
+    let asked: Vec<f64> = rows.iter().zip(&shares).zip(beyond).map(part).collect();
+    // A row that has more than its part leaves that much less to the others of its group, and of its user; and so does
+    // what the user's processes left behind.
+    let mut of_groups: BTreeMap<usize, Room> = BTreeMap::new();
+    let mut of_users: BTreeMap<u32, Room> = BTreeMap::new();
+    let mut of_all = Room { bps: capacity_bps, asked_bps: 0.0 };
+    for (user, left) in left_behind {
+        of_users.entry(*user).or_default().bps -= left.as_bps();
+        of_all.bps -= left.as_bps();
+    }
+    for (((row, share), user), asked) in rows.iter().zip(&shares).zip(owners).zip(&asked) {
+        of_groups.entry(row.group).or_default().ask(share - row.reserved_bps, *asked);
+        of_users.entry(*user).or_default().ask(share - row.reserved_bps, *asked);
+        of_all.ask(-row.reserved_bps, *asked);
+    }
+    for (((row, user), asked), beyond) in rows.iter_mut().zip(owners).zip(asked).zip(beyond) {
+        let rooms = [of_groups.get(&row.group), of_users.get(user), Some(&of_all)];
+        let believed = asked * rooms.into_iter().flatten().map(Room::scale).fold(1.0, f64::min);
+        if believed > 0.0 {
+            row.reserved_bps += believed;
+            row.granted_bps = beyond.granted_bps.min(row.granted_bps + believed);
+        }
+    }
+}
+
+/// What several rows may have together beyond what they were granted, and what they ask for.
+#[derive(Clone, Copy, Default)]
+struct Room {
+    bps: f64,
+    asked_bps: f64,
+}
+
+impl Room {
+    fn ask(&mut self, room_bps: f64, asked_bps: f64) {
+        self.bps += room_bps;
+        self.asked_bps += asked_bps;
+    }
+
+    /// How much of what is asked for there is.
+    fn scale(&self) -> f64 {
+        let room_bps = self.bps.max(0.0);
+        if self.asked_bps > room_bps { room_bps / self.asked_bps } else { 1.0 }
+    }
+}
+
+/// What a user's processes have, and what those left behind that are gone, are its part together.
+fn narrow(
+    capacity_bps: f64,
+    left_behind: &BTreeMap<u32, Rate>,
+    names: &[u32],
+    groups: &mut [SharedGroup],
+    rows: &[SharedRow],
+) {
+    if left_behind.is_empty() {
+        return;
     }
     let most = SharedNode::most_of_groups(capacity_bps, groups, rows);
-    for (row, counted) in rows.iter_mut().zip(counted) {
-        let ((proven, sum), most) = (sums[row.group], most[row.group]);
-        let (extra, room) = (brought(counted), (most - proven).max(0.0));
-        if extra > 0.0 && sum > room {
-            let believed = extra * room / sum;
-            row.reserved_bps -= extra - believed;
-            let last = counted.map_or(0.0, |counted| counted.last.as_bps());
-            row.granted_bps = row.granted_bps.min(last + believed);
+    for ((group, name), most) in groups.iter_mut().zip(names).zip(most) {
+        if let Some(left) = left_behind.get(name) {
+            group.maximum_bps = (most - left.as_bps()).max(0.0);
         }
     }
 }

@@ -19,8 +19,8 @@ pub struct MachineStanding {
 /// What a row of Tally holds.
 ///
 /// What its process says is reserved counts as far as it was granted that here: an honest ledger holds nothing else for
-/// longer than four leases. What it brought from before, when no machine or another one granted it, counts as well, as
-/// far as its group could have that much.
+/// longer than four leases. What it brought from before, when no machine or another one granted it, and a little beyond
+/// its grants count as well, as far as that is its part.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     said: MachineStanding,
@@ -31,8 +31,8 @@ pub(super) struct Held {
     /// What it had when it came, and until when that counts.
     brought: (Rate, Time),
     silent_since: Option<Time>,
-    /// What counted at the last tick.
-    pub(super) counted: Rate,
+    /// Of what the machine granted it, as it counted at the last tick.
+    pub(super) proven: Rate,
 }
 
 /// What counts of a row at a tick.
@@ -43,13 +43,13 @@ pub(super) struct Counted {
     pub(super) last: Rate,
     /// Of what the machine granted.
     pub(super) proven: Rate,
-    /// What it says beyond that.
-    pub(super) brought: Rate,
+    /// What it says beyond that: what it brought, and what came beyond its grants.
+    pub(super) beyond: Rate,
     pub(super) is_silent: bool,
 }
 
-/// A row that says so many times what it was granted holds that: what comes beyond a grant counts as well. Who uses more
-/// than that for long is to be closed.
+/// A row that says so many times what it was granted holds that, as far as it is its part: what comes beyond a grant
+/// counts as well. Who uses more than that for long is to be closed.
 const TOLERANCE: f64 = 1.05;
 /// Grants that were not taken; of more the oldest count as the largest of them.
 const MOST_UNDER_WAY: usize = 16;
@@ -64,7 +64,8 @@ impl Held {
         let until = now.saturating_add(two_leases()).saturating_add(two_leases());
         let brought = (said.standing.reserved.max(said.standing.granted), until);
         let (given, under_way) = (Granted::new(Rate::ZERO), VecDeque::new());
-        Self { said, given, under_way, brought, silent_since: None, counted: Rate::ZERO }
+        let silent_since = said.standing.is_silent.then_some(now);
+        Self { said, given, under_way, brought, silent_since, proven: Rate::ZERO }
     }
 
     pub(super) fn standing(&self) -> &Standing {
@@ -95,6 +96,7 @@ impl Held {
         let is_over = |since: Time| now.since(since) >= two;
         if is_over(changed) || self.silent_since.is_some_and(is_over) {
             self.under_way.clear();
+            self.proven = Rate::ZERO;
             return None;
         }
         let standing = &self.said.standing;
@@ -102,17 +104,19 @@ impl Held {
         let given = self.given.largest(now, two * 2);
         // One that never says that it took anything holds no more than that, either.
         let under_way = self.under_way.iter().map(|(_, rate)| *rate).fold(Rate::ZERO, Rate::max).min(given);
-        let proven = said.min(given * TOLERANCE).max(under_way);
+        let proven = said.min(given).max(under_way);
         let brought = if now < self.brought.1 { said.min(self.brought.0) } else { Rate::ZERO };
+        let most = brought.max(said.min(given * TOLERANCE));
         let last = self.given.current().max(under_way);
         let granted = self.under_way.back().map_or(standing.granted, |(_, rate)| *rate);
-        let brought = Rate::nearest_bps((brought.as_bps() - proven.as_bps()).max(0.0));
-        Some(Counted { granted, last, proven, brought, is_silent: standing.is_silent })
+        let beyond = Rate::nearest_bps((most.as_bps() - proven.as_bps()).max(0.0));
+        self.proven = proven;
+        Some(Counted { granted, last, proven, beyond, is_silent: standing.is_silent })
     }
 
-    /// It is granted a rate at a tick; so much counts of it from then on.
-    pub(super) fn grant(&mut self, now: Time, tick: u64, rate: Rate, counted: Rate) {
-        self.counted = counted.max(rate);
+    /// It is granted a rate at a tick.
+    pub(super) fn grant(&mut self, now: Time, tick: u64, rate: Rate) {
+        self.proven = self.proven.max(rate);
         self.given.grant(now, rate);
         let last = self.under_way.back().map_or(self.said.standing.granted, |(_, rate)| *rate);
         if last == rate {

@@ -1,41 +1,57 @@
 //! What may still come of sessions whose processes are gone.
 
+use std::collections::BTreeMap;
+
 use fairwave_units::{Duration, Rate, Time};
 
 use super::card::Place;
 use super::held::two_leases;
 
-/// What processes had reserved at their sinks that are gone: their sources hear nothing more of them, and stop when
+/// What processes had been granted at their sinks that are gone: their sources hear nothing more of them, and stop when
 /// their leases are over.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LeftBehind {
-    /// Since when: from the next tick on.
-    parts: Vec<(Place, Rate, Option<Time>)>,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    place: Place,
+    user: u32,
+    rate: Rate,
+    /// From the next tick on.
+    since: Option<Time>,
 }
 
 /// More of them count as one, which lasts as long as the last.
 const MOST_PARTS: usize = 4096;
 
 impl LeftBehind {
-    pub(super) fn add(&mut self, place: Place, rate: Rate) {
+    pub(super) fn add(&mut self, place: Place, user: u32, rate: Rate) {
         if rate <= Rate::ZERO {
             return;
         }
         let is_full = self.parts.len() >= MOST_PARTS;
-        match self.parts.iter_mut().rev().find(|(of, ..)| *of == place) {
+        match self.parts.iter_mut().rev().find(|part| part.place == place && part.user == user) {
             // What goes at one moment is one part.
-            Some((_, sum, since)) if since.is_none() || is_full => (*sum, *since) = (*sum + rate, None),
-            _ => self.parts.push((place, rate, None)),
+            Some(part) if part.since.is_none() || is_full => (part.rate, part.since) = (part.rate + rate, None),
+            _ => self.parts.push(Part { place, user, rate, since: None }),
         }
     }
 
-    /// What is left at a node now.
-    pub(super) fn sum(&mut self, now: Time, place: Place) -> Rate {
+    /// A tick begins: what was left before it ages, whoever else is there.
+    pub(super) fn age(&mut self, now: Time) {
         let lasts: Duration = two_leases();
-        for (_, _, since) in self.parts.iter_mut().filter(|(of, ..)| *of == place) {
-            since.get_or_insert(now);
+        self.parts.retain_mut(|part| now.since(*part.since.get_or_insert(now)) < lasts);
+    }
+
+    /// What processes of each user left at a node.
+    pub(super) fn of_users(&self, place: Place) -> BTreeMap<u32, Rate> {
+        let mut sums = BTreeMap::new();
+        for part in self.parts.iter().filter(|part| part.place == place) {
+            let sum = sums.entry(part.user).or_insert(Rate::ZERO);
+            *sum = *sum + part.rate;
         }
-        self.parts.retain(|(_, _, since)| since.is_none_or(|since| now.since(since) < lasts));
-        self.parts.iter().filter(|(of, ..)| *of == place).map(|(_, rate, _)| *rate).sum()
+        sums
     }
 }

@@ -590,3 +590,5 @@ const NOTHING: MachineStanding = MachineStanding {
     },
     taken: 0,
 };
+
+mod liars;

@@ -61,7 +61,7 @@ pub enum SharedKind {
     Sink {
         /// Whether its source's own demand is what limits it.
         is_application_limited: bool,
-        /// Whether its source is not heard: then the grant stays as it is.
+        /// Whether its source is not heard: then the grant stays as it is, up to the capacity.
         is_silent: bool,
     },
     /// Its source, by claims and grants.
@@ -138,7 +138,7 @@ impl SharedNode {
                 target_bps = target_bps.max((target_bps + head).min(share.offer));
             }
             if matches!(row.kind, SharedKind::Sink { is_silent: true, .. }) {
-                target_bps = row.granted_bps;
+                target_bps = row.granted_bps.min(capacity_bps);
             }
             let (granted_bps, reserved_bps) = (row.granted_bps, row.reserved_bps.max(row.granted_bps));
             settling.push(Settling { target_bps, granted_bps, reserved_bps, weight, minimum_bps: share.minimum });
@@ -155,6 +155,14 @@ impl SharedNode {
             .zip(shares)
             .map(|(rate_bps, share)| SharedGrant { rate_bps, offer_bps: share.offer })
             .collect()
+    }
+
+    /// What each row has by the claims alone.
+    ///
+    /// # Panics
+    /// If a row is of a group that is not there.
+    pub fn shares(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<f64> {
+        share_out(capacity_bps, groups, rows).into_iter().map(|portion| portion.share).collect()
     }
 
     /// What each group could have if all its sessions claimed without limit.
