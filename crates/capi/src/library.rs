@@ -176,6 +176,14 @@ impl Library {
         drop(gone);
     }
 
+    /// Lets go of sockets with ports of their own that their programs have closed by a call of the system: how many.
+    pub(crate) fn forget_left_ports(&self) -> usize {
+        let all: Vec<_> = self.sockets.lock().known.values().cloned().collect();
+        let left: Vec<_> = all.into_iter().filter(|socket| socket.is_left_with_port()).collect();
+        left.iter().for_each(|socket| self.forget(socket));
+        left.len()
+    }
+
     /// An endpoint to call from.
     pub(crate) fn endpoint(&self, socket: &Socket, wishes: &Wishes, to: SocketAddr) -> Result<Endpoint, Errno> {
         let is_dedicated = wishes.path == PathKind::Dedicated;

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use fairwave_host::{
     Accept, Handler, Identity, Keyring, Lock, Refusal, SessionOptions, ShareId, Validity, Visitor, WeakEndpoint,
@@ -17,7 +18,7 @@ use rustix::net::{
 };
 
 use crate::errno::Errno;
-use crate::library::current;
+use crate::library::{Library, current};
 use crate::ours::Ours;
 use crate::socket::{Socket, SocketWatch, Stage, Wishes, set_flags};
 
@@ -38,12 +39,27 @@ const ADDRESS_BYTES: usize = 20;
 /// socket holds some 250.
 const MOST_BACKLOG: i32 = 4096;
 
+/// A port that was let go of is free after so long.
+const PORT_TAKES: Duration = Duration::from_millis(500);
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
 /// Binds a socket to an address, whose port it has from now on.
 pub(crate) fn bind(socket: &Socket, address: SocketAddr) -> Result<(), Errno> {
     let wishes = socket.state.lock().wishes;
     let capacity = fairwave_host::Capacity::find(wishes.capacity, None).rate;
-    let made = fairwave_host::Endpoint::bind(&wishes.endpoint(Some(address), capacity));
-    let endpoint = made.map_err(|error| Errno::from(&error))?;
+    // Whoever closed a socket by a call of the system may bind its port again.
+    let left = current().map_or(0, Library::forget_left_ports);
+    let until = Instant::now().checked_add(PORT_TAKES).filter(|_| left > 0);
+    let endpoint = loop {
+        let made = fairwave_host::Endpoint::bind(&wishes.endpoint(Some(address), capacity));
+        match made.map_err(|error| Errno::from(&error)) {
+            // The thread of an endpoint closes its port a moment later.
+            Err(Errno(libc::EADDRINUSE)) if until.is_some_and(|until| Instant::now() < until) => {
+                std::thread::sleep(LOOK_EVERY);
+            }
+            made => break made?,
+        }
+    };
     let mut state = socket.state.lock();
     if state.stage != Stage::New || state.endpoint.is_some() {
         drop(state);

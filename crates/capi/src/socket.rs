@@ -153,12 +153,15 @@ impl Socket {
     pub(crate) fn is_over(&self) -> bool {
         let (stage, pipe, is_closed) = {
             let state = self.state.lock();
-            // What was never used has no pipe that would see its program close it.
-            let is_closed =
-                state.stage == Stage::New && state.ours.as_ref().and_then(Ours::get).is_some_and(is_without_peer);
-            (state.stage, state.pipe.clone(), is_closed)
+            (state.stage, state.pipe.clone(), state.is_closed())
         };
         is_closed || stage == Stage::Failed || pipe.is_some_and(|pipe| pipe.status().closed.is_some())
+    }
+
+    /// Whether it has a port of its own, and its program has closed it by a call of the system.
+    pub(crate) fn is_left_with_port(&self) -> bool {
+        let state = self.state.lock();
+        state.endpoint.is_some() && state.is_closed()
     }
 
     /// All addresses of its family.
@@ -213,6 +216,14 @@ impl Socket {
             let _ = send(&copy, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
         Ok(true)
+    }
+}
+
+impl SocketState {
+    /// Whether its program has closed it by a call of the system. One that has connected has a pipe, which sees that.
+    fn is_closed(&self) -> bool {
+        let has_no_pipe = matches!(self.stage, Stage::New | Stage::Listening);
+        has_no_pipe && self.ours.as_ref().and_then(Ours::get).is_some_and(is_without_peer)
     }
 }
 

@@ -225,16 +225,26 @@ pub(crate) fn stats(fd: c_int) -> Vec<u64> {
 
 /// A socket of the library that listens on loopback, and its ticket with a zero at the end.
 pub(crate) fn listener(backlog: c_int) -> (c_int, Vec<u8>) {
+    listener_at(0, backlog).expect("any port will do")
+}
+
+/// The same, at a port.
+pub(crate) fn listener_at(port: u16, backlog: c_int) -> Result<(c_int, Vec<u8>), std::io::Error> {
     let listening = g_socket(libc::AF_INET, libc::SOCK_STREAM, 0);
     assert!(listening >= 0);
     let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
     address.sin_family = libc::AF_INET as u16;
     address.sin_addr.s_addr = u32::from(std::net::Ipv4Addr::LOCALHOST).to_be();
+    address.sin_port = port.to_be();
     let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
     // SAFETY: so many bytes are there.
-    assert_eq!(unsafe { g_bind(listening, (&raw const address).cast(), length) }, 0);
+    if unsafe { g_bind(listening, (&raw const address).cast(), length) } != 0 {
+        let error = std::io::Error::last_os_error();
+        g_close(listening);
+        return Err(error);
+    }
     assert_eq!(g_listen(listening, backlog), 0);
-    (listening, ticket_of(listening))
+    Ok((listening, ticket_of(listening)))
 }
 
 /// The ticket of a socket that listens, with a zero at the end.

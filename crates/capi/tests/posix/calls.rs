@@ -15,7 +15,8 @@ use fairwave::{
 use fairwave_host::{ConnectOptions, Endpoint, EndpointConfig, SessionOptions, Ticket};
 use libc::{POLLHUP, POLLIN, POLLOUT, SOCK_NONBLOCK};
 
-use crate::api::{Api, SOL_FAIRWAVE, TICKET, call, caller, listener, stats, ticket_of};
+use crate::FORKS;
+use crate::api::{Api, SOL_FAIRWAVE, TICKET, call, caller, listener, listener_at, stats, ticket_of};
 
 const API: Api = Api::Fairwave;
 
@@ -204,6 +205,29 @@ fn listen__a_closed_one_lets_nobody_in_and_cuts_nobody() {
     API.put(calling, b"still").unwrap();
     assert_eq!(API.take(called, 5).unwrap(), b"still");
     close_all(&[late, calling, called]);
+}
+
+#[test]
+fn bind__the_port_of_one_that_was_closed_by_the_system_is_free() {
+    // A child would have copies of what is closed here.
+    let _alone = FORKS.read().unwrap_or_else(PoisonError::into_inner);
+    let port_of = |fd: c_int| {
+        let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+        let mut length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        // SAFETY: there is so much room.
+        assert_eq!(unsafe { g_getsockname(fd, (&raw mut address).cast(), &raw mut length) }, 0);
+        u16::from_be(address.sin_port)
+    };
+    let (mut listening, _) = listener(8);
+    let port = port_of(listening);
+    assert_eq!(listener_at(port, 8).unwrap_err().raw_os_error(), Some(libc::EADDRINUSE), "it is taken");
+    for _ in 0..20 {
+        // SAFETY: the test has it.
+        unsafe { libc::close(listening) };
+        listening = listener_at(port, 8).unwrap().0;
+        assert_eq!(port_of(listening), port);
+    }
+    close_all(&[listening]);
 }
 
 #[test]
