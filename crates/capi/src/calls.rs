@@ -11,6 +11,7 @@ use libc::{nfds_t, off_t, pollfd, size_t, sockaddr, socklen_t, ssize_t};
 
 use crate::address;
 use crate::connect;
+use crate::direct::{self, Direct};
 use crate::errno::{self, Errno};
 use crate::library::{current, library};
 use crate::listen;
@@ -163,6 +164,21 @@ pub unsafe extern "C" fn g_send(fd: c_int, bytes: *const c_void, length: size_t,
     answer(|| {
         let socket = find(fd);
         let is_open = socket.as_ref().is_none_or(|socket| !matches!(socket.stage(), Stage::New | Stage::Listening));
+        if let Some(pipe) = direct::pipe_for(socket.as_deref(), length, flags) {
+            // SAFETY: the caller says so.
+            let all = unsafe { std::slice::from_raw_parts(bytes.cast(), length) };
+            let given = direct::send(&pipe, borrowed(fd)?, all, flags);
+            let Direct::Rest(given) = given else { return given.outcome() };
+            let rest = &all[given..];
+            // SAFETY: the caller says so.
+            let sent = system(unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), flags | libc::MSG_NOSIGNAL) });
+            return match sent {
+                Ok(more) => Ok(given.cast_signed() + more),
+                // What went before counts; the next call says what is wrong.
+                Err(_) if given > 0 => Ok(given.cast_signed()),
+                Err(error) => Err(broken(fd, socket.as_deref(), error, flags & libc::MSG_NOSIGNAL == 0)),
+            };
+        }
         // The signal is raised here, when it is known what went wrong.
         let sent = if is_open {
             // SAFETY: the caller says so.
@@ -212,8 +228,15 @@ pub unsafe extern "C" fn g_recv(fd: c_int, room: *mut c_void, length: size_t, fl
         if socket.as_ref().is_some_and(|socket| matches!(socket.stage(), Stage::New | Stage::Listening)) {
             return Err(Errno(libc::ENOTCONN));
         }
-        // SAFETY: the caller says so.
-        let got = system(unsafe { libc::recv(fd, room, length, flags) });
+        let got = match direct::pipe_for(socket.as_deref(), length, flags) {
+            Some(pipe) => {
+                // SAFETY: the caller says so.
+                let room = unsafe { std::slice::from_raw_parts_mut(room.cast(), length) };
+                direct::recv(&pipe, borrowed(fd)?, room, flags)
+            }
+            // SAFETY: the caller says so.
+            None => system(unsafe { libc::recv(fd, room, length, flags) }),
+        };
         let told = || socket.as_ref().and_then(|socket| socket.take_error());
         match got {
             // The end of a stream that was cut is none.

@@ -12,6 +12,7 @@ mod address;
 mod calls;
 mod connect;
 mod connector;
+mod direct;
 mod errno;
 mod library;
 mod listen;

@@ -1,26 +1,21 @@
 //! What the pump does for one pipe.
 
-use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use fairwave_host::{CloseReason, Session};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+use rustix::net::{Shutdown, shutdown};
 
-use crate::incoming::Word;
-use crate::outgoing::SMALL_CHUNK;
+use crate::hand::Hand;
+use crate::moves::{Broken, Read, Written, say};
 use crate::pipe::Shared;
-use crate::streams::{BYTES, TAKEN};
 
-/// The end of a pipe here: its descriptor, and how far that is.
+/// The end of a pipe here, as the pump has it: how its descriptor is.
 #[expect(clippy::struct_excessive_bools, reason = "what is known of the two directions of a descriptor")]
 pub(crate) struct End {
     pub(crate) shared: Arc<Shared>,
-    descriptor: Option<OwnedFd>,
     /// Whether the descriptor may give something.
     pub(crate) is_readable: bool,
     /// Whether it may take something.
@@ -31,13 +26,6 @@ pub(crate) struct End {
     pub(crate) is_reset: bool,
     /// Whether what it gives now is all that it ever gives.
     pub(crate) is_last: bool,
-    /// Whether it has given all that it ever gives.
-    is_read_out: bool,
-    /// Whether nobody reads what comes, though somebody writes: it is thrown away.
-    is_deaf: bool,
-    /// What it is taking, and how much of that it has taken.
-    writing: Vec<u8>,
-    at: usize,
     /// Bytes that it took and gave since that was asked last.
     moved: usize,
     /// Whether the session was closed since both streams are over.
@@ -57,28 +45,18 @@ pub(crate) enum Next {
     Over,
 }
 
-/// The descriptor cannot go on.
-struct Broken;
-
 /// Calls that read or write before others have their turn.
 const CALLS_PER_TURN: usize = 16;
-/// Larger buffers are not kept.
-const MOST_SPARE: usize = 256 << 10;
 
 impl End {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            descriptor: None,
             is_readable: false,
             is_writable: false,
             is_hung_up: false,
             is_reset: false,
             is_last: false,
-            is_read_out: false,
-            is_deaf: false,
-            writing: Vec::new(),
-            at: 0,
             moved: 0,
             is_closing: false,
             waits_until: None,
@@ -87,7 +65,8 @@ impl End {
 
     /// It has its descriptor; one that it had goes.
     pub(crate) fn attach(&mut self, descriptor: OwnedFd) {
-        self.descriptor = Some(descriptor);
+        let before = self.shared.hand.lock().descriptor.replace(descriptor);
+        drop(before);
         (self.is_readable, self.is_writable) = (true, true);
     }
 
@@ -102,7 +81,8 @@ impl End {
             // What has come and was not taken is lost with the rest.
             return self.close(closed.unwrap_or((CloseReason::Stopped, false)));
         }
-        if self.descriptor.is_none() {
+        let has_descriptor = self.shared.hand.lock().descriptor.is_some();
+        if !has_descriptor {
             return if let Some(closed) = closed { self.close(closed) } else { Next::Wait };
         }
         let moved = self.move_bytes(session.as_ref(), closed.is_some(), scratch);
@@ -140,7 +120,8 @@ impl End {
 
     /// Whether what came waits for the descriptor.
     fn has_to_write(&self) -> bool {
-        !self.is_deaf && !self.is_hung_up && (self.at < self.writing.len() || self.shared.incoming.lock().is_ready())
+        let hand = self.shared.hand.lock();
+        !hand.is_deaf && !self.is_hung_up && (!hand.writing.is_empty() || self.shared.incoming.lock().is_ready())
     }
 
     /// Reads and writes as much as its turn allows: whether there is more to do at once.
@@ -150,59 +131,28 @@ impl End {
         is_closed: bool,
         scratch: &mut Vec<u8>,
     ) -> Result<bool, Broken> {
-        let Some(descriptor) = self.descriptor.take() else { return Ok(false) };
-        let written = self.write(&descriptor, session);
-        let read = if is_closed { Ok(false) } else { self.read(&descriptor, session, scratch) };
-        self.descriptor = Some(descriptor);
+        let shared = Arc::clone(&self.shared);
+        let mut hand = shared.hand.lock();
+        let written = self.write(&mut hand, session);
+        let read = if is_closed { Ok(false) } else { self.read(&mut hand, session, scratch) };
         Ok(written? | read?)
     }
 
-    fn read(&mut self, descriptor: &OwnedFd, session: Option<&Session>, scratch: &mut Vec<u8>) -> Result<bool, Broken> {
-        // What is read in one turn is served at once: the network thread is woken once.
-        let mut serve: Option<Range<u64>> = None;
-        let mut is_more = true;
+    fn read(&mut self, hand: &mut Hand, session: Option<&Session>, scratch: &mut Vec<u8>) -> Result<bool, Broken> {
         for _ in 0..CALLS_PER_TURN {
-            if self.is_read_out || !self.is_readable || !self.has_room() {
-                is_more = false;
-                break;
+            if hand.is_read_out || !self.is_readable || !self.has_room() {
+                hand.serve(session);
+                return Ok(false);
             }
-            scratch.clear();
-            match recv(descriptor, rustix::buffer::spare_capacity(scratch), RecvFlags::DONTWAIT) {
-                Ok((0, _)) => self.on_read_end(session),
-                Ok(_) => {
-                    if let Some(more) = self.keep(scratch) {
-                        serve = match serve.take() {
-                            Some(before) if before.end == more.start => Some(before.start..more.end),
-                            // What is between was asked for just now, and is served already.
-                            before => {
-                                if let (Some(session), Some(before)) = (session, before) {
-                                    session.serve(BYTES, before);
-                                }
-                                Some(more)
-                            }
-                        };
-                    }
-                }
-                Err(Errno::AGAIN) if self.is_last => self.on_read_end(session),
-                Err(Errno::AGAIN) => self.is_readable = false,
-                Err(Errno::INTR) => {}
-                Err(_) => return Err(Broken),
+            match hand.read(&self.shared, session, scratch)? {
+                Read::Some(bytes) => self.moved += bytes,
+                Read::Nothing if self.is_last => hand.on_read_end(&self.shared, session),
+                Read::Nothing => self.is_readable = false,
+                Read::End => {}
             }
         }
-        if let (Some(session), Some(serve)) = (session, serve) {
-            session.serve(BYTES, serve);
-        }
-        Ok(is_more)
-    }
-
-    /// Keeps what was read: what of it is to be served.
-    fn keep(&mut self, read: &mut Vec<u8>) -> Option<Range<u64>> {
-        self.moved += read.len();
-        if read.len() < SMALL_CHUNK {
-            return self.shared.outgoing.lock().push(read);
-        }
-        let spare = self.shared.way.spares.take();
-        self.shared.outgoing.lock().push_chunk(std::mem::replace(read, spare))
+        hand.serve(session);
+        Ok(true)
     }
 
     /// Whether the other end has left room; if not, it is looked at again when that has changed.
@@ -215,52 +165,18 @@ impl End {
         self.shared.outgoing.lock().room() > 0
     }
 
-    fn on_read_end(&mut self, session: Option<&Session>) {
-        self.is_read_out = true;
-        let refuse = self.shared.outgoing.lock().finish();
-        if let (Some(session), Some(refuse)) = (session, refuse) {
-            session.refuse(BYTES, refuse, fairwave_host::VoidReason::Shrank);
-        }
-    }
-
-    fn write(&mut self, descriptor: &OwnedFd, session: Option<&Session>) -> Result<bool, Broken> {
+    fn write(&mut self, hand: &mut Hand, session: Option<&Session>) -> Result<bool, Broken> {
         for _ in 0..CALLS_PER_TURN {
-            if !self.is_writable && !self.is_deaf {
+            if !self.is_writable && !hand.is_deaf {
                 return Ok(false);
             }
-            if self.at == self.writing.len() {
-                self.at = 0;
-                let mut spare = std::mem::take(&mut self.writing);
-                spare.clear();
-                spare.shrink_to(MOST_SPARE);
-                self.writing = self.shared.incoming.lock().take_ready(spare);
-                if self.writing.is_empty() {
-                    return Ok(false);
-                }
-            }
-            let left = &self.writing[self.at..];
-            let sent = if self.is_deaf {
-                Ok(left.len())
-            } else {
-                send(descriptor, left, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
-            };
-            match sent {
-                Ok(sent) => {
-                    self.at += sent;
-                    self.moved += sent;
-                    let word = self.shared.incoming.lock().on_taken(sent as u64);
-                    if let (Some(session), Some(word)) = (session, word) {
-                        say(session, &word);
-                    }
-                }
-                Err(Errno::AGAIN) => {
+            match hand.write(&self.shared, session)? {
+                Written::Some(bytes) => self.moved += bytes,
+                Written::Full => {
                     self.is_writable = false;
                     return Ok(false);
                 }
-                Err(Errno::INTR) => {}
-                // Who reads no more and may write is told nothing of it by TCP either.
-                Err(Errno::PIPE) if !is_hung_up(descriptor) => self.is_deaf = true,
-                Err(_) => return Err(Broken),
+                Written::Nothing => return Ok(false),
             }
         }
         Ok(true)
@@ -268,8 +184,9 @@ impl End {
 
     /// Tells the descriptor of the end, when it has taken all before that.
     fn tell_end(&mut self, session: Option<&Session>) {
-        let Some(descriptor) = &self.descriptor else { return };
-        if self.at < self.writing.len() {
+        let hand = self.shared.hand.lock();
+        let Some(descriptor) = &hand.descriptor else { return };
+        if !hand.writing.is_empty() {
             return;
         }
         let word = {
@@ -288,7 +205,7 @@ impl End {
 
     /// Its session is over: tells who watches how that was.
     fn close(&mut self, (reason, _): (CloseReason, bool)) -> Next {
-        let descriptor = self.descriptor.take();
+        let descriptor = self.shared.hand.lock().descriptor.take();
         let is_whole = self.shared.incoming.lock().is_over();
         let is_given = {
             let mut outgoing = self.shared.outgoing.lock();
@@ -331,22 +248,7 @@ impl End {
 
     /// Whether all that it gave was taken at the other end, and its end as well.
     pub(crate) fn is_drained(&self) -> bool {
-        self.descriptor.is_none() || self.shared.outgoing.lock().is_over()
+        let has_descriptor = self.shared.hand.lock().descriptor.is_some();
+        !has_descriptor || self.shared.outgoing.lock().is_over()
     }
-}
-
-/// Tells the source what was taken, in place of what it was told before.
-fn say(session: &Session, word: &Word) {
-    session.give_up(TAKEN, 0..word.taken);
-    session.want(TAKEN, word.taken..word.taken.saturating_add(1));
-    if let Some(want) = &word.want {
-        session.want(BYTES, want.clone());
-    }
-}
-
-/// Whether nobody has the other end of a descriptor.
-fn is_hung_up(descriptor: &OwnedFd) -> bool {
-    let mut descriptors = [PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::empty())];
-    let polled = poll(&mut descriptors, Some(&Timespec::default()));
-    polled.is_ok() && descriptors[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }

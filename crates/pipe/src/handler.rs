@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use fairwave_host::{CloseReason, Handler, Session, VoidReason};
 
+use crate::incoming::Came;
 use crate::pipe::Shared;
 use crate::streams::{BYTES, TAKEN};
 
@@ -27,6 +28,7 @@ impl PipeHandler {
         }
         match said {
             Ok(is_all) => {
+                self.shared.room.ring();
                 if is_all || self.shared.is_stalled.swap(false, Ordering::AcqRel) {
                     self.shared.tell();
                 }
@@ -83,8 +85,12 @@ impl Handler for PipeHandler {
         if stream != BYTES {
             return;
         }
-        let is_news = self.shared.incoming.lock().on_data(offset, bytes);
-        if is_news {
+        let mut came = self.shared.incoming.lock().on_data(offset, bytes, None);
+        if let Came::NeedsRoom(room) = came {
+            let spare = self.shared.way.spares.take(room);
+            came = self.shared.incoming.lock().on_data(offset, bytes, Some(spare));
+        }
+        if came == (Came::Kept { is_news: true }) {
             self.shared.tell();
         }
     }
@@ -109,6 +115,7 @@ impl Handler for PipeHandler {
 
     fn on_closed(&mut self, _session: &Session, reason: CloseReason, by_peer: bool) {
         self.shared.session.lock().closed.get_or_insert((reason, by_peer));
+        self.shared.room.ring();
         self.shared.tell();
     }
 }
@@ -117,6 +124,7 @@ impl Drop for PipeHandler {
     fn drop(&mut self) {
         // Of a session that never was there is no other word.
         self.shared.session.lock().closed.get_or_insert((CloseReason::Stopped, false));
+        self.shared.room.ring();
         self.shared.tell();
     }
 }

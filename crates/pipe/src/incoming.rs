@@ -1,17 +1,19 @@
 //! What came for a descriptor, until the descriptor has taken it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+
+use crate::spares::SPARE_BYTES;
 
 /// The bytes of one direction at its sink, from the first one that its descriptor has not taken.
 ///
-/// No more comes than was wanted, and that ends `ahead` bytes behind what was taken: so much memory it takes at the most,
-/// half as much again while gaps are open.
+/// No more comes than was wanted, and that ends `ahead` bytes behind what was taken: so much it holds at the most, in
+/// buffers that are half full at the least.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     ahead: u64,
-    /// What is next, in order.
-    ready: Vec<u8>,
+    /// What is next, in order, in buffers that are filled one after the other: none grows, and none is empty.
+    ready: VecDeque<Vec<u8>>,
     /// Where the bytes behind `ready` begin.
     next: u64,
     /// What came behind gaps, by where it begins.
@@ -24,6 +26,18 @@ pub(crate) struct Incoming {
     told: u64,
     /// The stream has no byte from here on, as far as is known.
     length: Option<u64>,
+}
+
+/// What became of bytes that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// They were kept.
+    Kept {
+        /// Whether the descriptor has something to take now and had nothing before.
+        is_news: bool,
+    },
+    /// They need a buffer of so many bytes at the least.
+    NeedsRoom(usize),
 }
 
 /// What to tell the source.
@@ -45,7 +59,7 @@ const WORD_EVERY: u64 = 512 << 10;
 
 impl Incoming {
     pub(crate) fn new(ahead: u64) -> Self {
-        Self { ahead, ready: Vec::new(), next: 0, apart: BTreeMap::new(), wanted: 0, taken: 0, told: 0, length: None }
+        Self { ahead, ready: VecDeque::new(), next: 0, apart: BTreeMap::new(), wanted: 0, taken: 0, told: 0, length: None }
     }
 
     /// What to want first.
@@ -54,11 +68,21 @@ impl Incoming {
         0..self.ahead
     }
 
-    /// Bytes came, each for the first time. Whether the descriptor has something to take now and had nothing before.
-    pub(crate) fn on_data(&mut self, offset: u64, bytes: &[u8]) -> bool {
+    /// Bytes came, each for the first time. `spare` is an empty buffer for those that need one.
+    pub(crate) fn on_data(&mut self, offset: u64, bytes: &[u8], spare: Option<Vec<u8>>) -> Came {
         let had_none = self.ready.is_empty();
+        if bytes.is_empty() {
+            return Came::Kept { is_news: false };
+        }
         if offset == self.next {
-            self.ready.extend_from_slice(bytes);
+            match (self.ready.back_mut(), spare) {
+                (Some(last), _) if last.capacity() - last.len() >= bytes.len() => last.extend_from_slice(bytes),
+                (_, Some(mut buffer)) => {
+                    buffer.extend_from_slice(bytes);
+                    self.ready.push_back(buffer);
+                }
+                (_, None) => return Came::NeedsRoom(bytes.len().max(SPARE_BYTES)),
+            }
             self.next += bytes.len() as u64;
             while let Some(first) = self.apart.first_entry() {
                 if *first.key() > self.next {
@@ -66,8 +90,12 @@ impl Incoming {
                 }
                 // Pieces do not overlap: each byte comes once.
                 let piece = first.remove();
-                self.ready.extend_from_slice(&piece);
                 self.next += piece.len() as u64;
+                match self.ready.back_mut() {
+                    // So no buffer is less than half full, however small the pieces are that a source sends.
+                    Some(last) if last.capacity() - last.len() >= piece.len() => last.extend_from_slice(&piece),
+                    _ => self.ready.push_back(piece),
+                }
             }
         } else if offset > self.next {
             match self.apart.range_mut(..offset).next_back() {
@@ -77,7 +105,7 @@ impl Incoming {
                 }
             }
         }
-        had_none && !self.ready.is_empty()
+        Came::Kept { is_news: had_none && !self.ready.is_empty() }
     }
 
     /// The source says that there is nothing from here on.
@@ -91,9 +119,9 @@ impl Incoming {
         Ok(())
     }
 
-    /// What is next, in order; `spare` is filled from now on.
-    pub(crate) fn take_ready(&mut self, spare: Vec<u8>) -> Vec<u8> {
-        std::mem::replace(&mut self.ready, spare)
+    /// Hands over what is next, in order, to `to`, which is empty.
+    pub(crate) fn take_ready(&mut self, to: &mut VecDeque<Vec<u8>>) {
+        std::mem::swap(&mut self.ready, to);
     }
 
     /// Whether something is next that was not taken out.
@@ -161,25 +189,42 @@ mod tests {
 
     use super::*;
 
+    /// Whether that is news.
+    fn put(incoming: &mut Incoming, offset: u64, bytes: &[u8]) -> bool {
+        let mut came = incoming.on_data(offset, bytes, None);
+        if let Came::NeedsRoom(room) = came {
+            came = incoming.on_data(offset, bytes, Some(Vec::with_capacity(room)));
+        }
+        let Came::Kept { is_news } = came else { panic!("a buffer was there") };
+        is_news
+    }
+
+    fn take(incoming: &mut Incoming) -> Vec<u8> {
+        let mut ready = VecDeque::new();
+        incoming.take_ready(&mut ready);
+        assert!(ready.iter().all(|buffer| !buffer.is_empty()));
+        ready.into_iter().flatten().collect()
+    }
+
     #[test]
     fn on_data__puts_into_order() {
         let mut incoming = Incoming::new(1000);
         assert_eq!(incoming.first(), 0..1000);
-        assert!(!incoming.on_data(3, b"def"));
-        assert!(!incoming.on_data(6, b"gh"));
-        assert!(!incoming.on_data(9, b"j"));
+        assert!(!put(&mut incoming, 3, b"def"));
+        assert!(!put(&mut incoming, 6, b"gh"));
+        assert!(!put(&mut incoming, 9, b"j"));
         assert_eq!(incoming.apart.len(), 2);
-        assert!(incoming.on_data(0, b"abc"));
-        assert!(!incoming.on_data(8, b"i"));
-        assert_eq!(incoming.take_ready(Vec::new()), b"abcdefghij");
-        assert!(incoming.on_data(10, b"k"));
+        assert!(put(&mut incoming, 0, b"abc"));
+        assert!(!put(&mut incoming, 8, b"i"));
+        assert_eq!(take(&mut incoming), b"abcdefghij");
+        assert!(put(&mut incoming, 10, b"k"));
     }
 
     #[test]
     fn on_taken__tells_now_and_then() {
         let mut incoming = Incoming::new(1000);
         incoming.first();
-        incoming.on_data(0, &[0; 400]);
+        put(&mut incoming, 0, &[0; 400]);
         assert_eq!(incoming.on_taken(124), None);
         assert_eq!(incoming.on_taken(1), Some(Word { taken: 125, want: Some(1000..1125) }));
         assert_eq!(incoming.rest(), None);
@@ -192,7 +237,7 @@ mod tests {
     fn on_end__the_lowest_counts() {
         let mut incoming = Incoming::new(1000);
         incoming.first();
-        incoming.on_data(0, b"hello");
+        put(&mut incoming, 0, b"hello");
         assert_eq!(incoming.on_end(500), Ok(()));
         assert!(!incoming.has_all());
         assert_eq!(incoming.on_end(5), Ok(()));
@@ -206,8 +251,8 @@ mod tests {
     fn on_end__not_before_what_came() {
         let mut incoming = Incoming::new(1000);
         incoming.first();
-        incoming.on_data(0, b"hello");
-        incoming.on_data(10, b"there");
+        put(&mut incoming, 0, b"hello");
+        put(&mut incoming, 10, b"there");
         assert_eq!(incoming.on_end(4), Err(ShrunkTooMuch));
         assert_eq!(incoming.on_end(14), Err(ShrunkTooMuch));
         assert_eq!(incoming.on_end(15), Ok(()));
@@ -231,8 +276,8 @@ mod tests {
             incoming.first();
             let mut all = Vec::new();
             for (start, bytes, _) in &pieces {
-                incoming.on_data(*start, bytes);
-                all.extend(incoming.take_ready(Vec::new()));
+                put(&mut incoming, *start, bytes);
+                all.extend(take(&mut incoming));
             }
             prop_assert_eq!(all, (0..at).map(|byte| (byte * 31) as u8).collect::<Vec<_>>());
             prop_assert!(incoming.apart.is_empty());

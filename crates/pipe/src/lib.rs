@@ -49,18 +49,23 @@
 #![cfg_attr(test, allow(non_snake_case, clippy::single_range_in_vec_init))]
 
 mod bell;
+mod direct;
 mod end;
 mod greeting;
+mod hand;
 mod handler;
 mod incoming;
+mod moves;
 mod options;
 mod outgoing;
 mod pipe;
 mod pump;
+mod room;
 mod spares;
 mod streams;
 mod watch;
 
+pub use direct::Given;
 pub use greeting::{greeting, read_greeting};
 pub use options::PipeOptions;
 pub use pipe::{Pipe, PipeStatus};

@@ -9,9 +9,11 @@ use crossbeam_channel::Sender;
 use fairwave_host::{CloseReason, Lock, Session};
 
 use crate::bell::Bell;
+use crate::hand::Hand;
 use crate::incoming::Incoming;
 use crate::options::PipeOptions;
 use crate::outgoing::Outgoing;
+use crate::room::RoomBell;
 use crate::spares::Spares;
 use crate::streams::BYTES;
 use crate::watch::Watch;
@@ -51,11 +53,19 @@ pub(crate) struct Shared {
     pub(crate) outgoing: Lock<Outgoing>,
     pub(crate) incoming: Lock<Incoming>,
     pub(crate) session: Lock<SessionState>,
+    /// Over the three above.
+    pub(crate) hand: Lock<Hand>,
     pub(crate) watch: Box<dyn Watch>,
     /// Whether the pump is to look at it and has not.
     is_told: AtomicBool,
     /// Whether the pump waits for the other end to take something.
     pub(crate) is_stalled: AtomicBool,
+    /// Whether the pump looks within a second whether the source knows of all that was taken.
+    pub(crate) is_watched: AtomicBool,
+    /// Whether the program has ended one of its directions, or both.
+    pub(crate) is_shut: AtomicBool,
+    /// Where programs wait that give more than there is room for.
+    pub(crate) room: RoomBell,
     /// Whether who watches was told how it ended.
     is_over: AtomicBool,
     pub(crate) way: Arc<WayToPump>,
@@ -114,9 +124,13 @@ impl Shared {
             outgoing: Lock::new(Outgoing::new(options.keeps.get())),
             incoming: Lock::new(Incoming::new(options.ahead.get())),
             session: Lock::default(),
+            hand: Lock::over_leaves(Hand::default()),
             watch,
             is_told: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
+            is_watched: AtomicBool::new(false),
+            is_shut: AtomicBool::new(false),
+            room: RoomBell::default(),
             is_over: AtomicBool::new(false),
             way,
         })
@@ -154,6 +168,7 @@ impl Shared {
         if let Some(session) = session {
             session.close(CloseReason::Stopped);
         }
+        self.room.ring();
         self.tell();
     }
 }

@@ -56,7 +56,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Where so many bytes were moved between two sleeps, more will come, and it is cheaper taken together: at 4 Gb/s both
 /// ends took 15 % less of the processor's time with a rest. At 10 Gb/s one brings 64 KiB, a sixth of what the system
 /// keeps of a Unix socket.
-const WORTH_A_REST: usize = 16 << 10;
+pub(crate) const WORTH_A_REST: usize = 16 << 10;
 const REST: Duration = Duration::from_micros(50);
 /// Events of one call.
 const EVENTS: usize = 256;
@@ -175,7 +175,9 @@ impl Worker {
         if end.waits_until.is_some() {
             self.waiting.insert(number);
         }
+        end.shared.is_watched.store(false, Ordering::SeqCst);
         if end.is_untold() {
+            end.shared.is_watched.store(true, Ordering::Release);
             self.untold.insert(number);
         }
         match next {
@@ -213,6 +215,10 @@ impl Worker {
             let (number, flags) = (event.data.u64(), event.flags);
             let Some(end) = self.ends.get_mut(&number) else { continue };
             let has = |flag| flags.intersects(flag);
+            if has(epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
+                end.shared.is_shut.store(true, Ordering::SeqCst);
+                end.shared.room.ring();
+            }
             end.is_hung_up |= has(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
             end.is_reset |= has(epoll::EventFlags::ERR);
             end.is_readable |= has(epoll::EventFlags::IN | epoll::EventFlags::RDHUP) || end.is_hung_up;
@@ -230,7 +236,10 @@ impl Worker {
         }
         self.look_at = None;
         for number in std::mem::take(&mut self.untold) {
-            self.ends.get(&number).into_iter().for_each(End::tell_rest);
+            let Some(end) = self.ends.get(&number) else { continue };
+            // What is taken from now on is told by the next look.
+            end.shared.is_watched.store(false, Ordering::Release);
+            end.tell_rest();
         }
         for number in &self.waiting {
             if let Some(end) = self.ends.get(number).filter(|end| end.waits_until.is_some_and(|until| until <= now)) {

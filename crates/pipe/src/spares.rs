@@ -11,14 +11,14 @@ pub(crate) struct Spares {
 
 /// Bytes of a buffer, which one call reads at the most.
 pub(crate) const SPARE_BYTES: usize = 64 << 10;
-/// Buffers that are kept: 2 MiB.
-const MOST_SPARES: usize = 32;
+/// Buffers that are kept: 6 MiB, what a connection has under way at each end, and half as much again.
+const MOST_SPARES: usize = 96;
 
 impl Spares {
-    /// An empty one.
-    pub(crate) fn take(&self) -> Vec<u8> {
-        let spare = self.buffers.lock().pop();
-        spare.unwrap_or_else(|| Vec::with_capacity(SPARE_BYTES))
+    /// An empty one, with room for so many bytes at the least.
+    pub(crate) fn take(&self, room: usize) -> Vec<u8> {
+        let spare = if room <= SPARE_BYTES { self.buffers.lock().pop() } else { None };
+        spare.unwrap_or_else(|| Vec::with_capacity(room.max(SPARE_BYTES)))
     }
 
     /// One that nobody needs; it is let go of if it is of another size, or if there are enough.
@@ -40,14 +40,14 @@ mod tests {
     #[test]
     fn spares__come_back_empty_and_are_not_too_many() {
         let spares = Spares::default();
-        let mut buffer = spares.take();
+        let mut buffer = spares.take(1);
         buffer.push(7);
         let place = buffer.as_ptr();
         spares.give(buffer);
         spares.give(Vec::with_capacity(10));
-        let again = spares.take();
+        let again = spares.take(1);
         assert!(again.is_empty() && again.as_ptr() == place);
-        let many: Vec<Vec<u8>> = (0..2 * MOST_SPARES).map(|_| spares.take()).collect();
+        let many: Vec<Vec<u8>> = (0..2 * MOST_SPARES).map(|_| spares.take(1)).collect();
         for buffer in many {
             spares.give(buffer);
         }

@@ -7,6 +7,7 @@ use std::sync::RwLock;
 mod api;
 mod calls;
 mod cases;
+mod order;
 mod random;
 
 /// A child has copies of the descriptors of all cases, which then do not end: who forks does so alone.

@@ -13,10 +13,10 @@ use libc::{MSG_DONTWAIT, MSG_PEEK, POLLHUP, POLLIN, POLLOUT, POLLRDHUP, SHUT_WR}
 use crate::api::{Api, call, listener};
 
 /// SplitMix64.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, most: u64) -> u64 {
+    pub(crate) fn below(&mut self, most: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,0 +1,175 @@
+//! Bytes that go between a program of this process and a session without the descriptor, on the program's own thread.
+//!
+//! Through the descriptor each byte is copied twice more by the system, and the pump's thread has to run. What waits in
+//! the descriptor was there first and goes first: the order of bytes is that of calls, whoever makes them.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
+use crate::hand::Hand;
+use crate::moves::{Read, Written, told};
+use crate::outgoing::SMALL_CHUNK;
+use crate::pipe::{Pipe, Shared};
+use crate::pump::WORTH_A_REST;
+use crate::spares::SPARE_BYTES;
+
+/// What became of bytes that a program gave without its descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// So many of them go, at least one.
+    Some(usize),
+    /// None: the other end has left no room. [`Pipe::wait_for_room`] waits for some.
+    NoRoom,
+    /// None: they have to go through the descriptor, or it says why they cannot.
+    ByDescriptor,
+}
+
+/// Bytes of one turn, after which others have theirs.
+const MOST_AT_ONCE: usize = 256 << 10;
+
+impl Pipe {
+    /// Takes what has come, at least a byte and as much as there is room for, and does not wait: EAGAIN if there is
+    /// nothing, zero at the end of the stream. `program` is the other end of the pipe's descriptor: what can be read
+    /// there comes first.
+    ///
+    /// What is left after this can be seen at the descriptor as before, but as a rule not all of it at once, until
+    /// somebody reads it there.
+    pub fn take(&self, program: BorrowedFd<'_>, room: &mut [u8]) -> rustix::io::Result<usize> {
+        let shared = &self.shared;
+        let session = self.session();
+        let mut hand = shared.hand.lock();
+        let mut taken = match recv(program, &mut *room, RecvFlags::DONTWAIT) {
+            Ok((_, 0)) => return Ok(0),
+            Ok((_, got)) => got,
+            Err(Errno::AGAIN) => 0,
+            Err(error) => return Err(error),
+        };
+        // Where that was less than there is room for, nothing is left there, and whoever writes there needs the hand.
+        let by_descriptor = taken;
+        (hand.is_direct, hand.has_token) = (true, false);
+        while taken < room.len() {
+            if hand.writing.is_empty() {
+                shared.incoming.lock().take_ready(&mut hand.writing);
+            }
+            let Some(first) = hand.writing.front() else { break };
+            let bytes = &first[hand.at..];
+            let count = bytes.len().min(room.len() - taken);
+            room[taken..taken + count].copy_from_slice(&bytes[..count]);
+            taken += count;
+            hand.pass(&shared.way.spares, count);
+        }
+        hand.taken += taken;
+        if taken > by_descriptor {
+            told(shared, session.as_ref(), taken - by_descriptor);
+        }
+        // Who polls is to see that there is more.
+        let is_left = matches!(hand.write(shared, session.as_ref()), Ok(Written::Some(_) | Written::Full));
+        drop(hand);
+        if !is_left && self.is_all() {
+            shared.tell();
+        }
+        shared.watch_untold();
+        if taken > 0 { Ok(taken) } else { Err(Errno::AGAIN) }
+    }
+
+    /// Whether so much was taken by [`Pipe::take`] since this was asked last that more will come soon, and is cheaper
+    /// taken together.
+    pub fn is_busy(&self) -> bool {
+        std::mem::take(&mut self.shared.hand.lock().taken) >= WORTH_A_REST
+    }
+
+    /// Whether the pump may have to tell the descriptor of an end.
+    fn is_all(&self) -> bool {
+        let is_whole = self.shared.incoming.lock().has_all();
+        is_whole || self.shared.session.lock().closed.is_some()
+    }
+
+    /// Gives bytes to the session, as many as there is room for, behind all that the program wrote into the descriptor.
+    /// It does not wait. Whether the program may write at all the descriptor knows.
+    pub fn give(&self, bytes: &[u8]) -> Given {
+        let session = self.session();
+        let is_over = {
+            let state = self.shared.session.lock();
+            state.closed.is_some() || state.is_cut
+        };
+        let mut hand = self.shared.hand.lock();
+        if is_over || hand.descriptor.is_none() || hand.is_read_out {
+            return Given::ByDescriptor;
+        }
+        let mut scratch = self.shared.way.spares.take(1);
+        let before = self.read_out(&mut hand, &mut scratch);
+        self.shared.way.spares.give(scratch);
+        if let Err(instead) = before {
+            hand.serve(session.as_ref());
+            return instead;
+        }
+        let mut given = 0;
+        while given < bytes.len().min(MOST_AT_ONCE) {
+            let room = self.shared.outgoing.lock().room().min(SPARE_BYTES);
+            let piece = &bytes[given..bytes.len().min(given + room)];
+            if piece.is_empty() {
+                break;
+            }
+            let served = if piece.len() < SMALL_CHUNK {
+                self.shared.outgoing.lock().push(piece)
+            } else {
+                let mut buffer = self.shared.way.spares.take(piece.len());
+                buffer.extend_from_slice(piece);
+                self.shared.outgoing.lock().push_chunk(buffer)
+            };
+            given += piece.len();
+            hand.to_serve(session.as_ref(), served);
+        }
+        hand.serve(session.as_ref());
+        if given > 0 { Given::Some(given) } else { Given::NoRoom }
+    }
+
+    /// Reads what the program has written into the descriptor, as far as there is room.
+    fn read_out(&self, hand: &mut Hand, scratch: &mut Vec<u8>) -> Result<(), Given> {
+        let session = self.session();
+        loop {
+            if !self.has_room() {
+                return Err(Given::NoRoom);
+            }
+            match hand.read(&self.shared, session.as_ref(), scratch) {
+                Ok(Read::Some(_)) => {}
+                Ok(Read::Nothing) => return Ok(()),
+                Ok(Read::End) | Err(_) => {
+                    // The pump sees that, too.
+                    self.shared.tell();
+                    return Err(Given::ByDescriptor);
+                }
+            }
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.shared.outgoing.lock().room() > 0
+    }
+
+    /// Waits until [`Pipe::give`] may do something other than say that there is no room, or the descriptor has something
+    /// to say: EINTR where a signal came whose
+    /// handler does not let calls go on.
+    pub fn wait_for_room(&self) -> rustix::io::Result<()> {
+        self.shared.room.wait(|| {
+            let is_over = {
+                let state = self.shared.session.lock();
+                state.closed.is_some() || state.is_cut
+            };
+            is_over || self.has_room() || self.shared.is_shut.load(Ordering::SeqCst)
+        })
+    }
+}
+
+impl Shared {
+    /// The pump tells the source within a second of what was taken, if it does not know.
+    fn watch_untold(self: &std::sync::Arc<Self>) {
+        let is_untold = self.incoming.lock().is_untold();
+        if is_untold && !self.is_watched.swap(true, Ordering::AcqRel) {
+            self.tell();
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Waiting until the other end has left room.
+
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+/// Where threads wait that have more to send than there is room for. The system wakes them, as it does in its own calls:
+/// a signal ends the wait with EINTR, or not, as its handler was installed.
+#[derive(Default)]
+pub(crate) struct RoomBell {
+    descriptor: OnceLock<OwnedFd>,
+    waiting: AtomicU64,
+}
+
+impl RoomBell {
+    /// Waits until somebody rings, unless `is_over` says that there is no need to.
+    pub(crate) fn wait(&self, is_over: impl FnOnce() -> bool) -> rustix::io::Result<()> {
+        if self.descriptor.get().is_none() {
+            let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)?;
+            // Of two that are made at once one is enough.
+            let _ = self.descriptor.set(made);
+        }
+        let Some(descriptor) = self.descriptor.get() else { return Ok(()) };
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        // Who rings after this has seen that somebody waits.
+        let outcome = if is_over() { Ok(0) } else { rustix::io::read(descriptor, &mut [0_u8; 8]) };
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        outcome.map(drop)
+    }
+
+    /// Something has changed: all that wait look again.
+    pub(crate) fn ring(&self) {
+        let waiting = self.waiting.load(Ordering::SeqCst);
+        if waiting > 0
+            && let Some(descriptor) = self.descriptor.get()
+        {
+            // It can only fail because it has been rung 2^64 times.
+            let _ = rustix::io::write(descriptor, &waiting.to_ne_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn wait__ends_for_all_that_wait() {
+        let (bell, has_room) = (Arc::new(RoomBell::default()), Arc::new(AtomicBool::new(false)));
+        let waiting: Vec<_> = (0..4)
+            .map(|_| {
+                let (bell, has_room) = (Arc::clone(&bell), Arc::clone(&has_room));
+                thread::spawn(move || {
+                    while !has_room.load(Ordering::SeqCst) {
+                        bell.wait(|| has_room.load(Ordering::SeqCst)).unwrap();
+                    }
+                })
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(20));
+        has_room.store(true, Ordering::SeqCst);
+        bell.ring();
+        waiting.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}
