@@ -59,7 +59,17 @@ for what in "${wanted[@]}"; do
     done
     bytes=$(stat -c %s "$place/tar/bin/fairwave")
     [ "$bytes" -lt 20000000 ] || fail "the command has $bytes bytes"
-    good "tar: a static command of $bytes bytes moves a file in an empty root" ;;
+    gunzip --test "$place"/tar/share/man/man1/*.gz || fail "manual pages"
+    for unit in "$place"/tar/lib/systemd/system/*; do
+      grep -q /usr/local/bin/fairwave "$unit" || [[ $unit = *.socket ]] || fail "$unit: starts another command"
+    done
+    good "tar: a static command of $bytes bytes moves a file in an empty root"
+    # What is not linked to musl has glibc in it.
+    if has_target "$arch-unknown-linux-musl" && command -v musl-gcc >/dev/null; then
+      good "tar: linked with musl"
+    else
+      skip "tar: musl: no target $arch-unknown-linux-musl with a musl-gcc here; the static command has glibc in it"
+    fi ;;
   image)
     # The steps of the Containerfile: what is run is a target of the Makefile, what is copied is there, what is started runs.
     file=packaging/Containerfile
@@ -95,10 +105,22 @@ for what in "${wanted[@]}"; do
     [ "$("$place/deb/usr/bin/fairwave" --version)" = "fairwave $version" ]
     moves_a_file "$home" env HOME="$home" XDG_STATE_HOME="$home" XDG_RUNTIME_DIR="$home" "$place/deb/usr/bin/fairwave"
     [ -s "$place/deb/usr/lib/fairwave/libfairwave_preload.so" ] || fail "the package has no library for \`fairwave run\`"
-    if command -v systemd-analyze >/dev/null && compgen -G "$place/deb/usr/lib/systemd/system/*" >/dev/null; then
-      systemd-analyze verify --root "$place/deb" "$place"/deb/usr/lib/systemd/system/* || fail "units"
+    if ! command -v systemd-analyze >/dev/null || ! compgen -G "/usr/lib/systemd/system/*.target" >/dev/null; then
+      skip "deb: units were not verified: no systemd here"
     else
-      skip "deb: units were not verified: no systemd-analyze or no units"
+      # Beside those of this machine's systemd, which they name, and with the one program of another package that they run.
+      cp -a "$place/deb" "$place/units"
+      # Some versions of cp call it an error that a file is there already.
+      cp -an /usr/lib/systemd/system/. "$place/units/usr/lib/systemd/system/" || true
+      install -D /bin/kill "$place/units/bin/kill"
+      units=("$place"/units/usr/lib/systemd/system/fairwave*)
+      [ -e "${units[0]}" ] || fail "the package has no units"
+      systemd-analyze verify --man=no --recursive-errors=no --root "$place/units" "${units[@]}" || fail "units"
+      # That it would see a mistake: a program that is not there.
+      sed -i 's|^ExecStart=.*|ExecStart=/usr/bin/nothing|' "$place/units/usr/lib/systemd/system/fairwave.service"
+      if systemd-analyze verify --man=no --recursive-errors=no --root "$place/units" "${units[@]}" 2>/dev/null; then
+        fail "systemd-analyze sees no mistakes in units"
+      fi
     fi
     "${dpkg[@]}" --purge fairwave >/dev/null 2>&1
     [ ! -e "$place/deb/usr" ] || fail "dpkg --purge leaves $(find "$place/deb/usr")"
@@ -127,7 +149,19 @@ assert max(rates) < 1.05 * min(rates), rates
 print(fairwave.__file__, rates)
 END
     )
-    good "$what: $(basename "$package") simulates in an empty venv" ;;
+    good "$what: $(basename "$package") simulates in an empty venv"
+    if [ "$what" = wheel ]; then
+      for machine in x86_64 aarch64; do
+        if [ "$machine" = "$arch" ]; then continue; fi
+        package=$(compgen -G "target/wheels/fairwave-$version-*$machine.whl" | head -1) || true
+        if [ -z "$package" ]; then
+          skip "wheel: $machine: none was made: no Rust target $machine-unknown-linux-gnu, or no linker (ziglang), here"
+        else
+          "$place/wheel/bin/python" -m zipfile --test "$package" >/dev/null || fail "$package"
+          skip "wheel: $machine: $(basename "$package") is whole, and cannot be tried on $arch"
+        fi
+      done
+    fi ;;
   cargo)
     ${CARGO:-cargo} install --quiet --path crates/cli --locked --root "$place/cargo" --target-dir target
     seen= home=$place/home
