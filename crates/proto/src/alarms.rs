@@ -48,6 +48,17 @@ impl Alarms {
         }
     }
 
+    /// Sets the alarm of a slot to `at`, if there is such a time, unless an earlier one is set; and where none is set, to
+    /// `now`.
+    #[inline]
+    pub(crate) fn hasten_or(&mut self, slot: u32, at: Option<Time>, now: Time) {
+        match (self.get(slot), at) {
+            (None, _) => self.set(slot, Some(now)),
+            (Some(_), Some(at)) => self.hasten(slot, at),
+            (Some(_), None) => {}
+        }
+    }
+
     /// The alarm of a slot.
     #[inline]
     pub(crate) fn get(&self, slot: u32) -> Option<Time> {

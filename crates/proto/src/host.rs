@@ -130,8 +130,8 @@ impl<C: Crypto> Host<C> {
     }
 
     /// The sink does not want a range any more.
-    pub fn give_up(&mut self, session: SessionId, stream: u32, range: &Range<u64>) {
-        self.inbound.give_up(session, stream, range);
+    pub fn give_up(&mut self, now: Time, session: SessionId, stream: u32, range: &Range<u64>) {
+        self.inbound.give_up(now, session, stream, range);
     }
 
     /// The sink of a session may have asked for so many bytes and not received them, at the most.

@@ -102,19 +102,23 @@ impl Inbound {
     }
 
     /// The application does not want a range any more.
-    pub(crate) fn give_up(&mut self, session: SessionId, stream: u32, range: &Range<u64>) {
-        if let Some(receiver) = self.receivers.get_mut(session) {
-            receiver.give_up(stream, range);
+    pub(crate) fn give_up(&mut self, now: Time, session: SessionId, stream: u32, range: &Range<u64>) {
+        if let Some(receiver) = self.receivers.get_mut(session)
+            && receiver.give_up(stream, range) > 0
+        {
+            // There may be room to ask for something else.
+            receiver.next_turn(now).into_iter().for_each(|at| self.alarms.hasten(slot(session), at));
         }
     }
 
     /// The end node grants a session a rate; none if it sets no limit.
     pub(crate) fn set_expected(&mut self, now: Time, session: SessionId, expected: Option<Rate>, interval: Duration) {
-        if let Some(receiver) = self.receivers.get_mut(session)
-            && receiver.set_expected(now, expected, interval)
-        {
+        let Some(receiver) = self.receivers.get_mut(session) else { return };
+        if receiver.set_expected(now, expected, interval) {
             // What is asked for now sets out together with the grant.
             self.alarms.hasten(slot(session), now);
+        } else if let Some(at) = receiver.next_turn_by_grant(now) {
+            self.alarms.hasten(slot(session), at);
         }
     }
 
@@ -162,8 +166,8 @@ impl Inbound {
         self.crowd.asked_bytes = self.crowd.asked_bytes.saturating_sub(bytes);
         let is_from_elsewhere = receiver.from != from && packet.number >= next && receiver.next() > next;
         let slot = slot(packet.session);
-        if is_new && self.alarms.get(slot).is_none() {
-            self.alarms.set(slot, Some(now));
+        if is_new {
+            self.alarms.hasten_or(slot, receiver.next_turn(now), now);
         }
         Taken { bytes, is_new, is_from_elsewhere }
     }
@@ -186,14 +190,13 @@ impl Inbound {
         match *frame {
             Frame::Sent { settled, next } => {
                 receiver.on_sent(settled, next);
-                if self.alarms.get(slot(session)).is_none() {
-                    self.alarms.set(slot(session), Some(now));
-                }
+                self.alarms.hasten_or(slot(session), receiver.next_turn(now), now);
             }
             Frame::Void { stream, offset, length, reason } => {
                 let Ok(stream) = u32::try_from(stream) else { return };
                 let range = offset..offset.saturating_add(length);
                 if receiver.give_up(stream, &range) > 0 {
+                    receiver.next_turn(now).into_iter().for_each(|at| self.alarms.hasten(slot(session), at));
                     self.events.push_back(InboundEvent::Void { session, stream, range, reason });
                 }
             }

@@ -104,6 +104,16 @@ impl RateMeter {
         self.has_news
     }
 
+    /// Whether ticks say nothing new until something comes: nothing has come for so long that what comes next begins
+    /// anew, or nothing has come ever.
+    pub(crate) fn is_silent(&self) -> bool {
+        match self.stage {
+            MeterStage::Idle { .. } => true,
+            MeterStage::New { .. } => false,
+            MeterStage::Known { .. } => self.is_after_silence && !self.has_news,
+        }
+    }
+
     /// A control interval is over: the rate measured in it.
     pub(crate) fn tick(&mut self, now: Time) -> Rate {
         let has_news = std::mem::take(&mut self.has_news);

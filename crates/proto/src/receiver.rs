@@ -64,6 +64,19 @@ pub(crate) struct Receiver {
     history: PathHistory,
     /// Whether more is wanted than there is room to ask for.
     is_short_of_room: bool,
+    /// How it waits to speak again.
+    turns: Turns,
+}
+
+/// The times at which a receiver may speak: a period apart. Of those where it would have nothing to say it leaves out as
+/// many as it can foresee.
+#[derive(Clone, Copy, Debug)]
+struct Turns {
+    /// The last one.
+    spoken: Time,
+    period: Duration,
+    /// Whether it leaves out some. What the end node granted then, if it does.
+    rests: Option<Option<Rate>>,
 }
 
 /// How a receiver is set up.
@@ -113,6 +126,9 @@ const MEASURE_EVERY: Duration = Duration::from_millis(50);
 const NEARLY_ALL: f64 = 0.8;
 /// A rate that grows by more than this at once is asked for at once.
 const LEAP: f64 = 1.25;
+/// Where nothing comes, what is asked for is looked at again after this, however long it may wait: what bounds it may
+/// have changed.
+const MOST_REST: Duration = Duration::from_secs(1);
 /// Packets of one report.
 const MOST_PAGES: usize = 32;
 
@@ -146,6 +162,7 @@ impl Receiver {
             seen_bytes: 0,
             history: PathHistory::default(),
             is_short_of_room: false,
+            turns: Turns { spoken: now, period: MOST_PERIOD, rests: None },
         }
     }
 
@@ -335,10 +352,11 @@ impl Receiver {
         let mut page = Page::default();
         let is_open = self.missing.is_open();
         self.history.note(now, self.path_counts());
-        if self.has_news {
+        let has_news = self.has_news;
+        if has_news {
             self.repeats = 0;
         }
-        if self.has_news || (is_open && now >= self.report_at) {
+        if has_news || (is_open && now >= self.report_at) {
             self.report(now, lost, &mut page, pages);
             self.has_news = false;
             let repeat = Duration::from_nanos(period.as_nanos().saturating_mul(2 << self.repeats.min(20)));
@@ -352,7 +370,36 @@ impl Receiver {
         }
         self.ask(now, crowd, &mut page, pages);
         page.finish(pages);
-        (is_open || !self.requests.is_complete()).then(|| now.saturating_add(period))
+        self.turns = Turns { spoken: now, period, rests: None };
+        if !is_open && self.requests.is_complete() {
+            return None;
+        }
+        let has_to_look = has_news || (self.expected.is_none() && !self.meter.is_silent());
+        if has_to_look {
+            return Some(now.saturating_add(period));
+        }
+        let lapses = self.requests.lapses_at(self.patience(), self.turn_patience());
+        let repeats = is_open.then_some(self.report_at);
+        let until = lapses.into_iter().chain(repeats).fold(now.saturating_add(MOST_REST), Time::min);
+        let next = self.turns.first_from(until).max(now.saturating_add(period));
+        self.turns.rests = (next > now.saturating_add(period)).then_some(self.expected);
+        Some(next)
+    }
+
+    /// When it may speak, if there is something to say before the time that it said: none where it comes soon anyway.
+    pub(crate) fn next_turn(&self, now: Time) -> Option<Time> {
+        self.turns.rests.map(|_| self.turns.first_from(now))
+    }
+
+    /// The same, of what the end node grants: whether that is so much more than when the rest began that more is to be
+    /// asked for.
+    pub(crate) fn next_turn_by_grant(&self, now: Time) -> Option<Time> {
+        let had = self.turns.rests?;
+        let is_more = match (had, self.expected) {
+            (Some(had), Some(has)) => has > had * LEAP,
+            (had, has) => had.is_some() != has.is_some(),
+        };
+        if is_more { self.next_turn(now) } else { None }
     }
 
     fn report(&mut self, now: Time, lost: &mut Vec<Range<u64>>, page: &mut Page, pages: &mut Vec<Vec<u8>>) {
@@ -420,6 +467,15 @@ impl Receiver {
     fn turn_patience(&self) -> Duration {
         let span = 4 * (self.rtt.as_nanos() + self.interval.as_nanos()) + LEAST_LAPSE.as_nanos();
         Duration::from_nanos(span).min(MOST_LAPSE)
+    }
+}
+
+impl Turns {
+    /// The first turn at or after a time.
+    fn first_from(self, at: Time) -> Time {
+        let period = self.period.as_nanos().max(1);
+        let turns = at.since(self.spoken).as_nanos().div_ceil(period).max(1);
+        self.spoken.saturating_add(Duration::from_nanos(turns.saturating_mul(period)))
     }
 }
 

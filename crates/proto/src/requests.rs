@@ -157,10 +157,16 @@ impl Requests {
         }
     }
 
-    /// When the first request lapses, if nothing comes.
-    pub fn lapses_at(&self, patience: Duration) -> Option<Time> {
-        let since = self.streams.values().flat_map(|stream| stream.asks.values()).map(|ask| ask.since).min();
-        since.map(|since| since.saturating_add(patience))
+    /// When the first request lapses, if nothing comes: by [`Requests::lapse`] with `patience`, or by
+    /// [`Requests::lapse_overtaken`] with `turn_patience`.
+    pub fn lapses_at(&self, patience: Duration, turn_patience: Duration) -> Option<Time> {
+        let asks = self.streams.values().flat_map(|stream| &stream.asks);
+        let each = asks.map(|(&start, ask)| {
+            let alone = ask.since.saturating_add(patience);
+            let overtaken = ask.overtaken.filter(|_| ask.is_untouched(start));
+            overtaken.map_or(alone, |seen| alone.min(seen.saturating_add(turn_patience)))
+        });
+        each.min()
     }
 
     /// The next request to make, if less than `window` is asked for.
@@ -388,7 +394,7 @@ mod tests {
         requests.want(1, 0..100_000);
         all(&mut requests, ms(0), WINDOW);
         assert_eq!(requests.on_data(ms(60), 1, &(10_000..20_000)), 10_000);
-        assert_eq!(requests.lapses_at(PATIENCE), Some(ms(100)));
+        assert_eq!(requests.lapses_at(PATIENCE, PATIENCE), Some(ms(100)));
         // The second request began at 65 536; of the first, something came at 60 ms.
         requests.lapse(ms(100), PATIENCE);
         assert_eq!(all(&mut requests, ms(100), WINDOW), [Request { stream: 1, range: 65_536..100_000 }]);
@@ -400,7 +406,7 @@ mod tests {
         assert_eq!(ranges, [5000..10_000, 20_000..65_536]);
         assert_eq!(requests.on_data(ms(162), 1, &(0..100_000)), 85_000);
         assert!(requests.is_complete());
-        assert_eq!(requests.lapses_at(PATIENCE), None);
+        assert_eq!(requests.lapses_at(PATIENCE, PATIENCE), None);
     }
 
     #[test]

@@ -244,7 +244,7 @@ impl Scene {
         let stream = u32::from(stream & 3);
         self.at_victim(|host, now| match what & 7 {
             0..=4 => host.want(now, session, stream, range),
-            5 => host.give_up(session, stream, &range),
+            5 => host.give_up(now, session, stream, &range),
             6 => host.serve(now, session, stream, range),
             _ => host.set_desired(now, session, Rate::nearest_bps(range.start as f64)),
         });

@@ -293,7 +293,7 @@ impl Driver {
             }
             match command {
                 SessionCommand::Want { stream, range } => self.host.want(now, session, stream, range),
-                SessionCommand::GiveUp { stream, range } => self.host.give_up(session, stream, &range),
+                SessionCommand::GiveUp { stream, range } => self.host.give_up(now, session, stream, &range),
                 SessionCommand::Room(room) => self.host.set_room(now, session, room),
                 SessionCommand::Serve { stream, range } => self.host.serve(now, session, stream, range),
                 SessionCommand::Refuse { stream, range, reason } => {
