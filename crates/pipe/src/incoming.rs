@@ -59,7 +59,16 @@ const WORD_EVERY: u64 = 512 << 10;
 
 impl Incoming {
     pub(crate) fn new(ahead: u64) -> Self {
-        Self { ahead, ready: VecDeque::new(), next: 0, apart: BTreeMap::new(), wanted: 0, taken: 0, told: 0, length: None }
+        Self {
+            ahead,
+            ready: VecDeque::new(),
+            next: 0,
+            apart: BTreeMap::new(),
+            wanted: 0,
+            taken: 0,
+            told: 0,
+            length: None,
+        }
     }
 
     /// What to want first.

@@ -43,7 +43,10 @@ fn put_all(fd: RawFd, salt: usize, mut random: Random) {
             assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error} after {at} bytes, by {kind}");
             assert_ne!(Api::Fairwave.poll(fd, POLLOUT, 20_000) & POLLOUT, 0, "no room after {at} bytes");
         } else {
-            assert!(!matches!(kind, 0..3) || sent as usize == length, "a call that waits sends all: {sent} of {length}");
+            assert!(
+                !matches!(kind, 0..3) || sent as usize == length,
+                "a call that waits sends all: {sent} of {length}"
+            );
             at += sent as usize;
         }
     }
