@@ -75,8 +75,10 @@ struct Turns {
     /// The last one.
     spoken: Time,
     period: Duration,
-    /// Whether it leaves out some. What the end node granted then, if it does.
-    rests: Option<Option<Rate>>,
+    /// Whether it leaves out some.
+    rests: bool,
+    /// What the end node had granted when it began to.
+    granted: Option<Rate>,
 }
 
 /// How a receiver is set up.
@@ -162,7 +164,7 @@ impl Receiver {
             seen_bytes: 0,
             history: PathHistory::default(),
             is_short_of_room: false,
-            turns: Turns { spoken: now, period: MOST_PERIOD, rests: None },
+            turns: Turns { spoken: now, period: MOST_PERIOD, rests: false, granted: None },
         }
     }
 
@@ -370,7 +372,7 @@ impl Receiver {
         }
         self.ask(now, crowd, &mut page, pages);
         page.finish(pages);
-        self.turns = Turns { spoken: now, period, rests: None };
+        self.turns = Turns { spoken: now, period, rests: false, granted: self.expected };
         if !is_open && self.requests.is_complete() {
             return None;
         }
@@ -382,20 +384,19 @@ impl Receiver {
         let repeats = is_open.then_some(self.report_at);
         let until = lapses.into_iter().chain(repeats).fold(now.saturating_add(MOST_REST), Time::min);
         let next = self.turns.first_from(until).max(now.saturating_add(period));
-        self.turns.rests = (next > now.saturating_add(period)).then_some(self.expected);
+        self.turns.rests = next > now.saturating_add(period);
         Some(next)
     }
 
     /// When it may speak, if there is something to say before the time that it said: none where it comes soon anyway.
     pub(crate) fn next_turn(&self, now: Time) -> Option<Time> {
-        self.turns.rests.map(|_| self.turns.first_from(now))
+        self.turns.rests.then(|| self.turns.first_from(now))
     }
 
     /// The same, of what the end node grants: whether that is so much more than when the rest began that more is to be
     /// asked for.
     pub(crate) fn next_turn_by_grant(&self, now: Time) -> Option<Time> {
-        let had = self.turns.rests?;
-        let is_more = match (had, self.expected) {
+        let is_more = match (self.turns.granted, self.expected) {
             (Some(had), Some(has)) => has > had * LEAP,
             (had, has) => had.is_some() != has.is_some(),
         };
