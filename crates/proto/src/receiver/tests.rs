@@ -120,7 +120,7 @@ proptest! {
             }
         }
         let mut arrivals = arrivals.into_iter().peekable();
-        for tick in 0..=(at + 3000) / 2 {
+        for tick in 0..=at / 2 + 1500 {
             let turn = ms(2 * tick);
             // What came since the last turn. At odd times, so that a turn and an arrival never meet.
             while let Some((at, number, offset, is_settled)) = arrivals.next_if(|(at, ..)| ms(at | 1) < turn) {
