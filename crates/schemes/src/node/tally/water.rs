@@ -49,8 +49,8 @@ impl Water {
             let (level, step) = (turn.level(), steps[turn.place as usize]);
             line.fixed.add(step.fixed);
             line.slope.add(step.weight);
-            // Each vessel begins before it ends: ties are sorted so. Where weights of 1e100 beside 1e-100 leave no such order,
-            // the count is right again at the end.
+            // Each vessel begins before it ends: ties are sorted so. Rows of extreme rates and weights were seen in another
+            // order: the count then passes below zero, and is right again at the end.
             line.filling = if step.weight > 0.0 { line.filling.wrapping_add(1) } else { line.filling.wrapping_sub(1) };
             if line.filling == 0 {
                 line.slope = Double::ZERO;
