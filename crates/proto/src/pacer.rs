@@ -16,6 +16,10 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 /// and forgotten; where nothing but grants limits the rate, one of more than 100 ms. A rate that a user allows is no
 /// grant: who asks for no more than that gets no more, whatever came between.
 ///
+/// What a full window keeps back is *withheld*. It is made up for likewise where nothing but grants limits the rate,
+/// since a grant holds whether the path has room now or a little later; else it is forgotten, since a window that is
+/// full is how a path says that it takes no more.
+///
 /// Credit is a whole number of 2^-10 bit/s x ns: nothing is rounded as time passes, and the rate is exact for as long
 /// as it stands. Rates count in steps of 2^-10 bit/s, up to 2^53 bit/s.
 #[derive(Clone, Debug)]
@@ -27,12 +31,16 @@ pub(crate) struct Pacer {
     at: Time,
     /// What a delay has cost, and is to be made up for.
     arrears: i128,
+    /// What a full window has cost, and is to be made up for. Apart, since it makes no packet's stamp earlier: the
+    /// round trips by such stamps would be too long.
+    withheld: i128,
     /// What was made good of it since this was last asked for.
     made_up: i128,
     /// Of the rate, in nanoseconds: more is forgotten.
     most_arrears_ns: u64,
-    /// Whether there is something to send: what is not earned else costs nothing.
-    is_busy: bool,
+    /// Whether nothing but grants limits the rate.
+    is_granted: bool,
+    work: Work,
     /// What was charged and is not paid for, and when there was last paid.
     owed: i128,
     paid_at: Time,
@@ -44,6 +52,17 @@ pub(crate) struct Pacer {
     most: i128,
 }
 
+/// Whether there is something to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// No: what is not sent costs nothing.
+    Nothing,
+    /// Yes, but the window is full.
+    Withheld,
+    /// Yes, as soon as it is due.
+    Waits,
+}
+
 impl Pacer {
     /// At rate zero, with credit for one packet, for packets of `packet` on the wire at the most; one send of the
     /// system takes `send`.
@@ -53,9 +72,11 @@ impl Pacer {
             credit: cost(packet),
             at: now,
             arrears: 0,
+            withheld: 0,
             made_up: 0,
             most_arrears_ns: OF_PATHS_NS,
-            is_busy: false,
+            is_granted: false,
+            work: Work::Nothing,
             owed: 0,
             paid_at: now,
             packet,
@@ -71,23 +92,31 @@ impl Pacer {
         self.rate = (rate.as_bps().min(LARGEST_BPS) * GRAINS_PER_BPS).round() as u64;
         self.bound_credit();
         // What a delay cost at a high rate is not made up for at a low one.
-        self.arrears = self.arrears.min(self.most_arrears());
+        self.bound_arrears();
     }
 
-    /// From now on there is something to send, or nothing.
-    pub(crate) fn set_busy(&mut self, now: Time, is_busy: bool) {
-        if is_busy != self.is_busy {
-            self.earn(now);
-            self.is_busy = is_busy;
-            self.arrears = 0;
+    /// From now on there is this to do.
+    pub(crate) fn set_work(&mut self, now: Time, work: Work) {
+        if work == self.work {
+            return;
         }
+        self.earn(now);
+        self.work = work;
+        // A window that is full meanwhile: an even flow's stamps are void.
+        let delays = std::mem::take(&mut self.arrears);
+        self.withheld = if work == Work::Nothing || !self.is_granted { 0 } else { self.withheld + delays };
+        self.bound_arrears();
     }
 
     /// From now on nothing but grants limits the rate, or something else does. A grant holds whether it is used now or
     /// a little later; what a path took some time ago says less, and what a user allows is not to be exceeded.
     pub(crate) fn set_granted(&mut self, is_granted: bool) {
+        self.is_granted = is_granted;
         self.most_arrears_ns = if is_granted { OF_GRANTS_NS } else { OF_PATHS_NS };
-        self.arrears = self.arrears.min(self.most_arrears());
+        if !is_granted {
+            self.withheld = 0;
+        }
+        self.bound_arrears();
     }
 
     /// From now on packets have at most this many bytes.
@@ -203,6 +232,12 @@ impl Pacer {
         i128::from(self.rate) * i128::from(self.most_arrears_ns)
     }
 
+    fn bound_arrears(&mut self) {
+        let most = self.most_arrears();
+        self.arrears = self.arrears.min(most);
+        self.withheld = self.withheld.min(most - self.arrears);
+    }
+
     fn earn(&mut self, now: Time) {
         // All packets of a burst but the first: nothing was earned, and there is no more credit than may be.
         if now <= self.at {
@@ -212,16 +247,23 @@ impl Pacer {
         let earned = i128::from(self.rate) * i128::from(now.since(self.at).as_nanos());
         let most = self.most;
         self.credit = self.credit.saturating_add(earned);
-        let made_up = self.arrears.min(earned / 4).min((most - self.credit).max(0));
-        self.arrears -= made_up;
+        let on_top = (earned / 4).min((most - self.credit).max(0));
+        let of_delays = self.arrears.min(on_top);
+        let of_windows = self.withheld.min(on_top - of_delays);
+        self.arrears -= of_delays;
+        self.withheld -= of_windows;
+        let made_up = of_delays + of_windows;
         self.made_up = self.made_up.saturating_add(made_up);
         self.credit = self.credit.saturating_add(made_up);
         if self.credit > most {
-            if self.is_busy {
-                self.arrears = self.arrears.saturating_add(self.credit - most);
+            let lost = self.credit - most;
+            match self.work {
+                Work::Waits => self.arrears = self.arrears.saturating_add(lost),
+                Work::Withheld if self.is_granted => self.withheld = self.withheld.saturating_add(lost),
+                Work::Withheld | Work::Nothing => {}
             }
-            if self.arrears > self.most_arrears() {
-                self.arrears = 0;
+            if self.arrears.saturating_add(self.withheld) > self.most_arrears() {
+                (self.arrears, self.withheld) = (0, 0);
             }
             self.credit = most;
         }
@@ -244,297 +286,4 @@ fn cost(bytes: Bytes) -> i128 {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const PACKET: Bytes = Bytes::new(1000);
-    const SEND: Bytes = Bytes::new(64_000);
-
-    fn pacer(mbps: f64) -> Pacer {
-        let mut pacer = Pacer::new(Time::ZERO, PACKET, SEND);
-        pacer.set_rate(Time::ZERO, Rate::mbps(mbps));
-        pacer
-    }
-
-    /// Packets that go at `now`.
-    fn drain(pacer: &mut Pacer, now: Time) -> u64 {
-        let mut packets = 0;
-        while pacer.try_send(now, PACKET) {
-            packets += 1;
-        }
-        packets
-    }
-
-    fn us(us: u64) -> Time {
-        Time::from_nanos(us * 1000)
-    }
-
-    #[test]
-    fn burst__is_a_packet_a_millisecond_or_a_send() {
-        // 1 Mb/s: 125 B in 1 ms. 80 Mb/s: 10 000 B. 10 Gb/s: 1.25 MB.
-        for (mbps, bytes) in [(0.0, 1000), (1.0, 1000), (80.0, 10_000), (10_000.0, 64_000)] {
-            assert_eq!(pacer(mbps).burst().get(), bytes, "{mbps}");
-        }
-    }
-
-    #[test]
-    fn next_at__is_never_at_rate_zero() {
-        let mut pacer = pacer(0.0);
-        assert_eq!(pacer.next_at(PACKET), None);
-        assert!(!pacer.try_send(Time::from_secs(9), PACKET));
-        assert_eq!(pacer.room(Time::from_secs(9)), Bytes::ZERO);
-        pacer.set_rate(Time::from_secs(9), Rate::mbps(8.0));
-        assert_eq!(pacer.next_at(PACKET), Some(Time::from_secs(9)));
-    }
-
-    #[test]
-    fn next_at__follows_the_rate() {
-        let mut pacer = pacer(8.0); // 1000 B in 1 ms
-        assert!(pacer.try_send(Time::ZERO, PACKET));
-        assert_eq!(pacer.next_at(PACKET), Some(us(1000)));
-        assert!(!pacer.try_send(us(999), PACKET));
-        // Half is earned at 0.5 ms; the other half takes 0.25 ms at twice the rate.
-        let mut faster = pacer.clone();
-        assert_eq!(faster.next_at(PACKET), Some(us(1000)));
-        faster.set_rate(us(999), Rate::mbps(16.0));
-        assert_eq!(faster.next_at(PACKET), Some(Time::from_nanos(999_500)));
-        assert!(pacer.try_send(us(1000), PACKET));
-        // No time passes backwards.
-        assert!(!pacer.try_send(us(500), PACKET));
-        assert_eq!(pacer.next_at(PACKET), Some(us(2000)));
-    }
-
-    #[test]
-    fn try_send__keeps_the_rate_exactly() {
-        // 7 Mb/s: 1000 B each 8/7 ms. The first goes at once, the 7001st after 7000 x 8/7 ms = 8 s.
-        let mut pacer = pacer(7.0);
-        for number in 0..=7000_u64 {
-            let at = pacer.next_at(PACKET).unwrap();
-            assert_eq!(at.as_nanos(), (number * 8_000_000).div_ceil(7));
-            assert!(pacer.try_send(at, PACKET));
-        }
-    }
-
-    #[test]
-    fn try_send__makes_good_for_late_wakes() {
-        // 8 Mb/s, each sleep 50 us too long: 1000 packets in 1 s all the same, and the first one.
-        let mut pacer = pacer(8.0);
-        let (mut now, mut packets) = (Time::ZERO, 0);
-        while now <= Time::from_secs(1) {
-            packets += drain(&mut pacer, now);
-            now = pacer.next_at(PACKET).unwrap() + Duration::from_micros(50);
-        }
-        assert_eq!(packets, 1000);
-        assert!(now.since(us(1_000_050)).is_zero(), "{now}");
-    }
-
-    #[test]
-    fn try_send__a_stop_is_followed_by_no_burst() {
-        let stop = Time::from_secs(30);
-        // One packet, and the next half a millisecond later: the half that is kept for late wakes.
-        let mut slow = pacer(8.0);
-        assert_eq!(drain(&mut slow, stop), 1);
-        assert_eq!(slow.next_at(PACKET), Some(stop + Duration::from_micros(500)));
-        // 64 000 B.
-        let mut fast = pacer(10_000.0);
-        assert_eq!(fast.room(stop).get(), 64_500);
-        assert_eq!(drain(&mut fast, stop), 64);
-        // 10 ms of a high rate are no credit at a low one.
-        let mut falling = pacer(10_000.0);
-        falling.set_rate(stop, Rate::mbps(1.0));
-        assert_eq!(drain(&mut falling, stop), 1);
-    }
-
-    #[test]
-    fn try_send__makes_good_for_delays_by_a_quarter_of_the_rate() {
-        // 80 Mb/s, 10 packets a millisecond; a wake each half of one.
-        let mut pacer = pacer(80.0);
-        pacer.set_busy(us(0), true);
-        let mut sent = |at: u64| drain(&mut pacer, us(at));
-        let first: u64 = (0..=20).map(|step| sent(500 * step)).sum();
-        assert_eq!(first, 101);
-        // 6 ms late: 10 packets at once, and the other 50 within 20 ms beside the 200 that go anyway.
-        assert_eq!(sent(16_000), 10);
-        let burst = (33..=40).map(|step| sent(500 * step)).max();
-        assert_eq!(burst, Some(7));
-        let rest: u64 = (41..=80).map(|step| sent(500 * step)).sum();
-        assert!((240..=250).contains(&(rest + 4)), "{rest}");
-        let in_time: u64 = (81..=100).map(|step| sent(500 * step)).sum();
-        assert_eq!(in_time, 100);
-        // 30 s are forgotten.
-        assert_eq!(sent(30_050_000), 10);
-        assert_eq!(sent(30_051_000), 10);
-    }
-
-    #[test]
-    fn try_send__makes_good_for_longer_delays_where_grants_limit_the_rate() {
-        // 80 Mb/s, 10 packets a millisecond; 60 ms late, once: 600 packets.
-        let sent = |is_granted: bool| {
-            let mut pacer = pacer(80.0);
-            pacer.set_granted(is_granted);
-            pacer.set_busy(us(0), true);
-            drain(&mut pacer, us(0));
-            (0..=600).map(|step| drain(&mut pacer, us(60_000 + 500 * step))).sum::<u64>()
-        };
-        // All of the 360 ms, or the first burst and 300 ms.
-        assert_eq!(sent(true), 3600);
-        assert_eq!(sent(false), 3010);
-    }
-
-    #[test]
-    fn set_rate__a_delay_costs_no_more_than_it_does_at_a_lower_rate() {
-        // 90 ms at 1 Gb/s are 11.25 MB, and 112.5 kB at 10 Mb/s; 2.5 MB go in 2 s.
-        let mut pacer = pacer(1000.0);
-        pacer.set_granted(true);
-        pacer.set_busy(us(0), true);
-        drain(&mut pacer, us(0));
-        drain(&mut pacer, us(90_000));
-        pacer.set_rate(us(90_000), Rate::mbps(10.0));
-        let packets: u64 = (0..=20_000).map(|step| drain(&mut pacer, us(90_000 + 100 * step))).sum();
-        assert!((2500..=2500 + 125 + 1).contains(&packets), "{packets}");
-    }
-
-    #[test]
-    fn take_made_up__is_what_went_on_top_after_a_delay() {
-        // 80 Mb/s are 10 000 bytes a millisecond. A delay of 10 ms is made good for by a quarter of that within 40 ms.
-        let mut pacer = pacer(80.0);
-        pacer.set_busy(us(0), true);
-        drain(&mut pacer, us(0));
-        assert_eq!(pacer.take_made_up(), Bytes::ZERO);
-        let mut made_up = Vec::new();
-        // Twice a millisecond, for who comes for whole bursts alone has no room for more.
-        for half_ms in 20..140 {
-            drain(&mut pacer, us(half_ms * 500));
-            made_up.push(pacer.take_made_up().get());
-        }
-        let all: u64 = made_up.iter().sum();
-        println!("{made_up:?}");
-        assert!((80_000..=100_000).contains(&all) && made_up.iter().all(|bytes| *bytes <= 1_250), "{made_up:?}");
-        assert_eq!(made_up[100..], [0; 20]);
-    }
-
-    #[test]
-    fn is_behind__who_sends_less_than_it_may() {
-        // 80 Mb/s are 10 packets in 1 ms, and eight of them go: a burst and a half is owed after 8 ms.
-        let mut pacer = pacer(80.0);
-        pacer.set_busy(us(0), true);
-        drain(&mut pacer, us(0));
-        let mut behind_from = None;
-        for ms in 1..20 {
-            for _ in 0..8 {
-                pacer.try_send(us(ms * 1000), PACKET);
-            }
-            behind_from = behind_from.or(pacer.is_behind().then_some(ms));
-        }
-        assert!(behind_from.is_some_and(|ms| (5..=10).contains(&ms)), "{behind_from:?}");
-        // Who has nothing to send is not; nor is who sends all that it may.
-        let mut idle = self::pacer(80.0);
-        idle.set_busy(us(0), false);
-        let mut prompt = self::pacer(80.0);
-        prompt.set_busy(us(0), true);
-        for ms in 1..20 {
-            idle.due(us(ms * 1000), PACKET);
-            drain(&mut prompt, us(ms * 1000));
-            assert!(!idle.is_behind() && !prompt.is_behind(), "after {ms} ms");
-        }
-    }
-
-    #[test]
-    fn wake_at__waits_for_most_of_a_burst() {
-        // 80 Mb/s are 10 packets in 1 ms, of which seven and a half are worth it.
-        let mut fast = pacer(80.0);
-        drain(&mut fast, us(5000));
-        assert_eq!(fast.next_at(PACKET), Some(us(5050)));
-        assert_eq!(fast.wake_at(PACKET), Some(us(5700)));
-        // A sleep of 250 us too long costs nothing.
-        assert_eq!(drain(&mut fast, us(5950)), 10);
-        assert_eq!(fast.next_at(PACKET), Some(us(6050)));
-        // 8 Mb/s are one packet in 1 ms.
-        let slow = pacer(8.0);
-        assert_eq!(slow.wake_at(PACKET), slow.next_at(PACKET));
-    }
-
-    #[test]
-    fn due__spreads_a_burst_as_it_was_earned() {
-        // 80 Mb/s are 10 packets in 1 ms. Ten and a half are there after a stop, of which the half does not count.
-        let mut pacer = pacer(80.0);
-        let due: Vec<u64> = (0..10)
-            .map(|_| {
-                let due = pacer.due(us(5000), PACKET);
-                assert!(pacer.try_send(us(5000), PACKET));
-                due.as_nanos() / 1000
-            })
-            .collect();
-        assert_eq!(due, [4100, 4200, 4300, 4400, 4500, 4600, 4700, 4800, 4900, 5000]);
-        // Packet by packet it is the time itself.
-        let mut slow = self::pacer(8.0);
-        assert!(slow.try_send(us(0), PACKET));
-        assert_eq!(slow.due(us(1400), PACKET), us(1400));
-    }
-
-    #[test]
-    fn charge__is_made_up_for_by_what_comes_next() {
-        let mut pacer = pacer(8.0);
-        assert!(pacer.try_send(us(0), PACKET));
-        // 100 B are 0.1 ms.
-        pacer.charge(us(500), Bytes::new(100));
-        assert_eq!(pacer.next_at(PACKET), Some(us(1100)));
-    }
-
-    #[test]
-    fn charge__leaves_half_of_the_rate() {
-        // 8 kb/s, a packet each second; and as much again is charged, in parts of 100 B.
-        let mut pacer = pacer(0.008);
-        let (mut now, mut packets) = (Time::ZERO, 0);
-        for _ in 0..1000 {
-            now += Duration::from_millis(100);
-            pacer.charge(now, Bytes::new(100));
-            packets += u32::from(pacer.try_send(now, PACKET));
-        }
-        assert!((50..=52).contains(&packets), "{packets}");
-    }
-
-    #[test]
-    fn try_send__a_packet_larger_than_a_burst_leaves_a_debt() {
-        let mut pacer = pacer(8.0);
-        let large = Bytes::new(9000);
-        // From one packet to one and a half takes half a millisecond.
-        assert_eq!(pacer.next_at(large), Some(us(500)));
-        assert!(pacer.try_send(us(500), large));
-        // 7500 B of debt and the packet itself, 1 B/us.
-        assert_eq!(pacer.next_at(PACKET), Some(us(500 + 7500 + 1000)));
-    }
-
-    proptest! {
-        /// Whatever happens, no more goes than the rate allows and one burst; and with a rate, time always comes.
-        #[test]
-        fn try_send__never_exceeds_rate_and_burst(
-            steps in proptest::collection::vec((0_u64..5_000_000, 0.0..1e10_f64, 1_u64..1500, 0..40), 1..60),
-        ) {
-            let packet = Bytes::new(1500);
-            let mut pacer = Pacer::new(Time::ZERO, packet, SEND);
-            let (mut now, mut rate) = (Time::ZERO, 0.0);
-            // Since the last change of rate.
-            let (mut sent, mut since) = (0, Time::ZERO);
-            for (wait, next, bytes, change) in steps {
-                now += Duration::from_nanos(wait);
-                while pacer.try_send(now, Bytes::new(bytes)) {
-                    sent += bytes;
-                }
-                let most = rate * now.since(since).as_secs_f64() / 8.0 + pacer.burst().get() as f64 + 750.0;
-                prop_assert!(sent as f64 <= most * (1.0 + 1e-9), "{sent} {most}");
-                match pacer.next_at(packet) {
-                    None => prop_assert_eq!(rate, 0.0),
-                    Some(at) => prop_assert!(at > now && pacer.clone().try_send(at, packet)),
-                }
-                if change < 4 {
-                    rate = if change == 0 { 0.0 } else { next.ceil() };
-                    pacer.set_rate(now, Rate::nearest_bps(rate));
-                    (sent, since) = (0, now);
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -17,7 +17,7 @@ use crate::ecn::{EcnCounts, EcnValidation};
 use crate::hold::{Hold, HoldTimes};
 use crate::limits::{Limits, RateTerm};
 use crate::outstanding::{MOST_UNDER_WAY, Outstanding};
-use crate::pacer::Pacer;
+use crate::pacer::{Pacer, Work};
 use crate::packet::{DATA_OVERHEAD, DataPacket};
 use crate::path::{PathMember, SharedPath};
 use crate::path_facts::PathHistory;
@@ -325,13 +325,17 @@ impl Sender {
         self.pacer.next_at(self.full_packet())
     }
 
-    /// Whether there is something that may go as soon as it is due. What a full window keeps back is no delay that the
-    /// pacer makes good: the stamps of a burst that does so would be too early, and the round trips by them too long.
+    /// Whether there is something that may go as soon as it is due.
     #[inline]
     fn look_for_work(&mut self, now: Time) {
         let packet = self.full_packet();
         let has_room = self.member.as_ref().is_none_or(|member| member.has_room(packet));
-        self.pacer.set_busy(now, has_room && !self.queue.is_empty());
+        let work = match (self.queue.is_empty(), has_room) {
+            (true, _) => Work::Nothing,
+            (false, false) => Work::Withheld,
+            (false, true) => Work::Waits,
+        };
+        self.pacer.set_work(now, work);
     }
 
     /// When to come again after a packet went, or did not: at once if another may go, else when there is enough to
@@ -352,7 +356,7 @@ impl Sender {
     ) -> Option<DataPacket> {
         self.next_at().filter(|at| *at <= now)?;
         let Some(piece) = self.queue.next_piece(self.setup.piece_bytes) else {
-            self.pacer.set_busy(now, false);
+            self.pacer.set_work(now, Work::Nothing);
             self.note_hold(now);
             return None;
         };
