@@ -379,7 +379,9 @@ impl Machine {
                 }
                 // A queue that nobody has seen is none: else who says that it uses more than it does would have the rule
                 // drain a queue that there is not, at everybody's cost.
-                node.see_queue(lower_median(waiting.into_values().collect()).unwrap_or(Duration::ZERO));
+                let waiting = lower_median(waiting.into_values().collect()).unwrap_or(Duration::ZERO);
+                node.see_queue(waiting);
+                self.neighbours.see_queue(place, waiting);
                 node.set_interval_rule(crate::end_node::IntervalRule::Fixed(self.interval));
                 // The node asks for its sessions in the order of their names, which is that of the slots.
                 let mut used = self.used.iter().peekable();

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use fairwave_schemes::Others;
 use fairwave_schemes::node::OtherMeter;
-use fairwave_units::{Rate, Time};
+use fairwave_units::{Duration, Rate, Time};
 
-use super::card::{Card, CardId};
+use super::card::{Card, CardId, Place};
 use crate::session::Direction;
 
 /// What cards are seen to carry beside their sessions, and what that counts.
@@ -16,10 +16,14 @@ pub(super) struct Neighbours {
     weight: Option<f64>,
     /// By direction.
     meters: BTreeMap<CardId, [OtherMeter; 2]>,
+    /// Nodes at which packets waited before the last tick.
+    full: Vec<Place>,
     /// Whether nodes know of any.
     are_told: bool,
 }
 
+/// Packets that wait for longer wait in a queue, beyond doubt of clocks.
+const QUEUE: Duration = Duration::from_millis(1);
 const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
 
 impl Neighbours {
@@ -43,6 +47,13 @@ impl Neighbours {
         self.meters.get(&card)?[direction as usize].rate()
     }
 
+    /// At a tick: what packets of its sessions waited for at the node.
+    pub(super) fn see_queue(&mut self, place: Place, waiting: Duration) {
+        if self.weight.is_some() && waiting >= QUEUE {
+            self.full.push(place);
+        }
+    }
+
     /// Before a tick: tells the nodes of all cards.
     pub(super) fn tell(&mut self, cards: &mut BTreeMap<CardId, Card>) {
         if self.weight.is_none() && !self.are_told {
@@ -51,12 +62,14 @@ impl Neighbours {
         self.are_told = self.weight.is_some();
         for (id, card) in cards {
             for direction in BOTH {
-                let measured = self.rate(*id, direction);
-                let others = self.weight.zip(measured).map(|(weight, measured)| Others { weight, measured });
-                if let Some(node) = card.node_mut(direction) {
-                    node.see_other(others);
-                }
+                let Some(node) = card.node_mut(direction) else { continue };
+                let is_full = self.full.contains(&Place { card: *id, direction });
+                let meter = self.meters.get(id).map(|meters| &meters[direction as usize]);
+                let measured =
+                    meter.and_then(|meter| if is_full { meter.rate_of_full(node.capacity()) } else { meter.rate() });
+                node.see_other(self.weight.zip(measured).map(|(weight, measured)| Others { weight, measured }));
             }
         }
+        self.full.clear();
     }
 }

@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod beside;
+
 pub(super) const CAPACITY: f64 = 700.0;
 const TICK: Duration = Duration::from_millis(20);
 pub(super) const CARD: CardId = CardId(0);
@@ -483,57 +485,6 @@ fn set_card__of_another_capacity_holds_from_the_next_tick_on() {
     world.machine.set_card(world.now, CARD, less);
     world.run_for(SETTLED);
     assert_eq!(world.rates(), [300.0]);
-}
-
-/// A world whose card carries other traffic of so many Mb/s, seen each tick.
-fn run_beside(world: &mut World, mbps: f64, span: Duration, bytes: &mut (u64, u64)) {
-    let end = world.now.saturating_add(span);
-    while world.now < end {
-        let interval = world.machine.interval().as_secs_f64();
-        let own = world.rates().iter().sum::<f64>() * 1e6 / 8.0 * interval;
-        *bytes = (bytes.0 + (own + mbps * 1e6 / 8.0 * interval) as u64, bytes.1 + own as u64);
-        world.machine.see_card(world.now, CARD, Direction::Sending, bytes.0, bytes.1);
-        world.tick();
-    }
-}
-
-#[test]
-fn see_card__other_traffic_is_one_group_more() {
-    let mut world = World::new(ShareBy::User);
-    for user in 1..=2 {
-        let member = world.member(user);
-        world.open(member, 0);
-    }
-    let mut bytes = (0, 0);
-    // Without a weight it is not looked at.
-    run_beside(&mut world, 400.0, SETTLED, &mut bytes);
-    assert_eq!(world.rates(), [350.0; 2]);
-    assert_eq!(world.machine.other_traffic(CARD, Direction::Sending), None);
-    // It wants more than its third of 700.
-    world.machine.set_yield(Some(1.0));
-    run_beside(&mut world, 400.0, SETTLED, &mut bytes);
-    let near = |rates: Vec<f64>, expected: f64| {
-        assert!(rates.iter().all(|rate| (rate - expected).abs() < 0.01 * expected), "{rates:?} {expected}");
-    };
-    near(world.rates(), 700.0 / 3.0);
-    let other = world.machine.other_traffic(CARD, Direction::Sending).unwrap();
-    assert!((other.as_mbps() - 400.0).abs() < 1.0, "{other}");
-    // Of weight one half a fifth of 700 is its own.
-    world.machine.set_yield(Some(0.5));
-    run_beside(&mut world, 400.0, SETTLED, &mut bytes);
-    near(world.rates(), 280.0);
-    // 100, and a step of a tenth towards what the others leave of its share: 700 - 2 x 290 or so.
-    world.machine.set_yield(Some(1.0));
-    run_beside(&mut world, 100.0, SETTLED, &mut bytes);
-    assert!(world.rates().iter().all(|rate| (285.0..300.0).contains(rate)), "{:?}", world.rates());
-    // It ends, and so does its part; weights that are none are no part at all.
-    run_beside(&mut world, 0.0, SETTLED, &mut bytes);
-    near(world.rates(), 350.0);
-    for weight in [Some(0.0), Some(f64::NAN), Some(f64::INFINITY), None] {
-        world.machine.set_yield(weight);
-        run_beside(&mut world, 400.0, SETTLED, &mut bytes);
-        near(world.rates(), 350.0);
-    }
 }
 
 #[test]

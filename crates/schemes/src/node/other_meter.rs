@@ -11,7 +11,8 @@ use fairwave_units::{Duration, Rate, Time};
 /// at which each is read show little.
 ///
 /// Less than [`OtherMeter::DEAD_ZONE`] of what the sessions use counts as nothing: a card counts the headers of packets
-/// that it cuts up itself once for many packets, and some cards count frames in place of IP packets.
+/// that it cuts up itself once for many packets, and some cards count frames in place of IP packets. Of a card that is
+/// full those headers are known to be somebody's: [`OtherMeter::rate_of_full`].
 ///
 /// ```
 /// use fairwave_schemes::node::OtherMeter;
@@ -61,6 +62,36 @@ impl OtherMeter {
 
     /// What other traffic uses; none until a whole span was seen.
     pub fn rate(&self) -> Option<Rate> {
+        self.rates().map(|(_, other)| other)
+    }
+
+    /// The same of a card of this capacity that packets wait for: all of it is used, and what its sessions do not use
+    /// other traffic does. Counters miss no more than headers: what they do not show counts up to the dead zone.
+    ///
+    /// ```
+    /// # use fairwave_schemes::node::OtherMeter;
+    /// # use fairwave_units::{Duration, Rate, Time};
+    /// // 12 200 000 bytes in 100 ms, 976 Mb/s, are what a card of 1 Gb/s counts whose packets are cut up later.
+    /// let mut meter = OtherMeter::default();
+    /// meter.sample(Time::ZERO, 0, 0);
+    /// meter.sample(Time::ZERO.saturating_add(Duration::from_millis(100)), 12_200_000, 7_500_000);
+    /// assert_eq!(meter.rate(), Some(Rate::mbps(376.0)));
+    /// assert_eq!(meter.rate_of_full(Rate::gbps(1.0)), Some(Rate::mbps(400.0)));
+    /// // 5 % of 976 Mb/s at the most.
+    /// assert_eq!(meter.rate_of_full(Rate::gbps(2.0)), Some(Rate::mbps(424.8)));
+    /// ```
+    pub fn rate_of_full(&self, capacity: Rate) -> Option<Rate> {
+        let (own, other) = self.rates()?;
+        if other == Rate::ZERO {
+            return Some(other);
+        }
+        let missed = (capacity.as_bps() - own.as_bps() - other.as_bps()).max(0.0);
+        let most = Self::DEAD_ZONE * (own.as_bps() + other.as_bps());
+        Some(Rate::nearest_bps(other.as_bps() + missed.min(most)))
+    }
+
+    /// What its sessions and other traffic use.
+    fn rates(&self) -> Option<(Rate, Rate)> {
         let (first, last) = self.samples.front().zip(self.samples.back())?;
         let span = last.at.since(first.at);
         if span < Self::SPAN {
@@ -69,7 +100,8 @@ impl OtherMeter {
         let own = (last.own_bytes - first.own_bytes) as f64;
         let other = (last.card_bytes - first.card_bytes) as f64 - own;
         let counts = other > Self::DEAD_ZONE * own;
-        Some(if counts { Rate::nearest_bps(other * 8.0 / span.as_secs_f64()) } else { Rate::ZERO })
+        let rate = |bytes: f64| Rate::nearest_bps(bytes * 8.0 / span.as_secs_f64());
+        Some((rate(own), if counts { rate(other) } else { Rate::ZERO }))
     }
 }
 
@@ -119,6 +151,14 @@ mod tests {
         }
         // Segments whose headers are counted once make the card count less than the sessions did.
         assert_eq!(seen(12_000, 12_500).rate(), Some(Rate::ZERO));
+    }
+
+    #[test]
+    fn rate_of_full__of_a_card_whose_counters_show_more_or_nothing_is_the_rate() {
+        // 12 500 B a millisecond are 100 Mb/s, 6000 are 48, and 250 are in the dead zone.
+        assert_eq!(seen(12_500, 6000).rate_of_full(Rate::mbps(90.0)), Some(Rate::mbps(52.0)));
+        assert_eq!(seen(12_500, 12_250).rate_of_full(Rate::mbps(110.0)), Some(Rate::ZERO));
+        assert_eq!(OtherMeter::default().rate_of_full(Rate::mbps(110.0)), None);
     }
 
     #[test]
