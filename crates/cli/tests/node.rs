@@ -25,6 +25,8 @@ struct World {
     clients: Vec<Child>,
     /// Whose processes are begun from now on.
     user: u32,
+    /// By which rule they share.
+    rule: &'static str,
 }
 
 const ROOT: u32 = 0;
@@ -39,7 +41,7 @@ impl World {
             std::os::unix::fs::chown(&dir, None, None).unwrap();
             std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o700)).unwrap();
         }
-        Self { place, daemon: None, servers: Vec::new(), clients: Vec::new(), user: ROOT }
+        Self { place, daemon: None, servers: Vec::new(), clients: Vec::new(), user: ROOT, rule: "gtp" }
     }
 
     fn socket(&self) -> PathBuf {
@@ -96,7 +98,7 @@ impl World {
     fn serve(&mut self) {
         let number = self.servers.len();
         let ticket = std::fs::File::create(self.place.path().join(format!("t{number}"))).unwrap();
-        let mut command = self.fairwave(&["bench", "serve", "--listen", "127.0.0.1:0", "--quiet"]);
+        let mut command = self.fairwave(&["bench", "serve", "--listen", "127.0.0.1:0", "--rule", self.rule, "--quiet"]);
         self.servers.push(command.stdout(ticket).stderr(Stdio::null()).spawn().unwrap());
         let begun = Instant::now();
         while std::fs::read_to_string(self.place.path().join(format!("t{number}"))).unwrap().lines().count() == 0 {
@@ -107,8 +109,8 @@ impl World {
 
     fn fetch(&mut self, server: usize) {
         let ticket = format!("@t{server}");
-        let mut command =
-            self.fairwave(&["bench", &ticket, "--direction", "receive", "--time", "3600 s", "--quiet", "--json"]);
+        let words = ["bench", &ticket, "--direction", "receive", "--time", "3600 s", "--rule", self.rule, "--quiet"];
+        let mut command = self.fairwave(&words);
         self.clients.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     }
 
@@ -216,6 +218,27 @@ fn daemon__shares_between_processes_and_is_missed_when_it_is_killed() {
     world.fetch(1);
     world.until_shared(4);
     // One that is killed leaves its share to the others.
+    kill(&mut world.clients.remove(0));
+    world.until_shared(3);
+}
+
+#[test]
+fn daemon__shares_between_processes_of_tally_and_of_gtp() {
+    let mut world = World::new();
+    world.start_daemon();
+    world.rule = "tally";
+    for _ in 0..2 {
+        world.serve();
+    }
+    for server in [0, 0, 1] {
+        world.fetch(server);
+    }
+    world.until_shared(3);
+    world.rule = "gtp";
+    world.serve();
+    world.fetch(2);
+    world.until_shared(4);
+    // What a process of Tally had reserved is nobody's for two leases.
     kill(&mut world.clients.remove(0));
     world.until_shared(3);
 }
