@@ -4,6 +4,7 @@ mod card;
 mod claims;
 mod held;
 mod left_behind;
+mod member_rows;
 mod neighbours;
 mod orphan;
 mod other;
@@ -26,6 +27,7 @@ use claims::{Claiming, Terms};
 use held::Held;
 pub use held::MachineStanding;
 use left_behind::LeftBehind;
+use member_rows::MemberRows;
 use neighbours::Neighbours;
 pub use orphan::Orphan;
 pub use quota::{MachineLimits, Refusal};
@@ -186,8 +188,7 @@ const LONGEST_GRANT: Duration = Duration::from_secs(3);
 struct Member {
     user: u32,
     is_privileged: bool,
-    /// Of each of its rows: which slot it has.
-    rows: BTreeMap<u32, usize>,
+    rows: MemberRows,
 }
 
 /// A row in use.
@@ -282,14 +283,14 @@ impl Machine {
             self.newest = self.newest.wrapping_add(1);
         }
         let id = MemberId(self.newest);
-        self.members.insert(id, Member { user, is_privileged, rows: BTreeMap::new() });
+        self.members.insert(id, Member { user, is_privileged, rows: MemberRows::default() });
         Ok(id)
     }
 
     /// A process is gone: so are its rows. Whether it was here.
     pub fn leave(&mut self, member: MemberId) -> bool {
         let Some(gone) = self.members.remove(&member) else { return false };
-        for at in gone.rows.values().copied() {
+        for at in gone.rows.slots() {
             if let Some(slot) = self.slots.get(at).and_then(Option::as_ref)
                 && let (Some(held), Some(place)) = (&slot.held, slot.place)
                 && place.direction == Direction::Receiving
@@ -304,8 +305,8 @@ impl Machine {
 
     /// What a row of a member says now; `None` if no session has it any more.
     pub fn look(&mut self, now: Time, member: MemberId, row: u32, said: Option<&MachineRow>) -> RowState {
-        let Some(of) = self.members.get(&member) else { return RowState::Refused };
-        let (is_privileged, known) = (of.is_privileged, of.rows.get(&row).copied());
+        let Some(of) = self.members.get_mut(&member) else { return RowState::Refused };
+        let (is_privileged, known) = (of.is_privileged, of.rows.find(row));
         let Some(said) = said else {
             self.give_up(member, row, known);
             return RowState::Free;
@@ -545,7 +546,7 @@ impl Machine {
     fn give_up(&mut self, member: MemberId, row: u32, slot: Option<usize>) {
         let Some(slot) = slot else { return };
         if let Some(of) = self.members.get_mut(&member) {
-            of.rows.remove(&row);
+            of.rows.remove(row);
         }
         self.vacate(slot);
     }
