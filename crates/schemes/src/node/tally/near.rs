@@ -73,6 +73,8 @@ fn sums<R>(rows: &[R], of: impl Fn(&R) -> (f64, f64, bool)) -> (f64, f64) {
             add(lane, row);
         }
     }
-    rest.iter().for_each(|row| add(0, row));
+    for row in rest {
+        add(0, row);
+    }
     (rates.iter().sum(), weights.iter().sum())
 }

@@ -42,7 +42,9 @@ pub struct Settling {
 /// ```
 pub fn settle(free_bps: f64, rows: &[Settling]) -> Vec<f64> {
     let mut cost = Cost::default();
-    rows.iter().for_each(|row| cost.see(row));
+    for row in rows {
+        cost.see(row);
+    }
     let rise = cost.rise(free_bps, || rows.iter().filter(|row| row.costs()).copied().collect());
     rows.iter().map(|row| rise.grant_bps(row)).collect()
 }
