@@ -4,6 +4,7 @@ mod card;
 mod claims;
 mod held;
 mod left_behind;
+mod member_rows;
 mod neighbours;
 mod orphan;
 mod other;
@@ -26,6 +27,7 @@ use claims::{Claiming, Terms};
 use held::Held;
 pub use held::MachineStanding;
 use left_behind::LeftBehind;
+use member_rows::MemberRows;
 use neighbours::Neighbours;
 pub use orphan::Orphan;
 pub use quota::{MachineLimits, Refusal};
@@ -186,13 +188,15 @@ const LONGEST_GRANT: Duration = Duration::from_secs(3);
 struct Member {
     user: u32,
     is_privileged: bool,
-    /// Of each of its rows: which slot it has.
-    rows: BTreeMap<u32, usize>,
+    rows: MemberRows,
 }
 
 /// A row in use.
 struct Slot {
     member: MemberId,
+    /// Its member's, and the group that it is of: neither changes.
+    user: u32,
+    group: u32,
     row: u32,
     generation: u16,
     place: Option<Place>,
@@ -279,14 +283,14 @@ impl Machine {
             self.newest = self.newest.wrapping_add(1);
         }
         let id = MemberId(self.newest);
-        self.members.insert(id, Member { user, is_privileged, rows: BTreeMap::new() });
+        self.members.insert(id, Member { user, is_privileged, rows: MemberRows::default() });
         Ok(id)
     }
 
     /// A process is gone: so are its rows. Whether it was here.
     pub fn leave(&mut self, member: MemberId) -> bool {
         let Some(gone) = self.members.remove(&member) else { return false };
-        for at in gone.rows.values().copied() {
+        for at in gone.rows.slots() {
             if let Some(slot) = self.slots.get(at).and_then(Option::as_ref)
                 && let (Some(held), Some(place)) = (&slot.held, slot.place)
                 && place.direction == Direction::Receiving
@@ -301,8 +305,8 @@ impl Machine {
 
     /// What a row of a member says now; `None` if no session has it any more.
     pub fn look(&mut self, now: Time, member: MemberId, row: u32, said: Option<&MachineRow>) -> RowState {
-        let Some(of) = self.members.get(&member) else { return RowState::Refused };
-        let known = of.rows.get(&row).copied();
+        let Some(of) = self.members.get_mut(&member) else { return RowState::Refused };
+        let (is_privileged, known) = (of.is_privileged, of.rows.find(row));
         let Some(said) = said else {
             self.give_up(member, row, known);
             return RowState::Free;
@@ -323,7 +327,7 @@ impl Machine {
             let Ok(at) = self.take_in(now, member, row, said, place) else { return RowState::Refused };
             at
         };
-        self.update(now, member, at, said);
+        self.update(now, at, said, is_privileged);
         if place.is_some() { RowState::Shares } else { RowState::Free }
     }
 
@@ -364,19 +368,19 @@ impl Machine {
                 let Some((node, shared)) = card.shared_mut(direction) else { continue };
                 let mut has_claims = false;
                 self.used.clear();
+                let mut weights: BTreeMap<u32, f64> = BTreeMap::new();
                 let mut waiting: BTreeMap<u32, Duration> = BTreeMap::new();
                 for (name, slot) in named(&self.slots).filter(|(_, slot)| slot.place == Some(place)) {
                     // Until all are back who had something, nobody gets more than it had.
                     self.used.push((name, if is_grace { slot.start } else { slot.measured }));
                     has_claims |= slot.held.is_some();
-                    let group = group(self.config.share_by, slot.member, &self.members);
-                    *self.weights.entry((id, direction as u8, group)).or_default() += slot.asked.options.weight;
+                    *weights.entry(slot.group).or_default() += slot.asked.options.weight;
                     // Who says nothing of a queue has seen none: else one liar among such would be the median.
-                    if let Some(member) = self.members.get(&slot.member) {
-                        let longest = waiting.entry(member.user).or_default();
-                        *longest = slot.waiting.unwrap_or(Duration::ZERO).max(*longest);
-                    }
+                    let longest = waiting.entry(slot.user).or_default();
+                    *longest = slot.waiting.unwrap_or(Duration::ZERO).max(*longest);
                 }
+                let weights = weights.into_iter().map(|(group, sum)| ((id, direction as u8, group), sum));
+                self.weights.extend(weights);
                 // A queue that nobody has seen is none: else who says that it uses more than it does would have the rule
                 // drain a queue that there is not, at everybody's cost.
                 let waiting = lower_median(waiting.into_values().collect()).unwrap_or(Duration::ZERO);
@@ -392,7 +396,7 @@ impl Machine {
                 let outcomes = if has_claims {
                     let left_behind = self.left_behind.of_users(place);
                     let (tick, may_raise, users) = (self.ticks, now >= self.regains_until, &self.users);
-                    let (slots, members, share_by) = (&mut self.slots, &self.members, self.config.share_by);
+                    let (slots, share_by) = (&mut self.slots, self.config.share_by);
                     node.tick_divided(now, measured, |capacity, other, rows| {
                         let is_by_user = share_by == ShareBy::User;
                         let terms =
@@ -400,8 +404,8 @@ impl Machine {
                         // The node's rows are in the order of its slots.
                         let here = slots.iter_mut().flatten().filter(|slot| slot.place == Some(place));
                         let claiming = here.map(|slot| Claiming {
-                            group: group(share_by, slot.member, members),
-                            user: members.get(&slot.member).map_or(0, |member| member.user),
+                            group: slot.group,
+                            user: slot.user,
                             given: slot.given.largest(now, LONGEST_GRANT),
                             changed: slot.changed,
                             held: slot.held.as_mut(),
@@ -470,11 +474,10 @@ impl Machine {
         let of_user = self.members.values().filter(|member| member.user == user).map(|member| member.rows.len()).sum();
         let limits = self.config.limits.with_rows(self.most_rows.get(&user).copied());
         limits.admit_row(of_user, self.slots.len() - self.free.len())?;
-        let asked = self.asked(member, said);
+        let (asked, group) = (asked(said, of.is_privileged), self.group(member));
         let at = self.free.pop().unwrap_or(self.slots.len());
         let taken = match place {
             Some(place) => {
-                let group = self.group(member);
                 let node = self.cards.get_mut(&place.card).and_then(|card| card.node_mut(place.direction));
                 node.is_some_and(|node| card::join(node, name(at), group, &asked, said.start).is_ok())
             }
@@ -488,6 +491,8 @@ impl Machine {
         }
         let slot = Slot {
             member,
+            user,
+            group,
             row,
             generation: said.generation,
             place,
@@ -511,8 +516,8 @@ impl Machine {
         Ok(at)
     }
 
-    fn update(&mut self, now: Time, member: MemberId, at: usize, said: &MachineRow) {
-        let (asked, group) = (self.asked(member, said), self.group(member));
+    fn update(&mut self, now: Time, at: usize, said: &MachineRow, is_privileged: bool) {
+        let asked = asked(said, is_privileged);
         let Some(slot) = self.slots.get_mut(at).and_then(Option::as_mut) else { return };
         if slot.measured_at != said.measured_at {
             (slot.measured, slot.measured_at, slot.changed) = (said.measured, said.measured_at, now);
@@ -526,31 +531,24 @@ impl Machine {
             if let Some(place) = slot.place
                 && let Some(node) = self.cards.get_mut(&place.card).and_then(|card| card.node_mut(place.direction))
             {
-                card::tell(node, name(at), group, &asked);
+                card::tell(node, name(at), slot.group, &asked);
             }
         }
     }
 
-    /// What a member may ask for, of what it does.
-    fn asked(&self, member: MemberId, said: &MachineRow) -> Asked {
-        let is_privileged = self.members.get(&member).is_some_and(|member| member.is_privileged);
-        let mut options = said.options;
-        if !is_privileged {
-            // Not `min`, which takes the other one for what is no number.
-            options.weight = if options.weight > 1.0 { 1.0 } else { options.weight };
-            options.minimum = Rate::ZERO;
-        }
-        Asked { options, maximum: said.maximum, desired: said.desired, rtt: said.rtt.min(LONGEST_RTT) }
-    }
-
+    /// Of which owner a member is.
     fn group(&self, member: MemberId) -> u32 {
-        group(self.config.share_by, member, &self.members)
+        match self.config.share_by {
+            ShareBy::User => self.members.get(&member).map_or(0, |member| member.user),
+            ShareBy::Process => member.0,
+            ShareBy::Session => 0,
+        }
     }
 
     fn give_up(&mut self, member: MemberId, row: u32, slot: Option<usize>) {
         let Some(slot) = slot else { return };
         if let Some(of) = self.members.get_mut(&member) {
-            of.rows.remove(&row);
+            of.rows.remove(row);
         }
         self.vacate(slot);
     }
@@ -566,13 +564,15 @@ impl Machine {
     }
 }
 
-/// Of which owner a member is.
-fn group(share_by: ShareBy, member: MemberId, members: &BTreeMap<MemberId, Member>) -> u32 {
-    match share_by {
-        ShareBy::User => members.get(&member).map_or(0, |member| member.user),
-        ShareBy::Process => member.0,
-        ShareBy::Session => 0,
+/// What a member may ask for, of what it does.
+fn asked(said: &MachineRow, is_privileged: bool) -> Asked {
+    let mut options = said.options;
+    if !is_privileged {
+        // Not `min`, which takes the other one for what is no number.
+        options.weight = if options.weight > 1.0 { 1.0 } else { options.weight };
+        options.minimum = Rate::ZERO;
     }
+    Asked { options, maximum: said.maximum, desired: said.desired, rtt: said.rtt.min(LONGEST_RTT) }
 }
 
 /// The slots in use, with their names at nodes.

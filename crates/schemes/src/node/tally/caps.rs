@@ -1,6 +1,7 @@
 //! What the sessions of a source may send at most.
 
 use super::fill::{Claimant, Fill};
+use super::near;
 use super::water::{Vessel, Water};
 
 /// One session in [`caps()`].
@@ -34,7 +35,7 @@ pub fn caps(capacity_bps: f64, rows: &[Capped]) -> Vec<f64> {
         .iter()
         .map(|row| Claimant { claim_bps: row.limit_bps, weight: row.weight, minimum_bps: row.minimum_bps })
         .collect();
-    let fill = Fill::new(capacity_bps, &claims);
+    let fill = Fill::of_shares(capacity_bps, &claims);
     if fill.level() < f64::INFINITY {
         return claims.iter().map(|row| fill.share_bps(row)).collect();
     }
@@ -42,7 +43,9 @@ pub fn caps(capacity_bps: f64, rows: &[Capped]) -> Vec<f64> {
         let top = if row.grows { f64::INFINITY } else { row.limit_bps };
         Vessel { floor: row.limit_bps, top, weight: row.weight }
     };
-    let level = Water::new(rows.iter().map(vessel)).level(capacity_bps);
+    let about = near::risen(capacity_bps, rows).map(|about| Water::within(about, rows.iter().map(vessel)));
+    let found = about.map(|water| (water.level(capacity_bps), water)).filter(|(level, water)| water.knows(*level));
+    let level = found.map_or_else(|| Water::new(rows.iter().map(vessel)).level(capacity_bps), |(level, _)| level);
     let capped = |row: &Capped| if row.grows { row.limit_bps.max(row.weight * level) } else { row.limit_bps };
     rows.iter().map(capped).collect()
 }

@@ -1,5 +1,8 @@
 //! Who gets what of a capacity: levels, shares and offers.
 
+use std::ops::Range;
+
+use super::near;
 use super::water::{Vessel, Water};
 
 /// One session in a [`Fill`].
@@ -35,13 +38,55 @@ pub struct Fill {
     level: f64,
 }
 
+/// What will be asked of a [`Fill`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    /// What its rows have.
+    Shares,
+    /// And what they could have.
+    Offers,
+    /// What newcomers of any weight could have.
+    Newcomers,
+}
+
 impl Fill {
-    /// One sort of the rows.
+    /// The rows' shares and offers. Only what claims between the least offer and the level is sorted, and all of them
+    /// where there are minima.
     pub fn new(capacity_bps: f64, rows: &[Claimant]) -> Self {
-        let minima: f64 = rows.iter().map(|row| row.minimum_bps).sum();
+        Self::to_be_asked(Asked::Offers, capacity_bps, rows)
+    }
+
+    /// Level and shares alone: mostly nothing is sorted.
+    pub(super) fn of_shares(capacity_bps: f64, rows: &[Claimant]) -> Self {
+        Self::to_be_asked(Asked::Shares, capacity_bps, rows)
+    }
+
+    /// One sort of all rows: newcomers may be offered anything.
+    pub(super) fn for_newcomers(capacity_bps: f64, rows: &[Claimant]) -> Self {
+        Self::to_be_asked(Asked::Newcomers, capacity_bps, rows)
+    }
+
+    fn to_be_asked(asked: Asked, capacity_bps: f64, rows: &[Claimant]) -> Self {
+        let (mut minima, mut most_weight) = (0.0, 0.0_f64);
+        for row in rows {
+            minima += row.minimum_bps;
+            most_weight = most_weight.max(row.weight);
+        }
         let minimum_scale = if minima > capacity_bps { capacity_bps / minima } else { 1.0 };
         let vessel =
             |row: &Claimant| Vessel { floor: row.minimum_bps * minimum_scale, top: row.claim_bps, weight: row.weight };
+        let about = if minima > 0.0 || capacity_bps == f64::INFINITY {
+            None
+        } else {
+            asked.about(capacity_bps, most_weight, rows)
+        };
+        if let Some(about) = about {
+            let water = Water::within(about, rows.iter().map(vessel));
+            let level = water.level(capacity_bps);
+            if water.knows(level) {
+                return Self { water, capacity_bps, minimum_scale, level };
+            }
+        }
         let water = Water::new(rows.iter().map(vessel));
         let level = water.level(capacity_bps);
         Self { water, capacity_bps, minimum_scale, level }
@@ -93,9 +138,22 @@ impl Fill {
     }
 }
 
+impl Asked {
+    /// At which levels the answers are, of rows without minima.
+    fn about(self, capacity_bps: f64, most_weight: f64, rows: &[Claimant]) -> Option<Range<f64>> {
+        let level = near::full(capacity_bps, 0.0, rows)?;
+        match self {
+            Self::Shares => Some(level),
+            // The least level that any row is offered: to the one of the largest weight, if it claimed nothing.
+            Self::Offers => Some(near::full(capacity_bps, most_weight, rows)?.start..level.end),
+            Self::Newcomers => None,
+        }
+    }
+}
+
 /// What rows may claim that have no more than `most` together; `None` where they claim no more than that.
 pub(super) fn narrow(most: Option<fairwave_units::Rate>, rows: &[Claimant]) -> Option<Fill> {
     let most_bps = most?.as_bps();
     let sum: f64 = rows.iter().map(|row| row.claim_bps).sum();
-    (sum > most_bps).then(|| Fill::new(most_bps, rows))
+    (sum > most_bps).then(|| Fill::of_shares(most_bps, rows))
 }

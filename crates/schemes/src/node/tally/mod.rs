@@ -1,7 +1,7 @@
 //! Tally: the two ends of a session tell each other offers and claims, and a node raises a rate only out of capacity
 //! that nobody holds any more. docs/tally.md explains it in words, and says what is proved.
 //!
-//! - [`Fill`], [`settle()`], [`caps()`]: the arithmetic of one node, pure functions, one sort each.
+//! - [`Fill`], [`settle()`], [`caps()`]: the arithmetic of one node, pure functions, at most one sort each.
 //! - [`SourceNode`], [`SinkNode`]: the two halves, with messages as values ([`ClaimMessage`], [`GrantMessage`]). They
 //!   have no clock: time comes in.
 //! - [`SharedNode`]: one capacity that the sessions of several processes share, each with its own half, which says where
@@ -20,6 +20,7 @@ mod gauge;
 mod headroom;
 mod lease;
 mod message;
+mod near;
 mod options;
 mod plain_step;
 #[cfg(test)]

@@ -41,33 +41,75 @@ pub struct Settling {
 /// assert_eq!(settle(-20.0, &[[20.0, 90.0, 90.0], [80.0, 30.0, 30.0]].map(row)), [20.0, 30.0]);
 /// ```
 pub fn settle(free_bps: f64, rows: &[Settling]) -> Vec<f64> {
-    let (level, scale) = raise(free_bps, rows);
-    let settled = |row: &Settling| {
+    let mut cost = Cost::default();
+    for row in rows {
+        cost.see(row);
+    }
+    let rise = cost.rise(free_bps, || rows.iter().filter(|row| row.costs()).copied().collect());
+    rows.iter().map(|row| rise.grant_bps(row)).collect()
+}
+
+impl Settling {
+    /// Whether it is to have more than what it has, or may still have, already.
+    pub(super) fn costs(&self) -> bool {
+        self.target_bps > self.granted_bps && self.target_bps > self.reserved_bps
+    }
+}
+
+/// What it would take to raise all rows as far as they are to go.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    raises: usize,
+    bps: Double,
+}
+
+/// How far rows are raised.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rise {
+    /// To this rate per unit weight,
+    level: f64,
+    /// and to this share of their minima.
+    scale: f64,
+}
+
+impl Cost {
+    pub(super) fn see(&mut self, row: &Settling) {
+        if row.costs() {
+            self.raises += 1;
+            self.bps.add(row.target_bps);
+            self.bps.add(-row.reserved_bps);
+        }
+    }
+
+    /// How far all that were seen are raised. Mostly nobody is to be, or all as far as they want: then nobody asks for
+    /// the rows that cost something, and nothing is sorted.
+    pub(super) fn rise(&self, free_bps: f64, costly: impl FnOnce() -> Vec<Settling>) -> Rise {
+        if free_bps.is_nan() || free_bps < 0.0 {
+            return Rise { level: 0.0, scale: 0.0 };
+        }
+        if self.raises == 0 || self.bps.value() <= free_bps {
+            return Rise { level: f64::INFINITY, scale: 1.0 };
+        }
+        let (level, scale) = raise(free_bps, &costly());
+        Rise { level, scale }
+    }
+}
+
+impl Rise {
+    /// The new grant of a row.
+    pub(super) fn grant_bps(&self, row: &Settling) -> f64 {
         if row.target_bps < row.granted_bps {
             return row.target_bps;
         }
-        let share = (row.minimum_bps * scale).max(row.weight * level);
+        let share = (row.minimum_bps * self.scale).max(row.weight * self.level);
         row.granted_bps.max(row.target_bps.min(share))
-    };
-    rows.iter().map(settled).collect()
+    }
 }
 
-/// To which level the rows may rise, and how much of the minima they may have.
+/// To which level rows may rise that all cost something, and how much of the minima they may have, where not all may have
+/// what they want.
 fn raise(free_bps: f64, rows: &[Settling]) -> (f64, f64) {
-    if free_bps.is_nan() || free_bps < 0.0 {
-        return (0.0, 0.0);
-    }
-    let raised = || rows.iter().filter(|row| row.target_bps > row.granted_bps && row.target_bps > row.reserved_bps);
-    // Mostly nobody is raised, or all as far as they want: then nothing has to be sorted.
-    let (mut count, mut cost) = (0, Double::ZERO);
-    for row in raised() {
-        count += 1;
-        cost.add(row.target_bps);
-        cost.add(-row.reserved_bps);
-    }
-    if count == 0 || cost.value() <= free_bps {
-        return (f64::INFINITY, 1.0);
-    }
+    let raised = || rows.iter();
     // The cost of a row at level L is what it has there above what is reserved: a vessel with the floor R, less R.
     let reserved: f64 = raised().map(|row| row.reserved_bps).sum();
     let minima: f64 = raised().map(|row| row.target_bps.min(row.minimum_bps).max(row.reserved_bps)).sum();

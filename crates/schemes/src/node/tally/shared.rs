@@ -230,8 +230,9 @@ fn share_out(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> V
         let share_bps = fill.share_bps(claim);
         // A row that took all that it can would have its group do so.
         let most_bps = fill.offer_bps(claim).min(group.maximum_bps).max(share_bps);
-        let inner = Fill::new(share_bps, &claims);
         let wide = (most_bps > share_bps).then(|| Fill::new(most_bps, &claims));
+        let of_shares = if wide.is_some() { Fill::of_shares } else { Fill::new };
+        let inner = of_shares(share_bps, &claims);
         let limits: Vec<Capped> = places.iter().map(|place| rows[*place].capped()).collect();
         for ((place, claim), cap) in places.iter().zip(&claims).zip(caps(group_cap, &limits)) {
             let offer = wide.as_ref().unwrap_or(&inner).offer_bps(claim).min(rows[*place].maximum_bps);

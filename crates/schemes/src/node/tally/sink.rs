@@ -20,12 +20,12 @@ use super::message::{ClaimMessage, GrantMessage, GrantTo, LARGEST_NUMBER, Sessio
 use super::options::TallyOptions;
 use super::plain_step::{MOST_STEPS, scale_steps};
 use super::rows::Rows;
-use super::settle::{Settling, settle};
+use super::settle::{Cost, Settling};
 use super::stamp::Stamp;
 pub(super) use plain::PlainSource;
 use promises::Promises;
 use row::SinkRow;
-use use_check::Came;
+use use_check::Passed;
 
 /// One receiving capacity and the grants of its sessions.
 ///
@@ -54,6 +54,27 @@ pub struct SinkNode {
     lease: Lease,
     /// Whether somebody else divides the capacity.
     is_told: bool,
+}
+
+/// What the rows claim that are not freed, in their order.
+struct Claims {
+    rows: Vec<Claimant>,
+    weights: f64,
+    has_plain: bool,
+}
+
+/// Where a row's grant is to go, and its offer.
+struct Aim {
+    target_bps: f64,
+    offer_bps: f64,
+}
+
+impl Aim {
+    fn settling(&self, row: &SinkRow, claim: &Claimant, fill: &Fill) -> Settling {
+        let (granted_bps, reserved_bps) = (row.ledger.granted_bps(), row.ledger.reserved_bps());
+        let (weight, minimum_bps) = (claim.weight, fill.minimum_bps(claim));
+        Settling { target_bps: self.target_bps, granted_bps, reserved_bps, weight, minimum_bps }
+    }
 }
 
 impl SinkNode {
@@ -202,37 +223,32 @@ impl SinkNode {
         if now < self.next_tick {
             return;
         }
-        self.end_what_is_over(now);
-        if self.is_recovering() {
+        if self.recovers_until.is_some_and(|until| now < until) {
+            self.end_what_is_over(now);
             for row in self.rows.values_mut() {
                 row.end_plain_interval(now);
             }
             self.tick_in_recovery(now, out);
             return;
         }
-        self.excess_bps = self.end_interval(now);
-        self.interval_from = now;
-        self.share_and_tell(now, out);
+        let passed = Passed::new(std::mem::replace(&mut self.interval_from, now), now);
+        self.share_and_tell(now, Some(passed), out);
     }
 
-    /// Grants and offers anew, by what is known of the use of claims, and what has to be said again.
-    fn share_and_tell(&mut self, now: Time, out: &mut Vec<GrantTo>) {
+    /// Grants and offers anew, and what has to be said again: after a control interval has `passed`, by
+    /// how claims were used in it; else by what is known of that.
+    ///
+    /// It goes over the rows three times, and keeps little of each in between: of many rows, memory is what takes time.
+    fn share_and_tell(&mut self, now: Time, passed: Option<Passed>, out: &mut Vec<GrantTo>) {
+        let Claims { rows: claims, weights, has_plain } = self.look_over(now, passed);
+        let fill = Fill::new(self.capacity_bps, &claims);
         let (_, rows) = self.rows.settled();
         let live = || rows.iter().filter(|row| row.freed_until().is_none());
-        let mut claims = Vec::with_capacity(rows.len());
-        let (mut weights, mut has_plain) = (0.0, false);
-        for row in live() {
-            let claim = row.claimant();
-            weights += claim.weight;
-            has_plain |= row.plain().is_some();
-            claims.push(claim);
-        }
-        let fill = Fill::new(self.capacity_bps, &claims);
         let offer = |row: &SinkRow, claim: &Claimant| self.options.up(fill.offer_bps(claim).min(row.ceiling_bps()));
         let steps = if has_plain { self.plain_steps(&fill, live(), &claims, offer) } else { Vec::new() };
         let mut headroom_bps = steps.iter().sum::<f64>().min(MOST_STEPS * self.capacity_bps);
-        let (mut offers, mut settling) = (Vec::with_capacity(claims.len()), Vec::with_capacity(claims.len()));
-        let mut reserved_sum_bps = 0.0;
+        let mut aims = Vec::with_capacity(claims.len());
+        let (mut cost, mut reserved_sum_bps) = (Cost::default(), 0.0);
         for (place, (row, claim)) in live().zip(&claims).enumerate() {
             let mut target_bps = fill.share_bps(claim) + steps.get(place).copied().unwrap_or(0.0);
             let offer_bps = offer(row, claim);
@@ -242,34 +258,71 @@ impl SinkNode {
                 headroom_bps += head;
                 target_bps = target_bps.max((target_bps + head).min(offer_bps));
             }
-            let (granted_bps, reserved_bps) = (row.ledger.granted_bps(), row.ledger.reserved_bps());
             // Who is not heard keeps the grant as it is: no cut would be heard either, and no raise confirmed.
             if is_silent_to(row, now, &self.options) {
-                target_bps = granted_bps;
+                target_bps = row.ledger.granted_bps();
             }
-            reserved_sum_bps += reserved_bps;
-            let (weight, minimum_bps) = (claim.weight, fill.minimum_bps(claim));
-            offers.push(offer_bps);
-            settling.push(Settling { target_bps, granted_bps, reserved_bps, weight, minimum_bps });
+            let aim = Aim { target_bps, offer_bps };
+            let settling = aim.settling(row, claim, &fill);
+            reserved_sum_bps += settling.reserved_bps;
+            cost.see(&settling);
+            aims.push(aim);
         }
         self.headroom.on_tick(now, headroom_bps);
         self.lease = self.lease.for_sessions(claims.len(), &self.options);
-        let grants = settle(self.budget_bps(has_plain) - reserved_sum_bps - self.excess_bps, &settling);
-        let wanted = settling.iter().zip(&grants).map(|(row, grant)| row.target_bps.max(row.reserved_bps).max(*grant));
-        self.promises.set_spare(self.capacity_bps - self.excess_bps - wanted.sum::<f64>());
+        let rise = cost.rise(self.budget_bps(has_plain) - reserved_sum_bps - self.excess_bps, || {
+            let all = live().zip(&claims).zip(&aims).map(|((row, claim), aim)| aim.settling(row, claim, &fill));
+            all.filter(Settling::costs).collect()
+        });
         let ends = self.tombstones.values().copied().chain(self.promises.next_end());
-        self.next_tick = ends.fold(Time::MAX, Time::min);
-        let mut told = grants.into_iter().zip(offers);
+        let mut next_tick = ends.fold(Time::MAX, Time::min);
+        let mut wanted_bps = 0.0;
+        let mut aims = claims.iter().zip(aims);
         let (sessions, rows) = self.rows.settled_mut();
         for (session, row) in sessions.iter().zip(rows) {
             if let Some(until) = row.freed_until() {
-                self.next_tick = self.next_tick.min(until);
+                next_tick = next_tick.min(until);
                 continue;
             }
-            let (grant_bps, offer_bps) = told.next().expect("one for each live row");
-            tell(row, now, *session, (self.options.down(grant_bps), offer_bps), self.lease, &self.options, out);
-            self.next_tick = self.next_tick.min(row.next_tick(now, &self.options));
+            let (claim, aim) = aims.next().expect("one for each live row");
+            let settling = aim.settling(row, claim, &fill);
+            let grant_bps = rise.grant_bps(&settling);
+            wanted_bps += aim.target_bps.max(settling.reserved_bps).max(grant_bps);
+            tell(row, now, *session, (self.options.down(grant_bps), aim.offer_bps), self.lease, &self.options, out);
+            next_tick = next_tick.min(row.next_tick(now, &self.options));
         }
+        self.next_tick = next_tick;
+        self.promises.set_spare(self.capacity_bps - self.excess_bps - wanted_bps);
+    }
+
+    /// What leases ended is over; where a control interval ended, what came in it is seen; and what each row claims that
+    /// is not freed.
+    fn look_over(&mut self, now: Time, passed: Option<Passed>) -> Claims {
+        self.end_what_is_over_beside_rows(now);
+        let options = self.options;
+        let (_, rows) = self.rows.settled_mut();
+        let mut claims = Claims { rows: Vec::with_capacity(rows.len()), weights: 0.0, has_plain: false };
+        let (mut is_any_over, mut excess_bps) = (false, 0.0);
+        for row in rows {
+            if row.end_what_is_over(now, &options) {
+                is_any_over = true;
+                continue;
+            }
+            if let Some(passed) = passed {
+                excess_bps += row.end_interval(now, passed, &options);
+            }
+            if row.freed_until().is_none() {
+                let claim = row.claimant();
+                claims.weights += claim.weight;
+                claims.has_plain |= row.plain().is_some();
+                claims.rows.push(claim);
+            }
+        }
+        if passed.is_some() {
+            self.excess_bps = excess_bps;
+        }
+        self.forget_freed(now, is_any_over);
+        claims
     }
 
     /// How far beyond what came the sessions of plain GTP may go: all together by a twentieth of the capacity, and what
@@ -303,48 +356,29 @@ impl SinkNode {
     }
 
     fn end_what_is_over(&mut self, now: Time) {
-        self.end_promises(now);
-        self.tombstones.retain(|_, until| *until > now);
+        self.end_what_is_over_beside_rows(now);
         let options = self.options;
-        self.rows.settle();
         let mut is_any_over = false;
         for row in self.rows.settled_mut().1 {
-            if let Some(until) = row.freed_until() {
-                is_any_over |= until <= now;
-                continue;
-            }
-            if row.plain().is_some() || row.is_promised() {
-                continue;
-            }
-            let two_leases = row.ledger.lease().twice(&options);
-            if row.heard.age(now) >= two_leases {
-                row.ledger.free();
-                row.rare_mut(|rare| rare.freed_until = Some(now.saturating_add(two_leases)));
-            }
-            row.ledger.expire(now, &options);
+            is_any_over |= row.end_what_is_over(now, &options);
         }
-        if is_any_over {
-            self.rows.retain(|row| row.freed_until().is_none_or(|until| until > now));
-            self.rows.settle();
-        }
+        self.forget_freed(now, is_any_over);
+    }
+
+    fn end_what_is_over_beside_rows(&mut self, now: Time) {
+        self.end_promises(now);
+        self.tombstones.retain(|_, until| *until > now);
+        self.rows.settle();
         if self.recovers_until.is_some_and(|until| now >= until) {
             self.recovers_until = None;
         }
     }
 
-    /// Who sends less than due, and the sum of what comes beyond what is reserved.
-    fn end_interval(&mut self, now: Time) -> f64 {
-        let mut excess_bps = 0.0;
-        let (options, from) = (self.options, self.interval_from);
-        for row in self.rows.settled_mut().1 {
-            row.end_plain_interval(now);
-            let came = Came { from, bits: row.take_came_bits() };
-            let (reserved_bps, recent_bps) = (row.ledger.reserved_bps(), row.ledger.recent_bps());
-            excess_bps += came.excess_bps(now, recent_bps, &options, reserved_bps);
-            row.check_use(now, came, &options);
-            row.ledger.end_interval();
+    fn forget_freed(&mut self, now: Time, is_any_over: bool) {
+        if is_any_over {
+            self.rows.retain(|row| row.freed_until().is_none_or(|until| until > now));
+            self.rows.settle();
         }
-        excess_bps
     }
 
     /// Only that it lives, to those that it heard.

@@ -103,7 +103,7 @@ impl SourceNode {
     fn begin_opening(&self) -> Opening {
         let rows: Vec<Claimant> = self.open_rows().map(SourceRow::claimant).collect();
         let capped: f64 = self.open_rows().map(|row| row.cap_bps).sum();
-        let fill = Fill::new(self.capacity_bps, &rows);
+        let fill = Fill::for_newcomers(self.capacity_bps, &rows);
         // What others in other processes have of it is not known here.
         let uncapped_bps = if self.is_told { 0.0 } else { (self.capacity_bps - capped).max(0.0) };
         Opening { fill, weights: 0.0, minima_bps: 0.0, uncapped_bps }

@@ -267,10 +267,28 @@ proptest! {
         rows in vec(claimant(), 0..20), newcomer in claimant(), capacity in 3e3..1e4_f64
     ) {
         let newcomer = Claimant { claim_bps: INF, ..newcomer };
-        let beside = Fill::new(capacity, &rows).offer_beside_bps(&newcomer, 0.0, 0.0);
+        let beside = Fill::for_newcomers(capacity, &rows).offer_beside_bps(&newcomer, 0.0, 0.0);
         let all: Vec<_> = rows.into_iter().chain([newcomer]).collect();
         let offer = Fill::new(capacity, &all).offer_bps(&newcomer);
         prop_assert!((beside - offer).abs() <= 1e-9 * capacity, "{beside} is not {offer}");
+    }
+
+    /// What is sorted of many rows without minima, those that claim something near the level, is enough: levels, shares and
+    /// offers are those of a filling that sorts all, to the rounding of sums in another order.
+    #[test]
+    fn fill__sorting_what_is_near_the_level_finds_what_sorting_all_does(
+        rows in vec(claimant(), 0..200), is_weighted in any::<bool>(), capacity in 1.0..3e5_f64
+    ) {
+        let weight = |row: &Claimant| if is_weighted { row.weight } else { 1.0 };
+        let rows: Vec<_> = rows.iter().map(|row| Claimant { minimum_bps: 0.0, weight: weight(row), ..*row }).collect();
+        let (fill, shares) = (Fill::new(capacity, &rows), Fill::of_shares(capacity, &rows));
+        let all = Fill::for_newcomers(capacity, &rows);
+        let is_close = |found: f64, expected: f64| found == expected || (found - expected).abs() <= 1e-12 * expected;
+        prop_assert!(is_close(fill.level(), all.level()) && is_close(shares.level(), all.level()));
+        for row in &rows {
+            let (offer, expected) = (fill.offer_bps(row), all.offer_bps(row));
+            prop_assert!(is_close(offer, expected), "{offer} is not {expected}");
+        }
     }
 
     /// Theorem T3's step: where what is free pays for raising everybody to a level, everybody gets there.

@@ -1,5 +1,7 @@
 //! How much water a row of vessels holds at each level: what filling, settling and capping have in common.
 
+use std::ops::Range;
+
 use crate::global::double::Double;
 
 /// One vessel: at level L it holds `max(floor, weight x L)`, but no more than `top`.
@@ -32,19 +34,31 @@ struct Step {
 /// The sum over all vessels as a function of the level: never falling, piecewise linear. One sort makes it, a binary
 /// search reads it.
 ///
+/// Who knows about where the levels are that will be asked for has the sum [within](Self::within) a range of levels
+/// alone: bends outside of it are not sorted.
+///
 /// The running sums have twice the precision of f64, so that vessels of very different weights do not blur each other.
 #[derive(Clone, Debug)]
 pub(super) struct Water {
     /// At which level each line begins, with the sum there. They stand apart from the lines, since searches read them.
     bends: Vec<(f64, f64)>,
     lines: Vec<Line>,
+    /// Up to which level the sum is known.
+    ends: f64,
 }
 
 impl Water {
+    /// The sum at all levels.
     pub(super) fn new(vessels: impl Iterator<Item = Vessel>) -> Self {
-        let (mut line, steps, order) = steps(vessels);
-        let mut water = Self { bends: Vec::with_capacity(steps.len() + 1), lines: Vec::with_capacity(steps.len() + 1) };
-        water.push(0.0, line);
+        Self::within(0.0..f64::INFINITY, vessels)
+    }
+
+    /// The sum at the levels of a range: what is found below is its start, and what is found above its end.
+    pub(super) fn within(range: Range<f64>, vessels: impl Iterator<Item = Vessel>) -> Self {
+        let (mut line, steps, order) = steps(&range, vessels);
+        let (bends, lines) = (Vec::with_capacity(order.len() + 1), Vec::with_capacity(order.len() + 1));
+        let mut water = Self { bends, lines, ends: range.end };
+        water.push(range.start, line);
         for turn in order {
             let (level, step) = (turn.level(), steps[turn.place as usize]);
             line.fixed.add(step.fixed);
@@ -65,6 +79,11 @@ impl Water {
         self.lines.push(line);
     }
 
+    /// Whether a level that was found is the one of the sum at all levels.
+    pub(super) fn knows(&self, level: f64) -> bool {
+        (level > self.bends[0].0 || level == 0.0) && (level < self.ends || self.ends == f64::INFINITY)
+    }
+
     /// The largest level at which the sum is at most `volume`: infinity if the sum never exceeds it, zero if it does
     /// so from the beginning.
     pub(super) fn level(&self, volume: f64) -> f64 {
@@ -72,9 +91,9 @@ impl Water {
             return f64::INFINITY;
         }
         let below = self.bends.partition_point(|(_, sum)| *sum <= volume);
-        let Some(last) = below.checked_sub(1) else { return 0.0 };
+        let Some(last) = below.checked_sub(1) else { return self.bends[0].0 };
         let here = self.lines[last];
-        let next = self.bends.get(below).map_or(f64::INFINITY, |(level, _)| *level);
+        let next = self.bends.get(below).map_or(self.ends, |(level, _)| *level);
         if here.filling == 0 {
             return next;
         }
@@ -94,7 +113,7 @@ impl Water {
         // Halving without branches that depend on what is read.
         let (mut last, mut count) = (0, self.bends.len());
         if !is_below(&self.bends[0]) {
-            return 0.0;
+            return self.bends[0].0;
         }
         while count > 1 {
             let half = count / 2;
@@ -102,7 +121,7 @@ impl Water {
             count -= half;
         }
         let here = self.lines[last];
-        let next = self.bends.get(last + 1).map_or(f64::INFINITY, |(level, _)| *level);
+        let next = self.bends.get(last + 1).map_or(self.ends, |(level, _)| *level);
         let mut left = Double::from(volume);
         left.subtract(here.fixed);
         left.add(there);
@@ -112,28 +131,32 @@ impl Water {
     }
 }
 
-/// The line that begins at level zero, and the steps above it with their order.
-fn steps(vessels: impl Iterator<Item = Vessel>) -> (Line, Vec<Step>, Vec<Turn>) {
+/// The line that begins where a range does, and the steps within the range with their order.
+fn steps(range: &Range<f64>, vessels: impl Iterator<Item = Vessel>) -> (Line, Vec<Step>, Vec<Turn>) {
     let mut line = Line { fixed: Double::ZERO, slope: Double::ZERO, filling: 0 };
-    let count = vessels.size_hint().0;
+    let count = if *range == (0.0..f64::INFINITY) { vessels.size_hint().0 } else { 0 };
     let (mut steps, mut order) = (Vec::with_capacity(count), Vec::with_capacity(count));
-    for vessel in vessels {
-        if vessel.top <= vessel.floor {
-            line.fixed.add(vessel.top);
+    for Vessel { floor, top, weight } in vessels {
+        let (begins, ends) = (floor / weight, top / weight);
+        if top <= floor || ends <= range.start {
+            line.fixed.add(top);
             continue;
         }
-        if vessel.floor <= 0.0 {
-            // Most vessels have no floor: they fill from the beginning, and need not be sorted.
-            line.slope.add(vessel.weight);
+        // Most vessels have no floor: they fill from the beginning.
+        let is_filling = floor <= 0.0 || begins <= range.start;
+        if is_filling {
+            line.slope.add(weight);
             line.filling += 1;
         } else {
-            line.fixed.add(vessel.floor);
-            order.push(Turn::new(vessel.floor / vessel.weight, false, steps.len()));
-            steps.push(Step { fixed: -vessel.floor, weight: vessel.weight });
+            line.fixed.add(floor);
+            if begins < range.end {
+                order.push(Turn::new(begins, false, steps.len()));
+                steps.push(Step { fixed: -floor, weight });
+            }
         }
-        if vessel.top < f64::INFINITY {
-            order.push(Turn::new(vessel.top / vessel.weight, true, steps.len()));
-            steps.push(Step { fixed: vessel.top, weight: -vessel.weight });
+        if ends < range.end {
+            order.push(Turn::new(ends, true, steps.len()));
+            steps.push(Step { fixed: top, weight: -weight });
         }
     }
     order.sort_unstable_by_key(|turn| turn.key);

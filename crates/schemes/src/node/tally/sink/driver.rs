@@ -10,11 +10,11 @@ impl SinkNode {
     /// too short an interval a burst looks like a rate.
     pub fn tick_on_news(&mut self, now: Time, out: &mut Vec<GrantTo>) {
         if now >= self.next_tick && !self.is_recovering() {
-            self.end_what_is_over(now);
             if self.is_told {
+                self.end_what_is_over(now);
                 self.retell(now, &[], out);
             } else {
-                self.share_and_tell(now, out);
+                self.share_and_tell(now, None, out);
             }
         }
     }

@@ -4,7 +4,7 @@ use fairwave_units::{Duration, Time};
 
 use super::ledger::GrantLedger;
 use super::plain::PlainSource;
-use super::use_check::{Came, UseCheck};
+use super::use_check::{Came, Passed, UseCheck};
 use crate::node::tally::fill::Claimant;
 use crate::node::tally::lease::{ask, refresh};
 use crate::node::tally::message::{GrantTo, SessionTerms};
@@ -224,11 +224,41 @@ impl SinkRow {
         self.claim.bps().min(self.ledger.least_bps())
     }
 
+    /// Frees what leases have ended. Whether it was freed for so long that it is to be forgotten.
+    pub(super) fn end_what_is_over(&mut self, now: Time, options: &TallyOptions) -> bool {
+        if let Some(rare) = self.rare() {
+            if let Some(until) = rare.freed_until {
+                return until <= now;
+            }
+            if rare.plain.is_some() || rare.promised_until.is_some() {
+                return false;
+            }
+        }
+        let two_leases = self.ledger.lease().twice(options);
+        if self.heard.age(now) >= two_leases {
+            self.ledger.free();
+            self.rare_mut(|rare| rare.freed_until = Some(now.saturating_add(two_leases)));
+        }
+        self.ledger.expire(now, options);
+        false
+    }
+
+    /// A control interval is over: how much came in it beyond what is reserved.
+    pub(super) fn end_interval(&mut self, now: Time, passed: Passed, options: &TallyOptions) -> f64 {
+        self.end_plain_interval(now);
+        let came = Came::new(passed, self.take_came_bits());
+        let (reserved_bps, recent_bps) = (self.ledger.reserved_bps(), self.ledger.recent_bps());
+        let excess_bps = came.excess_bps(recent_bps, options, reserved_bps);
+        self.check_use(now, came, options);
+        self.ledger.end_interval();
+        excess_bps
+    }
+
     /// At the end of a control interval: whether it uses what it claims.
-    pub(super) fn check_use(&mut self, now: Time, came: Came, options: &TallyOptions) {
+    fn check_use(&mut self, now: Time, came: Came, options: &TallyOptions) {
         let due_bps = self.due_bps();
         let is_watched = self.rare().is_some_and(|rare| rare.use_check.is_some());
-        if is_watched || (options.verify.is_some() && came.is_below(now, due_bps, options)) {
+        if is_watched || (options.verify.is_some() && came.is_below(due_bps, options)) {
             self.rare_mut(|rare| {
                 let mut check = rare.use_check.take().unwrap_or_else(|| UseCheck::new(came));
                 rare.use_check = check.on_tick(now, came, due_bps, options).then_some(check);

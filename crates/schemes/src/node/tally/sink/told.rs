@@ -3,7 +3,7 @@
 use fairwave_units::{Rate, Time};
 
 use super::row::SinkRow;
-use super::use_check::Came;
+use super::use_check::Passed;
 use super::{SinkNode, is_silent_to, tell};
 use crate::node::tally::fill::{Claimant, narrow};
 use crate::node::tally::lease::Lease;
@@ -27,16 +27,13 @@ impl SinkNode {
         self.end_what_is_over(now);
         self.rows.values_mut().for_each(|row| row.end_plain_interval(now));
         let options = self.options;
-        let came_from = std::mem::replace(&mut self.interval_from, now);
+        let passed = Passed::new(std::mem::replace(&mut self.interval_from, now), now);
         let live = self.rows.values().filter(|row| row.freed_until().is_none());
         let claims: Vec<Claimant> = live.map(SinkRow::claimant).collect();
         let fill = narrow(most, &claims);
         let live = self.rows.iter_mut().filter(|(_, row)| row.freed_until().is_none());
         for ((session, row), claim) in live.zip(&claims) {
-            let came = Came { from: came_from, bits: row.take_came_bits() };
-            let excess_bps = came.excess_bps(now, row.ledger.recent_bps(), &options, row.ledger.reserved_bps());
-            row.check_use(now, came, &options);
-            row.ledger.end_interval();
+            let excess_bps = row.end_interval(now, passed, &options);
             let claim_bps = row.claimant().claim_bps;
             let most_bps = fill.as_ref().map_or(f64::INFINITY, |fill| fill.share_bps(claim));
             let standing = Standing {

@@ -19,29 +19,42 @@ pub(super) struct UseCheck {
     tick_due_bps: f64,
 }
 
+/// A control interval that is over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passed {
+    from: Time,
+    secs: f64,
+}
+
 /// What came of a session in one control interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Came {
-    pub(super) from: Time,
-    pub(super) bits: f64,
+    passed: Passed,
+    bits: f64,
+}
+
+impl Passed {
+    pub(super) fn new(from: Time, now: Time) -> Self {
+        Self { from, secs: now.since(from).as_secs_f64() }
+    }
 }
 
 impl Came {
-    fn secs(&self, now: Time) -> f64 {
-        now.since(self.from).as_secs_f64()
+    pub(super) fn new(passed: Passed, bits: f64) -> Self {
+        Self { passed, bits }
     }
 
     /// How much came beyond the most that was reserved, above what is reserved now; zero for a session that keeps to
     /// its grants.
-    pub(super) fn excess_bps(&self, now: Time, most_bps: f64, options: &TallyOptions, reserved_bps: f64) -> f64 {
-        let secs = self.secs(now);
+    pub(super) fn excess_bps(&self, most_bps: f64, options: &TallyOptions, reserved_bps: f64) -> f64 {
+        let secs = self.passed.secs;
         let is_beyond = self.bits > most_bps * (1.0 + options.tolerance) * secs + two_packets(options);
         if is_beyond { (self.bits / secs - reserved_bps).max(0.0) } else { 0.0 }
     }
 
     /// Whether so little came that the claim has to be watched.
-    pub(super) fn is_below(&self, now: Time, due_bps: f64, options: &TallyOptions) -> bool {
-        is_unused(self.bits, due_bps, self.secs(now), options)
+    pub(super) fn is_below(&self, due_bps: f64, options: &TallyOptions) -> bool {
+        is_unused(self.bits, due_bps, self.passed.secs, options)
     }
 }
 
@@ -56,7 +69,7 @@ fn is_unused(bits: f64, due_bps: f64, secs: f64, options: &TallyOptions) -> bool
 impl UseCheck {
     /// From the beginning of a control interval on. What was due meanwhile is not known.
     pub(super) fn new(came: Came) -> Self {
-        Self { since: came.from, bits: 0.0, due_bps: 0.0, measured_bps: None, tick_due_bps: 0.0 }
+        Self { since: came.passed.from, bits: 0.0, due_bps: 0.0, measured_bps: None, tick_due_bps: 0.0 }
     }
 
     /// What a source that uses its claim has to send now: the lesser of the claim and the least grant in force.
@@ -87,7 +100,7 @@ impl UseCheck {
     }
 
     fn judge(&mut self, now: Time, came: Came, due_bps: f64, verify: Duration, options: &TallyOptions) -> bool {
-        let secs = came.secs(now);
+        let secs = came.passed.secs;
         let is_used =
             self.tick_due_bps > 0.0 && secs > 0.0 && came.bits >= (1.0 - options.tolerance) * self.tick_due_bps * secs;
         if self.measured_bps.is_some() && is_used {
@@ -102,7 +115,7 @@ impl UseCheck {
             self.measured_bps = Some(self.bits / age.as_secs_f64());
         }
         (self.since, self.bits, self.due_bps) = (now, 0.0, due_bps);
-        self.measured_bps.is_some() || came.is_below(now, due_bps, options)
+        self.measured_bps.is_some() || came.is_below(due_bps, options)
     }
 }
 
@@ -110,15 +123,18 @@ impl UseCheck {
 mod tests {
     use super::*;
 
+    fn came(from: Time, now: Time, bits: f64) -> Came {
+        Came::new(Passed::new(from, now), bits)
+    }
+
     #[test]
     fn on_tick__an_unused_claim_is_what_came_until_the_grant_is_used() {
         let options = TallyOptions::default();
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
         let mut from = at(0);
-        let mut check = UseCheck::new(Came { from, bits: 0.0 });
+        let mut check = UseCheck::new(came(from, from, 0.0));
         let mut tick = |ms, bps: f64, due| {
-            let came = Came { from, bits: bps * 0.5 };
-            let stays = check.on_tick(at(ms), came, due, &options);
+            let stays = check.on_tick(at(ms), came(from, at(ms), bps * 0.5), due, &options);
             from = at(ms);
             (check.measured_bps(), stays)
         };
@@ -137,9 +153,9 @@ mod tests {
     fn on_tick__who_sends_what_is_due_again_is_watched_no_longer() {
         let options = TallyOptions::default();
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
-        let mut check = UseCheck::new(Came { from: at(0), bits: 0.0 });
-        assert!(check.on_tick(at(1000), Came { from: at(0), bits: 10.0 }, 100.0, &options));
-        assert!(!check.on_tick(at(2000), Came { from: at(1000), bits: 100.0 }, 100.0, &options));
+        let mut check = UseCheck::new(came(at(0), at(0), 0.0));
+        assert!(check.on_tick(at(1000), came(at(0), at(1000), 10.0), 100.0, &options));
+        assert!(!check.on_tick(at(2000), came(at(1000), at(2000), 100.0), 100.0, &options));
         assert_eq!(check.measured_bps(), None);
     }
 }
