@@ -279,14 +279,17 @@ impl Formula {
                 (AecpSourceConfig::default().alpha_per_s / AecpConfig::default().beta_per_s).sqrt() / 2.0
             }
             Self::LeftForEach { capacity, others, sessions, packet, ack } => {
-                // There: F = C - others - a B. Back: B = C - a F.
                 let acks = ack.0.get() as f64 / packet.0.get() as f64;
-                let capacity_bps = capacity.0.as_bps();
-                let there_bps = (capacity_bps * (1.0 - acks) - others.0.as_bps()) / (1.0 - acks * acks);
-                there_bps / f64::from(sessions)
+                left_bps(capacity.0.as_bps(), others.0.as_bps(), acks) / f64::from(sessions)
             }
         }
     }
+}
+
+/// What a link has left for data beside others, where acknowledgements of the way back, a share `acks` of its data, come
+/// through: there F = C - others - acks B, back B = C - acks F.
+fn left_bps(capacity_bps: f64, others_bps: f64, acks: f64) -> f64 {
+    (capacity_bps * (1.0 - acks) - others_bps) / (1.0 - acks * acks)
 }
 
 /// XCP with its paper's constants.
