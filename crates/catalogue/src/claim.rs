@@ -24,6 +24,8 @@ pub enum ValueSource {
     Arithmetic,
     /// Ours: what the paper's text suggests without a number.
     Ours,
+    /// Printed in the paper, and used up: something that the paper does not state was chosen so that this comes out.
+    Calibrated,
 }
 
 impl ValueSource {
@@ -35,6 +37,7 @@ impl ValueSource {
             Self::Reference => "reference",
             Self::Arithmetic => "arithmetic",
             Self::Ours => "ours",
+            Self::Calibrated => "calibrated",
         }
     }
 }
@@ -113,7 +116,7 @@ enum Stated {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CheckedClaim {
     pub(crate) what: String,
-    source: ValueSource,
+    pub(crate) source: ValueSource,
     pub(crate) subject: Subject,
     pub(crate) sessions: Option<Vec<String>>,
     /// The values are taken over the mean of these sessions' values.
@@ -205,6 +208,10 @@ impl ClaimData {
         if self.quick_only && (self.full_only || !own || self.reason.is_some() || self.refuted.is_some()) {
             return Err("quick_only goes with source ours or derived, without full_only, reason, refuted".to_owned());
         }
+        // A choice that does not bring its value about is to be made again, not to be explained.
+        if self.source == ValueSource::Calibrated && (self.reason.is_some() || self.refuted.is_some()) {
+            return Err("a calibrated value has neither reason nor refuted".to_owned());
+        }
         let refuted = self.refuted.map(RefutedData::check).transpose()?;
         let (against, is_beside) = match self.against {
             None => (None, false),
@@ -274,7 +281,7 @@ impl RefutedData {
         }
         let one = |proof: ClaimData| {
             // A paper's own number proves nothing against it, and a number of ours for its words is none.
-            if matches!(proof.source, ValueSource::Paper | ValueSource::Ours) {
+            if matches!(proof.source, ValueSource::Paper | ValueSource::Ours | ValueSource::Calibrated) {
                 return Err("a proof's source is arithmetic, derived or reference".to_owned());
             }
             if proof.refuted.is_some() || proof.reason.is_some() || proof.full_only || proof.quick_only {
@@ -405,7 +412,8 @@ mod tests {
     use super::*;
 
     fn claim(keys: &str) -> Result<CheckedClaim, String> {
-        let text = format!("what = \"w\"\nsource = \"paper\"\n{keys}");
+        let source = if keys.starts_with("source") { "" } else { "source = \"paper\"\n" };
+        let text = format!("what = \"w\"\n{source}{keys}");
         toml::from_str::<ClaimData>(&text).map_err(|error| error.message().to_owned())?.check()
     }
 
@@ -426,6 +434,7 @@ mod tests {
             ("measure = \"final-rat\"\nunit = \"Mb/s\"\nat_most = 1", "final-rat"),
             ("measure = { distance = { at = \"1 s\", by = 3 } }\nat_most = 1", "by"),
             ("unit = \"Mb/s\"\nat_most = 1", "measure"),
+            ("source = \"calibrated\"\nmeasure = \"final-jain\"\nat_most = 1\nreason = \"r\"", "calibrated"),
             ("measure = \"final-jain\"\nat_most = 1\nrefuted = { why = \"w\", proof = [] }", "proof"),
             (
                 "measure = \"final-jain\"\nat_most = 1\nreason = \"r\"\nrefuted = { why = \"w\", proof = [] }",

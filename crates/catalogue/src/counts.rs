@@ -11,7 +11,7 @@ use crate::verdict::Verdict;
 pub struct VerdictCounts {
     /// Experiments, with those that repeat others.
     pub experiments: usize,
-    /// Claims, without the repeated ones: the sum of the next four.
+    /// Claims, without the repeated and the calibrated ones: the sum of the next four.
     pub claims: usize,
     /// Those that hold.
     pub holds: usize,
@@ -25,6 +25,9 @@ pub struct VerdictCounts {
     pub printed: usize,
     /// Those of them that hold.
     pub printed_holds: usize,
+    /// Printed values that something unstated was chosen by and that come out so: they show nothing. One that does
+    /// not come out is a miss.
+    pub calibrated: usize,
     /// Claims of experiments that repeat another.
     pub repeated: usize,
 }
@@ -53,6 +56,10 @@ impl VerdictCounts {
 
     /// One claim more, with where its stated value comes from.
     pub(crate) fn add(&mut self, verdict: Verdict, source: &str) {
+        if source == "calibrated" && verdict == Verdict::Holds {
+            self.calibrated += 1;
+            return;
+        }
         self.claims += 1;
         *match verdict {
             Verdict::Holds => &mut self.holds,
@@ -72,9 +79,13 @@ impl VerdictCounts {
             0 => String::new(),
             repeated => format!(" ({repeated} more are repeats of them)"),
         };
+        let calibrated = match self.calibrated {
+            0 => String::new(),
+            calibrated => format!(" Not counted, as something unstated was chosen by them: {calibrated}."),
+        };
         format!(
             "{} of {} claims hold in {} experiments{repeated}; refuted, each with its proof: {}; known misses, each with \
-             its reason: {}; misses without one: {}. Of {} values that the papers state and nobody refutes, {} hold.",
+             its reason: {}; misses without one: {}. Of {} values that the papers state and nobody refutes, {} hold.{calibrated}",
             self.holds,
             self.claims,
             self.experiments,
@@ -115,11 +126,16 @@ mod tests {
             (Verdict::Refuted, "paper"),
             (Verdict::Holds, "ours"),
             (Verdict::Miss, "derived"),
+            (Verdict::Holds, "calibrated"),
         ] {
             counts.add(verdict, source);
         }
         assert_eq!((counts.claims, counts.holds, counts.refuted), (5, 2, 1));
         assert_eq!((counts.known_misses, counts.misses), (1, 1));
-        assert_eq!((counts.printed, counts.printed_holds), (2, 1));
+        assert_eq!((counts.printed, counts.printed_holds, counts.calibrated), (2, 1, 1));
+        assert!(counts.sentence().ends_with("chosen by them: 1."), "{}", counts.sentence());
+        // A choice that does not do what it was made for is a miss.
+        counts.add(Verdict::Miss, "calibrated");
+        assert_eq!((counts.claims, counts.misses, counts.calibrated), (6, 2, 1));
     }
 }

@@ -143,6 +143,17 @@ pub(crate) enum Formula {
     AecpFairnessPrinted { start_share: f64, fairness: f64 },
     /// The delay at which AECP's loop becomes unstable.
     AecpDelayMargin {},
+    /// Damping ratio of AECP's rate near the capacity, without delay or queue. Below 1 a rate passes the capacity.
+    AecpDamping {},
+    /// Rate of each of `sessions` that fill a link beside `others`, where as many fill the way back: the
+    /// acknowledgements of either direction take their part of the other.
+    LeftForEach {
+        capacity: Quantity<Rate>,
+        others: Quantity<Rate>,
+        sessions: u32,
+        packet: Quantity<Bytes>,
+        ack: Quantity<Bytes>,
+    },
 }
 
 impl Formula {
@@ -163,6 +174,7 @@ impl Formula {
             Self::RenoRate { .. }
             | Self::XcpChange { .. }
             | Self::XcpEquilibriumRate { .. }
+            | Self::LeftForEach { .. }
             | Self::Logistic { .. } => Dimension::Rate,
             _ => Dimension::Number,
         }
@@ -262,8 +274,22 @@ impl Formula {
                 aecp_fairness_printed_s(&AecpSourceConfig::default(), start_share, fairness)
             }
             Self::AecpDelayMargin {} => aecp_delay_margin_s(&AecpSourceConfig::default(), &AecpConfig::default()),
+            // Eqs. 2 and 3 of Huang et al. 2010 make s^2 + alpha s + alpha beta there.
+            Self::AecpDamping {} => {
+                (AecpSourceConfig::default().alpha_per_s / AecpConfig::default().beta_per_s).sqrt() / 2.0
+            }
+            Self::LeftForEach { capacity, others, sessions, packet, ack } => {
+                let acks = ack.0.get() as f64 / packet.0.get() as f64;
+                left_bps(capacity.0.as_bps(), others.0.as_bps(), acks) / f64::from(sessions)
+            }
         }
     }
+}
+
+/// What a link has left for data beside others, where acknowledgements of the way back, a share `acks` of its data, come
+/// through: there F = C - others - acks B, back B = C - acks F.
+fn left_bps(capacity_bps: f64, others_bps: f64, acks: f64) -> f64 {
+    (capacity_bps * (1.0 - acks) - others_bps) / (1.0 - acks * acks)
 }
 
 /// XCP with its paper's constants.
@@ -304,6 +330,19 @@ mod tests {
     fn evaluate__an_rtt_of_reno_adds_one_packet() {
         let after = Formula::AimdRound { window: 100.0, increase: 1.0 }.evaluate();
         assert!((after - 101.0).abs() < 0.01, "{after}"); // 1/100 + 1/100.01 + ...: just below one
+    }
+
+    #[test]
+    fn left_for_each__fills_both_directions() {
+        let holder = r#"{ left-for-each = { capacity = "500 Mb/s", others = "240 Mb/s", sessions = 10, packet = "1000 B", ack = "40 B" } }"#;
+        let formula: Formula = toml::from_str::<std::collections::BTreeMap<String, Formula>>(&format!("f = {holder}"))
+            .unwrap()
+            .remove("f")
+            .unwrap();
+        let there = 10.0 * formula.evaluate();
+        let back = 500e6 - 0.04 * there;
+        // There: data, the others, and acknowledgements of the way back; nothing is left.
+        assert!((there + 240e6 + 0.04 * back - 500e6).abs() < 1.0, "{there}");
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub struct Claim {
     pub unit: &'static str,
     /// How close it must be: "3 %", "at most", "strictly increasing".
     pub tolerance: String,
-    /// Where the expected value comes from: "paper", "derived", "reference", "arithmetic" or "ours".
+    /// Where the expected value comes from: "paper", "derived", "reference", "arithmetic", "ours" or "calibrated".
     pub source: &'static str,
     /// Whether the expectation is met.
     pub holds: bool,

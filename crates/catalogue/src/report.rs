@@ -225,7 +225,7 @@ a { color: #0b5394; }
 <h1>The experiments of the papers</h1>
 <p>What a paper says beside what Fairwave gets. <i>From</i> names where the stated value comes from: <i>paper</i> is printed there,
 <i>derived</i> follows from its algorithm, <i>reference</i> is an independent exact fluid model, <i>arithmetic</i> is exact, <i>ours</i> puts a
-number to its words. <i>Refuted</i>: what is printed is proved wrong. Of several values the one farthest from what is stated counts. 000 is Wu &amp; Chien 2006, 001 is Xu, Harfoush and
+number to its words, <i>calibrated</i> is printed there and shows nothing: something that the paper does not state was chosen by it. <i>Refuted</i>: what is printed is proved wrong. Of several values the one farthest from what is stated counts. 000 is Wu &amp; Chien 2006, 001 is Xu, Harfoush and
 Rhee 2004, 002 is Wu 2007.</p>
 "#;
 

@@ -6,7 +6,7 @@ use fairwave_scenario::{Document, LossEvent, LossKind, Record, Run, SchemeChoice
 use fairwave_schemes::scheme::{Model, Options};
 use fairwave_units::{Duration, Time};
 
-use crate::claim::Subject;
+use crate::claim::{CheckedClaim, Subject, ValueSource};
 use crate::counts::VerdictCounts;
 use crate::data::{scenario_names, scenario_text};
 use crate::drawing::picture_of;
@@ -71,6 +71,27 @@ fn experiments__hold_or_have_a_reason() {
         assert_eq!(reasons, counts.known_misses, "{}: a claim with a reason holds", experiment.id);
         let refuted = judged.filter(|claim| claim.refuted.is_some()).count();
         assert_eq!(refuted, counts.refuted, "{}: a claim that is refuted holds", experiment.id);
+    }
+}
+
+#[test]
+fn claims__judge_nothing_by_what_it_was_chosen_by() {
+    let of = |source: ValueSource| {
+        let claims =
+            list().iter().flat_map(|experiment| experiment.claims.iter().map(move |claim| (experiment, claim)));
+        claims.filter(move |(_, claim)| claim.source == source)
+    };
+    for (experiment, chosen) in of(ValueSource::Calibrated) {
+        let asks_the_same = |(other, claim): &(&Experiment, &CheckedClaim)| {
+            let is_about = |label: &String| chosen.variants.as_ref().is_none_or(|chosen| chosen.contains(label));
+            let overlaps = claim.variants.as_ref().is_none_or(|labels| labels.iter().any(is_about));
+            other.scenario == experiment.scenario
+                && claim.subject == chosen.subject
+                && claim.sessions == chosen.sessions
+                && overlaps
+        };
+        let judged = of(ValueSource::Paper).find(asks_the_same);
+        assert!(judged.is_none(), "{}: \"{}\": {:?}", experiment.id, chosen.what, judged.map(|(_, claim)| &claim.what));
     }
 }
 
