@@ -464,10 +464,10 @@ impl Driver {
                 if let Some(entry) = self.entries.get_mut(session) {
                     entry.sent_wire_bytes += wire_bytes;
                     let (way, sealer) = ((entry.local, to), &mut entry.control.sealer);
-                    self.outbox.send_control(&mut self.socket, session, way, packet, sealer);
+                    self.outbox.push_control(&mut self.socket, session, way, packet, sealer);
                 } else if let Some(keys) = self.host.keys_mut(session) {
                     // One of its last.
-                    self.outbox.send_control(&mut self.socket, session, (None, to), packet, keys.closing());
+                    self.outbox.push_control(&mut self.socket, session, (None, to), packet, keys.closing());
                 }
             }
             (Packet::Handshake(bytes), _) => self.send_plain((self.answer_from, to), bytes),
