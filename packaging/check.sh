@@ -12,7 +12,7 @@ wanted=("$@")
 if [ ${#wanted[@]} = 0 ]; then wanted=(tar image deb wheel sdist cargo); fi
 place=$(mktemp -d)
 server=
-cleanup() { if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; fi; rm -rf "$place"; }
+cleanup() { if [ -n "$server" ]; then kill -- "-$server" 2>/dev/null || true; fi; rm -rf "$place"; }
 trap cleanup EXIT
 dist=$root/target/dist
 passed=0 skipped=0
@@ -32,13 +32,16 @@ moves_a_file() {
   local files=$1
   shift
   head -c 3000000 /dev/urandom > "$files/big.bin"
+  # A group of its own: what the shell starts there ends with it.
+  set -m
   ("$@" serve "${files#"$seen"}/big.bin" --listen 127.0.0.1:0 > "$files/ticket" 2> "$files/said") &
   server=$!
+  set +m
   for _ in $(seq 100); do if [ -s "$files/ticket" ]; then break; fi; sleep 0.1; done
   if [ ! -s "$files/ticket" ]; then cat "$files/said" >&2; fail "no ticket"; fi
   "$@" get "@${files#"$seen"}/ticket" "${files#"$seen"}/there" --quiet
   cmp "$files/big.bin" "$files/there/big.bin"
-  kill "$server" && { wait "$server" || true; }
+  kill -- "-$server" && { wait "$server" || true; }
   server=
   rm -rf "$files/there" "$files/big.bin"
 }

@@ -20,7 +20,7 @@ use crate::terminal::{self, print};
 use crate::transfer::connecting;
 use crate::transfer::link::{LinkArgs, NO_SSH, OF_TICKETS, positive_rate};
 use crate::transfer::monitor::monitor;
-use crate::transfer::offer::TicketOffer;
+use crate::transfer::offer::DoorArgs;
 use crate::transfer::screen::{Screen, Talk};
 use crate::transfer::ticket;
 
@@ -75,11 +75,7 @@ Examples:
   fairwave bench serve --listen 192.0.2.7:5000 --capacity \"10 Gb/s\"")]
 struct ServeArgs {
     #[command(flatten)]
-    offer: TicketOffer,
-    #[command(flatten)]
-    link: LinkArgs,
-    #[command(flatten)]
-    talk: Talk,
+    door: DoorArgs,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -144,9 +140,9 @@ pub(crate) fn run(args: &Args) -> Done {
 }
 
 fn serve(args: &ServeArgs) -> Done {
-    let screen = Screen::new(args.talk);
-    let offered = args.offer.open(&args.link, ShareId::of(["bench"], false))?;
-    let session = args.link.session();
+    let screen = Screen::new(args.door.talk);
+    let offered = args.door.open(ShareId::of(["bench"], false))?;
+    let session = args.door.link.session();
     offered.bound.endpoint.listen_with(Arc::clone(&offered.keyring), bench_judge(session), bench_accept(session));
     let _socket = monitor(&screen, "bench serve", &offered.bound, Vec::new);
     interrupt::be_gentle();

@@ -11,10 +11,9 @@ use crate::Done;
 use crate::failure::CommandFailure;
 use crate::interrupt;
 use crate::terminal;
-use crate::transfer::link::LinkArgs;
 use crate::transfer::monitor::monitor;
-use crate::transfer::offer::TicketOffer;
-use crate::transfer::screen::{Screen, Talk};
+use crate::transfer::offer::DoorArgs;
+use crate::transfer::screen::Screen;
 
 /// Let programs at other machines reach a TCP server here, over sessions.
 ///
@@ -31,27 +30,23 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR:PORT", value_parser = server)]
     to: String,
     #[command(flatten)]
-    offer: TicketOffer,
-    #[command(flatten)]
-    link: LinkArgs,
-    #[command(flatten)]
-    talk: Talk,
+    door: DoorArgs,
 }
 
 const TICK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &Args) -> Done {
-    if args.offer.once {
+    if args.door.offer.once {
         return Err(CommandFailure::usage(
             "bridge: --once is for transfers, and a bridge has connections",
             "--expires says how long the ticket is good",
         ));
     }
-    let screen = Screen::new(args.talk);
+    let screen = Screen::new(args.door.talk);
     let pump = pump()?;
-    let offered = args.offer.open(&args.link, ShareId::of(["bridge", args.to.as_str()], false))?;
-    let options = FarOptions { to: args.to.clone(), session: args.link.session(), pipe: PipeOptions::default() };
-    let is_quiet = args.talk.quiet;
+    let offered = args.door.open(ShareId::of(["bridge", args.to.as_str()], false))?;
+    let options = FarOptions { to: args.to.clone(), session: args.door.link.session(), pipe: PipeOptions::default() };
+    let is_quiet = args.door.talk.quiet;
     let far = Far::new(options, pump, move |text| {
         if !is_quiet {
             terminal::note(text);

@@ -19,11 +19,10 @@ use crate::output::print_json;
 use crate::simulate::quantity;
 use crate::table::TextTable;
 use crate::terminal::print;
-use crate::transfer::link::LinkArgs;
 use crate::transfer::monitor::{monitor, transfers};
-use crate::transfer::offer::{Offered, TicketOffer, of_state};
+use crate::transfer::offer::{DoorArgs, Offered, of_state};
 use crate::transfer::own_places::note_left_out;
-use crate::transfer::screen::{Screen, Talk};
+use crate::transfer::screen::Screen;
 use attendance::Attendance;
 
 /// Offer files to whoever holds the ticket that is printed.
@@ -67,11 +66,7 @@ pub(crate) struct Args {
     #[arg(long, hide = true, exclusive = true)]
     bootstrap: bool,
     #[command(flatten)]
-    offer: TicketOffer,
-    #[command(flatten)]
-    link: LinkArgs,
-    #[command(flatten)]
-    talk: Talk,
+    door: DoorArgs,
 }
 
 #[derive(Serialize)]
@@ -98,16 +93,16 @@ pub(crate) fn run(args: &Args) -> Done {
         return revoke(id);
     }
     if args.tickets {
-        return list(args.talk.json);
+        return list(args.door.talk.json);
     }
-    let screen = Screen::new(args.talk);
+    let screen = Screen::new(args.door.talk);
     let paths = absolute(&args.paths)?;
     let share_id = match paths.as_slice() {
         [one] if args.readable => ShareId::of_exchange(one),
         all => ShareId::of(all, args.writable),
     };
     let share = Arc::new(share(paths.clone(), args)?);
-    let offered = args.offer.open(&args.link, share_id)?;
+    let offered = args.door.open(share_id)?;
     let offering = Offering {
         paths: paths.iter().map(|path| shown(path)).collect(),
         takes: args.writable,
@@ -116,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Done {
     let command = if offering.gives { "fairwave get @FILE DEST" } else { "fairwave put PATH... @FILE" };
     offered.keyring.keep_offering(offering).map_err(|error| of_state(&error))?;
     note_left_out(&screen, &paths);
-    if let Some(missing) = args.link.without_capacity(&offered.bound.capacity) {
+    if let Some(missing) = args.door.link.without_capacity(&offered.bound.capacity) {
         screen.note(&missing);
     }
     serve(&screen, &offered, &share, command)
@@ -165,7 +160,7 @@ fn share(paths: Vec<PathBuf>, args: &Args) -> Result<Share, CommandFailure> {
             ));
         }
     };
-    let (quota, session) = (args.quota, args.link.session());
+    let (quota, session) = (args.quota, args.door.link.session());
     let (only_takes, may_keep_links) = (args.writable && !args.readable, args.links);
     Share::new(
         paths,

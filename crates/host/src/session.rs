@@ -55,7 +55,8 @@ pub struct SessionFacts {
     pub is_plain: bool,
 }
 
-/// What a session does, as of some 50 ms ago.
+/// What a session does, as of some 50 ms ago; of one that has moved no data and was told nothing for a second, as of up
+/// to half a second ago.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionStats {
     /// Data packets sent.

@@ -5,6 +5,7 @@ mod exchange;
 mod opening;
 mod promise;
 mod stray;
+mod telling;
 mod told;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -145,9 +146,6 @@ const IDLE_PROBE_EVERY: Duration = Duration::from_secs(5);
 const IDLE_BPS: f64 = 1000.0;
 /// A probe that is not answered is given up for the next.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
-/// A rate that changes by less is told when it is time anyway.
-const WORTH_TELLING: f64 = 0.001;
-const TELL_EVERY: Duration = Duration::from_millis(200);
 /// Bytes of a probe's frame.
 const PROBE_BYTES: u32 = 9;
 /// A peer is looked after no more often than that.
@@ -414,19 +412,6 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// Tells a source what it may send: the least of what this end's node grants, if there is one, and the ceiling.
-    fn feed_back(&mut self, now: Time, session: SessionId, granted: Option<Rate>) {
-        let Some(peer) = self.peers.get_mut(session) else { return };
-        let bps = granted.into_iter().chain(peer.ceiling).map(Rate::as_bps).reduce(f64::min);
-        let bps = bps.unwrap_or(NO_LIMIT_BPS as f64);
-        let is_worth_it =
-            peer.told.is_none_or(|(told, at)| (bps - told).abs() > WORTH_TELLING * told || now.since(at) >= TELL_EVERY);
-        if is_worth_it {
-            peer.told = Some((bps, now));
-            self.say(session, frames(&[Frame::Feedback { expected_bps: (bps as u64).min(NO_LIMIT_BPS) }]));
-        }
-    }
-
     /// Looks after the peers whose time has come. Harmless too early or too late.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         if self.door.next_timeout().is_some_and(|at| at <= now) {
@@ -462,15 +447,6 @@ impl<C: Crypto> Control<C> {
                 self.explore(now, session).min(now.saturating_add(PROBE_EVERY)).max(now.saturating_add(LEAST_STEP))
             };
             self.alarms.set(slot, Some(again));
-        }
-    }
-
-    /// Where no end node says what may be received, it is said here again and again that nothing limits it, or the
-    /// ceiling alone.
-    fn lift(&mut self, now: Time, session: SessionId) {
-        let receives = self.peers.get(session).is_some_and(|peer| peer.opened.receives);
-        if receives && self.node(Direction::Receiving).is_none() {
-            self.feed_back(now, session, None);
         }
     }
 

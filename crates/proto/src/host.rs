@@ -389,7 +389,12 @@ impl<C: Crypto> Host<C> {
                 self.on_outbound(now, event);
             } else if let Some(event) = self.inbound.poll_event() {
                 match event {
-                    InboundEvent::Say { session, frames } => self.control.say(session, frames),
+                    InboundEvent::Say { session, frames, has_news } => {
+                        if has_news {
+                            self.control.on_news(now, session);
+                        }
+                        self.control.say(session, frames);
+                    }
                     InboundEvent::Void { session, stream, range, reason } => {
                         self.events.push_back(Event::Void { session, stream, range, reason });
                     }

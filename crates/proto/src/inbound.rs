@@ -45,6 +45,8 @@ pub(crate) enum InboundEvent {
         session: SessionId,
         /// A body of frames.
         frames: Vec<u8>,
+        /// Whether data came since it was told something last.
+        has_news: bool,
     },
     /// A range that was wanted will not come.
     Void {
@@ -213,10 +215,10 @@ impl Inbound {
         }
         while let Some(slot) = self.alarms.pop(now) {
             let Some((session, receiver)) = self.receivers.at_mut(slot) else { continue };
-            let asked = receiver.requests().asked().get();
+            let (asked, has_news) = (receiver.requests().asked().get(), receiver.has_news());
             let again = receiver.speak(now, self.crowd, &mut self.lost, &mut self.pages);
             self.crowd.asked_bytes += receiver.requests().asked().get().saturating_sub(asked);
-            let says = self.pages.drain(..).map(|frames| InboundEvent::Say { session, frames });
+            let says = self.pages.drain(..).map(|frames| InboundEvent::Say { session, frames, has_news });
             self.events.extend(says);
             // Never at once again, whatever the time.
             self.alarms.set(slot, again.filter(|again| *again > now));

@@ -45,6 +45,8 @@ pub(crate) struct Peer<K> {
     pub(crate) ceiling: Option<Rate>,
     /// What the source was last told that it may send, in bit/s, and when.
     pub(crate) told: Option<(f64, Time)>,
+    /// When data last came from it, or the session began.
+    pub(crate) news_at: Time,
     pub(crate) heard: Time,
     pub(crate) is_heard: bool,
     pub(crate) rates: [SessionRates; 2],
@@ -76,6 +78,7 @@ impl<K> Peer<K> {
             desired: None,
             ceiling: None,
             told: None,
+            news_at: now,
             heard: now,
             is_heard: false,
             rates: [SessionRates::default(); 2],

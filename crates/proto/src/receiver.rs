@@ -273,6 +273,11 @@ impl Receiver {
         Usage { bytes, waits: false }
     }
 
+    /// Whether anything came since the last report.
+    pub(crate) fn has_news(&self) -> bool {
+        self.has_news
+    }
+
     /// Whether data came since the last tick.
     pub(crate) fn has_data(&self) -> bool {
         self.meter.has_news()

@@ -95,18 +95,22 @@ fn sequence(seed: u64, listening: c_int, ticket: &[u8]) -> Result<(), String> {
         let at = random.below(ends.len() as u64) as usize;
         let step = Step::draw(&mut random);
         let (there, here) = ends[at];
-        let all = |came: &str| format!("{done:?} and then {step:?} at {at}: {came}");
+        let said = match &step {
+            Step::Put(bytes) => format!("put {} at {at}", bytes.len()),
+            other => format!("{other:?} at {at}"),
+        };
+        let all = |came: &str| format!("{done:?} and then {said}: {came}");
         for (there, here) in &ends {
-            settle(*there, *here).map_err(|differs| all(&differs))?;
+            settle(*there, *here).map_err(|differs| {
+                let name = if *here == calling { "who called" } else { "who was called" };
+                let next = Api::Fairwave.recv(*here, 1, MSG_DONTWAIT);
+                all(&format!("{differs} at {name}, which then receives {next:?}"))
+            })?;
         }
         let (of_tcp, of_ours) = (step.run(Api::Tcp, there), step.run(Api::Fairwave, here));
         if of_tcp != of_ours {
             return Err(all(&format!("{of_ours} here and {of_tcp} of TCP")));
         }
-        let said = match &step {
-            Step::Put(bytes) => format!("put {} at {at}", bytes.len()),
-            other => format!("{other:?} at {at}"),
-        };
         done.push(said);
         if matches!(step, Step::Close) {
             ends.remove(at);

@@ -12,7 +12,7 @@ use fairwave_host::{
 use serde::Serialize;
 
 use super::link::{Bound, LinkArgs, Ports, not_bound};
-use super::screen::Screen;
+use super::screen::{Screen, Talk};
 use crate::Done;
 use crate::failure::CommandFailure;
 use crate::output::print_json;
@@ -39,6 +39,17 @@ pub(crate) struct TicketOffer {
     pub(crate) once: bool,
 }
 
+/// What each command that others come to can be told.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct DoorArgs {
+    #[command(flatten)]
+    pub(crate) offer: TicketOffer,
+    #[command(flatten)]
+    pub(crate) link: LinkArgs,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
 /// When a ticket ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TicketExpiry(Option<u64>);
@@ -60,9 +71,16 @@ struct TicketEvent<'a> {
     is_once: bool,
 }
 
+impl DoorArgs {
+    /// Takes a port and issues a ticket for what goes by this name.
+    pub(crate) fn open(&self, share: ShareId) -> Result<Offered, CommandFailure> {
+        self.offer.open(&self.link, share)
+    }
+}
+
 impl TicketOffer {
     /// Takes a port and issues a ticket for what goes by this name.
-    pub(crate) fn open(&self, link: &LinkArgs, share: ShareId) -> Result<Offered, CommandFailure> {
+    fn open(&self, link: &LinkArgs, share: ShareId) -> Result<Offered, CommandFailure> {
         let why = "a server is reached by udp, and with auto over tcp, too";
         link.check_carrier("serve", &[Carrier::Udp], why)?;
         let state = StateDir::open().map_err(|error| of_state(&error))?;

@@ -9,6 +9,7 @@ use fairwave_proto::codec::{CloseReason, SessionId, TicketId};
 use fairwave_proto::handshake::{HandshakeError, Prefix};
 use fairwave_proto::{ReceiverCounts, SenderCounts};
 
+use super::pace::PublishPace;
 use super::watch::Watch;
 use crate::connect::ConnectError;
 use crate::crypto::{Pair, SessionKeys};
@@ -32,6 +33,8 @@ pub(crate) struct OpenSession {
     pub(crate) sent_wire_bytes: u64,
     pub(crate) received_wire_bytes: u64,
     pub(crate) watch: Watch,
+    /// When others see what it does.
+    pub(crate) pace: PublishPace,
 }
 
 impl OpenSession {
@@ -53,6 +56,7 @@ impl OpenSession {
             sent_wire_bytes: 0,
             received_wire_bytes: 0,
             watch: Watch::default(),
+            pace: PublishPace::default(),
         }
     }
 

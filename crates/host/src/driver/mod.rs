@@ -9,6 +9,8 @@ mod framing;
 mod inbox;
 mod outbox;
 mod overflow;
+mod pace;
+mod publish;
 mod returns;
 mod run;
 mod setup;

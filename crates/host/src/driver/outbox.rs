@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 use fairwave_proto::codec::{SessionId, VoidReason};
-use fairwave_proto::{ControlPacket, DATA_FRONT, DataPacket};
+use fairwave_proto::{ControlPacket, DATA_FRONT, DataPacket, MOST_FRAME_BYTES};
 
 use super::socket::{Sent, Socket};
 use crate::crypto::Sealer;
@@ -30,10 +30,12 @@ pub(crate) struct BatchWay {
     pub(crate) takes_marks: bool,
 }
 
-/// Collects data packets to the same address into batches of equal size, and sends them.
+/// Collects packets to the same address into batches of equal size, and sends them.
 pub(crate) struct Outbox {
     /// Those to which another datagram may be added.
     open: Vec<DatagramBatch>,
+    /// Whether there is a control packet in one of them.
+    has_control: bool,
     /// Those that go next.
     ready: VecDeque<DatagramBatch>,
     spare: Vec<Box<[u8]>>,
@@ -51,6 +53,7 @@ impl Outbox {
     pub(crate) fn new() -> Self {
         Self {
             open: Vec::new(),
+            has_control: false,
             ready: VecDeque::new(),
             spare: Vec::new(),
             scratch: Vec::new(),
@@ -69,7 +72,8 @@ impl Outbox {
         self.too_large.drain(..)
     }
 
-    /// Seals a data packet, whose bytes `handler` lends, and puts it behind others to the same address.
+    /// Seals a data packet, whose bytes `handler` lends, and puts it behind others to the same address. Control packets
+    /// that wait go before.
     pub(crate) fn push_data(
         &mut self,
         socket: &mut Socket,
@@ -79,27 +83,39 @@ impl Outbox {
         sealer: &mut Sealer,
         handler: &mut dyn Handler,
     ) -> Result<(), VoidReason> {
+        if self.has_control {
+            self.flush(socket);
+        }
         let length = packet.datagram_bytes() as usize;
         let index = self.place(socket, way, length);
-        let batch = &mut self.open[index];
-        seal_data(packet, sealer, handler, &mut batch.bytes[batch.used..batch.used + length])?;
-        if batch.count == 0 {
-            batch.segment = length;
-        }
-        batch.used += length;
-        batch.count += 1;
-        if batch.sessions.last() != Some(&session) {
-            batch.sessions.push(session);
-        }
-        if !batch.takes(batch.segment, most_segments(socket)) {
-            self.ready.push_back(self.open.swap_remove(index));
-            self.drain(socket);
-        }
+        seal_data(packet, sealer, handler, self.open[index].room(length))?;
+        self.add(socket, index, session, length);
         Ok(())
     }
 
-    /// Seals a control packet and sends it at once. One that cannot go is lost: what it says is said again.
-    pub(crate) fn send_control(
+    /// Seals a control packet and puts it behind others to the same address. Many that set out together, such as those
+    /// of idle sessions, go with one call.
+    pub(crate) fn push_control(
+        &mut self,
+        socket: &mut Socket,
+        session: SessionId,
+        to: (Option<IpAddr>, SocketAddr),
+        packet: &ControlPacket,
+        sealer: &mut Sealer,
+    ) {
+        if packet.frames.len() > MOST_FRAME_BYTES {
+            return self.send_probe(socket, session, to, packet, sealer);
+        }
+        let length = packet.datagram_bytes() as usize;
+        let index = self.place(socket, BatchWay { to, takes_marks: false }, length);
+        packet.seal(sealer, self.open[index].room(length)).expect(ROOM);
+        self.has_control = true;
+        self.add(socket, index, session, length);
+    }
+
+    /// Seals a control packet that asks whether the path takes its size, and sends it at once and by itself: the system
+    /// does not cut datagrams of a size that the path does not take. One that cannot go is lost: it is sent again.
+    fn send_probe(
         &mut self,
         socket: &mut Socket,
         session: SessionId,
@@ -118,6 +134,7 @@ impl Outbox {
 
     /// Sends all that waits: whether the system took it.
     pub(crate) fn flush(&mut self, socket: &mut Socket) -> bool {
+        self.has_control = false;
         self.ready.extend(self.open.drain(..).filter(|batch| batch.used > 0));
         self.drain(socket)
     }
@@ -131,6 +148,16 @@ impl Outbox {
             self.spare.extend(self.ready.pop_front().map(|batch| batch.bytes));
         }
         true
+    }
+
+    /// A datagram of a session was put into the room of a batch, which goes if it takes no more.
+    fn add(&mut self, socket: &mut Socket, index: usize, session: SessionId, length: usize) {
+        let batch = &mut self.open[index];
+        batch.add(session, length);
+        if !batch.takes(batch.segment, most_segments(socket)) {
+            self.ready.push_back(self.open.swap_remove(index));
+            self.drain(socket);
+        }
     }
 
     /// The open batch that takes a datagram of `length` bytes.
@@ -163,6 +190,23 @@ impl DatagramBatch {
     fn takes(&self, length: usize, most: usize) -> bool {
         let is_whole = self.used == self.count * self.segment;
         self.count == 0 || is_whole && length <= self.segment && self.count < most && self.used + length <= MOST_BYTES
+    }
+
+    /// Where the next datagram goes.
+    fn room(&mut self, length: usize) -> &mut [u8] {
+        &mut self.bytes[self.used..self.used + length]
+    }
+
+    /// A datagram of so many bytes was put there.
+    fn add(&mut self, session: SessionId, length: usize) {
+        if self.count == 0 {
+            self.segment = length;
+        }
+        self.used += length;
+        self.count += 1;
+        if self.sessions.last() != Some(&session) {
+            self.sessions.push(session);
+        }
     }
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Receiver;
-use fairwave_proto::codec::{CloseReason, Header, PacketKind, Reader, Refusal, SessionId, is_handshake};
+use fairwave_proto::codec::{CloseReason, Header, PacketKind, Reader, SessionId, is_handshake};
 use fairwave_proto::handshake::{HandshakeError, PendingVisit};
-use fairwave_proto::{ControlPacket, DataPacket, Event, Hold, Host, Opened, Packet, PieceAt, Transmit, tunnel_of};
-use fairwave_units::{Bytes, Duration, Rate, Time};
+use fairwave_proto::{ControlPacket, DataPacket, Event, Host, Opened, Packet, PieceAt, Transmit, tunnel_of};
+use fairwave_units::{Duration, Rate, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::address::canonical;
@@ -28,7 +28,7 @@ use crate::commands::{Commands, SessionCommand, ThreadWaker};
 use crate::crypto::{Noise, OpenKeys, SessionKeys};
 use crate::orders::{EndpointOrder, EndpointShared};
 use crate::seat::{Seat, Seated};
-use crate::session::{Session, SessionFacts, SessionStats};
+use crate::session::{Session, SessionFacts};
 
 /// Drives the cores of one endpoint: it does over and over what [`Host`] asks of its driver, and sleeps in between.
 pub(crate) struct Driver {
@@ -78,8 +78,6 @@ pub(super) struct Arrivals {
     pub(super) read: ReadCount,
 }
 
-/// Statistics of sessions are renewed so often.
-const PUBLISH_EVERY: Duration = Duration::from_millis(50);
 /// Calls that receive, and bytes that are sent, before the other has its turn.
 const RECEIVES_PER_TURN: usize = 4;
 const PACKETS_PER_TURN: usize = 256;
@@ -291,9 +289,8 @@ impl Driver {
 
     fn take_commands(&mut self, now: Time) {
         while let Ok((session, command)) = self.told.try_recv() {
-            if self.entries.get_mut(session).is_none() {
-                continue;
-            }
+            let Some(entry) = self.entries.get_mut(session) else { continue };
+            entry.pace.wake();
             match command {
                 SessionCommand::Want { stream, range } => self.host.want(now, session, stream, range),
                 SessionCommand::GiveUp { stream, range } => self.host.give_up(session, stream, &range),
@@ -464,10 +461,10 @@ impl Driver {
                 if let Some(entry) = self.entries.get_mut(session) {
                     entry.sent_wire_bytes += wire_bytes;
                     let (way, sealer) = ((entry.local, to), &mut entry.control.sealer);
-                    self.outbox.send_control(&mut self.socket, session, way, packet, sealer);
+                    self.outbox.push_control(&mut self.socket, session, way, packet, sealer);
                 } else if let Some(keys) = self.host.keys_mut(session) {
                     // One of its last.
-                    self.outbox.send_control(&mut self.socket, session, (None, to), packet, keys.closing());
+                    self.outbox.push_control(&mut self.socket, session, (None, to), packet, keys.closing());
                 }
             }
             (Packet::Handshake(bytes), _) => self.send_plain((self.answer_from, to), bytes),
@@ -508,40 +505,6 @@ impl Driver {
             }
         }
         self.bell.wake();
-    }
-
-    fn publish(&mut self, now: Time) {
-        if now < self.publish_at {
-            return;
-        }
-        self.publish_at = now.saturating_add(PUBLISH_EVERY);
-        for session in self.visits.revoked(now, &self.entries) {
-            self.host.close(now, session, CloseReason::Refused(Refusal::Revoked));
-        }
-        let open: Vec<SessionId> = self.entries.iter().map(|entry| entry.session.id()).collect();
-        for session in open {
-            self.publish_session(now, session);
-        }
-    }
-
-    fn publish_session(&mut self, now: Time, session: SessionId) {
-        let Some(entry) = self.entries.get_mut(session) else { return };
-        let host = &mut self.host;
-        let sent = host.sent(session).unwrap_or_default();
-        let received = host.received(session).unwrap_or_default();
-        let mut stats = SessionStats {
-            overflows: self.shared.overflows.load(Ordering::Relaxed),
-            receive_buffer: Bytes::new(self.shared.facts.receive_buffer_bytes as u64),
-            ..SessionStats::of(host, now, session)
-        };
-        if entry.tunnel.is_some() {
-            // A tunnel is full or has room: what it carries is what went.
-            let is_full = stats.path_rate == Some(Rate::ZERO) || stats.source_held_by == Some(Hold::Path);
-            stats.path_rate = stats.source.filter(|_| is_full).map(|rates| rates.measured);
-        }
-        let stats = entry.with_counts(&stats, (sent, received));
-        entry.watch.look(&entry.session, host.address(session), &stats);
-        entry.session.publish(stats);
     }
 
     fn list_sessions(&self) {

@@ -94,6 +94,8 @@ struct Network {
     /// And each control packet, too.
     loses_control: bool,
     data: u64,
+    /// By host: the control packets that it sent.
+    control: Vec<u64>,
 }
 
 impl Network {
@@ -101,6 +103,7 @@ impl Network {
         let hosts: Vec<_> = mbps.iter().enumerate().map(|(at, mbps)| host(*mbps, at as u8)).collect();
         Self {
             delivered: vec![0; hosts.len()],
+            control: vec![0; hosts.len()],
             events: vec![Vec::new(); hosts.len()],
             size: 1 << 40,
             ports: vec![1; hosts.len()],
@@ -184,6 +187,7 @@ impl Network {
                 }
             }
             while let Some(transmit) = self.hosts[at].poll_transmit(self.now) {
+                self.control[at] += u64::from(matches!(transmit.packet, Packet::Control(_)));
                 if matches!(transmit.packet, Packet::Data(_)) || self.loses_control {
                     self.data += 1;
                     if self.data.is_multiple_of(self.loses_one_in) {
@@ -263,6 +267,34 @@ fn host__repairs_losses_to_the_last_byte() {
     network.run(ms(3200));
     assert_eq!(network.ends(0), [(opened.session, CloseReason::Done, true)]);
     assert_eq!(network.ends(1), [(sink, CloseReason::Done, false)]);
+}
+
+#[test]
+fn host__tells_an_idle_source_less_often() {
+    let mut network = Network::new(&[100.0, 100.0], 5);
+    network.size = 1_000_000;
+    let sink = network.open(0, 1);
+    let control_until = |network: &mut Network, seconds: u64| {
+        let before = network.control.clone();
+        network.run(ms(1000 * seconds));
+        [network.control[0] - before[0], network.control[1] - before[1]]
+    };
+    control_until(&mut network, 2);
+    assert_eq!(network.delivered[1], 1_000_000);
+    // Its rate is told each 200 ms to a source that has just sent, and is measured in the last interval.
+    let [_, soon] = control_until(&mut network, 8);
+    assert!(soon >= 6 * 5, "{soon} packets in 6 s");
+    control_until(&mut network, 14);
+    // Then each 600 ms, and each end asks for the round trip every 5 s and answers the other.
+    let [source, idle] = control_until(&mut network, 74);
+    assert!((100..=100 + 2 * 13).contains(&idle), "{idle} packets of the sink in a minute");
+    // It is told often enough that it asks for nothing more.
+    assert!(source <= 2 * 13, "{source} packets of the source in a minute");
+    // And as often as before when it sends again.
+    network.hosts[1].want(network.now, sink, STREAM, 2_000_000..3_000_000);
+    let [_, again] = control_until(&mut network, 80);
+    assert_eq!(network.delivered[1], 2_000_000);
+    assert!(again >= 6 * 5, "{again} packets in 6 s");
 }
 
 #[test]

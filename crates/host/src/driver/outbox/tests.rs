@@ -64,7 +64,8 @@ fn sent(seal: (Suite, bool), part: usize) -> Vec<Vec<u8>> {
             )
             .expect("it is lent");
         outbox.flush(&mut socket);
-        outbox.send_control(&mut socket, SESSION, to, &self::control(number), &mut control.sealer);
+        outbox.push_control(&mut socket, SESSION, to, &self::control(number), &mut control.sealer);
+        outbox.flush(&mut socket);
         for _ in 0..2 {
             let length = there.recv(&mut room).expect("nothing gets lost on the way to oneself");
             received.push(room[..length].to_vec());
@@ -142,6 +143,45 @@ fn push_data__of_fewer_bytes_than_it_says_sends_nothing() {
         outbox.push_data(&mut socket, SESSION, BatchWay { to, takes_marks: false }, &data(5), sealer, &mut Short);
     assert_eq!(pushed, Err(VoidReason::Shrank));
     assert!(outbox.flush(&mut socket) && outbox.calls == 0);
+}
+
+#[test]
+fn push_control__those_to_one_address_go_together_and_before_data() {
+    let there = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    there.set_read_timeout(Some(Duration::from_secs(60))).expect("it is not zero");
+    let to = (None, there.local_addr().expect("it is bound"));
+    let (mut socket, mut outbox) = (Socket::bind(None).expect("a port is free"), Outbox::new());
+    let OpenKeys { data: mut of_data, control: mut of_control, .. } = keys(SEALS[0], true);
+    let way = BatchWay { to, takes_marks: false };
+    let push_data = |socket: &mut Socket, outbox: &mut Outbox, number, sealer: &mut Sealer| {
+        outbox.push_data(socket, SESSION, way, &data(number), sealer, &mut Lender(100)).expect("it is lent");
+    };
+    for number in 0..10 {
+        outbox.push_control(&mut socket, SESSION, to, &control(number), &mut of_control.sealer);
+    }
+    assert_eq!(outbox.calls, 0);
+    // The first packet of data lets them go, and waits itself.
+    push_data(&mut socket, &mut outbox, 0, &mut of_data.sealer);
+    let go_together = socket.segments() > 1;
+    assert!(outbox.calls == 1 || !go_together, "{} calls", outbox.calls);
+    push_data(&mut socket, &mut outbox, 1, &mut of_data.sealer);
+    // A probe of the path's size waits for nothing.
+    let probe = ControlPacket { frames: vec![0; 1300], ..control(10) };
+    outbox.push_control(&mut socket, SESSION, to, &probe, &mut of_control.sealer);
+    assert!(outbox.calls == 2 || !go_together, "{} calls", outbox.calls);
+    outbox.flush(&mut socket);
+    assert!(outbox.calls == 3 || !go_together, "{} calls", outbox.calls);
+    let mut room = [0; 2000];
+    let kinds: Vec<_> = (0..13)
+        .map(|_| {
+            let length = there.recv(&mut room).expect("nothing gets lost on the way to oneself");
+            let header = Header::read(&mut Reader::new(&room[..length])).expect("it is a packet");
+            (header.kind, header.number)
+        })
+        .collect();
+    let control = (0..11).map(|number| (PacketKind::Control, number));
+    let expected: Vec<_> = control.chain([(PacketKind::Data, 0), (PacketKind::Data, 1)]).collect();
+    assert_eq!(kinds, expected);
 }
 
 /// Of each seal: data and control of each number.
