@@ -8,12 +8,21 @@ use super::state::BbrState;
 
 /// What is sent is so much of the bandwidth, so that a queue has time to go (BBR s2.5, PacingMarginPercent).
 pub(super) const PACING_SHARE: f64 = 0.99;
+/// What the bandwidth-delay product is multiplied by to give the window in cruise, where others keep a queue: at
+/// the least this,
+const GAIN_BESIDE: f64 = 1.25;
+/// and at the least so much that packets may wait for so long.
+const WAIT_BESIDE: Duration = Duration::from_millis(20);
 /// Packets that the window has in any case (BBR s2.8, MinPipeCwnd).
 const LEAST_PACKETS: u64 = 4;
 
 impl Bbr {
     /// BBR s5.6.2, SetPacingRateWithGain.
     pub(super) fn set_pacing(&mut self, gain: f64) {
+        if let Some(rate) = self.pace_of_losses() {
+            self.pacing = rate;
+            return;
+        }
         // Ours: what the path loses anyway is sent besides, so that the bandwidth arrives, as long as no queue shows.
         let has_queue = self.loss_floor.has_queue(self.min_rtt.least());
         let arriving = if has_queue { 1.0 } else { 1.0 - self.loss_floor.share() };
@@ -27,6 +36,11 @@ impl Bbr {
 
     /// BBR s5.6.4.6, SetCwnd.
     pub(super) fn set_window(&mut self, sample: &RateSample) {
+        if let Some(window) = self.loss_window {
+            let most = if self.state == BbrState::ProbeRtt { self.probe_rtt_window() } else { u64::MAX };
+            self.window = window.bytes().min(most);
+            return;
+        }
         let most = self.max_in_flight();
         let acked = sample.newly_acked.get();
         if self.full_pipe.was_reached {
@@ -64,8 +78,20 @@ impl Bbr {
 
     /// BBR s5.6.4.2, UpdateMaxInflight.
     fn max_in_flight(&self) -> u64 {
-        let bytes = self.bdp(self.state.window_gain()).saturating_add(self.aggregation.extra());
+        let is_still = matches!(self.state, BbrState::ProbeCruise | BbrState::ProbeDown);
+        let gain = self.state.window_gain();
+        let gain = if is_still && self.neighbours.fill_queue() { gain.min(self.gain_beside()) } else { gain };
+        let bytes = self.bdp(gain).saturating_add(self.aggregation.extra());
         self.with_quanta(bytes)
+    }
+
+    /// Ours: where others keep a queue, and while it does not probe, little more than what fills the path. With twice
+    /// that, shares of models stay as they are: each has in the queue what its share allows, and a probe of the smaller
+    /// one, a quarter more, gains it next to nothing. On a short path a quarter is a queue shorter than the one that a
+    /// neighbour with a longer round trip keeps, beside whom the window would hold it down.
+    fn gain_beside(&self) -> f64 {
+        let rtt = self.min_rtt.least().unwrap_or(Duration::ZERO).as_secs_f64();
+        (1.0 + WAIT_BESIDE.as_secs_f64() / rtt).max(GAIN_BESIDE)
     }
 
     /// BBR s5.6.4.2, Inflight, for a bandwidth.

@@ -35,6 +35,8 @@ pub(super) struct LossRound {
     pub(super) is_shared: bool,
     /// Whether every packet waited, and longer than for what the model made.
     pub(super) is_filled: bool,
+    /// Whether every packet waited for longer than models make one wait.
+    pub(super) is_overfilled: bool,
 }
 
 /// Loss beyond the floor's that is tolerated, of what was in flight: LossThresh of BBR s2.8.
@@ -45,6 +47,9 @@ const GAIN: f64 = 1.0 / 8.0;
 const MOST: f64 = 0.35;
 /// A queue shows from this share of the least round-trip time on, and this much more.
 const QUEUE: f64 = 1.0 / 16.0;
+/// Models keep no more than two bandwidth-delay products in flight, which is a queue of one, and a little more while
+/// they probe and while several of them think too well of the path: twice that is of others.
+const DEEP: f64 = 2.0;
 const LEAST_QUEUE: Duration = Duration::from_micros(250);
 /// A trace of one, in the mean of a round trip's times: a flow that is not paced comes in bursts. Beside it the time of
 /// a packet: the least round-trip time may be that of a handshake, whose packets are small.
@@ -75,6 +80,7 @@ impl LossFloor {
             has_queue,
             is_shared: queued(min_rtt, mean, TRACE, LEAST_TRACE + a_packet + own),
             is_filled: queued(min_rtt, self.rtt.max(self.rtt_before), QUEUE, LEAST_QUEUE + own),
+            is_overfilled: queued(min_rtt, self.rtt.max(self.rtt_before), DEEP, LEAST_QUEUE + own),
         };
         *self = Self { floor: self.floor, rtt_before: self.rtt, ..Self::default() };
         round

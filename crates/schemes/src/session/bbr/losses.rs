@@ -17,14 +17,19 @@ impl Bbr {
             let excess = sample.worst_loss.filter(|worst| self.cycle.is_probe_sample && worst.share() > tolerated);
             if let Some(point) = excess {
                 let in_flight = point.in_flight_at(tolerated).get();
-                self.on_too_high(now, in_flight, point.is_app_limited, delivered);
+                self.on_too_high(now, in_flight, point.is_app_limited, sample);
             }
         }
         if sample.newly_late.get() > 0 && self.undo.on_late(sample.newly_late.get()) {
             self.undo_losses(delivered);
         }
-        if sample.has_arrivals {
-            self.undo.on_arrival(sample.prior_delivered.get());
+        if sample.has_arrivals
+            && let Some(before) = self.undo.on_arrival(sample.prior_delivered.get())
+            && self.loss_window.is_none()
+        {
+            // Ours: what was under way at the cut had been sent at the rate of before, and brought it back. Only now is
+            // it sure that the episode was one of losses.
+            self.bandwidth.cut_to(before.max() * self.config.beta);
         }
         self.loss_floor.on_sample(sample);
         self.marks.on_sample(sample.newly_acked.get(), sample.newly_marked.get());
@@ -64,12 +69,13 @@ impl Bbr {
         if !round.has_queue {
             self.made_up.on_empty();
         }
-        let is_others = round.has_queue && self.neighbours.are_there();
+        let is_others = round.has_queue && (self.neighbours.are_there() || self.loss_window.is_some());
         let is_congested = is_others || round.share > self.loss_floor.tolerated();
         let has_loss = std::mem::take(&mut self.delivery.has_loss) && is_congested;
         // Ours: what a probe lost is told when it is over, and was answered. The draft takes it for a loss of the path,
         // and stays at what the round trips after the probe delivered until the next: a tenth less on a short buffer.
-        let is_of_probe = self.state.is_probe_bw() && self.cycle.phase == AckPhase::Stopping;
+        let is_of_probe =
+            self.state.is_probe_bw() && self.cycle.phase == AckPhase::Stopping && self.loss_window.is_none();
         if !(self.state.is_probing() || is_of_probe || round.has_queue) {
             self.loss_floor.learn(round.share);
         }
@@ -79,16 +85,27 @@ impl Bbr {
         let is_marked = self.marks.is_marked;
         let is_over = self.marks.on_round();
         if is_over && self.cycle.is_probe_sample {
-            let delivered = sample.total_delivered.get();
-            self.on_too_high(now, sample.tx_in_flight.get(), sample.is_app_limited, delivered);
+            self.on_too_high(now, sample.tx_in_flight.get(), sample.is_app_limited, sample);
             return;
+        }
+        if self.state.is_probe_bw() {
+            self.neighbours.on_round(round.is_overfilled);
+        }
+        if self.state.is_probe_bw() && self.loss_window.is_none() && self.neighbours.overfill_queue() {
+            self.begin_loss_window(sample);
         }
         if self.state.is_probing() || is_of_probe || !(has_loss || is_marked) {
             return;
         }
+        if self.loss_window.is_some() {
+            if (has_loss && is_others) || is_marked {
+                self.yield_to_others(now, sample);
+            }
+            return;
+        }
         self.short_term.begin(self.bandwidth.max(), self.window);
         if has_loss && is_others {
-            self.yield_to_others(now);
+            self.yield_to_others(now, sample);
         } else if has_loss {
             self.short_term.on_loss(self.delivery.rate, self.delivery.volume, self.config.beta);
         }
@@ -103,7 +120,7 @@ impl Bbr {
     }
 
     /// Too much was in flight (BBR s5.5.10.2, HandleInflightTooHigh): the bound is that, and a probe is over.
-    pub(super) fn on_too_high(&mut self, now: Time, in_flight: u64, is_app_limited: bool, delivered: u64) {
+    pub(super) fn on_too_high(&mut self, now: Time, in_flight: u64, is_app_limited: bool, sample: &RateSample) {
         self.cycle.was_too_high = true;
         // Once a probe.
         self.cycle.is_probe_sample = false;
@@ -112,18 +129,30 @@ impl Bbr {
             self.long_term = Some(in_flight.max(least));
         }
         if self.neighbours.are_there() {
-            self.yield_to_others(now);
+            self.yield_to_others(now, sample);
         }
         if self.state == BbrState::ProbeUp {
             self.undo.state = Some(BbrState::ProbeUp);
-            self.start_probe_down(now, delivered);
+            self.start_probe_down(now, sample.total_delivered.get());
         }
     }
 
     /// A queue that is not its own overflowed. Ours: the draft goes on with what arrives, and takes back at its next
     /// probe what others gained since; one CUBIC beside it was left with a tenth. The bandwidth is cut as CUBIC cuts its
     /// window (RFC 9438 s4.6), and what is free is found by the next probes.
-    fn yield_to_others(&mut self, now: Time) {
+    fn yield_to_others(&mut self, now: Time, sample: &RateSample) {
+        let before = self.loss_window;
+        if before.is_none() && self.neighbours.fill_queue() && self.state.is_probe_bw() {
+            self.begin_loss_window(sample);
+        }
+        if let Some(window) = &mut self.loss_window {
+            self.undo.loss_window.get_or_insert(before);
+            // A cut shows after two round trips.
+            if self.neighbours.may_cut(now, self.rounds.count, 0) {
+                window.cut(now);
+            }
+            return;
+        }
         let packets = self.target_in_flight() / self.packet();
         if !self.neighbours.may_cut(now, self.rounds.count, packets) {
             return;
@@ -140,6 +169,9 @@ impl Bbr {
         let before = std::mem::take(&mut self.undo);
         if let Some(bandwidth) = before.bandwidth {
             self.bandwidth = bandwidth.joined(self.bandwidth);
+        }
+        if let Some(window) = before.loss_window {
+            self.loss_window = window;
         }
         self.restore_window();
         self.delivery.has_loss = false;

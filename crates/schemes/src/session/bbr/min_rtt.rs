@@ -49,8 +49,11 @@ impl MinRtt {
         self.least
     }
 
-    pub(super) fn on_sample(&mut self, now: Time, rtt: Option<Duration>) {
-        self.is_due = now > self.recent_stamp.saturating_add(self.interval);
+    /// A round-trip time; and whether others are known to keep the queue full.
+    pub(super) fn on_sample(&mut self, now: Time, rtt: Option<Duration>, is_beside: bool) {
+        let (interval, window) =
+            if is_beside { (INTERVAL_BESIDE, WINDOW_BESIDE) } else { (self.interval, self.window) };
+        self.is_due = now > self.recent_stamp.saturating_add(interval);
         let Some(rtt) = rtt else { return };
         if self.is_due || self.recent.is_none_or(|recent| rtt < recent) {
             (self.recent, self.recent_stamp) = (Some(rtt), now);
@@ -59,7 +62,7 @@ impl MinRtt {
             // path delivers, has no queue most of the time, and little would be gained by stopping for a moment.
             self.recent_stamp = now;
         }
-        let is_stale = now > self.stamp.saturating_add(self.window);
+        let is_stale = now > self.stamp.saturating_add(window);
         if is_stale || self.least.is_none_or(|least| self.recent.is_some_and(|recent| recent < least)) {
             (self.least, self.stamp) = (self.recent, self.recent_stamp);
         }
@@ -79,6 +82,11 @@ fn is_same(rtt: Duration, least: Duration) -> bool {
 /// However often the least one is seen again, a lower one is looked for after so long: two models that keep a queue of
 /// the same length would each take it for the path.
 const PUT_OFF: Duration = Duration::from_secs(30);
+
+/// Beside others who keep the queue full a lower one is looked for as often, and the least one believed as long: what is
+/// seen meanwhile is their queue.
+const INTERVAL_BESIDE: Duration = Duration::from_secs(10);
+const WINDOW_BESIDE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -103,13 +111,13 @@ mod tests {
             // The 40 ms of 1 s are over 10 s old.
             (12, 70, 55, false),
         ] {
-            min.on_sample(Time::from_secs(second), Some(ms(rtt)));
+            min.on_sample(Time::from_secs(second), Some(ms(rtt)), false);
             assert_eq!((min.least(), min.is_due), (Some(ms(least)), is_due), "at {second} s");
         }
-        min.on_sample(Time::from_secs(14), None);
+        min.on_sample(Time::from_secs(14), None, false);
         assert!(min.is_due);
         min.on_probed(Time::from_secs(14));
-        min.on_sample(Time::from_secs(15), Some(ms(60)));
+        min.on_sample(Time::from_secs(15), Some(ms(60)), false);
         assert!(!min.is_due);
     }
 
@@ -120,7 +128,7 @@ mod tests {
         let first_due = |rtt_us: &dyn Fn(u64) -> u64| {
             let mut min_rtt = MinRtt::new(Time::ZERO, &config);
             (0..60_000).step_by(20).find(|at| {
-                min_rtt.on_sample(at_ms(*at), Some(Duration::from_micros(rtt_us(*at))));
+                min_rtt.on_sample(at_ms(*at), Some(Duration::from_micros(rtt_us(*at))), false);
                 min_rtt.is_due
             })
         };

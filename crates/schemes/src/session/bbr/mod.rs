@@ -9,6 +9,7 @@
 
 mod aggregation;
 mod bandwidth;
+mod beside;
 mod config;
 mod control;
 mod controller;
@@ -16,6 +17,7 @@ mod cycle;
 mod delivery;
 mod full_pipe;
 mod loss_floor;
+mod loss_window;
 mod losses;
 mod made_up;
 mod marks;

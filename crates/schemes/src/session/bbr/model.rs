@@ -10,6 +10,7 @@ use super::cycle::ProbeCycle;
 use super::delivery::Delivery;
 use super::full_pipe::FullPipe;
 use super::loss_floor::LossFloor;
+use super::loss_window::LossWindow;
 use super::made_up::MadeUp;
 use super::marks::Marks;
 use super::min_rtt::{MinRtt, RttProbe};
@@ -37,6 +38,10 @@ pub struct Bbr {
     pub(super) aggregation: Aggregation,
     pub(super) delivery: Delivery,
     pub(super) loss_floor: LossFloor,
+    /// While others keep the queue full.
+    pub(super) loss_window: Option<LossWindow>,
+    /// The round of its last look at the bandwidth.
+    pub(super) beside_round: u64,
     pub(super) made_up: MadeUp,
     pub(super) marks: Marks,
     pub(super) neighbours: Neighbours,
@@ -84,6 +89,8 @@ impl Bbr {
             aggregation: Aggregation::new(now),
             delivery: Delivery::new(),
             loss_floor: LossFloor::default(),
+            loss_window: None,
+            beside_round: 0,
             made_up: MadeUp::default(),
             marks: Marks::new(),
             neighbours: Neighbours::default(),

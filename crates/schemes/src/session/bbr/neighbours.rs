@@ -9,6 +9,8 @@ pub(super) struct Neighbours {
     queued: f64,
     /// The same of those in which every packet waited.
     filled: f64,
+    /// Round trips in a row with more in the queue than models would have there.
+    overfilled: u32,
     cut_round: Option<u64>,
     cut_time: Option<Time>,
 }
@@ -20,13 +22,20 @@ const LEAST_ROUNDS: u64 = 2;
 /// And of little in flight at most one in more: a Reno flow takes half its window in round trips to grow back from one.
 const MOST_ROUNDS: u64 = 4;
 /// How long a flow that goes by losses is remembered by one.
-const MEMORY: Duration = Duration::from_secs(20);
+const MEMORY: Duration = Duration::from_secs(40);
+/// So many round trips in a row tell a queue that stays from one that goes.
+const OVERFILLED_ROUNDS: u32 = 4;
 
 impl Neighbours {
     /// A round trip of cruise is over: whether there was any queue, and whether every packet waited.
     pub(super) fn on_cruise(&mut self, has_trace: bool, has_queue: bool) {
         self.queued += GAIN * (f64::from(u8::from(has_trace)) - self.queued);
         self.filled += GAIN * (f64::from(u8::from(has_queue)) - self.filled);
+    }
+
+    /// They do so, as far as is known.
+    pub(super) fn assume_filled(&mut self) {
+        self.filled = 1.0;
     }
 
     pub(super) fn are_there(&self) -> bool {
@@ -36,6 +45,21 @@ impl Neighbours {
     /// Whether they keep a queue that makes every packet wait, beyond doubt of clocks.
     pub(super) fn fill_queue(&self) -> bool {
         self.filled > MOST
+    }
+
+    /// Whether they keep more in it than models would.
+    pub(super) fn overfill_queue(&self) -> bool {
+        self.overfilled >= OVERFILLED_ROUNDS
+    }
+
+    /// A round trip is over, in any state but the start and the moment with little in flight.
+    pub(super) fn on_round(&mut self, is_overfilled: bool) {
+        self.overfilled = if is_overfilled { self.overfilled.saturating_add(1) } else { 0 };
+    }
+
+    /// Whether the last cut, if there was one, is at least so long ago.
+    pub(super) fn has_passed_since_cut(&self, now: Time, wait: Duration) -> bool {
+        self.cut_time.is_none_or(|cut| now.since(cut) >= wait)
     }
 
     /// Whether they go by losses: some of the queue overflowed not long ago.
@@ -73,14 +97,30 @@ mod tests {
     }
 
     #[test]
-    fn may_cut__once_while_a_window_grows_back_and_is_remembered_for_twenty_seconds() {
+    fn overfill_queue__after_four_round_trips_in_a_row() {
+        let mut neighbours = Neighbours::default();
+        let rounds = [true, true, true, false, true, true, true, true, false];
+        let seen = rounds.map(|is_overfilled| {
+            neighbours.on_round(is_overfilled);
+            neighbours.overfill_queue()
+        });
+        assert_eq!(seen, [false, false, false, false, false, false, false, true, false]);
+    }
+
+    #[test]
+    fn may_cut__once_while_a_window_grows_back_and_is_remembered_for_forty_seconds() {
         let mut neighbours = Neighbours::default();
         let cuts = [7, 8, 9, 10, 11].map(|round| neighbours.may_cut(Time::from_secs(round), round, 3));
         assert_eq!(cuts, [true, false, true, false, true]);
         // Of 10 packets one in four rounds.
         assert_eq!([14, 15].map(|round| neighbours.may_cut(Time::from_secs(11), round, 10)), [false, true]);
         assert!(!neighbours.go_by_loss(Time::from_secs(12)));
+        // The last one was at 11 s.
+        let has_passed = |wait_s| neighbours.has_passed_since_cut(Time::from_secs(14), Duration::from_secs(wait_s));
+        assert!(
+            has_passed(3) && !has_passed(4) && Neighbours::default().has_passed_since_cut(Time::ZERO, Duration::MAX)
+        );
         (0..9).for_each(|_| neighbours.on_cruise(true, false));
-        assert!(neighbours.go_by_loss(Time::from_secs(30)) && !neighbours.go_by_loss(Time::from_secs(31)));
+        assert!(neighbours.go_by_loss(Time::from_secs(50)) && !neighbours.go_by_loss(Time::from_secs(51)));
     }
 }

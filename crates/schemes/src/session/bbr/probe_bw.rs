@@ -5,6 +5,7 @@ use rand_pcg::rand_core::Rng;
 
 use super::super::rate_sample::RateSample;
 use super::cycle::AckPhase;
+use super::loss_window::recovery_time;
 use super::model::Bbr;
 use super::short_term::ShortTerm;
 use super::state::BbrState;
@@ -16,7 +17,7 @@ const MOST_ROUNDS: u64 = 63;
 impl Bbr {
     /// BBR s5.3.3.9, UpdateProbeBWCyclePhase.
     pub(super) fn update_probe_cycle(&mut self, now: Time, sample: &RateSample) {
-        if !self.full_pipe.was_reached || self.adapt_long_term(sample) {
+        if !self.full_pipe.was_reached || self.step_beside(now, sample) || self.adapt_long_term(sample) {
             return;
         }
         let delivered = sample.total_delivered.get();
@@ -92,11 +93,11 @@ impl Bbr {
         let part_ns = (u64::from(self.random.next_u32()) * 1_000_000_000) >> 32;
         self.cycle.wait = Duration::from_secs(2) + Duration::from_nanos(part_ns);
         if self.neighbours.go_by_loss(now) {
-            // Ours: beside others no probe before a CUBIC flow of this window has grown back from a loss (K of
-            // RFC 9438 s4.2).
-            let packets = self.target_in_flight() as f64 / self.packet() as f64;
-            let back = Duration::from_secs_f64((packets * 0.3 / 0.4).cbrt()).unwrap_or(Duration::ZERO);
-            self.cycle.wait = self.cycle.wait.max(back);
+            // Ours: beside others no probe before a CUBIC flow of this window has grown back from a loss, and as long
+            // again: without that, a flow that lost with each probe never came back (3.7 % of 40 Mb/s at 200 ms, with a
+            // queue of 0.2 BDP).
+            let back = recovery_time(self.target_in_flight() / self.packet());
+            self.cycle.wait = self.cycle.wait.max(back + back);
         }
     }
 

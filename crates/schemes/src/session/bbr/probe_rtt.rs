@@ -52,6 +52,9 @@ impl Bbr {
         self.restore_window();
         self.short_term = ShortTerm::default();
         if self.full_pipe.was_reached {
+            if !self.loss_floor.has_queue(self.min_rtt.least()) {
+                self.loss_window = None;
+            }
             self.start_probe_down(now, delivered);
             self.state = BbrState::ProbeCruise;
         } else {

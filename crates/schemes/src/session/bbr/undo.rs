@@ -1,6 +1,7 @@
 //! What losses did to a model, until it is sure that they were losses.
 
 use super::bandwidth::Bandwidth;
+use super::loss_window::LossWindow;
 use super::short_term::ShortTerm;
 use super::state::BbrState;
 
@@ -11,6 +12,8 @@ pub(super) struct Undo {
     pub(super) long_term: Option<u64>,
     /// The bandwidth, where it was cut.
     pub(super) bandwidth: Option<Bandwidth>,
+    /// The window by losses, where it was cut or began.
+    pub(super) loss_window: Option<Option<LossWindow>>,
     /// The state that the losses ended.
     pub(super) state: Option<BbrState>,
     /// Bytes told as lost in the episode, and of them those that have not arrived late.
@@ -41,11 +44,14 @@ impl Undo {
         before > 0 && self.still_lost == 0
     }
 
-    /// A packet arrived that was sent when so much had been delivered.
-    pub(super) fn on_arrival(&mut self, prior_delivered: u64) {
-        if prior_delivered > self.end {
-            *self = Self::default();
+    /// A packet arrived that was sent when so much had been delivered. The bandwidth before the episode, if that is over
+    /// now, cut it, and was one of losses.
+    pub(super) fn on_arrival(&mut self, prior_delivered: u64) -> Option<Bandwidth> {
+        if prior_delivered <= self.end {
+            return None;
         }
+        let before = std::mem::take(self);
+        before.bandwidth.filter(|_| before.still_lost > 0)
     }
 }
 
@@ -65,8 +71,7 @@ mod tests {
     fn on_arrival__an_episode_is_over_a_round_trip_after_what_was_in_flight() {
         let mut undo = Undo::default();
         undo.on_lost(3000, 10_000, 5000);
-        undo.on_arrival(15_000);
-        assert!(undo.is_open());
+        assert!(undo.on_arrival(15_000).is_none() && undo.is_open());
         undo.on_lost(1000, 16_000, 5000);
         undo.on_arrival(16_000);
         assert!(undo.is_open());

@@ -55,6 +55,7 @@ impl Bbr {
 
     /// No news for so long that all in flight is taken for lost, and one packet goes again.
     pub fn on_timeout(&mut self, in_flight: Bytes) {
+        self.loss_window = None;
         // BBR s5.6.4.4, OnEnterRTO.
         self.save_window();
         self.window = in_flight.get().saturating_add(self.packet());
@@ -79,7 +80,7 @@ impl Bbr {
         self.check_startup(sample);
         self.check_drain(now, sample);
         self.update_probe_cycle(now, sample);
-        self.min_rtt.on_sample(now, sample.rtt);
+        self.min_rtt.on_sample(now, sample.rtt, self.loss_window.is_some());
         self.check_probe_rtt(now, sample);
         self.delivery.advance(sample);
         self.is_idle_restart = false;
@@ -103,6 +104,7 @@ impl Bbr {
         };
         self.bandwidth.cut_to(rate);
         self.short_term = ShortTerm::default();
+        self.loss_window = None;
         self.slowdown.forget();
         self.slowdown.is_draining = true;
         self.start_drain();
