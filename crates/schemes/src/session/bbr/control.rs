@@ -6,10 +6,8 @@ use super::super::rate_sample::RateSample;
 use super::model::{Bbr, rate_of};
 use super::state::BbrState;
 
-/// What is sent is so much of the bandwidth, so that a queue has time to go (BBR s2.5, PacingMarginPercent). Ours: the
-/// draft leaves 1 %, of which half is kept for use. A sixteenth of a round trip of queue, from which on one shows, goes in
-/// a dozen round trips, and probes come later than that.
-pub(super) const PACING_SHARE: f64 = 0.995;
+/// What is sent is so much of the bandwidth, so that a queue has time to go (BBR s2.5, PacingMarginPercent).
+pub(super) const PACING_SHARE: f64 = 0.99;
 /// What the bandwidth-delay product is multiplied by to give the window in cruise, where others keep a queue: at
 /// the least this,
 const GAIN_BESIDE: f64 = 1.25;

@@ -27,6 +27,7 @@ pub(super) struct LossFloor {
 
 /// A round trip that is over.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "four marks of one round trip, each seen apart")]
 pub(super) struct LossRound {
     /// Of what was sent, how much was lost.
     pub(super) share: f64,

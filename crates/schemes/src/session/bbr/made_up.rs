@@ -6,9 +6,8 @@ use fairwave_units::{Bytes, Duration, Rate};
 /// of no host that is busy.
 ///
 /// A link that stood still meanwhile gains nothing by it: what comes on top waits, and goes as slowly as less is sent
-/// than the path delivers, two seconds for each 10 ms at half a per cent less. Whoever takes that for the queue of
-/// others makes way for nobody, and waits for its next probe as long as beside them. What is seen of a queue counts for
-/// others beyond this.
+/// than the path delivers, a second for each 10 ms at 1 % less. Whoever takes that for the queue of others makes way for
+/// nobody, and waits for its next probe as long as beside them. What is seen of a queue counts for others beyond this.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MadeUp {
     bytes: f64,

@@ -58,7 +58,7 @@ impl MinRtt {
         if self.is_due || self.recent.is_none_or(|recent| rtt < recent) {
             (self.recent, self.recent_stamp) = (Some(rtt), now);
         } else if self.recent.is_some_and(|recent| is_same(rtt, recent)) && now <= self.probed.saturating_add(PUT_OFF) {
-            // Ours: it is seen again, without looking for it. Whoever sends at what is granted, or at 99.5 % of what the
+            // Ours: it is seen again, without looking for it. Whoever sends at what is granted, or at 99 % of what the
             // path delivers, has no queue most of the time, and little would be gained by stopping for a moment.
             self.recent_stamp = now;
         }

@@ -13,6 +13,7 @@ pub(super) struct Undo {
     /// The bandwidth, where it was cut.
     pub(super) bandwidth: Option<Bandwidth>,
     /// The window by losses, where it was cut or began.
+    #[allow(clippy::option_option, reason = "none was there, which is what comes back, or nothing was cut")]
     pub(super) loss_window: Option<Option<LossWindow>>,
     /// The state that the losses ended.
     pub(super) state: Option<BbrState>,
