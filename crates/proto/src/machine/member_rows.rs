@@ -79,7 +79,11 @@ mod tests {
                     }
                     2 => prop_assert_eq!(rows.find(row), map.get(&row).copied()),
                     // All in their order, as a member is looked at.
-                    _ => (0..12).for_each(|row| assert_eq!(rows.find(row), map.get(&row).copied())),
+                    _ => {
+                        for row in 0..12 {
+                            prop_assert_eq!(rows.find(row), map.get(&row).copied());
+                        }
+                    }
                 }
                 prop_assert_eq!(rows.len(), map.len());
                 prop_assert_eq!(rows.slots().collect::<Vec<_>>(), map.values().copied().collect::<Vec<_>>());
