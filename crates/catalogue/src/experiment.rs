@@ -60,7 +60,13 @@ impl Experiment {
 
     /// All that is judged: the claims, and behind them the proofs of those that are refuted, in the claims' order.
     pub(crate) fn checks(&self) -> impl Iterator<Item = &CheckedClaim> {
-        self.claims.iter().chain(self.claims.iter().flat_map(CheckedClaim::proofs))
+        self.checks_of_claims().map(|(_, check)| check)
+    }
+
+    /// The same, each with the claim that it is for: itself, or the one that it is a proof of.
+    pub(crate) fn checks_of_claims(&self) -> impl Iterator<Item = (&CheckedClaim, &CheckedClaim)> {
+        let proofs = |claim| CheckedClaim::proofs(claim).iter().map(move |proof| (claim, proof));
+        self.claims.iter().map(|claim| (claim, claim)).chain(self.claims.iter().flat_map(proofs))
     }
 
     /// Number of claims at full length.

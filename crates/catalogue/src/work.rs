@@ -249,11 +249,12 @@ impl RunJob {
                 })
             };
             let mut mine = TakenResult::default();
-            for claim in experiment.checks() {
-                // A claim that is left out may look at a part of the run that a shorter one does not have.
-                let ask = RunQuery::of_claim(claim, self.case.variant.as_deref());
+            for (claim, check) in experiment.checks_of_claims() {
+                // A claim that is left out, and its proofs, may look at a part of the run that a shorter one does not
+                // have.
+                let ask = RunQuery::of_claim(check, self.case.variant.as_deref());
                 let ask = ask.filter(|_| claim.is_judged(*is_quick));
-                mine.claims.push(ask.map_or(Ok(Vec::new()), |ask| evaluate(&claim.what, &ask))?);
+                mine.claims.push(ask.map_or(Ok(Vec::new()), |ask| evaluate(&check.what, &ask))?);
             }
             for part in experiment.picture.parts() {
                 mine.parts.push(evaluate(&part.label, &RunQuery::of_part(part))?);

@@ -41,9 +41,10 @@ const ARROWS: &[(&str, &[&str])] = &[
 const IN_CYCLES: &[(&str, usize, &str)] = &[
     (
         "schemes",
-        37,
+        43,
         "the list of schemes takes each entry from the scheme's own file, which names the types of the list; the steps \
-         of one recursive search; GTP's entry names the rule over groups, which runs GTP inside them",
+         of one recursive search; GTP's entry names the rule over groups, which runs GTP inside them; BBR's model runs \
+         CUBIC's rule beside others, and both stand in the list",
     ),
     (
         "scenario",
