@@ -15,10 +15,6 @@ pub enum PathControl {
     Cubic,
 }
 
-/// What a model begins with: Chromium's QUIC has as many (kInitialCongestionWindow). RFC 6928 has ten, for hosts that send
-/// them at once; these are paced over more than a third of the round trip that the handshake showed.
-const FIRST_PACKETS: u64 = 32;
-
 /// The one of a path.
 #[derive(Clone, Debug)]
 pub(super) enum Controller {
@@ -32,8 +28,7 @@ impl Controller {
     pub(super) fn new(now: Time, control: PathControl, rtt: Duration, packet: Bytes, seed: u64) -> Self {
         match control {
             PathControl::Bbr => {
-                let initial_window = Bytes::new(packet.get().saturating_mul(FIRST_PACKETS));
-                let config = BbrConfig { initial_window, initial_rtt: Some(rtt), seed, ..BbrConfig::new(packet) };
+                let config = BbrConfig { initial_rtt: Some(rtt), seed, ..BbrConfig::new(packet) };
                 Self::Bbr(Box::new(Bbr::new(now, config)))
             }
             PathControl::Cubic => Self::Cubic(Box::new(CubicPath::new(rtt, packet))),
