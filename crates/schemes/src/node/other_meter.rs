@@ -12,7 +12,7 @@ use fairwave_units::{Duration, Rate, Time};
 ///
 /// Less than [`OtherMeter::DEAD_ZONE`] of what the sessions use counts as nothing: a card counts the headers of packets
 /// that it cuts up itself once for many packets, and some cards count frames in place of IP packets. Of a card that is
-/// full those headers are known to be somebody's: [`OtherMeter::counts`].
+/// full those headers are known to be somebody's: [`OtherMeter::rate_of_full`].
 ///
 /// ```
 /// use fairwave_schemes::node::OtherMeter;
@@ -28,8 +28,6 @@ use fairwave_units::{Duration, Rate, Time};
 pub struct OtherMeter {
     /// Oldest first; the first is the newest that is a whole span old, where one is.
     samples: VecDeque<CardSample>,
-    /// When other traffic was last seen to use anything.
-    seen: Option<Time>,
 }
 
 /// The counters of a card at one moment.
@@ -45,9 +43,6 @@ impl OtherMeter {
     pub const SPAN: Duration = Duration::from_millis(100);
     /// The share of what the sessions use below which other traffic counts as none.
     pub const DEAD_ZONE: f64 = 0.05;
-    /// For so long after it was last seen other traffic is taken to be there: as a rule TCP whose packets were all lost
-    /// tries again after a second, and the next times after two and four (RFC 6298 s5).
-    pub const MEMORY: Duration = Duration::from_secs(10);
 
     /// The counters now. Samples that follow each other by less than a sixteenth of the span are skipped.
     pub fn sample(&mut self, now: Time, card_bytes: u64, own_bytes: u64) {
@@ -63,9 +58,6 @@ impl OtherMeter {
         while self.samples.get(1).is_some_and(|second| now.since(second.at) >= Self::SPAN) {
             self.samples.pop_front();
         }
-        if self.rate().is_some_and(|rate| rate > Rate::ZERO) {
-            self.seen = Some(now);
-        }
     }
 
     /// What other traffic uses; none until a whole span was seen.
@@ -73,11 +65,8 @@ impl OtherMeter {
         self.rates().map(|(_, other)| other)
     }
 
-    /// What it counts as at a node: its rate; or, while it uses nothing but was seen within the [`OtherMeter::MEMORY`], a
-    /// bit a second, since what uses nothing at all has no part and is left no step to come back by.
-    ///
-    /// `full` is the capacity of a card that packets wait for: all of it is used, and what its sessions do not use other
-    /// traffic does. Counters miss no more than headers: what they do not show counts up to the dead zone.
+    /// The same of a card of this capacity that packets wait for: all of it is used, and what its sessions do not use
+    /// other traffic does. Counters miss no more than headers: what they do not show counts up to the dead zone.
     ///
     /// ```
     /// # use fairwave_schemes::node::OtherMeter;
@@ -86,21 +75,19 @@ impl OtherMeter {
     /// let mut meter = OtherMeter::default();
     /// meter.sample(Time::ZERO, 0, 0);
     /// meter.sample(Time::ZERO.saturating_add(Duration::from_millis(100)), 12_200_000, 7_500_000);
-    /// assert_eq!(meter.counts(None), Some(Rate::mbps(376.0)));
-    /// assert_eq!(meter.counts(Some(Rate::gbps(1.0))), Some(Rate::mbps(400.0)));
+    /// assert_eq!(meter.rate(), Some(Rate::mbps(376.0)));
+    /// assert_eq!(meter.rate_of_full(Rate::gbps(1.0)), Some(Rate::mbps(400.0)));
     /// // 5 % of 976 Mb/s at the most.
-    /// assert_eq!(meter.counts(Some(Rate::gbps(2.0))), Some(Rate::mbps(424.8)));
+    /// assert_eq!(meter.rate_of_full(Rate::gbps(2.0)), Some(Rate::mbps(424.8)));
     /// ```
-    pub fn counts(&self, full: Option<Rate>) -> Option<Rate> {
+    pub fn rate_of_full(&self, capacity: Rate) -> Option<Rate> {
         let (own, other) = self.rates()?;
         if other == Rate::ZERO {
-            let now = self.samples.back()?.at;
-            let is_near = self.seen.is_some_and(|seen| now.since(seen) < Self::MEMORY);
-            return Some(if is_near { trace() } else { other });
+            return Some(other);
         }
-        let all = own.as_bps() + other.as_bps();
-        let missed = full.map_or(0.0, |capacity| (capacity.as_bps() - all).max(0.0));
-        Some(Rate::nearest_bps(other.as_bps() + missed.min(Self::DEAD_ZONE * all)))
+        let missed = (capacity.as_bps() - own.as_bps() - other.as_bps()).max(0.0);
+        let most = Self::DEAD_ZONE * (own.as_bps() + other.as_bps());
+        Some(Rate::nearest_bps(other.as_bps() + missed.min(most)))
     }
 
     /// What its sessions and other traffic use.
@@ -119,11 +106,6 @@ impl OtherMeter {
 }
 
 const SOONEST: Duration = Duration::from_nanos(OtherMeter::SPAN.as_nanos() / 16);
-
-/// More than nothing.
-fn trace() -> Rate {
-    Rate::nearest_bps(1.0)
-}
 
 #[cfg(test)]
 mod tests {
@@ -172,24 +154,11 @@ mod tests {
     }
 
     #[test]
-    fn counts__of_a_full_card_whose_counters_show_more_or_nothing_is_the_rate() {
+    fn rate_of_full__of_a_card_whose_counters_show_more_or_nothing_is_the_rate() {
         // 12 500 B a millisecond are 100 Mb/s, 6000 are 48, and 250 are in the dead zone.
-        assert_eq!(seen(12_500, 6000).counts(Some(Rate::mbps(90.0))), Some(Rate::mbps(52.0)));
-        assert_eq!(seen(12_500, 12_250).counts(Some(Rate::mbps(110.0))), Some(Rate::ZERO));
-        assert_eq!(OtherMeter::default().counts(Some(Rate::mbps(110.0))), None);
-    }
-
-    #[test]
-    fn counts__of_what_was_there_ten_seconds_ago_are_next_to_nothing_and_not_nothing() {
-        let mut meter = seen(12_500, 0);
-        let mut rest = |until_ms: u64| {
-            (220..=until_ms).step_by(20).for_each(|ms| meter.sample(at(ms), 200 * 12_500, 0));
-            (meter.rate(), meter.counts(None))
-        };
-        assert_eq!(rest(320), (Some(Rate::ZERO), Some(trace())));
-        // It was last seen in the span that began when it ended.
-        assert_eq!(rest(10_260), (Some(Rate::ZERO), Some(trace())));
-        assert_eq!(rest(10_300), (Some(Rate::ZERO), Some(Rate::ZERO)));
+        assert_eq!(seen(12_500, 6000).rate_of_full(Rate::mbps(90.0)), Some(Rate::mbps(52.0)));
+        assert_eq!(seen(12_500, 12_250).rate_of_full(Rate::mbps(110.0)), Some(Rate::ZERO));
+        assert_eq!(OtherMeter::default().rate_of_full(Rate::mbps(110.0)), None);
     }
 
     #[test]

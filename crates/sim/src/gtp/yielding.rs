@@ -40,7 +40,7 @@ impl Yielding {
         let Some(card) = network.links[self.link as usize].card() else { return };
         let (all, own) = card.read(now);
         self.meter.sample(now, all, own);
-        let measured = self.meter.counts(None).unwrap_or(Rate::ZERO);
+        let measured = self.meter.rate().unwrap_or(Rate::ZERO);
         host.see_other(self.direction, Some(Others { weight: self.weight, measured }));
     }
 }

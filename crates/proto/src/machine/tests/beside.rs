@@ -43,12 +43,9 @@ fn see_card__other_traffic_is_one_group_more() {
     world.machine.set_yield(Some(1.0));
     run_beside(&mut world, 100.0, SETTLED, &mut bytes);
     assert!(world.rates().iter().all(|rate| (285.0..300.0).contains(rate)), "{:?}", world.rates());
-    // It ends: while it may be about to come back, it is left a step; then its part ends, too.
-    run_beside(&mut world, 0.0, Duration::from_secs(5), &mut bytes);
-    near(world.rates(), (700.0 - 0.1 * 700.0 / 3.0) / 2.0);
-    run_beside(&mut world, 0.0, Duration::from_secs(6), &mut bytes);
+    // It ends, and so does its part; weights that are none are no part at all.
+    run_beside(&mut world, 0.0, SETTLED, &mut bytes);
     near(world.rates(), 350.0);
-    // Weights that are none are no part at all.
     for weight in [Some(0.0), Some(f64::NAN), Some(f64::INFINITY), None] {
         world.machine.set_yield(weight);
         run_beside(&mut world, 400.0, SETTLED, &mut bytes);
