@@ -54,6 +54,17 @@ fn source__is_not_slowed_by_packets_that_come_late() {
     assert!(share > 0.93, "{share}");
 }
 
+/// For longer than a path is taken for free of others: what comes late makes the path look a little faster than it is.
+#[test]
+fn source__takes_no_queue_of_its_own_for_somebody_elses() {
+    for seed in 1..=3 {
+        let plan = RoadPlan { late: (0.05, Duration::from_millis(20)), ..plan() };
+        let share = shares(&Road::new(plan, seed).run(Time::from_secs(40)), 5, 40)[0];
+        println!("{share}");
+        assert!(share > 0.9, "{share}");
+    }
+}
+
 /// Both ways: reports get lost, too.
 #[test]
 fn source__is_hardly_slowed_by_one_packet_lost_in_a_hundred() {
@@ -120,6 +131,21 @@ fn sessions__have_what_another_one_of_their_path_leaves_and_begin_with_what_it_k
     // 4, 8 and 8 Mb/s.
     assert!(during[0] > 0.18 && (during[1] / during[2] - 1.0).abs() < 0.1, "{during:?}");
     assert!(after[0] > 0.18 && after[1] > 0.7, "{after:?}");
+}
+
+/// Neither gives way as to somebody who goes by losses: each finds the queue empty when it cruises.
+#[test]
+fn hosts__share_a_path_whatever_their_round_trips() {
+    let far = |pair, ms| FlowPlan::new(pair, Duration::from_millis(ms));
+    let mut firsts = Vec::new();
+    for seed in 1..=3 {
+        let plan = RoadPlan { flows: vec![far(0, 20), far(1, 100)], ..plan() };
+        let shares = shares(&Road::new(plan, seed).run(Time::from_secs(30)), 5, 30);
+        assert!(shares[0] + shares[1] > 0.93, "{shares:?}");
+        firsts.push(shares[0] / (shares[0] + shares[1]));
+    }
+    println!("{firsts:?}");
+    assert!(firsts.iter().all(|first| (0.44..0.56).contains(first)), "{firsts:?}");
 }
 
 #[test]

