@@ -56,31 +56,29 @@ fn wait(coming: &Receiver<Attempt>) {
         }
         let attempt = attempts.swap_remove(ready - 1);
         let answer = attempt.answer.try_recv().unwrap_or(Err(ConnectError::Closed));
-        attempt.end(answer);
+        attempt.end(&answer);
     }
 }
 
 impl Attempt {
-    fn end(self, answer: Result<Session, ConnectError>) {
+    fn end(self, answer: &Result<Session, ConnectError>) {
         let (socket, pipe) = (self.socket, self.pipe);
         let ours = {
             let mut state = socket.state.lock();
+            // Who sees that it failed asks at once why.
+            if let Err(error) = answer {
+                socket.set_error(Errno::from(error));
+            }
             state.stage = if answer.is_ok() { Stage::Connected { is_told: false } } else { Stage::Failed };
             state.ours.take()
         };
         let Some(ours) = ours else { return };
-        match answer {
-            Ok(_) => {
-                if let Some(ours) = ours.give() {
-                    take_filler(&ours, self.filler_bytes);
-                    pipe.attach(ours);
-                }
-            }
-            Err(error) => {
-                // Its filler was not read: the program's end is reset.
-                socket.set_error(Errno::from(&error));
-                drop(ours);
-            }
+        // Where there is no session its filler was not read: the program's end is reset.
+        if answer.is_ok()
+            && let Some(ours) = ours.give()
+        {
+            take_filler(&ours, self.filler_bytes);
+            pipe.attach(ours);
         }
     }
 }

@@ -36,7 +36,7 @@ struct Listener {
 /// What is handed over with a descriptor: the address of who called.
 const ADDRESS_BYTES: usize = 20;
 /// Linux takes no more waiting connections by default (net.core.somaxconn); the system's room for what waits in a Unix
-/// socket holds some 250.
+/// socket holds some 550.
 const MOST_BACKLOG: i32 = 4096;
 
 /// A port that was let go of is free after so long.

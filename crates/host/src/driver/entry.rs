@@ -68,17 +68,11 @@ impl OpenSession {
         }
     }
 
-    /// It is over before the peer said anything else.
+    /// It is over before the peer said anything else: who asked has a session if the peer had one.
     pub(crate) fn answer(&mut self, reason: CloseReason, by_peer: bool) {
-        match (reason, self.reply.take()) {
-            (CloseReason::Refused(refusal), Some(reply)) if by_peer => {
-                let _ = reply.send(Err(HandshakeError::Refused(refusal).into()));
-            }
-            (_, reply) => {
-                self.reply = reply;
-                self.on_heard();
-            }
-        }
+        let Some(reply) = self.reply.take() else { return };
+        // Who asked may be gone.
+        let _ = reply.send(never_was(reason, by_peer).map_or_else(|| Ok(self.session.clone()), Err));
     }
 
     /// What its peer is told with that it is over: of all its keys those of control packets, as far as they have come.
@@ -118,6 +112,19 @@ impl OpenSession {
         tracing::info!(
             parent: self.session.span(), ?reason, by_peer, sent_bytes, received_bytes, lost_packets, missed_packets, "closed"
         );
+    }
+}
+
+/// Why a session that ended so before its peer said anything else was none, if that is so. It has keys since the peer
+/// answered the hello. The peer has it from the first packet on, and forgets it if none comes for five seconds.
+fn never_was(reason: CloseReason, by_peer: bool) -> Option<ConnectError> {
+    match reason {
+        CloseReason::Refused(refusal) if by_peer => Some(HandshakeError::Refused(refusal).into()),
+        // The peer does not know it, any more; or nobody knows whether it does.
+        CloseReason::Silence | CloseReason::Reset => Some(HandshakeError::FellSilent.into()),
+        CloseReason::Cut => Some(ConnectError::Tunnel(reason.to_string())),
+        // The peer had it and closed it, or the handler here did.
+        _ => None,
     }
 }
 

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{CloseReason, Header, PacketKind, Reader, SessionId, VoidReason, Writer};
+use fairwave_proto::handshake::HandshakeError;
 
 mod tunnels;
 
 use super::*;
 use crate::commands::{Commands, ThreadWaker};
 use crate::config::EndpointConfig;
-use crate::connect::ConnectOptions;
+use crate::connect::{ConnectError, ConnectOptions};
 use crate::crypto::SessionKeys;
 use crate::handler::Handler;
 use crate::identity::Identity;
@@ -108,13 +109,15 @@ impl End {
         self.orders.send(EndpointOrder::Listen { tickets: Arc::clone(tickets), judge, accept }).unwrap();
     }
 
-    fn connect(&self, to: Ticket) {
+    /// What comes of it.
+    fn connect(&self, to: Ticket) -> Receiver<Result<Session, ConnectError>> {
         let options =
             ConnectOptions { sends: false, receives: true, greeting: vec![], options: SessionOptions::default() };
         let handler = Box::new(Teller(self.tell.clone()));
-        self.orders
-            .send(EndpointOrder::Connect(Box::new(Call { to, options, handler, proof: None, reply: bounded(1).0 })))
-            .unwrap();
+        let (reply, answer) = bounded(1);
+        let call = Call { to, options, handler, proof: None, reply };
+        self.orders.send(EndpointOrder::Connect(Box::new(call))).unwrap();
+        answer
     }
 
     fn place(&self) -> SocketAddr {
@@ -259,6 +262,72 @@ fn reset__costs_who_was_connected_no_silence() {
     let took = begin.elapsed();
     println!("back after {took:?}");
     assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+/// The first end has a session that the second has agreed to and has heard nothing of, and what came of the call.
+fn half_open(keyring: &Arc<Keyring>) -> ([End; 2], Receiver<Result<Session, ConnectError>>) {
+    let mut ends = [End::new(), End::new()];
+    let to = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![ends[1].place()]).unwrap();
+    ends[1].listen(keyring);
+    let answer = ends[0].connect(to);
+    let begin = Instant::now();
+    while ends[0].session.is_none() {
+        ends[1].turn();
+        ends[0].turn();
+        assert!(begin.elapsed() < PATIENCE, "it takes too long");
+    }
+    assert!(ends[1].session.is_none() && answer.is_empty());
+    (ends, answer)
+}
+
+fn failure(answer: &Receiver<Result<Session, ConnectError>>) -> ConnectError {
+    answer.try_recv().expect("it is over").err().expect("there is no session")
+}
+
+#[test]
+fn connect__to_who_has_forgotten_it_before_the_first_packet_opens_no_session() {
+    let keyring = keyring();
+    let ([client, server], answer) = half_open(&keyring);
+    let mut ends = [client, begun_anew(server, &keyring)];
+    run(&mut ends, |ends| ends[0].closed.is_some());
+    assert_eq!(ends[0].closed, Some((CloseReason::Reset, true)));
+    assert_eq!(failure(&answer), HandshakeError::FellSilent.into());
+}
+
+#[test]
+fn connect__to_who_says_nothing_after_the_handshake_opens_no_session() {
+    let ([mut client, _server], answer) = half_open(&keyring());
+    let later = client.driver.clock.now().saturating_add(fairwave_units::Duration::from_secs(31));
+    client.driver.host.handle_timeout(later);
+    client.turn();
+    assert_eq!(client.closed, Some((CloseReason::Silence, false)));
+    assert_eq!(failure(&answer), HandshakeError::FellSilent.into());
+}
+
+/// Its application was not asked.
+#[test]
+fn connect__to_who_lets_in_nobody_so_late_opens_no_session() {
+    let (mut ends, answer) = half_open(&keyring());
+    let Driver { visits, clock, entries, .. } = &mut ends[1].driver;
+    visits.revoked(clock.now().saturating_add(fairwave_units::Duration::from_secs(7)), entries);
+    run(&mut ends, |ends| ends[0].closed.is_some());
+    assert!(ends[1].session.is_none());
+    assert_eq!(ends[0].closed, Some((CloseReason::Silence, true)));
+    assert_eq!(failure(&answer), HandshakeError::FellSilent.into());
+}
+
+#[test]
+fn connect__to_who_closes_it_at_once_opens_a_session() {
+    let (mut ends, answer) = half_open(&keyring());
+    while ends[1].session.is_none() {
+        ends[1].turn();
+    }
+    ends[0].lose_what_came();
+    let id = ends[1].id();
+    let now = ends[1].driver.clock.now();
+    ends[1].driver.host.close(now, id, CloseReason::Done);
+    run(&mut ends, |ends| ends[0].closed.is_some());
+    assert!(answer.try_recv().is_ok_and(|answer| answer.is_ok()));
 }
 
 /// Processes of one user have one identity: what one of them says of a name that it does not know ends no session of

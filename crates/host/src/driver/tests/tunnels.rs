@@ -122,11 +122,7 @@ fn connect__without_tcp_there_says_what_the_system_says() {
     let keyring = keyring();
     let mut ends = [client(Carriers::Only(Carrier::Tcp)), End::new()];
     let to = ticket(&keyring, ends[1].place());
-    let (reply, answer) = bounded(1);
-    let options = ConnectOptions { sends: false, receives: true, greeting: vec![], options: SessionOptions::default() };
-    let handler = Box::new(Teller(ends[0].tell.clone()));
-    let call = Call { to, options, handler, proof: None, reply };
-    ends[0].orders.send(EndpointOrder::Connect(Box::new(call))).unwrap();
+    let answer = ends[0].connect(to);
     run(&mut ends, |_| !answer.is_empty());
     let error = answer.recv().unwrap().err().unwrap().to_string();
     assert!(error.starts_with("no answer: TCP: ") && error.contains("refused"), "{error}");
