@@ -13,8 +13,11 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 ///
 /// A process that has something to send may be kept from it for some milliseconds, again and again. What such a delay
 /// costs is *in arrears*, and is made up for by a quarter of the rate on top; but a delay of more than 25 ms is a stop,
-/// and forgotten; where nothing but grants limits the rate, one of more than 100 ms. A rate that a user allows is no
-/// grant: who asks for no more than that gets no more, whatever came between.
+/// and forgotten. Where nothing but grants limits the rate, it is made up for at up to twice the rate, with a burst
+/// more at once, and one of more than 100 ms is a stop: on a machine that is kept from running for a quarter of the
+/// time, a quarter on top is no more than half of what is missing, and who uses too little of what it is granted is
+/// taken to want less. A rate that a user allows is no grant: who asks for no more than that gets no more, whatever came
+/// between.
 ///
 /// What a full window keeps back is *withheld*. It is made up for likewise where nothing but grants limits the rate,
 /// since a grant holds whether the path has room now or a little later; else it is forgotten, since a window that is
@@ -181,7 +184,7 @@ impl Pacer {
     /// does not count.
     pub(crate) fn due(&mut self, now: Time, bytes: Bytes) -> Time {
         self.earn(now);
-        let spare = self.credit - self.price(bytes) - cost(self.packet) / 2;
+        let spare = self.credit.min(self.most) - self.price(bytes) - cost(self.packet) / 2;
         let spare = u128::try_from(spare.saturating_add(self.arrears)).unwrap_or(0);
         // As in `next_at`.
         let early = match u64::try_from(spare) {
@@ -245,9 +248,12 @@ impl Pacer {
         }
         // Below 2^63 x 2^64.
         let earned = i128::from(self.rate) * i128::from(now.since(self.at).as_nanos());
-        let most = self.most;
         self.credit = self.credit.saturating_add(earned);
-        let on_top = (earned / 4).min((most - self.credit).max(0));
+        if self.credit > self.most {
+            self.lose(self.credit - self.most);
+            self.credit = self.most;
+        }
+        let on_top = if self.is_granted { earned.min(self.most) } else { (earned / 4).min(self.most - self.credit) };
         let of_delays = self.arrears.min(on_top);
         let of_windows = self.withheld.min(on_top - of_delays);
         self.arrears -= of_delays;
@@ -255,19 +261,19 @@ impl Pacer {
         let made_up = of_delays + of_windows;
         self.made_up = self.made_up.saturating_add(made_up);
         self.credit = self.credit.saturating_add(made_up);
-        if self.credit > most {
-            let lost = self.credit - most;
-            match self.work {
-                Work::Waits => self.arrears = self.arrears.saturating_add(lost),
-                Work::Withheld if self.is_granted => self.withheld = self.withheld.saturating_add(lost),
-                Work::Withheld | Work::Nothing => {}
-            }
-            if self.arrears.saturating_add(self.withheld) > self.most_arrears() {
-                (self.arrears, self.withheld) = (0, 0);
-            }
-            self.credit = most;
-        }
         self.at = self.at.max(now);
+    }
+
+    /// What was earned beyond what may be earned.
+    fn lose(&mut self, lost: i128) {
+        match self.work {
+            Work::Waits => self.arrears = self.arrears.saturating_add(lost),
+            Work::Withheld if self.is_granted => self.withheld = self.withheld.saturating_add(lost),
+            Work::Withheld | Work::Nothing => {}
+        }
+        if self.arrears.saturating_add(self.withheld) > self.most_arrears() {
+            (self.arrears, self.withheld) = (0, 0);
+        }
     }
 }
 
