@@ -121,7 +121,9 @@ mod tests {
         let mut neighbours = Neighbours::default();
         let mut cruise = |queues: &[bool]| {
             neighbours.begin_cruise();
-            queues.iter().for_each(|has_queue| neighbours.on_cruise(*has_queue, *has_queue));
+            for has_queue in queues {
+                neighbours.on_cruise(*has_queue, *has_queue);
+            }
             (neighbours.fill_queue(), neighbours.keep_queue())
         };
         let grows: Vec<_> = (0..20).map(|round| round >= 2).collect();
