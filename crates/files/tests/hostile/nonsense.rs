@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fairwave_files::{Ended, GetOptions, get};
+use fairwave_host::{ConnectError, HandshakeError};
 use fairwave_proto::codec::{CloseReason, Frame, PacketKind, VoidReason, Writer};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -128,8 +129,17 @@ fn server__of_random_sealed_frames_ends_the_transfer_alone() {
         });
         let destination = scene.place.path().join(format!("hostile-{kind}"));
         let options = GetOptions { destination, retry: fairwave_units::Duration::ZERO, ..GetOptions::default() };
-        let transfer = get(&client, &ticket, options).expect("the handshake is proper");
+        let transfer = get(&client, &ticket, options);
         hostile.join().expect("the handshake is proper");
+        let transfer = match transfer {
+            Ok(transfer) => transfer,
+            // It said that it knows no such session before it said anything else.
+            Err(error) => {
+                let fell_silent = ConnectError::from(HandshakeError::FellSilent).to_string();
+                assert_eq!(error.to_string(), fell_silent);
+                continue;
+            }
+        };
         let outcome = transfer.wait(Some(fairwave_units::Duration::from_secs(5))).unwrap_or_else(|| {
             // What said that the session is over may have got lost.
             transfer.stop();
