@@ -180,14 +180,18 @@ pub(crate) fn say(session: &Session, word: &Word) {
     }
 }
 
-/// Whether something that was written into a descriptor is not read.
+/// Whether something that was written into a descriptor, a Unix socket, is not read.
 #[expect(unsafe_code, reason = "SIOCOUTQ is an ioctl without a wrapper")]
 fn is_unread(descriptor: &OwnedFd) -> bool {
     // SAFETY: the system writes one int for it (unix(7), tcp(7)).
     let asked = unsafe { ioctl::ioctl(descriptor, ioctl::Getter::<TIOCOUTQ, i32>::new()) };
     // One that cannot be asked is treated as empty: then it is full when a call says so.
-    asked.is_ok_and(|bytes| bytes > 0)
+    asked.is_ok_and(|bytes| bytes >= LEAST_UNREAD)
 }
+
+/// What the system counts is memory, and the least message takes more than this. While a reader lets go of the last one,
+/// a byte of it still counts when whoever waits is woken (Linux, `sock_wfree`): were that unread, nobody would come again.
+const LEAST_UNREAD: i32 = 256;
 
 /// SIOCOUTQ is another name of it.
 const TIOCOUTQ: ioctl::Opcode = 0x5411;
@@ -197,4 +201,28 @@ fn is_hung_up(descriptor: &OwnedFd) -> bool {
     let mut descriptors = [PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::empty())];
     let polled = poll(&mut descriptors, Some(&Timespec::default()));
     polled.is_ok() && descriptors[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, send, socketpair};
+
+    use super::*;
+
+    #[test]
+    fn is_unread__until_the_last_byte_is_read() {
+        let pair = || socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        let (ours, program) = pair();
+        assert!(!is_unread(&ours));
+        for bytes in [1, TOKEN_BYTES] {
+            send(&ours, &vec![1; bytes], SendFlags::empty()).unwrap();
+            assert!(is_unread(&ours), "{bytes}");
+            let mut left = bytes;
+            while left > 0 {
+                assert!(is_unread(&ours), "{left} of {bytes}");
+                left -= recv(&program, &mut [0; 3000][..left.min(3000)], RecvFlags::empty()).unwrap().1;
+            }
+            assert!(!is_unread(&ours), "{bytes}");
+        }
+    }
 }
