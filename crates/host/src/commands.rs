@@ -64,9 +64,10 @@ impl ThreadWaker {
         self.is_awake.store(false, Ordering::SeqCst);
     }
 
-    /// It is awake.
-    pub(crate) fn wake(&self) {
-        if self.is_awake.swap(true, Ordering::AcqRel) {
+    /// It is awake. `is_rung` is whether the descriptor was readable: who rang may have been kept from writing until the
+    /// sleep after, and what nobody reads would keep it awake for ever.
+    pub(crate) fn wake(&self, is_rung: bool) {
+        if self.is_awake.swap(true, Ordering::AcqRel) || is_rung {
             let _ = rustix::io::read(&self.fd, &mut [0; 8]);
         }
     }

@@ -76,7 +76,7 @@ impl Handler for PipeHandler {
     }
 
     fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
-        // What the other end has taken was lost in vain, and goes again in vain: it is not here any more.
+        // What the other end has taken it may have asked for twice: it is not here any more, and does not go again.
         let is_here = stream == BYTES && self.shared.outgoing.lock().lend(&range, take);
         if is_here { Ok(()) } else { Err(VoidReason::Vanished) }
     }

@@ -210,7 +210,7 @@ impl Worker {
         events.clear();
         // A signal wakes it, too; what there is to do is looked for in any case.
         let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), timeout.as_ref());
-        self.bell.wake();
+        self.bell.wake(events.iter().any(|event| event.data.u64() == BELL));
         for event in events.iter() {
             let (number, flags) = (event.data.u64(), event.flags);
             let Some(end) = self.ends.get_mut(&number) else { continue };

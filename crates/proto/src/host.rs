@@ -151,6 +151,13 @@ impl<C: Crypto> Host<C> {
         self.route(now);
     }
 
+    /// The data packet that [`Host::poll_transmit`] has just given does not go: its source has not got the bytes, though
+    /// they were asked for. It is as if it had never been due, and the sink hears that nothing of it will come.
+    pub fn withdraw(&mut self, now: Time, session: SessionId, packet: &DataPacket, reason: VoidReason) {
+        self.outbound.withdraw(now, session, packet, reason);
+        self.route(now);
+    }
+
     /// The source sends no faster than this: it is what its end node takes the session's desired rate for.
     pub fn set_desired(&mut self, now: Time, session: SessionId, desired: Rate) {
         self.outbound.set_limit(now, session, RateTerm::Demand, desired);

@@ -170,6 +170,16 @@ impl Outbound {
         self.events.push_back(OutboundEvent::Say { session, frames: frames(&[void]) });
     }
 
+    /// The last packet that [`Outbound::poll_transmit`] gave did not go, since the application has not got its bytes.
+    pub(crate) fn withdraw(&mut self, now: Time, session: SessionId, packet: &DataPacket, reason: VoidReason) {
+        if let Some(sender) = self.senders.get_mut(session) {
+            let path = sender.member().map(PathMember::id).and_then(|id| self.paths.get_mut(id));
+            sender.withdraw(now, packet, path);
+        }
+        self.refuse(session, packet.piece.stream, &packet.piece.range(), reason);
+        self.rearm(now, session);
+    }
+
     /// Sets a term of a session's rate.
     pub(crate) fn set_limit(&mut self, now: Time, session: SessionId, limit: RateTerm, rate: Rate) {
         if let Some(sender) = self.senders.get_mut(session) {

@@ -140,6 +140,20 @@ impl Outstanding {
         self.skipped.push_back(number);
     }
 
+    /// The packet that was sent last did not go after all, if this is its number: that is left out, and what it carried
+    /// does not go again. Whether it was the last.
+    pub fn withdraw(&mut self, number: u64) -> bool {
+        if number.checked_add(1) != Some(self.next()) || self.is_empty() {
+            return false;
+        }
+        match self.runs.back_mut() {
+            Some(last) if last.first == number => last.piece = SKIPPED,
+            _ => self.runs.push_back(PacketRun { first: number, piece: SKIPPED }),
+        }
+        self.skipped.push_back(number);
+        true
+    }
+
     /// A report: what goes again because of it, or need not, goes into `repairs`, and `fates` hears of each packet that
     /// it settles, in order. Whoever has no need of that is faster without.
     ///

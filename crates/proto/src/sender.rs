@@ -385,6 +385,20 @@ impl Sender {
         Some(DataPacket { session: self.peer, number, stamp_us: stamp(due), piece })
     }
 
+    /// The packet that went last did not go after all: nobody waits for it, and it does not go again.
+    pub(crate) fn withdraw(&mut self, now: Time, packet: &DataPacket, path: Option<&mut SharedPath>) {
+        if !self.outstanding.withdraw(packet.number) {
+            return;
+        }
+        let bytes = self.setup.lower_bytes + DATA_OVERHEAD + packet.piece.length;
+        if let Some((path, member)) = path.zip(self.member.as_mut()) {
+            member.on_withdrawn(path, Bytes::new(u64::from(bytes)));
+        }
+        self.counts.sent -= 1;
+        self.sent_bytes = self.sent_bytes.saturating_sub(u64::from(bytes));
+        self.look_for_work(now);
+    }
+
     /// A control interval of the source's node is over: what was sent in it. Where `is_quiet`, the interval says
     /// nothing.
     pub(crate) fn measure(&mut self, now: Time, is_quiet: bool) -> Rate {

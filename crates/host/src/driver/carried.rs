@@ -108,14 +108,12 @@ impl Driver {
                 let Some(tunnel) = self.tunnels.get_mut(number) else { return };
                 let Some(entry) = self.entries.get_mut(session) else { return };
                 if let Some(room) = tunnel.room(length) {
-                    entry.sent_wire_bytes += wire_bytes;
                     let sealed = seal_data(packet, &mut entry.data.sealer, entry.handler.as_mut(), room);
                     if let Err(reason) = sealed {
                         tunnel.take_back(length);
-                        let piece = packet.piece;
-                        let range = piece.offset..piece.offset + u64::from(piece.length);
-                        return self.host.refuse(now, session, piece.stream, range, reason);
+                        return self.host.withdraw(now, session, packet, reason);
                     }
+                    entry.sent_wire_bytes += wire_bytes;
                 }
                 if self.tunnels.on_put(number) {
                     self.host.hold(now, session, true);

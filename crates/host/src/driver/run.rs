@@ -446,15 +446,13 @@ impl Driver {
         match (&transmit.packet, transmit.session) {
             (Packet::Data(packet), Some(session)) => {
                 let Some(entry) = self.entries.get_mut(session) else { return };
-                entry.sent_wire_bytes += wire_bytes;
-                let OpenSession { data, handler, local, .. } = entry;
+                let OpenSession { data, handler, local, sent_wire_bytes, .. } = entry;
                 let way = BatchWay { to: (*local, to), takes_marks: transmit.takes_marks };
                 let pushed =
                     self.outbox.push_data(&mut self.socket, session, way, packet, &mut data.sealer, handler.as_mut());
-                if let Err(reason) = pushed {
-                    let piece = packet.piece;
-                    let range = piece.offset..piece.offset + u64::from(piece.length);
-                    self.host.refuse(now, session, piece.stream, range, reason);
+                match pushed {
+                    Ok(()) => *sent_wire_bytes += wire_bytes,
+                    Err(reason) => self.host.withdraw(now, session, packet, reason),
                 }
             }
             (Packet::Control(packet), Some(session)) => {
@@ -476,7 +474,7 @@ impl Driver {
     fn sleep(&mut self) {
         self.bell.hush();
         if !self.told.is_empty() || !self.orders.is_empty() {
-            self.bell.wake();
+            self.bell.wake(false);
             return;
         }
         let now = self.clock.now();
@@ -490,21 +488,22 @@ impl Driver {
         let least = if self.sent_at_once < WORTH_A_WAKE { LEAST_REST } else { Duration::ZERO };
         let until = |end: Option<Time>| end.map(|end| end.since(now).max(least));
         let is_full = self.outbox.is_full();
-        if let Some(rest) = rest.filter(|_| !is_full) {
+        let bell = PollFd::new(&self.bell.fd, PollFlags::IN);
+        let is_rung = if let Some(rest) = rest.filter(|_| !is_full) {
             // So much comes that it is cheaper taken together.
             let wait = until(ends).map_or(rest, |wait| wait.min(rest));
-            wait_for(&mut [PollFd::new(&self.bell.fd, PollFlags::IN)], Some(wait));
+            wait_for([bell], Some(wait))
         } else {
             let events = if is_full { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-            let (bell, socket) = (PollFd::new(&self.bell.fd, PollFlags::IN), PollFd::new(&self.socket, events));
+            let socket = PollFd::new(&self.socket, events);
             match self.tunnels.fd() {
-                None => wait_for(&mut [bell, socket], until(ends)),
+                None => wait_for([bell, socket], until(ends)),
                 Some(tunnels) => {
-                    wait_for(&mut [bell, socket, PollFd::from_borrowed_fd(tunnels, PollFlags::IN)], until(ends));
+                    wait_for([bell, socket, PollFd::from_borrowed_fd(tunnels, PollFlags::IN)], until(ends))
                 }
             }
-        }
-        self.bell.wake();
+        };
+        self.bell.wake(is_rung);
     }
 
     fn list_sessions(&self) {
@@ -533,9 +532,11 @@ impl Arrivals {
     }
 }
 
-fn wait_for(fds: &mut [PollFd<'_>], wait: Option<Duration>) {
+/// Sleeps until something is to be read or written, or for so long: whether the first of them is readable.
+fn wait_for<const COUNT: usize>(mut fds: [PollFd<'_>; COUNT], wait: Option<Duration>) -> bool {
     // Nothing is due so far ahead that the system cannot say it; if it were, asking again would do no harm.
     let timeout = wait.and_then(|wait| Timespec::try_from(std::time::Duration::from_nanos(wait.as_nanos())).ok());
     // A signal wakes it, too; what there is to do is looked for in any case.
-    let _ = poll(fds, timeout.as_ref());
+    let polled = poll(&mut fds, timeout.as_ref());
+    polled.is_ok_and(|ready| ready > 0) && fds.first().is_some_and(|first| first.revents().contains(PollFlags::IN))
 }

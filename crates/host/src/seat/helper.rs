@@ -130,7 +130,7 @@ impl HelperThread {
                 return;
             }
             if self.shared.more.swap(false, Ordering::SeqCst) {
-                self.bell.wake();
+                self.bell.wake(false);
                 match segment(stream, &Question::More) {
                     Ok(segment) => self.say(SeatNews::More(segment)),
                     Err(DoorError::Refused(error)) => {
@@ -147,7 +147,7 @@ impl HelperThread {
             ];
             let _ = poll(&mut fds, None);
             let is_news = !fds[1].revents().is_empty();
-            self.bell.wake();
+            self.bell.wake(fds[0].revents().contains(PollFlags::IN));
             // A daemon says nothing that was not asked for: what comes is the end, or nonsense.
             if is_news {
                 return;
@@ -167,8 +167,9 @@ impl HelperThread {
                 return;
             }
             let timeout = Timespec::try_from(left).ok();
-            let _ = poll(&mut [PollFd::new(&self.bell.fd, PollFlags::IN)], timeout.as_ref());
-            self.bell.wake();
+            let mut bell = [PollFd::new(&self.bell.fd, PollFlags::IN)];
+            let _ = poll(&mut bell, timeout.as_ref());
+            self.bell.wake(bell[0].revents().contains(PollFlags::IN));
         }
     }
 }

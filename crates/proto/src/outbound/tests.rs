@@ -19,6 +19,8 @@ fn ms(ms: u64) -> Time {
 /// A source with 80 Mb/s and more to send than it can, and a round trip of 20 ms.
 struct Source {
     outbound: Outbound,
+    /// What its application has not got.
+    absent: Range<u64>,
     now: u64,
     next: u64,
     skipped: BTreeSet<u64>,
@@ -42,7 +44,7 @@ impl Source {
         outbound.grant(ms(0), SESSION, Rate::mbps(80.0), Duration::from_millis(20));
         outbound.set_limit(ms(0), SESSION, RateTerm::Sink, Rate::mbps(80.0));
         outbound.serve(ms(0), SESSION, STREAM, 0..4 << 30);
-        Self { outbound, now: 0, next: 0, skipped: BTreeSet::new(), ended: None }
+        Self { outbound, absent: 0..0, now: 0, next: 0, skipped: BTreeSet::new(), ended: None }
     }
 
     /// Its sink speaks each 20 ms; where it reports, it says that all skipped numbers are lost, and what `is_lost`
@@ -55,6 +57,10 @@ impl Source {
             while let Some((_, _, _, packet)) = self.outbound.poll_transmit(now) {
                 self.skipped.extend(self.next..packet.number);
                 self.next = packet.number + 1;
+                if packet.piece.offset < self.absent.end && self.absent.start < packet.piece.range().end {
+                    self.skipped.insert(packet.number);
+                    self.outbound.withdraw(now, SESSION, &packet, VoidReason::Vanished);
+                }
             }
             if self.now.is_multiple_of(20) {
                 self.outbound.on_heard(now, SESSION);
@@ -128,6 +134,26 @@ fn handle_frame__half_of_all_lost_is_no_lie() {
     println!("half is lost: {counts:?}");
     assert_eq!(source.ended, None);
     assert!(2 * counts.lost + 100 > counts.sent && counts.sent > 1000, "{counts:?}");
+}
+
+#[test]
+fn withdraw__what_is_not_there_holds_nothing_else_up() {
+    let sent = |absent: Range<u64>| {
+        let mut source = Source::new();
+        source.absent = absent;
+        source.run(20, Some(|_| false));
+        let counts = source.outbound.counts(SESSION).unwrap();
+        println!("{counts:?}, {} skipped", source.skipped.len());
+        assert_eq!((source.ended, counts.lost, counts.lost_bytes), (None, 0, 0));
+        // What did not go counts as under way no more.
+        assert!(counts.sent - counts.arrived < 100, "{counts:?}");
+        (counts.sent, source.skipped.len())
+    };
+    let (all, others) = sent(0..0);
+    // A thousand packets and those at both edges, none of which is due again.
+    let (rest, skipped) = sent(1_000_000..2_000_000);
+    assert!((1000..1010).contains(&(skipped - others)), "{skipped}, {others}");
+    assert!(rest > all / 10 * 8, "{rest} of {all}");
 }
 
 /// A source with a gigabit granted, and a sink at `to`.

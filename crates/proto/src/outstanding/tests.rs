@@ -97,6 +97,24 @@ fn on_report__settles_each_number_once() {
 }
 
 #[test]
+fn withdraw__what_did_not_go_does_not_go_again() {
+    let mut outstanding = sent(3);
+    assert!(!outstanding.withdraw(1), "it went, and others after it");
+    // The last of a run, and one by itself.
+    assert!(outstanding.withdraw(2));
+    assert_eq!(outstanding.send(piece(900), us(10)), 3);
+    assert!(outstanding.withdraw(3));
+    assert_eq!(outstanding.send(piece(103), us(11)), 4);
+    assert_eq!(report(&mut outstanding, 0..5, &[1..4]), Ok(vec![101]));
+    forget(&mut outstanding);
+    assert!(outstanding.is_empty() && !outstanding.withdraw(4));
+    // Who says that it arrived does not say the truth.
+    outstanding.send(piece(104), us(12));
+    outstanding.withdraw(5);
+    assert_eq!(report(&mut outstanding, 5..6, &[]), Err(FalseReport::Skipped(5)));
+}
+
+#[test]
 fn on_report__what_is_missing_is_lost_when_one_that_was_sent_later_by_more_than_the_window_is_there() {
     let mut outstanding = slowly(60);
     let nothing = Repairs::default();

@@ -80,6 +80,12 @@ impl PathMember {
         self.own.on_arrived(bytes, sent, stamp);
     }
 
+    /// The packet that went last did not go after all.
+    pub(crate) fn on_withdrawn(&mut self, path: &mut SharedPath, bytes: Bytes) {
+        self.on_gone(bytes);
+        path.on_forgotten(bytes);
+    }
+
     /// Packets of so many bytes are lost, or of no interest.
     pub(super) fn on_gone(&mut self, bytes: Bytes) {
         self.own.on_forgotten(bytes);
