@@ -120,8 +120,8 @@ impl Driver {
 
     /// Does what there is to do: as of when, and whether there may be more at once.
     pub(super) fn turn(&mut self) -> (Time, bool) {
-        let now = self.clock.now();
-        let is_more_to_read = self.receive(now) | self.receive_by_tunnels(now);
+        let (now, is_more_by_udp) = self.receive();
+        let is_more_to_read = is_more_by_udp | self.receive_by_tunnels(now);
         self.take_orders(now);
         self.take_commands(now);
         self.share(now);
@@ -152,16 +152,20 @@ impl Driver {
         self.take_events(now);
     }
 
-    /// Takes what has come: whether there may be more.
-    fn receive(&mut self, now: Time) -> bool {
+    /// Takes what has come: as of when, and whether there may be more.
+    fn receive(&mut self) -> (Time, bool) {
         let mut inbox = std::mem::take(&mut self.inbox);
-        let mut is_more = true;
+        let (mut now, mut is_more) = (self.clock.now(), true);
         for _ in 0..RECEIVES_PER_TURN {
             let count = inbox.receive(&self.socket).unwrap_or_else(|error| {
                 // What ICMP says of earlier datagrams; silence will tell.
                 tracing::trace!(%error, "the socket reports an error");
                 0
             });
+            // None came later than this. Of one that came while those before it were read an earlier time would say that
+            // it was held here before it came, and its round trip would be too short by that: on a path of half a
+            // millisecond, next to nothing, which is the least that its model then goes by.
+            now = self.clock.now();
             for (way, datagram) in inbox.datagrams(count) {
                 self.arrivals.bytes += datagram.len() as u64;
                 self.arrivals.read.datagrams += 1;
@@ -173,7 +177,7 @@ impl Driver {
             }
         }
         self.inbox = inbox;
-        is_more
+        (now, is_more)
     }
 
     pub(super) fn on_datagram(&mut self, now: Time, way: DatagramPath, datagram: &mut [u8]) {
