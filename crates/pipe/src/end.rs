@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use fairwave_host::{CloseReason, Session};
+use fairwave_host::{CloseReason, Session, VoidReason};
 use rustix::net::{Shutdown, shutdown};
 
 use crate::hand::Hand;
 use crate::moves::{Broken, Read, Written, say};
 use crate::pipe::Shared;
+use crate::streams::BYTES;
 
 /// The end of a pipe here, as the pump has it: how its descriptor is.
 #[expect(clippy::struct_excessive_bools, reason = "what is known of the two directions of a descriptor")]
@@ -236,6 +237,20 @@ impl End {
         say(&self.shared, word);
     }
 
+    /// Whether the other end may not know that this one gives no more.
+    pub(crate) fn has_unheard_end(&self) -> bool {
+        self.shared.outgoing.lock().unheard_end().is_some()
+    }
+
+    /// Says it again. A word that gets lost is missed by nobody: who has asked for what will never be waits as long as a
+    /// slow source may need for all that is asked for, half a minute at the most.
+    pub(crate) fn say_end_again(&self) {
+        let unheard = self.shared.outgoing.lock().unheard_end().filter(|beyond| !beyond.is_empty());
+        if let Some((beyond, session)) = unheard.zip(self.shared.session()) {
+            session.refuse(BYTES, beyond, VoidReason::Shrank);
+        }
+    }
+
     /// Whether all that it gave was taken at the other end, and its end as well.
     pub(crate) fn is_drained(&self) -> bool {
         let has_descriptor = self.shared.hand.lock().descriptor.is_some();
@@ -249,13 +264,12 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
-    use fairwave_host::{Carrier, PathKind, PathWish, PathWishes, SessionCommand, SessionFacts, VoidReason};
+    use fairwave_host::{Carrier, PathKind, PathWish, PathWishes, SessionCommand, SessionFacts};
 
     use super::*;
     use crate::options::PipeOptions;
     use crate::pump::Pump;
     use crate::spares::SPARE_BYTES;
-    use crate::streams::BYTES;
 
     fn facts() -> SessionFacts {
         SessionFacts {
