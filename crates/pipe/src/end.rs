@@ -31,6 +31,8 @@ pub(crate) struct End {
     moved: usize,
     /// Whether the session was closed since both streams are over.
     is_closing: bool,
+    /// Whether its program was told that what it writes goes nowhere.
+    is_refusing: bool,
     /// Until when the other end may have something to say that nobody here will hear.
     pub(crate) waits_until: Option<Instant>,
 }
@@ -60,6 +62,7 @@ impl End {
             is_last: false,
             moved: 0,
             is_closing: false,
+            is_refusing: false,
             waits_until: None,
         }
     }
@@ -96,6 +99,7 @@ impl End {
             return if is_more {
                 Next::Again
             } else if self.has_to_write() {
+                self.refuse_more();
                 Next::Wait
             } else {
                 self.close(closed)
@@ -116,6 +120,16 @@ impl End {
             session.close(CloseReason::Done);
         } else if is_given && self.is_hung_up && self.waits_until.is_none() {
             self.waits_until = Instant::now().checked_add(self.shared.options.lingers);
+        }
+    }
+
+    /// Nobody reads any more what its program writes.
+    fn refuse_more(&mut self) {
+        let hand = self.shared.hand.lock();
+        if let Some(descriptor) = &hand.descriptor
+            && !std::mem::replace(&mut self.is_refusing, true)
+        {
+            self.shared.watch.on_cutting(descriptor);
         }
     }
 
