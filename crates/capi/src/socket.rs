@@ -157,7 +157,7 @@ impl Socket {
             let state = self.state.lock();
             (state.stage, state.pipe.clone(), state.is_closed())
         };
-        is_closed || stage == Stage::Failed || pipe.is_some_and(|pipe| pipe.status().closed.is_some())
+        is_closed || stage == Stage::Failed || pipe.is_some_and(|pipe| pipe.is_over())
     }
 
     /// Whether it has a port of its own, and its program has closed it by a call of the system.

@@ -224,6 +224,11 @@ impl Pipe {
         }
     }
 
+    /// Whether who watches was told how it ended: nothing of it is under way any more.
+    pub fn is_over(&self) -> bool {
+        self.shared.is_over()
+    }
+
     /// How far it is.
     pub fn status(&self) -> PipeStatus {
         let (written, written_taken) = {

@@ -282,6 +282,32 @@ fn cut__is_told_to_a_copy_that_the_library_has_never_seen() {
 }
 
 #[test]
+fn cut__is_told_behind_what_came_however_many_others_are_over() {
+    const LENGTH: usize = 2 << 20;
+    let (calling, called) = API.pair();
+    API.put(calling, &vec![1; LENGTH]).unwrap();
+    // What it may not write no reset can be told by: the library alone knows.
+    API.shutdown(called, libc::SHUT_WR).unwrap();
+    while stats(called)[3] < LENGTH as u64 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    API.set(calling, libc::SOL_SOCKET, libc::SO_LINGER, &linger).unwrap();
+    API.close(calling).unwrap();
+    while API.get(called, libc::SOL_SOCKET, libc::SO_ERROR) == Ok(0) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for _ in 0..2000 {
+        let other = g_socket(libc::AF_INET, libc::SOCK_STREAM, 0);
+        // SAFETY: the test has it.
+        unsafe { libc::close(other) };
+    }
+    assert_eq!(API.take(called, LENGTH).map(|bytes| bytes.len()), Ok(LENGTH));
+    assert_eq!(API.recv(called, 1, 0), Err("ECONNRESET".into()));
+    g_close(called);
+}
+
+#[test]
 fn sockets__many_come_and_go() {
     let (listening, ticket) = listener(8);
     for _ in 0..600 {
