@@ -145,6 +145,21 @@ fn accept__the_backlog_is_a_bound() {
 }
 
 #[test]
+fn accept__who_is_never_done_refuses_nobody() {
+    let (listening, ticket) = listener(2);
+    // One waits at any time, and no more than two.
+    let mut open = vec![call(&ticket)];
+    for _ in 0..8 {
+        let calling = caller(&ticket, 0);
+        assert_eq!(connect(calling), Ok(()), "after {} that were taken", open.len() / 2);
+        open.extend([calling, accept(listening)]);
+    }
+    open.push(accept(listening));
+    close_all(&open);
+    close_all(&[listening]);
+}
+
+#[test]
 fn accept__says_who_called() {
     let (listening, ticket) = listener(8);
     let calling = call(&ticket);
