@@ -137,6 +137,8 @@ fn sends_much(api: Api, happens: impl Fn(Api, libc::pthread_t, c_int, c_int) + S
             }
         });
         let thread = told.recv().unwrap();
+        // Something has come: the call is under way, however long it took the machine to begin it.
+        assert_ne!(api.poll(reading, POLLIN, 20_000) & POLLIN, 0, "nothing comes");
         let until = Instant::now() + Duration::from_secs(20);
         while !call.is_finished() && Instant::now() < until {
             thread::sleep(Duration::from_millis(300));
