@@ -222,17 +222,19 @@ fn listen__a_closed_one_lets_nobody_in_and_cuts_nobody() {
     close_all(&[late, calling, called]);
 }
 
+/// The port that a socket has.
+fn port_of(fd: c_int) -> u16 {
+    let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    // SAFETY: there is so much room.
+    assert_eq!(unsafe { g_getsockname(fd, (&raw mut address).cast(), &raw mut length) }, 0);
+    u16::from_be(address.sin_port)
+}
+
 #[test]
 fn bind__the_port_of_one_that_was_closed_by_the_system_is_free() {
     // A child would have copies of what is closed here.
     let _alone = FORKS.read().unwrap_or_else(PoisonError::into_inner);
-    let port_of = |fd: c_int| {
-        let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
-        let mut length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-        // SAFETY: there is so much room.
-        assert_eq!(unsafe { g_getsockname(fd, (&raw mut address).cast(), &raw mut length) }, 0);
-        u16::from_be(address.sin_port)
-    };
     let (mut listening, _) = listener(8);
     let port = port_of(listening);
     assert_eq!(listener_at(port, 8).unwrap_err().raw_os_error(), Some(libc::EADDRINUSE), "it is taken");
@@ -243,6 +245,39 @@ fn bind__the_port_of_one_that_was_closed_by_the_system_is_free() {
         assert_eq!(port_of(listening), port);
     }
     close_all(&[listening]);
+}
+
+#[test]
+fn bind__the_port_of_one_that_was_closed_is_free_though_a_child_lives() {
+    let _alone = FORKS.write().unwrap_or_else(PoisonError::into_inner);
+    let (listening, _) = listener(8);
+    let port = port_of(listening);
+    // SAFETY: the child makes system calls alone, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: calls without pointers.
+        unsafe {
+            libc::close(listening);
+            libc::sleep(60);
+            libc::_exit(0)
+        };
+    }
+    g_close(listening);
+    let until = Instant::now() + Duration::from_secs(10);
+    let again = loop {
+        match listener_at(port, 8) {
+            Err(error) if error.raw_os_error() == Some(libc::EADDRINUSE) && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            other => break other,
+        }
+    };
+    // SAFETY: its number is the child's.
+    unsafe {
+        libc::kill(child, libc::SIGKILL);
+        libc::waitpid(child, std::ptr::null_mut(), 0);
+    }
+    close_all(&[again.unwrap().0]);
 }
 
 #[test]
