@@ -439,6 +439,8 @@ fn stats__count_what_went() {
     let (calling, called) = API.pair();
     API.put(calling, &[1; 1000]).unwrap();
     assert_eq!(API.take(called, 1000).unwrap().len(), 1000);
+    // They are counted when they were handed over, a moment after they can be read.
+    API.wait_came(called, 1000);
     assert_eq!(stats(calling)[1], 1000);
     assert_eq!(stats(called)[3..5], [1000, 1000]);
     close_all(&[calling, called]);
