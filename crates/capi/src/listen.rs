@@ -2,7 +2,7 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use fairwave_host::{
 };
 use fairwave_pipe::read_greeting;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
 use crate::errno::Errno;
@@ -29,8 +29,8 @@ struct Listener {
     wishes: Wishes,
     is_v6: bool,
     backlog: usize,
-    /// Sockets that were handed over since nothing waited.
-    handed: usize,
+    /// What the system counts for each socket that was handed over and was not taken.
+    counts_as: usize,
 }
 
 /// What is handed over with a descriptor: the address of who called.
@@ -77,6 +77,7 @@ pub(crate) fn listen(socket: &Arc<Socket>, backlog: i32) -> Result<(), Errno> {
     if socket.state.lock().endpoint.is_none() {
         bind(socket, SocketAddr::new(socket.anywhere(), 0))?;
     }
+    let counts_as = counts_of_one()?;
     let keyring = Arc::new(Keyring::in_memory(Identity::random().map_err(|_| Errno(libc::EIO))?, ShareId(1)));
     let (endpoint, wishes) = {
         let mut state = socket.state.lock();
@@ -98,7 +99,7 @@ pub(crate) fn listen(socket: &Arc<Socket>, backlog: i32) -> Result<(), Errno> {
         is_v6: socket.is_v6,
         // Linux adds one, too.
         backlog: usize::try_from(backlog.clamp(0, MOST_BACKLOG)).unwrap_or_default() + 1,
-        handed: 0,
+        counts_as,
     };
     endpoint.listen(keyring, listener.accept());
     Ok(())
@@ -134,16 +135,16 @@ impl Listener {
         let sent = {
             let state = listening.state.lock();
             let Some(way) = state.ours.as_ref().and_then(Ours::get) else { return Err(Refusal::UnknownName) };
-            if !is_waiting(way) {
-                self.handed = 0;
+            // The last byte of one that a program is just taking counts for a moment longer (Linux, `sock_wfree`).
+            let waiting = untaken(way).map(|counts| counts / self.counts_as);
+            match waiting {
+                Ok(waiting) if waiting >= self.backlog => Err(rustix::io::Errno::AGAIN),
+                Ok(_) => send(way, visitor.from, &theirs),
+                Err(error) => Err(error),
             }
-            if self.handed >= self.backlog { Err(rustix::io::Errno::AGAIN) } else { send(way, visitor.from, &theirs) }
         };
         match sent {
-            Ok(()) => {
-                self.handed += 1;
-                Ok((self.wishes.session, handler))
-            }
+            Ok(()) => Ok((self.wishes.session, handler)),
             Err(error) => {
                 library.forget(&socket);
                 Err(if error == rustix::io::Errno::AGAIN { Refusal::NoRoom } else { Refusal::UnknownName })
@@ -152,13 +153,24 @@ impl Listener {
     }
 }
 
-/// Whether the program has not taken all that was handed over. A child that takes some tells nobody else.
-fn is_waiting(way: &OwnedFd) -> bool {
+/// What the system counts of all that was handed over and was not taken. A child that takes some tells nobody else.
+fn untaken(way: &OwnedFd) -> rustix::io::Result<usize> {
     let mut bytes: libc::c_int = 0;
     #[expect(unsafe_code, reason = "SIOCOUTQ is an ioctl without a wrapper")]
     // SAFETY: it writes one int there.
     let asked = unsafe { libc::ioctl(way.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
-    asked != 0 || bytes > 0
+    if asked != 0 {
+        let error = std::io::Error::last_os_error();
+        return Err(rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO));
+    }
+    Ok(usize::try_from(bytes).unwrap_or_default())
+}
+
+/// What it counts of one: memory, the same for each message of this size.
+fn counts_of_one() -> Result<usize, Errno> {
+    let (way, program) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    send(&way, SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0), &program)?;
+    Ok(untaken(&way)?.max(1))
 }
 
 fn send(way: &OwnedFd, from: SocketAddr, theirs: &OwnedFd) -> rustix::io::Result<()> {

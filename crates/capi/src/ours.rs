@@ -55,7 +55,7 @@ pub(crate) fn close(descriptor: OwnedFd) {
     drop(descriptor);
 }
 
-/// Closes all of them, in a child.
+/// Closes all of them, and the sockets of endpoints, in a child.
 #[expect(unsafe_code, reason = "a child owns copies that no value of it does")]
 pub(crate) fn close_all() {
     for (word, at) in OURS.iter().zip((0_i32..).step_by(64)) {
@@ -66,5 +66,9 @@ pub(crate) fn close_all() {
             // SAFETY: it was the library's when the process forked, and nothing else of this child uses it.
             drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
         }
+    }
+    for socket in fairwave_host::take_sockets() {
+        // SAFETY: it was an endpoint's when the process forked, whose thread this child has not.
+        drop(unsafe { OwnedFd::from_raw_fd(socket) });
     }
 }

@@ -13,7 +13,9 @@ use fairwave_units::{Bytes, Rate};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::fstat;
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, recv, send, shutdown, socketpair,
+};
 
 use crate::errno::Errno;
 use crate::ours::{self, Ours};
@@ -155,7 +157,7 @@ impl Socket {
             let state = self.state.lock();
             (state.stage, state.pipe.clone(), state.is_closed())
         };
-        is_closed || stage == Stage::Failed || pipe.is_some_and(|pipe| pipe.status().closed.is_some())
+        is_closed || stage == Stage::Failed || pipe.is_some_and(|pipe| pipe.is_over())
     }
 
     /// Whether it has a port of its own, and its program has closed it by a call of the system.
@@ -186,6 +188,12 @@ impl Socket {
     /// or closed its end, `g_recv` says it all the same, and `read` sees the end of the stream.
     pub(crate) fn reset(&self, ours: OwnedFd, error: Errno) {
         self.set_error(error);
+        self.leave_unread();
+        ours::close(ours);
+    }
+
+    /// Writes the byte that the library leaves unread.
+    fn leave_unread(&self) {
         // Between a look and the next call another thread may close it. What a number leads to is asked again, and a
         // byte goes to no other socket.
         let is_written = |number: RawFd| number >= 0 && self.write_for_program(number) == Ok(true);
@@ -193,7 +201,24 @@ impl Socket {
             // It may have it by another number: a copy, or one that it took without the library.
             let _ = number_of(self.inode).is_some_and(is_written);
         }
-        ours::close(ours);
+    }
+
+    /// The program has something to read, and what it writes goes nowhere: its next call that writes says so, also one
+    /// that waits. Something stays unread, so that it sees a reset when it has read all.
+    fn refuse(&self, ours: &OwnedFd, error: Errno) {
+        self.set_error(error);
+        self.leave_unread();
+        let _ = shutdown(ours, Shutdown::Read);
+        // Who waits until it can write hears that it can.
+        let mut room = [0; 4096];
+        while let Ok(unread) = rustix::io::ioctl_fionread(ours)
+            && unread > 1
+        {
+            let most = room.len().min(usize::try_from(unread - 1).unwrap_or(usize::MAX));
+            if !recv(ours, &mut room[..most], RecvFlags::DONTWAIT).is_ok_and(|(got, _)| got > 0) {
+                return;
+            }
+        }
     }
 
     /// Closes the library's end so that the program sees the end of the stream: nothing may be unread then.
@@ -285,6 +310,12 @@ impl Watch for SocketWatch {
             socket.reset(ours, Errno(libc::ECONNRESET));
         }
         self.release();
+    }
+
+    fn on_cutting(&self, descriptor: &OwnedFd) {
+        if let Some(socket) = self.socket.upgrade() {
+            socket.refuse(descriptor, Errno(libc::ECONNRESET));
+        }
     }
 
     fn on_end(&self, descriptor: Option<OwnedFd>) {

@@ -90,6 +90,7 @@ pub mod door;
 mod driver;
 mod ending;
 mod endpoint;
+mod forks;
 #[cfg(test)]
 mod fuzz;
 mod handler;
@@ -134,6 +135,7 @@ pub use fairwave_proto::{
     SessionOptions, SessionRates,
 };
 pub use fairwave_schemes::node::NodeError;
+pub use forks::take_sockets;
 pub use handler::Handler;
 pub use identity::Identity;
 pub use keyring::{Issued, Keyring, Offering, Validity, id_text, now_unix_s, read_id};

@@ -39,7 +39,6 @@ impl Pipe {
     /// somebody reads it there.
     pub fn take(&self, program: BorrowedFd<'_>, room: &mut [u8]) -> rustix::io::Result<usize> {
         let shared = &self.shared;
-        let session = self.session();
         let mut hand = shared.hand.lock();
         let mut taken = match recv(program, &mut *room, RecvFlags::DONTWAIT) {
             Ok((_, 0)) => return Ok(0),
@@ -63,10 +62,10 @@ impl Pipe {
         }
         hand.taken += taken;
         if taken > by_descriptor {
-            told(shared, session.as_ref(), taken - by_descriptor);
+            told(shared, taken - by_descriptor);
         }
         // Who polls is to see that there is more.
-        let is_left = matches!(hand.write(shared, session.as_ref()), Ok(Written::Some(_) | Written::Full));
+        let is_left = matches!(hand.write(shared), Ok(Written::Some(_) | Written::Full));
         drop(hand);
         if !is_left && self.is_all() {
             shared.tell();
@@ -90,7 +89,6 @@ impl Pipe {
     /// Gives bytes to the session, as many as there is room for, behind all that the program wrote into the descriptor.
     /// It does not wait. Whether the program may write at all the descriptor knows.
     pub fn give(&self, bytes: &[u8]) -> Given {
-        let session = self.session();
         let is_over = {
             let state = self.shared.session.lock();
             state.closed.is_some() || state.is_cut
@@ -103,7 +101,7 @@ impl Pipe {
         let before = self.read_out(&mut hand, &mut scratch);
         self.shared.way.spares.give(scratch);
         if let Err(instead) = before {
-            hand.serve(session.as_ref());
+            hand.serve(&self.shared);
             return instead;
         }
         let mut given = 0;
@@ -121,20 +119,19 @@ impl Pipe {
                 self.shared.outgoing.lock().push_chunk(buffer)
             };
             given += piece.len();
-            hand.note_served(session.as_ref(), served);
+            hand.note_served(&self.shared, served);
         }
-        hand.serve(session.as_ref());
+        hand.serve(&self.shared);
         if given > 0 { Given::Some(given) } else { Given::NoRoom }
     }
 
     /// Reads what the program has written into the descriptor, as far as there is room.
     fn read_out(&self, hand: &mut Hand, scratch: &mut Vec<u8>) -> Result<(), Given> {
-        let session = self.session();
         loop {
             if !self.has_room() {
                 return Err(Given::NoRoom);
             }
-            match hand.read(&self.shared, session.as_ref(), scratch) {
+            match hand.read(&self.shared, scratch) {
                 Ok(Read::Some(_)) => {}
                 Ok(Read::Nothing) => return Ok(()),
                 Ok(Read::End) | Err(_) => {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use fairwave_host::{CloseReason, Session};
+use fairwave_host::{CloseReason, Session, VoidReason};
 use rustix::net::{Shutdown, shutdown};
 
 use crate::hand::Hand;
 use crate::moves::{Broken, Read, Written, say};
 use crate::pipe::Shared;
+use crate::streams::BYTES;
 
 /// The end of a pipe here, as the pump has it: how its descriptor is.
 #[expect(clippy::struct_excessive_bools, reason = "what is known of the two directions of a descriptor")]
@@ -30,6 +31,8 @@ pub(crate) struct End {
     moved: usize,
     /// Whether the session was closed since both streams are over.
     is_closing: bool,
+    /// Whether its program was told that what it writes goes nowhere.
+    is_refusing: bool,
     /// Until when the other end may have something to say that nobody here will hear.
     pub(crate) waits_until: Option<Instant>,
 }
@@ -59,6 +62,7 @@ impl End {
             is_last: false,
             moved: 0,
             is_closing: false,
+            is_refusing: false,
             waits_until: None,
         }
     }
@@ -85,16 +89,17 @@ impl End {
         if !has_descriptor {
             return if let Some(closed) = closed { self.close(closed) } else { Next::Wait };
         }
-        let moved = self.move_bytes(session.as_ref(), closed.is_some(), scratch);
+        let moved = self.move_bytes(closed.is_some(), scratch);
         let Some(is_more) = moved.ok().filter(|_| !self.is_reset || closed.is_some()) else {
             self.shared.cut();
             return self.close((CloseReason::Stopped, false));
         };
-        self.tell_end(session.as_ref());
+        self.tell_end();
         if let Some(closed) = closed {
             return if is_more {
                 Next::Again
             } else if self.has_to_write() {
+                self.refuse_more();
                 Next::Wait
             } else {
                 self.close(closed)
@@ -118,6 +123,16 @@ impl End {
         }
     }
 
+    /// Nobody reads any more what its program writes.
+    fn refuse_more(&mut self) {
+        let hand = self.shared.hand.lock();
+        if let Some(descriptor) = &hand.descriptor
+            && !std::mem::replace(&mut self.is_refusing, true)
+        {
+            self.shared.watch.on_cutting(descriptor);
+        }
+    }
+
     /// Whether what came waits for the descriptor.
     fn has_to_write(&self) -> bool {
         let hand = self.shared.hand.lock();
@@ -125,33 +140,28 @@ impl End {
     }
 
     /// Reads and writes as much as its turn allows: whether there is more to do at once.
-    fn move_bytes(
-        &mut self,
-        session: Option<&Session>,
-        is_closed: bool,
-        scratch: &mut Vec<u8>,
-    ) -> Result<bool, Broken> {
+    fn move_bytes(&mut self, is_closed: bool, scratch: &mut Vec<u8>) -> Result<bool, Broken> {
         let shared = Arc::clone(&self.shared);
         let mut hand = shared.hand.lock();
-        let written = self.write(&mut hand, session);
-        let read = if is_closed { Ok(false) } else { self.read(&mut hand, session, scratch) };
+        let written = self.write(&mut hand);
+        let read = if is_closed { Ok(false) } else { self.read(&mut hand, scratch) };
         Ok(written? | read?)
     }
 
-    fn read(&mut self, hand: &mut Hand, session: Option<&Session>, scratch: &mut Vec<u8>) -> Result<bool, Broken> {
+    fn read(&mut self, hand: &mut Hand, scratch: &mut Vec<u8>) -> Result<bool, Broken> {
         for _ in 0..CALLS_PER_TURN {
             if hand.is_read_out || !self.is_readable || !self.has_room() {
-                hand.serve(session);
+                hand.serve(&self.shared);
                 return Ok(false);
             }
-            match hand.read(&self.shared, session, scratch)? {
+            match hand.read(&self.shared, scratch)? {
                 Read::Some(bytes) => self.moved += bytes,
-                Read::Nothing if self.is_last => hand.on_read_end(&self.shared, session),
+                Read::Nothing if self.is_last => hand.on_read_end(&self.shared),
                 Read::Nothing => self.is_readable = false,
                 Read::End => {}
             }
         }
-        hand.serve(session);
+        hand.serve(&self.shared);
         Ok(true)
     }
 
@@ -165,12 +175,12 @@ impl End {
         self.shared.outgoing.lock().room() > 0
     }
 
-    fn write(&mut self, hand: &mut Hand, session: Option<&Session>) -> Result<bool, Broken> {
+    fn write(&mut self, hand: &mut Hand) -> Result<bool, Broken> {
         for _ in 0..CALLS_PER_TURN {
             if !self.is_writable && !hand.is_deaf {
                 return Ok(false);
             }
-            match hand.write(&self.shared, session)? {
+            match hand.write(&self.shared)? {
                 Written::Some(bytes) => self.moved += bytes,
                 Written::Full => {
                     self.is_writable = false;
@@ -183,7 +193,7 @@ impl End {
     }
 
     /// Tells the descriptor of the end, when it has taken all before that.
-    fn tell_end(&mut self, session: Option<&Session>) {
+    fn tell_end(&mut self) {
         let hand = self.shared.hand.lock();
         let Some(descriptor) = &hand.descriptor else { return };
         if !hand.writing.is_empty() {
@@ -194,12 +204,10 @@ impl End {
             let is_due = incoming.has_all() && !incoming.is_ready() && !incoming.is_over();
             is_due.then(|| incoming.on_over())
         };
-        if let Some(word) = word {
+        if word.is_some() {
             // One that is gone needs to know nothing.
             let _ = shutdown(descriptor, Shutdown::Write);
-            if let Some(session) = session {
-                say(session, &word);
-            }
+            say(&self.shared, word);
         }
     }
 
@@ -239,10 +247,21 @@ impl End {
 
     /// Tells it.
     pub(crate) fn tell_rest(&self) {
-        let session = self.shared.session.lock().session.clone();
         let word = self.shared.incoming.lock().rest();
-        if let (Some(session), Some(word)) = (session, word) {
-            say(&session, &word);
+        say(&self.shared, word);
+    }
+
+    /// Whether the other end may not know that this one gives no more.
+    pub(crate) fn has_unheard_end(&self) -> bool {
+        self.shared.outgoing.lock().unheard_end().is_some()
+    }
+
+    /// Says it again. A word that gets lost is missed by nobody: who has asked for what will never be waits as long as a
+    /// slow source may need for all that is asked for, half a minute at the most.
+    pub(crate) fn say_end_again(&self) {
+        let unheard = self.shared.outgoing.lock().unheard_end().filter(|beyond| !beyond.is_empty());
+        if let Some((beyond, session)) = unheard.zip(self.shared.session()) {
+            session.refuse(BYTES, beyond, VoidReason::Shrank);
         }
     }
 
@@ -250,5 +269,68 @@ impl End {
     pub(crate) fn is_drained(&self) -> bool {
         let has_descriptor = self.shared.hand.lock().descriptor.is_some();
         !has_descriptor || self.shared.outgoing.lock().is_over()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use fairwave_host::{Carrier, PathKind, PathWish, PathWishes, SessionCommand, SessionFacts};
+
+    use super::*;
+    use crate::options::PipeOptions;
+    use crate::pump::Pump;
+    use crate::spares::SPARE_BYTES;
+
+    fn facts() -> SessionFacts {
+        SessionFacts {
+            peer: ([127, 0, 0, 1], 9).into(),
+            is_initiator: false,
+            sends: true,
+            receives: true,
+            carrier: Carrier::Udp,
+            path: PathKind::Shared,
+            wishes: PathWishes { here: PathWish::Shared, there: PathWish::Shared },
+            is_plain: false,
+        }
+    }
+
+    /// What a session is told whose other end asks for its bytes while what its program wrote, and `more`, is being read.
+    fn told_meanwhile(more: impl FnOnce(&UnixStream)) -> Vec<SessionCommand> {
+        let pump = Pump::start().unwrap();
+        let (pipe, mut handler) = pump.pipe(PipeOptions::default(), Box::new(()));
+        let (mut program, ours) = UnixStream::pair().unwrap();
+        let mut end = End::new(Arc::clone(&pipe.shared));
+        end.attach(ours.into());
+        program.write_all(b"hello").unwrap();
+        more(&program);
+        let (session, told) = Session::detached(facts());
+        let hand = pipe.shared.hand.lock();
+        std::thread::scope(|scope| {
+            let working = scope.spawn(|| end.work(&mut Vec::with_capacity(SPARE_BYTES)));
+            // It has seen that there is no session, and waits for the hand.
+            std::thread::sleep(Duration::from_millis(100));
+            handler.on_open(&session);
+            handler.on_request(&session, BYTES, 0..100);
+            drop(hand);
+            assert_eq!(working.join().unwrap(), Next::Wait);
+        });
+        told.try_iter().map(|(_, command)| command).collect()
+    }
+
+    #[test]
+    fn work__what_is_asked_for_while_it_reads_is_served() {
+        let told = told_meanwhile(|_| {});
+        assert!(told.contains(&SessionCommand::Serve { stream: BYTES, range: 0..5 }), "{told:?}");
+    }
+
+    #[test]
+    fn work__what_is_asked_for_beyond_the_end_while_it_reads_is_refused() {
+        let told = told_meanwhile(|program| program.shutdown(std::net::Shutdown::Write).unwrap());
+        let (stream, reason) = (BYTES, VoidReason::Shrank);
+        assert!(told.contains(&SessionCommand::Refuse { stream, range: 5..100, reason }), "{told:?}");
     }
 }

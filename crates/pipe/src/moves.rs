@@ -4,7 +4,6 @@ use std::io::IoSlice;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 
-use fairwave_host::Session;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::ioctl;
@@ -47,23 +46,18 @@ const TOKEN_BYTES: usize = 16 << 10;
 
 impl Hand {
     /// Reads once what the descriptor gives. The session hears of it by [`Hand::serve`].
-    pub(crate) fn read(
-        &mut self,
-        shared: &Shared,
-        session: Option<&Session>,
-        scratch: &mut Vec<u8>,
-    ) -> Result<Read, Broken> {
+    pub(crate) fn read(&mut self, shared: &Shared, scratch: &mut Vec<u8>) -> Result<Read, Broken> {
         let Some(descriptor) = &self.descriptor else { return Ok(Read::Nothing) };
         scratch.clear();
         match recv(descriptor, rustix::buffer::spare_capacity(scratch), RecvFlags::DONTWAIT) {
             Ok((0, _)) => {
-                self.on_read_end(shared, session);
+                self.on_read_end(shared);
                 Ok(Read::End)
             }
             Ok(_) => {
                 let bytes = scratch.len();
                 let served = keep(shared, scratch);
-                self.note_served(session, served);
+                self.note_served(shared, served);
                 Ok(Read::Some(bytes))
             }
             Err(Errno::AGAIN) => Ok(Read::Nothing),
@@ -73,39 +67,40 @@ impl Hand {
     }
 
     /// Something is to be served, together with what was before.
-    pub(crate) fn note_served(&mut self, session: Option<&Session>, more: Option<Range<u64>>) {
+    pub(crate) fn note_served(&mut self, shared: &Shared, more: Option<Range<u64>>) {
         let Some(more) = more else { return };
         self.serve = match self.serve.take() {
             Some(before) if before.end == more.start => Some(before.start..more.end),
             // What is between was asked for just now, and is served already.
             before => {
                 self.serve = before;
-                self.serve(session);
+                self.serve(shared);
                 Some(more)
             }
         };
     }
 
     /// The session serves what was read since: the network thread is woken once.
-    pub(crate) fn serve(&mut self, session: Option<&Session>) {
-        if let (Some(serve), Some(session)) = (self.serve.take(), session) {
+    pub(crate) fn serve(&mut self, shared: &Shared) {
+        let Some(serve) = self.serve.take() else { return };
+        if let Some(session) = shared.session() {
             session.serve(BYTES, serve);
         }
     }
 
     /// The descriptor gives no more.
-    pub(crate) fn on_read_end(&mut self, shared: &Shared, session: Option<&Session>) {
-        self.serve(session);
+    pub(crate) fn on_read_end(&mut self, shared: &Shared) {
+        self.serve(shared);
         self.is_read_out = true;
         shared.room.ring();
         let refuse = shared.outgoing.lock().finish();
-        if let (Some(session), Some(refuse)) = (session, refuse) {
+        if let Some((refuse, session)) = refuse.zip(shared.session()) {
             session.refuse(BYTES, refuse, fairwave_host::VoidReason::Shrank);
         }
     }
 
     /// Writes once what has come, as much as the descriptor takes.
-    pub(crate) fn write(&mut self, shared: &Shared, session: Option<&Session>) -> Result<Written, Broken> {
+    pub(crate) fn write(&mut self, shared: &Shared) -> Result<Written, Broken> {
         let Some(descriptor) = &self.descriptor else { return Ok(Written::Nothing) };
         if self.writing.is_empty() {
             shared.incoming.lock().take_ready(&mut self.writing);
@@ -139,7 +134,7 @@ impl Hand {
         match sent {
             Ok(sent) => {
                 self.pass(&shared.way.spares, sent);
-                told(shared, session, sent);
+                told(shared, sent);
                 Ok(Written::Some(sent))
             }
             Err(Errno::AGAIN) => Ok(Written::Full),
@@ -164,15 +159,14 @@ fn keep(shared: &Shared, read: &mut Vec<u8>) -> Option<Range<u64>> {
 }
 
 /// So many bytes were taken: the source hears of it now and then.
-pub(crate) fn told(shared: &Shared, session: Option<&Session>, bytes: usize) {
+pub(crate) fn told(shared: &Shared, bytes: usize) {
     let word = shared.incoming.lock().on_taken(bytes as u64);
-    if let (Some(session), Some(word)) = (session, word) {
-        say(session, &word);
-    }
+    say(shared, word);
 }
 
 /// Tells the source what was taken, in place of what it was told before.
-pub(crate) fn say(session: &Session, word: &Word) {
+pub(crate) fn say(shared: &Shared, word: Option<Word>) {
+    let Some((word, session)) = word.and_then(|word| Some((word, shared.session()?))) else { return };
     session.give_up(TAKEN, 0..word.taken);
     session.want(TAKEN, word.taken..word.taken.saturating_add(1));
     if let Some(want) = &word.want {

@@ -97,6 +97,11 @@ impl Outgoing {
         (!beyond.is_empty()).then_some(beyond)
     }
 
+    /// What the sink has asked for behind the end, if it may not know of that: it has not told its application.
+    pub(crate) fn unheard_end(&self) -> Option<Range<u64>> {
+        self.end.filter(|end| self.taken <= *end).map(|end| end..self.asked.max(end))
+    }
+
     /// The sink asks for a range. What it has taken it asks for no more, whatever a late request says.
     pub(crate) fn on_request(&mut self, range: &Range<u64>) -> Answer {
         self.asked = self.asked.max(range.end);
@@ -131,7 +136,8 @@ impl Outgoing {
     /// Lends bytes in pieces: whether any of them are wanted, and all that are can be had. What of them the sink has taken
     /// is not here any more, and may be anything: it takes no notice of it.
     pub(crate) fn lend(&self, range: &Range<u64>, take: &mut dyn FnMut(&[u8])) -> bool {
-        let Some(first) = self.chunks.front().filter(|first| first.start < range.end && range.end <= self.written) else {
+        let Some(first) = self.chunks.front().filter(|first| first.start < range.end && range.end <= self.written)
+        else {
             return range.is_empty();
         };
         let mut gone = first.start.saturating_sub(range.start) as usize;
@@ -210,8 +216,11 @@ mod tests {
         assert_eq!(outgoing.on_request(&(0..200)), Answer { serve: Some(0..5), refuse: Some(5..200) });
         assert_eq!(outgoing.on_request(&(100..200)), Answer { serve: None, refuse: Some(100..200) });
         assert!(!outgoing.is_over());
+        assert_eq!(outgoing.on_taken(5, &mut Vec::new()), Ok(()));
+        assert_eq!(outgoing.unheard_end(), Some(5..200));
         assert_eq!(outgoing.on_taken(6, &mut Vec::new()), Ok(()));
         assert!(outgoing.is_over() && outgoing.is_taken());
+        assert_eq!(outgoing.unheard_end(), None);
     }
 
     #[test]

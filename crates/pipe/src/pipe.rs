@@ -136,6 +136,12 @@ impl Shared {
         })
     }
 
+    /// Its session, once it is open. It is asked for behind what it is to be told of: who asks before that may find none,
+    /// and nobody would tell it what the other end asks for meanwhile.
+    pub(crate) fn session(&self) -> Option<Session> {
+        self.session.lock().session.clone()
+    }
+
     /// Has the pump look at it.
     pub(crate) fn tell(self: &Arc<Self>) {
         if !self.is_told.swap(true, Ordering::AcqRel) {
@@ -199,7 +205,7 @@ impl Pipe {
 
     /// Its session, once it is open.
     pub fn session(&self) -> Option<Session> {
-        self.shared.session.lock().session.clone()
+        self.shared.session()
     }
 
     /// Waits until the other end has taken all that the descriptor gave, and its end, or the session is over; no longer
@@ -216,6 +222,11 @@ impl Pipe {
             }
             std::thread::sleep(LOOK_EVERY);
         }
+    }
+
+    /// Whether who watches was told how it ended: nothing of it is under way any more.
+    pub fn is_over(&self) -> bool {
+        self.shared.is_over()
     }
 
     /// How far it is.

@@ -21,6 +21,14 @@ pub trait Watch: Send + Sync {
         }
     }
 
+    /// It was cut, and the descriptor has not taken all that came before: [`Watch::on_cut`] follows when it has. What its
+    /// program writes from now on is lost, and one that waits to write is not to wait until somebody reads. A TCP
+    /// connection has no word for that; a Unix socket says that the pipe is broken.
+    fn on_cutting(&self, descriptor: &OwnedFd) {
+        // Where the system refuses, its program waits.
+        let _ = rustix::net::shutdown(descriptor, rustix::net::Shutdown::Read);
+    }
+
     /// Both of its streams came to their ends, and each byte was taken; or the other end went away when it owed nothing
     /// and was owed nothing. The descriptor is there to be closed: it was told the end.
     fn on_end(&self, descriptor: Option<OwnedFd>) {

@@ -3,11 +3,12 @@
 #![allow(non_snake_case)]
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -165,6 +166,60 @@ fn pipe__one_way_may_end_long_before_the_other() {
     assert_eq!(answering.heard.recv_timeout(PATIENCE), Ok(Heard::End));
 }
 
+/// Carries datagrams to an address and back, as long as somebody holds it, but for those to it while it is told so.
+struct Carrier {
+    address: SocketAddr,
+    loses: Arc<AtomicBool>,
+}
+
+impl Carrier {
+    fn to(server: SocketAddr) -> Self {
+        let [near, far] = [0, 1].map(|_| Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap()));
+        far.connect(server).unwrap();
+        let (address, loses) = (near.local_addr().unwrap(), Arc::new(AtomicBool::new(false)));
+        let client = Arc::new(Mutex::new(None));
+        for (from, is_back) in [(Arc::clone(&near), false), (Arc::clone(&far), true)] {
+            let (near, far, client, loses) =
+                (Arc::clone(&near), Arc::clone(&far), Arc::clone(&client), Arc::downgrade(&loses));
+            from.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+            thread::spawn(move || {
+                let mut room = vec![0; 1 << 16];
+                while let Some(loses) = loses.upgrade() {
+                    let Ok((length, who)) = from.recv_from(&mut room) else { continue };
+                    if is_back {
+                        let to: Option<SocketAddr> = *client.lock().unwrap();
+                        let _ = near.send_to(&room[..length], to.unwrap());
+                    } else if !loses.load(Ordering::SeqCst) {
+                        *client.lock().unwrap() = Some(who);
+                        let _ = far.send(&room[..length]);
+                    }
+                }
+            });
+        }
+        Self { address, loses }
+    }
+}
+
+#[test]
+fn pipe__an_end_whose_word_gets_lost_is_said_again() {
+    let mut world = World::new();
+    let carrier = Carrier::to(world.server.local_addr());
+    world.ticket.addresses = vec![carrier.address];
+    let (asking, mut answering) = world.programs(unix);
+    // A little now and then: by that rate what was asked for ahead takes an hour.
+    for _ in 0..100 {
+        (&asking.stream).write_all(&[1; 10]).unwrap();
+        answering.stream.read_exact(&mut [0; 10]).unwrap();
+        thread::sleep(Duration::from_millis(10));
+    }
+    carrier.loses.store(true, Ordering::SeqCst);
+    asking.stream.shutdown(Shutdown::Write).unwrap();
+    thread::sleep(Duration::from_millis(60));
+    carrier.loses.store(false, Ordering::SeqCst);
+    answering.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(all(&mut answering.stream), b"");
+}
+
 #[test]
 fn pipe__a_stream_of_nothing_ends() {
     let world = World::new();
@@ -182,7 +237,9 @@ fn pipe__who_takes_nothing_stops_the_other_end() {
     asking.stream.set_nonblocking(true).unwrap();
     let piece = bytes(3, 1 << 16);
     let (mut written, mut idle) = (0, 0);
-    while idle < 50 {
+    let until = std::time::Instant::now() + PATIENCE;
+    // A machine that lets the pump wait for half a second has not stopped it.
+    while idle < 50 || (written <= 4 << 20 && std::time::Instant::now() < until) {
         match (&asking.stream).write(&piece) {
             Ok(bytes) => (written, idle) = (written + bytes, 0),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {

@@ -72,6 +72,9 @@ enum Removal {
 pub(crate) const MOST_OPEN: usize = 256;
 /// Smaller requests are made only for all that is left of a range.
 pub(crate) const LEAST_REQUEST: Bytes = Bytes::new(64 << 10);
+/// A request for so few bytes is a word to the source more than a wish for data: it goes though the window, which may
+/// have shrunk, has no room for it. All that may be open are 16 KiB.
+const MOST_WORD: u64 = 64;
 /// What is asked for at the least, so that a session gets under way.
 pub(crate) const LEAST_WINDOW: Bytes = Bytes::new(2_000_000);
 /// Windows are asked for in so many parts, if they are large.
@@ -163,17 +166,21 @@ impl Requests {
         since.map(|since| since.saturating_add(patience))
     }
 
-    /// The next request to make, if less than `window` is asked for.
+    /// The next request to make, if less than `window` is asked for, or if it is for [`MOST_WORD`] at the most.
     pub fn next(&mut self, now: Time, window: Bytes) -> Option<Request> {
+        if self.open >= MOST_OPEN {
+            return None;
+        }
+        let (&name, stream) = self.streams.iter_mut().find(|(_, stream)| stream.waits())?;
+        let waiting = if stream.lapsed.is_empty() { &mut stream.fresh } else { &mut stream.lapsed };
+        let left = waiting.first().map_or(0, |range| range.end - range.start);
         let room = window.get().saturating_sub(self.asked_bytes);
-        if room == 0 || self.open >= MOST_OPEN {
+        let room = if left <= MOST_WORD { room.max(left) } else { room };
+        if room == 0 {
             return None;
         }
         let least = LEAST_REQUEST.get();
         let most = room.min(least.max(window.get() / PARTS));
-        let (&name, stream) = self.streams.iter_mut().find(|(_, stream)| stream.waits())?;
-        let waiting = if stream.lapsed.is_empty() { &mut stream.fresh } else { &mut stream.lapsed };
-        let left = waiting.first().map_or(0, |range| range.end - range.start);
         // Without room for a whole one, better a whole one later; unless the sink never has that much.
         if left > most && most < least.min(window.get()) {
             return None;
@@ -372,6 +379,18 @@ mod tests {
     }
 
     #[test]
+    fn next__a_word_does_not_wait_for_room() {
+        let mut requests = Requests::default();
+        requests.want(1, 0..10 * MB);
+        all(&mut requests, ms(0), Bytes::new(4 * MB));
+        // The window has become half of that, and nothing more comes of what is asked for.
+        requests.want(0, 7..8);
+        assert_eq!(all(&mut requests, ms(1), WINDOW), [Request { stream: 0, range: 7..8 }]);
+        requests.want(0, 100..100 + MOST_WORD + 1);
+        assert_eq!(all(&mut requests, ms(1), WINDOW), []);
+    }
+
+    #[test]
     fn next__bounds_the_open_requests() {
         let mut requests = Requests::default();
         for at in 0..300 {
@@ -479,7 +498,7 @@ mod tests {
                 let now = ms(tick);
                 sink.lapse(now, PATIENCE);
                 while let Some(request) = sink.next(now, Bytes::new(window)) {
-                    prop_assert!(sink.asked().get() <= window);
+                    prop_assert!(sink.asked().get() <= window + MOST_WORD * MOST_OPEN as u64);
                     if fates.next().unwrap_or(9) > 2 {
                         prop_assert!(source.on_request(request.stream, request.range));
                     }

@@ -145,6 +145,21 @@ fn accept__the_backlog_is_a_bound() {
 }
 
 #[test]
+fn accept__who_is_never_done_refuses_nobody() {
+    let (listening, ticket) = listener(2);
+    // One waits at any time, and no more than two.
+    let mut open = vec![call(&ticket)];
+    for _ in 0..8 {
+        let calling = caller(&ticket, 0);
+        assert_eq!(connect(calling), Ok(()), "after {} that were taken", open.len() / 2);
+        open.extend([calling, accept(listening)]);
+    }
+    open.push(accept(listening));
+    close_all(&open);
+    close_all(&[listening]);
+}
+
+#[test]
 fn accept__says_who_called() {
     let (listening, ticket) = listener(8);
     let calling = call(&ticket);
@@ -207,17 +222,19 @@ fn listen__a_closed_one_lets_nobody_in_and_cuts_nobody() {
     close_all(&[late, calling, called]);
 }
 
+/// The port that a socket has.
+fn port_of(fd: c_int) -> u16 {
+    let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    // SAFETY: there is so much room.
+    assert_eq!(unsafe { g_getsockname(fd, (&raw mut address).cast(), &raw mut length) }, 0);
+    u16::from_be(address.sin_port)
+}
+
 #[test]
 fn bind__the_port_of_one_that_was_closed_by_the_system_is_free() {
     // A child would have copies of what is closed here.
     let _alone = FORKS.read().unwrap_or_else(PoisonError::into_inner);
-    let port_of = |fd: c_int| {
-        let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
-        let mut length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-        // SAFETY: there is so much room.
-        assert_eq!(unsafe { g_getsockname(fd, (&raw mut address).cast(), &raw mut length) }, 0);
-        u16::from_be(address.sin_port)
-    };
     let (mut listening, _) = listener(8);
     let port = port_of(listening);
     assert_eq!(listener_at(port, 8).unwrap_err().raw_os_error(), Some(libc::EADDRINUSE), "it is taken");
@@ -228,6 +245,39 @@ fn bind__the_port_of_one_that_was_closed_by_the_system_is_free() {
         assert_eq!(port_of(listening), port);
     }
     close_all(&[listening]);
+}
+
+#[test]
+fn bind__the_port_of_one_that_was_closed_is_free_though_a_child_lives() {
+    let _alone = FORKS.write().unwrap_or_else(PoisonError::into_inner);
+    let (listening, _) = listener(8);
+    let port = port_of(listening);
+    // SAFETY: the child makes system calls alone, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: calls without pointers.
+        unsafe {
+            libc::close(listening);
+            libc::sleep(60);
+            libc::_exit(0)
+        };
+    }
+    g_close(listening);
+    let until = Instant::now() + Duration::from_secs(10);
+    let again = loop {
+        match listener_at(port, 8) {
+            Err(error) if error.raw_os_error() == Some(libc::EADDRINUSE) && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            other => break other,
+        }
+    };
+    // SAFETY: its number is the child's.
+    unsafe {
+        libc::kill(child, libc::SIGKILL);
+        libc::waitpid(child, std::ptr::null_mut(), 0);
+    }
+    close_all(&[again.unwrap().0]);
 }
 
 #[test]
@@ -279,6 +329,32 @@ fn cut__is_told_to_a_copy_that_the_library_has_never_seen() {
     // SAFETY: the test has it.
     let mut plain = UnixStream::from(unsafe { OwnedFd::from_raw_fd(copy) });
     assert_eq!(plain.read(&mut [0; 1]).unwrap_err().raw_os_error(), Some(libc::ECONNRESET));
+}
+
+#[test]
+fn cut__is_told_behind_what_came_however_many_others_are_over() {
+    const LENGTH: usize = 2 << 20;
+    let (calling, called) = API.pair();
+    API.put(calling, &vec![1; LENGTH]).unwrap();
+    // What it may not write no reset can be told by: the library alone knows.
+    API.shutdown(called, libc::SHUT_WR).unwrap();
+    while stats(called)[3] < LENGTH as u64 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    API.set(calling, libc::SOL_SOCKET, libc::SO_LINGER, &linger).unwrap();
+    API.close(calling).unwrap();
+    while API.get(called, libc::SOL_SOCKET, libc::SO_ERROR) == Ok(0) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for _ in 0..2000 {
+        let other = g_socket(libc::AF_INET, libc::SOCK_STREAM, 0);
+        // SAFETY: the test has it.
+        unsafe { libc::close(other) };
+    }
+    assert_eq!(API.take(called, LENGTH).map(|bytes| bytes.len()), Ok(LENGTH));
+    assert_eq!(API.recv(called, 1, 0), Err("ECONNRESET".into()));
+    g_close(called);
 }
 
 #[test]
@@ -363,6 +439,8 @@ fn stats__count_what_went() {
     let (calling, called) = API.pair();
     API.put(calling, &[1; 1000]).unwrap();
     assert_eq!(API.take(called, 1000).unwrap().len(), 1000);
+    // They are counted when they were handed over, a moment after they can be read.
+    API.wait_came(called, 1000);
     assert_eq!(stats(calling)[1], 1000);
     assert_eq!(stats(called)[3..5], [1000, 1000]);
     close_all(&[calling, called]);

@@ -10,7 +10,7 @@ use fairwave::{g_recv, g_send};
 use libc::{MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, POLLIN, POLLOUT, SHUT_RDWR, SHUT_WR};
 
 use crate::FORKS;
-use crate::api::Api;
+use crate::api::{Api, stats};
 use crate::random::Random;
 
 const BYTES: usize = 24 << 20;
@@ -113,7 +113,7 @@ fn bytes__of_calls_of_all_kinds_and_sizes_keep_their_order() {
 extern "C" fn on_signal(_: c_int) {}
 
 /// What a send of very much gives that nobody reads, when something happens to the thread that waits or to its socket.
-fn sends_much(api: Api, happens: impl Fn(libc::pthread_t, c_int, c_int) + Sync) -> String {
+fn sends_much(api: Api, happens: impl Fn(Api, libc::pthread_t, c_int, c_int) + Sync) -> String {
     let (sending, reading) = api.pair();
     // Without a time to wait.
     api.set_patience_ms(sending, libc::SO_SNDTIMEO, 0);
@@ -137,10 +137,12 @@ fn sends_much(api: Api, happens: impl Fn(libc::pthread_t, c_int, c_int) + Sync) 
             }
         });
         let thread = told.recv().unwrap();
+        // Something has come: the call is under way, however long it took the machine to begin it.
+        assert_ne!(api.poll(reading, POLLIN, 20_000) & POLLIN, 0, "nothing comes");
         let until = Instant::now() + Duration::from_secs(20);
         while !call.is_finished() && Instant::now() < until {
             thread::sleep(Duration::from_millis(300));
-            happens(thread, sending, reading);
+            happens(api, thread, sending, reading);
         }
         call.join().unwrap()
     });
@@ -158,16 +160,24 @@ fn send__that_waits_ends_as_over_tcp() {
         action.sa_sigaction = on_signal as extern "C" fn(c_int) as usize;
         assert_eq!(libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut()), 0);
     }
-    let both = |name: &str, happens: &(dyn Fn(libc::pthread_t, c_int, c_int) + Sync)| {
+    let both = |name: &str, happens: &(dyn Fn(Api, libc::pthread_t, c_int, c_int) + Sync)| {
         let [tcp, ours] = [Api::Tcp, Api::Fairwave].map(|api| sends_much(api, happens));
         assert_eq!(ours, tcp, "{name}");
     };
     // SAFETY: the thread waits in its call, or is at its end.
-    both("a signal", &|thread, _, _| _ = unsafe { libc::pthread_kill(thread, libc::SIGUSR2) });
+    both("a signal", &|_, thread, _, _| _ = unsafe { libc::pthread_kill(thread, libc::SIGUSR2) });
     // SAFETY: calls without pointers.
-    both("another thread ends the stream", &|_, sending, _| _ = unsafe { libc::shutdown(sending, SHUT_RDWR) });
-    // Once: then something else has its number.
+    both("another thread ends the stream", &|_, _, sending, _| _ = unsafe { libc::shutdown(sending, SHUT_RDWR) });
     let nothing = std::fs::File::open("/dev/null").unwrap();
     // SAFETY: the same.
-    both("the other end is closed", &|_, _, reading| _ = unsafe { libc::dup2(nothing.as_raw_fd(), reading) });
+    both("the other end is closed", &|_, _, _, reading| _ = unsafe { libc::dup2(nothing.as_raw_fd(), reading) });
+    both("the other end cuts, and nobody has read what it sent", &|api, _, sending, reading| {
+        let much = vec![2_u8; 1 << 20];
+        let sent = api.send(reading, &much, MSG_NOSIGNAL | MSG_DONTWAIT).unwrap_or(0);
+        while api == Api::Fairwave && stats(sending)[3] < sent as u64 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        // SAFETY: the same.
+        unsafe { libc::dup2(nothing.as_raw_fd(), reading) };
+    });
 }

@@ -10,9 +10,13 @@ use nix::sys::socket::sockopt::ReceiveTimestampns;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
+use crate::forks::SocketMark;
+
 /// One UDP port: dual-stack where the system has IPv6. Many datagrams go with one call (GSO), and come so (GRO,
 /// recvmmsg), where the kernel can.
 pub(crate) struct Socket {
+    // Dropped in this order.
+    _mark: SocketMark,
     udp: UdpSocket,
     state: UdpSocketState,
     is_v6: bool,
@@ -63,7 +67,7 @@ impl Socket {
         let socket = UdpSocket::from(socket);
         let state = state(&socket)?;
         let buffers = buffers(&socket)?;
-        Ok(Self { udp: socket, state, is_v6, refused_at: None, buffers })
+        Ok(Self { _mark: SocketMark::new(&socket), udp: socket, state, is_v6, refused_at: None, buffers })
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
