@@ -1,5 +1,6 @@
 //! The events of a machine's end nodes, each in virtual time.
 
+use super::tick::lower_median;
 use super::*;
 
 mod beside;
