@@ -1,5 +1,6 @@
 //! The end nodes of a machine, which the sessions of all its processes share.
 
+mod births;
 mod card;
 mod claims;
 mod held;
@@ -22,6 +23,7 @@ use crate::granted::Granted;
 use crate::options::SessionOptions;
 use crate::session::Direction;
 
+use births::Young;
 use card::{Asked, Card, Place};
 pub use card::{CardCapacity, CardId};
 use held::Held;
@@ -52,6 +54,9 @@ pub use view::MachineNode;
 /// process has reserved. What a process had reserved at its sinks that is gone is nobody's for two leases. Rows of GTP
 /// beside them are measured, and go beyond what they use by its steps (docs/tally.md, "Beside plain GTP").
 ///
+/// Until the next tick sessions that come have no more together than what is free ([`Machine::start`]). With
+/// [`MachineConfig::fair_start`] each counts from then on as if it used its part, so that it has that at once.
+///
 /// For [`GRACE`] after its start it hands out no more than what those had who come back, so that who is still on its own
 /// ([`Orphan`]) and who is back have no more than one capacity together.
 pub struct Machine {
@@ -72,6 +77,7 @@ pub struct Machine {
     most_rows: BTreeMap<u32, usize>,
     grants: Vec<MachineGrant>,
     used: Vec<(SessionId, Rate)>,
+    young: Vec<Young>,
     /// Of the last tick: the weights of the sessions of each group at a node.
     weights: BTreeMap<(CardId, u8, u32), f64>,
     /// How many ticks there have been, and when the last one was.
@@ -94,6 +100,8 @@ pub struct MachineConfig {
     pub limits: MachineLimits,
     /// Whether a queue that grew is drained again.
     pub drain: bool,
+    /// Whether a session that comes has its fair part with its first tick; else it climbs from what it began with.
+    pub fair_start: bool,
 }
 
 /// Between whom a capacity is shared, before each shares what it gets among its sessions.
@@ -198,6 +206,8 @@ struct Slot {
     measured_at: Time,
     /// When that was first seen.
     changed: Time,
+    /// When the row was.
+    came: Time,
     waiting: Option<Duration>,
     /// What it had when it came.
     start: Rate,
@@ -226,6 +236,7 @@ impl Machine {
             most_rows: BTreeMap::new(),
             grants: Vec::new(),
             used: Vec::new(),
+            young: Vec::new(),
             weights: BTreeMap::new(),
             ticks: 0,
             last_tick: now,
@@ -389,6 +400,7 @@ impl Machine {
             measured: said.measured,
             measured_at: said.measured_at,
             changed: now,
+            came: now,
             waiting: said.waiting,
             start: said.start,
             given: Granted::new(Rate::ZERO),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use fairwave_units::{Duration, Rate, Time};
 
+use super::births::{self, FairParts, Young};
 use super::card::Place;
 use super::claims::{self, Claiming, Terms};
 use super::{GRACE, Machine, MachineGrant, ShareBy, Slot, name};
@@ -37,8 +38,9 @@ impl Machine {
         for (&id, card) in &mut self.cards {
             for direction in [Direction::Sending, Direction::Receiving] {
                 let place = Place { card: id, direction };
+                let free = card.free(direction);
                 let Some((node, shared)) = card.shared_mut(direction) else { continue };
-                let mut has_claims = false;
+                let (mut has_claims, mut has_young) = (false, false);
                 self.used.clear();
                 let mut weights: BTreeMap<u32, f64> = BTreeMap::new();
                 let mut waiting: BTreeMap<u32, Duration> = BTreeMap::new();
@@ -46,10 +48,30 @@ impl Machine {
                     // Until all are back who had something, nobody gets more than it had.
                     self.used.push((name, if is_grace { slot.start } else { slot.measured }));
                     has_claims |= slot.held.is_some();
+                    has_young |= slot.is_young(now, self.interval);
                     *weights.entry(slot.group).or_default() += slot.asked.options.weight;
                     // Who says nothing of a queue has seen none: else one liar among such would be the median.
                     let longest = waiting.entry(slot.user).or_default();
                     *longest = slot.waiting.unwrap_or(Duration::ZERO).max(*longest);
+                }
+                self.young.clear();
+                if has_young && self.config.fair_start && !is_grace && !has_claims {
+                    let fair = FairParts::of(node.left_by_others(), &weights, &self.users);
+                    let slots = &self.slots;
+                    let young = |(name, _): &(SessionId, Rate)| {
+                        let slot = slots.get(name.0 as usize).and_then(Option::as_ref)?;
+                        slot.is_young(now, self.interval).then(|| Young::of(now, *name, slot, fair.part(slot)))
+                    };
+                    self.young.extend(self.used.iter().filter_map(young));
+                    let sure = births::sure(node.left_by_others(), free.unwrap_or(Rate::ZERO), &self.young);
+                    let mut young = self.young.iter().peekable();
+                    for (name, used) in &mut self.used {
+                        if let Some(young) = young.next_if(|young| young.name == *name) {
+                            // As if it had been granted that: no row counts beyond its grants.
+                            node.raise(now, *name, young.part * sure);
+                            *used = (young.part * sure).max(*used);
+                        }
+                    }
                 }
                 let weights = weights.into_iter().map(|(group, sum)| ((id, direction as u8, group), sum));
                 self.weights.extend(weights);
@@ -87,20 +109,29 @@ impl Machine {
                 } else {
                     node.tick(now, measured)
                 };
+                let mut taken = Rate::ZERO;
+                let mut young = self.young.iter().peekable();
                 for outcome in outcomes {
                     let slot = self.slots.get_mut(outcome.session.0 as usize).and_then(Option::as_mut);
                     let Some(slot) = slot else { continue };
                     let expected = outcome.grant.expected;
                     slot.given.grant(now, expected);
+                    let expected = if is_grace && slot.held.is_none() { expected.min(slot.start) } else { expected };
+                    let part = young.next_if(|young| young.name == outcome.session).map(|young| young.part);
+                    taken = taken + part.map_or(expected, |part| part.max(expected));
                     self.grants.push(MachineGrant {
                         member: slot.member,
                         row: slot.row,
                         generation: slot.generation,
-                        expected: if is_grace && slot.held.is_none() { expected.min(slot.start) } else { expected },
+                        expected,
                         target: outcome.grant.target,
                         exceeds: outcome.exceeds_grant && !is_grace,
                     });
                 }
+                // What is a young session's, and not granted yet, is not free. Where claims divide a node, nothing is.
+                let free = node.left_by_others().as_bps() - taken.as_bps();
+                let free = if has_claims { Rate::ZERO } else { Rate::nearest_bps(free.max(0.0)) };
+                card.set_free(direction, free);
             }
         }
         let next = self.next_tick.saturating_add(self.interval);
