@@ -214,7 +214,7 @@ struct Slot {
     /// What it was granted since.
     given: Granted,
     /// None of GTP.
-    held: Option<Held>,
+    held: Option<Box<Held>>,
 }
 
 impl Machine {
@@ -404,7 +404,7 @@ impl Machine {
             waiting: said.waiting,
             start: said.start,
             given: Granted::new(Rate::ZERO),
-            held: said.standing.map(|standing| Held::new(now, standing)),
+            held: said.standing.map(|standing| Box::new(Held::new(now, standing))),
         };
         if at == self.slots.len() {
             self.slots.push(Some(slot));

@@ -44,7 +44,9 @@ impl Machine {
                 self.used.clear();
                 let mut weights: BTreeMap<u32, f64> = BTreeMap::new();
                 let mut waiting: BTreeMap<u32, Duration> = BTreeMap::new();
-                for (name, slot) in named(&self.slots).filter(|(_, slot)| slot.place == Some(place)) {
+                // Of a node without sessions no row has to be looked at.
+                let slots = if node.sessions() > 0 { self.slots.as_slice() } else { &[] };
+                for (name, slot) in named(slots).filter(|(_, slot)| slot.place == Some(place)) {
                     // Until all are back who had something, nobody gets more than it had.
                     self.used.push((name, if is_grace { slot.start } else { slot.measured }));
                     has_claims |= slot.held.is_some();
@@ -102,7 +104,7 @@ impl Machine {
                             user: slot.user,
                             given: slot.given.largest(now, LONGEST_GRANT),
                             changed: slot.changed,
-                            held: slot.held.as_mut(),
+                            held: slot.held.as_deref_mut(),
                         });
                         claims::divide(shared, &terms, rows, claiming.collect())
                     })
