@@ -7,6 +7,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::{CardId, Machine, Slot};
 use crate::codec::SessionId;
+use crate::end_node::EndNode;
 use crate::session::Direction;
 
 /// A session that has its part needs so many intervals, and its round-trip time, until what it uses of that is
@@ -40,22 +41,16 @@ pub(super) struct Young {
 }
 
 impl Young {
-    pub(super) fn of(now: Time, name: SessionId, slot: &Slot, part: Rate) -> Self {
+    fn of(now: Time, name: SessionId, slot: &Slot, part: Rate) -> Self {
         Self { name, part, began_with: if slot.came == now { slot.start } else { Rate::ZERO } }
     }
-}
-
-/// Which share of their parts young sessions may have at a tick. Of what was free at the last one, some may have been
-/// given to sessions that no row tells of yet; until the next tick that is left to them. Where nothing was free, it is all.
-pub(super) fn sure(capacity: Rate, was_free: Rate, young: &[Young]) -> f64 {
-    let told: Rate = young.iter().map(|young| young.began_with).sum();
-    let unknown = (was_free.as_bps() - told.as_bps()).max(0.0);
-    if capacity > Rate::ZERO { (1.0 - unknown / capacity.as_bps()).max(0.0) } else { 0.0 }
 }
 
 /// The parts of a node's sessions, where all of them take theirs.
 pub(super) struct FairParts<'a> {
     capacity: Rate,
+    /// What of that was free at the last tick.
+    was_free: Rate,
     /// The sum of its sessions' weights, by group.
     sessions: &'a BTreeMap<u32, f64>,
     users: &'a BTreeMap<u32, GroupTerms>,
@@ -64,13 +59,51 @@ pub(super) struct FairParts<'a> {
 }
 
 impl<'a> FairParts<'a> {
-    pub(super) fn of(capacity: Rate, sessions: &'a BTreeMap<u32, f64>, users: &'a BTreeMap<u32, GroupTerms>) -> Self {
+    pub(super) fn of(
+        capacity: Rate,
+        was_free: Rate,
+        sessions: &'a BTreeMap<u32, f64>,
+        users: &'a BTreeMap<u32, GroupTerms>,
+    ) -> Self {
         let groups = sessions.keys().map(|group| users.get(group).copied().unwrap_or_default().weight).sum();
-        Self { capacity, sessions, users, groups }
+        Self { capacity, was_free, sessions, users, groups }
+    }
+
+    /// The young ones of the sessions that use so much, in their order: each counts as if it used its part, as far as that
+    /// is sure.
+    pub(super) fn count(
+        &self,
+        (now, interval): (Time, Duration),
+        slots: &[Option<Slot>],
+        node: &mut EndNode,
+        used: &mut [(SessionId, Rate)],
+        young: &mut Vec<Young>,
+    ) {
+        young.extend(used.iter().filter_map(|(name, _)| {
+            let slot = slots.get(name.0 as usize).and_then(Option::as_ref)?;
+            slot.is_young(now, interval).then(|| Young::of(now, *name, slot, self.part(slot)))
+        }));
+        let sure = self.sure(young);
+        let mut young = young.iter().peekable();
+        for (name, used) in used {
+            if let Some(young) = young.next_if(|young| young.name == *name) {
+                // As if it had been granted that: no row counts beyond its grants.
+                node.raise(now, *name, young.part * sure);
+                *used = (young.part * sure).max(*used);
+            }
+        }
+    }
+
+    /// Which share of their parts young sessions may have now. Of what was free at the last tick, some may have been given
+    /// to sessions that no row tells of yet; until the next tick that is left to them. Where nothing was free, it is all.
+    fn sure(&self, young: &[Young]) -> f64 {
+        let told: Rate = young.iter().map(|young| young.began_with).sum();
+        let unknown = (self.was_free.as_bps() - told.as_bps()).max(0.0);
+        if self.capacity > Rate::ZERO { (1.0 - unknown / self.capacity.as_bps()).max(0.0) } else { 0.0 }
     }
 
     /// That of a session, as far as it can use it.
-    pub(super) fn part(&self, slot: &Slot) -> Rate {
+    fn part(&self, slot: &Slot) -> Rate {
         let terms = self.users.get(&slot.group).copied().unwrap_or_default();
         let of_group = self.capacity * (terms.weight / self.groups);
         let of_group = terms.maximum.map_or(of_group, |maximum| maximum.min(of_group));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fairwave_units::{Duration, Rate, Time};
 
-use super::births::{self, FairParts, Young};
+use super::births::FairParts;
 use super::card::Place;
 use super::claims::{self, Claiming, Terms};
 use super::{GRACE, Machine, MachineGrant, ShareBy, Slot, name};
@@ -58,22 +58,9 @@ impl Machine {
                 }
                 self.young.clear();
                 if has_young && self.config.fair_start && !is_grace && !has_claims {
-                    let fair = FairParts::of(node.left_by_others(), &weights, &self.users);
-                    let slots = &self.slots;
-                    let young = |(name, _): &(SessionId, Rate)| {
-                        let slot = slots.get(name.0 as usize).and_then(Option::as_ref)?;
-                        slot.is_young(now, self.interval).then(|| Young::of(now, *name, slot, fair.part(slot)))
-                    };
-                    self.young.extend(self.used.iter().filter_map(young));
-                    let sure = births::sure(node.left_by_others(), free.unwrap_or(Rate::ZERO), &self.young);
-                    let mut young = self.young.iter().peekable();
-                    for (name, used) in &mut self.used {
-                        if let Some(young) = young.next_if(|young| young.name == *name) {
-                            // As if it had been granted that: no row counts beyond its grants.
-                            node.raise(now, *name, young.part * sure);
-                            *used = (young.part * sure).max(*used);
-                        }
-                    }
+                    let free = free.unwrap_or(Rate::ZERO);
+                    let fair = FairParts::of(node.left_by_others(), free, &weights, &self.users);
+                    fair.count((now, self.interval), &self.slots, node, &mut self.used, &mut self.young);
                 }
                 let weights = weights.into_iter().map(|(group, sum)| ((id, direction as u8, group), sum));
                 self.weights.extend(weights);

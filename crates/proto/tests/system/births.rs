@@ -27,7 +27,7 @@ struct Births {
     processes: usize,
     /// Sessions that are there before.
     running: usize,
-    births: usize,
+    comers: usize,
     /// Whether the machine receives.
     receives: bool,
     delay_ms: f64,
@@ -64,7 +64,7 @@ impl Births {
         let way = || Way::plain(Duration::from_nanos((self.delay_ms * 1e6) as u64));
         let ways = (0..=self.processes).map(|_| (0..=self.processes).map(|_| way()).collect()).collect();
         let mut world = World::new(self.seed, random.clone(), machines, ways);
-        for at in 0..self.running + self.births {
+        for at in 0..self.running + self.comers {
             let (process, far) = (at % self.processes, self.processes);
             let (initiator, responder) = if random.chance(0.5) { (process, far) } else { (far, process) };
             let is_fetched = self.receives == (initiator == process);
@@ -84,7 +84,7 @@ impl Births {
         watch.most = [0.0; 2];
         watch.run_until(&mut world, &mut shared, BIRTHS_MS + SHARED_MS + LOOKED_MS);
         let load = watch.most[usize::from(self.receives)];
-        let share_bps = CAPACITY_BPS / (self.running + self.births) as f64;
+        let share_bps = CAPACITY_BPS / (self.running + self.comers) as f64;
         Found { load, shares: watch.means(LOOKED_MS as usize).iter().map(|rate| rate / share_bps).collect() }
     }
 }
@@ -92,10 +92,10 @@ impl Births {
 /// All kinds of births.
 fn each(mut judge: impl FnMut(Births, Found)) {
     let _turn = memory::turn();
-    for (seed, births) in (0..).zip([1, 10, 100]) {
+    for (seed, comers) in (0..).zip([1, 10, 100]) {
         for processes in [1, 3] {
             for (receives, running, delay_ms) in [(false, 3, 0.2), (true, 0, 0.2), (true, 3, 30.0), (false, 0, 30.0)] {
-                let births = Births { processes, running, births, receives, delay_ms, seed };
+                let births = Births { processes, running, comers, receives, delay_ms, seed };
                 judge(births, births.run());
             }
         }
@@ -109,7 +109,7 @@ fn births__of_many_sessions_in_one_tick_are_no_load_and_have_their_parts_soon() 
     each(|births, found| {
         assert!(found.load <= 1.05, "{births:?}: {}", found.load);
         // Of a hundred each sends two packets an interval: what is measured is coarse.
-        let near = if births.births < 100 { 0.03 } else { 0.1 };
+        let near = if births.comers < 100 { 0.03 } else { 0.1 };
         let is_near = |share: &f64| (share - 1.0).abs() <= near;
         assert!(found.shares.iter().all(is_near), "{births:?}: {:?}", found.shares);
     });
@@ -120,8 +120,8 @@ fn births__of_many_sessions_in_one_tick_are_no_load_and_have_their_parts_soon() 
 #[test]
 fn births__by_long_handshakes_are_no_more_than_what_was_free() {
     let _turn = memory::turn();
-    for births in [1, 10, 100] {
-        let births = Births { processes: 3, running: 0, births, receives: true, delay_ms: 70.0, seed: 111 };
+    for comers in [1, 10, 100] {
+        let births = Births { processes: 3, running: 0, comers, receives: true, delay_ms: 70.0, seed: 111 };
         let found = births.run();
         assert!(found.load <= 2.0, "{births:?}: {}", found.load);
     }
