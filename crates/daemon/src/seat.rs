@@ -76,9 +76,9 @@ impl Seat {
                 let Some(known) = self.rows.get_mut(place) else { continue };
                 match segment.row(at) {
                     Ok(said) => match (look(place as u32, Some(&said)), &mut *known) {
-                        (Some((state, card)), Some(known)) => known.update(now, said, state, card),
+                        (Some((state, card)), Some(known)) => known.update(now, &said, state, card),
                         (Some((state, card)), known @ None) => {
-                            *known = Some(KnownRow::new(now, said, state, card));
+                            *known = Some(KnownRow::new(now, &said, state, card));
                             self.known += 1;
                         }
                         (None, _) => {}
@@ -174,19 +174,19 @@ impl Seat {
 }
 
 impl KnownRow {
-    fn new(now: Time, said: ProcessRow, state: RowState, card: Option<CardId>) -> Self {
+    fn new(now: Time, said: &ProcessRow, state: RowState, card: Option<CardId>) -> Self {
         let (expected, target) = (Rate::ZERO, Rate::ZERO);
-        Self { said, state, card, changed: now, expected, target, exceeds: false, seen: 0, written: None }
+        Self { said: *said, state, card, changed: now, expected, target, exceeds: false, seen: 0, written: None }
     }
 
-    fn update(&mut self, now: Time, said: ProcessRow, state: RowState, card: Option<CardId>) {
+    fn update(&mut self, now: Time, said: &ProcessRow, state: RowState, card: Option<CardId>) {
         if self.said.measured_at != said.measured_at {
             self.changed = now;
         }
         if self.said.generation != said.generation {
             (self.expected, self.target, self.exceeds, self.written) = (Rate::ZERO, Rate::ZERO, false, None);
         }
-        (self.said, self.state, self.card) = (said, state, card);
+        (self.said, self.state, self.card) = (*said, state, card);
     }
 }
 
