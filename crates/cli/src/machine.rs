@@ -45,6 +45,9 @@ impl DaemonEntry {
 pub(crate) fn machine() -> Option<MachineSnapshot> {
     ask_any().unwrap_or_else(|error| {
         terminal::note(&error.to_string());
+        if let Some(hint) = error.hint() {
+            terminal::say(&format!("hint: {hint}"));
+        }
         None
     })
 }

@@ -288,6 +288,30 @@ fn daemon__says_what_is_wrong_with_its_call() {
     assert!(refused(&world, &["daemon"]).contains("a daemon listens there already"));
 }
 
+/// A daemon that stands still is named, with what helps; what the processes say themselves is there all the same.
+#[test]
+fn status__of_a_daemon_that_stands_still_says_so_and_goes_on() {
+    let mut world = World::new();
+    world.start_daemon();
+    world.serve();
+    let daemon = world.daemon.as_ref().expect("it runs").id();
+    let signal = |signal| {
+        let pid = rustix::process::Pid::from_raw(daemon.cast_signed()).expect("a process has a number");
+        rustix::process::kill_process(pid, signal).unwrap();
+    };
+    signal(rustix::process::Signal::STOP);
+    let status = world.fairwave(&["status"]).output().unwrap();
+    signal(rustix::process::Signal::CONT);
+    let (text, said) = (String::from_utf8(status.stdout).unwrap(), String::from_utf8(status.stderr).unwrap());
+    let socket = world.socket();
+    let silent = format!("note: {}: the daemon there (process {daemon}) has not answered for 2 s\n", socket.display());
+    let said = anstream::adapter::strip_str(&said).to_string();
+    assert!(said.starts_with(&silent), "{said}");
+    assert!(said.contains(&format!("\nhint: a daemon that was stopped goes on with `kill -CONT {daemon}`")), "{said}");
+    assert!(!said.contains("os error"), "{said}");
+    assert!(status.status.success() && text.contains("bench"), "{text}");
+}
+
 /// A capacity that a process is told bounds it, whatever a daemon grants it or another leaves; one of its card does not.
 #[test]
 fn node__a_capacity_that_is_said_is_a_bound_with_and_without_a_daemon() {

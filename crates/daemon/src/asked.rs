@@ -22,6 +22,16 @@ pub enum AskError {
     Version(u32),
 }
 
+impl AskError {
+    /// What helps, where somebody can do something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Door(error) => error.hint(),
+            Self::Format(_) | Self::Version(_) => None,
+        }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum StatusAnswer {

@@ -236,7 +236,10 @@ impl Door {
                 return None;
             }
         };
-        segment.set_beat(self.shared.beats.load().of(visitor.user));
+        // A process reads the beat of its first segment.
+        if visitor.segments == 0 {
+            segment.set_beat(&self.shared.beats.load().of(visitor.user));
+        }
         let seat = Answer::Seat { version: DOOR_VERSION, layout: VERSION, clock_ns: monotonic_ns() };
         let line = serde_json::to_string(&seat).unwrap_or_default();
         if matches!(send_with(&visitor.stream, &line, &[memory.rows, memory.grants]), Ok(true)) {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use fairwave_table::{Beat, DaemonSegment};
+use fairwave_units::Rate;
 
 use crate::settings::Settings;
 use crate::view::MachineView;
@@ -31,17 +32,30 @@ pub(crate) enum DoorNews {
 }
 
 /// What a new segment begins with: so its process knows at once what there is, and with how many it is shared.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct FirstBeats {
     /// By users that are here.
-    pub(crate) of_users: BTreeMap<u32, Beat>,
+    of_users: BTreeMap<u32, Beat>,
     /// Of all others.
-    pub(crate) other: Beat,
+    other: Beat,
+    /// Whether a process has come since.
+    has_newcomer: AtomicBool,
 }
 
 impl FirstBeats {
-    pub(crate) fn of(&self, user: u32) -> &Beat {
-        self.of_users.get(&user).unwrap_or(&self.other)
+    pub(crate) fn new(of_users: BTreeMap<u32, Beat>, other: Beat) -> Self {
+        Self { of_users, other, has_newcomer: AtomicBool::new(false) }
+    }
+
+    /// What a process of a user begins with. What new sessions may begin with is left to one process: another that comes
+    /// before the next tick has none of it.
+    pub(crate) fn of(&self, user: u32) -> Beat {
+        let beat = *self.of_users.get(&user).unwrap_or(&self.other);
+        if self.has_newcomer.swap(true, Ordering::Relaxed) {
+            Beat { send_start: Rate::ZERO, receive_start: Rate::ZERO, ..beat }
+        } else {
+            beat
+        }
     }
 }
 

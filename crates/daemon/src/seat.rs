@@ -19,6 +19,12 @@ pub(crate) struct Seat {
     segments: Vec<DaemonSegment>,
     /// By row: what is known of it, if it is used.
     rows: Vec<Option<KnownRow>>,
+    /// How often they were read.
+    reads: u64,
+    /// How many there are; and of these, at the last reading, that were refused, and that no node grants anything.
+    known: usize,
+    refused: usize,
+    without_grants: usize,
 }
 
 /// A row in use.
@@ -30,7 +36,8 @@ struct KnownRow {
     expected: Rate,
     target: Rate,
     exceeds: bool,
-    is_seen: bool,
+    /// At which reading it was there last.
+    seen: u64,
     /// What stands in the daemon's row where no node grants anything.
     written: Option<(u16, GrantState)>,
 }
@@ -40,7 +47,9 @@ const STILL_INTERVALS: u64 = 4;
 
 impl Seat {
     pub(crate) fn new(member: MemberId, (user, pid): (u32, u32), command: Arc<str>, segment: DaemonSegment) -> Self {
-        let mut seat = Self { member, user, pid, command, segments: Vec::new(), rows: Vec::new() };
+        let (segments, rows) = (Vec::new(), Vec::new());
+        let (reads, known, refused, without_grants) = (0, 0, 0, 0);
+        let mut seat = Self { member, user, pid, command, segments, rows, reads, known, refused, without_grants };
         seat.add(segment);
         seat
     }
@@ -58,39 +67,42 @@ impl Seat {
         now: Time,
         mut look: impl FnMut(u32, Option<&ProcessRow>) -> Option<(RowState, Option<CardId>)>,
     ) -> u64 {
-        let mut unread = 0;
-        self.rows.iter_mut().flatten().for_each(|row| row.is_seen = false);
+        let (mut unread, mut seen) = (0, 0);
+        self.reads += 1;
+        (self.refused, self.without_grants) = (0, 0);
         for (number, segment) in self.segments.iter().enumerate() {
             for at in segment.used() {
                 let place = number * ROWS + at;
                 let Some(known) = self.rows.get_mut(place) else { continue };
                 match segment.row(at) {
-                    Ok(said) => {
-                        let looked = look(place as u32, Some(&said));
-                        match (known, looked) {
-                            (Some(known), Some((state, card))) => known.update(now, &said, state, card),
-                            (known @ None, Some((state, card))) => {
-                                *known = Some(KnownRow::new(now, &said, state, card));
-                            }
-                            (Some(known), None) => known.is_seen = true,
-                            (None, None) => {}
+                    Ok(said) => match (look(place as u32, Some(&said)), &mut *known) {
+                        (Some((state, card)), Some(known)) => known.update(now, &said, state, card),
+                        (Some((state, card)), known @ None) => {
+                            *known = Some(KnownRow::new(now, &said, state, card));
+                            self.known += 1;
                         }
-                    }
-                    Err(RowError::Free | RowError::NoRow) => {}
+                        (None, _) => {}
+                    },
+                    Err(RowError::Free | RowError::NoRow) => continue,
                     // It keeps its former value, and stands still.
-                    Err(RowError::Busy | RowError::Rubbish(_)) => {
-                        unread += 1;
-                        if let Some(known) = known {
-                            known.is_seen = true;
-                        }
-                    }
+                    Err(RowError::Busy | RowError::Rubbish(_)) => unread += 1,
+                }
+                if let Some(known) = known {
+                    known.seen = self.reads;
+                    seen += 1;
+                    self.refused += usize::from(known.state == RowState::Refused);
+                    self.without_grants += usize::from(known.state != RowState::Shares);
                 }
             }
         }
-        for (place, row) in self.rows.iter_mut().enumerate() {
-            if row.take_if(|row| !row.is_seen).is_some() {
-                look(place as u32, None);
+        if seen < self.known {
+            let reads = self.reads;
+            for (place, row) in self.rows.iter_mut().enumerate() {
+                if row.take_if(|row| row.seen != reads).is_some() {
+                    look(place as u32, None);
+                }
             }
+            self.known = seen;
         }
         unread
     }
@@ -113,7 +125,9 @@ impl Seat {
 
     /// Tells rows that no node holds, or that are refused, and ends the tick.
     pub(crate) fn end(&mut self, beat: &Beat) {
-        for (place, row) in self.rows.iter_mut().enumerate() {
+        // In most ticks there are none.
+        let looks = if self.without_grants > 0 { self.rows.len() } else { 0 };
+        for (place, row) in self.rows.iter_mut().enumerate().take(looks) {
             let Some(row) = row else { continue };
             let state = match row.state {
                 RowState::Shares => continue,
@@ -140,7 +154,7 @@ impl Seat {
 
     /// How many rows are refused.
     pub(crate) fn refused(&self) -> usize {
-        self.rows.iter().flatten().filter(|row| row.state == RowState::Refused).count()
+        self.refused
     }
 
     /// Its rows, to be shown.
@@ -162,7 +176,7 @@ impl Seat {
 impl KnownRow {
     fn new(now: Time, said: &ProcessRow, state: RowState, card: Option<CardId>) -> Self {
         let (expected, target) = (Rate::ZERO, Rate::ZERO);
-        Self { said: *said, state, card, changed: now, expected, target, exceeds: false, is_seen: true, written: None }
+        Self { said: *said, state, card, changed: now, expected, target, exceeds: false, seen: 0, written: None }
     }
 
     fn update(&mut self, now: Time, said: &ProcessRow, state: RowState, card: Option<CardId>) {
@@ -172,7 +186,7 @@ impl KnownRow {
         if self.said.generation != said.generation {
             (self.expected, self.target, self.exceeds, self.written) = (Rate::ZERO, Rate::ZERO, false, None);
         }
-        (self.said, self.state, self.card, self.is_seen) = (*said, state, card, true);
+        (self.said, self.state, self.card) = (*said, state, card);
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Settings {
     pub share_by: ShareBy,
     /// Whether queues that grew are drained again.
     pub drain: bool,
+    /// Whether a session that opens has its part at its first tick; else it climbs to that.
+    pub fair_start: bool,
     /// How many processes and sessions there may be; later.
     pub limits: MachineLimits,
     /// One capacity for all that crosses this machine, by whatever card, loopback too. Where it is said no card has
@@ -64,6 +66,7 @@ impl Settings {
             interval: Duration::from_millis(20),
             share_by: ShareBy::User,
             drain: true,
+            fair_start: true,
             limits: MachineLimits::default(),
             everything: None,
             cards: Vec::new(),

@@ -9,7 +9,7 @@ use crossbeam_channel::Receiver;
 use fairwave_host::door::monotonic_ns;
 use fairwave_proto::{Direction, Machine, MachineConfig, MachineNode, MemberId, ShareBy};
 use fairwave_table::Beat;
-use fairwave_units::{Duration, Time};
+use fairwave_units::{Duration, Rate, Time};
 use rustix::time::{ClockId, Timespec};
 
 use crate::cards::{Cards, Leads};
@@ -73,8 +73,8 @@ impl Ticker {
         cards: Cards,
     ) -> Self {
         let started = now();
-        let Settings { interval, share_by, limits, drain, .. } = settings;
-        let machine = Machine::new(started, MachineConfig { interval, share_by, limits, drain });
+        let Settings { interval, share_by, limits, drain, fair_start, .. } = settings;
+        let machine = Machine::new(started, MachineConfig { interval, share_by, limits, drain, fair_start });
         let mut ticker = Self {
             settings: settings.clone(),
             machine,
@@ -107,7 +107,7 @@ impl Ticker {
             let users: BTreeSet<u32> = self.seats.values().map(|seat| seat.user).collect();
             of_users.extend(users.into_iter().map(|user| (user, self.beat(user))));
         }
-        FirstBeats { of_users, other: self.beat(newcomer) }
+        FirstBeats::new(of_users, self.beat(newcomer))
     }
 
     /// Ticks until it is told to stop.
@@ -253,12 +253,24 @@ impl Ticker {
             let nodes = || self.machine.nodes().filter(|node| node.direction == direction);
             // Of all cards together: a process's sessions go by any of them, and it bounds the sum of their grants.
             let capacity = nodes().map(|node| node.capacity).reduce(|sum, capacity| sum + capacity);
-            (capacity, nodes().map(|node| self.machine.weights(group, node.card, direction)).sum())
+            let weights = nodes().map(|node| self.machine.weights(group, node.card, direction)).sum();
+            // Of any card: which one a session goes by is not known before it opens.
+            let start = nodes().map(|node| self.machine.start(node.card, direction)).reduce(Rate::min);
+            (capacity, weights, start.unwrap_or(Rate::ZERO))
         };
-        let [(send, send_weights), (receive, receive_weights)] = BOTH.map(node);
-        let (tick, daemon) = (self.tick, self.daemon);
-        let (next_tick, interval) = (self.machine.next_tick(), self.machine.interval());
-        Beat { tick, next_tick, interval, send, receive, daemon, send_weights, receive_weights }
+        let [(send, send_weights, send_start), (receive, receive_weights, receive_start)] = BOTH.map(node);
+        Beat {
+            tick: self.tick,
+            next_tick: self.machine.next_tick(),
+            interval: self.machine.interval(),
+            send,
+            receive,
+            daemon: self.daemon,
+            send_weights,
+            receive_weights,
+            send_start,
+            receive_start,
+        }
     }
 
     /// What others use of each node.

@@ -104,7 +104,15 @@ pub enum DoorError {
     /// It says no.
     #[error("the daemon refuses: {0}")]
     Refused(String),
-    /// It does not answer, or talks nonsense.
+    /// It says nothing for [`PATIENCE`].
+    #[error("{}: the daemon there (process {pid}) has not answered for {} s", socket.display(), PATIENCE.as_secs())]
+    Silent {
+        /// The socket.
+        socket: PathBuf,
+        /// Who listens there.
+        pid: u32,
+    },
+    /// Its connection breaks, or it talks nonsense.
     #[error("the daemon does not answer as it should: {0}")]
     Nonsense(io::Error),
 }
@@ -113,6 +121,14 @@ impl DoorError {
     /// Whether there is no socket at all: no daemon has run here, or it has ended in good order.
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::Nobody { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// What helps, where somebody can do something.
+    pub fn hint(&self) -> Option<String> {
+        let Self::Silent { pid, .. } = self else { return None };
+        Some(format!(
+            "a daemon that was stopped goes on with `kill -CONT {pid}`; a machine that is too busy lets none answer"
+        ))
     }
 }
 
@@ -134,6 +150,9 @@ pub fn monotonic_ns() -> u64 {
 /// A connection to a daemon.
 pub struct DoorStream {
     stream: UnixStream,
+    socket: PathBuf,
+    /// Who listens there.
+    pid: u32,
     read: Vec<u8>,
     descriptors: Vec<OwnedFd>,
 }
@@ -147,7 +166,8 @@ impl DoorStream {
             return Err(nobody(io::Error::other("a socket's path has at most 107 bytes")));
         }
         let stream = UnixStream::connect(socket).map_err(nobody)?;
-        let user = rustix::net::sockopt::socket_peercred(&stream).map_err(|errno| nobody(errno.into()))?.uid.as_raw();
+        let who = rustix::net::sockopt::socket_peercred(&stream).map_err(|errno| nobody(errno.into()))?;
+        let (user, pid) = (who.uid.as_raw(), who.pid.as_raw_nonzero().get().unsigned_abs());
         let mine = rustix::process::geteuid().as_raw();
         if user != 0 && user != mine && Some(user) != system_owner(socket) {
             return Err(DoorError::Stranger { socket: socket.to_owned(), user });
@@ -157,14 +177,20 @@ impl DoorStream {
             stream.set_write_timeout(Some(PATIENCE))
         };
         patient(&stream).map_err(nobody)?;
-        Ok(Self { stream, read: Vec::new(), descriptors: Vec::new() })
+        Ok(Self { stream, socket: socket.to_owned(), pid, read: Vec::new(), descriptors: Vec::new() })
     }
 
     /// Asks, and takes what is answered as text.
     pub fn ask(&mut self, question: &Question) -> Result<String, DoorError> {
         let asked = serde_json::to_string(question).map_err(|error| DoorError::Nonsense(error.into()))?;
-        io::Write::write_all(&mut &self.stream, format!("{asked}\n").as_bytes()).map_err(DoorError::Nonsense)?;
-        self.line().map_err(DoorError::Nonsense)
+        let written = io::Write::write_all(&mut &self.stream, format!("{asked}\n").as_bytes());
+        written.and_then(|()| self.line()).map_err(|error| match error.kind() {
+            // What the system says of a time that is over.
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                DoorError::Silent { socket: self.socket.clone(), pid: self.pid }
+            }
+            _ => DoorError::Nonsense(error),
+        })
     }
 
     /// Asks for rows: their memory, the process's and the daemon's.

@@ -24,7 +24,7 @@ fn tick(criterion: &mut Criterion) {
             let limits = MachineLimits::default();
             let mut machine = Machine::new(
                 Time::ZERO,
-                MachineConfig { interval: TICK, share_by: ShareBy::User, limits, drain: true },
+                MachineConfig { interval: TICK, share_by: ShareBy::User, limits, drain: true, fair_start: true },
             );
             let capacity = CardCapacity { send: Some(Rate::gbps(10.0)), receive: Some(Rate::gbps(10.0)) };
             machine.set_card(Time::ZERO, CARD, capacity);

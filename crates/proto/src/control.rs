@@ -197,7 +197,7 @@ impl<C: Crypto> Control<C> {
     /// This host ends a session.
     pub(crate) fn close(&mut self, now: Time, session: SessionId, reason: CloseReason) {
         if self.door.give_up(session) {
-            self.names.give_back(session);
+            self.take_back(session);
             self.events.push_back(ControlEvent::Closed { session, reason, by_peer: false });
         }
         let Some(peer) = self.peers.get_mut(session) else { return };
@@ -421,6 +421,7 @@ impl<C: Crypto> Control<C> {
             }
             for session in gone {
                 self.names.give_back(session);
+                self.nodes.iter_mut().flatten().for_each(|node| node.take_back_start(session));
             }
         }
         while let Some(slot) = self.alarms.pop(now) {

@@ -29,6 +29,8 @@ pub(crate) struct EndNode {
     exchange: Option<Exchange>,
     /// In place of both, where a capacity is divided elsewhere.
     told: Option<Told>,
+    /// What it has promised to sessions that are not open yet.
+    starts: PromisedStarts,
     /// At a sink that gives grants: what comes of sessions that it has forgotten.
     strays: Option<StrayMeter>,
     table: FlowTable,
@@ -139,6 +141,7 @@ impl EndNode {
             allocator,
             exchange: None,
             told: None,
+            starts: PromisedStarts::default(),
             strays: None,
             table: FlowTable::default(),
             other: None,
@@ -222,15 +225,6 @@ impl EndNode {
         self.has_overflowed = true;
     }
 
-    /// This end as [`fair_start`](fairwave_schemes::node::fair_start) takes it: the capacity, and the sum of all
-    /// weights with that of a newcomer.
-    pub(crate) fn fair_start_end(&self, weight: f64) -> (Rate, f64) {
-        // Where nothing is given that was not granted, nothing is given ahead.
-        let left = || Rate::nearest_bps((self.capacity().as_bps() - self.used_by_others().as_bps()).max(0.0));
-        let capacity = if self.exchange.is_some() { Rate::ZERO } else { left() };
-        (capacity, self.told_weights().unwrap_or_else(|| self.table.weights()) + weight)
-    }
-
     /// Changes a session's share and steps: whether it is here, and they can be.
     pub(crate) fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
         let is_set = self.table.set_options(session, options);
@@ -261,6 +255,7 @@ impl EndNode {
 
     /// A session joins, with the rate that both ends agreed to start with.
     pub(crate) fn join(&mut self, flow: Flow, start: Rate) -> Result<(), JoinError> {
+        self.take_back_start(flow.session);
         self.table.join(flow, start)
     }
 
@@ -272,8 +267,9 @@ impl EndNode {
         self.table.leave(session)
     }
 
-    /// Nothing comes any more of a session that has left.
+    /// Nothing comes any more of a session that has left, or that will not be.
     pub(crate) fn forget(&mut self, session: SessionId) {
+        self.take_back_start(session);
         if let Some(exchange) = &mut self.exchange {
             exchange.forget(session);
         }
@@ -441,9 +437,11 @@ mod divided;
 mod finding;
 mod promise;
 mod shared;
+mod starts;
 #[cfg(test)]
 mod tests;
 mod told;
 
 pub(crate) use divided::{DividedGrant, DividedRow};
+use starts::PromisedStarts;
 pub(crate) use told::LookedFlow;

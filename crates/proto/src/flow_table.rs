@@ -55,6 +55,8 @@ pub(crate) struct FlowEntry {
     pub(crate) group: u32,
     /// It is never granted more.
     pub(crate) maximum: Option<Rate>,
+    /// Where grants come from outside: whether one has come, so that the machine knows of it.
+    pub(crate) is_heard: bool,
     /// For how long it has used more than any grant explains; an interval in which it has not takes a quarter of one
     /// off.
     excess: Duration,
@@ -91,7 +93,8 @@ impl FlowTable {
         flow.options.check()?;
         let at = self.find(flow.session).err().ok_or(JoinError::Known(flow.session.0))?;
         let granted = Granted::new(start);
-        self.entries.insert(at, FlowEntry { flow, granted, group: 0, maximum: None, excess: Duration::ZERO });
+        let (group, maximum, is_heard, excess) = (0, None, false, Duration::ZERO);
+        self.entries.insert(at, FlowEntry { flow, granted, group, maximum, is_heard, excess });
         Ok(())
     }
 
@@ -126,6 +129,13 @@ impl FlowTable {
     /// The sum of all weights.
     pub(crate) fn weights(&self) -> f64 {
         self.entries.iter().map(|entry| entry.flow.options.weight).sum()
+    }
+
+    /// Of the sessions that the machine has not granted anything: what they begin with together, and their weights.
+    pub(crate) fn unheard(&self) -> (Rate, f64) {
+        let unheard = self.entries.iter().filter(|entry| !entry.is_heard);
+        let of = |entry: &FlowEntry| (entry.granted.current(), entry.flow.options.weight);
+        unheard.map(of).fold((Rate::ZERO, 0.0), |(rates, weights), (rate, weight)| (rates + rate, weights + weight))
     }
 
     pub(crate) fn largest_rtt(&self) -> Option<Duration> {

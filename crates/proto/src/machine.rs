@@ -1,5 +1,6 @@
 //! The end nodes of a machine, which the sessions of all its processes share.
 
+mod births;
 mod card;
 mod claims;
 mod held;
@@ -9,6 +10,7 @@ mod neighbours;
 mod orphan;
 mod other;
 mod quota;
+mod tick;
 mod view;
 
 use std::collections::BTreeMap;
@@ -21,9 +23,9 @@ use crate::granted::Granted;
 use crate::options::SessionOptions;
 use crate::session::Direction;
 
+use births::Young;
 use card::{Asked, Card, Place};
 pub use card::{CardCapacity, CardId};
-use claims::{Claiming, Terms};
 use held::Held;
 pub use held::MachineStanding;
 use left_behind::LeftBehind;
@@ -52,6 +54,9 @@ pub use view::MachineNode;
 /// process has reserved. What a process had reserved at its sinks that is gone is nobody's for two leases. Rows of GTP
 /// beside them are measured, and go beyond what they use by its steps (docs/tally.md, "Beside plain GTP").
 ///
+/// Until the next tick sessions that come have no more together than what is free ([`Machine::start`]). With
+/// [`MachineConfig::fair_start`] each counts from then on as if it used its part, so that it has that at once.
+///
 /// For [`GRACE`] after its start it hands out no more than what those had who come back, so that who is still on its own
 /// ([`Orphan`]) and who is back have no more than one capacity together.
 pub struct Machine {
@@ -72,6 +77,7 @@ pub struct Machine {
     most_rows: BTreeMap<u32, usize>,
     grants: Vec<MachineGrant>,
     used: Vec<(SessionId, Rate)>,
+    young: Vec<Young>,
     /// Of the last tick: the weights of the sessions of each group at a node.
     weights: BTreeMap<(CardId, u8, u32), f64>,
     /// How many ticks there have been, and when the last one was.
@@ -94,6 +100,8 @@ pub struct MachineConfig {
     pub limits: MachineLimits,
     /// Whether a queue that grew is drained again.
     pub drain: bool,
+    /// Whether a session that comes has its fair part with its first tick; else it climbs from what it began with.
+    pub fair_start: bool,
 }
 
 /// Between whom a capacity is shared, before each shares what it gets among its sessions.
@@ -171,19 +179,12 @@ pub struct MachineGrant {
 
 /// For so long after its start a machine hands out what was handed out before.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// A row that has not changed for so many intervals stands still.
-const STILL_INTERVALS: u64 = 4;
 /// A tick may take this share of an interval, or the interval becomes longer,
 const LARGEST_COST: f64 = 0.02;
 /// up to that.
 const LONGEST_INTERVAL: Duration = Duration::from_millis(200);
-/// A machine that has not ticked for so long, and for so many intervals, was away.
-const ABSENT: Duration = Duration::from_secs(1);
-const ABSENT_INTERVALS: u64 = 10;
 /// A round-trip time that a member says is believed up to that: it says how far back grants count.
 const LONGEST_RTT: Duration = Duration::from_secs(2);
-/// And with it no grant counts for longer.
-const LONGEST_GRANT: Duration = Duration::from_secs(3);
 
 struct Member {
     user: u32,
@@ -205,13 +206,15 @@ struct Slot {
     measured_at: Time,
     /// When that was first seen.
     changed: Time,
+    /// When the row was.
+    came: Time,
     waiting: Option<Duration>,
     /// What it had when it came.
     start: Rate,
     /// What it was granted since.
     given: Granted,
     /// None of GTP.
-    held: Option<Held>,
+    held: Option<Box<Held>>,
 }
 
 impl Machine {
@@ -233,6 +236,7 @@ impl Machine {
             most_rows: BTreeMap::new(),
             grants: Vec::new(),
             used: Vec::new(),
+            young: Vec::new(),
             weights: BTreeMap::new(),
             ticks: 0,
             last_tick: now,
@@ -347,113 +351,9 @@ impl Machine {
         self.interval = wanted.min(LONGEST_INTERVAL).max(self.config.interval).max(Duration::from_millis(1));
     }
 
-    /// A control interval is over: what each row may use in the next, by card and direction.
-    pub fn tick(&mut self, now: Time) -> &[MachineGrant] {
-        self.grants.clear();
-        self.weights.clear();
-        self.neighbours.tell(&mut self.cards);
-        self.count_tick(now);
-        self.left_behind.age(now);
-        let is_grace = self.is_grace(now);
-        let still = Duration::from_nanos(self.interval.as_nanos().saturating_mul(STILL_INTERVALS));
-        for slot in self.slots.iter_mut().flatten() {
-            if now.since(slot.changed) > still {
-                slot.measured = slot.measured * 0.5;
-                slot.waiting = None;
-            }
-        }
-        for (&id, card) in &mut self.cards {
-            for direction in [Direction::Sending, Direction::Receiving] {
-                let place = Place { card: id, direction };
-                let Some((node, shared)) = card.shared_mut(direction) else { continue };
-                let mut has_claims = false;
-                self.used.clear();
-                let mut weights: BTreeMap<u32, f64> = BTreeMap::new();
-                let mut waiting: BTreeMap<u32, Duration> = BTreeMap::new();
-                for (name, slot) in named(&self.slots).filter(|(_, slot)| slot.place == Some(place)) {
-                    // Until all are back who had something, nobody gets more than it had.
-                    self.used.push((name, if is_grace { slot.start } else { slot.measured }));
-                    has_claims |= slot.held.is_some();
-                    *weights.entry(slot.group).or_default() += slot.asked.options.weight;
-                    // Who says nothing of a queue has seen none: else one liar among such would be the median.
-                    let longest = waiting.entry(slot.user).or_default();
-                    *longest = slot.waiting.unwrap_or(Duration::ZERO).max(*longest);
-                }
-                let weights = weights.into_iter().map(|(group, sum)| ((id, direction as u8, group), sum));
-                self.weights.extend(weights);
-                // A queue that nobody has seen is none: else who says that it uses more than it does would have the rule
-                // drain a queue that there is not, at everybody's cost.
-                let waiting = lower_median(waiting.into_values().collect()).unwrap_or(Duration::ZERO);
-                node.see_queue(waiting);
-                self.neighbours.see_queue(place, waiting);
-                node.set_interval_rule(crate::end_node::IntervalRule::Fixed(self.interval));
-                // The node asks for its sessions in the order of their names, which is that of the slots.
-                let mut used = self.used.iter().peekable();
-                let measured = |session: SessionId| {
-                    while used.next_if(|(name, _)| *name < session).is_some() {}
-                    used.peek().filter(|(name, _)| *name == session).map_or(Rate::ZERO, |(_, rate)| *rate)
-                };
-                let outcomes = if has_claims {
-                    let left_behind = self.left_behind.of_users(place);
-                    let (tick, may_raise, users) = (self.ticks, now >= self.regains_until, &self.users);
-                    let (slots, share_by) = (&mut self.slots, self.config.share_by);
-                    node.tick_divided(now, measured, |capacity, other, rows| {
-                        let is_by_user = share_by == ShareBy::User;
-                        let terms =
-                            Terms { now, tick, direction, may_raise, capacity, left_behind, is_by_user, other, users };
-                        // The node's rows are in the order of its slots.
-                        let here = slots.iter_mut().flatten().filter(|slot| slot.place == Some(place));
-                        let claiming = here.map(|slot| Claiming {
-                            group: slot.group,
-                            user: slot.user,
-                            given: slot.given.largest(now, LONGEST_GRANT),
-                            changed: slot.changed,
-                            held: slot.held.as_mut(),
-                        });
-                        claims::divide(shared, &terms, rows, claiming.collect())
-                    })
-                } else {
-                    node.tick(now, measured)
-                };
-                for outcome in outcomes {
-                    let slot = self.slots.get_mut(outcome.session.0 as usize).and_then(Option::as_mut);
-                    let Some(slot) = slot else { continue };
-                    let expected = outcome.grant.expected;
-                    slot.given.grant(now, expected);
-                    self.grants.push(MachineGrant {
-                        member: slot.member,
-                        row: slot.row,
-                        generation: slot.generation,
-                        expected: if is_grace && slot.held.is_none() { expected.min(slot.start) } else { expected },
-                        target: outcome.grant.target,
-                        exceeds: outcome.exceeds_grant && !is_grace,
-                    });
-                }
-            }
-        }
-        let next = self.next_tick.saturating_add(self.interval);
-        self.next_tick = if next > now { next } else { now.saturating_add(self.interval) };
-        &self.grants
-    }
-
     /// How many ticks there have been.
     pub fn ticks(&self) -> u64 {
         self.ticks
-    }
-
-    /// Ticks that stay out for so long that processes go on by themselves begin anew: what they then have counts.
-    fn count_tick(&mut self, now: Time) {
-        let long = Duration::from_nanos(self.interval.as_nanos().saturating_mul(ABSENT_INTERVALS)).max(ABSENT);
-        if self.ticks > 0 && now.since(self.last_tick) > long {
-            self.regains_until = now.saturating_add(GRACE);
-            self.slots.iter_mut().flatten().filter_map(|slot| slot.held.as_mut()).for_each(|held| held.bring(now));
-        } else if now < self.regains_until {
-            // Until all have said what they have in the meantime.
-            let regained = |slot: &mut Slot| slot.held.as_mut().map(|held| held.bring(now));
-            self.slots.iter_mut().flatten().filter_map(regained).for_each(drop);
-        }
-        self.ticks += 1;
-        self.last_tick = now;
     }
 
     /// How many processes take part, and how many rows they have.
@@ -500,10 +400,11 @@ impl Machine {
             measured: said.measured,
             measured_at: said.measured_at,
             changed: now,
+            came: now,
             waiting: said.waiting,
             start: said.start,
             given: Granted::new(Rate::ZERO),
-            held: said.standing.map(|standing| Held::new(now, standing)),
+            held: said.standing.map(|standing| Box::new(Held::new(now, standing))),
         };
         if at == self.slots.len() {
             self.slots.push(Some(slot));
@@ -575,19 +476,8 @@ fn asked(said: &MachineRow, is_privileged: bool) -> Asked {
     Asked { options, maximum: said.maximum, desired: said.desired, rtt: said.rtt.min(LONGEST_RTT) }
 }
 
-/// The slots in use, with their names at nodes.
-fn named(slots: &[Option<Slot>]) -> impl Iterator<Item = (SessionId, &Slot)> {
-    slots.iter().enumerate().filter_map(|(at, slot)| slot.as_ref().map(|slot| (name(at), slot)))
-}
-
 fn name(slot: usize) -> SessionId {
     SessionId(slot as u64)
-}
-
-/// Of an even number the lower of the two in the middle: one liar among two users says nothing.
-fn lower_median(mut spans: Vec<Duration>) -> Option<Duration> {
-    spans.sort_unstable();
-    spans.get(spans.len().checked_sub(1)? / 2).copied()
 }
 
 #[cfg(test)]

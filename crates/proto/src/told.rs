@@ -13,6 +13,8 @@ pub struct ToldNode {
     pub capacity: Option<Rate>,
     /// What a session that opens here shares it with: as if so many sessions of weight one were there.
     pub weights: f64,
+    /// What sessions that open here may begin with together, beside those that the machine has granted something since.
+    pub start: Rate,
     /// The control interval.
     pub interval: Duration,
 }
@@ -59,6 +61,4 @@ pub(crate) struct Told {
     pub(crate) by: ToldNode,
     /// This host's own limit, which the sum of its grants does not exceed.
     pub(crate) bound: Rate,
-    /// The weights of its sessions when the machine was last told of them.
-    pub(crate) looked_weights: f64,
 }

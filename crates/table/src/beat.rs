@@ -21,22 +21,36 @@ pub struct Beat {
     pub send_weights: f64,
     /// And `receive`.
     pub receive_weights: f64,
+    /// What sessions that open in this process may begin to send with, together, until the next tick.
+    pub send_start: Rate,
+    /// And to receive.
+    pub receive_start: Rate,
 }
 
 impl Beat {
     /// Words of a beat, without its sequence.
-    pub(crate) const WORDS: usize = 8;
+    pub(crate) const WORDS: usize = 10;
 
     pub(crate) fn encode(&self) -> [u64; Self::WORDS] {
         let rate = |rate: Option<Rate>| rate.map_or(f64::INFINITY, Rate::as_bps).to_bits();
-        let Self { tick, next_tick, interval, send, receive, daemon, send_weights, receive_weights } = *self;
-        let weights = [send_weights.to_bits(), receive_weights.to_bits()];
-        [tick, next_tick.as_nanos(), interval.as_nanos(), rate(send), rate(receive), daemon, weights[0], weights[1]]
+        [
+            self.tick,
+            self.next_tick.as_nanos(),
+            self.interval.as_nanos(),
+            rate(self.send),
+            rate(self.receive),
+            self.daemon,
+            self.send_weights.to_bits(),
+            self.receive_weights.to_bits(),
+            rate(Some(self.send_start)),
+            rate(Some(self.receive_start)),
+        ]
     }
 
     /// What a daemon wrote. A number that is no rate is no limit: a process trusts its daemon.
     pub(crate) fn decode(words: [u64; Self::WORDS]) -> Self {
-        let [tick, next_tick, interval, send, receive, daemon, send_weights, receive_weights] = words;
+        let [tick, next_tick, interval, send, receive, daemon, send_weights, receive_weights, starts @ ..] = words;
+        let [send_start, receive_start] = starts;
         let rate = |bits| Rate::from_bps(f64::from_bits(bits)).ok();
         let weights = |bits| Some(f64::from_bits(bits)).filter(|weights| *weights >= 0.0 && weights.is_finite());
         Self {
@@ -48,6 +62,9 @@ impl Beat {
             daemon,
             send_weights: weights(send_weights).unwrap_or_default(),
             receive_weights: weights(receive_weights).unwrap_or_default(),
+            // A number that is no rate is nothing here.
+            send_start: rate(send_start).unwrap_or_default(),
+            receive_start: rate(receive_start).unwrap_or_default(),
         }
     }
 }

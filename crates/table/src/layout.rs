@@ -5,7 +5,7 @@
 //! its rows.
 
 /// Of the layout: both ends say theirs.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 /// Rows of a segment. A row is a session and a direction.
 pub const ROWS: usize = 256;
 /// Processes of one user at the daemon.

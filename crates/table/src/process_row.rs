@@ -1,6 +1,6 @@
 //! What a process says of one session and direction.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
@@ -226,7 +226,11 @@ impl ProcessRow {
             path: limit(narrow_bps(path), "path's rate")?,
             remote: (state & HAS_REMOTE != 0).then_some(remote),
             limited_by: (state >> 8) as u8,
-            peer: IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low))).to_canonical(),
+            peer: match (high, low >> 32) {
+                // An IPv4 address, as IPv6 has it.
+                (0, 0xffff) => IpAddr::V4(Ipv4Addr::from_bits(low as u32)),
+                _ => IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low))),
+            },
             wire_bytes: Bytes::new(bytes),
             lost: (state >> 32) as u32,
             holding,

@@ -23,6 +23,7 @@ pub(crate) fn start(socket: &Path, rule: &RuleSetup) -> Result<Daemon, String> {
         interval,
         share_by: ShareBy::Session,
         drain: rule.drain,
+        fair_start: rule.fair_start,
         everything: Some(everything),
         yields: rule.yields,
         ..Settings::at(socket.to_owned())

@@ -339,11 +339,11 @@ fn has_none(host: &Host<Noise>) -> bool {
 }
 
 fn told_node(direction: Direction, beat: &Beat) -> ToldNode {
-    let (capacity, weights) = match direction {
-        Direction::Sending => (beat.send, beat.send_weights),
-        Direction::Receiving => (beat.receive, beat.receive_weights),
+    let (capacity, weights, start) = match direction {
+        Direction::Sending => (beat.send, beat.send_weights, beat.send_start),
+        Direction::Receiving => (beat.receive, beat.receive_weights, beat.receive_start),
     };
-    ToldNode { capacity, weights, interval: beat.interval.max(Duration::from_millis(1)) }
+    ToldNode { capacity, weights, start, interval: beat.interval.max(Duration::from_millis(1)) }
 }
 
 fn still(interval: Duration) -> Duration {

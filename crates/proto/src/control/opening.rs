@@ -41,7 +41,7 @@ impl<C: Crypto> Control<C> {
         let terms = self.terms(session, flows, wish.options);
         let connected = self.door.connect(now, to, crypto, terms, flows, (wish.greeting, wish.options));
         if connected.is_err() {
-            self.names.give_back(session);
+            self.take_back(session);
             return Err(OpenError::Greeting(wish.greeting.len()));
         }
         Ok(session)
@@ -53,13 +53,16 @@ impl<C: Crypto> Control<C> {
     }
 
     /// What this end brings to a session.
-    fn terms(&self, session: SessionId, (sends, receives): (bool, bool), options: SessionOptions) -> Terms {
-        let end = |flows: bool, direction| {
+    fn terms(&mut self, session: SessionId, (sends, receives): (bool, bool), options: SessionOptions) -> Terms {
+        let has_fair_start = self.setup.fair_start;
+        let nodes = &mut self.nodes;
+        let mut end = |flows: bool, direction: Direction| {
             // Where nothing is sent that was not granted nothing is from the start, whatever the other end would give.
-            let starts =
-                |node: &&EndNode| flows && (self.setup.fair_start || node.exchanges()) && node.knows_capacity();
-            self.node(direction).filter(starts).map(|node| node.fair_start_end(options.weight))
+            let node = nodes[direction as usize].as_mut().filter(|_| flows)?;
+            let starts = (has_fair_start || node.exchanges()) && node.knows_capacity();
+            starts.then(|| node.promise_start(session, options.weight))
         };
+        let (send_end, receive_end) = (end(sends, Direction::Sending), end(receives, Direction::Receiving));
         let knows = |flows: bool, direction| !flows || self.node(direction).is_some_and(EndNode::knows_capacity);
         let knows_all = knows(sends, Direction::Sending) && knows(receives, Direction::Receiving);
         Terms {
@@ -71,8 +74,8 @@ impl<C: Crypto> Control<C> {
             },
             is_plain: self.setup.is_plain,
             weight: options.weight,
-            send_end: end(sends, Direction::Sending),
-            receive_end: end(receives, Direction::Receiving),
+            send_end,
+            receive_end,
             largest_packet: self.setup.largest_packet,
             features: self.features(),
             ahead: Ahead::default(),
@@ -104,7 +107,6 @@ impl<C: Crypto> Control<C> {
                 });
                 let (answer, is_half_open) = self.door.answer(now, asked, decision);
                 if let Some(session) = named.filter(|_| !is_half_open) {
-                    self.names.give_back(session);
                     self.take_back(session);
                 }
                 self.answer(from, answer);
@@ -122,7 +124,7 @@ impl<C: Crypto> Control<C> {
     }
 
     pub(super) fn fail(&mut self, session: SessionId, error: HandshakeError) {
-        self.names.give_back(session);
+        self.take_back(session);
         self.events.push_back(ControlEvent::Failed { session, error });
     }
 

@@ -34,8 +34,9 @@ impl<C: Crypto> Control<C> {
         Ahead { claim_bps, promise_bps: bps(sink.and_then(|node| node.promise(now, &flow))) }
     }
 
-    /// There will be no session after all: what was promised to it is free.
+    /// There will be no session after all: its name is free, and what was promised to it.
     pub(super) fn take_back(&mut self, session: SessionId) {
+        self.names.give_back(session);
         for node in self.nodes.iter_mut().flatten() {
             node.forget(session);
         }

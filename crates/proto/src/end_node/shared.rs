@@ -1,7 +1,7 @@
 //! What an end node is told that several processes share.
 
 use fairwave_schemes::{GroupTerms, Others};
-use fairwave_units::Rate;
+use fairwave_units::{Rate, Time};
 
 use super::EndNode;
 use crate::codec::SessionId;
@@ -21,6 +21,18 @@ impl EndNode {
     pub(crate) fn see_other(&mut self, other: Option<Others>) {
         self.other = other;
         self.allocator.see_other(other);
+    }
+
+    /// What is left to the sessions where they take all of that.
+    pub(crate) fn left_by_others(&self) -> Rate {
+        Rate::nearest_bps((self.capacity().as_bps() - self.used_by_others().as_bps()).max(0.0))
+    }
+
+    /// A session counts as one that has had such a rate at the least.
+    pub(crate) fn raise(&mut self, now: Time, session: SessionId, rate: Rate) {
+        if let Some(entry) = self.table.get_mut(session).filter(|entry| entry.granted.current() < rate) {
+            entry.granted.grant(now, rate);
+        }
     }
 
     /// What is not left to the sessions: what others use of their share, beside sessions that take all of theirs.

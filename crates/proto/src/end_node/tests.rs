@@ -467,7 +467,7 @@ proptest! {
 fn settle_told__by_claims_leaves_the_headroom_and_keeps_to_the_own_limit() {
     let options = fairwave_schemes::node::tally::TallyOptions::default();
     let mut node = node().with_exchange(Time::ZERO, Direction::Receiving, ExchangeConfig { options, react: None });
-    let told = ToldNode { capacity: Some(Rate::mbps(100.0)), weights: 0.0, interval: MS * 20 };
+    let told = ToldNode { capacity: Some(Rate::mbps(100.0)), weights: 0.0, start: Rate::ZERO, interval: MS * 20 };
     node.be_own(Time::ZERO, Rate::nearest_bps(f64::MAX));
     node.be_told(told);
     for session in [1, 2] {

@@ -17,13 +17,13 @@ impl EndNode {
     /// then. One that is told already is told something newer.
     pub(crate) fn be_told(&mut self, by: ToldNode) {
         let bound = self.told.map_or(self.capacity, |told| told.bound);
-        let looked_weights = self.told.map_or(0.0, |told| told.looked_weights);
-        if self.told.is_none()
-            && let Some(exchange) = &mut self.exchange
-        {
-            exchange.set_told(true);
+        if self.told.is_none() {
+            self.table.iter_mut().for_each(|entry| entry.is_heard = false);
+            if let Some(exchange) = &mut self.exchange {
+                exchange.set_told(true);
+            }
         }
-        self.told = Some(Told { by, bound, looked_weights });
+        self.told = Some(Told { by, bound });
         // An overflow lowers what there is to receive for this host alone.
         self.capacity = by.capacity.map_or(bound, |capacity| capacity.min(bound));
         self.interval = by.interval;
@@ -55,13 +55,6 @@ impl EndNode {
         self.told.is_none_or(|told| told.by.capacity.is_some())
     }
 
-    /// All weights that share the capacity of a told node.
-    pub(super) fn told_weights(&self) -> Option<f64> {
-        let told = self.told?;
-        // Who joined here since the machine was last told of this host's sessions is not among its weights.
-        Some(told.by.weights + (self.table.weights() - told.looked_weights).max(0.0))
-    }
-
     /// What each session used in the interval that ends about now comes from `measured`; what of it counts follows in
     /// the order of the sessions' names, and is to be told to the machine.
     pub(crate) fn look_told(
@@ -86,10 +79,6 @@ impl EndNode {
             tell(LookedFlow { session, flow: Some(&entry.flow), measured, expected, standing });
         }
         standings.for_each(|(of, said)| tell(LookedFlow::over(of, said)));
-        let weights = self.table.weights();
-        if let Some(told) = &mut self.told {
-            told.looked_weights = weights;
-        }
     }
 
     /// What this host itself can take, or may: the machine's capacity is the machine's to divide.
@@ -140,6 +129,7 @@ impl EndNode {
             let Some(grant) = grants.next_if(|grant| grant.session == session) else { continue };
             let expected = grant.expected.map_or(Rate::nearest_bps(NO_LIMIT), |expected| expected * part);
             entry.granted.grant(now, expected);
+            entry.is_heard = true;
             self.outcomes.push(TickOutcome {
                 session,
                 measured: self.rows.get(at).map_or(Rate::ZERO, |row| row.measured),
@@ -167,6 +157,7 @@ impl EndNode {
             let session = entry.flow.session;
             while grants.next_if(|grant| grant.session < session).is_some() {}
             let grant = grants.next_if(|grant| grant.session == session);
+            entry.is_heard |= grant.is_some();
             let measured = self.rows.get(at).map_or(Rate::ZERO, |row| row.measured);
             let outcome = TickOutcome::of_rates(session, measured, exchange.rates(session));
             entry.granted.grant(now, outcome.allowed);

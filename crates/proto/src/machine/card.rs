@@ -47,6 +47,8 @@ pub(super) struct Card {
     nodes: [Option<EndNode>; 2],
     /// By direction: where sessions of Tally are among those that share it.
     shared: [SharedNode; 2],
+    /// By direction: what was granted to nobody at the last tick, if there was one.
+    free: [Option<Rate>; 2],
 }
 
 impl Card {
@@ -80,6 +82,16 @@ impl Card {
     pub(super) fn shared_mut(&mut self, direction: Direction) -> Option<(&mut EndNode, &mut SharedNode)> {
         let node = self.nodes[direction as usize].as_mut()?;
         Some((node, &mut self.shared[direction as usize]))
+    }
+
+    /// At a tick: what of a node is granted to nobody.
+    pub(super) fn set_free(&mut self, direction: Direction, free: Rate) {
+        self.free[direction as usize] = Some(free);
+    }
+
+    /// The same; of a node that has not ticked yet all of it.
+    pub(super) fn free(&self, direction: Direction) -> Option<Rate> {
+        self.free[direction as usize].or_else(|| self.node(direction).map(EndNode::capacity))
     }
 
     pub(super) fn node_mut(&mut self, direction: Direction) -> Option<&mut EndNode> {

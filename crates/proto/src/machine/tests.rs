@@ -1,8 +1,10 @@
 //! The events of a machine's end nodes, each in virtual time.
 
+use super::tick::lower_median;
 use super::*;
 
 mod beside;
+mod births;
 
 pub(super) const CAPACITY: f64 = 700.0;
 const TICK: Duration = Duration::from_millis(20);
@@ -31,7 +33,7 @@ struct Session {
 }
 
 pub(super) fn config(share_by: ShareBy) -> MachineConfig {
-    MachineConfig { interval: TICK, share_by, limits: MachineLimits::default(), drain: true }
+    MachineConfig { interval: TICK, share_by, limits: MachineLimits::default(), drain: true, fair_start: false }
 }
 
 impl World {

@@ -14,6 +14,7 @@
 #![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "a fresh seed, and settings of a run")]
 
 mod bad_paths;
+mod births;
 mod content;
 mod lies;
 mod machine;

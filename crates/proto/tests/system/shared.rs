@@ -23,12 +23,14 @@ const LEAD_MS: u64 = 2;
 const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
 
 /// The daemon of a machine, and the hosts that are its processes.
-struct Shared {
+pub(crate) struct Shared {
     daemon: Daemon,
-    bps: f64,
+    pub(crate) bps: f64,
     seats: Vec<Seat>,
     rows: u32,
     random: Random,
+    /// Whether all processes take their grants in the millisecond of the tick.
+    pub(crate) is_prompt: bool,
 }
 
 /// A host at the daemon's table.
@@ -39,37 +41,43 @@ struct Seat {
     rows: BTreeMap<(u8, SessionId), (u32, MachineRow)>,
     grants: BTreeMap<u32, MachineGrant>,
     tick: u64,
+    /// What the daemon said of its nodes at that tick.
+    told: [ToldNode; 2],
     taken: u64,
     takes_at_ms: u64,
 }
 
 impl Shared {
     /// The hosts are processes from now on.
-    fn new(world: &mut World, hosts: &[usize], bps: f64, mut random: Random) -> Self {
+    pub(crate) fn new(world: &mut World, hosts: &[usize], bps: f64, mut random: Random) -> Self {
         let config = MachineConfig {
             interval: INTERVAL,
             share_by: ShareBy::Session,
             limits: MachineLimits::default(),
             drain: false,
+            fair_start: true,
         };
         let mut daemon = Daemon::new(world.now, config);
         let capacity = Some(Rate::nearest_bps(bps));
         daemon.set_card(world.now, CARD, CardCapacity { send: capacity, receive: capacity });
+        let members: Vec<MemberId> =
+            hosts.iter().map(|_| daemon.join(1000 + random.below(2) as u32, false).unwrap()).collect();
+        let told = BOTH.map(|direction| told(&daemon, bps, direction));
         let seats = hosts
             .iter()
-            .map(|&host| {
+            .zip(members)
+            .map(|(&host, member)| {
                 let machine = &mut world.machines[host];
                 machine.setup.capacity_bps = Some(bps);
                 for direction in BOTH {
                     machine.host.be_own(world.now, direction, Rate::nearest_bps(bps));
-                    machine.host.be_told(direction, told(bps));
+                    machine.host.be_told(direction, told[direction as usize]);
                 }
                 let (rows, grants) = (BTreeMap::new(), BTreeMap::new());
-                let member = daemon.join(1000 + random.below(2) as u32, false).unwrap();
-                Seat { host, member, rows, grants, tick: 0, taken: 0, takes_at_ms: u64::MAX }
+                Seat { host, member, rows, grants, tick: 0, told, taken: 0, takes_at_ms: u64::MAX }
             })
             .collect();
-        Self { daemon, bps, seats, rows: 0, random }
+        Self { daemon, bps, seats, rows: 0, random, is_prompt: false }
     }
 
     /// Once a millisecond.
@@ -101,7 +109,7 @@ impl Shared {
                 Some(ToldGrant { session: *session, expected, target, exceeds: grant.exceeds })
             };
             let grants: Vec<ToldGrant> = rows.filter_map(granted).collect();
-            host.be_told(direction, told(self.bps));
+            host.be_told(direction, seat.told[direction as usize]);
             host.settle(world.now, direction, &grants);
         }
         world.drain(seat.host);
@@ -142,9 +150,10 @@ impl Shared {
             let own = grants.iter().filter(|grant| grant.member == seat.member);
             seat.grants.extend(own.map(|grant| (grant.row, *grant)));
             seat.tick = self.daemon.ticks();
+            seat.told = BOTH.map(|direction| told(&self.daemon, self.bps, direction));
             // Now and then a process is late by more than an interval.
             let most = if self.random.chance(0.02) { 60 } else { 4 };
-            let late = self.random.below(most) as u64;
+            let late = if self.is_prompt { 0 } else { self.random.below(most) as u64 };
             seat.takes_at_ms = seat.takes_at_ms.min(ms + late);
         }
     }
@@ -154,8 +163,9 @@ impl Shared {
     }
 }
 
-fn told(bps: f64) -> ToldNode {
-    ToldNode { capacity: Some(Rate::nearest_bps(bps)), weights: 1.0, interval: INTERVAL }
+fn told(daemon: &Daemon, bps: f64, direction: Direction) -> ToldNode {
+    let (weights, start) = (daemon.weights(0, CARD, direction), daemon.start(CARD, direction));
+    ToldNode { capacity: Some(Rate::nearest_bps(bps)), weights, start, interval: INTERVAL }
 }
 
 fn row_of(looked: &Looked, direction: Direction, now: Time, taken: u64) -> MachineRow {
@@ -187,14 +197,18 @@ fn rate(world: &World, at: usize, transfer: &Transfer) -> f64 {
 }
 
 /// Rates of transfers over time, and the largest load of the machine, as a source and as a sink.
-struct Watch {
+pub(crate) struct Watch {
     /// Bit/s in each millisecond.
     history: Vec<Vec<f64>>,
-    most: [f64; 2],
+    pub(crate) most: [f64; 2],
 }
 
 impl Watch {
-    fn run_until(&mut self, world: &mut World, shared: &mut Shared, end_ms: u64) {
+    pub(crate) fn new(world: &World) -> Self {
+        Self { history: vec![Vec::new(); world.transfers.len()], most: [0.0; 2] }
+    }
+
+    pub(crate) fn run_until(&mut self, world: &mut World, shared: &mut Shared, end_ms: u64) {
         for ms in world.now.as_nanos() / 1_000_000 + 1..=end_ms {
             world.run_until(Time::from_nanos(ms * 1_000_000));
             shared.step(world);
@@ -214,7 +228,7 @@ impl Watch {
         }
     }
 
-    fn means(&self, ms: usize) -> Vec<f64> {
+    pub(crate) fn means(&self, ms: usize) -> Vec<f64> {
         self.history.iter().map(|rates| rates.iter().rev().take(ms).sum::<f64>() / ms as f64).collect()
     }
 }
@@ -245,7 +259,7 @@ fn shared_world(seed: u64, bps: std::ops::Range<f64>, is_tally: impl Fn(usize) -
     let hosts: Vec<usize> = (0..(2 + random.below(2)).min(world.machines.len())).collect();
     let capacity = world.machines[0].setup.capacity_bps.unwrap();
     let shared = Shared::new(&mut world, &hosts, capacity, random);
-    let watch = Watch { history: vec![Vec::new(); world.transfers.len()], most: [0.0; 2] };
+    let watch = Watch::new(&world);
     (world, shared, watch)
 }
 

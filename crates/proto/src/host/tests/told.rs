@@ -7,7 +7,8 @@ use super::*;
 const SINK: Direction = Direction::Receiving;
 
 fn told() -> ToldNode {
-    ToldNode { capacity: Some(Rate::mbps(40.0)), weights: 3.0, interval: Duration::from_millis(20) }
+    let (capacity, start) = (Some(Rate::mbps(40.0)), Rate::mbps(15.0));
+    ToldNode { capacity, weights: 3.0, start, interval: Duration::from_millis(20) }
 }
 
 /// A sink of so much from a source of 100 Mb/s, that has run for a second; and its session.
@@ -119,32 +120,65 @@ fn settle__a_socket_that_overflows_scales_what_this_host_was_granted() {
     near(granted(&mut network, session, Some(40.0), 10_000), 40.0);
 }
 
-/// Two processes that open at once each think that they are alone, but for what the machine last said.
+fn flow(session: u64, weight: f64) -> crate::flow_table::Flow {
+    let options = SessionOptions { weight, ..OPTIONS };
+    crate::flow_table::Flow { session: SessionId(session), options, desired: None, rtt: Duration::ZERO }
+}
+
+fn told_alone() -> EndNode {
+    let gtp = Box::new(Gtp::new(Reading::Adopted, &Options::default()));
+    let mut node = EndNode::new(Time::ZERO, Duration::ZERO, Rate::mbps(100.0), 1.0, IntervalRule::default(), gtp);
+    node.be_told(told());
+    node
+}
+
+fn grant(node: &mut EndNode, session: u64, mbps: f64) {
+    let (session, expected) = (SessionId(session), Some(Rate::mbps(mbps)));
+    node.settle_told(ms(20), &[ToldGrant { session, expected, target: Rate::mbps(mbps), exceeds: false }]);
+}
+
+/// What the machine has granted nothing it does not count.
 #[test]
 fn fair_start__counts_the_sessions_of_the_machine_and_those_that_came_since() {
-    let mut node = EndNode::new(
-        Time::ZERO,
-        Duration::ZERO,
-        Rate::mbps(100.0),
-        1.0,
-        IntervalRule::default(),
-        Box::new(Gtp::new(Reading::Adopted, &Options::default())),
-    );
-    node.be_told(told());
+    let mut node = told_alone();
     assert_eq!(node.fair_start_end(1.0), (Rate::mbps(40.0), 4.0));
-    let flow = |session| crate::flow_table::Flow {
-        session: SessionId(session),
-        options: SessionOptions { weight: 2.0, ..OPTIONS },
-        desired: None,
-        rtt: Duration::ZERO,
-    };
-    node.join(flow(1), Rate::mbps(10.0)).unwrap();
+    node.join(flow(1, 2.0), Rate::mbps(10.0)).unwrap();
     assert_eq!(node.fair_start_end(1.0).1, 6.0);
-    // The machine has been told of it; its next beat counts it.
+    // The machine is told of it, and its next beat, with a grant, counts it.
     node.look_told(ms(20), |_| Rate::ZERO, |_| {});
+    assert_eq!(node.fair_start_end(1.0).1, 6.0);
     node.be_told(ToldNode { weights: 5.0, ..told() });
+    grant(&mut node, 1, 10.0);
     assert_eq!(node.fair_start_end(1.0).1, 6.0);
     assert_eq!((node.next_tick(), node.knows_capacity()), (Time::MAX, true));
     node.be_told(ToldNode { capacity: None, ..told() });
     assert!(!node.knows_capacity());
+}
+
+#[test]
+fn promise_start__of_all_new_sessions_is_no_more_than_the_machine_lets_this_process_give_away() {
+    let mut node = told_alone();
+    let promise = |node: &mut EndNode, session, weight| {
+        let (start, weights) = node.promise_start(SessionId(session), weight);
+        assert_eq!(weights, weight);
+        (start.as_mbps() * 1e3).round() / 1e3
+    };
+    // 40 x 2 / (3 + 2) = 16, and 15 are free.
+    assert_eq!(promise(&mut node, 1, 2.0), 15.0);
+    assert_eq!(promise(&mut node, 2, 1.0), 0.0);
+    // The first one will not be: 40 / (3 + 1 + 1).
+    node.take_back_start(SessionId(1));
+    assert_eq!(promise(&mut node, 3, 1.0), 8.0);
+    // It opens with less, since its other end had no more: 40 / (3 + 1 + 1 + 1), of 15 - 5.
+    node.join(flow(3, 1.0), Rate::mbps(5.0)).unwrap();
+    assert_eq!(promise(&mut node, 4, 1.0), 6.667);
+    assert_eq!(promise(&mut node, 5, 1.0), 3.333);
+    // The machine has granted it something, and says anew what is free: what was promised is still to come.
+    node.be_told(ToldNode { weights: 4.0, ..told() });
+    grant(&mut node, 3, 9.0);
+    assert_eq!(promise(&mut node, 6, 1.0), 5.0);
+    // Who was its own node has sessions that the machine does not know: what those have is not free.
+    node.be_own(ms(30), Rate::mbps(40.0));
+    node.be_told(told());
+    assert_eq!(promise(&mut node, 7, 1.0), 0.0);
 }

@@ -1,0 +1,114 @@
+//! Sessions that come between two ticks, and what they have until they share a node as all do.
+
+use std::collections::BTreeMap;
+
+use fairwave_schemes::GroupTerms;
+use fairwave_units::{Duration, Rate, Time};
+
+use super::{CardId, Machine, Slot};
+use crate::codec::SessionId;
+use crate::end_node::EndNode;
+use crate::session::Direction;
+
+/// A session that has its part needs so many intervals, and its round-trip time, until what it uses of that is
+/// measured at its sink: its first packets are no measure yet.
+const YOUNG_INTERVALS: u64 = 4;
+
+impl Machine {
+    /// What the sessions that open in one process may begin with together at a node until the next tick: its part of
+    /// what is granted to nobody. One part more than there are processes is left to a process that comes.
+    pub fn start(&self, card: CardId, direction: Direction) -> Rate {
+        let free = self.cards.get(&card).and_then(|card| card.free(direction)).unwrap_or(Rate::ZERO);
+        free * (1.0 / (self.members.len() as f64 + 1.0))
+    }
+}
+
+impl Slot {
+    /// Whether what it is measured to use is no measure yet of what it can.
+    pub(super) fn is_young(&self, now: Time, interval: Duration) -> bool {
+        let span = interval.as_nanos().saturating_mul(YOUNG_INTERVALS).saturating_add(self.asked.rtt.as_nanos());
+        now.since(self.came) < Duration::from_nanos(span)
+    }
+}
+
+/// A session whose use is no measure yet.
+pub(super) struct Young {
+    pub(super) name: SessionId,
+    /// Its fair part.
+    pub(super) part: Rate,
+    /// What it began with, if that was since the last tick.
+    began_with: Rate,
+}
+
+impl Young {
+    fn of(now: Time, name: SessionId, slot: &Slot, part: Rate) -> Self {
+        Self { name, part, began_with: if slot.came == now { slot.start } else { Rate::ZERO } }
+    }
+}
+
+/// The parts of a node's sessions, where all of them take theirs.
+pub(super) struct FairParts<'a> {
+    capacity: Rate,
+    /// What of that was free at the last tick.
+    was_free: Rate,
+    /// The sum of its sessions' weights, by group.
+    sessions: &'a BTreeMap<u32, f64>,
+    users: &'a BTreeMap<u32, GroupTerms>,
+    /// The sum of the groups' weights.
+    groups: f64,
+}
+
+impl<'a> FairParts<'a> {
+    pub(super) fn of(
+        capacity: Rate,
+        was_free: Rate,
+        sessions: &'a BTreeMap<u32, f64>,
+        users: &'a BTreeMap<u32, GroupTerms>,
+    ) -> Self {
+        let groups = sessions.keys().map(|group| users.get(group).copied().unwrap_or_default().weight).sum();
+        Self { capacity, was_free, sessions, users, groups }
+    }
+
+    /// The young ones of the sessions that use so much, in their order: each counts as if it used its part, as far as that
+    /// is sure.
+    pub(super) fn count(
+        &self,
+        (now, interval): (Time, Duration),
+        slots: &[Option<Slot>],
+        node: &mut EndNode,
+        used: &mut [(SessionId, Rate)],
+        young: &mut Vec<Young>,
+    ) {
+        young.extend(used.iter().filter_map(|(name, _)| {
+            let slot = slots.get(name.0 as usize).and_then(Option::as_ref)?;
+            slot.is_young(now, interval).then(|| Young::of(now, *name, slot, self.part(slot)))
+        }));
+        let sure = self.sure(young);
+        let mut young = young.iter().peekable();
+        for (name, used) in used {
+            if let Some(young) = young.next_if(|young| young.name == *name) {
+                // As if it had been granted that: no row counts beyond its grants.
+                node.raise(now, *name, young.part * sure);
+                *used = (young.part * sure).max(*used);
+            }
+        }
+    }
+
+    /// Which share of their parts young sessions may have now. Of what was free at the last tick, some may have been given
+    /// to sessions that no row tells of yet; until the next tick that is left to them. Where nothing was free, it is all.
+    fn sure(&self, young: &[Young]) -> f64 {
+        let told: Rate = young.iter().map(|young| young.began_with).sum();
+        let unknown = (self.was_free.as_bps() - told.as_bps()).max(0.0);
+        if self.capacity > Rate::ZERO { (1.0 - unknown / self.capacity.as_bps()).max(0.0) } else { 0.0 }
+    }
+
+    /// That of a session, as far as it can use it.
+    fn part(&self, slot: &Slot) -> Rate {
+        let terms = self.users.get(&slot.group).copied().unwrap_or_default();
+        let of_group = self.capacity * (terms.weight / self.groups);
+        let of_group = terms.maximum.map_or(of_group, |maximum| maximum.min(of_group));
+        let weights = self.sessions.get(&slot.group).copied().unwrap_or(f64::INFINITY);
+        let part = of_group * (slot.asked.options.weight / weights);
+        slot.asked.maximum.into_iter().chain(slot.asked.desired).fold(part, Rate::min)
+    }
+}
