@@ -15,7 +15,10 @@ if has_target "$musl" && command -v musl-gcc >/dev/null; then
 else
   say "static: no target $musl with a musl-gcc here; glibc is linked in"
   target=$gnu
-  export "CARGO_TARGET_$(name "$gnu")_RUSTFLAGS=-C target-feature=+crt-static"
+  # Without the latter random bytes come from /dev/urandom, and an empty root has none: the call of the system is looked
+  # up among dynamic symbols, of which a static program has none.
+  flags='-C target-feature=+crt-static --cfg getrandom_backend="linux_getrandom"'
+  export "CARGO_TARGET_$(name "$gnu")_RUSTFLAGS=$flags"
 fi
 ${CARGO:-cargo} build --release --locked --package fairwave-cli --target "$target" >&2
 printf '%s\n' "${CARGO_TARGET_DIR:-target}/$target/release/fairwave"

@@ -16,7 +16,7 @@ use crate::connection::{Counted, Follower, Tell, prepare};
 use crate::hello::BridgeHello;
 use crate::preamble::answer;
 
-/// Connections at once: each has a descriptor, and a thread while it is dialled.
+/// Connections at once, each with a descriptor; and dials at once, each with a thread.
 pub const MOST_CONNECTIONS: usize = 1024;
 /// An address that does not answer for so long is given up: what Linux takes by itself is two minutes.
 const DIALS_FOR: Duration = Duration::from_secs(10);
@@ -38,12 +38,14 @@ pub struct Far {
     pump: Pump,
     tell: Tell,
     count: Arc<AtomicUsize>,
+    /// Dials that are under way, also those whose session is over by now.
+    dials: Arc<AtomicUsize>,
 }
 
 impl Far {
     /// With a pump for the bytes; `tell` says to people what goes wrong, and must not wait.
     pub fn new(options: FarOptions, pump: Pump, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self { options, pump, tell: Arc::new(tell), count: Arc::default() }
+        Self { options, pump, tell: Arc::new(tell), count: Arc::default(), dials: Arc::default() }
     }
 
     /// Which sessions are let in: those of bridges.
@@ -54,18 +56,21 @@ impl Far {
 
     /// What becomes of them: a connection each.
     pub fn accept(&self) -> Accept {
-        let (options, pump, tell, count) =
-            (self.options.clone(), self.pump.clone(), Arc::clone(&self.tell), Arc::clone(&self.count));
+        let (options, pump, tell) = (self.options.clone(), self.pump.clone(), Arc::clone(&self.tell));
+        let (count, dials) = (Arc::clone(&self.count), Arc::clone(&self.dials));
         Box::new(move |visitor| {
             let wants_answer = hello(visitor)?.wants_answer;
             let counted = Counted::new(&count, MOST_CONNECTIONS).ok_or(Refusal::NoRoom)?;
+            let dialling = Counted::new(&dials, MOST_CONNECTIONS).ok_or(Refusal::NoRoom)?;
             let name = format!("{} for {}", options.to, visitor.from);
             let follower = Follower::new(name, Arc::clone(&tell), counted);
             let (pipe, handler) = pump.pipe(options.pipe, Box::new(follower));
             let dial = Dial { to: options.to.clone(), wants_answer, tell: Arc::clone(&tell) };
             // A server may be slow to answer, and the network thread must not wait.
-            let dialled =
-                std::thread::Builder::new().name("fairwave-dial".to_owned()).spawn(move || dial.connect(&pipe));
+            let dialled = std::thread::Builder::new().name("fairwave-dial".to_owned()).spawn(move || {
+                dial.connect(&pipe);
+                drop(dialling);
+            });
             dialled.map_err(|_| Refusal::NoRoom)?;
             Ok((options.session, handler))
         })
@@ -127,4 +132,56 @@ fn dial(to: &str) -> io::Result<TcpStream> {
         }
     }
     Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::sync::atomic::Ordering;
+    use std::time::Instant;
+
+    use fairwave_host::TicketId;
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+
+    use super::*;
+
+    #[test]
+    fn accept__who_leaves_while_his_server_is_dialled_leaves_no_more_dials_than_there_may_be() {
+        // It has as many who wait as it may: it answers nobody.
+        let server = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&server, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        listen(&server, 0).unwrap();
+        let at = SocketAddr::try_from(getsockname(&server).unwrap()).unwrap();
+        let _waits = TcpStream::connect(at).unwrap();
+
+        let options =
+            FarOptions { to: at.to_string(), session: SessionOptions::default(), pipe: PipeOptions::default() };
+        let far = Far::new(options, Pump::start().unwrap(), |_| {});
+        let mut accept = far.accept();
+        let greeting = BridgeHello { wants_answer: true }.greeting();
+        let mut come = || {
+            let from = "192.0.2.7:1".parse().unwrap();
+            let visitor = Visitor {
+                from,
+                ticket: TicketId(7),
+                greeting: &greeting,
+                sends: true,
+                receives: true,
+                sessions: 0,
+                one_use: None,
+            };
+            // Without its handler a session is over.
+            accept(&visitor).map(drop)
+        };
+        let _others: Vec<_> = (4..MOST_CONNECTIONS).map(|_| Counted::new(&far.dials, MOST_CONNECTIONS)).collect();
+        for number in 0..4 {
+            assert_eq!(come(), Ok(()), "{number}");
+            let begin = Instant::now();
+            while far.count.load(Ordering::SeqCst) > 0 {
+                assert!(begin.elapsed() < Duration::from_secs(30), "a session that is over is counted");
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+        assert_eq!(come(), Err(Refusal::NoRoom));
+    }
 }

@@ -21,8 +21,8 @@ use crate::unknown::{Came, Unknown};
 
 /// Connections at once.
 const MOST_CONNECTIONS: usize = 4096;
-/// The library says the preamble within the program's call of `connect`.
-const PREAMBLE_WITHIN: Duration = Duration::from_secs(2);
+/// The library says the preamble within the program's call of `connect`, whose thread may have to wait for its turn.
+const PREAMBLE_WITHIN: Duration = Duration::from_secs(10);
 /// Ports of loopback that are tried until one is free for both families.
 const TRIES: usize = 16;
 
@@ -119,12 +119,14 @@ impl Near {
     }
 }
 
-/// A port that is free at loopback of both families, or of IPv4 alone.
+/// A port that is free at loopback of both families, or of IPv4 alone. As many may wait there as there may be: who finds
+/// no place comes again after a second, and a program that wants not to wait would wait for that.
 fn listen(has_v6: bool) -> io::Result<(u16, Vec<TcpListener>)> {
     let mut last = io::ErrorKind::AddrInUse.into();
     for _ in 0..TRIES {
         let v4 = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         v4.set_nonblocking(true)?;
+        rustix::net::listen(&v4, MOST_CONNECTIONS.cast_signed() as i32)?;
         let port = v4.local_addr()?.port();
         if !has_v6 {
             return Ok((port, vec![v4]));
@@ -132,6 +134,7 @@ fn listen(has_v6: bool) -> io::Result<(u16, Vec<TcpListener>)> {
         match TcpListener::bind((Ipv6Addr::LOCALHOST, port)) {
             Ok(v6) => {
                 v6.set_nonblocking(true)?;
+                rustix::net::listen(&v6, MOST_CONNECTIONS.cast_signed() as i32)?;
                 return Ok((port, vec![v4, v6]));
             }
             Err(error) => last = error,
@@ -150,6 +153,7 @@ impl NearInner {
     /// Lets programs in, for as long as the process lives.
     fn keep_doors(self: &Arc<Self>) {
         let mut waiting: Vec<_> = self.doors.iter().map(Door::poll).collect();
+        let mut is_said = false;
         loop {
             match poll(&mut waiting, None) {
                 Ok(_) | Err(Errno::INTR) => {}
@@ -161,11 +165,17 @@ impl NearInner {
                     door.listener.accept().map(|(stream, _)| (stream, Counted::new(&self.arriving, usize::MAX)))
                 };
                 match accepted {
-                    Ok((stream, arriving)) => self.let_in(stream, arriving, index),
+                    Ok((stream, arriving)) => {
+                        is_said = false;
+                        self.let_in(stream, arriving, index);
+                    }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => {
-                        (self.tell)(&format!("{}: {error}", door.to));
-                        // Without descriptors the same comes at once again.
+                        if !is_said {
+                            (self.tell)(&format!("{}: {error}", door.to));
+                        }
+                        // Without descriptors the same comes at once again, until a connection ends.
+                        is_said = true;
                         std::thread::sleep(Duration::from_millis(100));
                     }
                 }
@@ -297,12 +307,13 @@ fn errno_of(error: &ConnectError) -> Errno {
 #[cfg(test)]
 mod tests {
     use fairwave_host::{EndpointConfig, Identity, Keyring, ShareId, Validity};
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     use super::*;
     use crate::unknown::MOST_UNKNOWN;
 
-    #[test]
-    fn near__who_says_nothing_at_a_door_takes_nobodys_place() {
+    /// One with a door for an address to which its ticket knows no way, and what lets a program in there.
+    fn near() -> (Near, SocketAddr, Preamble) {
         let endpoint = Endpoint::bind(&EndpointConfig::default()).unwrap();
         let ticket = Keyring::in_memory(Identity::random().unwrap(), ShareId(1));
         let ticket = ticket.issue(Validity::default(), Vec::new()).unwrap();
@@ -310,18 +321,42 @@ mod tests {
         let ways = vec![Way { to: vec![to], ticket }];
         let near = Near::open(endpoint, Pump::start().unwrap(), ways, NearOptions::default(), |_| {}).unwrap();
         let door = near.inner.doors[0].listener.local_addr().unwrap();
-        let strangers: Vec<_> = (0..2 * MOST_UNKNOWN).map(|_| TcpStream::connect(door).unwrap()).collect();
+        let preamble = Preamble { token: near.inner.token, to, wants_answer: true };
+        (near, door, preamble)
+    }
+
+    /// What a program hears that has said its preamble: that there is no address to go to.
+    fn hears_no_way(mut program: &TcpStream) -> bool {
+        let mut said = [0; 8];
+        program.read_exact(&mut said).is_ok() && said == answer(Errno::NETUNREACH.raw_os_error().cast_unsigned())
+    }
+
+    #[test]
+    fn near__connections_that_all_come_before_one_speaks_are_all_let_in() {
+        let (_near, door, preamble) = near();
+        let programs: Vec<_> = (0..300).map(|_| TcpStream::connect(door).unwrap()).collect();
+        for mut program in &programs {
+            program.write_all(&preamble.to_bytes()).unwrap();
+        }
+        let heard = programs.iter().filter(|program| hears_no_way(program)).count();
+        assert_eq!(heard, programs.len());
+    }
+
+    #[test]
+    fn near__who_says_nothing_at_a_door_takes_nobodys_place() {
+        let (near, door, preamble) = near();
+        // Each has a descriptor at both ends, all in this process.
+        let limit = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+        let strangers: Vec<_> = (0..MOST_UNKNOWN + 200).map(|_| TcpStream::connect(door).unwrap()).collect();
         // The first of them is let go of before its time, for one that came later.
         strangers[0].set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         assert!(matches!((&strangers[0]).read(&mut [0]), Ok(0) | Err(_)));
         assert_eq!(near.inner.count.load(Ordering::SeqCst), 0, "strangers count");
-        // One with the token is heard beside them: it is told that there is no address to go to.
+        // One with the token is heard beside them.
         let mut program = TcpStream::connect(door).unwrap();
-        let preamble = Preamble { token: near.inner.token, to, wants_answer: true };
         program.write_all(&preamble.to_bytes()).unwrap();
-        let mut said = [0; 8];
-        program.read_exact(&mut said).unwrap();
-        assert_eq!(said, answer(Errno::NETUNREACH.raw_os_error().cast_unsigned()));
+        assert!(hears_no_way(&program));
     }
 
     #[test]
@@ -341,6 +376,18 @@ mod tests {
         let (port, listeners) = listen(has_v6).unwrap();
         assert_eq!(listeners.len(), 1 + usize::from(has_v6));
         assert!(listeners.iter().all(|listener| listener.local_addr().unwrap().port() == port));
+    }
+
+    #[test]
+    fn listen__has_a_place_for_each_of_many_that_come_at_once() {
+        // Nobody is let in meanwhile. 128 places are what the standard library asks for.
+        let (_, listeners) = listen(TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()).unwrap();
+        for listener in &listeners {
+            let door = listener.local_addr().unwrap();
+            let waiting: Vec<_> =
+                (0..300).map(|_| TcpStream::connect_timeout(&door, Duration::from_secs(5)).unwrap()).collect();
+            assert_eq!(waiting.len(), 300);
+        }
     }
 
     #[test]

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fairwave_host::Lock;
 
-/// So many at once: any user may come to a port of loopback.
-pub(crate) const MOST_UNKNOWN: usize = 128;
+/// So many at once: any user may come to a port of loopback. A program may open as many connections as a far end takes,
+/// and they all come before the first of them has had its turn to speak.
+pub(crate) const MOST_UNKNOWN: usize = crate::far::MOST_CONNECTIONS;
 
 /// Tells one from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +56,14 @@ impl Unknown {
 mod tests {
     use std::net::TcpListener;
 
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
     use super::*;
 
     #[test]
     fn add__lets_go_of_the_oldest_of_too_many() {
+        let limit = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
         let unknown = Unknown::default();

@@ -163,6 +163,8 @@ fn install__gives_what_a_program_needs() {
     let place = tempfile::tempdir().unwrap();
     let library = place.path().join("libfairwave.so.0");
     run(Command::new("sh").arg(root().join("crates/capi/pkg/link.sh")).arg(archive()).arg(&library).env("CC", "cc"));
+    let sections = run(Command::new("readelf").arg("--section-headers").arg(&library));
+    assert!(sections.contains(".dynsym") && !sections.contains(".debug"), "{sections}");
     std::os::unix::fs::symlink(archive(), place.path().join("libfairwave.a")).unwrap();
     let destination = place.path().join("there");
     run(Command::new("bash").arg(root().join("crates/capi/pkg/install.sh")).args([

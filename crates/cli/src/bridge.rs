@@ -6,6 +6,7 @@ use std::time::Duration;
 use fairwave_bridge::{Far, FarOptions};
 use fairwave_host::ShareId;
 use fairwave_pipe::{PipeOptions, Pump};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::Done;
 use crate::failure::CommandFailure;
@@ -63,8 +64,11 @@ pub(crate) fn run(args: &Args) -> Done {
     Ok(())
 }
 
-/// What moves the bytes of connections.
+/// What moves the bytes of connections. Each has a descriptor: as many as the system allows, and not the fewer that it
+/// gives to programs that do not ask.
 pub(crate) fn pump() -> Result<Pump, CommandFailure> {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     Pump::start().map_err(|error| CommandFailure::Run(format!("cannot start: {error}")))
 }
 

@@ -84,6 +84,7 @@ fn start(args: &Args) -> Result<ExitCode, CommandFailure> {
         ));
     };
     let maps = args.maps.iter().map(Map::read).collect::<Result<Vec<_>, _>>()?;
+    map::check_ways(&maps)?;
     let library = preload::find()?;
     let found = match fit(program, std::env::var_os("PATH").as_deref(), &library) {
         Ok(found) => found,

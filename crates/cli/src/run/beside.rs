@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use fairwave_bridge::{Near, NearOptions};
 use fairwave_host::{Endpoint, EndpointConfig};
 use fairwave_pipe::PipeOptions;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::map::Map;
@@ -31,9 +32,24 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// Starts the process that stays, and leaves: that one is then nobody's child.
 pub(super) fn detach() -> Done {
-    let begun =
-        Command::new(this_program()).arg0("fairwave").args(std::env::args_os().skip(1)).arg("--detached").spawn();
+    let begun = keep_standard_streams_alone().and_then(|()| {
+        Command::new(this_program()).arg0("fairwave").args(std::env::args_os().skip(1)).arg("--detached").spawn()
+    });
     begun.map(drop).map_err(|error| CommandFailure::Run(format!("the bridge cannot start: {}", plain(&error))))
+}
+
+/// What this process starts has no other descriptors than the first three. The rest are the program's: a pipe that it
+/// closes is to be closed, and a lock that it lets go of is to be free.
+#[expect(unsafe_code, reason = "descriptors that came with the process, and that no value owns")]
+fn keep_standard_streams_alone() -> io::Result<()> {
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let number = entry?.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(number) = number.filter(|number| *number > rustix::stdio::raw_stderr()) else { continue };
+        // SAFETY: it is open: the list says so, the directory that gives it among them, and no other thread closes any.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        fcntl_setfd(descriptor, FdFlags::CLOEXEC)?;
+    }
+    Ok(())
 }
 
 /// Is the near end for as long as the program lives, or has connections.

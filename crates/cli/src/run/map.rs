@@ -36,7 +36,8 @@ impl Map {
             return Err(wrong("a ticket on stdin would be the program's to read"));
         }
         let ticket = ticket::read(OsStr::from_bytes(word))?;
-        let mut addresses: Vec<_> = to.to_socket_addrs().map_err(|error| wrong(&error.to_string()))?.collect();
+        let found = to.to_socket_addrs().map_err(|error| wrong(&error.to_string()))?;
+        let mut addresses: Vec<_> = found.map(as_asked).collect();
         addresses.sort_unstable();
         addresses.dedup();
         match addresses.first() {
@@ -54,6 +55,24 @@ impl Map {
     pub(crate) fn way(self) -> Way {
         Way { to: self.to, ticket: self.ticket }
     }
+}
+
+/// An address as a program's `connect` is compared with it, whichever way it is written: IPv4 that is mapped into IPv6
+/// is IPv4, and the zone of a link-local address is none of its parts.
+fn as_asked(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Each address goes one way.
+pub(crate) fn check_ways(maps: &[Map]) -> Result<(), CommandFailure> {
+    for (index, map) in maps.iter().enumerate() {
+        for other in maps.iter().skip(index + 1).filter(|other| other.ticket != map.ticket) {
+            if let Some(twice) = map.to.iter().find(|address| other.to.contains(address)) {
+                return Err(CommandFailure::usage(format!("--map {twice}: goes to two bridges"), HINT));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A line of words: the ticket, and the addresses.
@@ -103,6 +122,10 @@ mod tests {
         assert_eq!(good.to, ["10.9.9.9:8000".parse().unwrap()]);
         let v6 = read(&format!("[2001:db8::1]:80={text}")).unwrap();
         assert_eq!(v6.to, ["[2001:db8::1]:80".parse().unwrap()]);
+        // As programs' addresses are compared.
+        for (written, meant) in [("[::ffff:10.9.9.9]:80", "10.9.9.9:80"), ("[fe80::1%1]:80", "[fe80::1]:80")] {
+            assert_eq!(read(&format!("{written}={text}")).unwrap().to, [meant.parse().unwrap()]);
+        }
         let local = read(&format!("localhost:80={text}")).unwrap();
         assert!(local.to.iter().all(|address| address.ip().is_loopback()), "{local:?}");
         for (wrong, says) in [
@@ -115,5 +138,13 @@ mod tests {
             let failure = read(&wrong).unwrap_err();
             assert!(failure.code() == 2 && failure.message().unwrap().contains(says), "{wrong}: {failure:?}");
         }
+    }
+    #[test]
+    fn check_ways__of_one_address_to_two_bridges_is_a_mistake() {
+        let to = |port: u16, ticket: &Ticket| Map { to: vec![([10, 9, 9, 9], port).into()], ticket: ticket.clone() };
+        let (one, other) = (ticket(), ticket());
+        assert!(check_ways(&[to(80, &one), to(81, &other), to(80, &one)]).is_ok());
+        let failure = check_ways(&[to(80, &one), to(81, &one), to(80, &other)]).unwrap_err();
+        assert!(failure.code() == 2 && failure.message().unwrap().contains("10.9.9.9:80: goes to two"), "{failure:?}");
     }
 }

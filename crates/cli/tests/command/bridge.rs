@@ -432,6 +432,67 @@ fn run__has_the_exit_status_of_the_program_and_its_own_for_what_cannot_run() {
     assert!(both.contains("--map 10.9.9.9:80: has no ticket"), "{both}");
 }
 
+/// The same command, by a shell that does something first.
+fn after(first: &str, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{first}; exec \"$0\" \"$@\"")]).arg(command.get_program()).args(command.get_args());
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.current_dir(command.get_current_dir().expect("a host's commands have one"));
+    shell
+}
+
+#[test]
+fn run__a_descriptor_that_the_program_closes_is_closed() {
+    let bridged = Bridged::new(echo);
+    // The program's third descriptor is what this test reads; it lives until its stdin ends.
+    let program = bridged.program(&["sh", "-c", "exec 3>&-; read line"]);
+    let mut shell = after("exec 3>&1 >/dev/null", &program);
+    let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    thread::spawn(move || _ = tell.send(stdout.read_to_end(&mut Vec::new())));
+    let is_closed = told.recv_timeout(PATIENCE).is_ok();
+    let lives = child.try_wait().unwrap().is_none();
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    assert!(lives && is_closed, "lives {lives}, closed {is_closed}");
+}
+
+#[test]
+fn run__a_program_may_have_more_connections_than_descriptors_that_a_process_begins_with() {
+    let bridged = Bridged::new(echo);
+    let script = r#"
+import resource, socket
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+socket.setdefaulttimeout(60)
+all = [socket.create_connection(("10.9.9.9", 8000)) for _ in range(100)]
+for n, s in enumerate(all):
+    s.sendall(b"%3d" % n)
+print(all[0].recv(3), sum(s.recv(3) == b"%3d" % n for n, s in enumerate(all) if n > 0))
+"#;
+    let program = bridged.program(&["python3", "-c", script]);
+    let done = Done(after("ulimit -Sn 64", &program).output().unwrap());
+    assert_eq!(done.good(), "b'  0' 99\n");
+    assert!(!done.stderr().contains("Too many open files"), "{}", done.stderr());
+}
+
+#[test]
+fn run__an_address_of_ipv4_written_as_ipv6_is_the_same() {
+    let bridged = Bridged::new(echo);
+    let map = format!("[::ffff:10.9.9.9]:8000={}", bridged.bridge.at());
+    let script = r#"
+import socket
+for family, address in ((socket.AF_INET, "10.9.9.9"), (socket.AF_INET6, "::ffff:10.9.9.9")):
+    s = socket.socket(family)
+    s.connect((address, 8000))
+    s.sendall(b"hello")
+    print(s.recv(5).decode(), s.getpeername()[0])
+"#;
+    let done = bridged.near.run(&["run", "--map", &map, "--", "python3", "-c", script]);
+    assert_eq!(done.good(), "hello 10.9.9.9\nhello ::ffff:10.9.9.9\n");
+}
+
 #[test]
 fn run__without_its_library_says_where_it_looked() {
     let host = Host::new();
