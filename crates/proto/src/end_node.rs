@@ -435,6 +435,7 @@ impl EndNode {
 
 mod divided;
 mod finding;
+mod newcomer;
 mod promise;
 mod shared;
 mod starts;

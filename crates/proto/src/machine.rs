@@ -12,6 +12,7 @@ mod other;
 mod quota;
 mod tick;
 mod view;
+mod young;
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,6 @@ use crate::granted::Granted;
 use crate::options::SessionOptions;
 use crate::session::Direction;
 
-use births::Young;
 use card::{Asked, Card, Place};
 pub use card::{CardCapacity, CardId};
 use held::Held;
@@ -34,6 +34,7 @@ use neighbours::Neighbours;
 pub use orphan::Orphan;
 pub use quota::{MachineLimits, Refusal};
 pub use view::MachineNode;
+use young::Young;
 
 /// All that a machine shares: for each network card an end node a direction, and the processes ("members") whose
 /// sessions cross them. It is pure: rows of members, as somebody read them, and the time go in; grants come out.

@@ -4,51 +4,25 @@ use std::collections::BTreeMap;
 
 use fairwave_units::Rate;
 
-use super::EndNode;
 use crate::codec::SessionId;
 
-/// Rates that this end has named in handshakes, with the weights of their sessions, until those open or will not be.
+/// Rates that an end has named in handshakes, with the weights of their sessions, until those open or will not be.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PromisedStarts {
     of: BTreeMap<SessionId, (Rate, f64)>,
 }
 
 impl PromisedStarts {
-    fn sum(&self) -> (Rate, f64) {
+    pub(super) fn promise(&mut self, session: SessionId, start: Rate, weight: f64) {
+        self.of.insert(session, (start, weight));
+    }
+
+    pub(super) fn take_back(&mut self, session: SessionId) {
+        self.of.remove(&session);
+    }
+
+    /// All of them together.
+    pub(super) fn sum(&self) -> (Rate, f64) {
         self.of.values().fold((Rate::ZERO, 0.0), |(rates, weights), (rate, weight)| (rates + *rate, weights + weight))
-    }
-}
-
-impl EndNode {
-    /// This end as [`fair_start`](fairwave_schemes::node::fair_start) takes it: the capacity, and the sum of all
-    /// weights with that of a newcomer.
-    pub(crate) fn fair_start_end(&self, weight: f64) -> (Rate, f64) {
-        // Where nothing is given that was not granted, nothing is given ahead.
-        let capacity = if self.exchange.is_some() { Rate::ZERO } else { self.left_by_others() };
-        let weights = match self.told {
-            // The machine does not count who came here since.
-            Some(told) => told.by.weights + self.table.unheard().1 + self.starts.sum().1,
-            None => self.table.weights(),
-        };
-        (capacity, weights + weight)
-    }
-
-    /// The same for a session that is about to open. Where the machine's daemon divides the capacity, a session begins
-    /// with no more than is left of what it lets this process give away; that is taken for the session until the daemon
-    /// grants it something.
-    pub(crate) fn promise_start(&mut self, session: SessionId, weight: f64) -> (Rate, f64) {
-        let (capacity, weights) = self.fair_start_end(weight);
-        let Some(told) = self.told.filter(|_| self.exchange.is_none()) else { return (capacity, weights) };
-        let taken = self.starts.sum().0 + self.table.unheard().0;
-        let left = Rate::nearest_bps((told.by.start.as_bps() - taken.as_bps()).max(0.0));
-        let start = (capacity * (weight / weights)).min(left);
-        self.starts.of.insert(session, (start, weight));
-        // All of that is the session's.
-        (start, weight)
-    }
-
-    /// A session that it was promised to is open, and counts with what it has, or there will be none.
-    pub(crate) fn take_back_start(&mut self, session: SessionId) {
-        self.starts.of.remove(&session);
     }
 }

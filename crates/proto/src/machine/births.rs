@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use fairwave_schemes::GroupTerms;
 use fairwave_units::{Duration, Rate, Time};
 
+use super::young::Young;
 use super::{CardId, Machine, Slot};
 use crate::codec::SessionId;
 use crate::end_node::EndNode;
@@ -28,21 +29,6 @@ impl Slot {
     pub(super) fn is_young(&self, now: Time, interval: Duration) -> bool {
         let span = interval.as_nanos().saturating_mul(YOUNG_INTERVALS).saturating_add(self.asked.rtt.as_nanos());
         now.since(self.came) < Duration::from_nanos(span)
-    }
-}
-
-/// A session whose use is no measure yet.
-pub(super) struct Young {
-    pub(super) name: SessionId,
-    /// Its fair part.
-    pub(super) part: Rate,
-    /// What it began with, if that was since the last tick.
-    began_with: Rate,
-}
-
-impl Young {
-    fn of(now: Time, name: SessionId, slot: &Slot, part: Rate) -> Self {
-        Self { name, part, began_with: if slot.came == now { slot.start } else { Rate::ZERO } }
     }
 }
 
@@ -81,7 +67,8 @@ impl<'a> FairParts<'a> {
     ) {
         young.extend(used.iter().filter_map(|(name, _)| {
             let slot = slots.get(name.0 as usize).and_then(Option::as_ref)?;
-            slot.is_young(now, interval).then(|| Young::of(now, *name, slot, self.part(slot)))
+            let began_with = if slot.came == now { slot.start } else { Rate::ZERO };
+            slot.is_young(now, interval).then(|| Young { name: *name, part: self.part(slot), began_with })
         }));
         let sure = self.sure(young);
         let mut young = young.iter().peekable();
