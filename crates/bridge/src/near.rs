@@ -119,8 +119,9 @@ impl Near {
     }
 }
 
-/// A port that is free at loopback of both families, or of IPv4 alone. As many may wait there as there may be: who finds
-/// no place comes again after a second, and a program that wants not to wait would wait for that.
+/// A port that is free at loopback of both families, or of IPv4 alone. As many may wait there as there may be, as far as
+/// the system lets them (`net.core.somaxconn`): who finds no place comes again after a second, and a program that wants
+/// not to wait would wait for that.
 fn listen(has_v6: bool) -> io::Result<(u16, Vec<TcpListener>)> {
     let mut last = io::ErrorKind::AddrInUse.into();
     for _ in 0..TRIES {
@@ -174,8 +175,10 @@ impl NearInner {
                         if !is_said {
                             (self.tell)(&format!("{}: {error}", door.to));
                         }
-                        // Without descriptors the same comes at once again, until a connection ends.
+                        // Without descriptors the same comes at once again, until a connection ends: one that says
+                        // nothing does now.
                         is_said = true;
+                        self.unknown.let_go();
                         std::thread::sleep(Duration::from_millis(100));
                     }
                 }

@@ -39,6 +39,14 @@ impl Unknown {
         came
     }
 
+    /// There is no room for another: the oldest goes.
+    pub(crate) fn let_go(&self) {
+        let oldest = self.waiting.lock().pop_front();
+        if let Some((_, stream)) = oldest {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
     /// One that is still there, to be heard.
     pub(crate) fn get(&self, came: Came) -> Option<Arc<TcpStream>> {
         self.waiting.lock().iter().find(|(other, _)| *other == came).map(|(_, stream)| Arc::clone(stream))

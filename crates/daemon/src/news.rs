@@ -68,3 +68,18 @@ pub(crate) struct Shared {
     /// Whether somebody wants to see the machine.
     pub(crate) is_wanted: AtomicBool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of__what_new_sessions_may_begin_with_is_left_to_one_process_a_tick() {
+        let beat = Beat { send_start: Rate::mbps(3.0), receive_start: Rate::mbps(4.0), ..Beat::default() };
+        let mine = Beat { send_start: Rate::mbps(1.0), ..beat };
+        let starts = |beat: Beat| [beat.send_start, beat.receive_start].map(Rate::as_mbps);
+        let first = FirstBeats::new([(7, mine)].into(), beat);
+        assert_eq!([7, 7, 8].map(|user| starts(first.of(user))), [[1.0, 4.0], [0.0, 0.0], [0.0, 0.0]]);
+        assert_eq!(starts(FirstBeats::new([(7, mine)].into(), beat).of(8)), [3.0, 4.0]);
+    }
+}

@@ -18,7 +18,7 @@ pub struct Settings {
     pub share_by: ShareBy,
     /// Whether queues that grew are drained again.
     pub drain: bool,
-    /// Whether a session that opens has its part at its first tick; else it climbs to that.
+    /// Whether a session that opens has its part at its first tick, or the next where something was free; else it climbs to that.
     pub fair_start: bool,
     /// How many processes and sessions there may be; later.
     pub limits: MachineLimits,

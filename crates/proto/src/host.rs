@@ -152,7 +152,8 @@ impl<C: Crypto> Host<C> {
     }
 
     /// The data packet that [`Host::poll_transmit`] has just given does not go: its source has not got the bytes, though
-    /// they were asked for. It is as if it had never been due, and the sink hears that nothing of it will come.
+    /// they were asked for. It counts neither as sent nor as lost, and does not go again; its number and its place in the
+    /// pace are used up. The sink hears that nothing of it will come. Once, and before anything else is asked of the host.
     pub fn withdraw(&mut self, now: Time, session: SessionId, packet: &DataPacket, reason: VoidReason) {
         self.outbound.withdraw(now, session, packet, reason);
         self.route(now);

@@ -59,7 +59,8 @@ use young::Young;
 /// [`MachineConfig::fair_start`] each counts from then on as if it used its part, so that it has that at once.
 ///
 /// For [`GRACE`] after its start it hands out no more than what those had who come back, so that who is still on its own
-/// ([`Orphan`]) and who is back have no more than one capacity together.
+/// ([`Orphan`]) and who is back have no more than one capacity together, beside what sessions that open meanwhile begin
+/// with.
 pub struct Machine {
     config: MachineConfig,
     started: Time,
@@ -101,7 +102,7 @@ pub struct MachineConfig {
     pub limits: MachineLimits,
     /// Whether a queue that grew is drained again.
     pub drain: bool,
-    /// Whether a session that comes has its fair part with its first tick; else it climbs from what it began with.
+    /// Whether a session that comes has its fair part with its first tick, or the next where something was free; else it climbs from what it began with.
     pub fair_start: bool,
 }
 

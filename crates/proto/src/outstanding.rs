@@ -143,7 +143,9 @@ impl Outstanding {
     /// The packet that was sent last did not go after all, if this is its number: that is left out, and what it carried
     /// does not go again. Whether it was the last.
     pub fn withdraw(&mut self, number: u64) -> bool {
-        if number.checked_add(1) != Some(self.next()) || self.is_empty() {
+        let is_last = number.checked_add(1) == Some(self.next());
+        let is_open = self.open.back().is_some_and(|range| range.end > number && range.word == Word::None);
+        if !is_last || !is_open || self.skipped.back() == Some(&number) {
             return false;
         }
         match self.runs.back_mut() {

@@ -394,7 +394,7 @@ impl Sender {
         if let Some((path, member)) = path.zip(self.member.as_mut()) {
             member.on_withdrawn(path, Bytes::new(u64::from(bytes)));
         }
-        self.counts.sent -= 1;
+        self.counts.sent = self.counts.sent.saturating_sub(1);
         self.sent_bytes = self.sent_bytes.saturating_sub(u64::from(bytes));
         self.look_for_work(now);
     }

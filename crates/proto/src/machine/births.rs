@@ -6,7 +6,7 @@ use fairwave_schemes::GroupTerms;
 use fairwave_units::{Duration, Rate, Time};
 
 use super::young::Young;
-use super::{CardId, Machine, Slot};
+use super::{CardId, LONGEST_INTERVAL, Machine, Slot};
 use crate::codec::SessionId;
 use crate::end_node::EndNode;
 use crate::session::Direction;
@@ -27,7 +27,9 @@ impl Machine {
 impl Slot {
     /// Whether what it is measured to use is no measure yet of what it can.
     pub(super) fn is_young(&self, now: Time, interval: Duration) -> bool {
-        let span = interval.as_nanos().saturating_mul(YOUNG_INTERVALS).saturating_add(self.asked.rtt.as_nanos());
+        // How long that is its peer may choose, who opens the session.
+        let rtt = self.asked.rtt.min(LONGEST_INTERVAL);
+        let span = interval.as_nanos().saturating_mul(YOUNG_INTERVALS).saturating_add(rtt.as_nanos());
         now.since(self.came) < Duration::from_nanos(span)
     }
 }

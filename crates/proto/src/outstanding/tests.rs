@@ -102,6 +102,7 @@ fn withdraw__what_did_not_go_does_not_go_again() {
     assert!(!outstanding.withdraw(1), "it went, and others after it");
     // The last of a run, and one by itself.
     assert!(outstanding.withdraw(2));
+    assert!(!outstanding.withdraw(2), "once");
     assert_eq!(outstanding.send(piece(900), us(10)), 3);
     assert!(outstanding.withdraw(3));
     assert_eq!(outstanding.send(piece(103), us(11)), 4);
