@@ -20,7 +20,7 @@ pub(crate) struct SocketShare {
 }
 
 /// Reports and requests go no more often.
-const LEAST_PERIOD: Duration = Duration::from_millis(2);
+pub(crate) const LEAST_PERIOD: Duration = Duration::from_millis(2);
 /// A control packet costs some microseconds at each end: with this, those of many sessions take a tenth of a thread.
 const PERIOD_A_SESSION: Duration = Duration::from_micros(40);
 /// Half of the least patience of a source that knows its interval.

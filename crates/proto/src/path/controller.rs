@@ -4,6 +4,7 @@ use fairwave_schemes::session::{Bbr, BbrConfig, RateSample, SentStamp};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::cubic::CubicPath;
+use crate::socket_share::LEAST_PERIOD;
 
 /// By what a source goes on a path that others use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +29,8 @@ impl Controller {
     pub(super) fn new(now: Time, control: PathControl, rtt: Duration, packet: Bytes, seed: u64) -> Self {
         match control {
             PathControl::Bbr => {
-                let config = BbrConfig { initial_rtt: Some(rtt), seed, ..BbrConfig::new(packet) };
+                let report_every = LEAST_PERIOD;
+                let config = BbrConfig { initial_rtt: Some(rtt), report_every, seed, ..BbrConfig::new(packet) };
                 Self::Bbr(Box::new(Bbr::new(now, config)))
             }
             PathControl::Cubic => Self::Cubic(Box::new(CubicPath::new(rtt, packet))),

@@ -11,6 +11,10 @@ pub struct BbrConfig {
     pub initial_window: Bytes,
     /// The path's round-trip time, if it is known before the first packet.
     pub initial_rtt: Option<Duration>,
+    /// What arrives is reported no more often than this; zero where each packet is acknowledged at once. On a path with a
+    /// shorter round trip what fills the path is what it delivers between two reports: round trips are told without the
+    /// time that a packet waits for its report.
+    pub report_every: Duration,
     /// Where its random numbers begin: models with one seed draw alike.
     pub seed: u64,
     /// What is kept of the bounds after a round trip with loss, at least (BBR s2.8, Beta).
@@ -32,6 +36,7 @@ impl BbrConfig {
             packet,
             initial_window: Bytes::new(packet.get().saturating_mul(10)),
             initial_rtt: None,
+            report_every: Duration::ZERO,
             seed: 0,
             beta: 0.7,
             headroom: 0.15,

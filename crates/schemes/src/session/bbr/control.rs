@@ -106,6 +106,7 @@ impl Bbr {
 
     pub(super) fn bdp_of(&self, gain: f64, bandwidth: Rate) -> u64 {
         let Some(rtt) = self.min_rtt.least() else { return self.config.initial_window.get() };
+        let rtt = rtt.max(self.config.report_every);
         // The cast saturates.
         (gain * bandwidth.as_bps() / 8.0 * rtt.as_secs_f64()) as u64
     }
@@ -145,5 +146,26 @@ impl Bbr {
 
     fn least_window(&self) -> u64 {
         LEAST_PACKETS.saturating_mul(self.packet())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairwave_units::{Bytes, Time};
+
+    use super::super::config::BbrConfig;
+    use super::*;
+
+    #[test]
+    fn bdp_of__is_at_least_what_arrives_between_two_reports() {
+        let bdp = |rtt_us, report_every| {
+            let initial_rtt = Some(Duration::from_micros(rtt_us));
+            let config = BbrConfig { initial_rtt, report_every, ..BbrConfig::new(Bytes::new(1000)) };
+            Bbr::new(Time::ZERO, config).bdp_of(2.0, Rate::gbps(1.0))
+        };
+        // Twice 125 B a microsecond.
+        let report_every = Duration::from_millis(2);
+        assert_eq!([30, 2000, 40_000].map(|rtt_us| bdp(rtt_us, report_every)), [500_000, 500_000, 10_000_000]);
+        assert_eq!(bdp(30, Duration::ZERO), 7500);
     }
 }
