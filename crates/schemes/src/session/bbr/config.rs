@@ -12,8 +12,8 @@ pub struct BbrConfig {
     /// The path's round-trip time, if it is known before the first packet.
     pub initial_rtt: Option<Duration>,
     /// What arrives is reported no more often than this; zero where each packet is acknowledged at once. On a path with a
-    /// shorter round trip what fills the path is what it delivers between two reports: round trips are told without the
-    /// time that a packet waits for its report.
+    /// shorter round trip the window is at least what the path delivers between two reports: round trips are told without
+    /// the time that a packet waits for its report.
     pub report_every: Duration,
     /// Where its random numbers begin: models with one seed draw alike.
     pub seed: u64,

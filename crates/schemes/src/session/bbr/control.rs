@@ -106,7 +106,8 @@ impl Bbr {
 
     pub(super) fn bdp_of(&self, gain: f64, bandwidth: Rate) -> u64 {
         let Some(rtt) = self.min_rtt.least() else { return self.config.initial_window.get() };
-        let rtt = rtt.max(self.config.report_every);
+        // Ours: twice that is the window.
+        let rtt = rtt.max(Duration::from_nanos(self.config.report_every.as_nanos() / 2));
         // The cast saturates.
         (gain * bandwidth.as_bps() / 8.0 * rtt.as_secs_f64()) as u64
     }
@@ -157,15 +158,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bdp_of__is_at_least_what_arrives_between_two_reports() {
+    fn bdp_of__twice_it_is_at_least_what_arrives_between_two_reports() {
         let bdp = |rtt_us, report_every| {
             let initial_rtt = Some(Duration::from_micros(rtt_us));
             let config = BbrConfig { initial_rtt, report_every, ..BbrConfig::new(Bytes::new(1000)) };
             Bbr::new(Time::ZERO, config).bdp_of(2.0, Rate::gbps(1.0))
         };
-        // Twice 125 B a microsecond.
+        // 125 B a microsecond: 2 ms of it, or two round trips.
         let report_every = Duration::from_millis(2);
-        assert_eq!([30, 2000, 40_000].map(|rtt_us| bdp(rtt_us, report_every)), [500_000, 500_000, 10_000_000]);
+        assert_eq!([30, 1000, 40_000].map(|rtt_us| bdp(rtt_us, report_every)), [250_000, 250_000, 10_000_000]);
         assert_eq!(bdp(30, Duration::ZERO), 7500);
     }
 }
