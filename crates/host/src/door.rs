@@ -104,7 +104,7 @@ pub enum DoorError {
     /// It says no.
     #[error("the daemon refuses: {0}")]
     Refused(String),
-    /// It says nothing for [`PATIENCE`].
+    /// It says nothing for two seconds.
     #[error("{}: the daemon there (process {pid}) has not answered for {} s", socket.display(), PATIENCE.as_secs())]
     Silent {
         /// The socket.

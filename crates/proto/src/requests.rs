@@ -166,7 +166,7 @@ impl Requests {
         since.map(|since| since.saturating_add(patience))
     }
 
-    /// The next request to make, if less than `window` is asked for, or if it is for [`MOST_WORD`] at the most.
+    /// The next request to make, if less than `window` is asked for, or if it is for `MOST_WORD` bytes at the most.
     pub fn next(&mut self, now: Time, window: Bytes) -> Option<Request> {
         if self.open >= MOST_OPEN {
             return None;
