@@ -48,6 +48,23 @@ fn source__fills_a_path_and_its_start_costs_less_than_a_second() {
     assert!(outcome.above_s(RTT) == 0.0);
 }
 
+/// What a probe lost is told after it, and later still where packets come late: without an answer of its own. Of six
+/// seeds two had 85.7 and 87.9 of 100 Mb/s.
+#[test]
+fn source__is_not_slowed_by_what_its_probes_lost_where_packets_come_late() {
+    for seed in 1..=6 {
+        let plan = RoadPlan {
+            rates: vec![(Time::ZERO, Rate::mbps(100.0))],
+            queue: Bytes::new(750_000),
+            late: (0.05, Duration::from_millis(20)),
+            ..plan()
+        };
+        let mbps = Road::new(plan, seed).run(Time::from_secs(30)).mbps(0, 0, 30);
+        println!("{mbps}");
+        assert!(mbps >= 88.0, "{mbps}");
+    }
+}
+
 #[test]
 fn source__is_not_slowed_by_packets_that_come_late() {
     let share = shares(&run(RoadPlan { late: (0.05, Duration::from_millis(20)), ..plan() }, 12), 2, 12)[0];

@@ -28,7 +28,7 @@ impl Controller {
     pub(super) fn new(now: Time, control: PathControl, rtt: Duration, packet: Bytes, seed: u64) -> Self {
         match control {
             PathControl::Bbr => {
-                let config = BbrConfig { initial_rtt: Some(rtt), seed, ..BbrConfig::new(packet) };
+                let config = BbrConfig { is_told_late: true, initial_rtt: Some(rtt), seed, ..BbrConfig::new(packet) };
                 Self::Bbr(Box::new(Bbr::new(now, config)))
             }
             PathControl::Cubic => Self::Cubic(Box::new(CubicPath::new(rtt, packet))),

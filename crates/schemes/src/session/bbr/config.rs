@@ -9,6 +9,8 @@ pub struct BbrConfig {
     pub packet: Bytes,
     /// The window before anything is known of the path.
     pub initial_window: Bytes,
+    /// Whether news come in reports of many packets, and losses so late that a probe may be over for a round trip.
+    pub is_told_late: bool,
     /// The path's round-trip time, if it is known before the first packet.
     pub initial_rtt: Option<Duration>,
     /// Where its random numbers begin: models with one seed draw alike.
@@ -31,6 +33,7 @@ impl BbrConfig {
         Self {
             packet,
             initial_window: Bytes::new(packet.get().saturating_mul(10)),
+            is_told_late: false,
             initial_rtt: None,
             seed: 0,
             beta: 0.7,

@@ -65,9 +65,10 @@ impl Bbr {
     /// Whether all that the sample tells as lost was sent before startup or the last probe ended, and is told later. Ours:
     /// a probe that fills the queue was answered when it ended. The draft takes what is told afterwards for a loss of the
     /// path at the rate that the model has by then: in drain the rate falls to what little is sent, until the next probe
-    /// (87 of 100 Mb/s for three seconds, where reports come each quarter of a round trip).
+    /// (87 of 100 Mb/s for three seconds, where reports come each quarter of a round trip). With an
+    /// acknowledgement a packet, losses are told in time.
     fn is_loss_of_probe(&self, sample: &RateSample) -> bool {
-        let is_over = !self.state.is_probing() && self.loss_window.is_none();
+        let is_over = self.config.is_told_late && !self.state.is_probing() && self.loss_window.is_none();
         is_over && self.probe_end.is_some_and(|end| sample.lost_delivered.get() <= end)
     }
 

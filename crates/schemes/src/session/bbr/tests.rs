@@ -175,6 +175,7 @@ fn startup__ends_with_losses_in_a_queue_and_their_bound_stays() {
 fn losses__of_startup_that_are_told_after_it_bound_nothing() {
     let bounds_of_losses_sent_after = |delivered: u64| {
         let mut path = Path::new(1.0);
+        path.model.config.is_told_late = true;
         while path.model.state() == Startup {
             path.run_until(path.now_us as f64 / 1e6 + 0.001);
         }
