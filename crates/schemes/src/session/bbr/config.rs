@@ -9,6 +9,9 @@ pub struct BbrConfig {
     pub packet: Bytes,
     /// The window before anything is known of the path.
     pub initial_window: Bytes,
+    /// Whether the start goes by the window, which knows what arrived at once, and not by samples alone, which know it a
+    /// round trip later.
+    pub starts_by_window: bool,
     /// The path's round-trip time, if it is known before the first packet.
     pub initial_rtt: Option<Duration>,
     /// Where its random numbers begin: models with one seed draw alike.
@@ -31,6 +34,7 @@ impl BbrConfig {
         Self {
             packet,
             initial_window: Bytes::new(packet.get().saturating_mul(10)),
+            starts_by_window: false,
             initial_rtt: None,
             seed: 0,
             beta: 0.7,
