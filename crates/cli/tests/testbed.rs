@@ -44,7 +44,8 @@ fn testbed__one_session_ramps_up_to_its_node() {
 #[test]
 fn testbed__five_sources_share_a_sink_whatever_their_rtts() {
     let Some(_turn) = turn() else { return };
-    let runs = std::iter::repeat_with(|| run(&["002-fig-ix-8", "--scale", "0.25", "--duration", "9 s"], &[])).take(2);
+    // A session that looks for its least round trip just in the last second has less in that: seen once in nine runs.
+    let runs = std::iter::repeat_with(|| run(&["002-fig-ix-8", "--scale", "0.25", "--duration", "9 s"], &[])).take(3);
     let is_there = |run: &Value| run["sessions"].as_array().is_some_and(|all| all.iter().all(is_fifth));
     let Some(run) = until(runs, is_there) else { return };
     for session in run["sessions"].as_array().expect("five of them") {
