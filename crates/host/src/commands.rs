@@ -1,14 +1,13 @@
 //! What other threads tell the network thread.
 
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::{Receiver, Sender};
 use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
 use fairwave_units::{Bytes, Rate};
-use rustix::event::{EventfdFlags, eventfd};
+
+use crate::thread_waker::ThreadWaker;
 
 /// What an application told its session, each by the method of [`Session`](crate::Session) that is named.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,40 +36,6 @@ pub enum SessionCommand {
 pub(crate) struct Commands {
     queue: Sender<(SessionId, SessionCommand)>,
     bell: Arc<ThreadWaker>,
-}
-
-/// Wakes the network thread when it sleeps.
-pub(crate) struct ThreadWaker {
-    pub(crate) fd: OwnedFd,
-    is_awake: AtomicBool,
-}
-
-impl ThreadWaker {
-    pub(crate) fn new() -> std::io::Result<Arc<Self>> {
-        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Arc::new(Self { fd, is_awake: AtomicBool::new(true) }))
-    }
-
-    /// Wakes it, if it sleeps.
-    pub(crate) fn ring(&self) {
-        if !self.is_awake.swap(true, Ordering::AcqRel) {
-            // It can only fail because it has been rung 2^64 times.
-            let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
-        }
-    }
-
-    /// It is about to sleep: who rings from now on wakes it. Look at the queues after this.
-    pub(crate) fn hush(&self) {
-        self.is_awake.store(false, Ordering::SeqCst);
-    }
-
-    /// It is awake. `is_rung` is whether the descriptor was readable: who rang may have been kept from writing until the
-    /// sleep after, and what nobody reads would keep it awake for ever.
-    pub(crate) fn wake(&self, is_rung: bool) {
-        if self.is_awake.swap(true, Ordering::AcqRel) || is_rung {
-            let _ = rustix::io::read(&self.fd, &mut [0; 8]);
-        }
-    }
 }
 
 impl Commands {

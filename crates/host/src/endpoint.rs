@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use fairwave_proto::SessionOptions;
 
-use crate::commands::{Commands, ThreadWaker};
+use crate::commands::Commands;
 use crate::config::{BindError, EndpointConfig, EndpointFacts};
 use crate::connect::{ConnectError, ConnectOptions, MOST_GREETING_BYTES};
 use crate::driver::Driver;
@@ -19,6 +19,7 @@ use crate::lock::Lock;
 use crate::orders::{Call, EndpointOrder, EndpointShared};
 use crate::seat::NodeFacts;
 use crate::session::Session;
+use crate::thread_waker::ThreadWaker;
 use crate::ticket::Ticket;
 use crate::visitor::{Accept, Judge};
 

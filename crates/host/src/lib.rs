@@ -112,6 +112,7 @@ mod share_id;
 mod state;
 mod status;
 mod stream;
+mod thread_waker;
 mod ticket;
 mod visitor;
 mod waiting;
@@ -155,5 +156,6 @@ pub use status::{
     TransferStatus, WaitsFor, ask_to_leave, runtime_dir, statuses,
 };
 pub use stream::{MemorySource, ReadError, StreamReader};
+pub use thread_waker::ThreadWaker;
 pub use ticket::{MOST_ADDRESSES, Ticket, TicketError};
 pub use visitor::{Accept, Judge, Visitor};

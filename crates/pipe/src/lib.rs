@@ -48,7 +48,6 @@
 
 #![cfg_attr(test, allow(non_snake_case, clippy::single_range_in_vec_init))]
 
-mod bell;
 mod direct;
 mod end;
 mod greeting;

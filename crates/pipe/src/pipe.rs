@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
-use fairwave_host::{CloseReason, Lock, Session};
+use fairwave_host::{CloseReason, Lock, Session, ThreadWaker};
 
-use crate::bell::Bell;
 use crate::hand::Hand;
 use crate::incoming::Incoming;
 use crate::options::PipeOptions;
@@ -97,7 +96,7 @@ pub(crate) enum Order {
 /// The way of orders to the thread of a pump. Each pipe has it, so that the thread lives as long as a pipe does.
 pub(crate) struct WayToPump {
     pub(crate) orders: Sender<Order>,
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) bell: Arc<ThreadWaker>,
     pub(crate) spares: Spares,
 }
 

@@ -9,10 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use fairwave_host::{CloseReason, Handler};
+use fairwave_host::{CloseReason, Handler, ThreadWaker};
 use rustix::event::{Timespec, epoll};
 
-use crate::bell::Bell;
 use crate::end::{End, Next};
 use crate::handler::PipeHandler;
 use crate::options::PipeOptions;
@@ -31,7 +30,7 @@ pub struct Pump {
 /// The thread.
 struct Worker {
     epoll: OwnedFd,
-    bell: Arc<Bell>,
+    bell: Arc<ThreadWaker>,
     orders: Receiver<Order>,
     ends: BTreeMap<u64, End>,
     /// Those that are to be looked at.
@@ -68,7 +67,7 @@ impl Pump {
     /// Starts the thread.
     pub fn start() -> io::Result<Self> {
         let (orders, ordered) = unbounded();
-        let bell = Arc::new(Bell::new()?);
+        let bell = ThreadWaker::new()?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, bell.as_fd(), epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
         let worker = Worker {

@@ -24,11 +24,12 @@ use super::tunnel::Tunnel;
 use super::tunnels::Tunnels;
 use super::visits::{Reception, Visits};
 use crate::carrier::{Carrier, Carriers};
-use crate::commands::{Commands, SessionCommand, ThreadWaker};
+use crate::commands::{Commands, SessionCommand};
 use crate::crypto::{Noise, OpenKeys, SessionKeys};
 use crate::orders::{EndpointOrder, EndpointShared};
 use crate::seat::{Seat, Seated};
 use crate::session::{Session, SessionFacts};
+use crate::thread_waker::ThreadWaker;
 
 /// Drives the cores of one endpoint: it does over and over what [`Host`] asks of its driver, and sleeps in between.
 pub(crate) struct Driver {
@@ -492,7 +493,7 @@ impl Driver {
         let least = if self.sent_at_once < WORTH_A_WAKE { LEAST_REST } else { Duration::ZERO };
         let until = |end: Option<Time>| end.map(|end| end.since(now).max(least));
         let is_full = self.outbox.is_full();
-        let bell = PollFd::new(&self.bell.fd, PollFlags::IN);
+        let bell = PollFd::new(&*self.bell, PollFlags::IN);
         let is_rung = if let Some(rest) = rest.filter(|_| !is_full) {
             // So much comes that it is cheaper taken together.
             let wait = until(ends).map_or(rest, |wait| wait.min(rest));

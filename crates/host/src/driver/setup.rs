@@ -23,11 +23,12 @@ use super::run::{Arrivals, Driver};
 use super::socket::Socket;
 use super::tunnels::Tunnels;
 use super::visits::Visits;
-use crate::commands::{Commands, SessionCommand, ThreadWaker};
+use crate::commands::{Commands, SessionCommand};
 use crate::config::{BindError, EndpointConfig, EndpointFacts};
 use crate::crypto::{Noise, NoiseResponder};
 use crate::orders::{EndpointOrder, EndpointShared};
 use crate::seat::{MakeNode, NodeFacts, OwnCapacities, Seat};
+use crate::thread_waker::ThreadWaker;
 
 /// Bytes of IPv4 and UDP around a datagram.
 const LOWER_BYTES: u32 = 28;

@@ -15,7 +15,7 @@ use fairwave_proto::handshake::HandshakeError;
 mod tunnels;
 
 use super::*;
-use crate::commands::{Commands, ThreadWaker};
+use crate::commands::Commands;
 use crate::config::EndpointConfig;
 use crate::connect::{ConnectError, ConnectOptions};
 use crate::crypto::SessionKeys;
@@ -25,6 +25,7 @@ use crate::keyring::{Keyring, Validity};
 use crate::orders::{Call, EndpointOrder};
 use crate::session::Session;
 use crate::share_id::ShareId;
+use crate::thread_waker::ThreadWaker;
 use crate::ticket::Ticket;
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -9,9 +9,9 @@ use crossbeam_channel::{Receiver, Sender};
 use fairwave_table::{ProcessSegment, SegmentMemory, TableError, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::commands::ThreadWaker;
 use crate::door::{DOOR_VERSION, DoorError, DoorStream, MOST_COMMAND_BYTES, Question, monotonic_ns, usual_sockets};
 use crate::seat::facts::NodeChoice;
+use crate::thread_waker::ThreadWaker;
 
 /// What the network thread hears.
 pub(super) enum SeatNews {
@@ -142,7 +142,7 @@ impl HelperThread {
                 continue;
             }
             let mut fds = [
-                PollFd::new(&self.bell.fd, PollFlags::IN),
+                PollFd::new(&*self.bell, PollFlags::IN),
                 PollFd::new(stream.stream(), PollFlags::IN | PollFlags::RDHUP),
             ];
             let _ = poll(&mut fds, None);
@@ -167,7 +167,7 @@ impl HelperThread {
                 return;
             }
             let timeout = Timespec::try_from(left).ok();
-            let mut bell = [PollFd::new(&self.bell.fd, PollFlags::IN)];
+            let mut bell = [PollFd::new(&*self.bell, PollFlags::IN)];
             let _ = poll(&mut bell, timeout.as_ref());
             self.bell.wake(bell[0].revents().contains(PollFlags::IN));
         }

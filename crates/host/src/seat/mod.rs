@@ -17,9 +17,9 @@ use fairwave_proto::{Direction, Host, NodeConfig, Orphan, ToldGrant, ToldNode};
 use fairwave_table::Beat;
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::commands::ThreadWaker;
 use crate::crypto::Noise;
 use crate::door::monotonic_ns;
+use crate::thread_waker::ThreadWaker;
 
 pub use facts::{NodeChoice, NodeFacts, NodeOrigin};
 use helper::{Helper, SeatNews};

@@ -1,0 +1,86 @@
+//! Wakes a thread that sleeps in a call of the system.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+/// A descriptor that becomes readable when somebody rings while a thread sleeps. Who rings while it is awake makes no call
+/// of the system.
+pub struct ThreadWaker {
+    fd: OwnedFd,
+    is_awake: AtomicBool,
+}
+
+impl ThreadWaker {
+    /// Of a thread that is awake.
+    pub fn new() -> std::io::Result<Arc<Self>> {
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Arc::new(Self { fd, is_awake: AtomicBool::new(true) }))
+    }
+
+    /// Wakes it, if it sleeps.
+    pub fn ring(&self) {
+        if !self.is_awake.swap(true, Ordering::AcqRel) {
+            self.write();
+        }
+    }
+
+    fn write(&self) {
+        // It can only fail because it has been rung 2^64 times.
+        let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
+    }
+
+    /// It is about to sleep: who rings from now on wakes it. Look at the queues after this.
+    pub fn hush(&self) {
+        self.is_awake.store(false, Ordering::SeqCst);
+    }
+
+    /// It is awake. `is_rung` is whether the descriptor was readable: who rang may have been kept from writing until the
+    /// sleep after, and what nobody reads would keep it awake for ever.
+    pub fn wake(&self, is_rung: bool) {
+        if self.is_awake.swap(true, Ordering::AcqRel) || is_rung {
+            let _ = rustix::io::read(&self.fd, &mut [0; 8]);
+        }
+    }
+}
+
+impl AsFd for ThreadWaker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    use super::*;
+
+    fn is_rung(waker: &ThreadWaker) -> bool {
+        poll(&mut [PollFd::new(waker, PollFlags::IN)], Some(&Timespec::default())).unwrap() > 0
+    }
+
+    #[test]
+    fn wake__of_one_who_wrote_late_leaves_nothing() {
+        let waker = ThreadWaker::new().unwrap();
+        waker.ring();
+        assert!(!is_rung(&waker), "it is awake");
+        waker.hush();
+        waker.ring();
+        assert!(is_rung(&waker));
+        waker.wake(true);
+        assert!(!is_rung(&waker));
+        // Who rings is kept from writing until it is awake.
+        waker.hush();
+        waker.is_awake.store(true, Ordering::SeqCst);
+        waker.wake(false);
+        waker.write();
+        waker.hush();
+        assert!(is_rung(&waker), "it does not sleep");
+        waker.wake(true);
+        waker.hush();
+        assert!(!is_rung(&waker), "and sleeps then");
+    }
+}
