@@ -90,7 +90,7 @@ impl<C: Crypto> Host<C> {
                 rtt,
                 silence,
             },
-            receiver: ReceiverSetup { lower_bytes, start, room, rtt },
+            receiver: ReceiverSetup { lower_bytes, start, room, rtt, path: PathKind::Shared },
             probes_mtu: config.probes_mtu,
             measured: Vec::new(),
             used: Vec::new(),
@@ -429,7 +429,7 @@ impl<C: Crypto> Host<C> {
                     }
                 }
                 if opened.receives {
-                    let setup = ReceiverSetup { lower_bytes, start: opened.start_receive, rtt, ..self.receiver };
+                    let setup = ReceiverSetup { lower_bytes, start: opened.start_receive, rtt, path, ..self.receiver };
                     self.inbound.open(now, session, address, setup);
                     if self.control.node(Direction::Receiving).is_none() {
                         self.inbound.set_expected(now, session, None, Duration::ZERO);

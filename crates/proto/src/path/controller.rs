@@ -16,6 +16,21 @@ pub enum PathControl {
     Cubic,
 }
 
+/// Packets of the first window, which take a whole round trip: as many as in Chromium's QUIC (kInitialCongestionWindow
+/// of its quic_constants.h), where they go at twice that rate. Ten in a third of a round trip, as by BBR's draft and RFC
+/// 6928, have nearly that rate.
+const FIRST_PACKETS: u64 = 32;
+/// Larger packets are fewer (RFC 9002 s7.2 bounds its first window so): these bytes,
+const FIRST_BYTES: u64 = FIRST_PACKETS * 1500;
+/// but ten in any case.
+const LEAST_FIRST_PACKETS: u64 = 10;
+
+/// The first window, of packets of so many bytes.
+fn first_window(packet: Bytes) -> Bytes {
+    let packets = |count: u64| packet.get().saturating_mul(count);
+    Bytes::new(packets(FIRST_PACKETS).min(FIRST_BYTES).max(packets(LEAST_FIRST_PACKETS)))
+}
+
 /// The one of a path.
 #[derive(Clone, Debug)]
 pub(super) enum Controller {
@@ -29,8 +44,14 @@ impl Controller {
     pub(super) fn new(now: Time, control: PathControl, rtt: Duration, packet: Bytes, seed: u64) -> Self {
         match control {
             PathControl::Bbr => {
-                let report_every = LEAST_PERIOD;
-                let config = BbrConfig { initial_rtt: Some(rtt), report_every, seed, ..BbrConfig::new(packet) };
+                let config = BbrConfig {
+                    initial_window: first_window(packet),
+                    starts_by_window: true,
+                    initial_rtt: Some(rtt),
+                    report_every: LEAST_PERIOD,
+                    seed,
+                    ..BbrConfig::new(packet)
+                };
                 Self::Bbr(Box::new(Bbr::new(now, config)))
             }
             PathControl::Cubic => Self::Cubic(Box::new(CubicPath::new(rtt, packet))),

@@ -21,7 +21,13 @@ fn asked(pages: &mut Vec<Vec<u8>>) -> u64 {
 fn speak__a_last_request_that_got_lost_is_made_again_soon() {
     let hundred = Rate::mbps(100.0);
     let room = Bytes::new(1 << 30);
-    let setup = ReceiverSetup { lower_bytes: 28, start: hundred, room, rtt: Some(Duration::from_millis(10)) };
+    let setup = ReceiverSetup {
+        lower_bytes: 28,
+        start: hundred,
+        room,
+        rtt: Some(Duration::from_millis(10)),
+        path: PathKind::Dedicated,
+    };
     let mut sink = Receiver::new(ms(0), SocketAddr::from(([10, 0, 0, 1], 1)), setup);
     let interval = Duration::from_millis(20);
     sink.set_expected(ms(0), Some(hundred), interval);
@@ -45,4 +51,36 @@ fn speak__a_last_request_that_got_lost_is_made_again_soon() {
     });
     // 4 x (10 + 20) + 300 ms, and twice 48 ms.
     assert!(again.is_some_and(|tick| tick * 20 <= 600), "{again:?}");
+}
+
+/// In the first 16 round trips a sink on a shared path reports each 16th of one, then each quarter; on one of its own
+/// always each quarter.
+#[test]
+fn speak__reports_more_often_at_the_beginning_of_a_shared_path() {
+    let rtt = Duration::from_millis(80);
+    let reports = |path: PathKind| {
+        let (start, room) = (Rate::mbps(100.0), Bytes::new(1 << 30));
+        let setup = ReceiverSetup { lower_bytes: 28, start, room, rtt: Some(rtt), path };
+        let mut sink = Receiver::new(ms(0), SocketAddr::from(([10, 0, 0, 1], 1)), setup);
+        sink.set_expected(ms(0), None, Duration::ZERO);
+        sink.want(1, 0..1 << 30);
+        let (mut lost, mut pages, mut at, mut counts) = (Vec::new(), Vec::new(), ms(0), [0; 2]);
+        for number in 0..2560 {
+            let piece = PieceAt { stream: 1, offset: number * 1000, length: 1000 };
+            sink.on_data(
+                ms(number),
+                Ecn::NotCapable,
+                &DataPacket { session: SessionId(1), number, stamp_us: 0, piece },
+            );
+            if at <= ms(number) {
+                let again = sink.speak(ms(number), SocketShare::default(), &mut lost, &mut pages);
+                at = again.expect("more is wanted");
+                counts[usize::from(number >= 1280)] += 1;
+            }
+        }
+        counts
+    };
+    // 1280 ms are 16 round trips: 256 of 5 ms, or 64 of 20 ms.
+    assert_eq!(reports(PathKind::Shared), [256, 64]);
+    assert_eq!(reports(PathKind::Dedicated), [64, 64]);
 }

@@ -197,7 +197,8 @@ impl DeliveryRate {
         sample.tx_in_flight = Bytes::new(stamp.in_flight);
         sample.is_app_limited = stamp.is_app_limited;
         // The longer of the times that sending and delivering it took: neither of them alone may be compressed.
-        let interval = sent.since(stamp.first_sent_time).max(now.since(stamp.delivered_time));
+        sample.sending = sent.since(stamp.first_sent_time);
+        let interval = sample.sending.max(now.since(stamp.delivered_time));
         // Differs from s4.1.2.3, which takes the newest packet of the batch: one of several sessions may tell of its
         // packets later than another of newer ones.
         self.first_sent_time = self.first_sent_time.max(sent);

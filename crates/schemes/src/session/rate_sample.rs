@@ -13,6 +13,8 @@ pub struct RateSample {
     /// From the last arrival before the newest packet was sent until now, or the same of when they were sent, if that
     /// took longer.
     pub interval: Duration,
+    /// Of both the time that sending took.
+    pub sending: Duration,
     /// Bytes delivered since the newest packet was sent.
     pub delivered: Bytes,
     /// Bytes that had been delivered when the newest packet was sent.

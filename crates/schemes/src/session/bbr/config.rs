@@ -9,6 +9,9 @@ pub struct BbrConfig {
     pub packet: Bytes,
     /// The window before anything is known of the path.
     pub initial_window: Bytes,
+    /// Whether the start goes by the window, which knows what arrived at once, and not by samples alone, which know it a
+    /// round trip later.
+    pub starts_by_window: bool,
     /// The path's round-trip time, if it is known before the first packet.
     pub initial_rtt: Option<Duration>,
     /// What arrives is reported no more often than this; zero where each packet is acknowledged at once. On a path with a
@@ -35,6 +38,7 @@ impl BbrConfig {
         Self {
             packet,
             initial_window: Bytes::new(packet.get().saturating_mul(10)),
+            starts_by_window: false,
             initial_rtt: None,
             report_every: Duration::ZERO,
             seed: 0,

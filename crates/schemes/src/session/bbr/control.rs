@@ -17,8 +17,8 @@ const WAIT_BESIDE: Duration = Duration::from_millis(20);
 const LEAST_PACKETS: u64 = 4;
 
 impl Bbr {
-    /// BBR s5.6.2, SetPacingRateWithGain.
-    pub(super) fn set_pacing(&mut self, gain: f64) {
+    /// BBR s5.6.2, SetPacingRateWithGain. Startup sends at `pace_of_start` at the least.
+    pub(super) fn set_pacing(&mut self, gain: f64, pace_of_start: Rate) {
         if let Some(rate) = self.pace_of_losses() {
             self.pacing = rate;
             return;
@@ -27,6 +27,7 @@ impl Bbr {
         let has_queue = self.loss_floor.has_queue(self.min_rtt.least());
         let arriving = if has_queue { 1.0 } else { 1.0 - self.loss_floor.share() };
         let rate = self.bandwidth() * (gain * PACING_SHARE / arriving);
+        let rate = rate.max(pace_of_start);
         if self.full_pipe.was_reached || rate > self.pacing {
             self.pacing = rate;
         }
@@ -45,8 +46,8 @@ impl Bbr {
         let acked = sample.newly_acked.get();
         if self.full_pipe.was_reached {
             self.window = self.window.saturating_add(acked).min(most);
-        } else if self.window < most || sample.total_delivered < self.config.initial_window {
-            self.window = self.window.saturating_add(acked);
+        } else if self.window < most || sample.total_delivered.get() < self.first_bytes() {
+            self.window = self.window.saturating_add(acked).saturating_add(self.growth_of_start(sample));
         }
         self.window = self.window.max(self.least_window());
         if self.state == BbrState::ProbeRtt {

@@ -29,6 +29,7 @@ mod probe_rtt;
 mod rounds;
 mod short_term;
 mod slowdown;
+mod start_by_window;
 mod startup;
 mod state;
 mod undo;

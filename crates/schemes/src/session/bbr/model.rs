@@ -118,7 +118,7 @@ impl Bbr {
     /// BBR s5.6.2, InitPacingRate: the first window in a round trip, or in a millisecond where that is unknown.
     pub(super) fn begin_pacing(&mut self, rtt: Option<Duration>) {
         let rtt = rtt.filter(|rtt| !rtt.is_zero()).unwrap_or(Duration::from_millis(1));
-        self.pacing = rate_of(self.config.initial_window.get(), rtt) * self.state.pacing_gain();
+        self.pacing = rate_of(self.config.initial_window.get(), rtt) * self.first_pacing_gain();
     }
 
     /// The rate at which to send, at the most.

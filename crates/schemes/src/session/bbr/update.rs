@@ -21,7 +21,7 @@ impl Bbr {
             self.is_idle_restart = true;
             self.aggregation.begin(now);
             if self.state.is_probe_bw() {
-                self.set_pacing(1.0);
+                self.set_pacing(1.0, Rate::ZERO);
             } else if self.state == BbrState::ProbeRtt {
                 self.end_probe_rtt(now, stamp.delivered());
             }
@@ -49,7 +49,7 @@ impl Bbr {
         if sample.has_arrivals {
             self.update_model(now, &sample);
         }
-        self.set_pacing(self.state.pacing_gain());
+        self.set_pacing(self.state.pacing_gain(), self.pace_of_start(&sample));
         self.set_window(&sample);
     }
 
