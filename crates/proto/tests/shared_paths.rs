@@ -63,8 +63,8 @@ fn source__has_93_of_100_mbps_in_the_first_half_minute() {
     }
 }
 
-/// What a probe lost is told after it, and later still where packets come late: without an answer of its own. Some seeds
-/// had 80 to 86.
+/// What a probe lost is told after it, and later still where packets come late: without an answer of its own. Of six
+/// seeds two had 85.7 and 87.9 of 100 Mb/s.
 #[test]
 fn source__is_not_slowed_by_what_its_probes_lost_where_packets_come_late() {
     for seed in 1..=6 {

@@ -47,6 +47,7 @@ impl Controller {
                 let config = BbrConfig {
                     initial_window: first_window(packet),
                     starts_by_window: true,
+                    is_told_late: true,
                     initial_rtt: Some(rtt),
                     report_every: LEAST_PERIOD,
                     seed,

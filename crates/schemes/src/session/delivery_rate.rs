@@ -55,6 +55,8 @@ struct Batch {
     marked: u64,
     lost_ranges: u32,
     worst_loss: Option<LossPoint>,
+    /// Bytes that had been delivered when the last one of those lost was sent.
+    lost_delivered: u64,
     /// The packet sent last of those that arrived.
     newest: Option<(Time, SentStamp)>,
 }
@@ -93,6 +95,7 @@ impl DeliveryRate {
         self.lost = self.lost.saturating_add(bytes);
         self.batch.lost = self.batch.lost.saturating_add(bytes);
         self.batch.lost_ranges = self.batch.lost_ranges.saturating_add(1);
+        self.batch.lost_delivered = self.batch.lost_delivered.max(last.delivered);
         let point = LossPoint {
             bytes: Bytes::new(bytes),
             lost: Bytes::new(self.lost.saturating_sub(last.lost)),
@@ -156,6 +159,7 @@ impl DeliveryRate {
             newly_marked: Bytes::new(batch.marked),
             lost_ranges: batch.lost_ranges,
             worst_loss: batch.worst_loss,
+            lost_delivered: Bytes::new(batch.lost_delivered),
             rtt,
             total_delivered: Bytes::new(self.delivered),
             in_flight: Bytes::new(self.in_flight),
@@ -288,6 +292,8 @@ mod tests {
         let (one, all) = (one.sample(ms(200), rtt), all.sample(ms(200), rtt));
         assert_eq!(one, all);
         assert_eq!((all.lost_ranges, all.newly_lost, all.in_flight), (2, bytes(11), bytes(39)));
+        // All were sent before anything had been delivered.
+        assert_eq!(all.lost_delivered, Bytes::ZERO);
         // The first ten lost with 60 in flight; then an eleventh with 81.
         assert!((all.worst_loss.unwrap().share() - 10.0 / 60.0).abs() < 1e-12);
     }

@@ -42,6 +42,8 @@ pub struct RateSample {
     pub lost_ranges: u32,
     /// Of the ranges lost of this batch the one with which most was lost, of what was in flight.
     pub worst_loss: Option<LossPoint>,
+    /// Bytes that had been delivered when the last of the packets was sent that this batch told as lost.
+    pub lost_delivered: Bytes,
     /// Bytes delivered so far, this batch included.
     pub total_delivered: Bytes,
     /// Bytes in flight after this batch.

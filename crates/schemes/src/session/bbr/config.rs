@@ -12,6 +12,8 @@ pub struct BbrConfig {
     /// Whether the start goes by the window, which knows what arrived at once, and not by samples alone, which know it a
     /// round trip later.
     pub starts_by_window: bool,
+    /// Whether news come in reports of many packets, and losses so late that a probe may be over for a round trip.
+    pub is_told_late: bool,
     /// The path's round-trip time, if it is known before the first packet.
     pub initial_rtt: Option<Duration>,
     /// What arrives is reported no more often than this; zero where each packet is acknowledged at once. On a path with a
@@ -39,6 +41,7 @@ impl BbrConfig {
             packet,
             initial_window: Bytes::new(packet.get().saturating_mul(10)),
             starts_by_window: false,
+            is_told_late: false,
             initial_rtt: None,
             report_every: Duration::ZERO,
             seed: 0,

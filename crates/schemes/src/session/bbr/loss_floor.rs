@@ -1,6 +1,6 @@
 //! Losses that a path has of itself, whatever is sent.
 
-use fairwave_units::Duration;
+use fairwave_units::{Bytes, Duration};
 
 use super::super::rate_sample::RateSample;
 
@@ -58,10 +58,12 @@ const TRACE: f64 = 1.0 / 64.0;
 const LEAST_TRACE: Duration = Duration::from_micros(100);
 
 impl LossFloor {
-    pub(super) fn on_sample(&mut self, sample: &RateSample) {
+    /// What a sample tells; `of_probe` bytes of what was lost are no sign of what the path loses.
+    pub(super) fn on_sample(&mut self, sample: &RateSample, of_probe: Bytes) {
         self.acked = self.acked.saturating_add(sample.newly_acked.get());
+        let lost = sample.newly_lost.get().saturating_sub(of_probe.get());
         // What arrived late was lost in this round or one before.
-        self.lost = self.lost.saturating_add(sample.newly_lost.get()).saturating_sub(sample.newly_late.get());
+        self.lost = self.lost.saturating_add(lost).saturating_sub(sample.newly_late.get());
         if let Some(rtt) = sample.rtt {
             self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt)));
             self.rtt_sum_ns = self.rtt_sum_ns.saturating_add(rtt.as_nanos());
@@ -117,19 +119,20 @@ fn queued(min_rtt: Option<Duration>, rtt: Option<Duration>, share: f64, least: D
 
 #[cfg(test)]
 mod tests {
-    use fairwave_units::Bytes;
-
     use super::*;
 
     const MIN_RTT: Duration = Duration::from_millis(40);
 
     fn round(floor: &mut LossFloor, lost: u64, rtt_ms: u64) -> LossRound {
-        floor.on_sample(&RateSample {
-            newly_acked: Bytes::new(1000 - lost),
-            newly_lost: Bytes::new(lost),
-            rtt: Some(Duration::from_millis(rtt_ms)),
-            ..RateSample::default()
-        });
+        floor.on_sample(
+            &RateSample {
+                newly_acked: Bytes::new(1000 - lost),
+                newly_lost: Bytes::new(lost),
+                rtt: Some(Duration::from_millis(rtt_ms)),
+                ..RateSample::default()
+            },
+            Bytes::ZERO,
+        );
         floor.on_round(Some(MIN_RTT), Duration::ZERO, Duration::ZERO)
     }
 
@@ -153,12 +156,18 @@ mod tests {
         }
         assert!((floor.tolerated() - 0.12).abs() < 1e-6);
         // Late ones were no losses.
-        floor.on_sample(&RateSample { newly_lost: Bytes::new(50), ..RateSample::default() });
-        floor.on_sample(&RateSample {
-            newly_acked: Bytes::new(1000),
-            newly_late: Bytes::new(50),
-            ..RateSample::default()
-        });
+        floor.on_sample(&RateSample { newly_lost: Bytes::new(50), ..RateSample::default() }, Bytes::ZERO);
+        floor.on_sample(
+            &RateSample { newly_acked: Bytes::new(1000), newly_late: Bytes::new(50), ..RateSample::default() },
+            Bytes::ZERO,
+        );
+        assert_eq!(floor.on_round(Some(MIN_RTT), Duration::ZERO, Duration::ZERO).share, 0.0);
+        // Nor were those of a probe any of the path.
+        let of_probe = Bytes::new(50);
+        floor.on_sample(
+            &RateSample { newly_acked: Bytes::new(950), newly_lost: of_probe, ..RateSample::default() },
+            of_probe,
+        );
         assert_eq!(floor.on_round(Some(MIN_RTT), Duration::ZERO, Duration::ZERO).share, 0.0);
         (0..100).for_each(|_| floor.learn(1.0));
         assert!(floor.tolerated() <= 0.72);

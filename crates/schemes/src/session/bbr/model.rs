@@ -52,6 +52,8 @@ pub struct Bbr {
     pub(super) cycle: ProbeCycle,
     pub(super) probe_rtt: RttProbe,
     pub(super) drain_round: u64,
+    /// Bytes that had been delivered when startup or the last probe ended.
+    pub(super) probe_end: Option<u64>,
     pub(super) undo: Undo,
     /// In recovery until a packet arrives that was sent after so much was delivered.
     pub(super) recovery_until: Option<u64>,
@@ -100,6 +102,7 @@ impl Bbr {
             cycle: ProbeCycle::new(now),
             probe_rtt: RttProbe::default(),
             drain_round: 0,
+            probe_end: None,
             undo: Undo::default(),
             recovery_until: None,
             delivered: 0,

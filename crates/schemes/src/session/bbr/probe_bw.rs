@@ -50,6 +50,9 @@ impl Bbr {
     }
 
     pub(super) fn start_probe_down(&mut self, now: Time, delivered: u64) {
+        if self.state.is_probing() {
+            self.probe_end = Some(delivered);
+        }
         self.delivery.reset();
         self.cycle.up_acked_per_packet = u64::MAX;
         self.pick_wait(now);

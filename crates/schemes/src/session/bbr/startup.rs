@@ -21,6 +21,7 @@ impl Bbr {
             self.delivery.lost_ranges = 0;
         }
         if self.state == BbrState::Startup && self.full_pipe.was_reached {
+            self.probe_end = Some(sample.total_delivered.get());
             self.start_drain();
         }
     }

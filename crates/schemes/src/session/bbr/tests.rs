@@ -8,6 +8,7 @@ use super::super::delivery_rate::{DeliveryRate, SentStamp};
 use super::super::rate_sample::RateSample;
 use super::config::BbrConfig;
 use super::model::Bbr;
+use super::short_term::ShortTerm;
 use super::state::BbrState::{self, Drain, ProbeCruise, ProbeDown, ProbeRefill, ProbeRtt, ProbeUp, Startup};
 
 const PACKET: u64 = 1000;
@@ -167,6 +168,33 @@ fn startup__ends_with_losses_in_a_queue_and_their_bound_stays() {
     let goodput = path.goodput(10.0);
     assert!(goodput > 930.0, "{goodput}");
     assert!(path.lost * 50 < path.sent, "{} of {} lost", path.lost, path.sent);
+}
+
+/// Ten of some sixty packets are told as lost while the model drains: those of startup are answered by that.
+#[test]
+fn losses__of_startup_that_are_told_after_it_bound_nothing() {
+    let bounds_of_losses_sent_after = |delivered: u64| {
+        let mut path = Path::new(1.0);
+        path.model.config.is_told_late = true;
+        while path.model.state() == Startup {
+            path.run_until(path.now_us as f64 / 1e6 + 0.001);
+        }
+        let total_delivered = path.rate.delivered();
+        let lost = RateSample {
+            newly_lost: Bytes::new(10 * PACKET),
+            lost_ranges: 10,
+            lost_delivered: Bytes::new(total_delivered.get() + delivered),
+            total_delivered,
+            in_flight: path.rate.in_flight(),
+            ..RateSample::default()
+        };
+        path.tell(&lost);
+        assert_eq!(path.model.state(), Drain);
+        path.run_until(path.now_us as f64 / 1e6 + 0.2);
+        path.model.short_term
+    };
+    assert_eq!(bounds_of_losses_sent_after(0), ShortTerm::default());
+    assert_ne!(bounds_of_losses_sent_after(PACKET), ShortTerm::default());
 }
 
 #[test]
