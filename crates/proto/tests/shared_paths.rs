@@ -13,8 +13,8 @@ const RTT: Duration = Duration::from_millis(60);
 const MBPS: f64 = 20.0;
 /// 20 Mb/s in 60 ms.
 const BDP: u64 = 150_000;
-/// The part of a packet that is a stream's: 1400 of 1477 bytes.
-const PAYLOAD: f64 = 1400.0 / 1477.0;
+/// The part of a packet that is a stream's: 1423 of 1500 bytes.
+const PAYLOAD: f64 = 1423.0 / 1500.0;
 
 fn plan() -> RoadPlan {
     RoadPlan {
@@ -157,27 +157,33 @@ fn sessions__have_what_another_one_of_their_path_leaves_and_begin_with_what_it_k
     // One wants 4 Mb/s; another is there from 4 s to 8 s alone.
     let little = FlowPlan { desired: Some(Rate::mbps(4.0)), ..FlowPlan::new(0, RTT) };
     let guest = FlowPlan { begins: Time::from_secs(4), ends: Time::from_secs(8), ..FlowPlan::new(0, RTT) };
-    let outcome = run(RoadPlan { flows: vec![little, FlowPlan::new(0, RTT), guest], ..plan() }, 12);
-    let (before, during, after) = (shares(&outcome, 2, 4), shares(&outcome, 5, 8), shares(&outcome, 9, 12));
+    let outcome = run(RoadPlan { flows: vec![little, FlowPlan::new(0, RTT), guest], ..plan() }, 20);
+    // Long enough that a look for the least round trip, 0.2 s with little in flight, weighs little.
+    let (before, during, after) = (shares(&outcome, 2, 4), shares(&outcome, 5, 8), shares(&outcome, 9, 20));
     assert!(before[0] > 0.18 && before[1] > 0.7, "{before:?}");
     // 4, 8 and 8 Mb/s.
     assert!(during[0] > 0.18 && (during[1] / during[2] - 1.0).abs() < 0.1, "{during:?}");
     assert!(after[0] > 0.18 && after[1] > 0.7, "{after:?}");
 }
 
-/// Neither gives way as to somebody who goes by losses: each finds the queue empty when it cruises.
+/// Neither gives way as to somebody who goes by losses: each finds the queue empty when it cruises. In half a minute one
+/// seed's share is some 0.06 off (standard deviation); their mean is what the rule makes of the round trips.
 #[test]
 fn hosts__share_a_path_whatever_their_round_trips() {
     let far = |pair, ms| FlowPlan::new(pair, Duration::from_millis(ms));
     let mut firsts = Vec::new();
-    for seed in 1..=3 {
+    for seed in 1..=16 {
         let plan = RoadPlan { flows: vec![far(0, 20), far(1, 100)], ..plan() };
         let shares = shares(&Road::new(plan, seed).run(Time::from_secs(30)), 5, 30);
         assert!(shares[0] + shares[1] > 0.93, "{shares:?}");
         firsts.push(shares[0] / (shares[0] + shares[1]));
     }
-    println!("{firsts:?}");
-    assert!(firsts.iter().all(|first| (0.44..0.56).contains(first)), "{firsts:?}");
+    let mean = firsts.iter().sum::<f64>() / firsts.len() as f64;
+    println!("{mean} of {firsts:?}");
+    assert!(
+        (0.45..0.55).contains(&mean) && firsts.iter().all(|first| (0.3..0.7).contains(first)),
+        "{mean}: {firsts:?}"
+    );
 }
 
 #[test]

@@ -92,7 +92,7 @@ impl RoadOutcome {
 
 const TICKET: (TicketId, u64) = (TicketId(1), 7);
 const LOWER: u32 = 28;
-const PIECE: u32 = 1400;
+const PIECE: u32 = 1423;
 
 /// What happens to whom.
 enum Arrival {
