@@ -12,7 +12,7 @@ import sys
 
 from side_by_side import against, bad_paths, neighbours
 from side_by_side.network import Failed, Flow, Relay, spaces, veth
-from side_by_side.tables import attempt, middle, table
+from side_by_side.tables import attempt, middle, names_among, table
 from side_by_side.tools import TOOLS, Outcome, Plan, fairwave_sink, fairwave_source
 
 
@@ -215,17 +215,13 @@ def main() -> int:
         " into one sink a row a run (1)",
     )
     parser.add_argument("--only", choices=list(tables), help="one of the tables; without it, all but the last three")
-    parser.add_argument("--peers", default=",".join(TOOLS), help="which, with commas between")
+    parser.add_argument("--peers", type=names_among(TOOLS), default=list(TOOLS), help="which, with commas between")
     bad_paths.add_arguments(parser)
     neighbours.add_arguments(parser)
     against.add_arguments(parser)
     given = parser.parse_args()
     if os.geteuid() != 0:
         print("compare: namespaces need root", file=sys.stderr)
-        return 2
-    chosen = [name for name in TOOLS if name in given.peers.split(",")]
-    if not chosen:
-        print(f"compare: no such peer; there are {', '.join(TOOLS)}", file=sys.stderr)
         return 2
     print(f"Linux {platform.release()}, {os.cpu_count()} CPUs; load {os.getloadavg()[0]:.2f} at the start")
     for name, (measure, tools, seconds, repeat) in tables.items():
@@ -234,7 +230,7 @@ def main() -> int:
             options = argparse.Namespace(**vars(given))
             options.seconds = given.seconds or seconds
             options.repeat = given.repeat or repeat
-            measure(options, [tool for tool in tools if tool in chosen])
+            measure(options, [tool for tool in tools if tool in given.peers])
     return 0
 
 

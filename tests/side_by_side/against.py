@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from .network import TARGET, Failed, veth
-from .tables import table
+from .tables import names_among, table
 from .tools import Outcome, Plan, fairwave_outcome, fairwave_sink, fairwave_source
 
 
@@ -33,7 +33,7 @@ WORLDS = {"1500": (1500, True), "9000": (9000, True), "uncut": (1500, False)}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--against", type=Path, metavar="PROGRAM", help="another build of the command")
-    parser.add_argument("--worlds", default=",".join(WORLDS), help="against: which MTUs; uncut is 1500 without offload")
+    parser.add_argument("--worlds", type=names_among(WORLDS), default=list(WORLDS), help="against: which MTUs; uncut is 1500 without offload")
     parser.add_argument("--words", default="", help='against: words for both ends of the bench, such as "--plain"')
     parser.add_argument("--words-there", help="against: the same for the other build; without it, those of this one")
 
@@ -46,7 +46,7 @@ def measure(options: argparse.Namespace, _: list[str]) -> None:
     there = options.words if options.words_there is None else options.words_there
     words = [tuple(shlex.split(options.words)), tuple(shlex.split(there))]
     rows = []
-    for world in options.worlds.split(","):
+    for world in options.worlds:
         pairs: list[tuple[Run, Run]] = []
         for number in range(options.repeat):
             order = [0, 1] if number % 2 == 0 else [1, 0]

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 
 from .network import Carried, Relay, spaces
-from .tables import attempt, table, worst
+from .tables import attempt, names_among, table, worst
 from .tools import TOOLS, Outcome, Plan
 
 RATE_BPS = 100e6
@@ -60,11 +60,11 @@ class Run:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--paths", default=",".join(PATHS), help="rows of bad-paths, with commas between")
+    parser.add_argument("--paths", type=names_among(PATHS), default=list(PATHS), help="rows of bad-paths, with commas between")
 
 
 def measure(options: argparse.Namespace, names: list[str]) -> None:
-    chosen = {key: path for key, path in PATHS.items() if key in options.paths.split(",")}
+    chosen = {key: path for key, path in PATHS.items() if key in options.paths}
     goodputs, others, latest = [], [], (0.0, 0.0)
     for path in chosen.values():
         cells: dict[str, list[Run | str]] = {name: [] for name in names}

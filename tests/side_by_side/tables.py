@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from .network import Failed
 from .tools import Outcome
@@ -39,3 +40,17 @@ def middle(outcomes: list[Outcome | str], value: Callable[[Outcome], float], dig
 def worst(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
     """The larger of each."""
     return max(one[0], other[0]), max(one[1], other[1])
+
+
+def names_among(known: Iterable[str]) -> Callable[[str], list[str]]:
+    """An argument of names with commas between, each of which is known."""
+    there = list(known)
+
+    def read(text: str) -> list[str]:
+        names = text.split(",")
+        for name in names:
+            if name not in there:
+                raise argparse.ArgumentTypeError(f"no {name!r}; there are {', '.join(there)}")
+        return names
+
+    return read
