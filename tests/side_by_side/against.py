@@ -33,7 +33,12 @@ WORLDS = {"1500": (1500, True), "9000": (9000, True), "uncut": (1500, False)}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--against", type=Path, metavar="PROGRAM", help="another build of the command")
-    parser.add_argument("--worlds", type=names_among(WORLDS), default=list(WORLDS), help="against: which MTUs; uncut is 1500 without offload")
+    parser.add_argument(
+        "--worlds",
+        type=names_among(WORLDS),
+        default=list(WORLDS),
+        help="against: which MTUs; uncut is 1500 without offload",
+    )
     parser.add_argument("--words", default="", help='against: words for both ends of the bench, such as "--plain"')
     parser.add_argument("--words-there", help="against: the same for the other build; without it, those of this one")
 

@@ -60,7 +60,9 @@ class Run:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--paths", type=names_among(PATHS), default=list(PATHS), help="rows of bad-paths, with commas between")
+    parser.add_argument(
+        "--paths", type=names_among(PATHS), default=list(PATHS), help="rows of bad-paths, with commas between"
+    )
 
 
 def measure(options: argparse.Namespace, names: list[str]) -> None:
