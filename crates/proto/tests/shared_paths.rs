@@ -63,6 +63,15 @@ fn source__has_93_of_100_mbps_in_the_first_half_minute() {
     }
 }
 
+/// 1 Mb/s with a queue of two seconds: the first window alone is 0.4 s of it. With what three of them brought it was a
+/// queue of 1.45 s for four seconds.
+#[test]
+fn source__starts_with_no_more_than_its_first_window_where_a_queue_shows() {
+    let rates = vec![(Time::ZERO, Rate::mbps(1.0))];
+    let outcome = Road::new(RoadPlan { rates, queue: Bytes::new(250_000), ..plan() }, 1).run(Time::from_secs(6));
+    assert!(outcome.above_s(Duration::from_millis(500)) == 0.0);
+}
+
 /// A handshake says its first words again after a quarter of a second, and then knows no round-trip time: what is guessed
 /// in its place is not taken for the least one that was seen. It was, for ten seconds, at a third of this one: 7.5 of 20
 /// Mb/s in the time from 3 to 10 s.

@@ -46,7 +46,7 @@ impl Bbr {
         let acked = sample.newly_acked.get();
         if self.full_pipe.was_reached {
             self.window = self.window.saturating_add(acked).min(most);
-        } else if self.window < most || sample.total_delivered.get() < self.first_bytes() {
+        } else if self.window < most || sample.total_delivered.get() < self.first_bytes(sample) {
             self.window = self.window.saturating_add(acked).saturating_add(self.growth_of_start(sample));
         }
         self.window = self.window.max(self.least_window());

@@ -36,9 +36,14 @@ impl Bbr {
     }
 
     /// As long as less has been delivered, samples do not bound the window (BBR s5.6.4.6). By the window it is three
-    /// first windows, the first round trip and the one that this brings: what the samples of both say is too low.
-    pub(super) fn first_bytes(&self) -> u64 {
-        let windows = if self.config.starts_by_window { 3 } else { 1 };
+    /// first windows, the first round trip and the one that this brings: what the samples of both say is too low. Where a
+    /// queue shows it is not: on a slow path three first windows would wait for seconds.
+    pub(super) fn first_bytes(&self, sample: &RateSample) -> u64 {
+        let windows = match self.config.starts_by_window {
+            true if self.has_wait(sample) => 0,
+            true => 3,
+            false => 1,
+        };
         self.config.initial_window.get().saturating_mul(windows)
     }
 
@@ -105,7 +110,11 @@ mod tests {
         assert_eq!(window_after(&first_quarter(RTT)), 32_000 + 2 * 8000);
         // 4 ms, or a tenth of the round trip.
         assert_eq!(window_after(&first_quarter(Duration::from_millis(44))), 32_000 + 2 * 8000);
-        assert_eq!(window_after(&first_quarter(Duration::from_micros(44_100))), 32_000 + 8000);
+        // A queue shows: the samples bound it, of which there is none; or one that says twice 4.8 Mb/s in 40 ms.
+        let waits = first_quarter(Duration::from_micros(44_100));
+        assert_eq!(window_after(&waits), 32_000);
+        let sampled = RateSample { delivery_rate: Some(Rate::mbps(4.8)), ..waits };
+        assert_eq!(window_after(&sampled), 32_000 + 8000);
         // Something was lost.
         let lost = RateSample { newly_lost: Bytes::new(1000), lost_ranges: 1, ..first_quarter(RTT) };
         assert_eq!(window_after(&lost), 32_000 + 8000);
