@@ -25,14 +25,16 @@ impl Bbr {
         if self.config.starts_by_window { 1.0 } else { self.state.pacing_gain() }
     }
 
-    /// The least rate of startup, after a sample: by the window, but no more than startup's gain times the rate at which
+    /// The least rate of startup, after a sample: by the window, which is what goes in a round trip, or between two
+    /// reports where these take longer, but no more than startup's gain times the rate at which
     /// the packets of the sample were sent, which no sink has a say in.
     pub(super) fn pace_of_start(&self, sample: &RateSample) -> Rate {
         let is_start = self.config.starts_by_window && self.state == BbrState::Startup && !sample.sending.is_zero();
         let Some(rtt) = self.min_rtt.least().filter(|rtt| is_start && !rtt.is_zero()) else { return Rate::ZERO };
         // From the first packet to the newest: one of them was sent when that time began.
+        let span = rtt.max(self.config.report_every);
         let sent = rate_of(sample.delivered.get().saturating_sub(self.packet()), sample.sending);
-        (rate_of(self.window, rtt) * PACE).min(sent * self.state.pacing_gain())
+        (rate_of(self.window, span) * PACE).min(sent * self.state.pacing_gain())
     }
 
     /// As long as less has been delivered, samples do not bound the window (BBR s5.6.4.6). By the window it is three
@@ -134,5 +136,16 @@ mod tests {
         assert!((model.pace_of_start(&slow).as_mbps() - 8.864).abs() < 1e-6, "{}", model.pace_of_start(&slow));
         model.start_drain();
         assert_eq!(model.pace_of_start(&first_quarter(RTT)), Rate::ZERO);
+    }
+
+    #[test]
+    fn pace_of_start__takes_the_time_between_two_reports_for_a_shorter_round_trip() {
+        let mut model = model();
+        let rtt = Duration::from_micros(200);
+        model.config.report_every = Duration::from_millis(2);
+        model.on_sample(Time::ZERO + rtt, &first_quarter(rtt));
+        let sample = RateSample { sending: Duration::from_micros(175), ..first_quarter(rtt) };
+        // 1.65 x 48 000 B in 2 ms.
+        assert!((model.pace_of_start(&sample).as_mbps() - 316.8).abs() < 1e-6, "{}", model.pace_of_start(&sample));
     }
 }
