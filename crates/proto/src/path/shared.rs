@@ -98,7 +98,8 @@ impl SharedPath {
 
     pub(super) fn leave(&mut self, slot: u32, in_flight: Bytes) {
         self.members.retain(|member| member.slot != slot);
-        self.delivery.on_forgotten(in_flight);
+        self.delivery.on_left(in_flight);
+        self.epoch += 1;
     }
 
     /// The slots of its sessions.
