@@ -211,7 +211,8 @@ impl DeliveryRate {
         sample.prior_delivered = Bytes::new(stamp.delivered);
         sample.lost = Bytes::new(self.lost.saturating_sub(stamp.lost));
         sample.tx_in_flight = Bytes::new(stamp.in_flight);
-        sample.is_app_limited = stamp.is_app_limited || self.limited_since.is_some_and(|until| stamp.delivered <= until);
+        sample.is_app_limited =
+            stamp.is_app_limited || self.limited_since.is_some_and(|until| stamp.delivered <= until);
         // The longer of the times that sending and delivering it took: neither of them alone may be compressed.
         sample.sending = sent.since(stamp.first_sent_time);
         let interval = sample.sending.max(now.since(stamp.delivered_time));

@@ -123,9 +123,9 @@ impl Bbr {
 
     /// BBR s5.6.4.2, QuantizationBudget: what leaves together has to find room (s5.5.8, s5.6.3).
     fn with_quanta(&self, bytes: u64) -> u64 {
-        let quantum = ((self.pacing.as_bps() / 8.0 * 1e-3) as u64).min(64_000).max(2 * self.packet());
+        let quantum = ((self.pacing.as_bps() / 8.0 * 1e-3) as u64).min(64_000).max(self.packet().saturating_mul(2));
         let bytes = bytes.max(quantum).max(self.least_window());
-        if self.state == BbrState::ProbeUp { bytes.saturating_add(2 * self.packet()) } else { bytes }
+        if self.state == BbrState::ProbeUp { bytes.saturating_add(self.packet().saturating_mul(2)) } else { bytes }
     }
 
     /// BBR s5.3.3.8.3, TargetInflight.
