@@ -92,8 +92,6 @@ pub(crate) enum OutboundEvent {
 
 /// Senders with anything under way are looked after so often.
 const BEAT: Duration = Duration::from_millis(5);
-/// Where a handshake showed none.
-const FIRST_RTT: Duration = Duration::from_millis(100);
 
 impl Outbound {
     /// Without sessions; what shared paths are used by.
@@ -117,8 +115,7 @@ impl Outbound {
     pub(crate) fn open(&mut self, now: Time, session: SessionId, peer: SessionId, to: SocketAddr, setup: SenderSetup) {
         let slot = slot(session);
         let member = has_model(to, setup.path).then(|| {
-            let rtt = setup.rtt.unwrap_or(FIRST_RTT);
-            let id = self.paths.join(now, to, slot, rtt, setup.full_packet());
+            let id = self.paths.join(now, to, slot, setup.rtt, setup.full_packet());
             PathMember::new(id, setup.weight, 0)
         });
         let path = member.as_ref().map(PathMember::id);
@@ -232,7 +229,7 @@ impl Outbound {
             return self.rearm(now, session);
         }
         let packet = sender.setup().full_packet();
-        let id = has_model.then(|| self.paths.join(now, to, slot, FIRST_RTT, packet));
+        let id = has_model.then(|| self.paths.join(now, to, slot, None, packet));
         let in_flight = sender.change_path(now, id);
         if let Some(before) = before {
             self.paths.leave(before, slot, in_flight);

@@ -25,6 +25,9 @@ const FIRST_BYTES: u64 = FIRST_PACKETS * 1500;
 /// but ten in any case.
 const LEAST_FIRST_PACKETS: u64 = 10;
 
+/// Where no round-trip time is known.
+const FIRST_RTT: Duration = Duration::from_millis(100);
+
 /// The first window, of packets of so many bytes.
 fn first_window(packet: Bytes) -> Bytes {
     let packets = |count: u64| packet.get().saturating_mul(count);
@@ -39,23 +42,24 @@ pub(super) enum Controller {
 }
 
 impl Controller {
-    /// A path of which nothing is known but its round-trip time, for packets of so many bytes. Paths with one seed draw
-    /// alike.
-    pub(super) fn new(now: Time, control: PathControl, rtt: Duration, packet: Bytes, seed: u64) -> Self {
+    /// A path of which nothing is known but its round-trip time, if that is, for packets of so many bytes. Paths with one
+    /// seed draw alike.
+    pub(super) fn new(now: Time, control: PathControl, rtt: Option<Duration>, packet: Bytes, seed: u64) -> Self {
         match control {
             PathControl::Bbr => {
                 let config = BbrConfig {
                     initial_window: first_window(packet),
                     starts_by_window: true,
                     is_told_late: true,
-                    initial_rtt: Some(rtt),
+                    initial_rtt: rtt,
+                    guessed_rtt: Some(FIRST_RTT),
                     report_every: LEAST_PERIOD,
                     seed,
                     ..BbrConfig::new(packet)
                 };
                 Self::Bbr(Box::new(Bbr::new(now, config)))
             }
-            PathControl::Cubic => Self::Cubic(Box::new(CubicPath::new(rtt, packet))),
+            PathControl::Cubic => Self::Cubic(Box::new(CubicPath::new(rtt.unwrap_or(FIRST_RTT), packet))),
         }
     }
 

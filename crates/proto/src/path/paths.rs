@@ -32,9 +32,16 @@ impl Paths {
         Self { control, seed, ..Self::default() }
     }
 
-    /// The session in a slot sends to this address, whose round-trip time is about that, packets of so many bytes: its
+    /// The session in a slot sends to this address, whose round-trip time is about that if it is known, packets of so many bytes: its
     /// path.
-    pub(crate) fn join(&mut self, now: Time, to: SocketAddr, slot: u32, rtt: Duration, packet: Bytes) -> PathId {
+    pub(crate) fn join(
+        &mut self,
+        now: Time,
+        to: SocketAddr,
+        slot: u32,
+        rtt: Option<Duration>,
+        packet: Bytes,
+    ) -> PathId {
         let address = to.ip().to_canonical();
         let id = self.by_address.get(&address).copied().unwrap_or_else(|| {
             let id = self.free.pop().unwrap_or_else(|| {

@@ -50,7 +50,7 @@ pub(super) struct PathBegin {
     pub(super) control: PathControl,
     /// What it leaves to chance begins here.
     pub(super) seed: u64,
-    pub(super) rtt: Duration,
+    pub(super) rtt: Option<Duration>,
     /// Bytes of a full packet.
     pub(super) packet: Bytes,
 }
@@ -70,7 +70,7 @@ const DIVIDING_A_MEMBER: Duration = Duration::from_micros(10);
 const LEAST_DEAF: Duration = Duration::from_millis(100);
 
 impl SharedPath {
-    /// A path of which nothing is known but its round-trip time, for packets of so many bytes.
+    /// A path of which nothing is known but its round-trip time, if that is, for packets of so many bytes.
     pub(super) fn new(now: Time, address: IpAddr, begin: PathBegin) -> Self {
         let PathBegin { control, seed, rtt, packet } = begin;
         Self {
@@ -98,7 +98,8 @@ impl SharedPath {
 
     pub(super) fn leave(&mut self, slot: u32, in_flight: Bytes) {
         self.members.retain(|member| member.slot != slot);
-        self.delivery.on_forgotten(in_flight);
+        self.delivery.on_left(in_flight);
+        self.epoch += 1;
     }
 
     /// The slots of its sessions.
@@ -202,7 +203,7 @@ impl SharedPath {
     pub(crate) fn on_return(&mut self, now: Time, rtt: Duration, packet: Bytes) {
         if self.members.len() == 1 || now.since(self.heard) >= deaf(rtt) {
             self.seed = self.seed.wrapping_add(1);
-            self.controller = Controller::new(now, self.control, rtt, packet, self.seed);
+            self.controller = Controller::new(now, self.control, Some(rtt), packet, self.seed);
             self.begins = now;
             self.heard = now;
         }

@@ -27,6 +27,8 @@ pub struct DeliveryRate {
     in_flight: u64,
     /// The samples are limited by the application until more than so many bytes are delivered.
     limited_until: Option<u64>,
+    /// So were those of packets that had been sent by the time when so many bytes were delivered.
+    limited_since: Option<u64>,
     least_rtt: Option<Duration>,
     batch: Batch,
 }
@@ -131,6 +133,16 @@ impl DeliveryRate {
         self.in_flight = self.in_flight.saturating_sub(bytes.get());
     }
 
+    /// Packets of so many bytes in all are no longer of interest, whatever becomes of them: they go their way, but nobody
+    /// tells of it. Samples of what is in flight now, and of what is sent until it has arrived, are too low.
+    pub fn on_left(&mut self, bytes: Bytes) {
+        self.on_forgotten(bytes);
+        if bytes > Bytes::ZERO {
+            self.limited_since = Some(self.delivered);
+            self.mark_app_limited();
+        }
+    }
+
     /// Something else than the path and its controller holds the sending back: there is nothing to send, or grants
     /// allow no more. Samples of what is in flight now, and of what is sent until it has arrived, may be too low.
     pub fn mark_app_limited(&mut self) {
@@ -199,7 +211,8 @@ impl DeliveryRate {
         sample.prior_delivered = Bytes::new(stamp.delivered);
         sample.lost = Bytes::new(self.lost.saturating_sub(stamp.lost));
         sample.tx_in_flight = Bytes::new(stamp.in_flight);
-        sample.is_app_limited = stamp.is_app_limited;
+        sample.is_app_limited =
+            stamp.is_app_limited || self.limited_since.is_some_and(|until| stamp.delivered <= until);
         // The longer of the times that sending and delivering it took: neither of them alone may be compressed.
         sample.sending = sent.since(stamp.first_sent_time);
         let interval = sample.sending.max(now.since(stamp.delivered_time));
@@ -337,6 +350,28 @@ mod tests {
         rate.on_arrived(PACKET, ms(10), limited);
         assert!(rate.sample(ms(60), None).is_app_limited);
         assert!(!rate.on_sent(ms(61), PACKET).is_app_limited());
+    }
+
+    #[test]
+    fn on_left__samples_are_too_low_until_what_is_sent_now_has_arrived() {
+        let mut rate = DeliveryRate::default();
+        let before = send(&mut rate, 0, 4);
+        // Two of them are another session's.
+        rate.on_left(bytes(2));
+        assert_eq!(rate.in_flight(), bytes(2));
+        let after = rate.on_sent(ms(10), PACKET);
+        rate.on_arrived(bytes(2), before[3].0, before[3].1);
+        assert!(rate.sample(ms(50), None).is_app_limited);
+        let later = rate.on_sent(ms(51), PACKET);
+        rate.on_arrived(PACKET, ms(10), after);
+        assert!(rate.sample(ms(60), None).is_app_limited);
+        let last = rate.on_sent(ms(61), PACKET);
+        assert!(later.is_app_limited() && !last.is_app_limited());
+        rate.on_arrived(bytes(2), ms(61), last);
+        assert!(!rate.sample(ms(110), None).is_app_limited);
+        // Who leaves nothing in flight changes nothing.
+        rate.on_left(Bytes::ZERO);
+        assert!(!rate.on_sent(ms(111), PACKET).is_app_limited());
     }
 
     #[test]

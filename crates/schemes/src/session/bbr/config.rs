@@ -16,6 +16,8 @@ pub struct BbrConfig {
     pub is_told_late: bool,
     /// The path's round-trip time, if it is known before the first packet.
     pub initial_rtt: Option<Duration>,
+    /// Where it is not: in what time the first window goes. A guess, and nothing else is made of it.
+    pub guessed_rtt: Option<Duration>,
     /// What arrives is reported no more often than this; zero where each packet is acknowledged at once. On a path with a
     /// shorter round trip the window is at least what the path delivers between two reports: round trips are told without
     /// the time that a packet waits for its report.
@@ -43,6 +45,7 @@ impl BbrConfig {
             starts_by_window: false,
             is_told_late: false,
             initial_rtt: None,
+            guessed_rtt: None,
             report_every: Duration::ZERO,
             seed: 0,
             beta: 0.7,

@@ -46,7 +46,7 @@ impl Bbr {
         let acked = sample.newly_acked.get();
         if self.full_pipe.was_reached {
             self.window = self.window.saturating_add(acked).min(most);
-        } else if self.window < most || sample.total_delivered.get() < self.first_bytes() {
+        } else if self.window < most || sample.total_delivered.get() < self.first_bytes(sample) {
             self.window = self.window.saturating_add(acked).saturating_add(self.growth_of_start(sample));
         }
         self.window = self.window.max(self.least_window());
@@ -113,11 +113,19 @@ impl Bbr {
         (gain * bandwidth.as_bps() / 8.0 * rtt.as_secs_f64()) as u64
     }
 
+    /// What the path delivers between two reports, in bytes, where these take longer than a round trip.
+    pub(super) fn between_reports(&self) -> u64 {
+        let every = self.config.report_every;
+        let is_long = self.min_rtt.least().is_some_and(|rtt| rtt < every);
+        // The cast saturates.
+        if is_long { (self.bandwidth.max().as_bps() / 8.0 * every.as_secs_f64()) as u64 } else { 0 }
+    }
+
     /// BBR s5.6.4.2, QuantizationBudget: what leaves together has to find room (s5.5.8, s5.6.3).
     fn with_quanta(&self, bytes: u64) -> u64 {
-        let quantum = ((self.pacing.as_bps() / 8.0 * 1e-3) as u64).min(64_000).max(2 * self.packet());
+        let quantum = ((self.pacing.as_bps() / 8.0 * 1e-3) as u64).min(64_000).max(self.packet().saturating_mul(2));
         let bytes = bytes.max(quantum).max(self.least_window());
-        if self.state == BbrState::ProbeUp { bytes.saturating_add(2 * self.packet()) } else { bytes }
+        if self.state == BbrState::ProbeUp { bytes.saturating_add(self.packet().saturating_mul(2)) } else { bytes }
     }
 
     /// BBR s5.3.3.8.3, TargetInflight.
@@ -169,5 +177,23 @@ mod tests {
         let report_every = Duration::from_millis(2);
         assert_eq!([30, 1000, 40_000].map(|rtt_us| bdp(rtt_us, report_every)), [250_000, 250_000, 10_000_000]);
         assert_eq!(bdp(30, Duration::ZERO), 7500);
+    }
+
+    /// With less than what arrives between two reports in flight a path is never full.
+    #[test]
+    fn on_too_high__leaves_seven_tenths_of_what_arrives_between_two_reports() {
+        let bound = |rtt_us, report_every| {
+            let initial_rtt = Some(Duration::from_micros(rtt_us));
+            let config = BbrConfig { initial_rtt, report_every, ..BbrConfig::new(Bytes::new(1000)) };
+            let mut model = Bbr::new(Time::ZERO, config);
+            model.bandwidth.on_sample(Rate::gbps(1.0), false);
+            model.window = 250_000;
+            model.on_too_high(Time::ZERO, 10_000, false, &RateSample::default());
+            model.long_term.unwrap()
+        };
+        let report_every = Duration::from_millis(2);
+        assert_eq!([200, 1000, 2000].map(|rtt_us| bound(rtt_us, report_every)), [175_000; 3]);
+        // One of 200 us, or 10 000 B.
+        assert_eq!([200, 60].map(|rtt_us| bound(rtt_us, Duration::ZERO)), [17_500, 10_000]);
     }
 }

@@ -56,6 +56,8 @@ const LEAST_QUEUE: Duration = Duration::from_micros(250);
 /// a packet: the least round-trip time may be that of a handshake, whose packets are small.
 const TRACE: f64 = 1.0 / 64.0;
 const LEAST_TRACE: Duration = Duration::from_micros(100);
+/// Nothing that is sent takes longer.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 impl LossFloor {
     /// What a sample tells; `of_probe` bytes of what was lost are no sign of what the path loses.
@@ -74,6 +76,7 @@ impl LossFloor {
     /// A round trip is over on a path of this least round-trip time, which carries a packet in so long, and in which
     /// packets wait for so long at most by the model's own doing.
     pub(super) fn on_round(&mut self, min_rtt: Option<Duration>, a_packet: Duration, own: Duration) -> LossRound {
+        let [a_packet, own] = [a_packet, own].map(|span| span.min(LONGEST));
         let sent = self.acked.saturating_add(self.lost);
         let share = if self.lost == 0 { 0.0 } else { self.lost as f64 / sent as f64 };
         let has_queue = self.has_queue(min_rtt);

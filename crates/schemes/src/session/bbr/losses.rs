@@ -138,7 +138,7 @@ impl Bbr {
         // Once a probe.
         self.cycle.is_probe_sample = false;
         if !is_app_limited {
-            let least = (self.target_in_flight() as f64 * self.config.beta) as u64;
+            let least = (self.target_in_flight().max(self.between_reports()) as f64 * self.config.beta) as u64;
             self.long_term = Some(in_flight.max(least));
         }
         if self.neighbours.are_there() {

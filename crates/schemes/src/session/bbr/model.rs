@@ -114,7 +114,7 @@ impl Bbr {
             pacing: Rate::ZERO,
             random: Pcg32::new(config.seed, 0),
         };
-        model.begin_pacing(config.initial_rtt);
+        model.begin_pacing(config.initial_rtt.or(config.guessed_rtt));
         model
     }
 

@@ -25,20 +25,27 @@ impl Bbr {
         if self.config.starts_by_window { 1.0 } else { self.state.pacing_gain() }
     }
 
-    /// The least rate of startup, after a sample: by the window, but no more than startup's gain times the rate at which
+    /// The least rate of startup, after a sample: by the window, which is what goes in a round trip, or between two
+    /// reports where these take longer, but no more than startup's gain times the rate at which
     /// the packets of the sample were sent, which no sink has a say in.
     pub(super) fn pace_of_start(&self, sample: &RateSample) -> Rate {
         let is_start = self.config.starts_by_window && self.state == BbrState::Startup && !sample.sending.is_zero();
         let Some(rtt) = self.min_rtt.least().filter(|rtt| is_start && !rtt.is_zero()) else { return Rate::ZERO };
         // From the first packet to the newest: one of them was sent when that time began.
+        let span = rtt.max(self.config.report_every);
         let sent = rate_of(sample.delivered.get().saturating_sub(self.packet()), sample.sending);
-        (rate_of(self.window, rtt) * PACE).min(sent * self.state.pacing_gain())
+        (rate_of(self.window, span) * PACE).min(sent * self.state.pacing_gain())
     }
 
     /// As long as less has been delivered, samples do not bound the window (BBR s5.6.4.6). By the window it is three
-    /// first windows, the first round trip and the one that this brings: what the samples of both say is too low.
-    pub(super) fn first_bytes(&self) -> u64 {
-        let windows = if self.config.starts_by_window { 3 } else { 1 };
+    /// first windows, the first round trip and the one that this brings: what the samples of both say is too low. Where a
+    /// queue shows it is not: on a slow path three first windows would wait for seconds.
+    pub(super) fn first_bytes(&self, sample: &RateSample) -> u64 {
+        let windows = match self.config.starts_by_window {
+            true if self.has_wait(sample) => 0,
+            true => 3,
+            false => 1,
+        };
         self.config.initial_window.get().saturating_mul(windows)
     }
 
@@ -105,7 +112,11 @@ mod tests {
         assert_eq!(window_after(&first_quarter(RTT)), 32_000 + 2 * 8000);
         // 4 ms, or a tenth of the round trip.
         assert_eq!(window_after(&first_quarter(Duration::from_millis(44))), 32_000 + 2 * 8000);
-        assert_eq!(window_after(&first_quarter(Duration::from_micros(44_100))), 32_000 + 8000);
+        // A queue shows: the samples bound it, of which there is none; or one that says twice 4.8 Mb/s in 40 ms.
+        let waits = first_quarter(Duration::from_micros(44_100));
+        assert_eq!(window_after(&waits), 32_000);
+        let sampled = RateSample { delivery_rate: Some(Rate::mbps(4.8)), ..waits };
+        assert_eq!(window_after(&sampled), 32_000 + 8000);
         // Something was lost.
         let lost = RateSample { newly_lost: Bytes::new(1000), lost_ranges: 1, ..first_quarter(RTT) };
         assert_eq!(window_after(&lost), 32_000 + 8000);
@@ -125,5 +136,16 @@ mod tests {
         assert!((model.pace_of_start(&slow).as_mbps() - 8.864).abs() < 1e-6, "{}", model.pace_of_start(&slow));
         model.start_drain();
         assert_eq!(model.pace_of_start(&first_quarter(RTT)), Rate::ZERO);
+    }
+
+    #[test]
+    fn pace_of_start__takes_the_time_between_two_reports_for_a_shorter_round_trip() {
+        let mut model = model();
+        let rtt = Duration::from_micros(200);
+        model.config.report_every = Duration::from_millis(2);
+        model.on_sample(Time::ZERO + rtt, &first_quarter(rtt));
+        let sample = RateSample { sending: Duration::from_micros(175), ..first_quarter(rtt) };
+        // 1.65 x 48 000 B in 2 ms.
+        assert!((model.pace_of_start(&sample).as_mbps() - 316.8).abs() < 1e-6, "{}", model.pace_of_start(&sample));
     }
 }

@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
+use rand_pcg::Pcg32;
+use rand_pcg::rand_core::Rng;
 
 use super::super::delivery_rate::{DeliveryRate, SentStamp};
-use super::super::rate_sample::RateSample;
+use super::super::rate_sample::{LossPoint, RateSample};
 use super::config::BbrConfig;
 use super::model::Bbr;
 use super::short_term::ShortTerm;
@@ -340,4 +342,89 @@ fn seed__decides_when_it_probes() {
     assert_ne!(waits(1), waits(2));
     assert!(waits(3).iter().all(|wait| (2.0..3.0).contains(&wait.as_secs_f64())));
     assert!(Rate::ZERO < Bbr::new(Time::ZERO, BbrConfig::new(Bytes::new(PACKET))).pacing_rate());
+}
+
+/// Whatever a driver says, a model goes on with a rate and a window. It stopped where the path took a packet in centuries.
+#[test]
+fn on_sample__takes_any_sample() {
+    let mut random = Pcg32::new(1, 0);
+    for run in 0..2000 {
+        let most = [1_u64, 2000, 1 << 20, 1 << 40, u64::MAX][run % 5];
+        let number = |random: &mut Pcg32| {
+            let wide = u64::from(random.next_u32()) << 32 | u64::from(random.next_u32());
+            match random.next_u32() % 6 {
+                0 => 0,
+                1 => u64::MAX,
+                2 => 1,
+                3 => wide >> (random.next_u32() % 64),
+                _ => wide % most.max(1),
+            }
+        };
+        let config = BbrConfig {
+            initial_window: Bytes::new(number(&mut random)),
+            starts_by_window: run.is_multiple_of(2),
+            is_told_late: run.is_multiple_of(3),
+            initial_rtt: (run.is_multiple_of(4)).then(|| Duration::from_nanos(number(&mut random))),
+            guessed_rtt: (run % 4 == 1).then(|| Duration::from_nanos(number(&mut random))),
+            report_every: Duration::from_nanos(number(&mut random)),
+            seed: run as u64,
+            ..BbrConfig::new(Bytes::new(number(&mut random)))
+        };
+        let mut model = Bbr::new(Time::from_nanos(number(&mut random)), config);
+        let mut rate = DeliveryRate::default();
+        let mut now = 0_u64;
+        for _ in 0..200 {
+            now = now.saturating_add(number(&mut random));
+            let at = Time::from_nanos(if random.next_u32().is_multiple_of(8) { number(&mut random) } else { now });
+            let bytes = Bytes::new(number(&mut random));
+            let stamp = rate.on_sent(at, bytes);
+            model.on_sent(at, bytes, &stamp);
+            let mut sample = RateSample::default();
+            if random.next_u32().is_multiple_of(2) {
+                rate.on_arrived(Bytes::new(number(&mut random)), Time::from_nanos(number(&mut random)), stamp);
+                rate.on_lost(Bytes::new(number(&mut random)), stamp);
+                rate.on_late(Bytes::new(number(&mut random)));
+                rate.on_marked(Bytes::new(number(&mut random)));
+                let rtt = (!random.next_u32().is_multiple_of(3)).then(|| Duration::from_nanos(number(&mut random)));
+                sample = rate.sample(at, rtt);
+            } else {
+                let mut of = || Bytes::new(number(&mut random));
+                sample.newly_acked = of();
+                sample.newly_lost = of();
+                sample.newly_late = of();
+                sample.newly_marked = of();
+                sample.lost_delivered = of();
+                sample.total_delivered = of();
+                sample.prior_delivered = of();
+                sample.delivered = of();
+                sample.lost = of();
+                sample.tx_in_flight = of();
+                sample.in_flight = of();
+                sample.made_up = of();
+                sample.has_arrivals = !random.next_u32().is_multiple_of(4);
+                sample.is_app_limited = random.next_u32().is_multiple_of(4);
+                sample.lost_ranges = random.next_u32();
+                sample.interval = Duration::from_nanos(number(&mut random));
+                sample.sending = Duration::from_nanos(number(&mut random));
+                sample.rtt = (!random.next_u32().is_multiple_of(3)).then(|| Duration::from_nanos(number(&mut random)));
+                sample.delivery_rate =
+                    (!random.next_u32().is_multiple_of(3)).then(|| Rate::nearest_bps(number(&mut random) as f64));
+                if random.next_u32().is_multiple_of(2) {
+                    sample.worst_loss = Some(LossPoint {
+                        bytes: Bytes::new(number(&mut random)),
+                        lost: Bytes::new(number(&mut random)),
+                        tx_in_flight: Bytes::new(number(&mut random)),
+                        is_app_limited: random.next_u32().is_multiple_of(2),
+                    });
+                }
+            }
+            model.on_sample(at, &sample);
+            if random.next_u32().is_multiple_of(50) {
+                model.on_timeout(Bytes::new(number(&mut random)));
+            }
+            let pacing = model.pacing_rate().as_bps();
+            assert!(pacing.is_finite() && pacing > 0.0, "{run}: {pacing} {config:?} {sample:?}");
+            assert!(model.window_bytes() > Bytes::ZERO);
+        }
+    }
 }
