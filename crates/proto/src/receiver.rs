@@ -414,7 +414,7 @@ impl Receiver {
             let rate = self.allowed().unwrap_or(measured * 2.0);
             request_window(rate, self.rtt, self.interval, LEAST_WINDOW, self.setup.room)
         };
-        self.requests.lapse(now, self.patience());
+        self.requests.lapse(now, self.patience(now));
         self.requests.lapse_overtaken(now, self.turn_patience());
         while let Some(request) = self.requests.next(now, window) {
             let Range { start, end } = request.range;
@@ -434,8 +434,14 @@ impl Receiver {
 
     /// After how long a request of which nothing came may have got lost.
     ///
-    /// By the rate at which data came last: one that fades as nothing comes would make it longer and longer.
-    fn patience(&self) -> Duration {
+    /// By the rate at which data came last: one that fades as nothing comes would make it longer and longer. Where nothing
+    /// at all comes for twice the time that a turn takes, that rate says nothing: with the last packets before a gap it
+    /// may be so low that half a minute would pass.
+    fn patience(&self, now: Time) -> Duration {
+        let silent = self.turn_patience() + self.turn_patience();
+        if self.newest.is_some_and(|(_, came)| now.since(came) >= silent) {
+            return silent.min(MOST_LAPSE);
+        }
         let asked = Bytes::new(2 * self.requests.asked().get());
         let rate = self.last_rate;
         let queue = if rate > Rate::ZERO { rate.time_for(asked).unwrap_or(MOST_LAPSE) } else { Duration::ZERO };

@@ -53,6 +53,43 @@ fn speak__a_last_request_that_got_lost_is_made_again_soon() {
     assert!(again.is_some_and(|tick| tick * 20 <= 600), "{again:?}");
 }
 
+/// The last packets come one by one, as where most of what was asked for is lost and so are the requests; then nothing.
+#[test]
+fn speak__asks_again_soon_where_a_trickle_ended() {
+    let interval = Duration::from_millis(20);
+    let setup = ReceiverSetup {
+        lower_bytes: 28,
+        start: Rate::mbps(100.0),
+        room: Bytes::new(1 << 30),
+        rtt: Some(Duration::from_millis(10)),
+        path: PathKind::Shared,
+    };
+    let mut sink = Receiver::new(ms(0), SocketAddr::from(([10, 0, 0, 1], 1)), setup);
+    sink.set_expected(ms(0), None, interval);
+    sink.want(1, 0..1 << 30);
+    let (mut lost, mut pages) = (Vec::new(), Vec::new());
+    sink.speak(ms(0), SocketShare::default(), &mut lost, &mut pages);
+    assert!(asked(&mut pages) >= 1_000_000);
+    // 0.08 Mb/s for two seconds.
+    let mut last = Vec::new();
+    for tick in 1..500 {
+        let now = ms(tick * 20);
+        if tick % 5 == 0 && tick <= 100 {
+            let number = tick / 5 - 1;
+            let piece = PieceAt { stream: 1, offset: number * 1000, length: 1000 };
+            let packet = DataPacket { session: SessionId(1), number, stamp_us: (tick * 20_000) as u32, piece };
+            sink.on_data(now, Ecn::NotCapable, &packet);
+        }
+        sink.measure(now, false);
+        sink.speak(now, SocketShare::default(), &mut lost, &mut pages);
+        if asked(&mut pages) > 500_000 && tick > 100 {
+            last.push(tick * 20);
+        }
+    }
+    // 2 x (4 x (10 + 20) + 300) ms after the last packet, and as long after each.
+    assert!(last.first().is_some_and(|at| *at <= 3000) && last.len() <= 10, "{last:?}");
+}
+
 /// In the first 16 round trips a sink on a shared path reports each 16th of one, then each quarter; on one of its own
 /// always each quarter.
 #[test]
