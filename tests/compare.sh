@@ -3,7 +3,7 @@
 # ethtool and iperf3 (Debian has both); other peers are taken from FAIRWAVE_PEERS, a directory with peer-quinn, peer-s2n,
 # peer-udt and peer-srt, where it is set: `make compare` builds them from peers/. Keep the machine quiet meanwhile.
 # usage: tests/compare.sh [--seconds N] [--repeat N] [--only veth|paced|loss|sink] [--peers NAME,...]
-#        tests/compare.sh --only bad-paths [--paths clean,late,loss-1,loss-5,loss-30,jumps]    (an hour; 6 min with
+#        tests/compare.sh --only bad-paths [--paths clean,late,loss-1,loss-5,loss-30,jumps]    (65 to 80 min; 6 with
 #            --seconds 12 --repeat 1)
 #        tests/compare.sh --only neighbours [--rtts MS,...] [--buffers BDP,...] [--counts N,...]    (half an hour)
 #        tests/compare.sh --only against --against PROGRAM [--worlds 1500,9000,uncut] [--words "--plain"]    (another
