@@ -32,11 +32,12 @@ impl ReadCount {
 
 /// Whose fault it is that a socket overflowed, and what its sessions are to be held to because of it.
 ///
-/// What waits in a socket came before what found no room in it. So the verdict waits until that has been read: at the
-/// next look.
+/// What waits in a socket came before what found no room in it. It is read before drops are seen or after: the thread may
+/// have read all of it by the time of its look. So the verdict waits for the next look, and it is of what was read before
+/// both.
 #[derive(Debug, Default)]
 pub(crate) struct OverflowVerdict {
-    /// Bytes that were read in a second when drops were seen.
+    /// Bytes that were read in a second when drops were seen, and nearly all that was read was of sessions.
     waiting: Option<f64>,
 }
 
@@ -44,7 +45,8 @@ impl OverflowVerdict {
     /// At a look: so many were dropped, and so much was read, since the last one. If sessions were too fast: the bytes
     /// that could be read of them in a second.
     pub(crate) fn look(&mut self, dropped: u64, read: ReadCount, bytes_per_s: f64) -> Option<f64> {
-        let before = std::mem::replace(&mut self.waiting, (dropped > 0).then_some(bytes_per_s));
+        let may_be_theirs = dropped > 0 && read.is_of_sessions();
+        let before = std::mem::replace(&mut self.waiting, may_be_theirs.then_some(bytes_per_s));
         before.filter(|_| read.is_of_sessions())
     }
 }
@@ -116,6 +118,9 @@ mod tests {
         // Sessions, at 1 MB/s, and then what waited behind them: it was a stranger.
         assert_eq!(verdict.look(5000, read(1000, 1000), 1e6), None);
         assert_eq!(verdict.look(0, read(9000, 800), 1e6), None);
+        assert_eq!(verdict.look(0, read(1000, 1000), 1e6), None);
+        // A stranger who had stopped and had been read by the time when drops were seen.
+        assert_eq!(verdict.look(5000, read(9000, 800), 1e6), None);
         assert_eq!(verdict.look(0, read(1000, 1000), 1e6), None);
         // Sessions alone, which are slower by then.
         assert_eq!(verdict.look(20, read(1000, 1000), 2e6), None);
