@@ -241,11 +241,11 @@ fn wire__is_the_same_run() {
 fn shared__a_session_keeps_to_its_path_as_well() {
     let [dedicated, shared] = ["dedicated", "shared"]
         .map(|path| run(&two(&format!("path = \"{path}\"\ninterval = \"20 ms\""), "queue = \"200 packets\"", "")));
-    // Session b in the second sample, 100 ms to 200 ms: its source may send 20 Mb/s at once, or 10 packets in 40 ms,
-    // 2.2 Mb/s, and then twice that each round trip.
+    // Session b in the second sample, 100 ms to 200 ms: its source may send 20 Mb/s at once, or 32 packets in 40 ms,
+    // 6.9 Mb/s, and then up to three times that each round trip.
     let start = |run: &Run| run.rates.as_ref().unwrap().wire_rate_bps[3];
     assert!(
-        start(&shared) > 0.0 && start(&shared) < 0.5 * start(&dedicated),
+        start(&shared) > 0.0 && start(&shared) < 0.9 * start(&dedicated),
         "{} {}",
         start(&shared),
         start(&dedicated)
