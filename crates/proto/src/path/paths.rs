@@ -32,8 +32,8 @@ impl Paths {
         Self { control, seed, ..Self::default() }
     }
 
-    /// The session in a slot sends to this address, whose round-trip time is about that if it is known, packets of so many bytes: its
-    /// path.
+    /// The session in a slot sends to this address, whose round-trip time is about that if it is known, packets of so many
+    /// bytes: its path.
     pub(crate) fn join(
         &mut self,
         now: Time,

@@ -27,8 +27,8 @@ pub struct DeliveryRate {
     in_flight: u64,
     /// The samples are limited by the application until more than so many bytes are delivered.
     limited_until: Option<u64>,
-    /// So were those of packets that had been sent by the time when so many bytes were delivered.
-    limited_since: Option<u64>,
+    /// Bytes delivered when packets were last left to themselves. Samples of what was sent by then are limited as well.
+    left_at: Option<u64>,
     least_rtt: Option<Duration>,
     batch: Batch,
 }
@@ -138,7 +138,7 @@ impl DeliveryRate {
     pub fn on_left(&mut self, bytes: Bytes) {
         self.on_forgotten(bytes);
         if bytes > Bytes::ZERO {
-            self.limited_since = Some(self.delivered);
+            self.left_at = Some(self.delivered);
             self.mark_app_limited();
         }
     }
@@ -211,8 +211,7 @@ impl DeliveryRate {
         sample.prior_delivered = Bytes::new(stamp.delivered);
         sample.lost = Bytes::new(self.lost.saturating_sub(stamp.lost));
         sample.tx_in_flight = Bytes::new(stamp.in_flight);
-        sample.is_app_limited =
-            stamp.is_app_limited || self.limited_since.is_some_and(|until| stamp.delivered <= until);
+        sample.is_app_limited = stamp.is_app_limited || self.left_at.is_some_and(|left| stamp.delivered <= left);
         // The longer of the times that sending and delivering it took: neither of them alone may be compressed.
         sample.sending = sent.since(stamp.first_sent_time);
         let interval = sample.sending.max(now.since(stamp.delivered_time));
