@@ -1,7 +1,7 @@
 """One transfer of Fairwave beside others, at one bottleneck.
 
 Each transfer is of processes of its own, at both ends: what shares the bottleneck knows nothing of each other. Shares,
-queues and drops are the relay's, of IP packets, in the last two thirds of the time.
+queues and drops are the relay's, of IP packets: drops in the whole run, the others in the last two thirds of the time.
 """
 
 from __future__ import annotations

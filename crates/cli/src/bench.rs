@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use clap::Subcommand;
-use fairwave_host::{BenchDirection, BenchError, BenchOptions, BenchReport, ShareId, bench, bench_accept, bench_judge};
+use fairwave_host::{
+    BenchDirection, BenchError, BenchOptions, BenchReport, Carrier, Carriers, ShareId, bench, bench_accept, bench_judge,
+};
 use fairwave_units::{Duration, Rate};
 use serde::Serialize;
 
@@ -18,6 +20,7 @@ use crate::simulate::{quantity, rate};
 use crate::table::TextTable;
 use crate::terminal::{self, print};
 use crate::transfer::connecting;
+use crate::transfer::follow;
 use crate::transfer::link::{LinkArgs, NO_SSH, OF_TICKETS, positive_rate};
 use crate::transfer::monitor::monitor;
 use crate::transfer::offer::DoorArgs;
@@ -94,6 +97,7 @@ struct BenchProgressEvent {
     elapsed_s: f64,
     receive_goodput_bps: f64,
     send_wire_bps: f64,
+    carrier: Carrier,
 }
 
 #[derive(Serialize)]
@@ -106,6 +110,8 @@ struct DoneEvent {
     cpu_s_per_gb: Cpu,
     lost_packets: u64,
     jain: f64,
+    /// Something else than UDP where that carried any of its sessions.
+    carrier: Carrier,
     sessions: Vec<FlowReport>,
 }
 
@@ -182,9 +188,17 @@ fn measure(args: &Args) -> Done {
     };
     screen.note(&format!("capacity {}", bound.capacity));
     let mut told = Ok(());
+    let mut is_priced = args.link.carrier != Carriers::Any;
+    let mut tell_price = |carrier| {
+        if let Some(price) = follow::price(&connecting::places(&ticket), carrier).filter(|_| !is_priced) {
+            is_priced = true;
+            screen.note(&price);
+        }
+    };
     let report = connecting::patiently(&screen, &ticket, |answered| {
         bench(&bound.endpoint, &ticket, &options, &mut |progress| {
             answered();
+            tell_price(progress.carrier);
             let (elapsed_s, receive_bps, send_bps) =
                 (progress.elapsed.as_secs_f64(), progress.receive_bps, progress.send_wire_bps);
             if args.talk.json {
@@ -193,6 +207,7 @@ fn measure(args: &Args) -> Done {
                     elapsed_s,
                     receive_goodput_bps: receive_bps,
                     send_wire_bps: send_bps,
+                    carrier: progress.carrier,
                 };
                 if told.is_ok() {
                     told = print_json(&event).and_then(|()| terminal::flush());
@@ -210,6 +225,7 @@ fn measure(args: &Args) -> Done {
         BenchError::Connect(error) => connecting::failure(&error, &ticket),
         error => CommandFailure::Run(error.to_string()),
     })?;
+    tell_price(report.carrier);
     if args.talk.json { print_json(&event(&report)) } else { print(&text(&report)) }
 }
 
@@ -231,6 +247,7 @@ fn event(report: &BenchReport) -> DoneEvent {
         cpu_s_per_gb: Cpu { client, server },
         lost_packets: report.lost_packets,
         jain: report.jain,
+        carrier: report.carrier,
         sessions: sessions.collect(),
     }
 }

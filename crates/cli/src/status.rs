@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use fairwave_daemon::{MachineSnapshot, RowSnapshot, UserSnapshot};
-use fairwave_host::{LimitedBy, PathStatus, ProcessStatus, SessionStatus, TransferStatus, runtime_dir, statuses};
+use fairwave_host::{
+    Carrier, LimitedBy, PathStatus, ProcessStatus, SessionStatus, TransferStatus, runtime_dir, statuses,
+};
 use serde::Serialize;
 
 use crate::Done;
@@ -331,7 +333,9 @@ pub(crate) fn explanation(process: &ProcessStatus, session: &SessionStatus) -> S
     let _ = writeln!(text, "  {by}, since {}", session.because);
     // What a sink's peer may send is known there.
     let unknown = if session.is_source { "no limit" } else { "known at the other end" };
-    let path = if session.is_dedicated { "dedicated: no limit" } else { unknown };
+    // A tunnel has a congestion control of its own.
+    let is_dedicated = session.is_dedicated && session.carrier == Carrier::Udp;
+    let path = if is_dedicated { "dedicated: no limit" } else { unknown };
     let disk = |limit| match &session.transfer {
         _ if session.limited_by == Some(limit) => "the transfer waits for it",
         Some(_) => "keeps up",
@@ -419,6 +423,20 @@ mod tests {
             let text = text(std::slice::from_ref(&process), None);
             assert!(lines(&text).iter().any(|line| line.trim_end().ends_with(done)), "{text}");
         }
+    }
+
+    #[test]
+    fn explanation__of_a_tunnel_has_no_dedicated_path() {
+        let mut process = process("192.0.2.7:50000");
+        let mut path = |carrier| {
+            let session = &mut process.sessions[0];
+            (session.is_dedicated, session.is_source, session.path_rate_bps) = (true, false, None);
+            (session.carrier, session.limited_by) = (carrier, None);
+            let text = explanation(&process, &process.sessions[0]);
+            lines(&text).into_iter().find(|line| line.starts_with("  path "))
+        };
+        assert_eq!(path(Carrier::Udp).as_deref(), Some("  path           dedicated: no limit"));
+        assert_eq!(path(Carrier::Tcp).as_deref(), Some("  path           known at the other end"));
     }
 
     #[test]

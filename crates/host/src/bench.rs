@@ -13,6 +13,7 @@ use fairwave_schemes::global::metrics::jain_index;
 use fairwave_units::Rate;
 use thiserror::Error;
 
+use crate::carrier::Carrier;
 use crate::connect::{ConnectError, ConnectOptions};
 use crate::endpoint::Endpoint;
 use crate::handler::Handler;
@@ -83,6 +84,8 @@ pub struct BenchReport {
     pub lost_packets: u64,
     /// Of the goodputs of all flows.
     pub jain: f64,
+    /// What carried its sessions: something else than UDP where that carried any of them.
+    pub carrier: Carrier,
 }
 
 /// How it goes: since the last time, in each direction.
@@ -94,6 +97,8 @@ pub struct BenchProgress {
     pub receive_bps: f64,
     /// Of data that the client sends, bit/s, on the wire.
     pub send_wire_bps: f64,
+    /// What carries its sessions: something else than UDP where that carries any of them.
+    pub carrier: Carrier,
 }
 
 /// Why a bench ended early.
@@ -222,6 +227,7 @@ fn watch(
                 elapsed: start.elapsed(),
                 receive_bps: per_s(now.0 - before.0),
                 send_wire_bps: per_s(now.1 - before.1),
+                carrier: carrier_of(sessions),
             });
             (told_at, before) = (Instant::now(), now);
         }
@@ -285,8 +291,14 @@ fn finish(
         cpu_s_per_gb: [cpu_here_s / gigabytes, cpu_there_s / gigabytes],
         lost_packets: flows.iter().map(|flow| flow.lost_packets).sum(),
         jain: jain_index(&goodputs),
+        carrier: carrier_of(sessions),
         flows,
     })
+}
+
+fn carrier_of(sessions: &[Session]) -> Carrier {
+    let mut carriers = sessions.iter().map(|session| session.facts().carrier);
+    carriers.find(|carrier| *carrier != Carrier::Udp).unwrap_or_default()
 }
 
 fn direction_byte(direction: BenchDirection) -> u8 {

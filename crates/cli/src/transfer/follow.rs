@@ -151,16 +151,22 @@ impl CarrierTeller<'_> {
         }
         self.told = carrier;
         let places = &self.course.places;
-        let over = match carrier {
-            Carrier::Udp => return self.screen.note(&format!("UDP to {places} is answered: going on over UDP")),
-            Carrier::Tcp => "over TCP",
-            Carrier::Ssh => "through the ssh connection",
-        };
-        self.screen.note(&format!(
-            "UDP to {places} is not answered: going on {over}, which shares the path as TCP does and is slower on long \
-             or lossy paths"
-        ));
+        let note = price(places, carrier).unwrap_or_else(|| format!("UDP to {places} is answered: going on over UDP"));
+        self.screen.note(&note);
     }
+}
+
+/// What it costs that something else than UDP carries a session to these places, in words.
+pub(crate) fn price(places: &str, carrier: Carrier) -> Option<String> {
+    let over = match carrier {
+        Carrier::Udp => return None,
+        Carrier::Tcp => "over TCP",
+        Carrier::Ssh => "through the ssh connection",
+    };
+    Some(format!(
+        "UDP to {places} is not answered: going on {over}, which shares the path as TCP does and is slower on long or \
+         lossy paths"
+    ))
 }
 
 /// Tells how a transfer goes: with a bar, in lines, or in JSON.

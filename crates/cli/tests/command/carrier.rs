@@ -132,6 +132,25 @@ fn get__over_udp_says_that_it_does() {
 }
 
 #[test]
+fn bench__where_udp_is_blocked_goes_over_tcp_and_says_what_it_costs() {
+    let host = Host::new();
+    let server = place();
+    let firewall = Firewall::before(server);
+    let (listen, advertise) = (server.to_string(), firewall.place.to_string());
+    let serve = host.serve_with(&["bench", "serve", "--listen", &listen, "--advertise", &advertise]);
+    let call = ["bench", &serve.at(), "--time", "1500 ms", "--limit", "20 Mb/s", "--json"];
+    let done = host.run(&call);
+    let events = done.json();
+    let carriers: Vec<_> = events.iter().map(|event| event["carrier"].as_str().unwrap_or("-")).collect();
+    assert!(carriers.len() > 1 && carriers.iter().all(|carrier| *carrier == "tcp"), "{events:?}");
+    let says = format!("UDP to {} is not answered: going on over TCP, which shares the path", firewall.place);
+    assert_eq!(done.stderr().matches(&says).count(), 1, "{}", done.stderr());
+    let done = host.run(&[&call[..], &["--carrier", "tcp"]].concat());
+    assert_eq!(done.json().pop().unwrap()["carrier"].as_str(), Some("tcp"));
+    assert!(!done.stderr().contains("not answered"), "{}", done.stderr());
+}
+
+#[test]
 fn get_and_put__over_tcp_go_on_after_a_cut() {
     let host = Host::new();
     host.write("box/big.bin", &bytes(30_000_000));

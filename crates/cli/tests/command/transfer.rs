@@ -559,6 +559,27 @@ fn verbose__tells_what_the_library_does_and_no_secret() {
     says_nothing_secret(&stderr);
 }
 
+/// Who asks for less than a block at a time has most of it read before it asks. At the giver that is no disk.
+#[test]
+fn why__at_a_server_names_what_the_other_end_allows() {
+    let host = Host::new();
+    host.write("big.bin", &bytes(100_000_000));
+    let serve = host.serve(&["big.bin", "--listen", "127.0.0.1:0"]);
+    let mut get = host.start(&["get", &serve.at(), "to", "--json", "--limit", "50 Mb/s"]);
+    get.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 8_000_000);
+    let mut says = Vec::new();
+    let is_said = (0..10).any(|_| {
+        get.wait_for(|event| event["event"] == "progress");
+        let reasons = host.run(&["why", "--json"]).json();
+        let found: BTreeSet<_> = reasons.iter().filter_map(|reason| reason["limited_by"].as_str()).collect();
+        let is_right = found == BTreeSet::from(["limit", "peer node"]);
+        says.push((is_right, format!("{reasons:?}")));
+        // Another process may keep either end waiting for a moment.
+        says.iter().rev().take_while(|(is_right, _)| *is_right).count() == 3
+    });
+    assert!(is_said, "{says:#?}");
+}
+
 #[test]
 fn bench__measures_both_ends() {
     let host = Host::new();

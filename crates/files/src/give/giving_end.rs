@@ -201,6 +201,10 @@ impl LentFile {
                 SupplyNews::Read(read, is_awaited) => self.keep(read, is_awaited),
                 SupplyNews::Served(range) => {
                     if let Some(cached) = find(&mut self.batches, range.start) {
+                        // Who asks for little at a time asks for a batch in many parts.
+                        if cached.is_spent && cached.owed.is_empty() {
+                            self.supply.step(|schedule, _| schedule.on_owed());
+                        }
                         cached.owed.insert(range);
                         let bytes = cached.read.bytes.clone();
                         self.move_after_all(&bytes);
@@ -236,6 +240,8 @@ impl LentFile {
                 schedule.on_dropped(cached.read.blocks.start);
                 if !cached.is_spent {
                     schedule.on_spent(&cached.read.bytes, steps);
+                } else if !cached.owed.is_empty() {
+                    schedule.on_paid();
                 }
             });
             self.supply.give_back(cached.read.content);
@@ -305,10 +311,16 @@ impl LentFile {
                     tally.files_done.fetch_add(files as u64, Ordering::Relaxed);
                 }
                 cached.left = cached.left.saturating_sub(lent);
-                if !cached.is_spent && cached.owed.is_empty() {
-                    cached.is_spent = true;
+                if cached.owed.is_empty() {
                     let bytes = cached.read.bytes.clone();
-                    self.supply.step(|schedule, steps| schedule.on_spent(&bytes, steps));
+                    let is_first = !std::mem::replace(&mut cached.is_spent, true);
+                    self.supply.step(|schedule, steps| {
+                        if is_first {
+                            schedule.on_spent(&bytes, steps);
+                        } else {
+                            schedule.on_paid();
+                        }
+                    });
                 }
             }
         }

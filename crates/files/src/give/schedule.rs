@@ -49,6 +49,8 @@ pub(crate) struct Schedule {
     ahead: u64,
     /// Batches that were read because they are asked for, and have not been sent once.
     unsent: usize,
+    /// Batches that have been sent once, of which something else is on its way out.
+    owed: usize,
 }
 
 /// Who waits for a batch.
@@ -153,6 +155,16 @@ impl Schedule {
         self.go_on(steps);
     }
 
+    /// Of a batch that has been sent once something else is served.
+    pub(crate) fn on_owed(&mut self) {
+        self.owed += 1;
+    }
+
+    /// That is sent as well.
+    pub(crate) fn on_paid(&mut self) {
+        self.owed = self.owed.saturating_sub(1);
+    }
+
     /// Nothing has been sent for long: what was read is not waited for any more.
     pub(crate) fn on_stall(&mut self, steps: &mut Vec<WorkStep>) {
         self.ahead = 0;
@@ -171,7 +183,7 @@ impl Schedule {
 
     /// What it does nothing for.
     pub(crate) fn hold(&self) -> Hold {
-        if self.unsent > 0 {
+        if self.unsent > 0 || self.owed > 0 {
             Hold::Nothing
         } else if !self.tree.is_empty() || self.reading.values().any(|waiting| !waiting.tree.is_empty()) {
             Hold::Disk
@@ -471,6 +483,11 @@ mod tests {
         let next = taken(&mut steps).1;
         schedule.on_read(&read(&next[0], vec![]), &mut steps);
         schedule.on_spent(&next[0].bytes, &mut steps);
+        assert_eq!(schedule.hold(), Hold::Peer);
+        // Of the same batch the next part.
+        schedule.on_owed();
+        assert_eq!(schedule.hold(), Hold::Nothing);
+        schedule.on_paid();
         assert_eq!(schedule.hold(), Hold::Peer);
         schedule.on_request(HASHES, 48 * 5..48 * 6, &mut steps);
         assert_eq!(schedule.hold(), Hold::Comparing);

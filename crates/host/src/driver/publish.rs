@@ -44,7 +44,9 @@ impl Driver {
         if entry.tunnel.is_some() {
             // A tunnel is full or has room: what it carries is what went.
             let is_full = stats.path_rate == Some(Rate::ZERO) || stats.source_held_by == Some(Hold::Path);
-            stats.path_rate = stats.source.filter(|_| is_full).map(|rates| rates.measured);
+            // Without an end node nobody measures what is sent.
+            let measured = stats.source.map(|rates| rates.measured).filter(|rate| *rate > Rate::ZERO);
+            stats.path_rate = measured.or(stats.sent_path.delivery_rate).filter(|_| is_full);
         }
         let stats = entry.with_counts(&stats, (sent, received));
         entry.watch.look(&entry.session, host.address(session), &stats);

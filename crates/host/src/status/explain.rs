@@ -74,8 +74,8 @@ fn at_the_source(status: &SessionStatus, hold: Option<Hold>) -> (Option<LimitedB
             return (Some(LimitedBy::Silence), with_path(status, text.into()));
         }
         Some(Hold::Breaker) => {
-            let text = "more than a fifth gets lost on a path that both ends call dedicated: it sends at half, and ends \
-                        after ten seconds of that";
+            let text = "more than a fifth gets lost on a path that both ends call dedicated: each second of that \
+                        halves its rate, and ten in a row end it";
             return (Some(LimitedBy::Breaker), with_path(status, text.into()));
         }
         Some(Hold::Application | Hold::Window) => return without_more(status),

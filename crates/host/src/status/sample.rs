@@ -66,6 +66,7 @@ impl SessionStatus {
         let is_source = carried.map_or(sends_more, |carried| carried.gives);
         let rates = if is_source { stats.source } else { stats.sink }.filter(|_| here.capacity.is_some());
         let bps = |rate: Rate| Some(rate.as_bps()).filter(|bps| *bps < f64::MAX);
+        let path = if is_source { &stats.sent_path } else { &stats.received_path };
         let both = carried.zip(carried_earlier);
         let disk_bps = both.map(|(now, before)| rate(now.status.bytes_done, before.status.bytes_done));
         let mut status = Self {
@@ -89,8 +90,9 @@ impl SessionStatus {
             because: String::new(),
             path_note: one_sided(facts.wishes, here.capacity),
             advice: None,
-            path: PathStatus::of(if is_source { &stats.sent_path } else { &stats.received_path }),
-            rtt_s: stats.rtt.map(fairwave_units::Duration::as_secs_f64),
+            path: PathStatus::of(path),
+            // Of the packets that the path's other facts are of: data wait where probes do not.
+            rtt_s: path.smoothed_rtt.or(stats.rtt).map(fairwave_units::Duration::as_secs_f64),
             datagram_bytes: stats.datagram_bytes,
             sent_packets: stats.sent_packets,
             lost_packets: if is_source { stats.lost_packets } else { stats.missed_packets },
@@ -116,7 +118,7 @@ mod tests {
     use crate::carrier::Carrier;
     use crate::session::SessionFacts;
     use crate::status::{LimitedBy, ProcessStatus};
-    use crate::{Hold, PathWishes, SessionRates};
+    use crate::{Hold, PathFacts, PathWishes, SessionRates};
 
     #[test]
     fn since__rates_are_of_the_time_between_two_samples() {
@@ -143,6 +145,20 @@ mod tests {
         let sample = StatusSample::take(vec![session.clone()], &[]);
         let found = StatusSample::take(vec![session], &[]).since(&sample, node());
         assert_eq!((found[0].desired_bps, found[0].path_rate_bps), (None, None));
+    }
+
+    #[test]
+    fn since__what_waits_in_queues_is_the_round_trip_time_above_the_least() {
+        let ms = |ms| Some(fairwave_units::Duration::from_millis(ms));
+        let facts = PathFacts { least_rtt: ms(60), smoothed_rtt: ms(72), ..PathFacts::default() };
+        let session = session(true);
+        // What probes say is another matter.
+        session.publish(SessionStats { rtt: ms(61), sent_path: facts, ..stats() });
+        let sample = StatusSample::take(vec![session.clone()], &[]);
+        let found = StatusSample::take(vec![session], &[]).since(&sample, node());
+        let [rtt_s, least_s, queueing_s] = [found[0].rtt_s, found[0].path.least_rtt_s, found[0].path.queueing_s]
+            .map(|seconds| seconds.expect("it is known"));
+        assert!((rtt_s - 0.072).abs() < 1e-9 && (rtt_s - least_s - queueing_s).abs() < 1e-9, "{found:?}");
     }
 
     #[test]

@@ -363,5 +363,6 @@ fn breaker__of_a_dedicated_path_that_loses_a_third_is_told() {
     pair.run_to(Time::from_secs(4));
     let giver = pair.told(GIVER);
     assert_eq!(giver.limited_by, Some(LimitedBy::Breaker), "{giver:?}");
-    assert!(giver.because.contains("it sends at half") && giver.because.contains(" % lost"), "{giver:?}");
+    assert!(giver.because.contains("each second of that halves its rate"), "{giver:?}");
+    assert!(giver.because.contains(" % lost"), "{giver:?}");
 }
