@@ -274,8 +274,8 @@ fn daemon__says_what_is_wrong_with_its_call() {
     };
     assert!(refused(&world, &["daemon", "--capacity", "0 Mb/s"]).contains("must be above zero"));
     assert!(refused(&world, &["daemon", "--interval", "1 s"]).contains("must lie between 1 ms and 200 ms"));
-    let long = format!("/tmp/{}", "x".repeat(120));
-    assert!(refused(&world, &["daemon", "--socket", &long]).contains("--socket"));
+    let long = world.place.path().join("x".repeat(120));
+    assert!(refused(&world, &["daemon", "--socket", long.to_str().unwrap()]).contains("--socket"));
     let said = refused(&world, &["daemon", "--config", "/nowhere.toml"]);
     assert!(
         said.contains("/nowhere.toml: ") && said.contains("hint: the usual file is /etc/fairwave/daemon.toml"),
