@@ -4,10 +4,21 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
+
+/// How many pieces go side by side where nobody says: as `RAYON_NUM_THREADS` has it, or one for each processor that this
+/// process may use.
+pub fn threads() -> usize {
+    let said = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
+    said.filter(|threads| *threads > 0).unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
+}
 
 /// Does the pieces `0..count` on `threads` threads, each of which takes the first piece that nobody has taken, while
 /// `collect` hears on this thread what they gave.
+///
+/// Where the system gives fewer threads, those do it all; where it gives none, this one does a piece whenever `collect`
+/// wants to hear of one.
 ///
 /// After an error no further piece begins. Those before it have all begun, so the first error in order is the same on
 /// any number of threads. When `collect` returns, pieces that have begun come to their end unheard, and no other
@@ -19,17 +30,29 @@ pub fn in_order<T: Send, E: Send, R>(
     count: usize,
     threads: usize,
     work: impl Fn(usize) -> Result<T, E> + Sync,
-    collect: impl FnOnce(&mut InOrder<T, E>) -> R,
+    collect: impl FnOnce(&mut InOrder<'_, T, E>) -> R,
+) -> R {
+    begin_with(count, threads, thread::Builder::new, work, collect)
+}
+
+/// The same, with what makes a thread.
+fn begin_with<T: Send, E: Send, R>(
+    count: usize,
+    threads: usize,
+    builder: impl Fn() -> thread::Builder,
+    work: impl Fn(usize) -> Result<T, E> + Sync,
+    collect: impl FnOnce(&mut InOrder<'_, T, E>) -> R,
 ) -> R {
     let next = &AtomicUsize::new(0);
     let work = &work;
-    std::thread::scope(|scope| {
+    let stop = || next.store(count, Ordering::Relaxed);
+    let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|piece| *piece < count);
+    thread::scope(|scope| {
         let (sender, outcomes) = mpsc::channel();
-        let thread = |_| {
+        let begin = |_| {
             let sender = sender.clone();
-            scope.spawn(move || {
-                while let Some(piece) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|piece| *piece < count) {
-                    let stop = || next.store(count, Ordering::Relaxed);
+            let works = move || {
+                while let Some(piece) = take() {
                     let outcome = catch_unwind(AssertUnwindSafe(|| work(piece))).unwrap_or_else(|cause| {
                         stop();
                         resume_unwind(cause)
@@ -42,12 +65,22 @@ pub fn in_order<T: Send, E: Send, R>(
                         stop();
                     }
                 }
-            })
+            };
+            builder().spawn_scoped(scope, works).ok()
         };
-        let threads: Vec<_> = (0..threads.clamp(1, count.max(1))).map(thread).collect();
+        let threads: Vec<_> = (0..threads.clamp(1, count.max(1))).map_while(begin).collect();
         // The end of the last thread is the end of the outcomes.
         drop(sender);
-        let mut outcomes = InOrder { outcomes, early: BTreeMap::new(), next: 0 };
+        let mut here = || {
+            let piece = take()?;
+            let outcome = work(piece);
+            if outcome.is_err() {
+                stop();
+            }
+            Some((piece, outcome))
+        };
+        let here: Option<&mut NextPiece<'_, T, E>> = if threads.is_empty() { Some(&mut here) } else { None };
+        let mut outcomes = InOrder { outcomes, here, early: BTreeMap::new(), next: 0 };
         let collected = collect(&mut outcomes);
         // Without a receiver the threads stop.
         drop(outcomes);
@@ -59,12 +92,28 @@ pub fn in_order<T: Send, E: Send, R>(
     })
 }
 
+/// Does the next piece, and gives what it gave.
+type NextPiece<'a, T, E> = dyn FnMut() -> Option<(usize, Result<T, E>)> + 'a;
+
 /// The outcomes of [`in_order`], as they are heard.
-pub struct InOrder<T, E> {
+pub struct InOrder<'a, T, E> {
     outcomes: Receiver<(usize, Result<T, E>)>,
+    /// Does the next piece on this thread, where there is no other.
+    here: Option<&'a mut NextPiece<'a, T, E>>,
     /// Outcomes that came before one in front of them.
     early: BTreeMap<usize, Result<T, E>>,
     next: usize,
+}
+
+/// What all pieces gave, in order, or the first error.
+pub fn collected<T: Send, E: Send>(
+    count: usize,
+    threads: usize,
+    work: impl Fn(usize) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    in_order(count, threads, work, |outcomes| {
+        std::iter::from_fn(|| outcomes.wait()).map(|(_, outcome)| outcome).collect()
+    })
 }
 
 /// What [`InOrder::hear`] heard.
@@ -78,7 +127,7 @@ pub enum Heard<T, E> {
     End,
 }
 
-impl<T, E> InOrder<T, E> {
+impl<T, E> InOrder<'_, T, E> {
     /// The next outcome in order; waits for it, but no longer than `patience` at a time.
     pub fn hear(&mut self, patience: Duration) -> Heard<T, E> {
         loop {
@@ -86,7 +135,11 @@ impl<T, E> InOrder<T, E> {
                 self.next += 1;
                 return Heard::Next(self.next - 1, outcome);
             }
-            match self.outcomes.recv_timeout(patience) {
+            let heard = match &mut self.here {
+                Some(next) => next().ok_or(RecvTimeoutError::Disconnected),
+                None => self.outcomes.recv_timeout(patience),
+            };
+            match heard {
                 Ok((piece, outcome)) => {
                     self.early.insert(piece, outcome);
                 }
@@ -120,7 +173,7 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::mpsc::channel;
 
-    fn all<T, E>(outcomes: &mut InOrder<T, E>) -> Vec<(usize, Result<T, E>)> {
+    fn all<T, E>(outcomes: &mut InOrder<'_, T, E>) -> Vec<(usize, Result<T, E>)> {
         std::iter::from_fn(|| outcomes.wait()).collect()
     }
 
@@ -131,6 +184,22 @@ mod tests {
             assert_eq!(in_order(50, threads, |n| Ok(n * n), all), squares, "{threads} threads");
         }
         assert!(in_order(0, 2, Ok::<_, ()>, all).is_empty());
+    }
+
+    #[test]
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is not general over its lifetime")]
+    fn in_order__does_it_on_this_thread_where_no_other_can_be_had() {
+        // No system has room for such a stack.
+        let none = || thread::Builder::new().stack_size(1 << 60);
+        let here = thread::current().id();
+        let work = |n: usize| {
+            assert_eq!(thread::current().id(), here);
+            if n < 5 { Ok(n * n) } else { Err(n) }
+        };
+        let until_the_error = [(0, Ok(0)), (1, Ok(1)), (2, Ok(4)), (3, Ok(9)), (4, Ok(16)), (5, Err(5))];
+        assert_eq!(begin_with(50, 2, none, work, all), until_the_error);
+        assert_eq!(begin_with(usize::MAX / 2, 2, none, Ok::<_, ()>, |outcomes| outcomes.wait()), Some((0, Ok(0))));
+        assert!(begin_with(0, 2, none, Ok::<_, ()>, all).is_empty());
     }
 
     #[test]
@@ -154,9 +223,10 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is not general over its lifetime")]
     fn in_order__begins_nothing_more_when_nobody_hears() {
         // Else this would go on for ever.
-        let first = in_order(usize::MAX / 2, 2, Ok::<_, ()>, InOrder::wait);
+        let first = in_order(usize::MAX / 2, 2, Ok::<_, ()>, |outcomes| outcomes.wait());
         assert_eq!(first, Some((0, Ok(0))));
     }
 

@@ -50,7 +50,7 @@ pub use counts::VerdictCounts;
 pub use data::{scenario_names, scenario_text};
 pub use drawing::picture_of;
 pub use experiment::{Experiment, WireSketch, list};
-pub use in_order::{Heard, InOrder, in_order};
+pub use in_order::{Heard, InOrder, collected, in_order, threads};
 pub use outcome::{Claim, ClaimValue, ExperimentOutcome, Proof, Shown};
 pub use record::{RecordError, RecordedClaim, RecordedExperiment, VerdictRecord};
 pub use report::report;

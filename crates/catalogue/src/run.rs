@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::claim::{CheckedClaim, Subject};
 use crate::experiment::Experiment;
+use crate::in_order::threads;
 use crate::lab::LabError;
 use crate::measure::MeasureError;
 use crate::outcome::{Claim, ExperimentOutcome};
@@ -94,11 +95,22 @@ pub fn run_all(
     progress: RunProgress<'_>,
     each: &mut dyn FnMut(ExperimentOutcome) -> bool,
 ) -> Result<(), RunError> {
+    run_on(threads(), experiments, options, progress, each)
+}
+
+/// The same, on so many threads.
+pub(crate) fn run_on(
+    threads: usize,
+    experiments: &[&'static Experiment],
+    options: RunOptions,
+    progress: RunProgress<'_>,
+    each: &mut dyn FnMut(ExperimentOutcome) -> bool,
+) -> Result<(), RunError> {
     if let Some(wired) = experiments.iter().find(|experiment| experiment.wire.is_some()) {
         return Err(RunError::Testbed { id: wired.id.clone() });
     }
     let work = Work::plan(experiments, options)?;
-    work.run(progress, &mut |number, results, wall_s| {
+    work.run(threads, progress, &mut |number, results, wall_s| {
         let plan = &work.plans[number];
         let claims = judge(plan, &results)?;
         let heights = heights(plan, &results);

@@ -12,7 +12,8 @@ use crate::data::{scenario_names, scenario_text};
 use crate::drawing::picture_of;
 use crate::experiment::{Experiment, list};
 use crate::lab::{simulate, usual_model};
-use crate::run::{RunOptions, run_experiment};
+use crate::outcome::ExperimentOutcome;
+use crate::run::{RunOptions, run_experiment, run_on};
 use crate::verdict::Verdict;
 use crate::work::RunQuery;
 
@@ -99,9 +100,14 @@ fn claims__judge_nothing_by_what_it_was_chosen_by() {
 fn outcome__is_the_same_on_one_thread_and_on_several() {
     let experiment = list().iter().find(|experiment| experiment.id == "002/fig-vii-2b").unwrap();
     let verdicts = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let outcome = pool.install(|| run_experiment(experiment, RunOptions::default(), &|_| ())).unwrap();
-        serde_json::to_string(&outcome.claims).unwrap()
+        let mut claims = String::new();
+        let mut each = |outcome: ExperimentOutcome| {
+            claims = serde_json::to_string(&outcome.claims).unwrap();
+            true
+        };
+        run_on(threads, &[experiment], RunOptions::default(), &|_| (), &mut each).unwrap();
+        assert!(!claims.is_empty());
+        claims
     };
     assert_eq!(verdicts(1), verdicts(3));
 }

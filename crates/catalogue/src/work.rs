@@ -164,17 +164,17 @@ impl Work {
         Ok(())
     }
 
-    /// Makes all runs on as many threads as there are, nearly in their order ([`turns`]), and hands each experiment's
+    /// Makes all runs on so many threads, nearly in their order ([`turns`]), and hands each experiment's
     /// results to `done` with the wall time of the runs that were made for it: experiment by experiment, in their
     /// order. `done` says whether to go on.
     ///
     /// What is handed over, the wall times aside, is the same on any number of threads; so is the error.
     pub(crate) fn run(
         &self,
+        threads: usize,
         progress: RunProgress<'_>,
         done: &mut dyn FnMut(usize, Results, f64) -> Result<bool, RunError>,
     ) -> Result<(), RunError> {
-        let threads = rayon::current_num_threads();
         let shares: Vec<f64> = self.jobs.iter().map(|job| job.share).collect();
         let turns = turns(&shares, threads);
         let one = |turn: usize| {

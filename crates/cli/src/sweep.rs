@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Done {
         set: &args.set,
         grid: &args.grid,
         seeds: args.seeds,
-        jobs: args.jobs.map_or_else(rayon::current_num_threads, usize::from),
+        jobs: args.jobs.map_or_else(fairwave_catalogue::threads, usize::from),
         out: &args.out,
         is_resumed: args.resume,
         model: args.model.map(Into::into),

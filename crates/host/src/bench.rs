@@ -289,7 +289,7 @@ fn finish(
         goodput_bps: goodputs.iter().sum(),
         wire_bps: flows.iter().map(|flow| flow.wire_bps).sum(),
         cpu_s_per_gb: [cpu_here_s / gigabytes, cpu_there_s / gigabytes],
-        lost_packets: flows.iter().map(|flow| flow.lost_packets).sum(),
+        lost_packets: lost_packets(&flows),
         jain: jain_index(&goodputs),
         carrier: carrier_of(sessions),
         flows,
@@ -299,6 +299,11 @@ fn finish(
 fn carrier_of(sessions: &[Session]) -> Carrier {
     let mut carriers = sessions.iter().map(|session| session.facts().carrier);
     carriers.find(|carrier| *carrier != Carrier::Udp).unwrap_or_default()
+}
+
+/// Packets that all sources took for lost. Those of the server's are what it says.
+fn lost_packets(flows: &[BenchFlow]) -> u64 {
+    flows.iter().fold(0, |sum, flow| sum.saturating_add(flow.lost_packets))
 }
 
 fn direction_byte(direction: BenchDirection) -> u8 {
@@ -441,6 +446,13 @@ mod tests {
     use fairwave_proto::codec::TicketId;
 
     use super::*;
+
+    #[test]
+    fn lost_packets__are_as_many_as_there_can_be_where_a_server_says_more() {
+        let flow = |lost_packets| BenchFlow { lost_packets, ..BenchFlow::default() };
+        assert_eq!(lost_packets(&[flow(2), flow(3)]), 5);
+        assert_eq!(lost_packets(&[flow(u64::MAX), flow(u64::MAX)]), u64::MAX);
+    }
 
     #[test]
     fn bench_accept__takes_no_ticket_for_one_of_files() {

@@ -105,7 +105,7 @@ pub use request_queue::{MOST_OPEN_BYTES, RequestQueue};
 pub use requests::Requests;
 pub use sender::SenderCounts;
 pub use session::{Direction, Measured, OpenError, OpenRequest, Opened};
-pub use slots::slot as slot_of;
+pub use slots::{MOST_SESSIONS, slot as slot_of};
 pub use told::{Looked, ToldGrant, ToldNode};
 pub use tunnel::{tunnel_address, tunnel_of};
 

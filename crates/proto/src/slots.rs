@@ -18,7 +18,7 @@ impl<T> Default for Slots<T> {
 }
 
 /// Sessions of a host at the most.
-pub(crate) const MOST_SESSIONS: usize = 1 << SLOT_BITS;
+pub const MOST_SESSIONS: usize = 1 << SLOT_BITS;
 const SLOT_BITS: u32 = 16;
 
 /// The name of a session in a slot, with random bits.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 /// Whether Python wants the work to stop.
@@ -39,10 +40,15 @@ pub(crate) fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) ->
     py.detach(|| {
         std::thread::scope(|scope| {
             let (alive, done) = channel::<()>();
-            let worker = scope.spawn(|| {
+            let worker = std::thread::Builder::new().spawn_scoped(scope, || {
                 let _alive = alive;
                 Stop::part(|| work(&stop))
             });
+            let worker = worker.map_err(|error| {
+                PyRuntimeError::new_err(format!(
+                    "no thread for the work: {error}\nhint: `ulimit -u` says how many there may be"
+                ))
+            })?;
             let mut signal = None;
             while done.recv_timeout(Duration::from_millis(50)) == Err(RecvTimeoutError::Timeout) {
                 if signal.is_none()

@@ -1,5 +1,6 @@
 //! From a scenario to a run.
 
+use fairwave_proto::MOST_SESSIONS;
 use fairwave_scenario::node_rule;
 use fairwave_scenario::report::Recording;
 use fairwave_scenario::{Discipline, MeanWindow, Run, Scenario, SchemeChoice, SessionSpec, Settings};
@@ -51,6 +52,16 @@ pub enum SimError {
         /// Its scheme and options.
         second_rule: String,
     },
+    /// A node has more sessions at once than its host has room for.
+    #[error(
+        "node \"{node}\": {sessions} sessions between hosts are there at once, and a host has room for {MOST_SESSIONS}"
+    )]
+    Crowded {
+        /// The node.
+        node: Box<str>,
+        /// Its sessions at the fullest instant.
+        sessions: usize,
+    },
     /// A key has no effect in the packet model of this version.
     #[error("{what} has no effect in the packet model of this version")]
     Unsupported {
@@ -82,11 +93,15 @@ impl SimError {
         Some(match self {
             Self::Scheme { .. } => format!("the packet model runs {}", runs()),
             Self::Mixed { .. } => node_rule::SAME_RULE_HINT.to_owned(),
+            Self::Crowded { .. } => CROWDED_HINT.to_owned(),
             Self::Unsupported { hint, .. } | Self::Incomplete { hint, .. } => (*hint).to_owned(),
             Self::Options { .. } | Self::Unlimited(_) => return None,
         })
     }
 }
+
+const CROWDED_HINT: &str =
+    "give the sessions several nodes, let some stop before others start, or take the fluid model";
 
 /// Runs a scenario to its end. The outcome is a function of scenario and settings, to the last bit.
 pub fn simulate(scenario: &Scenario, settings: Settings<'_>) -> Result<Run, SimError> {

@@ -15,7 +15,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use fairwave_proto::codec::{CloseReason, SessionId, TicketId};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator};
 use fairwave_proto::{
-    Direction, Ecn, Event as Heard, Host, IntervalRule, OpenRequest, Packet as Content, SessionOptions, Transmit,
+    Direction, Ecn, Event as Heard, Host, IntervalRule, OpenError, OpenRequest, Packet as Content, SessionOptions,
+    Transmit,
 };
 use fairwave_scenario::report::KnownRates;
 use fairwave_scenario::{Demand, TraceKind};
@@ -153,13 +154,20 @@ impl Simulator<'_> {
     pub(crate) fn start_gtp(&mut self, flow: u32) {
         let now = self.now();
         let gtp = self.gtp_session(flow);
+        if gtp.is_stopped {
+            return;
+        }
         let (at, options) = (gtp.sink.host, gtp.sink.options);
         gtp.attempts += 1;
         let nonce = u64::from(flow) << 32 | u64::from(gtp.attempts);
         let wish = OpenRequest { sends: false, receives: true, greeting: &[], options };
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, nonce);
         let name = self.gtp.hosts[at as usize].host.connect(now, address(flow, true), crypto, &wish);
-        let name = name.expect("a node has fewer sessions than a host has room for");
+        if name == Err(OpenError::TooMany) {
+            // A host keeps a session for a while after its end: the next one waits until it is forgotten.
+            return self.schedule(now.saturating_add(ASKS_AGAIN), SimEvent::Start(flow));
+        }
+        let name = name.expect("what a scenario takes for options of a session, a host takes, too");
         self.gtp.hosts[at as usize].flows.insert(name, flow);
         self.gtp_session(flow).sink.session = Some(name);
         self.attend(at);
@@ -328,9 +336,7 @@ impl Simulator<'_> {
                 if let Some(flow) = self.gtp.hosts[at as usize].flows.remove(&session) {
                     let gtp = self.gtp_session(flow);
                     gtp.sink.session = None;
-                    if !gtp.is_stopped {
-                        self.start_gtp(flow);
-                    }
+                    self.start_gtp(flow);
                 }
             }
             // Sources here have all that they are asked for.
@@ -390,6 +396,9 @@ impl Simulator<'_> {
 
 /// What lets a sink in at all sources.
 const TICKET: (TicketId, u64) = (TicketId(1), 1);
+
+/// A session whose host has no room tries again after so long.
+const ASKS_AGAIN: Duration = Duration::from_millis(100);
 
 /// Bytes of a stream that never ends.
 const ENDLESS: u64 = 1 << 60;

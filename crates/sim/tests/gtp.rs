@@ -266,6 +266,25 @@ fn refusals__say_what_is_missing() {
 }
 
 #[test]
+fn crowd__more_sessions_at_once_than_a_host_has_room_for_are_refused() {
+    let run = |sessions: &str| {
+        let text = format!(
+            "name = \"crowd\"\nduration = \"1 ms\"\nsample = \"1 ms\"\n\
+             [[node]]\nname = \"s\"\ncapacity = \"1 Gb/s\"\n[[node]]\nname = \"d\"\ncapacity = \"1 Gb/s\"\n{sessions}"
+        );
+        simulate(&scenario(&text), Settings::default())
+    };
+    let one = "[[session]]\nfrom = \"s\"\nto = \"d\"\nrtt = \"20 ms\"\n";
+    // A host has 65536 sessions at the most.
+    let error = run(&format!("{one}count = 65537\n")).unwrap_err();
+    assert!(matches!(&error, SimError::Crowded { node, sessions: 65_537 } if &**node == "s"), "{error}");
+    assert!(error.hint().is_some());
+    // One of them stops at the instant at which another one starts: both have room.
+    let (first, rest) = ("start = \"1 s\"\nstop = \"2 s\"\n", "start = \"2 s\"\ncount = 65536\n");
+    run(&format!("{one}{first}{one}{rest}")).unwrap();
+}
+
+#[test]
 fn converged__does_not_ask_sessions_that_want_nothing() {
     // One that has left a sink of its own, or wants nothing more, in the middle of the last sample; the others have
     // what is theirs since long.

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use fairwave_catalogue::lab;
+use fairwave_catalogue::{collected, lab, threads};
 use fairwave_scenario::{Case, Document, Record, Run, Scenario, ScenarioError, Selection, Settings, WorkKind};
 use fairwave_schemes::scheme::{Model, Scheme, with_own};
 use fairwave_units::Time;
-use rayon::prelude::*;
 
 use crate::row::add_summary;
 use crate::{BUILD, Cell, Grid, Row, StudyError};
@@ -161,10 +160,10 @@ impl Study {
                 .collect::<Result<Vec<_>, StudyError>>()
         };
         // Each thread has to be told of the caller's own schemes.
-        let made: Vec<_> = (0..points).into_par_iter().map(|point| with_own(schemes, || build(point))).collect();
+        let made = collected(points, threads(), |point| with_own(schemes, || build(point)))?;
         let (mut groups, mut notes, mut said, mut longest_s) = (Vec::new(), Vec::new(), BTreeSet::new(), 0.0_f64);
         for made in made {
-            for (group, more, duration_s) in made? {
+            for (group, more, duration_s) in made {
                 groups.push(group);
                 longest_s = longest_s.max(duration_s);
                 notes.extend(more.into_iter().filter(|note| said.insert(note.clone())));

@@ -34,9 +34,12 @@ impl Child {
         let (tell, told) = unbounded();
         let is_gone = Arc::new(AtomicBool::new(false));
         let (space, command, gone) = (Arc::clone(space), command.to_vec(), Arc::clone(&is_gone));
-        std::thread::Builder::new()
-            .name("end".into())
-            .spawn(move || space.run(move || attend(&command, &began, &tell, &gone)))?;
+        std::thread::Builder::new().name("end".into()).spawn(move || {
+            let entered = space.run(|| attend(&command, &began, &tell, &gone));
+            if let Err(error) = entered {
+                let _ = began.send(Err(error));
+            }
+        })?;
         let failed = |what: String| Error::End { node: node.to_owned(), what };
         let (orders, pid) = match begin.recv() {
             Ok(Ok(begun)) => begun,

@@ -28,7 +28,7 @@ impl Space {
             // The open file keeps the namespace when this thread has ended.
             File::open("/proc/thread-self/ns/net")
         };
-        let space = Self { handle: on_thread(make)? };
+        let space = Self { handle: on_thread(make)?? };
         space.ip(&["link", "set", "lo", "up"])?;
         Ok(space)
     }
@@ -48,15 +48,18 @@ impl Space {
 
     /// Runs `work` on a thread in here. Sockets that it opens, threads and processes that it starts stay in here.
     ///
+    /// # Errors
+    ///
+    /// Where no thread can be had, or this process may not enter.
+    ///
     /// # Panics
     ///
-    /// Where `work` does, or where a process that made a namespace may not enter it, which no system does.
-    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+    /// Where `work` does.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         on_thread(|| {
-            let entered = move_into_link_name_space(self.handle.as_fd(), Some(LinkNameSpaceType::Network));
-            assert!(entered.is_ok(), "who made a namespace, or is root, may enter it: {entered:?}");
-            work()
-        })
+            move_into_link_name_space(self.handle.as_fd(), Some(LinkNameSpaceType::Network))?;
+            Ok(work())
+        })?
     }
 
     /// Runs `ip` in here.
@@ -66,7 +69,7 @@ impl Space {
 
     /// Runs a command in here to its end.
     pub fn command(&self, program: &str, arguments: &[&str]) -> io::Result<()> {
-        self.run(|| run(Command::new(program).args(arguments)))
+        self.run(|| run(Command::new(program).args(arguments)))?
     }
 
     /// Gives a device an address, at once (IPv6 without looking for others that have it).
@@ -113,8 +116,11 @@ pub fn limit(space: &Space, device: &str, rate_bps: u64, queue_bytes: u64) -> io
 }
 
 /// Runs `work` on a thread of its own, which ends with it.
-fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, work)?;
+        Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 fn run(command: &mut Command) -> io::Result<()> {

@@ -47,7 +47,7 @@ fn echo() -> Result<(), Box<dyn Error>> {
     relay.set_both(0, Way::delay(DELAY));
     let bind = |port: usize| {
         let here = SocketAddr::new(address(port, 1, false), 9000);
-        spaces[port].run(|| UdpSocket::bind(here)).map(|socket| (socket, here))
+        spaces[port].run(|| UdpSocket::bind(here))?.map(|socket| (socket, here))
     };
     let ((here, _), (there, far)) = (bind(0)?, bind(1)?);
     for socket in [&here, &there] {

@@ -165,7 +165,7 @@ fn exchange_within(child: &mut Child, ask: &CpRequest, is_stopped: &(dyn Fn() ->
     let (until, id) = (Instant::now() + ANSWERS_WITHIN, Pid::from_child(child));
     let (done, is_done) = channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(move || {
+        std::thread::Builder::new().spawn_scoped(scope, move || {
             while is_done.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 if is_stopped() || Instant::now() > until {
                     // It is not waited for before this thread ends: the id is still its own.
@@ -173,7 +173,7 @@ fn exchange_within(child: &mut Child, ask: &CpRequest, is_stopped: &(dyn Fn() ->
                     return;
                 }
             }
-        });
+        })?;
         let answer = exchange(child, ask);
         drop(done);
         answer

@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 
 use fairwave_catalogue::lab::{simulate, usual_model};
 use fairwave_catalogue::picture::FEW_SESSIONS;
-use fairwave_catalogue::{Heard, InOrder, in_order};
+use fairwave_catalogue::{Heard, InOrder, collected, in_order, threads};
 use fairwave_scenario::{Case, Document, Record, Run, Scenario, Selection, Settings, TraceEvent, WorkKind};
 use fairwave_schemes::scheme::Model;
 use fairwave_units::{Bytes, Time};
-use rayon::prelude::*;
 
 use super::trace::{Format, Trace};
 use super::{files, report};
@@ -84,7 +83,7 @@ impl SimulateCall<'_> {
             let place = staging.as_ref().map(|staging| (staging, places[index].as_str()));
             self.finish(&document, &cases[index], cases.len(), place, trace.as_ref(), &progress)
         };
-        in_order(cases.len(), rayon::current_num_threads(), one, |results| self.collect(results, &batch, &mut lines))?;
+        in_order(cases.len(), threads(), one, |results| self.collect(results, &batch, &mut lines))?;
         progress.clear();
         if let Some(staging) = staging {
             staging.commit_listed(true, |_| true)?;
@@ -106,7 +105,7 @@ impl SimulateCall<'_> {
     /// ends the process: the runs that have not ended have no way out before their end.
     fn collect(
         &self,
-        results: &mut InOrder<Finished, CommandFailure>,
+        results: &mut InOrder<'_, Finished, CommandFailure>,
         batch: &CaseBatch<'_>,
         lines: &mut Vec<report::RunLine>,
     ) -> Done {
@@ -152,7 +151,7 @@ impl SimulateCall<'_> {
 
     /// Refuses what would not fit into memory, before any scenario is made.
     fn check_memory(&self, document: &Document, cases: &[Case]) -> Done {
-        let side_by_side = rayon::current_num_threads().min(cases.len());
+        let side_by_side = threads().min(cases.len());
         let is_kept = self.out.is_some();
         let record = Record { rates: is_kept, queues: is_kept, windows: is_kept, distances: is_kept };
         // Of a model that is not known before the scenario is made, the lesser.
@@ -166,24 +165,20 @@ impl SimulateCall<'_> {
 
     /// Builds every case once, so that no mistake comes to light in the midst of the results.
     fn check(&self, document: &Document, cases: &[Case]) -> Result<Checked, CommandFailure> {
-        let built: Vec<Result<Checked, CommandFailure>> = cases
-            .par_iter()
-            .map(|case| {
-                let (scenario, notes) = document.build(case)?;
-                if let Some((_, to)) = self.window
-                    && to > scenario.end()
-                {
-                    let message = format!("--window: {to} lies after the end of the run at {}", scenario.end());
-                    return Err(CommandFailure::usage(message, "choose a part of the run, or a longer --duration"));
-                }
-                let heading = report::heading(&scenario);
-                Ok(Checked { longest_s: scenario.duration.as_secs_f64(), heading, notes })
-            })
-            .collect();
+        let built = collected(cases.len(), threads(), |index| {
+            let (scenario, notes) = document.build(&cases[index])?;
+            if let Some((_, to)) = self.window
+                && to > scenario.end()
+            {
+                let message = format!("--window: {to} lies after the end of the run at {}", scenario.end());
+                return Err(CommandFailure::usage(message, "choose a part of the run, or a longer --duration"));
+            }
+            let heading = report::heading(&scenario);
+            Ok(Checked { longest_s: scenario.duration.as_secs_f64(), heading, notes })
+        })?;
         let mut checked = Checked::default();
         let mut said = BTreeSet::new();
-        for built in built {
-            let one = built?;
+        for one in built {
             checked.longest_s = checked.longest_s.max(one.longest_s);
             checked.heading = one.heading;
             checked.notes.extend(one.notes.into_iter().filter(|note| said.insert(note.clone())));

@@ -110,7 +110,7 @@ impl SweepCall<'_> {
     /// process: runs that are under way have no way out before their end.
     fn watch(
         &self,
-        ended: &mut InOrder<(), StudyError>,
+        ended: &mut InOrder<'_, (), StudyError>,
         runs: usize,
         sweep: &RunningSweep<'_>,
     ) -> Result<(), StudyError> {

@@ -17,7 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(crate) fn patiently<T>(screen: &Screen, ticket: &Ticket, connect: impl FnOnce(&dyn Fn()) -> T) -> T {
     let (done, is_done) = channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(move || {
+        // Where no thread can be had nothing is said meanwhile.
+        let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
             if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 screen.note(&format!("no answer yet from {}: {}", places(ticket), blocked(ticket)));
             }

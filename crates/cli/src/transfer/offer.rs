@@ -3,11 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
 
 use fairwave_host::{
     Carrier, Keyring, Listen, Server, ServerError, ServerOptions, ShareId, StateDir, StateError, Ticket, Validity,
-    id_text,
+    id_text, now_unix_s,
 };
 use serde::Serialize;
 
@@ -146,7 +145,7 @@ impl Offered {
         screen.note(&format!(
             "ticket {} is good {}{uses}; who has it is let in: {command}",
             id_text(*id),
-            until(*expires_unix_s)
+            until(*expires_unix_s, now_unix_s())
         ));
         Ok(())
     }
@@ -163,16 +162,14 @@ pub(crate) fn of_state(error: &StateError) -> CommandFailure {
     CommandFailure::Run(format!("{error}\nhint: `fairwave doctor` looks at the state directory, too"))
 }
 
-fn until(expires_unix_s: u64) -> String {
+fn until(expires_unix_s: u64, now_unix_s: u64) -> String {
     if expires_unix_s == 0 {
         return "for ever".into();
     }
-    let end = UNIX_EPOCH + Duration::from_secs(expires_unix_s);
-    let left_s = end.duration_since(std::time::SystemTime::now()).map_or(0, |left| left.as_secs());
-    match left_s {
-        0..=119 => format!("for {left_s} s"),
-        120..=7199 => format!("for {} min", left_s / 60),
-        _ => format!("for {} h", (left_s + 1800) / 3600),
+    match expires_unix_s.saturating_sub(now_unix_s) {
+        left_s @ 0..=119 => format!("for {left_s} s"),
+        left_s @ 120..=7199 => format!("for {} min", left_s / 60),
+        left_s => format!("for {} h", left_s.saturating_add(1800) / 3600),
     }
 }
 
@@ -233,5 +230,18 @@ mod tests {
         for wrong in ["2", "1y", "-1d", "d", "", "NaNd", "0d"] {
             assert!(validity(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn until__takes_any_end_and_any_clock() {
+        assert_eq!(until(0, 1_000), "for ever");
+        assert_eq!(until(1_060, 1_000), "for 60 s");
+        assert_eq!(until(900, 1_000), "for 0 s");
+        assert_eq!(until(1_000 + 7_199, 1_000), "for 119 min");
+        assert_eq!(until(1_000 + 9_000, 1_000), "for 3 h");
+        // `--expires 1e15w` lasts beyond what the keyring counts: (2^64 - 1) / 3600 h.
+        assert_eq!(validity("1e15w"), Ok(TicketExpiry(Some(u64::MAX))));
+        assert_eq!(until(u64::MAX, 0), "for 5124095576030431 h");
+        assert_eq!(until(u64::MAX, u64::MAX), "for 0 s");
     }
 }

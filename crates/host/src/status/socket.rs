@@ -13,7 +13,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle, ScopedJoinHandle};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -86,11 +86,11 @@ impl StatusSocket {
                 // Who goes away before the answer needs none; with no descriptor left, others get theirs later.
                 match stream {
                     Ok(stream) => drop(answer(&stream, &status, leave.as_ref())),
-                    Err(_) => std::thread::sleep(Duration::from_millis(100)),
+                    Err(_) => thread::sleep(Duration::from_millis(100)),
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("status".into()).spawn(serve)?;
+        let thread = thread::Builder::new().name("status".into()).spawn(serve)?;
         Ok(Self { path, is_closed, thread: Some(thread) })
     }
 
@@ -138,9 +138,15 @@ fn answer(stream: &UnixStream, status: &impl Fn() -> ProcessStatus, leave: Optio
 pub fn statuses(dir: &Path) -> io::Result<(Vec<ProcessStatus>, Vec<String>)> {
     let sockets = sockets(dir)?;
     // Each takes a moment to look twice.
-    let answers: Vec<_> = std::thread::scope(|scope| {
-        let asking: Vec<_> = sockets.iter().map(|path| scope.spawn(|| status_of(path))).collect();
-        asking.into_iter().map(|thread| thread.join().unwrap_or(Ok(None))).collect()
+    let answers: Vec<_> = thread::scope(|scope| {
+        let begin = |path| (path, thread::Builder::new().spawn_scoped(scope, move || status_of(path)));
+        let asking: Vec<_> = sockets.iter().map(PathBuf::as_path).map(begin).collect();
+        let answer = |(path, begun): (_, io::Result<ScopedJoinHandle<'_, _>>)| match begun {
+            Ok(thread) => thread.join().unwrap_or(Ok(None)),
+            // It is asked on this thread where there is no other.
+            Err(_) => status_of(path),
+        };
+        asking.into_iter().map(answer).collect()
     });
     let (mut all, mut mute) = (Vec::new(), Vec::new());
     for (path, answer) in sockets.iter().zip(answers) {

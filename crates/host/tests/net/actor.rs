@@ -32,7 +32,7 @@ impl Actor {
         command.args(["--exact", "parts::part__is_played", "--ignored", "--nocapture"]);
         command.env(VARIABLE, serde_json::to_string(part).expect("it has no maps"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = space.run(|| command.spawn()).expect("it ran once");
+        let mut child = space.run(|| command.spawn()).expect("a thread is left").expect("it ran once");
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
         let (says, words) = unbounded();
         std::thread::spawn(move || {

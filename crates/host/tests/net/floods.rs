@@ -63,7 +63,8 @@ impl Scene {
     /// The attacker's socket at a port of its own.
     fn socket(&self, port: u16) -> UdpSocket {
         let at = SocketAddr::new(address(2, 1, false), port);
-        let socket = self.hosts.spaces[2].run(|| UdpSocket::bind(at)).expect("the port is free");
+        let socket =
+            self.hosts.spaces[2].run(|| UdpSocket::bind(at)).expect("a thread is left").expect("the port is free");
         socket.set_read_timeout(Some(Duration::from_secs(5))).expect("it is not 0");
         socket
     }

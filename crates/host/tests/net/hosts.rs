@@ -49,7 +49,7 @@ impl Hosts {
 
     /// An endpoint of a host.
     pub(crate) fn endpoint(&self, host: usize, config: &EndpointConfig) -> Endpoint {
-        self.spaces[host].run(|| Endpoint::bind(config)).expect("the port is free")
+        self.spaces[host].run(|| Endpoint::bind(config)).expect("a thread is left").expect("the port is free")
     }
 
     /// An endpoint of a host that lets in who has the ticket.

@@ -28,7 +28,10 @@ impl Pair {
         connect((&spaces[0], here), (&spaces[1], there), 1500).expect("root may");
         let listen = SocketAddr::new(there, 9000);
         let bind = |space: &Space, listen| {
-            space.run(|| Endpoint::bind(&EndpointConfig { listen, ..config.clone() })).expect("the port is free")
+            space
+                .run(|| Endpoint::bind(&EndpointConfig { listen, ..config.clone() }))
+                .expect("a thread is left")
+                .expect("the port is free")
         };
         let (client, server) = (bind(&spaces[0], None), bind(&spaces[1], Some(listen)));
         let ticket = open(&server, listen, accept);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use fairwave_proto::handshake::insecure::InsecureResponder;
 use fairwave_proto::handshake::{HalfOpen, MOST_HALF_OPEN};
 use fairwave_proto::{
-    DATA_OVERHEAD, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, MOST_OPEN_BYTES, NodeConfig, PathControl,
-    PathKind, SessionOptions,
+    DATA_OVERHEAD, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, MOST_OPEN_BYTES, MOST_SESSIONS, NodeConfig,
+    PathControl, PathKind, SessionOptions,
 };
 use fairwave_scenario::node_rule::{self, Beat, MixedRules};
 use fairwave_scenario::{Node, Scenario, SchemeChoice, SessionSpec, random};
@@ -50,6 +50,7 @@ fn hosts(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<BTreeMap<
     }
     let mut places = BTreeMap::new();
     for (node, sessions) in first {
+        refuse_crowd(&scenario.nodes[node as usize], &sessions)?;
         places.insert(node, simulator.gtp.hosts.len() as u32);
         let mut host = host(scenario, &scenario.nodes[node as usize], &sessions)?;
         if let Some(weight) = scenario.nodes[node as usize].yields {
@@ -58,6 +59,27 @@ fn hosts(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<BTreeMap<
         simulator.gtp.hosts.push(host);
     }
     Ok(places)
+}
+
+/// A host has room for so many sessions at a time. One that has a size may end before it stops, but nobody knows when.
+fn refuse_crowd(node: &Node, sessions: &[&SessionSpec]) -> Result<(), SimError> {
+    if sessions.len() <= MOST_SESSIONS {
+        return Ok(());
+    }
+    let starts = sessions.iter().map(|session| (session.start, true));
+    let stops = sessions.iter().filter_map(|session| Some((session.stop?, false)));
+    let mut changes: Vec<_> = starts.chain(stops).collect();
+    // At one instant those that stop go before those that start.
+    changes.sort_unstable();
+    let (mut there, mut most) = (0_usize, 0);
+    for (_, starts) in changes {
+        there = if starts { there + 1 } else { there.saturating_sub(1) };
+        most = most.max(there);
+    }
+    if most <= MOST_SESSIONS {
+        return Ok(());
+    }
+    Err(SimError::Crowded { node: node.name.clone(), sessions: most })
 }
 
 fn at(place: &str, mixed: MixedRules) -> SimError {

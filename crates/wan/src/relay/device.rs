@@ -48,7 +48,7 @@ pub(super) struct Veth {
 impl Device {
     /// A TUN device of that name in `space`.
     pub(super) fn tun(space: &Space, name: &str) -> io::Result<Self> {
-        let device = space.run(|| DeviceBuilder::new().name(name).offload(true).build_sync())?;
+        let device = space.run(|| DeviceBuilder::new().name(name).offload(true).build_sync())??;
         device.set_nonblocking(true)?;
         Ok(Self::Tun(device))
     }
@@ -76,7 +76,7 @@ impl Device {
         // Nobody answers questions about neighbours at the other end.
         space.ip(&["link", "set", name, "arp", "off"])?;
         far.ip(&["link", "set", "far", "addrgenmode", "none", "arp", "off", "mtu", "65535", "up"])?;
-        let socket = far.run(open)?;
+        let socket = far.run(open)??;
         Ok(Self::Veth(Veth { socket, mac, _far: far }))
     }
 

@@ -79,7 +79,7 @@ fn is_closed() -> bool {
 /// Packets that the device could not keep for the relay, since the device of this port is there.
 pub fn overflows(space: &Space, port: usize) -> io::Result<u64> {
     // Of /sys only the mount's own namespace is seen; /proc/thread-self follows the thread.
-    let table = space.run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))?;
+    let table = space.run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))??;
     let name = format!("{}:", device(port));
     let line = table.lines().find_map(|line| line.trim().strip_prefix(&name));
     // Behind the eight counters of receiving: bytes, packets, errors, drops.

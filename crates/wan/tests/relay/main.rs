@@ -27,7 +27,8 @@ impl Pair {
         let relay = Relay::start(ports.collect(), seed).expect("a thread is left");
         let bind = |port: usize| {
             let here = SocketAddr::new(address(port, 1, is_ipv6), 9000);
-            let socket = spaces[port].run(|| UdpSocket::bind(here)).expect("the address is there");
+            let socket =
+                spaces[port].run(|| UdpSocket::bind(here)).expect("a thread is left").expect("the address is there");
             socket.set_read_timeout(Some(Duration::from_millis(700))).expect("no zero");
             // All that a test sends waits here until it is read.
             socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20).expect("it is cut to what is allowed");
@@ -417,7 +418,8 @@ fn relay__a_detour_delays_who_goes_between_its_addresses() {
         pair.spaces[0].add_address(&fairwave_wan::device(0), other, 32).expect("root may");
         pair.relay.set_detour(other, pair.to.ip(), Duration::from_millis(40));
         let here = SocketAddr::new(other, 9000);
-        let socket = pair.spaces[0].run(|| UdpSocket::bind(here)).expect("the address is there");
+        let socket =
+            pair.spaces[0].run(|| UdpSocket::bind(here)).expect("a thread is left").expect("the address is there");
         std::thread::sleep(Duration::from_millis(20));
         socket.send_to(&1_u64.to_be_bytes(), pair.to).expect("there is a route");
         let begin = Instant::now();
