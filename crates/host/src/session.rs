@@ -106,6 +106,8 @@ pub struct SessionStats {
     pub silent_for: Duration,
     /// Since when it owes an answer, and nothing else has come either.
     pub unanswered_for: Duration,
+    /// Since when it has answered nothing that this end asked, though it may be heard.
+    pub unheard_for: Duration,
 }
 
 impl SessionStats {
@@ -125,6 +127,7 @@ impl SessionStats {
             datagram_bytes: host.datagram_bytes(session).unwrap_or_default(),
             silent_for: host.silent_for(now, session).unwrap_or_default(),
             unanswered_for: host.unanswered_for(now, session).unwrap_or_default(),
+            unheard_for: host.unheard_for(now, session).unwrap_or_default(),
             ..Self::default()
         }
     }

@@ -37,6 +37,9 @@ pub(crate) struct Peer<K> {
     pub(crate) probe_at: Time,
     /// Since when it owes an answer to a probe, and has said nothing else.
     pub(crate) unanswered: Option<Time>,
+    /// Probes that it has not answered since its last answer, whatever else came from it, and when the first of them
+    /// went.
+    pub(crate) unheard: Option<(Time, u32)>,
     /// What this host's end nodes were told of it.
     pub(crate) options: SessionOptions,
     /// What its application wants to send at the most, where this end sends.
@@ -74,6 +77,7 @@ impl<K> Peer<K> {
             probe: None,
             probe_at: now,
             unanswered: None,
+            unheard: None,
             options: SessionOptions::default(),
             desired: None,
             ceiling: None,

@@ -11,8 +11,13 @@ use crate::slow_meter::SlowMeter;
 /// interval would look like a change of rate. Sent numbers over the span of their stamps show neither: what is
 /// reordered, doubled or late counts once and at its own time, and the sum over a sink's sessions may exceed its
 /// capacity while a queue grows, which is what lets a node drain it.
+///
+/// Over a tunnel it is the other way round. A source puts bursts into it whenever there is room, and their stamps say how
+/// fast it may send, several times what the path carries; the tunnel's own congestion control takes them out one by
+/// one. So packets of a tunnel count when they arrive.
 #[derive(Clone, Debug)]
 pub(crate) struct RateMeter {
+    clock: MeterClock,
     /// The packets between which the next measurement lies.
     base: Option<PacketSample>,
     highest: Option<PacketSample>,
@@ -30,6 +35,15 @@ pub(crate) struct RateMeter {
     /// What it says counts from a silence to the next measurement.
     slow: SlowMeter,
     is_after_silence: bool,
+}
+
+/// When a packet counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MeterClock {
+    /// When it was sent.
+    Stamps,
+    /// When it arrives.
+    Arrivals,
 }
 
 /// A packet of a source.
@@ -56,6 +70,7 @@ impl RateMeter {
         let stage = MeterStage::Idle { since: None };
         let (base, highest) = (None, None);
         Self {
+            clock: MeterClock::Stamps,
             base,
             highest,
             packets: 0,
@@ -68,6 +83,11 @@ impl RateMeter {
             slow: SlowMeter::default(),
             is_after_silence: false,
         }
+    }
+
+    /// The same of a session whose packets come by a tunnel.
+    pub(crate) fn of_tunnel(start: Rate) -> Self {
+        Self { clock: MeterClock::Arrivals, ..Self::new(start) }
     }
 
     /// The rate of the last tick.
@@ -85,6 +105,7 @@ impl RateMeter {
             MeterStage::Idle { .. } | MeterStage::New { .. } => MeterStage::New { last_arrival: now },
             MeterStage::Known { .. } => MeterStage::Known { last_arrival: now, silent_ticks: 0 },
         };
+        let sent = if self.clock == MeterClock::Arrivals { now } else { sent };
         let sample = PacketSample { number, sent };
         match self.highest {
             Some(highest) if number <= highest.number => {}
@@ -166,9 +187,12 @@ impl RateMeter {
     /// Nothing came for a while: at the most one packet in that time.
     fn fade(&mut self, silence: Duration) {
         let most = Rate::nearest_bps(LARGEST_PACKET_BITS / silence.max(LEAST_SILENCE).as_secs_f64());
-        self.rate = self.rate.min(most);
-        // What comes next begins anew: the silence is no part of its rate.
-        (self.base, self.highest, self.is_after_silence) = (None, None, true);
+        (self.rate, self.is_after_silence) = (self.rate.min(most), true);
+        // What comes next begins anew: the silence is no part of its rate. What a tunnel held up comes at once, and is
+        // of the whole time.
+        if self.clock == MeterClock::Stamps {
+            (self.base, self.highest) = (None, None);
+        }
         (self.packets, self.bytes, self.other_bytes) = (0, 0, 0);
     }
 }

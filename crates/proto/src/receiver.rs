@@ -18,6 +18,7 @@ use crate::requests::{LEAST_WINDOW, Requests, request_window};
 use crate::sink_allowance::SinkAllowance;
 use crate::socket_share::SocketShare;
 use crate::stamps::Stamps;
+use crate::tunnel::tunnel_of;
 use crate::usage::Usage;
 
 /// What a sink keeps of one session: what it wants, what it lacks, and how fast its source sends.
@@ -135,7 +136,11 @@ impl Receiver {
             from,
             setup,
             missing: MissingNumbers::default(),
-            meter: RateMeter::new(setup.start),
+            meter: if tunnel_of(from).is_some() {
+                RateMeter::of_tunnel(setup.start)
+            } else {
+                RateMeter::new(setup.start)
+            },
             last_rate: setup.start,
             requests: Requests::default(),
             expected: Some(setup.start),

@@ -197,7 +197,7 @@ impl Moment {
 
     /// Whether nothing but comparing is done, by an end that is there.
     fn is_comparing(&self) -> bool {
-        let is_silent = self.session.as_ref().is_some_and(SessionStatus::is_silent);
+        let is_silent = self.session.as_ref().is_some_and(|session| session.is_silent() || session.is_unheard());
         self.progress.waits_for == Some(WaitsFor::Comparing) && !is_silent
     }
 
@@ -267,13 +267,16 @@ impl Moment {
 
     /// What a transfer that does not move waits for.
     fn waiting(&self, still: Duration) -> String {
-        let (is_silent, gives) = (self.session.as_ref().is_some_and(SessionStatus::is_silent), self.progress.gives);
+        let (session, gives) = (self.session.as_ref(), self.progress.gives);
+        let is_silent = session.is_some_and(SessionStatus::is_silent);
+        let is_unheard = session.is_some_and(SessionStatus::is_unheard);
         let what = match self.progress.waits_for {
             Some(WaitsFor::Disk) if gives => "the disk here, which is read",
             Some(WaitsFor::Disk) => "the disk here",
             Some(WaitsFor::Sync) => "the disk here, which makes durable what was written",
             Some(WaitsFor::List) if gives => "the disk here, on which the files are listed",
             _ if is_silent => "the network: nothing comes from the other end",
+            _ if is_unheard => "the network: the other end is heard, and answers nothing",
             Some(WaitsFor::List) => "the other end, which lists its files",
             Some(WaitsFor::Results) if gives => "the other end, which writes what was sent",
             Some(WaitsFor::Results) => "the other end, which is told what became of all",
@@ -395,6 +398,17 @@ mod tests {
         ] {
             let progress = Progress { waits_for: Some(waits_for), gives, ..moment().progress };
             let stalled = Moment { progress, stalled: Some(Duration::from_secs(7)), ..moment() };
+            assert_eq!(stalled.text(false), format!("1.0 GB of 3.0 GB, waits for {what} (0:07)"));
+        }
+    }
+
+    #[test]
+    fn text__who_is_heard_and_answers_nothing_is_the_networks_fault() {
+        for waits_for in [WaitsFor::Peer, WaitsFor::Comparing] {
+            let progress = Progress { waits_for: Some(waits_for), gives: false, ..moment().progress };
+            let session = Some(SessionStatus { unheard_s: 7.0, ..session() });
+            let stalled = Moment { progress, session, stalled: Some(Duration::from_secs(7)), ..moment() };
+            let what = "the network: the other end is heard, and answers nothing";
             assert_eq!(stalled.text(false), format!("1.0 GB of 3.0 GB, waits for {what} (0:07)"));
         }
     }

@@ -151,6 +151,21 @@ fn bench__where_udp_is_blocked_goes_over_tcp_and_says_what_it_costs() {
 }
 
 #[test]
+fn bench__where_udp_is_blocked_waits_for_that_once_and_not_for_each_session() {
+    let host = Host::new();
+    let server = place();
+    let firewall = Firewall::before(server);
+    let (listen, advertise) = (server.to_string(), firewall.place.to_string());
+    let serve = host.serve_with(&["bench", "serve", "--listen", &listen, "--advertise", &advertise]);
+    let begin = Instant::now();
+    let done = host.run(&["bench", &serve.at(), "--sessions", "8", "--time", "500 ms", "--limit", "2 Mb/s", "--json"]);
+    let report = done.json().pop().unwrap();
+    assert_eq!((report["carrier"].as_str(), report["sessions"].as_array().unwrap().len()), (Some("tcp"), 8));
+    // One wait of 2 s, and not eight.
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+}
+
+#[test]
 fn get_and_put__over_tcp_go_on_after_a_cut() {
     let host = Host::new();
     host.write("box/big.bin", &bytes(30_000_000));

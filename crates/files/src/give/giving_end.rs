@@ -1,6 +1,6 @@
 //! The giving end: a session's requests answered from files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,6 +13,7 @@ use fairwave_proto::codec::{CloseReason, VoidReason};
 use fairwave_units::Rate;
 
 use super::given_bytes::GivenBytes;
+use super::hashed_alone::HashedAlone;
 use super::reading::BatchBytes;
 use super::roots::Roots;
 use super::supply::{Readers, Supply, SupplyNews};
@@ -61,8 +62,7 @@ struct LentFile {
     batches_bytes: u64,
     /// The records of all batches that were read, by the first block.
     records: BTreeMap<u64, Vec<u8>>,
-    /// Batches of which nothing but the hashes was asked for, by their first byte.
-    compared: BTreeSet<u64>,
+    hashed_alone: HashedAlone,
     scratch: Vec<u8>,
     given: GivenBytes,
     clock: u64,
@@ -124,6 +124,10 @@ impl Handler for GivingEnd {
             return;
         };
         open.hear();
+        if stream == TREE {
+            let compared = open.hashed_alone.on_request(Instant::now(), range.start);
+            open.supply.ledger().tally().compare(compared);
+        }
         let is_stalled = open.lent_at.elapsed() >= STALL;
         open.supply.step(|schedule, steps| {
             if is_stalled && schedule.is_held_up() {
@@ -184,7 +188,7 @@ impl LentFile {
             batches: BTreeMap::new(),
             batches_bytes: 0,
             records: BTreeMap::new(),
-            compared: BTreeSet::new(),
+            hashed_alone: HashedAlone::default(),
             scratch: Vec::new(),
             given: GivenBytes::default(),
             clock: 0,
@@ -222,8 +226,9 @@ impl LentFile {
         self.batches_bytes += read.content.len() as u64;
         if is_awaited {
             self.move_after_all(&read.bytes.clone());
-        } else if self.compared.insert(read.bytes.start) {
-            self.supply.ledger().tally().compare(read.bytes.end - read.bytes.start);
+        } else {
+            let compared = self.hashed_alone.on_hashed(Instant::now(), &read.bytes);
+            self.supply.ledger().tally().compare(compared);
         }
         let void: u64 = read.voids.iter().map(|void| void.bytes.end - void.bytes.start).sum();
         let left = read.bytes.end - read.bytes.start - void - read.hole_bytes;
@@ -250,9 +255,8 @@ impl LentFile {
 
     /// Of a batch more than the hashes is asked for.
     fn move_after_all(&mut self, batch: &Range<u64>) {
-        if self.compared.remove(&batch.start) {
-            self.supply.ledger().tally().end_comparison(batch.end - batch.start);
-        }
+        let no_more = self.hashed_alone.remove(batch);
+        self.supply.ledger().tally().end_comparison(no_more);
     }
 
     fn lend_manifest(&self, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
@@ -283,6 +287,7 @@ impl LentFile {
 
     fn lend_tree(&mut self, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
         self.lent_at = Instant::now();
+        self.hashed_alone.on_lent(self.lent_at);
         let mut at = range.start;
         while at < range.end {
             self.clock += 1;

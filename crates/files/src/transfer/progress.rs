@@ -36,7 +36,7 @@ pub struct Progress {
     /// Of those, bytes that an earlier session left.
     pub bytes_kept: u64,
     /// And bytes that were found right in a comparison (`--check`) that is not over. At the giver: bytes of which the
-    /// taker has asked for the hashes alone.
+    /// taker has asked for the hashes alone, where it is not about to fetch them.
     pub bytes_compared: u64,
     /// Whether the tree is still being listed.
     pub is_scanning: bool,

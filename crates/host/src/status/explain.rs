@@ -38,6 +38,13 @@ pub(super) fn explain(
         let text = format!("nothing has come from {} for {:.0} s", status.peer, status.silent_s);
         return (Some(LimitedBy::Silence), text);
     }
+    // What comes although nothing gets there is no answer; whoever waits for one waits for the network.
+    let waits_for_peer =
+        matches!(waits_for, Some(WaitsFor::Peer | WaitsFor::List | WaitsFor::Results | WaitsFor::Comparing));
+    if waits_for_peer && status.is_unheard() {
+        let text = format!("{} is heard, and has answered nothing for {:.0} s", status.peer, status.unheard_s);
+        return (Some(LimitedBy::Silence), text);
+    }
     if waits_for == Some(WaitsFor::Comparing) {
         let text = "what is there already is compared, hash by hash, with what would be sent";
         return (Some(LimitedBy::Comparing), text.into());
@@ -258,6 +265,21 @@ mod tests {
     }
 
     #[test]
+    fn explain__an_end_that_is_heard_and_answers_nothing_is_silence() {
+        let unheard = SessionStatus { is_source: false, silent_s: 0.2, unheard_s: 6.0, ..status() };
+        for waits_for in [WaitsFor::Peer, WaitsFor::List, WaitsFor::Results, WaitsFor::Comparing] {
+            let (by, because) = explain(&unheard, None, Some(waits_for), None);
+            assert_eq!(by, Some(LimitedBy::Silence), "{waits_for:?}");
+            assert_eq!(because, "192.0.2.1:8642 is heard, and has answered nothing for 6 s");
+        }
+        // Where data come, or the disk has work, some answers that got lost are no reason.
+        assert_eq!(explain(&unheard, None, None, None).0, None);
+        assert_eq!(explain(&unheard, None, Some(WaitsFor::Disk), None).0, Some(LimitedBy::Disk));
+        let answered = SessionStatus { unheard_s: 1.1, ..unheard };
+        assert_eq!(explain(&answered, None, Some(WaitsFor::Peer), None).0, Some(LimitedBy::PeerDisk));
+    }
+
+    #[test]
     fn explain__a_sink_that_gets_what_it_grants_is_the_limit() {
         let full = SessionStatus { is_source: false, measured_bps: Some(4.8e8), expected_bps: Some(5e8), ..status() };
         assert_eq!(explain(&full, None, None, None).0, Some(LimitedBy::Node));
@@ -327,6 +349,7 @@ mod tests {
             received_packets: 0,
             silent_s: 0.0,
             unanswered_s: 0.0,
+            unheard_s: 0.0,
             transfer: None,
         }
     }

@@ -99,6 +99,7 @@ impl SessionStatus {
             received_packets: stats.received_packets,
             silent_s: stats.silent_for.as_secs_f64(),
             unanswered_s: stats.unanswered_for.as_secs_f64(),
+            unheard_s: stats.unheard_for.as_secs_f64(),
             transfer: carried.map(TransferStatus::of),
         };
         let held_by = if is_source { stats.source_held_by } else { stats.sink_held_by };

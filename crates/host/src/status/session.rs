@@ -75,6 +75,9 @@ pub struct SessionStatus {
     /// How long it has owed an answer besides: who is asked for nothing may be silent.
     #[serde(default)]
     pub unanswered_s: f64,
+    /// How long it has answered nothing that this end asked, though it may be heard.
+    #[serde(default)]
+    pub unheard_s: f64,
     /// The transfer of files that it carries.
     pub transfer: Option<TransferStatus>,
 }
@@ -86,5 +89,10 @@ impl SessionStatus {
     /// Whether the other end owes an answer for so long that the path or that end must be gone.
     pub fn is_silent(&self) -> bool {
         self.unanswered_s > SILENT_S
+    }
+
+    /// Whether the other end has answered nothing for so long that what this end says cannot get there.
+    pub fn is_unheard(&self) -> bool {
+        self.unheard_s > SILENT_S
     }
 }

@@ -113,6 +113,12 @@ impl<C: Crypto> Host<C> {
         self.control.unanswered_for(now, session)
     }
 
+    /// For how long a session's peer has answered nothing that it was asked, though it may be heard: what this host
+    /// says does not get there. Nothing before a few questions have had no answer, since each of them may get lost.
+    pub fn unheard_for(&self, now: Time, session: SessionId) -> Option<Duration> {
+        self.control.unheard_for(now, session)
+    }
+
     /// All that may still come by what this host has granted, where it receives by claims and grants.
     pub fn reserved(&self) -> Option<Rate> {
         self.control.node(Direction::Receiving).and_then(EndNode::reserved)

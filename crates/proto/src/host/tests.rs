@@ -523,3 +523,56 @@ fn unanswered_for__counts_only_while_the_peer_owes_an_answer() {
     let unanswered = network.hosts[1].control.unanswered_for(network.now, sink).unwrap();
     assert!(unanswered >= Duration::from_millis(2900), "{unanswered}");
 }
+
+#[test]
+fn unheard_for__grows_where_the_peer_is_heard_and_nothing_gets_there() {
+    let mut network = Network::new(&[100.0, 100.0], 5);
+    let sink = network.open(0, 1);
+    network.run(ms(6000));
+    let waits = |network: &Network| {
+        let control = &network.hosts[1].control;
+        let [silent, unanswered] = [control.silent_for(network.now, sink), control.unanswered_for(network.now, sink)];
+        [silent, unanswered, control.unheard_for(network.now, sink)].map(Option::unwrap)
+    };
+    assert_eq!(waits(&network)[2], Duration::ZERO);
+    // What is sent to the source is lost, and what it sends arrives.
+    network.ports[0] = 2;
+    network.run(ms(14_000));
+    let [silent, unanswered, unheard] = waits(&network);
+    assert!(silent < Duration::from_secs(2) && unanswered < Duration::from_secs(2), "{silent} {unanswered}");
+    // Since the first probe that was lost.
+    assert!((Duration::from_millis(7700)..=Duration::from_millis(8000)).contains(&unheard), "{unheard}");
+    network.ports[0] = 1;
+    network.run(ms(16_000));
+    assert_eq!(waits(&network)[2], Duration::ZERO);
+}
+
+/// Where many packets get lost both ways, data go on, and that this end is heard is known for all but some of the time.
+#[test]
+fn unheard_for__says_little_where_packets_get_lost() {
+    let mut network = Network::new(&[100.0, 100.0], 5);
+    (network.loses_one_in, network.loses_control) = (6, true);
+    let sink = network.open(0, 1);
+    let (mut looks, mut unheard) = (0_u32, 0_u32);
+    for tenth in 10..300 {
+        network.run(ms(100 * tenth));
+        let Some(span) = network.hosts[1].control.unheard_for(network.now, sink) else { continue };
+        looks += 1;
+        unheard += u32::from(span > Duration::from_secs(2));
+    }
+    assert!(looks > 280 && unheard * 20 < looks, "{unheard} of {looks}");
+}
+
+/// Who is asked seldom is asked again soon where it does not answer.
+#[test]
+fn unheard_for__is_known_within_some_seconds_where_little_flows() {
+    let mut network = Network::new(&[100.0, 100.0], 5);
+    network.size = 0;
+    let sink = network.open(0, 1);
+    network.run(ms(6000));
+    network.ports[0] = 2;
+    // The next question is up to 5 s away, and three more follow.
+    network.run(ms(14_100));
+    let unheard = network.hosts[1].control.unheard_for(network.now, sink).unwrap();
+    assert!(unheard >= Duration::from_secs(3), "{unheard}");
+}

@@ -1,6 +1,9 @@
+use std::num::NonZeroU32;
+
 use super::*;
 use crate::codec::{Frames, SessionId};
 use crate::packet_runs::PieceAt;
+use crate::tunnel::tunnel_address;
 
 fn ms(ms: u64) -> Time {
     Time::from_nanos(ms * 1_000_000)
@@ -120,4 +123,37 @@ fn speak__reports_more_often_at_the_beginning_of_a_shared_path() {
     // 1280 ms are 16 round trips: 256 of 5 ms, or 64 of 20 ms.
     assert_eq!(reports(PathKind::Shared), [256, 64]);
     assert_eq!(reports(PathKind::Dedicated), [64, 64]);
+}
+
+/// A source puts packets into a tunnel in bursts, as fast as it is granted, whenever there is room: what its path carries
+/// is what comes out.
+#[test]
+fn measure__by_a_tunnel_is_what_arrives_and_not_the_bursts_that_went_in() {
+    let peer = SocketAddr::from(([10, 0, 0, 1], 1));
+    let from = tunnel_address(peer, NonZeroU32::MIN);
+    let (start, room, rtt) = (Rate::mbps(50.0), Bytes::new(1 << 30), Some(Duration::from_millis(60)));
+    let setup = ReceiverSetup { lower_bytes: 28, start, room, rtt, path: PathKind::Shared };
+    let mut sink = Receiver::new(ms(0), from, setup);
+    let (interval, hundred) = (Duration::from_millis(20), Some(Rate::mbps(1000.0)));
+    sink.set_expected(ms(0), hundred, interval);
+    sink.want(1, 0..1 << 30);
+    let (mut number, mut rates) = (0, Vec::new());
+    for tick in 1..100 {
+        // A packet each 1.5 ms. What TCP has lost holds up all behind it for 110 ms, and then comes at once.
+        while number * 1500 < tick * 20_000 && !(50..55).contains(&tick) {
+            let arrives = Time::from_nanos(ms(tick * 20 - 20).as_nanos().max(number * 1_500_000 + 10_000));
+            // 15 of them in 4.5 ms each 22.5 ms: 240 Mb/s.
+            let stamp_us = (number / 15 * 22_500 + number % 15 * 300) as u32;
+            let piece = PieceAt { stream: 1, offset: number * 8900, length: 8900 };
+            let packet = DataPacket { session: SessionId(1), number, stamp_us, piece };
+            sink.on_data(arrives, Ecn::NotCapable, &packet);
+            number += 1;
+        }
+        // Another session goes on meanwhile.
+        rates.push(sink.measure(ms(tick * 20), false).as_mbps());
+        sink.set_expected(ms(tick * 20), hundred, interval);
+    }
+    // 8977 B in 1.5 ms are 47.9 Mb/s.
+    let is_steady = |rate: &f64| (45.0..51.0).contains(rate);
+    assert!(rates[1..49].iter().all(is_steady) && rates[54..].iter().all(is_steady), "{rates:?}");
 }

@@ -409,6 +409,26 @@ fn get__a_comparison_is_seen_while_it_goes_on() {
     assert_eq!((progress.bytes_compared, progress.bytes_resumed), (0, 24 * BLOCK as u64));
 }
 
+#[test]
+fn get__whose_hashes_are_asked_for_ahead_of_the_bytes_compares_nothing() {
+    let world = World::new();
+    world.file("large", content(1, 12 * BLOCK));
+    let roots = Roots::find(&[world.data()]).unwrap();
+    let given = Ledger::default();
+    let source = GivingEnd::new(roots, [3; 16], Readers::start().unwrap(), given.clone());
+    let (sink, taken) = take(world.options(&Get::default())).unwrap();
+    // A quarter of a block is asked for at a time, as on a slow path, and the hashes of all that the taker plans.
+    let way = LoopbackPath { room: Bytes::new(1 << 20), ..FAIR };
+    let mut loopback = Loopback::open(Box::new(source), Box::new(sink), true, way);
+    let mut most = 0;
+    while taken.wait(Some(fairwave_units::Duration::ZERO)).is_none() {
+        loopback.step();
+        most = most.max(given.tally().progress().bytes_compared);
+    }
+    let progress = given.tally().progress();
+    assert_eq!((most, progress.bytes_done), (0, 12 * BLOCK as u64));
+}
+
 /// Changes a byte of a file, and leaves its size and its time.
 fn flip(path: &Path, at: usize) {
     let time = fs::metadata(path).unwrap().modified().unwrap();

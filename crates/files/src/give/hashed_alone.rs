@@ -1,0 +1,95 @@
+//! Batches of which a taker has asked for the hashes and for no bytes.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// Batches of which nothing but the hashes was asked for, so far.
+///
+/// A taker that fetches asks for hashes first: those of what it will want next are asked for before the bytes, by up to
+/// some blocks, so they say nothing yet. It compares where it has asked for no bytes at all, or for none for some time,
+/// or for bytes behind those of the batch.
+#[derive(Debug, Default)]
+pub(crate) struct HashedAlone {
+    /// By their first byte, with where they end.
+    undecided: BTreeMap<u64, u64>,
+    compared: BTreeMap<u64, u64>,
+    /// When bytes were last asked for, or went.
+    bytes_at: Option<Instant>,
+}
+
+/// Who fetches asks for bytes more often.
+const FETCHES_WITHIN: Duration = Duration::from_secs(2);
+
+impl HashedAlone {
+    /// The hashes of a batch go: how many bytes count as compared from now on.
+    pub(crate) fn on_hashed(&mut self, now: Instant, batch: &Range<u64>) -> u64 {
+        if !self.compared.contains_key(&batch.start) {
+            self.undecided.insert(batch.start, batch.end);
+        }
+        if self.bytes_at.is_some_and(|at| now.saturating_duration_since(at) < FETCHES_WITHIN) {
+            return 0;
+        }
+        self.decide_up_to(u64::MAX)
+    }
+
+    /// Bytes from `start` on are asked for: how many before them count as compared from now on.
+    pub(crate) fn on_request(&mut self, now: Instant, start: u64) -> u64 {
+        self.bytes_at = Some(now);
+        self.decide_up_to(start)
+    }
+
+    /// Bytes go.
+    pub(crate) fn on_lent(&mut self, now: Instant) {
+        self.bytes_at = Some(now);
+    }
+
+    /// Bytes of a batch are asked for after all: how many do not count any more.
+    pub(crate) fn remove(&mut self, batch: &Range<u64>) -> u64 {
+        self.undecided.remove(&batch.start);
+        self.compared.remove(&batch.start).map_or(0, |end| end - batch.start)
+    }
+
+    fn decide_up_to(&mut self, most: u64) -> u64 {
+        let mut bytes = 0;
+        while let Some(first) = self.undecided.first_entry().filter(|first| *first.get() <= most) {
+            let (start, end) = first.remove_entry();
+            self.compared.insert(start, end);
+            bytes += end - start;
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_hashed__ahead_of_the_bytes_is_no_comparison() {
+        let mut hashed = HashedAlone::default();
+        let now = Instant::now();
+        // The bytes of the first batch are asked for, with the hashes of three.
+        assert_eq!(hashed.on_request(now, 0), 0);
+        assert_eq!(hashed.on_hashed(now, &(100..200)) + hashed.on_hashed(now, &(200..300)), 0);
+        assert_eq!((hashed.on_request(now, 60), hashed.remove(&(100..200))), (0, 0));
+        // A stall says nothing, nor what goes after it.
+        let later = now + Duration::from_secs(9);
+        hashed.on_lent(later);
+        assert_eq!(hashed.on_hashed(later, &(300..400)), 0);
+        // What was passed over was compared and right.
+        assert_eq!(hashed.on_request(later, 310), 100);
+        assert_eq!(hashed.remove(&(200..300)), 100);
+    }
+
+    #[test]
+    fn on_hashed__without_bytes_is_a_comparison() {
+        let mut hashed = HashedAlone::default();
+        let now = Instant::now();
+        assert_eq!((hashed.on_hashed(now, &(0..100)), hashed.on_hashed(now, &(0..100))), (100, 0));
+        // One block was wrong, and has come; then nothing but hashes is asked for again.
+        assert_eq!((hashed.on_request(now, 0), hashed.remove(&(0..100))), (0, 100));
+        assert_eq!(hashed.on_hashed(now, &(100..200)), 0);
+        assert_eq!(hashed.on_hashed(now + FETCHES_WITHIN, &(200..300)), 200);
+    }
+}
