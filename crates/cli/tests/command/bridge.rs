@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::host::{Host, PATIENCE, Serving, bytes};
+use super::host::{Host, PATIENCE, Serving, bytes, place};
 use super::*;
 
 /// An address of nobody's, which programs ask for.
@@ -225,10 +225,7 @@ print("all well")
 
 #[test]
 fn run__a_server_that_refuses_is_one_that_refuses() {
-    let place = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = place.local_addr().unwrap();
-    drop(place);
-    let bridged = Bridged::to(address);
+    let bridged = Bridged::to(place());
     // The same socket may try again, as Linux lets it.
     let script = r#"
 import errno, socket
@@ -539,7 +536,7 @@ fn run__rsync_brings_a_tree_as_it_is_and_fails_where_it_is_cut() {
         far.write(&format!("tree/{}/{at}.bin", at % 37), &bytes(at * 7919 % 40_000));
     }
     far.write("tree/large.bin", &bytes(20_000_000));
-    let place = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let place = place();
     let config = format!(
         "address = 127.0.0.1\nport = {}\nuse chroot = no\nuid = {}\ngid = {}\n[tree]\npath = {}\nread only = yes\n",
         place.port(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::host::{Host, Process, Serving, bytes};
+use super::host::{Host, Process, Serving, bytes, place};
 use super::*;
 
 /// A place in front of a server that lets TCP through and swallows UDP, as many firewalls do.
@@ -57,11 +57,6 @@ impl Firewall {
     fn cut(&self) {
         self.passing.lock().unwrap().drain(..).for_each(|stream| _ = stream.shutdown(Shutdown::Both));
     }
-}
-
-/// An address at which a server can begin twice.
-fn place() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port is free")
 }
 
 /// A server behind a firewall.

@@ -1,9 +1,11 @@
 //! A user of the command, with a home of its own, and what it starts.
 
 use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,25 @@ use super::*;
 
 /// Nothing of what is started takes longer, unless it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// An address at which nothing listens, and a server can begin twice. The system gives its port to no connection, as it may
+/// one of those from which it chooses itself: a port of a connection that has just ended is refused to who would listen.
+pub(crate) fn place() -> SocketAddr {
+    static PLACES: AtomicU16 = AtomicU16::new(0);
+    const FIRST: u16 = 10_000;
+    // Those above are chosen from by Linux, if nobody has told it otherwise.
+    const COUNT: u16 = 22_000;
+    let own = (std::process::id() % u32::from(COUNT)) as u16;
+    std::iter::repeat_with(|| {
+        let number = own.wrapping_mul(64).wrapping_add(PLACES.fetch_add(1, Ordering::Relaxed)) % COUNT;
+        let place = SocketAddr::from((Ipv4Addr::LOCALHOST, FIRST + number));
+        (UdpSocket::bind(place).is_ok() && TcpListener::bind(place).is_ok()).then_some(place)
+    })
+    .take(usize::from(COUNT))
+    .flatten()
+    .next()
+    .expect("one is free of both")
+}
 
 /// A user with a home of its own.
 pub(crate) struct Host {

@@ -1,23 +1,16 @@
 //! Transfers that go on by themselves when the other end was gone.
 
-use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::host::{Host, PATIENCE, Process, Serving, bytes};
+use super::host::{Host, PATIENCE, Process, Serving, bytes, place};
 use super::*;
 
 /// Takes some seconds at [`LIMIT`].
 const BYTES: usize = 60_000_000;
 const LIMIT: [&str; 3] = ["--json", "--limit", "80 Mb/s"];
 const HALF: u64 = 8_000_000;
-
-/// An address at which a server can begin twice.
-fn place() -> String {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
-    socket.local_addr().expect("it has one").to_string()
-}
 
 impl Process {
     /// Waits for an event on stdout, and gives it.
@@ -61,7 +54,7 @@ fn assert_went_on(last: &Value) {
 fn get__goes_on_when_the_server_begins_anew() {
     let host = Host::new();
     host.write("big.bin", &bytes(BYTES));
-    let at = place();
+    let at = place().to_string();
     let offer = ["big.bin", "--listen", &at];
     let serve = host.serve(&offer);
     let mut get = host.start(&[&["get", &serve.at(), "to"], &LIMIT[..]].concat());
@@ -86,7 +79,7 @@ fn get_and_put__go_on_when_the_server_was_killed() {
     let host = Host::new();
     host.write("box/big.bin", &bytes(BYTES));
     host.write("sent.bin", &bytes(BYTES));
-    let at = place();
+    let at = place().to_string();
     let offer = ["box", "--writable", "--readable", "--listen", &at];
     let mut serve = host.serve(&offer);
     let mut get = host.start(&[&["get", &serve.at(), "box/big.bin", "to"], &LIMIT[..]].concat());
@@ -113,7 +106,7 @@ fn get_and_put__go_on_when_the_server_was_killed() {
 fn get__with_a_ticket_for_one_transfer_may_come_back_until_it_is_done() {
     let host = Host::new();
     host.write("big.bin", &bytes(BYTES));
-    let at = place();
+    let at = place().to_string();
     let offer = ["big.bin", "--once", "--listen", &at];
     let serve = host.serve(&offer);
     let ticket = serve.at();

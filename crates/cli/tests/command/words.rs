@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use super::host::{Host, bytes};
+use super::host::{Host, bytes, place};
 use super::*;
 
 /// The name of the only ticket that was issued.
@@ -15,7 +15,7 @@ fn ticket_id(host: &Host) -> String {
 fn get__of_a_ticket_that_was_taken_back_says_that_it_opens_nothing_more() {
     let host = Host::new();
     host.write("big.bin", &bytes(60_000_000));
-    let at = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let at = place().to_string();
     let serve = host.serve(&["big.bin", "--listen", &at]);
     let mut get = host.start(&["get", &serve.at(), "to", "--json", "--limit", "80 Mb/s"]);
     get.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 8_000_000);

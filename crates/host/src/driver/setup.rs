@@ -38,6 +38,8 @@ const REACT: Duration = Duration::from_millis(1);
 const RECEIVED_BURST: Bytes = Bytes::new(1 << 16);
 /// What one send of the system carries, with all headers; a burst may be several of them, but never more than 1 ms.
 const SEND_BYTES: Bytes = Bytes::new(4 << 16);
+/// Where any port will do, so many are tried for one that TCP has, too.
+const PORTS_TRIED: usize = 16;
 
 impl Driver {
     pub(crate) fn new(
@@ -49,17 +51,8 @@ impl Driver {
     ) -> Result<Self, BindError> {
         let random = |error: getrandom::Error| BindError::System(error.into());
         let rule = host_rule(&config.rule)?;
-        let socket = Socket::bind(config.listen).map_err(|source| BindError::Socket {
-            address: config.listen.map_or_else(|| "any port".to_owned(), |address| address.to_string()),
-            source,
-        })?;
-        let mut facts = facts(&socket).map_err(BindError::System)?;
         let mut tunnels = Tunnels::new(config.largest_datagram);
-        if config.listens_tcp {
-            let listens = tunnels.listen(facts.local);
-            facts.listens_tcp = listens.is_ok();
-            facts.tcp_error = listens.err().map(|error| error.to_string());
-        }
+        let (socket, facts) = bind(config, &mut tunnels, || Socket::bind(config.listen))?;
         tracing::info!(
             local = %facts.local,
             tcp = facts.listens_tcp,
@@ -120,6 +113,39 @@ impl Driver {
 
     pub(crate) fn shared(&self) -> Arc<EndpointShared> {
         Arc::clone(&self.shared)
+    }
+}
+
+/// A UDP socket of `make`, with `tunnels` listening at the TCP port of the same number. A connection of any other program
+/// may have that number, also one that has just ended: where the system chooses, it chooses again.
+pub(super) fn bind(
+    config: &EndpointConfig,
+    tunnels: &mut Tunnels,
+    mut make: impl FnMut() -> io::Result<Socket>,
+) -> Result<(Socket, EndpointFacts), BindError> {
+    let mut make = || {
+        make().map_err(|source| BindError::Socket {
+            address: config.listen.map_or_else(|| "any port".to_owned(), |address| address.to_string()),
+            source,
+        })
+    };
+    let is_any = config.listen.is_none_or(|address| address.port() == 0);
+    // A port that was given back would be chosen again.
+    let mut passed_over = Vec::new();
+    loop {
+        let socket = make()?;
+        let mut facts = facts(&socket).map_err(BindError::System)?;
+        if config.listens_tcp {
+            let listens = tunnels.listen(facts.local);
+            let is_taken = listens.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse);
+            if is_taken && is_any && passed_over.len() < PORTS_TRIED {
+                passed_over.push(socket);
+                continue;
+            }
+            facts.listens_tcp = listens.is_ok();
+            facts.tcp_error = listens.err().map(|error| error.to_string());
+        }
+        return Ok((socket, facts));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
+use super::super::setup;
 use super::super::socket::Socket;
 use super::super::tunnel::Tunnel;
 use super::super::tunnels::Tunnels;
@@ -338,6 +339,17 @@ fn tunnels__without_the_port_everything_else_goes_on() {
     let shared = end.driver.shared();
     assert!(!shared.facts.listens_tcp);
     assert!(shared.facts.tcp_error.as_ref().unwrap().contains("in use"), "{:?}", shared.facts.tcp_error);
+}
+
+#[test]
+fn bind__passes_over_ports_that_tcp_has_not() {
+    let taken = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let mut places: Vec<_> = taken.iter().map(|listener| listener.local_addr().unwrap()).collect();
+    let config = EndpointConfig { listens_tcp: true, ..config() };
+    let mut tunnels = Tunnels::new(config.largest_datagram);
+    let (_, facts) = setup::bind(&config, &mut tunnels, || Socket::bind(places.pop().or(config.listen))).unwrap();
+    assert_eq!((facts.listens_tcp, facts.tcp_error), (true, None));
+    assert!(taken.iter().all(|listener| listener.local_addr().unwrap() != facts.local));
 }
 
 impl Tunnels {
