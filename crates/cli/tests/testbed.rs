@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// A run that misses is no verdict where a program did not run for longer: two of the shortest control intervals here.
-const MOST_STANDSTILL_MS: f64 = 10.0;
+/// A run that misses is no verdict where a program did not run for longer, a fifth of a control interval: at loads of 6
+/// and more, with 6 ms at the most, five sessions had 25 to 45 Mb/s of 35 each.
+const MOST_STANDSTILL_MS: f64 = 4.0;
 
 /// How many tests had no result.
 static SKIPPED: AtomicU32 = AtomicU32::new(0);
@@ -22,13 +23,10 @@ static SKIPPED: AtomicU32 = AtomicU32::new(0);
 #[test]
 fn testbed__one_session_ramps_up_to_its_node() {
     let Some(_turn) = turn() else { return };
-    // As Fig. IX.5, with an eighth of its capacity and a quarter of its control interval: the ramp takes a quarter of
-    // the time.
-    let arguments = ["002-fig-ix-5", "--set", "runs=1", "--scale", "0.125", "--duration", "4 s"];
-    let faster = ["options.interval=\"5 ms\"", "session.a.rtt=\"15 ms\"", "sample=\"50 ms\""];
-    // A program that waits for a processor for some control intervals measures little and has less for a while: no
-    // verdict, for a run takes only twice as long as the ramp.
-    let runs = std::iter::repeat_with(|| run(&arguments, &faster)).take(3);
+    // As Fig. IX.5, with an eighth of its capacity. Its control interval stays: with one of 5 ms programs that wait for a
+    // processor for some of them were still on their way after 4 s, in each of eight runs at a load of 6.
+    let arguments = ["002-fig-ix-5", "--set", "runs=1", "--scale", "0.125", "--duration", "12 s"];
+    let runs = std::iter::repeat_with(|| run(&arguments, &[])).take(3);
     let is_there = |run: &Value| is_near(&run["sessions"][0]["final_wire_rate_bps"], 87.5e6, 0.03);
     let Some(run) = until(runs, is_there) else { return };
     assert_eq!(run["model"], "testbed");
