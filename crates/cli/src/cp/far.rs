@@ -5,6 +5,7 @@
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,7 @@ use fairwave_host::{
     TunnelWatch, Validity, advertised, ask_to_leave, at_end, runtime_dir,
 };
 use fairwave_units::Rate;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::message::{self, CpReply, CpRequest, What};
 use super::place::Target;
@@ -209,7 +211,8 @@ impl Far {
         let leave = Box::new(move |what: &str| {
             // With ssh there, the other end is, too; unless it is that end which has another ssh now.
             let is_back = run.as_deref() == Some(what);
-            let leaves = is_back || (what == id && gone.as_ref().is_none_or(TunnelWatch::is_gone));
+            let is_alone = || gone.as_ref().is_none_or(TunnelWatch::is_gone) || has_hung_up(io::stdin());
+            let leaves = is_back || (what == id && is_alone());
             asked.fetch_or(leaves, Ordering::SeqCst);
             leaves
         });
@@ -263,6 +266,13 @@ impl Far {
     }
 }
 
+/// Whether the other end of a pipe is gone. The system says so at once, also where an endpoint that is busy has not read
+/// what came before.
+fn has_hung_up(pipe: impl AsFd) -> bool {
+    let mut asked = [PollFd::new(&pipe, PollFlags::RDHUP)];
+    poll(&mut asked, Some(&Timespec::default())).is_ok_and(|count| count > 0)
+}
+
 /// The server's address in `$SSH_CONNECTION`: client, its port, server, its port.
 fn server_of(connection: &str) -> Option<IpAddr> {
     let address = connection.split_whitespace().nth(2)?;
@@ -290,6 +300,18 @@ mod tests {
         assert_eq!(read(""), Path::new("."));
         assert_eq!(read("/x/~"), Path::new("/x/~"));
         assert_eq!(read("~other/x"), Path::new("~other/x"));
+    }
+
+    #[test]
+    fn has_hung_up__is_known_before_all_is_read() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
+        for writer in [&mut writer as &mut dyn Write, &mut far] {
+            writer.write_all(b"not read yet").unwrap();
+        }
+        assert_eq!((has_hung_up(&reader), has_hung_up(&near)), (false, false));
+        drop((writer, far));
+        assert_eq!((has_hung_up(&reader), has_hung_up(&near)), (true, true));
     }
 
     #[test]
