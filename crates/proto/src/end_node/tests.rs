@@ -101,6 +101,28 @@ fn tick__counts_no_more_than_was_granted() {
     assert!(!node.tick(ms(2005), |_| Rate::ZERO)[0].exceeds_grant);
 }
 
+/// A session of 464 kb/s has about a packet in 20 ms: what falls into one interval or the next is no excess.
+#[test]
+fn tick__who_uses_its_grant_in_grains_does_not_exceed_it_and_who_uses_more_does() {
+    let closed_at = |kbps: [f64; 2]| {
+        let mut node = node();
+        node.join(flow(1, 75), Rate::mbps(0.464)).unwrap();
+        node.set_capacity(Rate::mbps(0.464));
+        let claims = kbps.into_iter().cycle().zip(0_u64..5000);
+        let mut closed = claims.map(|(kbps, tick)| (tick, node.tick(ms(5 + tick * 20), |_| Rate::mbps(kbps / 1e3))[0]));
+        closed.find(|(_, outcome)| outcome.exceeds_grant).map(|(tick, _)| tick)
+    };
+    // A twentieth more or less in turns, 464 in the mean: as measured at a source with a control packet in every other
+    // interval.
+    assert_eq!(closed_at([492.0, 436.0]), None);
+    assert_eq!(closed_at([580.0, 348.0]), None);
+    // A tenth more: (510.4 - 487.2) kb/s come to 24 kbit in 1.04 s, and then two seconds are a hundred intervals.
+    assert_eq!(closed_at([510.4, 510.4]), Some(150));
+    // The same in the mean, in turns: 2.32 - 1.392 kbit a pair come to 24 kbit in the 25th, and then 20 ms and 132 times
+    // 20 - 5 ms are two seconds.
+    assert_eq!(closed_at([603.2, 417.6]), Some(2 * 156));
+}
+
 #[test]
 fn tick__a_grant_counts_for_a_round_trip_and_two_intervals() {
     let mut node = node();
