@@ -511,3 +511,28 @@ fn settle_told__by_claims_leaves_the_headroom_and_keeps_to_the_own_limit() {
     assert_eq!(claims, [Rate::mbps(25.5); 2]);
     assert_eq!(mbps(node.settle_told(ms(40), &grants)), [26.52, 25.5]);
 }
+
+/// Grants of GTP are ahead of what sessions use: who can take no more than it does keeps nobody from what is free.
+#[test]
+fn settle_told__steps_beyond_the_machine_s_capacity_are_not_scaled_down_and_the_own_limit_is_kept() {
+    let mut node = node();
+    let told = ToldNode { capacity: Some(Rate::mbps(100.0)), weights: 0.0, start: Rate::ZERO, interval: MS * 20 };
+    let grants = [13.0, 90.0].into_iter().zip(1..).map(|(mbps, session)| {
+        let expected = Some(Rate::mbps(mbps));
+        ToldGrant { session: SessionId(session), expected, target: Rate::mbps(90.0), exceeds: false }
+    });
+    let grants: Vec<ToldGrant> = grants.collect();
+    node.join(flow(1, 20), Rate::ZERO).unwrap();
+    node.join(flow(2, 20), Rate::ZERO).unwrap();
+    // The own limit is what the machine has, or more.
+    node.be_told(told);
+    assert_eq!(mbps(node.settle_told(ms(20), &grants)), [13.0, 90.0]);
+    // Less than that: 51.5 of 103.
+    node.be_own(ms(30), Rate::mbps(51.5));
+    node.be_told(told);
+    assert_eq!(mbps(node.settle_told(ms(40), &grants)), [6.5, 45.0]);
+    // No session uses more than there is.
+    node.be_own(ms(50), Rate::mbps(200.0));
+    node.be_told(ToldNode { capacity: Some(Rate::mbps(80.0)), ..told });
+    assert_eq!(mbps(node.settle_told(ms(60), &grants)), [13.0, 80.0]);
+}
