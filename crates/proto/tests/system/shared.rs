@@ -1,7 +1,6 @@
 //! Worlds in which several hosts are processes of one machine, whose daemon divides its capacity: by claims and grants,
 //! or by what some of them measure.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use fairwave_proto::codec::SessionId;
@@ -291,22 +290,42 @@ fn by_claims(seed: u64) {
     report(&world);
 }
 
-/// The same where one of the processes, and some of the hosts elsewhere, run plain GTP: what is measured is coarse. One
-/// world of forty ends with a session by up to 7.4 % off (8 of 332 seeds), all others within 2 %.
+/// The same where one of the processes, and some of the hosts elsewhere, run plain GTP: what is measured is coarse by
+/// packets.
 #[test]
 fn worlds__processes_of_both_rules_come_to_max_min() {
-    let (worlds, off) = (Cell::new(0_u32), Cell::new(0_u32));
-    each("worlds__processes_of_both_rules_come_to_max_min", WORLDS / 12, |seed| {
-        let mut random = Random::new(seed ^ 0x6774_7001);
-        let claims = random.bits();
-        let is_tally = |at: usize| if at < 2 { at == 0 } else { claims >> at & 1 == 1 };
-        let (mut world, mut shared, mut watch) = shared_world(seed, 8e6..80e6, is_tally);
-        watch.run_until(&mut world, &mut shared, 25_000);
-        let found = watch.means(5000);
-        assert_near(&world, &shared, &found, 0.1);
-        worlds.set(worlds.get() + 1);
-        off.set(off.get() + u32::from(!is_near(&optimum(&world, &shared), &found, 0.02)));
-        report(&world);
-    });
-    assert!(off.get() <= 1 + worlds.get() / 20, "{} of {} worlds are off by more than 2 %", off.get(), worlds.get());
+    each("worlds__processes_of_both_rules_come_to_max_min", WORLDS / 12, by_both_rules);
+}
+
+/// Seeds in which a source of Tally kept what was free from a session of GTP beside it, for as long as the world lasted,
+/// and in which a process of GTP scaled its grants down to the machine's capacity, steps that nobody took among them.
+#[test]
+fn worlds__processes_of_gtp_have_what_is_free_beside_those_of_claims() {
+    let _turn = memory::turn();
+    [2_004_433_589, 2, 41].into_iter().for_each(by_both_rules);
+}
+
+/// How often a world is looked at, and for how long.
+const LOOKS: u64 = 4;
+const LOOK_MS: u64 = 5000;
+
+/// Within 2 % in the mean of five seconds: what stays off is at most 1.5 % (of 2600 worlds).
+///
+/// Two of these were off in passing, by up to 12 %, at 60 to 70 Mb/s, round trips of 120 ms and 2 % loss: of requests that
+/// got lost the sink asks anew after four round trips, four intervals and 0.3 s; where four of them are lost at a time, a
+/// source has nothing to send meanwhile, and GTP takes it for one that wants no more for some 3 s. Without loss on the way
+/// of the requests neither was off in any of 200 seconds. So a world that is off is looked at again.
+fn by_both_rules(seed: u64) {
+    let mut random = Random::new(seed ^ 0x6774_7001);
+    let claims = random.bits();
+    let is_tally = |at: usize| if at < 2 { at == 0 } else { claims >> at & 1 == 1 };
+    let (mut world, mut shared, mut watch) = shared_world(seed, 8e6..80e6, is_tally);
+    for look in 1..=LOOKS {
+        watch.run_until(&mut world, &mut shared, 20_000 + look * LOOK_MS);
+        if is_near(&optimum(&world, &shared), &watch.means(LOOK_MS as usize), 0.02) {
+            break;
+        }
+    }
+    assert_near(&world, &shared, &watch.means(LOOK_MS as usize), 0.02);
+    report(&world);
 }
