@@ -60,6 +60,8 @@ pub(crate) struct FlowEntry {
     /// For how long it has used more than any grant explains; an interval in which it has not takes a quarter of one
     /// off.
     excess: Duration,
+    /// What it has used beyond that: an interval in which it used less is set off against it.
+    excess_bits: f64,
 }
 
 /// How far above its grant a session may be measured: packets are grains, and clocks drift.
@@ -70,6 +72,10 @@ const EXCESS: f64 = 1.05;
 pub(crate) const EXCESS_TICKS: u32 = 10;
 /// and for so long, exceeds its grant: what a sink grants may get lost, and is said again each 200 ms.
 pub(crate) const EXCESS_LASTS: Duration = Duration::from_secs(2);
+/// An interval counts if more than this was used beyond grants up to then: two packets of 1500 bytes. A packet falls into
+/// one interval or the next, and of a slow session that is more than a twentieth of what either may carry: one of 464
+/// kb/s sends 1160 bytes in 20 ms, and 64 bytes more in an interval with a control packet, for which its next data wait.
+const EXCESS_GRAIN_BITS: f64 = 24_000.0;
 
 impl SessionOptions {
     /// Whether a rule can run with these.
@@ -93,8 +99,8 @@ impl FlowTable {
         flow.options.check()?;
         let at = self.find(flow.session).err().ok_or(JoinError::Known(flow.session.0))?;
         let granted = Granted::new(start);
-        let (group, maximum, is_heard, excess) = (0, None, false, Duration::ZERO);
-        self.entries.insert(at, FlowEntry { flow, granted, group, maximum, is_heard, excess });
+        let (group, maximum, is_heard, excess, excess_bits) = (0, None, false, Duration::ZERO, 0.0);
+        self.entries.insert(at, FlowEntry { flow, granted, group, maximum, is_heard, excess, excess_bits });
         Ok(())
     }
 
@@ -153,10 +159,7 @@ impl FlowEntry {
     pub(crate) fn row(&mut self, now: Time, interval: Duration, queue: Duration, measured: Rate) -> Row {
         let largest = self.recent(now, interval, queue);
         let most = largest * TOLERANCE;
-        let (before, step) = (self.excess.as_nanos(), interval.as_nanos());
-        let excess =
-            if measured > largest * EXCESS { before.saturating_add(step) } else { before.saturating_sub(step / 4) };
-        self.excess = Duration::from_nanos(excess);
+        self.note_excess(interval, measured.as_bps() - largest.as_bps() * EXCESS);
         let SessionOptions { weight, alpha, beta, minimum } = self.flow.options;
         let (desired, maximum, group) = (self.flow.desired, self.maximum, self.group);
         Row { desired, minimum, maximum, group, weight, ..Row::new(measured.min(most), alpha, beta) }
@@ -167,6 +170,17 @@ impl FlowEntry {
         let path = self.flow.rtt.as_nanos().saturating_add(queue.as_nanos());
         let span = Duration::from_nanos(interval.as_nanos().saturating_mul(2).saturating_add(path));
         self.granted.largest(now, span)
+    }
+
+    /// In an interval it used so much more than any grant explains, or less.
+    fn note_excess(&mut self, interval: Duration, over_bps: f64) {
+        let bits = self.excess_bits + over_bps * interval.as_secs_f64();
+        // No more is set off against what comes later than what makes an interval count, and as much again.
+        self.excess_bits = bits.clamp(0.0, 2.0 * EXCESS_GRAIN_BITS);
+        let (before, step) = (self.excess.as_nanos(), interval.as_nanos());
+        let is_above = over_bps > 0.0 && self.excess_bits > EXCESS_GRAIN_BITS;
+        let excess = if is_above { before.saturating_add(step) } else { before.saturating_sub(step / 4) };
+        self.excess = Duration::from_nanos(excess);
     }
 
     /// Whether it has used too much for too long.

@@ -101,6 +101,28 @@ fn tick__counts_no_more_than_was_granted() {
     assert!(!node.tick(ms(2005), |_| Rate::ZERO)[0].exceeds_grant);
 }
 
+/// A session of 464 kb/s has about a packet in 20 ms: what falls into one interval or the next is no excess.
+#[test]
+fn tick__who_uses_its_grant_in_grains_does_not_exceed_it_and_who_uses_more_does() {
+    let closed_at = |kbps: [f64; 2]| {
+        let mut node = node();
+        node.join(flow(1, 75), Rate::mbps(0.464)).unwrap();
+        node.set_capacity(Rate::mbps(0.464));
+        let claims = kbps.into_iter().cycle().zip(0_u64..5000);
+        let mut closed = claims.map(|(kbps, tick)| (tick, node.tick(ms(5 + tick * 20), |_| Rate::mbps(kbps / 1e3))[0]));
+        closed.find(|(_, outcome)| outcome.exceeds_grant).map(|(tick, _)| tick)
+    };
+    // A twentieth more or less in turns, 464 in the mean: as measured at a source with a control packet in every other
+    // interval.
+    assert_eq!(closed_at([492.0, 436.0]), None);
+    assert_eq!(closed_at([580.0, 348.0]), None);
+    // A tenth more: (510.4 - 487.2) kb/s come to 24 kbit in 1.04 s, and then two seconds are a hundred intervals.
+    assert_eq!(closed_at([510.4, 510.4]), Some(150));
+    // The same in the mean, in turns: 2.32 - 1.392 kbit a pair come to 24 kbit in the 25th, and then 20 ms and 132 times
+    // 20 - 5 ms are two seconds.
+    assert_eq!(closed_at([603.2, 417.6]), Some(2 * 156));
+}
+
 #[test]
 fn tick__a_grant_counts_for_a_round_trip_and_two_intervals() {
     let mut node = node();
@@ -488,4 +510,29 @@ fn settle_told__by_claims_leaves_the_headroom_and_keeps_to_the_own_limit() {
     node.look_told(ms(38), |_| Rate::ZERO, |looked| claims.extend(looked.standing.and_then(|standing| standing.claim)));
     assert_eq!(claims, [Rate::mbps(25.5); 2]);
     assert_eq!(mbps(node.settle_told(ms(40), &grants)), [26.52, 25.5]);
+}
+
+/// Grants of GTP are ahead of what sessions use: who can take no more than it does keeps nobody from what is free.
+#[test]
+fn settle_told__steps_beyond_the_machine_s_capacity_are_not_scaled_down_and_the_own_limit_is_kept() {
+    let mut node = node();
+    let told = ToldNode { capacity: Some(Rate::mbps(100.0)), weights: 0.0, start: Rate::ZERO, interval: MS * 20 };
+    let grants = [13.0, 90.0].into_iter().zip(1..).map(|(mbps, session)| {
+        let expected = Some(Rate::mbps(mbps));
+        ToldGrant { session: SessionId(session), expected, target: Rate::mbps(90.0), exceeds: false }
+    });
+    let grants: Vec<ToldGrant> = grants.collect();
+    node.join(flow(1, 20), Rate::ZERO).unwrap();
+    node.join(flow(2, 20), Rate::ZERO).unwrap();
+    // The own limit is what the machine has, or more.
+    node.be_told(told);
+    assert_eq!(mbps(node.settle_told(ms(20), &grants)), [13.0, 90.0]);
+    // Less than that: 51.5 of 103.
+    node.be_own(ms(30), Rate::mbps(51.5));
+    node.be_told(told);
+    assert_eq!(mbps(node.settle_told(ms(40), &grants)), [6.5, 45.0]);
+    // No session uses more than there is.
+    node.be_own(ms(50), Rate::mbps(200.0));
+    node.be_told(ToldNode { capacity: Some(Rate::mbps(80.0)), ..told });
+    assert_eq!(mbps(node.settle_told(ms(60), &grants)), [13.0, 80.0]);
 }

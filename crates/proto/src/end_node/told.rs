@@ -6,6 +6,7 @@ use fairwave_units::{Rate, Time};
 
 use super::{EndNode, TickOutcome};
 use crate::codec::SessionId;
+use crate::exchange::Exchange;
 use crate::flow_table::Flow;
 use crate::told::{Told, ToldGrant, ToldNode};
 
@@ -81,11 +82,13 @@ impl EndNode {
         standings.for_each(|(of, said)| tell(LookedFlow::over(of, said)));
     }
 
-    /// What this host itself can take, or may: the machine's capacity is the machine's to divide.
+    /// What this host itself can take, or may, if that is less than what the machine has: that is the machine's to
+    /// divide.
     fn own_limit(&self) -> Option<Rate> {
         let bound = self.told.map_or(self.capacity, |told| told.bound);
         let most = self.lowered.map_or(bound, |lowered| lowered.min(bound));
-        Some(most).filter(|most| most.as_bps() < NO_LIMIT)
+        let machine = self.told.and_then(|told| told.by.capacity);
+        Some(most).filter(|most| *most < machine.unwrap_or(Rate::nearest_bps(NO_LIMIT)))
     }
 
     /// Where the sessions stand of a node that shares by claims and grants, in the order of their names.
@@ -103,31 +106,31 @@ impl EndNode {
 
     /// The machine has granted: `grants` are in the order of the sessions' names. A session that none is for keeps what
     /// it has. Where their sum is more than this host's own limit, or than what its socket could take of late, all are
-    /// scaled down alike.
+    /// scaled down alike. The machine's capacity is no such limit: grants are steps ahead of what sessions use, and those
+    /// of sessions that cannot take them would keep the others from what is free.
     pub(crate) fn settle_told(&mut self, now: Time, grants: &[ToldGrant]) -> &[TickOutcome] {
         let elapsed = self.last_tick.map_or(fairwave_units::Duration::ZERO, |last| now.since(last));
         self.recover(elapsed);
         self.last_tick = Some(now);
         let sum: f64 = grants.iter().filter_map(|grant| grant.expected).map(Rate::as_bps).sum();
-        // By claims the machine grants its capacity and the headroom, and only this host's own limit is looked at here.
-        let most = match &self.exchange {
-            Some(exchange) => {
-                self.own_limit().map_or(f64::INFINITY, |most| most.as_bps() * (1.0 + exchange.headroom()))
-            }
-            None => self.capacity().as_bps(),
-        };
+        // By claims the machine grants its capacity and the headroom.
+        let headroom = self.exchange.as_ref().map_or(0.0, Exchange::headroom);
+        let most = self.own_limit().map_or(f64::INFINITY, |most| most.as_bps() * (1.0 + headroom));
         let part = if sum > most { most / sum } else { 1.0 };
         self.outcomes.clear();
         if self.exchange.is_some() {
             self.settle_exchange(now, grants, part);
             return &self.outcomes;
         }
+        let capacity = self.capacity();
         let mut grants = grants.iter().peekable();
         for (at, entry) in self.table.iter_mut().enumerate() {
             let session = entry.flow.session;
             while grants.next_if(|grant| grant.session < session).is_some() {}
             let Some(grant) = grants.next_if(|grant| grant.session == session) else { continue };
-            let expected = grant.expected.map_or(Rate::nearest_bps(NO_LIMIT), |expected| expected * part);
+            // No session uses more than there is.
+            let granted = |expected: Rate| (expected * part).min(capacity);
+            let expected = grant.expected.map_or(Rate::nearest_bps(NO_LIMIT), granted);
             entry.granted.grant(now, expected);
             entry.is_heard = true;
             self.outcomes.push(TickOutcome {

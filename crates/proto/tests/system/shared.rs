@@ -1,7 +1,6 @@
 //! Worlds in which several hosts are processes of one machine, whose daemon divides its capacity: by claims and grants,
 //! or by what some of them measure.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use fairwave_proto::codec::SessionId;
@@ -15,7 +14,7 @@ use fairwave_units::{Duration, Rate, Time};
 use crate::random::Random;
 use crate::tally::endless;
 use crate::world::{Transfer, World};
-use crate::{WORLDS, each, plan, report};
+use crate::{WORLDS, each, memory, plan, report};
 
 const CARD: CardId = CardId(0);
 const INTERVAL: Duration = Duration::from_millis(20);
@@ -270,32 +269,63 @@ fn shared_world(seed: u64, bps: std::ops::Range<f64>, is_tally: impl Fn(usize) -
 /// more than 1.02 C; and at the end the rates are the max-min optimum.
 #[test]
 fn worlds__processes_that_share_by_claims_are_exact_and_never_above_the_capacity() {
-    each("worlds__processes_that_share_by_claims_are_exact_and_never_above_the_capacity", WORLDS / 4, |seed| {
-        let (mut world, mut shared, mut watch) = shared_world(seed, 2e6..20e6, |_| true);
-        watch.run_until(&mut world, &mut shared, 8000);
-        assert!(watch.most.iter().all(|most| *most <= 1.0201), "{:?}: {}", watch.most, world.describe());
-        assert!(shared.daemon.next_tick() > Time::ZERO.saturating_add(GRACE));
-        assert_near(&world, &shared, &watch.means(20), 0.01);
-        report(&world);
-    });
+    each("worlds__processes_that_share_by_claims_are_exact_and_never_above_the_capacity", WORLDS / 4, by_claims);
 }
 
-/// The same where one of the processes, and some of the hosts elsewhere, run plain GTP: what is measured is coarse. One
-/// world of forty ends with a session by up to 7.4 % off (8 of 332 seeds), all others within 2 %.
+/// Seeds in which sessions with a packet or two in an interval kept to their grants, and were closed for exceeding them:
+/// control packets, of 64 bytes where such an interval carries 1160, came in every other one.
+#[test]
+fn worlds__slow_sessions_that_keep_to_their_grants_are_not_closed() {
+    let _turn = memory::turn();
+    [1414, 6_923_676, 106_633_495].into_iter().for_each(by_claims);
+}
+
+fn by_claims(seed: u64) {
+    let (mut world, mut shared, mut watch) = shared_world(seed, 2e6..20e6, |_| true);
+    watch.run_until(&mut world, &mut shared, 8000);
+    assert_eq!(world.counts.closed, 0, "{}", world.describe());
+    assert!(watch.most.iter().all(|most| *most <= 1.0201), "{:?}: {}", watch.most, world.describe());
+    assert!(shared.daemon.next_tick() > Time::ZERO.saturating_add(GRACE));
+    assert_near(&world, &shared, &watch.means(20), 0.01);
+    report(&world);
+}
+
+/// The same where one of the processes, and some of the hosts elsewhere, run plain GTP: what is measured is coarse by
+/// packets.
 #[test]
 fn worlds__processes_of_both_rules_come_to_max_min() {
-    let (worlds, off) = (Cell::new(0_u32), Cell::new(0_u32));
-    each("worlds__processes_of_both_rules_come_to_max_min", WORLDS / 12, |seed| {
-        let mut random = Random::new(seed ^ 0x6774_7001);
-        let claims = random.bits();
-        let is_tally = |at: usize| if at < 2 { at == 0 } else { claims >> at & 1 == 1 };
-        let (mut world, mut shared, mut watch) = shared_world(seed, 8e6..80e6, is_tally);
-        watch.run_until(&mut world, &mut shared, 25_000);
-        let found = watch.means(5000);
-        assert_near(&world, &shared, &found, 0.1);
-        worlds.set(worlds.get() + 1);
-        off.set(off.get() + u32::from(!is_near(&optimum(&world, &shared), &found, 0.02)));
-        report(&world);
-    });
-    assert!(off.get() <= 1 + worlds.get() / 20, "{} of {} worlds are off by more than 2 %", off.get(), worlds.get());
+    each("worlds__processes_of_both_rules_come_to_max_min", WORLDS / 12, by_both_rules);
+}
+
+/// Seeds in which a source of Tally kept what was free from a session of GTP beside it, for as long as the world lasted,
+/// and in which a process of GTP scaled its grants down to the machine's capacity, steps that nobody took among them.
+#[test]
+fn worlds__processes_of_gtp_have_what_is_free_beside_those_of_claims() {
+    let _turn = memory::turn();
+    [2_004_433_589, 2, 41].into_iter().for_each(by_both_rules);
+}
+
+/// How often a world is looked at, and for how long.
+const LOOKS: u64 = 4;
+const LOOK_MS: u64 = 5000;
+
+/// Within 2 % in the mean of five seconds: what stays off is at most 1.5 % (of 2600 worlds).
+///
+/// Two of these were off in passing, by up to 12 %, at 60 to 70 Mb/s, round trips of 120 ms and 2 % loss: of requests that
+/// got lost the sink asks anew after four round trips, four intervals and 0.3 s; where four of them are lost at a time, a
+/// source has nothing to send meanwhile, and GTP takes it for one that wants no more for some 3 s. Without loss on the way
+/// of the requests neither was off in any of 200 seconds. So a world that is off is looked at again.
+fn by_both_rules(seed: u64) {
+    let mut random = Random::new(seed ^ 0x6774_7001);
+    let claims = random.bits();
+    let is_tally = |at: usize| if at < 2 { at == 0 } else { claims >> at & 1 == 1 };
+    let (mut world, mut shared, mut watch) = shared_world(seed, 8e6..80e6, is_tally);
+    for look in 1..=LOOKS {
+        watch.run_until(&mut world, &mut shared, 20_000 + look * LOOK_MS);
+        if is_near(&optimum(&world, &shared), &watch.means(LOOK_MS as usize), 0.02) {
+            break;
+        }
+    }
+    assert_near(&world, &shared, &watch.means(LOOK_MS as usize), 0.02);
+    report(&world);
 }

@@ -95,8 +95,6 @@ struct Portion {
     share: f64,
     offer: f64,
     minimum: f64,
-    /// Of a source: its part of the sending capacity.
-    cap: f64,
 }
 
 impl SharedNode {
@@ -123,12 +121,13 @@ impl SharedNode {
         let weights = effective_weights(groups, rows);
         let all_weights: f64 = weights.iter().sum();
         let steps = plain_steps(capacity_bps, rows, &shares);
+        let caps = caps_of_rows(capacity_bps, groups, rows, &steps);
         let mut headroom_bps = steps.iter().sum::<f64>().min(MOST_STEPS * capacity_bps);
         let mut settling = Vec::with_capacity(rows.len());
-        for (((row, share), step), weight) in rows.iter().zip(&shares).zip(&steps).zip(weights) {
+        for ((((row, share), step), cap), weight) in rows.iter().zip(&shares).zip(&steps).zip(caps).zip(weights) {
             let (base_bps, is_limited) = match row.kind {
                 SharedKind::Sink { is_application_limited, .. } => (share.share, is_application_limited),
-                SharedKind::Source { is_application_limited, .. } => (share.cap, is_application_limited),
+                SharedKind::Source { is_application_limited, .. } => (cap, is_application_limited),
                 SharedKind::Plain { .. } => (share.share + step, false),
             };
             let mut target_bps = base_bps.min(row.maximum_bps);
@@ -223,9 +222,8 @@ fn outer_claims(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<Claimant> {
 fn share_out(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<Portion> {
     let outer = outer_claims(groups, rows);
     let fill = Fill::new(capacity_bps, &outer);
-    let group_caps = caps_of_groups(capacity_bps, groups, rows, &outer);
     let mut shares = vec![Portion::default(); rows.len()];
-    for (((places, claim), group), group_cap) in members(groups, rows).iter().zip(&outer).zip(groups).zip(group_caps) {
+    for ((places, claim), group) in members(groups, rows).iter().zip(&outer).zip(groups) {
         let claims: Vec<Claimant> = places.iter().map(|place| rows[*place].claimant()).collect();
         let share_bps = fill.share_bps(claim);
         // A row that took all that it can would have its group do so.
@@ -233,35 +231,65 @@ fn share_out(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> V
         let wide = (most_bps > share_bps).then(|| Fill::new(most_bps, &claims));
         let of_shares = if wide.is_some() { Fill::of_shares } else { Fill::new };
         let inner = of_shares(share_bps, &claims);
-        let limits: Vec<Capped> = places.iter().map(|place| rows[*place].capped()).collect();
-        for ((place, claim), cap) in places.iter().zip(&claims).zip(caps(group_cap, &limits)) {
+        for (place, claim) in places.iter().zip(&claims) {
             let offer = wide.as_ref().unwrap_or(&inner).offer_bps(claim).min(rows[*place].maximum_bps);
             let (share, minimum) = (inner.share_bps(claim), inner.minimum_bps(claim));
-            shares[*place] = Portion { share, offer, minimum, cap };
+            shares[*place] = Portion { share, offer, minimum };
         }
     }
     shares
 }
 
-/// Each group's part of a sending capacity; nothing where no source is among the rows.
-fn caps_of_groups(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow], outer: &[Claimant]) -> Vec<f64> {
+/// Each row's part of a sending capacity; nothing where no source is among the rows. What the limits leave is for the
+/// `steps` of plain GTP, and only what those leave is handed out ahead: a source that waits for its sink would hold it,
+/// and what a row of plain GTP uses could never grow into it.
+fn caps_of_rows(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow], steps: &[f64]) -> Vec<f64> {
+    let mut found = vec![0.0; rows.len()];
     if !rows.iter().any(|row| matches!(row.kind, SharedKind::Source { .. })) {
-        return vec![0.0; groups.len()];
+        return found;
     }
-    let mut limits: Vec<Capped> = outer
+    let group_caps = caps_of_groups(capacity_bps, groups, rows, steps);
+    for (places, group_cap) in members(groups, rows).iter().zip(group_caps) {
+        let mut limits: Vec<Capped> = places.iter().map(|place| rows[*place].capped()).collect();
+        let steps: Vec<f64> = places.iter().map(|place| steps[*place]).collect();
+        leave_room(group_cap, &mut limits, &steps);
+        for (place, cap) in places.iter().zip(caps(group_cap, &limits)) {
+            found[*place] = cap;
+        }
+    }
+    found
+}
+
+/// Each group's part of a sending capacity.
+fn caps_of_groups(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow], steps: &[f64]) -> Vec<f64> {
+    let mut limits: Vec<Capped> = outer_claims(groups, rows)
         .iter()
         .map(|claim| Capped { limit_bps: 0.0, weight: claim.weight, minimum_bps: claim.minimum_bps, grows: false })
         .collect();
-    for row in rows {
+    let mut group_steps = vec![0.0; groups.len()];
+    for (row, step) in rows.iter().zip(steps) {
         let (outer, capped) = (&mut limits[row.group], row.capped());
         outer.limit_bps += capped.limit_bps;
         outer.grows |= capped.grows;
+        group_steps[row.group] += step;
     }
-    for (limit, group) in limits.iter_mut().zip(groups) {
+    for ((limit, step), group) in limits.iter_mut().zip(&mut group_steps).zip(groups) {
         limit.limit_bps = limit.limit_bps.min(group.maximum_bps);
+        *step = step.min(group.maximum_bps - limit.limit_bps);
     }
+    leave_room(capacity_bps, &mut limits, &group_steps);
     let caps = caps(capacity_bps, &limits);
     caps.into_iter().zip(groups).map(|(cap, group)| cap.min(group.maximum_bps)).collect()
+}
+
+/// Steps take what the limits leave, as far as it goes.
+fn leave_room(capacity_bps: f64, limits: &mut [Capped], steps: &[f64]) {
+    let left_bps = capacity_bps - limits.iter().map(|row| row.limit_bps).sum::<f64>();
+    let sum: f64 = steps.iter().sum();
+    if left_bps > 0.0 && sum > 0.0 {
+        let part = (left_bps / sum).min(1.0);
+        limits.iter_mut().zip(steps).for_each(|(row, step)| row.limit_bps += step * part);
+    }
 }
 
 /// Each row's weight among all rows: its part of its group's.

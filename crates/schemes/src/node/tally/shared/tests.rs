@@ -108,6 +108,27 @@ fn divide__beside_rows_of_plain_gtp_takes_what_they_use_and_a_step() {
     assert!(grants[1].0 <= 600.0 && grants[1].0 >= 580.0, "{grants:?}");
 }
 
+/// Else a source that waits for its sink would hold all that is free, and the other could never use more.
+#[test]
+fn divide__of_sources_hands_out_ahead_what_steps_of_plain_gtp_leave() {
+    let kind = SharedKind::Plain { alpha: 0.1, beta: 0.2 };
+    let plain = SharedRow { kind, claim_bps: 100.0, granted_bps: 100.0, reserved_bps: 100.0, ..sink(0, INF) };
+    let waits = SharedRow { granted_bps: 900.0, reserved_bps: 900.0, ..source(0, 100.0) };
+    // The plain one is offered 500, and goes 40 beyond what it uses: the other has 1000 - 140.
+    assert_eq!(rates(&[group(1.0)], &[plain, waits])[1], 860.0);
+    // And all of its step where the other has let go of it.
+    let waits = SharedRow { granted_bps: 860.0, reserved_bps: 860.0, ..waits };
+    assert_eq!(rates(&[group(1.0)], &[plain, waits]), [140.0, 860.0]);
+    // What a sink grants comes before steps, which go beyond the capacity: 10 of the 100 to the offer.
+    let plain = SharedRow { claim_bps: 400.0, granted_bps: 400.0, reserved_bps: 400.0, ..plain };
+    let granted = SharedRow { granted_bps: 500.0, reserved_bps: 500.0, ..source(0, 900.0) };
+    assert_eq!(rates(&[group(1.0)], &[plain, granted]), [410.0, 600.0]);
+    // Over groups likewise: of 120 the plain one's offer is 20 more, and its step 0.02 x 120.
+    let bounded = SharedGroup { maximum_bps: 120.0, ..group(1.0) };
+    let plain = SharedRow { claim_bps: 100.0, granted_bps: 100.0, reserved_bps: 100.0, ..plain };
+    assert_eq!(rates(&[bounded, group(1.0)], &[plain, source(1, 100.0)])[1], 897.6);
+}
+
 proptest! {
     /// Whatever rows say, raises cost no more than is free, and what is granted at the most is a group's.
     #[test]
