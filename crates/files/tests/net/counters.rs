@@ -103,20 +103,22 @@ fn transfer__does_not_exceed_its_limit_after_a_stall() {
         std::thread::sleep(Duration::from_secs(2));
         stage.hosts.relay.set_both(0, way);
         let (from, to) = if gives { (0, 1) } else { (1, 0) };
+        let rate = |one: &(f64, u64), other: &(f64, u64)| (other.1 - one.1) as f64 * 8.0 / (other.0 - one.0) / 1e6;
         let mut came = Vec::new();
         let begin = std::time::Instant::now();
-        while begin.elapsed() < Duration::from_secs(4) {
+        // It goes on: to where a second has half of the limit again, which takes longer where the machine is busy with
+        // other work.
+        let mut goes_on = false;
+        while begin.elapsed() < Duration::from_secs(4) || !goes_on {
+            assert!(begin.elapsed() < Duration::from_secs(60), "gives: {gives}: {:?}", stage.transfer.progress());
             came.push((begin.elapsed().as_secs_f64(), stage.hosts.relay.delivered(from, to)));
+            goes_on |= came.len() > 20 && rate(&came[came.len() - 21], &came[came.len() - 1]) > LIMIT_MBPS * 0.5;
             std::thread::sleep(Duration::from_millis(50));
         }
-        let rate = |one: &(f64, u64), other: &(f64, u64)| (other.1 - one.1) as f64 * 8.0 / (other.0 - one.0) / 1e6;
         // A source makes up for 100 ms for which its process was kept from sending, and the relay for some of its own.
         let most = came.windows(21).map(|span| rate(&span[0], &span[20])).fold(0.0, f64::max);
-        let mean = rate(&came[came.len() / 2], &came[came.len() - 1]);
-        println!("gives: {gives}: at most {most:.1} Mb/s in a second, {mean:.1} Mb/s in the end");
+        println!("gives: {gives}: at most {most:.1} Mb/s in a second");
         assert!(most < LIMIT_MBPS * 1.2, "gives: {gives}: {most:.1} Mb/s");
-        // A machine that is busy with other work carries less.
-        assert!(mean > LIMIT_MBPS * 0.5, "gives: {gives}: {mean:.1} Mb/s");
         stage.transfer.stop();
     }
 }
