@@ -23,8 +23,8 @@ pub(crate) const TUNNELS_AFTER: Duration = Duration::from_secs(2);
 pub struct EndpointConfig {
     /// The address to listen at: any port of all addresses if it is not said.
     pub listen: Option<SocketAddr>,
-    /// Whether others may come over TCP, too, at the port that it listens at. One that cannot be had keeps nobody from
-    /// listening: [`EndpointFacts::tcp_error`] says why.
+    /// Whether others may come over TCP, too, at the port that it listens at. Where any port will do, it is one that both
+    /// have; one that cannot be had keeps nobody from listening: [`EndpointFacts::tcp_error`] says why.
     pub listens_tcp: bool,
     /// What may carry the sessions that it opens.
     pub carriers: Carriers,
