@@ -52,7 +52,7 @@ fn explicit_feedback__has_the_header_bytes_of_each_scheme_of_links() {
 
 #[test]
 fn scenario_files__names_the_disciplines_that_links_run() {
-    let row = section("docs/scenario-files.md", "| `discipline` | the queue's rule:", "\n");
+    let row = section("docs/reference/scenario-files.md", "| `discipline` | the queue's rule:", "\n");
     let wanted = names(|scheme| scheme.link_controller.is_some());
     assert!(schemes_in(&row).is_superset(&wanted), "{row}\n{wanted:?}");
 }

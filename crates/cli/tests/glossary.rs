@@ -1,4 +1,4 @@
-//! `docs/glossary.md` says which type stands for a word, and in which crate. A type that is not there fails here.
+//! `docs/reference/glossary.md` says which type stands for a word, and in which crate. A type that is not there fails here.
 
 #![allow(non_snake_case)]
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 #[test]
 fn glossary__every_type_is_in_the_crate_that_it_names() {
-    let page = fs::read_to_string(root().join("docs/glossary.md")).expect("the page is in the tree");
+    let page = fs::read_to_string(root().join("docs/reference/glossary.md")).expect("the page is in the tree");
     let (mut rows, mut wrong) = (0, Vec::new());
     for (number, row) in (1..).zip(page.lines()).filter(|(_, line)| is_row(line)) {
         let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
@@ -26,7 +26,7 @@ fn glossary__every_type_is_in_the_crate_that_it_names() {
         wrong.extend(missing.map(|name| format!("line {number}: there is no type {name} in crates/{room}")));
     }
     assert!(rows > 40, "the page has its tables: {rows} rows");
-    assert!(wrong.is_empty(), "docs/glossary.md: {wrong:#?}");
+    assert!(wrong.is_empty(), "docs/reference/glossary.md: {wrong:#?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `docs/threats.md` says which test shows each bound. A row that names none, or one that there is not, fails here.
+//! `docs/explanation/threats.md` says which test shows each bound. A row that names none, or one that there is not, fails here.
 
 #![allow(non_snake_case)]
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 #[test]
 fn threats__every_row_names_tests_that_there_are() {
-    let page = fs::read_to_string(root().join("docs/threats.md")).expect("the page is in the tree");
+    let page = fs::read_to_string(root().join("docs/explanation/threats.md")).expect("the page is in the tree");
     let tests = tests_below(&root().join("crates"));
     let mut rows = 0;
     let mut wrong = Vec::new();
@@ -22,7 +22,7 @@ fn threats__every_row_names_tests_that_there_are() {
         wrong.extend(missing.map(|name| format!("line {number}: there is no test {name}")));
     }
     assert!(rows > 60, "the page has its table: {rows} rows");
-    assert!(wrong.is_empty(), "docs/threats.md: {wrong:#?}");
+    assert!(wrong.is_empty(), "docs/explanation/threats.md: {wrong:#?}");
 }
 
 #[test]

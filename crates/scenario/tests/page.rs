@@ -1,9 +1,9 @@
-//! `docs/scenario-files.md` stays true: every example on it builds, and every key of the format stands on it.
+//! `docs/reference/scenario-files.md` stays true: every example on it builds, and every key of the format stands on it.
 #![allow(non_snake_case)]
 
 use fairwave_scenario::{Document, Selection};
 
-const PAGE: &str = include_str!("../../../docs/scenario-files.md");
+const PAGE: &str = include_str!("../../../docs/reference/scenario-files.md");
 
 /// The TOML blocks with the line that each begins on.
 fn blocks() -> Vec<(usize, String)> {

@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn page__lists_exactly_the_keys_that_are_read() {
-        let page = include_str!("../../../../docs/scenario-files.md");
+        let page = include_str!("../../../../docs/reference/scenario-files.md");
         for (heading, keys) in TABLES {
             let from = page.find(heading).unwrap_or_else(|| panic!("the page has no \"{heading}\""));
             let rows = page[from..].lines().skip_while(|line| !line.starts_with("| key |")).skip(2);
