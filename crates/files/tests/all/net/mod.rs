@@ -1,0 +1,22 @@
+//! Transfers of files between namespaces of the network, with hardships on the way. Root is needed; without it these
+//! tests say so and do nothing. The network between them is that of the tests of `fairwave-host`.
+
+#![allow(non_snake_case)]
+
+mod counters;
+mod files;
+mod kills;
+mod parts;
+mod retry;
+
+#[allow(dead_code, reason = "the tests of fairwave-host use it, too, each a part")]
+#[path = "../../../../host/tests/all/net/actor.rs"]
+mod actor;
+#[allow(dead_code, reason = "the tests of fairwave-host use it, too, each a part")]
+#[path = "../../../../host/tests/all/net/content.rs"]
+mod content;
+#[allow(dead_code, reason = "the tests of fairwave-host use it, too, each a part")]
+#[path = "../../../../host/tests/all/net/hosts.rs"]
+mod hosts;
+
+use fairwave_wan::world;

@@ -1,0 +1,4 @@
+//! Integration tests of the crate, in one binary: one link, and tests of all files share the processors.
+
+mod random_instances;
+mod tally;

@@ -1,0 +1,6 @@
+//! Integration tests of the crate, in one binary: one link, and tests of all files share the processors.
+
+mod endpoint;
+mod fuzz;
+mod injected;
+mod net;

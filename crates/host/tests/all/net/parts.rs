@@ -1,0 +1,59 @@
+//! Ends of sessions as processes of their own, which can be stopped, killed and measured.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use fairwave_host::{Accept, ConnectOptions, Endpoint, EndpointConfig, SessionOptions, Ticket, at_end};
+use serde::{Deserialize, Serialize};
+
+use crate::net::actor::{SAYS, listen, part};
+use crate::net::content::{Giver, Taker};
+use crate::net::hosts::{dedicated, open};
+
+/// What a process does.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Part {
+    /// Lends bytes from memory to everybody with the ticket that it prints, and says how each session ends.
+    Give { address: SocketAddr, capacity_mbps: f64 },
+    /// Fetches so many bytes, looks at them, and says so; or how the session ended before.
+    Take { ticket: String, length: u64, capacity_mbps: f64 },
+}
+
+#[test]
+#[ignore = "what other tests start as a process"]
+fn part__is_played() {
+    match part() {
+        None => {}
+        Some(Part::Give { address, capacity_mbps }) => give(address, &dedicated(capacity_mbps)),
+        Some(Part::Take { ticket, length, capacity_mbps }) => {
+            take(&ticket.parse().expect("a ticket"), length, &dedicated(capacity_mbps));
+        }
+    }
+}
+
+fn give(address: SocketAddr, config: &EndpointConfig) {
+    let endpoint = listen(address, config);
+    let accept: Accept = Box::new(|_| {
+        let tell = Box::new(|reason, _| println!("{SAYS}closed: {reason:?}"));
+        Ok((SessionOptions::default(), at_end(Box::new(Giver), tell)))
+    });
+    let ticket = open(&endpoint, address, accept);
+    println!("{SAYS}{ticket}");
+    loop {
+        std::thread::park();
+    }
+}
+
+fn take(ticket: &Ticket, length: u64, config: &EndpointConfig) {
+    let endpoint = Endpoint::bind(config).expect("a port is free");
+    let (taker, tally) = Taker::new(length);
+    let wish =
+        ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
+    endpoint.connect(ticket, wish, Box::new(taker)).expect("the giver is there");
+    println!("{SAYS}open");
+    match tally.end(length, Duration::from_secs(120)) {
+        None => println!("{SAYS}done"),
+        Some(reason) => println!("{SAYS}closed: {reason:?}"),
+    }
+    endpoint.close();
+}

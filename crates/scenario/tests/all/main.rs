@@ -1,0 +1,7 @@
+//! Integration tests of the crate, in one binary: one link, and tests of all files share the processors.
+
+mod meaning;
+mod mistakes;
+mod never_panics;
+mod page;
+mod shipped;

@@ -1,0 +1,37 @@
+//! `docs/reference/scenario-files.md` stays true: every example on it builds, and every key of the format stands on it.
+#![allow(non_snake_case)]
+
+use fairwave_scenario::{Document, Selection};
+
+const PAGE: &str = include_str!("../../../../docs/reference/scenario-files.md");
+
+/// The TOML blocks with the line that each begins on.
+fn blocks() -> Vec<(usize, String)> {
+    let (mut blocks, mut open) = (Vec::new(), None);
+    for (number, line) in PAGE.lines().enumerate() {
+        match (&mut open, line) {
+            (None, "```toml") => open = Some((number + 2, String::new())),
+            (Some(_), "```") => blocks.extend(open.take()),
+            (Some((_, text)), line) => {
+                text.push_str(line);
+                text.push('\n');
+            }
+            (None, _) => {}
+        }
+    }
+    blocks
+}
+
+#[test]
+fn examples__build_alone_or_below_the_first() {
+    let blocks = blocks();
+    assert!(blocks.len() >= 6, "only {} examples", blocks.len());
+    for (line, text) in &blocks {
+        let text = if text.starts_with("name =") { text.clone() } else { blocks[0].1.clone() + text };
+        let file = format!("the example on line {line}");
+        let document = Document::parse(&file, text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        for case in document.cases(&Selection::default()).unwrap_or_else(|error| panic!("{error}")) {
+            document.build(&case).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}

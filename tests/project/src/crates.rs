@@ -1,0 +1,189 @@
+//! The arrows of `ARCHITECTURE.md`: which room may use which. Any other edge between our crates fails here, and so does
+//! a core without the ban on clocks, sockets and files. The same of files within a room: see `cycles`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Room -> the rooms it may name directly. What those use, it may use too. Nothing runs back.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    // What the tests of host and files put between hosts.
+    ("wan", &[]),
+    ("table", &["units"]),
+    // What is loaded into other programs: it uses the C library alone.
+    ("preload", &[]),
+    ("schemes", &["units"]),
+    ("proto", &["schemes"]),
+    ("scenario", &["schemes"]),
+    ("sim", &["scenario", "proto"]),
+    ("fluid", &["scenario"]),
+    ("catalogue", &["sim", "fluid"]),
+    ("host", &["scenario", "proto", "table", "wan"]),
+    ("daemon", &["host", "table"]),
+    ("files", &["host"]),
+    ("pipe", &["host"]),
+    ("bridge", &["pipe"]),
+    ("capi", &["pipe"]),
+    ("study", &["catalogue"]),
+    ("testbed", &["daemon", "scenario", "wan"]),
+    ("cli", &["study", "files", "testbed", "daemon", "bridge"]),
+    ("python", &["study", "files"]),
+];
+
+/// Rooms in which files still use each other in a circle: how many files at the most, and why. In all others none do.
+const IN_CYCLES: &[(&str, usize, &str)] = &[
+    (
+        "schemes",
+        43,
+        "the list of schemes takes each entry from the scheme's own file, which names the types of the list; the steps \
+         of one recursive search; GTP's entry names the rule over groups, which runs GTP inside them; BBR's model runs \
+         CUBIC's rule beside others, and both stand in the list",
+    ),
+    (
+        "scenario",
+        23,
+        "a scenario is read by its parts, each with the reader of the whole; a scheme's options name runs",
+    ),
+    ("sim", 16, "the engine's kinds of sources, each a file of methods of the engine; and what they log and report"),
+    ("fluid", 11, "the engine's steps, each a file of methods of the engine"),
+    ("catalogue", 18, "a claim and what it is about; a picture and its parts"),
+    ("cli", 60, "commands use what `main` has, and it lists them"),
+];
+
+/// The folders of `files`, each with those that it may use. What is above them may use all.
+const FOLDERS: &[(&str, &[&str])] =
+    &[("format", &[]), ("transfer", &["format"]), ("give", &["format", "transfer"]), ("take", &["format", "transfer"])];
+
+/// Rooms that do no I/O and never look at a clock.
+const CORES: &[&str] = &["units", "schemes", "proto", "scenario", "sim", "fluid"];
+
+#[test]
+fn arrows__run_one_way() {
+    let allowed = closure();
+    let mut wrong = Vec::new();
+    let packages = packages();
+    assert!(packages.len() >= ARROWS.len() - 1, "cargo metadata lists our crates");
+    for (room, uses) in &packages {
+        let Some(may_use) = allowed.get(room.as_str()) else {
+            wrong.push(format!("{room} is no room of ARCHITECTURE.md"));
+            continue;
+        };
+        wrong.extend(
+            uses.iter().filter(|used| !may_use.contains(used.as_str())).map(|used| format!("{room} uses {used}")),
+        );
+    }
+    assert!(wrong.is_empty(), "arrows that ARCHITECTURE.md does not draw: {wrong:#?}");
+}
+
+#[test]
+fn arrows__have_no_cycle() {
+    for (room, uses) in closure() {
+        assert!(!uses.contains(room), "{room} uses itself");
+    }
+}
+
+#[test]
+fn cycles__of_files_become_no_more() {
+    let mut wrong = Vec::new();
+    for (room, _) in ARROWS {
+        let cycles = crate::cycles::cycles(&src(room));
+        let files: usize = cycles.iter().map(Vec::len).sum();
+        let most = IN_CYCLES.iter().find(|(of, ..)| of == room).map_or(0, |(_, most, _)| *most);
+        if files > most {
+            wrong.push(format!("{room}: {files} files, and {most} are known: {cycles:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "files that use each other in a circle: {wrong:#?}");
+}
+
+#[test]
+fn folders__of_files_have_their_order() {
+    let mut wrong = Vec::new();
+    for (from, to) in crate::cycles::arrows(&src("files")) {
+        let folder = |file: &str| file.split_once("::").map(|(folder, _)| folder.to_owned());
+        let Some((of, may_use)) = FOLDERS.iter().find(|(name, _)| folder(&from).as_deref() == Some(*name)) else {
+            continue;
+        };
+        if !folder(&to).is_some_and(|used| used == *of || may_use.contains(&used.as_str())) {
+            wrong.push(format!("{from} uses {to}"));
+        }
+    }
+    assert!(wrong.is_empty(), "arrows that run up within files: {wrong:#?}");
+}
+
+#[test]
+fn cores__ban_clocks_sockets_and_files() {
+    let ban_of = |room: &&str| {
+        let path = root().join("crates").join(room).join("clippy.toml");
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let bans: Vec<String> = CORES.iter().map(ban_of).collect();
+    for (room, ban) in CORES.iter().zip(&bans) {
+        assert_eq!(ban, &bans[0], "crates/{room}/clippy.toml differs from crates/{}/clippy.toml", CORES[0]);
+    }
+    for banned in ["Instant", "SystemTime", "UdpSocket", "TcpStream", "fs::File", "thread::sleep"] {
+        assert!(bans[0].contains(banned), "{banned} is not banned");
+    }
+}
+
+#[test]
+fn peers__are_no_part_of_the_workspace() {
+    assert!(!packages().contains_key("peers"));
+    let text =
+        |name: &str| std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(text("peers/Cargo.toml").contains("\n[workspace]\n"), "peers/ is a workspace of its own");
+    assert!(text("Cargo.toml").contains("exclude = [\"peers\"]"), "and excluded from this one");
+    let (ours, theirs) = (text("Cargo.lock"), text("peers/Cargo.lock"));
+    for peer in ["name = \"quinn\"\n", "name = \"s2n-quic\"\n"] {
+        assert!(theirs.contains(peer) && !ours.contains(peer), "{peer}");
+    }
+}
+
+/// Every room with all that it may use, directly or through others.
+fn closure() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+    let mut all: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    // A room stands behind those it uses, so one pass in order is enough; a room out of order fails here.
+    for (room, direct) in ARROWS {
+        let mut uses: BTreeSet<&str> = direct.iter().copied().collect();
+        for used in *direct {
+            uses.extend(all.get(used).unwrap_or_else(|| panic!("{used} must stand before {room}")));
+        }
+        all.insert(room, uses);
+    }
+    all
+}
+
+/// Our crates and the ones of ours that each of them depends on, for builds and for tests.
+fn packages() -> BTreeMap<String, BTreeSet<String>> {
+    let out = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline", "--manifest-path"])
+        .arg(root().join("Cargo.toml"))
+        .output()
+        .expect("cargo runs");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let metadata: Value = serde_json::from_slice(&out.stdout).expect("cargo metadata prints JSON");
+    let room = |name: &Value| name.as_str().and_then(|name| name.strip_prefix("fairwave-")).map(str::to_owned);
+    metadata["packages"]
+        .as_array()
+        .expect("a list of packages")
+        .iter()
+        .map(|package| {
+            let uses = package["dependencies"].as_array().expect("a list of dependencies").iter();
+            (
+                room(&package["name"]).expect("our crates are named fairwave-*"),
+                uses.filter_map(|d| room(&d["name"])).collect(),
+            )
+        })
+        .collect()
+}
+
+fn src(room: &str) -> PathBuf {
+    root().join("crates").join(room).join("src")
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
