@@ -12,7 +12,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
     // What the tests of host and files put between hosts.
     ("wan", &[]),
-    ("table", &["units"]),
+    // What tests with real sockets, threads and processes share.
+    ("testing", &[]),
+    ("table", &["units", "testing"]),
     // What is loaded into other programs: it uses the C library alone.
     ("preload", &[]),
     ("schemes", &["units"]),
@@ -20,15 +22,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("scenario", &["schemes"]),
     ("sim", &["scenario", "proto"]),
     ("fluid", &["scenario"]),
-    ("catalogue", &["sim", "fluid"]),
-    ("host", &["scenario", "proto", "table", "wan"]),
+    ("catalogue", &["sim", "fluid", "testing"]),
+    ("host", &["scenario", "proto", "table", "wan", "testing"]),
     ("daemon", &["host", "table"]),
     ("files", &["host"]),
     ("pipe", &["host"]),
     ("bridge", &["pipe"]),
     ("capi", &["pipe"]),
-    ("study", &["catalogue"]),
-    ("testbed", &["daemon", "scenario", "wan"]),
+    ("study", &["catalogue", "testing"]),
+    ("testbed", &["daemon", "scenario", "wan", "testing"]),
     ("cli", &["study", "files", "testbed", "daemon", "bridge"]),
     ("python", &["study", "files"]),
 ];
