@@ -1,8 +1,14 @@
 //! What the commands share that others come to: a port, a ticket, and who may have it.
 
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use fairwave_files::escaped;
 
 use fairwave_host::{
     Carrier, Keyring, Listen, Server, ServerError, ServerOptions, ShareId, StateDir, StateError, Ticket, Validity,
@@ -13,7 +19,7 @@ use serde::Serialize;
 use super::link::{Bound, LinkArgs, Ports, not_bound};
 use super::screen::{Screen, Talk};
 use crate::Done;
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, plain};
 use crate::output::print_json;
 use crate::simulate::quantity;
 use crate::terminal::{self, print};
@@ -30,6 +36,9 @@ pub(crate) struct TicketOffer {
     /// Put this address into the ticket in place of this machine's own: where a router sends the port here
     #[arg(long, value_name = "ADDR[:PORT]")]
     advertise: Vec<String>,
+    /// Write the ticket to FILE, readable by its owner only, instead of to stdout
+    #[arg(long, value_name = "FILE")]
+    ticket: Option<PathBuf>,
     /// How long the ticket is good, such as 30m, 12h, 1d or "2 h", or "never" to end
     #[arg(long, value_name = "T", value_parser = validity)]
     expires: Option<TicketExpiry>,
@@ -58,6 +67,8 @@ pub(crate) struct Offered {
     pub(crate) bound: Bound,
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) ticket: Ticket,
+    /// File that the ticket goes to instead of stdout.
+    ticket_file: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -101,7 +112,7 @@ impl TicketOffer {
                 "write an address or a name, and a port if it is another one: 192.0.2.7, [2001:db8::7]:9000",
             ),
         })?;
-        Ok(Offered { bound: Bound::of(endpoint, &capacity), keyring, ticket })
+        Ok(Offered { bound: Bound::of(endpoint, &capacity), keyring, ticket, ticket_file: self.ticket.clone() })
     }
 
     /// What the call says of the ticket; `None` where it says nothing.
@@ -112,7 +123,7 @@ impl TicketOffer {
 }
 
 impl Offered {
-    /// Prints the ticket: for people on stdout, alone, so that it can go into a file.
+    /// Prints the ticket on a line of its own on stdout, or writes it to the file of `--ticket`.
     pub(crate) fn print_ticket(&self, screen: &Screen, command: &str) -> Done {
         let Ticket { id, addresses, expires_unix_s, is_once, .. } = &self.ticket;
         if screen.talk.json {
@@ -124,14 +135,23 @@ impl Offered {
                 expires_unix_s: *expires_unix_s,
                 is_once: *is_once,
             })?;
-        } else {
+        } else if self.ticket_file.is_none() {
             print(&format!("{}\n", self.ticket))?;
         }
         terminal::flush()?;
-        if is_open_to_others() {
-            screen.note(
-                "others on this machine can read the file that the ticket went into: chmod 600, or umask 077 before",
-            );
+        let mut command = command.to_owned();
+        if let Some(path) = &self.ticket_file {
+            let name = escaped(path.as_os_str().as_bytes());
+            write_private(path, &format!("{}\n", self.ticket)).map_err(|error| {
+                CommandFailure::usage(
+                    format!("--ticket {name}: cannot write: {}", plain(&error)),
+                    "name a file in a directory that you can write to",
+                )
+            })?;
+            command = command.replace("@FILE", &format!("@{name}"));
+        } else if is_open_to_others() {
+            screen
+                .note("other users can read the file that holds the ticket: use --ticket FILE, or chmod 600 the file");
         }
         let places: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         let facts = self.bound.endpoint.facts();
@@ -149,6 +169,20 @@ impl Offered {
         ));
         Ok(())
     }
+}
+
+/// Replaces the file at `path` in one step with one that only its owner can read.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    let mut new = std::ffi::OsString::from(".");
+    new.push(name);
+    new.push(format!(".{}", std::process::id()));
+    let new = path.with_file_name(new);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    file.write_all(text.as_bytes()).and_then(|()| fs::rename(&new, path)).inspect_err(|_| {
+        // The error that matters is the one that is returned.
+        let _ = fs::remove_file(&new);
+    })
 }
 
 /// Whether stdout is a file that others may read.

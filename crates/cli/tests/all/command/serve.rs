@@ -79,6 +79,35 @@ fn serve_json__lets_in_one_after_the_other_and_several_at_once() {
 }
 
 #[test]
+fn serve__ticket_file_is_private_and_replaces_what_others_can_read() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let host = Host::new();
+    host.write("a.bin", &bytes(100_000));
+    host.write("a.ticket", b"");
+    let path = host.path("a.ticket");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let _serve = host.start(&["serve", "a.bin", "--listen", "127.0.0.1:0", "--ticket", "a.ticket"]);
+    until("no ticket was written", || std::fs::read(&path).is_ok_and(|text| text.ends_with(b"\n")));
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    host.run(&["get", "@a.ticket", "there"]).good();
+    assert_eq!(std::fs::read(host.path("there/a.bin")).unwrap(), bytes(100_000));
+    let names: Vec<_> = std::fs::read_dir(host.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!names.iter().any(|name| name.to_string_lossy().starts_with(".a.ticket")), "{names:?}");
+}
+
+#[test]
+fn serve__ticket_file_that_cannot_be_written_ends_it() {
+    let host = Host::new();
+    host.write("a.bin", b"a");
+    for place in ["missing/a.ticket", "run"] {
+        let done = host.run(&["serve", "a.bin", "--listen", "127.0.0.1:0", "--ticket", place]);
+        assert_eq!(done.code(), Some(2), "{}", done.stderr());
+        assert!(done.stderr().contains(&format!("--ticket {place}: cannot write: ")), "{}", done.stderr());
+        assert_eq!(done.stdout(), "");
+    }
+}
+
+#[test]
 fn serve_json__takes_several_puts() {
     let host = Host::new();
     std::fs::create_dir(host.path("in")).unwrap();
