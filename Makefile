@@ -98,6 +98,17 @@ check-python: python ## mypy, the stubs against the module, ruff
 	$(VENV)/bin/ruff check --quiet
 	$(VENV)/bin/ruff format --check --quiet
 
+VENV_DOCS := .venv-docs
+
+$(VENV_DOCS)/.installed: requirements-docs.txt
+	$(PYTHON) -m venv --clear $(VENV_DOCS)
+	$(VENV_DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements-docs.txt
+	@touch $@
+
+.PHONY: docs
+docs: $(VENV_DOCS)/.installed ## the site, in site/: open site/index.html
+	NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/python -m mkdocs build --clean
+
 wheel: $(VENV)/.installed ## the packages for pip, in target/wheels: x86-64, aarch64 where the toolchain has it, source
 	bash packaging/wheels.sh $(VENV)/bin/maturin $(VENV)/bin/python
 

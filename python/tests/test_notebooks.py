@@ -42,9 +42,9 @@ def test_notebook__gives_what_it_shows(path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_notebooks__are_three_and_linked() -> None:
     assert len(NOTEBOOKS) == 3
-    page = (Path(__file__).parents[2] / "docs/studies.md").read_text()
+    pages = "".join(page.read_text() for page in (Path(__file__).parents[2] / "docs/tutorials").glob("*.md"))
     for path in NOTEBOOKS:
-        assert f"(notebooks/{path.name})" in page
+        assert f"(../notebooks/{path.name})" in pages
 
 
 def _told(cell: Any) -> tuple[str, list[str]]:
