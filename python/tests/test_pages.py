@@ -171,3 +171,10 @@ def test_page__marks_are_known_and_have_a_block(page: str) -> None:
         assert "<!-- setup:" in comment or comment.split("\n")[1].startswith("```"), f"{page}: {comment}"
     for block in blocks(page):
         assert block.word in (None, "file", "setup") or block.language == "sh", f"{page}:{block.line}"
+
+
+def test_pictures__are_what_the_script_draws() -> None:
+    done = subprocess.run(
+        [sys.executable, "docs/pictures/teach.py", "--check"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
