@@ -29,7 +29,10 @@ SECTIONS = {
             "libfairwave",
         ],
     ),
-    "reference": ("Reference", ["command", "exit-codes", "json", "scenario-files", "schemes", "python", "c"]),
+    "reference": (
+        "Reference",
+        ["command", "transfers", "exit-codes", "json", "scenario-files", "schemes", "python", "c"],
+    ),
     "explanation": ("Explanation", ["max-min-and-gtp", "tally", "path-model", "engines"]),
     "results": ("Results", ["index"]),
 }
