@@ -60,28 +60,50 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     return config
 
 
+def uri_of(path: Path, config: MkDocsConfig) -> str:
+    """Place of a file or folder of the repository in the site."""
+    docs = Path(config.docs_dir)
+    if path.is_dir():
+        # A folder without a page gets a list of its files.
+        pages = [path / name for name in ("index.md", "README.md") if (path / name).exists()]
+        path = pages[0] if pages else path / "index.md"
+    if path.is_relative_to(docs):
+        return path.relative_to(docs).as_posix()
+    place = f"{OUTSIDE}/{path.relative_to(docs.parent).as_posix()}"
+    return place if path.suffix == ".md" else f"{place}.txt"
+
+
+def targets_of(path: Path, root: Path) -> list[Path]:
+    """Files and folders of the repository that a page links to."""
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    targets = [Path(os.path.normpath(path.parent / match["target"])) for match in LINK.finditer(text)]
+    return [target for target in targets if target.exists() and target.is_relative_to(root)]
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the files outside docs/ that pages link to, and those that these pages link to."""
     root = Path(config.docs_dir).parent
-    known: set[str] = set()
-    waiting = [root / name for name in PROJECT_PAGES]
+    waiting = [root / name for name in PROJECT_PAGES if (root / name).exists()]
     waiting += [Path(page.abs_src_path) for page in files.documentation_pages() if page.abs_src_path]
     while waiting:
         path = waiting.pop()
-        if not path.exists():
-            continue
-        place = path.relative_to(root).as_posix()
-        if not place.startswith("docs/") and place not in known:
-            known.add(place)
-            name = place if path.suffix == ".md" else f"{place}.txt"
-            files.append(File.generated(config, f"{OUTSIDE}/{name}", abs_src_path=str(path)))
+        uri = uri_of(path, config)
+        if files.get_file_from_path(uri) is None:
+            if path.is_file():
+                files.append(File.generated(config, uri, abs_src_path=str(path)))
+            elif uri.endswith("/index.md"):
+                inside = sorted(file for file in path.iterdir() if file.is_file())
+                links = [
+                    f"- [{file.name}]({posixpath.relpath(uri_of(file, config), posixpath.dirname(uri))})"
+                    for file in inside
+                ]
+                listing = "\n".join([f"# {path.relative_to(root).as_posix()}", "", *links, ""])
+                files.append(File.generated(config, uri, content=listing))
+                waiting += inside
         if path.suffix == ".md":
-            text = FENCE.sub("", path.read_text(encoding="utf-8"))
-            for target in (match["target"] for match in LINK.finditer(text)):
-                linked = Path(os.path.normpath(path.parent / target))
-                is_new = linked.is_file() and linked.is_relative_to(root) and not linked.is_relative_to(root / "docs")
-                if is_new and linked.relative_to(root).as_posix() not in known:
-                    waiting.append(linked)
+            waiting += [
+                target for target in targets_of(path, root) if files.get_file_from_path(uri_of(target, config)) is None
+            ]
     return files
 
 
@@ -91,23 +113,16 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     uri = page.file.src_uri
     is_outside = uri.startswith(f"{OUTSIDE}/")
     source = root / uri.removeprefix(f"{OUTSIDE}/") if is_outside else Path(config.docs_dir) / uri
+    if not source.exists():
+        # A list of a folder: its links are those of the site.
+        return markdown
 
     def moved(match: re.Match[str]) -> str:
-        target = match["target"]
-        if re.match(r"[a-z]+:", target):
+        linked = Path(os.path.normpath(source.parent / match["target"]))
+        if not linked.exists() or not linked.is_relative_to(root):
             return match[0]
-        linked = Path(os.path.normpath(source.parent / target))
-        if linked.is_dir():
-            # A site has no page for a folder.
-            linked = linked / "README.md"
-        if not linked.is_file() or not linked.is_relative_to(root):
-            return match[0]
-        place = linked.relative_to(root).as_posix()
-        if place.startswith("docs/"):
-            place = place.removeprefix("docs/")
-        else:
-            place = f"{OUTSIDE}/{place}" if linked.suffix == ".md" else f"{OUTSIDE}/{place}.txt"
-        return match["before"] + posixpath.relpath(place, posixpath.dirname(uri) or ".") + match["after"]
+        place = posixpath.relpath(uri_of(linked, config), posixpath.dirname(uri) or ".")
+        return match["before"] + place + match["after"]
 
     parts, end = [], 0
     for fence in FENCE.finditer(markdown):
