@@ -31,7 +31,7 @@ $(BIN):
 PREFIX ?= /usr/local
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 
-library:         ## libfairwave for programs in any language: docs/c.md
+library:         ## libfairwave for programs in any language: docs/reference/c.md
 	$(CARGO) build --release --locked --package fairwave-capi
 	sh crates/capi/pkg/link.sh target/release/libfairwave.a target/release/libfairwave.so.0
 
@@ -89,7 +89,7 @@ python: $(BIN) $(VENV)/.installed ## .venv in which `import fairwave` works
 test-papers: $(BIN) ## all experiments of the papers, quickly
 	bash tests/papers.sh $(BIN)
 
-test-python: python ## pytest: functions, docstrings, docs/python.md, the command's files
+test-python: python ## pytest: functions, docstrings, docs/reference/python.md, the command's files
 	$(VENV)/bin/python -m pytest
 
 check-python: python ## mypy, the stubs against the module, ruff

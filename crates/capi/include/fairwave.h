@@ -1,4 +1,4 @@
-/* libfairwave: sockets over Fairwave. The calls mean what their POSIX namesakes do; docs/c.md says where not. */
+/* libfairwave: sockets over Fairwave. The calls match their POSIX namesakes; differences: docs/reference/c.md. */
 #ifndef FAIRWAVE_H
 #define FAIRWAVE_H
 

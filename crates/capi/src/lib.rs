@@ -1,6 +1,6 @@
 //! libfairwave: sockets over Fairwave for programs in any language (paper 002, IX.1.F: a socket-like interface).
 //!
-//! The calls are those of fairwave.h, and mean what their POSIX namesakes do; docs/c.md and fairwave(3) say where not.
+//! The calls are those of fairwave.h, and mean what their POSIX namesakes do; docs/reference/c.md and fairwave(3) say where not.
 //! A descriptor is one end of a Unix socket pair, and the other is joined to a session by [`fairwave_pipe`]: poll,
 //! epoll, dup, timeouts and buffers are the system's. Read `calls` first, and then `socket`.
 //!

@@ -124,11 +124,11 @@ fn header__has_the_numbers_of_the_options() {
     assert_eq!(of_c, fields(&source, "struct Stats {", ": u64"));
 }
 
-/// What the header, the manual page and docs/c.md say of calls, options and errors is the same.
+/// What the header, the manual page and docs/reference/c.md say of calls, options and errors is the same.
 #[test]
 fn pages__name_what_there_is() {
     let (header, page, manual) =
-        (read("crates/capi/include/fairwave.h"), read("docs/c.md"), read("crates/capi/pkg/fairwave.3"));
+        (read("crates/capi/include/fairwave.h"), read("docs/reference/c.md"), read("crates/capi/pkg/fairwave.3"));
     let declared = calls_in(&header);
     let manual_calls: BTreeSet<String> =
         calls_in(&manual.replace('\\', " ")).into_iter().filter(|name| !name.ends_with('_')).collect();
@@ -157,7 +157,7 @@ fn pages__name_what_there_is() {
     );
 }
 
-/// As docs/c.md says: installed into an empty place, and found there by pkg-config.
+/// As docs/reference/c.md says: installed into an empty place, and found there by pkg-config.
 #[test]
 fn install__gives_what_a_program_needs() {
     let place = tempfile::tempdir().unwrap();

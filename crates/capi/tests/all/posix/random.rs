@@ -1,7 +1,7 @@
 //! Random sequences of calls, on a pair of TCP sockets and on one of the library: what each call gives is the same.
 //!
 //! `FAIRWAVE_SEQUENCES=10000` runs more of them, and `FAIRWAVE_SEED` others; a failure prints the one that shows it.
-//! Reading is not shut down here: what comes after that TCP keeps and the library throws away (docs/c.md).
+//! Reading is not shut down here: what comes after that TCP keeps and the library throws away (docs/reference/c.md).
 
 use std::ffi::c_int;
 use std::sync::PoisonError;
