@@ -4,7 +4,7 @@
 //! Data, keys and the wire stay in the processes. They say in shared memory what each of their sessions uses and wants
 //! (`fairwave-table`), and the daemon answers there what each may use; the rule that decides it is
 //! [`Machine`](fairwave_proto::Machine), which knows no socket and no clock. What this crate is not: it carries no data
-//! and enforces nothing; docs/end-node.md says whom it trusts.
+//! and enforces nothing; docs/explanation/security.md says whom it trusts.
 //!
 //! - [`Daemon`]: one that runs. Read this first; behind it are two threads, the door (who comes, goes and asks) and the
 //!   ticker (the rows, once a control interval).

@@ -11,7 +11,7 @@ use fairwave_host::{
 };
 
 const SESSIONS: usize = 100;
-/// What docs/transport.md says that a session takes beside its packets in flight, at each end.
+/// What docs/reference/wire-format.md says that a session takes beside its packets in flight, at each end.
 const STATED: usize = 256 << 10;
 
 struct Sink;

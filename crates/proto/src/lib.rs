@@ -9,7 +9,7 @@
 //!   which share the host's capacities among its sessions.
 //!
 //! Packets are values ([`Packet`]); bytes are the business of [`codec`] alone. Whatever comes in is checked, and what
-//! is kept of it has bounds. `docs/gtp.md` tells the protocol.
+//! is kept of it has bounds. `docs/reference/wire-format.md` tells the protocol.
 
 #![cfg_attr(test, allow(non_snake_case, clippy::single_range_in_vec_init))]
 

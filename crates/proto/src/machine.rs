@@ -53,7 +53,7 @@ use young::Young;
 ///
 /// Where a node has rows of Tally ([`MachineRow::standing`]), claims divide it: cuts at once, and raises out of what no
 /// process has reserved. What a process had reserved at its sinks that is gone is nobody's for two leases. Rows of GTP
-/// beside them are measured, and go beyond what they use by its steps (docs/tally.md, "Beside plain GTP").
+/// beside them are measured, and go beyond what they use by its steps (docs/explanation/tally.md, "Beside plain GTP").
 ///
 /// Until the next tick sessions that come have no more together than what is free ([`Machine::start`]). With
 /// [`MachineConfig::fair_start`] each counts from then on as if it used its part, so that it has that at once.

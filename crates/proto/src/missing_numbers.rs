@@ -7,7 +7,7 @@ use std::ops::Range;
 ///
 /// A packet is never sent again under its number, so a number that is missing stays missing, and the sink reports it
 /// until the source says that it has settled it. Whether it is lost or late is the source's to judge: see "Lost or late"
-/// in design-notes.md.
+/// in docs/explanation/path-model.md.
 ///
 /// Memory follows the gaps, not their size, and there is a bound on the gaps.
 #[derive(Clone, Debug, Default)]

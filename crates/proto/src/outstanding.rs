@@ -15,7 +15,7 @@ use crate::verdict::{Fate, Repairs, Settled, Settlement, Verdict};
 ///
 /// A report says which numbers have arrived and which are missing. What has arrived is settled. What is missing is late
 /// or lost: lost when one that was sent later by more than the reordering window has arrived, or would have, had there
-/// been one. See "Lost or late" in design-notes.md. What was lost goes again under a new number, and its old one stays in
+/// been one. See "Lost or late" in docs/explanation/path-model.md. What was lost goes again under a new number, and its old one stays in
 /// sight for some time: when it arrives after all, the repair was in vain, and the caller hears of it.
 ///
 /// Numbers that were skipped on purpose are never reported by an honest sink: one that claims their arrival hides its

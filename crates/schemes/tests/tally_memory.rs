@@ -80,7 +80,7 @@ fn memory__of_a_session_and_of_a_grant_under_way() {
     drop(claims);
     let at_source = (TAKEN.load(Relaxed) - before) as f64 / SESSIONS as f64;
     eprintln!("{a_session:.0} B a session at a sink, {a_grant:.1} B a grant under way, {at_source:.0} B at a source");
-    // docs/tally.md has the numbers, and what they were meant to be.
+    // docs/results/tally.md has the numbers, and what they were meant to be.
     assert!(a_session < 74.0, "{a_session} B a session");
     assert!(a_grant < 16.0, "{a_grant} B a grant under way");
     assert!(at_source < 150.0, "{at_source} B a session at a source");

@@ -14,7 +14,7 @@
 //! - [`DaemonSegment`] and [`ProcessSegment`]: the two ends. Read these first.
 //! - [`ProcessRow`], with a [`Holding`] where its session has one, [`GrantRow`], [`Beat`]: what is said, as values; their layout stands in their files.
 //!
-//! The protocol of a row is a sequence lock ("Rows that are read while they are written" in docs/design-notes.md).
+//! The protocol of a row is a sequence lock ("Rows that are read while they are written" in docs/explanation/design-notes.md).
 //! `unsafe` is in `mapping` alone: how memory that other processes write becomes a slice of atomics.
 
 #![cfg_attr(test, allow(non_snake_case))]

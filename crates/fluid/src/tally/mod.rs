@@ -1,4 +1,4 @@
-//! The engine of rules whose two ends exchange claims and grants (Tally, docs/tally.md): every message is an event, with
+//! The engine of rules whose two ends exchange claims and grants (Tally, docs/explanation/tally.md): every message is an event, with
 //! the delay of its path, and may be lost or late. Rates are piecewise constant and every integral is exact, as in the
 //! other engines; nothing is stepped.
 //!

@@ -1,5 +1,5 @@
 //! A process's seat at the machine's table: what its sessions use and are granted goes through rows in memory that it
-//! shares with the daemon. "The end node of a machine" in docs/end-node.md says why and what it is worth.
+//! shares with the daemon. "One capacity for a machine" in docs/explanation/max-min-and-gtp.md says why and what it is worth.
 //!
 //! [`Seat`] is of the network thread, which never waits for a daemon: [`helper`] does.
 

@@ -1,4 +1,4 @@
-//! What the two ends of a session tell each other where they share capacity by claims and grants (docs/tally.md). Each
+//! What the two ends of a session tell each other where they share capacity by claims and grants (docs/explanation/tally.md). Each
 //! frame has the whole state: the last one wins, and none has to arrive.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! A node whose sessions share its capacity by claims and grants (docs/tally.md), as a host drives it.
+//! A node whose sessions share its capacity by claims and grants (docs/explanation/tally.md), as a host drives it.
 
 mod beginning;
 mod rates;

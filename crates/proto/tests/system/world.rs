@@ -540,7 +540,7 @@ impl World {
     /// No host holds more than it may.
     fn weigh(&mut self, at: usize) {
         let machine = &self.machines[at];
-        // T1 of docs/tally.md: whatever was lost, late or a lie.
+        // T1 of docs/explanation/tally.md: whatever was lost, late or a lie.
         if let Some((reserved, bps)) = machine.host.reserved().zip(machine.setup.capacity_bps) {
             // Steps of sources that tell no claims take a twentieth more; so does one that knows no capacity.
             let is_plain = |transfer: &Transfer| {

@@ -2,7 +2,7 @@
 //!
 //! A switch recognises the sessions that are limited elsewhere by their rates, and tells *every* session the fair
 //! share of the rest. At an end node that is a hazard: when a session's demand rises, it may at once send at the
-//! advertised rate, and so may all others (Wu & Chien 2006, section 2.2). docs/abr.md works the example.
+//! advertised rate, and so may all others (Wu & Chien 2006, section 2.2). docs/explanation/abr.md works the example.
 
 use fairwave_units::Rate;
 

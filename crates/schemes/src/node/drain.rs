@@ -13,7 +13,7 @@ const DRAIN_TIME_S: f64 = 0.2;
 ///
 /// Rates that sum to exactly the capacity leave a queue as long as it is. While the virtual queue stands, the rule
 /// allocates less: capacity - queue / 0.2 s, at least half of the capacity. No message is needed. See "Drain" in
-/// docs/design-notes.md.
+/// docs/explanation/design-notes.md.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Drain {
     queue_bits: f64,

@@ -6,7 +6,7 @@ use super::compensated::Compensated;
 
 /// What sessions with a minimum rate take off the top while the rule looks at a table, lowest measured rate first.
 ///
-/// At level L a session with minimum m and weight w is to have max(m, w L), as Hou's rule gives it (docs/abr.md); here
+/// At level L a session with minimum m and weight w is to have max(m, w L), as Hou's rule gives it (docs/explanation/abr.md); here
 /// L is the target rate of a unit of weight, which rises from session to session. So those whose minimum is more than
 /// their share stand at their minimum at first, and join the others one after the other. A session that is *below* its
 /// minimum is limited elsewhere, or has just begun: what it uses counts, and its minimum is its own at once.

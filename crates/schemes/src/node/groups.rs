@@ -137,7 +137,7 @@ impl Groups {
         self.outer.fill(capacity, &self.totals, &mut self.targets);
         if let (Some(_), Some((other, grant))) = (self.other, self.totals.last_mut().zip(self.targets.last())) {
             // The groups leave it what it is granted and not only what it uses: it does not push its way in as a
-            // session does that sends at its grant. See "Traffic that asks nobody" in docs/design-notes.md.
+            // session does that sends at its grant. See "Traffic that asks nobody" in docs/explanation/design-notes.md.
             other.measured = grant.expected;
             self.outer.fill(capacity, &self.totals, &mut self.targets);
         }
@@ -249,7 +249,7 @@ const OTHER_ALPHA: f64 = 0.1;
 const OTHER_BETA: f64 = 0.2;
 
 /// Shrinks all steps alike, over all groups, so that expected rates are no more than `budget` times the capacity. See
-/// "Budget" in docs/design-notes.md.
+/// "Budget" in docs/explanation/design-notes.md.
 fn limit_steps(budget: f64, capacity: Rate, rows: &[Row], grants: &mut [Grant]) {
     let (mut steps, mut spare) = (Compensated::default(), Compensated::new(capacity.as_bps()));
     let mut all_step = true;

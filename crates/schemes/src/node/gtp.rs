@@ -96,7 +96,7 @@ const TIE: f64 = 1e-9;
 /// use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
 /// use fairwave_units::{Duration, Rate};
 ///
-/// // One interval by hand (docs/gtp.md): 1000 Mb/s, alpha 0.1, beta 0.2.
+/// // One interval by hand (docs/explanation/max-min-and-gtp.md): 1000 Mb/s, alpha 0.1, beta 0.2.
 /// let rows = [100.0, 310.0, 600.0].map(|mbps| Row::new(Rate::mbps(mbps), 0.1, 0.2));
 /// let mut grants = [Grant::default(); 3];
 /// let interval = Interval { capacity: Rate::gbps(1.0), elapsed: Duration::from_millis(50) };
@@ -127,7 +127,7 @@ pub enum Reading {
     #[default]
     Adopted,
     /// As printed: a step may lead past the target, and ties go one at a time. See "The repaired step" in
-    /// docs/design-notes.md.
+    /// docs/explanation/design-notes.md.
     Printed,
 }
 
@@ -268,7 +268,7 @@ impl RateAllocator for Gtp {
 }
 
 /// Shrinks all steps alike so that they add at most `most` to the measured rates of the determined sessions.
-/// See "Budget" in docs/design-notes.md.
+/// See "Budget" in docs/explanation/design-notes.md.
 fn limit_steps(determined: &[RowPlace], most: f64, rows: &[Row], grants: &mut [Grant]) {
     let mut steps = Compensated::default();
     for place in determined {

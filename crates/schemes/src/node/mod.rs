@@ -1,14 +1,14 @@
 //! The rules of one end node.
 //!
 //! - [`Gtp`]: sessions step towards the target rate, lowest measured rate first (Wu 2007, Algorithms 2 and 3), as
-//!   adopted and as printed. docs/gtp.md explains it in words.
-//! - [`Groups`]: the same over owners first, and then over the sessions of each. docs/gtp.md.
-//! - [`OtherMeter`]: how much of a card other traffic uses, which [`Groups`] can take for one more owner. docs/gtp.md.
-//! - [`CapacityFinder`]: what a node may allocate whose real capacity nobody knows. docs/gtp.md.
+//!   adopted and as printed. docs/explanation/max-min-and-gtp.md explains it in words.
+//! - [`Groups`]: the same over owners first, and then over the sessions of each. docs/explanation/max-min-and-gtp.md.
+//! - [`OtherMeter`]: how much of a card other traffic uses, which [`Groups`] can take for one more owner. docs/explanation/max-min-and-gtp.md.
+//! - [`CapacityFinder`]: what a node may allocate whose real capacity nobody knows. docs/explanation/max-min-and-gtp.md.
 //! - [`Charny`], [`Hou`]: the switch rules of ATM networks at an end node, which advertise one rate to all sessions.
-//!   docs/abr.md.
+//!   docs/explanation/abr.md.
 //! - [`tally`]: sessions claim, nodes grant out of what nobody holds any more. Two halves with messages, in place of an
-//!   allocator. docs/tally.md.
+//!   allocator. docs/explanation/tally.md.
 //! - [`fair_start()`]: the rate at which a session may start without waiting for the rule.
 
 mod abr;
@@ -49,7 +49,7 @@ const TALLY: Scheme = Scheme {
     ..entry(
         "tally",
         "the ends tell each other offers and claims; raises come out of capacity that nobody holds any more",
-        "docs/tally.md",
+        "docs/explanation/tally.md",
         &TALLY_OPTIONS,
         NodeRule {
             keeps_minimum: true,

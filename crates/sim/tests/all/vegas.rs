@@ -1,4 +1,4 @@
-//! Vegas with three round-trip times, against the same in ns-2 2.35 (docs/referee/vegas.tcl).
+//! Vegas with three round-trip times, against the same in ns-2 2.35 (papers/referee/vegas.tcl).
 
 #![allow(non_snake_case)]
 

@@ -1,5 +1,5 @@
 //! Cases whose outcome is known: where the printed rule cycles, how high loads peak, what drain, budget and fair start
-//! do. docs/gtp.md has the numbers.
+//! do. docs/results/gtp.md has the numbers.
 
 use std::fmt::Write;
 

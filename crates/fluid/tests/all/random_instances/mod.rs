@@ -1,6 +1,6 @@
 //! The node rule in random networks: does it reach the max-min fair optimum, and does it stay there?
 //!
-//! The counts are small here. The long run, as docs/gtp.md reports it:
+//! The counts are small here. The long run, as docs/results/gtp.md reports it:
 //!
 //! ```text
 //! FAIRWAVE_INSTANCES=1300 cargo test --release -p fairwave-fluid --test all random_instances:: -- --nocapture

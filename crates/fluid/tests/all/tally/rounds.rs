@@ -1,4 +1,4 @@
-//! The bound of section "What is proved" of docs/tally.md: so many round trips and control intervals after the last
+//! The bound of section "What is proved" of docs/explanation/tally.md: so many round trips and control intervals after the last
 //! change.
 
 use crate::tally::draw::{Drawn, Network};

@@ -1,5 +1,5 @@
 //! Tally: the two ends of a session tell each other offers and claims, and a node raises a rate only out of capacity
-//! that nobody holds any more. docs/tally.md explains it in words, and says what is proved.
+//! that nobody holds any more. docs/explanation/tally.md explains it in words, and says what is proved.
 //!
 //! - [`Fill`], [`settle()`], [`caps()`]: the arithmetic of one node, pure functions, at most one sort each.
 //! - [`SourceNode`], [`SinkNode`]: the two halves, with messages as values ([`ClaimMessage`], [`GrantMessage`]). They
@@ -7,7 +7,7 @@
 //! - [`SharedNode`]: one capacity that the sessions of several processes share, each with its own half, which says where
 //!   its sessions stand ([`Standing`]).
 //!
-//! Where the other end runs plain GTP, `open_plain` opens a session at either half; what it means stands in docs/tally.md.
+//! Where the other end runs plain GTP, `open_plain` opens a session at either half; what it means stands in docs/explanation/tally.md.
 //!
 //! Whoever drives them carries the messages, however late and in whatever order, and may lose some: the sum of the
 //! rates of a node never exceeds its capacity by more than [`TallyOptions::headroom`]

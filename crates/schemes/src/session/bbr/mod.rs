@@ -5,7 +5,7 @@
 //! seconds, with bounds that loss and marks draw: long-term ones, found by probing, and short-term ones, until the next
 //! probe. [`Bbr`] is the whole of it; read `model.rs` first, then `update.rs`, which has the order of its steps.
 //!
-//! Where it differs from the draft, it says "Ours" and why; docs/packet-lab.md has the list.
+//! Where it differs from the draft, it says "Ours" and why; docs/explanation/path-model.md has the list.
 
 mod aggregation;
 mod bandwidth;

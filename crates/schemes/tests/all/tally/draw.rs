@@ -1,4 +1,4 @@
-//! Random networks of the families of docs/tally.md.
+//! Random networks of the families of docs/explanation/tally.md.
 
 use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_units::{Duration, Time};
