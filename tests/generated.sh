@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The pictures in docs/ are what the program draws today. `tests/generated.sh FAIRWAVE --write` renews them.
+# Pictures, reference pages and results in docs/ are what the program and the recorded data give. `tests/generated.sh FAIRWAVE --write` renews them.
 # usage: tests/generated.sh FAIRWAVE [--write]
 set -euo pipefail
 fairwave=$1 mode=${2:-}
@@ -17,3 +17,8 @@ for name in five-to-one lambda-1024; do
     exit 1
   fi
 done
+
+check=--check
+if [ "$mode" = --write ]; then check=; fi
+python3 docs/generate.py "$fairwave" $check
+python3 docs/results/render.py $check
