@@ -121,7 +121,7 @@ def table(measurement):
 
 def origin(measurement):
     return (
-        f"{measurement['recorded']} at {measurement['commit']}; {measurement['machine']}; {measurement['spread']}: "
+        f"Recorded {measurement['recorded']} at commit {measurement['commit']}, {measurement['machine']}, {measurement['spread']}: "
         f"`{measurement['command']}`"
     )
 
@@ -137,8 +137,8 @@ def page(name, data):
         elif measurement.get("list", True):
             hidden.append(measurement)
     if hidden:
-        lines += ["", "## Recorded as data only", ""]
-        lines += [f"- {measurement['title']}: [{name}.json](data/{name}.json). {origin(measurement)}" for measurement in hidden]
+        lines += ["", "## Recorded as data only", "", f"[{name}.json](data/{name}.json) also has:", ""]
+        lines += [f"- {measurement['title']}" for measurement in hidden]
     return "\n".join(lines) + "\n"
 
 
