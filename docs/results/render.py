@@ -147,7 +147,7 @@ def index(pages):
         "# Results",
         "",
         "Each page starts with a plot and names the machine, day, commit, command and spread of every measurement.",
-        "The numbers are recorded in [data](data) as JSON; `docs/results/render.py` draws the pages from it.",
+        "The numbers are recorded in `docs/results/data` as JSON; `docs/results/render.py` draws the pages from it.",
         "All of them come from a virtual machine with two cores, between network namespaces or over loopback.",
         "None was measured on a physical 100G card or on the public internet.",
         "",
