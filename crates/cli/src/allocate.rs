@@ -18,10 +18,11 @@ use crate::terminal::{self, BOLD, DIM, paint, print};
 const LISTED: usize = 60;
 const FIRST: usize = 12;
 
-/// Compute the global max-min fair allocation of a scenario, and what limits each session.
+/// Compute the max-min fair allocation of a scenario, and what limits each session.
 ///
-/// All sessions count as if active, each with its largest demand, or those that are active at T with their demands
-/// then. A file with variants, or with several runs, gives a result for each; --json then prints one object a line.
+/// By default all sessions count as active, each with its largest demand. With --at, only the sessions active at that
+/// time count, with their demands at that time. A file with variants or several runs gives one result each; --json
+/// prints one object per line.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,22 +31,22 @@ Examples:
 pub(crate) struct Args {
     /// Scenario file, - for stdin, or the name of a shipped scenario such as five-to-one
     file: String,
-    /// The sessions that are active at this time, with their demands then
+    /// Time whose active sessions and demands are used [default: all sessions]
     #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]
     at: Option<Duration>,
-    /// Seed of the first draw, in place of the file's
+    /// Seed of the first draw, replacing the file's
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Change a key of the file, such as node.d1.capacity="1 Gb/s"
     #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
-    /// This variant alone
+    /// Use only this variant
     #[arg(long, value_name = "LABEL")]
     variant: Option<String>,
-    /// Refuse what needs more memory than this, such as "8 GB", in place of what the machine has free
-    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>)]
+    /// Maximum memory, such as "8 GB" [default: the free memory]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, hide_short_help = true)]
     memory: Option<Bytes>,
-    /// Print JSON, one object a result
+    /// Print JSON, one object per result
     #[arg(long)]
     json: bool,
 }

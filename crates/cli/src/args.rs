@@ -1,29 +1,36 @@
 //! The one definition of the command line: help, completions and manual pages come from it.
 
-use clap::{Parser, Subcommand};
+use clap::{ArgAction, Parser, Subcommand};
 
-/// Move files fast and share networks fairly: transfers, and a lab of the schemes behind them.
+/// Move files fast and share networks fairly.
 ///
-/// `serve` here and `get` there move files, `put` brings some to a server, `cp` needs nothing but ssh; `bridge` and `run`
-/// carry the TCP connections of programs that know nothing of it. `simulate`,
-/// `sweep`, `allocate`, `schemes` and `papers` are the lab: the fair shares of a network, and how schemes come near to them.
+/// `serve` and `get` move files between machines, `put` uploads to a server, and `cp` copies over ssh without a server.
+/// `bridge` and `run` carry the TCP connections of unmodified programs. `daemon` makes one machine share its capacity
+/// fairly among users.
+///
+/// `simulate`, `sweep`, `allocate`, `schemes`, `papers` and `testbed` are the lab: they compute the max-min fair rates
+/// of a network and measure how close a scheme comes to them.
 #[derive(Debug, Parser)]
 #[command(name = "fairwave", version, propagate_version = true, arg_required_else_help = true)]
+#[command(disable_help_flag = true)]
 #[command(after_help = "\
 Examples:
   fairwave serve big.bin > big.ticket
   fairwave get @big.ticket .
   fairwave cp results server:data
   fairwave simulate scenarios/five-to-one.toml
-  fairwave sweep scenarios/five-to-one.toml --set options.alpha=0.05,0.1 --seeds 30 --out alpha.parquet
-  fairwave allocate scenarios/sixteen-nodes.toml
-  fairwave papers run 002/fig-vii-10
 
-Data goes to stdout, talk and progress to stderr.
-Exit status: 0 done; 1 the run failed or a claim does not hold; 2 the call or its input is wrong; 130 interrupted.")]
+Data goes to stdout, messages and progress to stderr.
+Exit status: 0 done; 1 failed; 2 wrong usage or input; 130 interrupted.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: CliCommand,
+    /// Print help with the common options
+    #[arg(short, long, global = true, action = ArgAction::HelpShort)]
+    help: Option<bool>,
+    /// Print help with all options
+    #[arg(long, global = true, action = ArgAction::HelpLong)]
+    help_all: Option<bool>,
 }
 
 /// The subcommands.

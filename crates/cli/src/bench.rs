@@ -31,10 +31,10 @@ use crate::transfer::ticket;
 const MOST_SESSIONS: u64 = 5000;
 const EVERY: StdDuration = StdDuration::from_secs(1);
 
-/// Measure how fast this machine and another one move data, from memory to memory.
+/// Measure the throughput between this machine and another, from memory to memory.
 ///
-/// `fairwave bench serve` runs at one end and prints a ticket; `fairwave bench TICKET` runs at the other, and at as
-/// many more as one likes: many to one, or one to many, with Jain's index of the sessions' goodputs.
+/// Run `fairwave bench serve` at one end, which prints a ticket, and `fairwave bench TICKET` at one or more others.
+/// With several sessions the result includes Jain's fairness index of their goodputs.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
@@ -45,24 +45,24 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<BenchCommand>,
-    /// The ticket: @FILE, - for stdin, or its text; left out, $FAIRWAVE_TICKET
+    /// Ticket: @FILE, - for stdin, or its text [default: $FAIRWAVE_TICKET]
     ticket: Option<OsString>,
-    /// How long
+    /// Duration of the measurement
     #[arg(long, value_name = "T", value_parser = positive_time, default_value = "10 s")]
     time: Duration,
-    /// Sessions side by side
+    /// Number of parallel sessions
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST_SESSIONS))]
     sessions: u64,
-    /// Which way, as this end sees it
+    /// Direction of the data, seen from this end
     #[arg(long, value_enum, value_name = "WAY", default_value = "send")]
     direction: DirectionArg,
-    /// No session is faster than this
+    /// Limit the rate of each session, such as "200 Mb/s"
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     limit: Option<Rate>,
     #[command(flatten)]
-    link: LinkArgs,
-    #[command(flatten)]
     talk: Talk,
+    #[command(flatten)]
+    link: LinkArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -70,7 +70,7 @@ enum BenchCommand {
     Serve(ServeArgs),
 }
 
-/// Wait for others that measure.
+/// Wait for the other end of a measurement, and print the ticket.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -85,7 +85,7 @@ struct ServeArgs {
 enum DirectionArg {
     /// To the other end
     Send,
-    /// From it
+    /// From the other end
     Receive,
     /// Both at once
     Both,

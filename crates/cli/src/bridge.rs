@@ -16,18 +16,18 @@ use crate::transfer::monitor::monitor;
 use crate::transfer::offer::DoorArgs;
 use crate::transfer::screen::Screen;
 
-/// Let programs at other machines reach a TCP server here, over sessions.
+/// Let programs on other machines reach a TCP server from here, over sessions.
 ///
-/// The ticket goes to stdout, alone. Who has it reaches ADDR:PORT as this machine does, and nothing else: with
-/// `fairwave run` any program that is linked dynamically, unchanged. The server is dialled anew for each connection. An
-/// interrupt cuts what is under way.
+/// The ticket is printed alone on stdout. It grants access to ADDR:PORT, as this machine reaches it, and to nothing
+/// else. The other machine needs `fairwave run`, which works with any dynamically linked program. Each connection dials
+/// the server separately. Ctrl-C closes all connections.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   fairwave bridge --to 127.0.0.1:8000 > web.ticket
   fairwave bridge --to 127.0.0.1:22 --listen 192.0.2.7:5000 > ssh.ticket")]
 pub(crate) struct Args {
-    /// The server, as it is reached from here
+    /// Address of the server, as reached from here
     #[arg(long, value_name = "ADDR:PORT", value_parser = server)]
     to: String,
     #[command(flatten)]

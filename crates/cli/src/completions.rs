@@ -7,14 +7,14 @@ use crate::Done;
 use crate::args::Cli;
 use crate::terminal::print_bytes;
 
-/// Print a completion script for a shell.
+/// Print a shell completion script.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   fairwave completions bash > ~/.local/share/bash-completion/completions/fairwave
   fairwave completions fish > ~/.config/fish/completions/fairwave.fish")]
 pub(crate) struct Args {
-    /// The shell
+    /// Shell to complete for
     shell: Shell,
 }
 

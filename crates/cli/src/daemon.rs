@@ -23,12 +23,12 @@ use crate::terminal;
 use crate::transfer::link::{positive_rate, weight};
 use crate::transfer::screen::{Screen, Talk};
 
-/// Be the end node of this machine: the sessions of all Fairwave processes of all users share its capacity.
+/// Share this machine's capacity among the Fairwave sessions of all its users.
 ///
-/// Processes find it at its socket and take part by themselves; the data stay theirs. Without --capacity, --send and
-/// --receive each network card has 95 % of its speed, and what crosses none that tells its speed, such as loopback, is
-/// not held. Where a daemon ends, its processes keep what they were granted last, a tenth less each minute, until one
-/// is there again. An interrupt ends it.
+/// Fairwave processes find the daemon at its socket and follow its rates; the data does not pass through it. By default
+/// each network card has 95 % of its speed; traffic over interfaces that report no speed, such as loopback, is not
+/// limited. If the daemon stops, processes keep their last rates, reduced by a tenth each minute, until a daemon runs
+/// again. Ctrl-C stops it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,33 +36,32 @@ Examples:
   fairwave daemon --capacity \"700 Mb/s\" --socket /tmp/fairwave.sock
   FAIRWAVE_DAEMON=/tmp/fairwave.sock fairwave get @big.ticket .")]
 pub(crate) struct Args {
-    /// Where its socket is [default: $FAIRWAVE_DAEMON; as root /run/fairwave/daemon.sock, else fairwave/daemon.sock in
-    /// $XDG_RUNTIME_DIR]
+    /// Control socket [default: $FAIRWAVE_DAEMON, or /run/fairwave/daemon.sock for root, or
+    /// $XDG_RUNTIME_DIR/fairwave/daemon.sock]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// What this machine may send, and receive, by all its cards together, loopback too, such as "1 Gb/s"
+    /// Capacity of the whole machine in each direction, loopback included, such as "1 Gb/s"
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     capacity: Option<Rate>,
-    /// What it may send, where that is another rate
+    /// Send capacity, if it differs from --capacity
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     send: Option<Rate>,
-    /// What it may receive, where that is another rate
+    /// Receive capacity, if it differs from --capacity
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     receive: Option<Rate>,
-    /// The control interval, from 1 ms to 200 ms; it becomes longer where a tick costs more than a fiftieth of it
+    /// Control interval, from 1 ms to 200 ms; lengthened if a tick takes more than 2 % of it
     #[arg(long, value_name = "T", value_parser = interval, default_value = "20 ms")]
     interval: Duration,
-    /// Between whom the capacity is shared, before each shares its part among its sessions
+    /// Groups that share the capacity equally; each group divides its part among its sessions
     #[arg(long, value_enum, value_name = "WHO", default_value = "user")]
     share_by: ShareByName,
-    /// Leave a network card's other traffic, such as TCP, a part: as one group more, of this weight beside users of 1
-    /// [default: none]
+    /// Weight of other traffic of a network card, such as TCP, relative to 1 per user [default: none]
     #[arg(long = "yield", value_name = "W", value_parser = weight)]
     yields: Option<f64>,
-    /// Answer Prometheus and browsers at this port of this machine, or at ADDRESS:PORT
+    /// Serve Prometheus metrics and a live page on this port of loopback, or on ADDRESS:PORT
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<MetricsAddress>,
-    /// What is said of users and network cards; SIGHUP reads it again [default: /etc/fairwave/daemon.toml, if there is one]
+    /// Configuration of users and network cards, read again on SIGHUP [default: /etc/fairwave/daemon.toml if it exists]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -75,7 +74,7 @@ enum ShareByName {
     User,
     /// Processes
     Process,
-    /// Sessions, whosever they are
+    /// Sessions
     Session,
 }
 

@@ -13,12 +13,12 @@ use crate::failure::{CommandFailure, plain};
 use crate::output::print_json;
 use crate::terminal::{ACCENT, BAD, GOOD, WARY, paint, print};
 
-/// Look for what makes transfers slow on this machine, and say what mends it.
+/// Check this machine for what slows or breaks transfers, and print how to fix it.
 ///
-/// Socket buffers, segmentation (GSO, GRO), MTU and speed of the network cards that lead to the world, IPv6, the UDP
-/// port as far as this machine can tell, clocks and timers, open files, AES instructions, and the state directory.
-/// With DEST, also what unfinished transfers keep there. Nothing is changed, and nothing is sent to other hosts. Exit
-/// status 1 says that transfers fail.
+/// It checks socket buffers, segmentation offload (GSO, GRO), MTU and speed of the network cards with a route, IPv6,
+/// the UDP port, clocks and timers, open file limits, AES instructions and the state directory. With DEST, it also
+/// lists what unfinished transfers left there. It changes nothing and sends nothing to other machines. Exit status 1
+/// means that transfers will fail.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,10 +26,10 @@ Examples:
   fairwave doctor --json
   fairwave doctor downloads")]
 pub(crate) struct Args {
-    /// A directory that files are moved into: what is left there of transfers that never ended
+    /// Destination directory to check for remains of unfinished transfers
     #[arg(value_name = "DEST")]
     destination: Option<PathBuf>,
-    /// The UDP port to look at
+    /// UDP port to check
     #[arg(long, value_name = "PORT", default_value_t = DEFAULT_PORT)]
     port: u16,
     /// Print one JSON object

@@ -20,11 +20,11 @@ use crate::transfer::patience::Patience;
 use crate::transfer::screen::{Screen, Talk};
 use crate::transfer::ticket;
 
-/// Fetch files that another machine serves.
+/// Download files from a machine that runs `fairwave serve`.
 ///
-/// What is there already is not fetched again: after an interrupt or a crash the same command goes on where it was;
-/// when the connection or the server is lost, it goes on by itself when they are back (--retry). Files appear at their
-/// place whole, with their hash verified, or not at all.
+/// Data that is already complete is not transferred again: after an interrupt or a crash, repeat the command to resume.
+/// If the connection or the server is lost, the transfer reconnects by itself (--retry). A file appears under its name
+/// only when it is complete and its hash is verified.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave get [OPTIONS] TICKET [NAME]... DEST")]
 #[command(after_help = "\
@@ -33,30 +33,31 @@ Examples:
   ssh server cat big.ticket | fairwave get - data/2024 downloads
   fairwave get @big.ticket --check --json downloads
 
-Exit status: 0 all there; 1 some files failed, or the transfer broke off; 2 the call is wrong; 130 interrupted.")]
+Exit status: 0 done; 1 some files or the transfer failed; 2 wrong usage; 130 interrupted.")]
 pub(crate) struct Args {
-    /// The ticket (@FILE, - for stdin, its text, or in $FAIRWAVE_TICKET), the names to fetch if not all, the directory
+    /// Ticket (@FILE, - for stdin, its text, or in $FAIRWAVE_TICKET), names to fetch (default all), destination
+    /// directory
     #[arg(required = true, value_name = "TICKET [NAME]... DEST", hide = false)]
     words: Vec<OsString>,
     #[command(flatten)]
     taking: Taking,
     #[command(flatten)]
-    link: LinkArgs,
-    #[command(flatten)]
     talk: Talk,
+    #[command(flatten)]
+    link: LinkArgs,
 }
 
 /// What the taking end looks at before files move.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct LookArgs {
-    /// Read what is there already, compare its hashes, and move what differs
+    /// Compare the hashes of existing files and transfer what differs
     #[arg(long)]
     pub(crate) check: bool,
-    /// Say how much would move, and write nothing; with --check, compare hashes for it
+    /// Print what would be transferred and write nothing; --check compares hashes
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Keep symbolic links that lead out of what is copied as they are; left out, each fails, by name
-    #[arg(long)]
+    /// Keep symbolic links that point outside the copied tree; without this they fail
+    #[arg(long, hide_short_help = true)]
     pub(crate) links: bool,
 }
 
@@ -65,13 +66,13 @@ pub(crate) struct LookArgs {
 pub(crate) struct Taking {
     #[command(flatten)]
     pub(crate) look: LookArgs,
-    /// No faster than this, such as "200 Mb/s"
+    /// Limit the rate, such as "200 Mb/s"
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     pub(crate) limit: Option<Rate>,
     #[command(flatten)]
     pub(crate) patience: Patience,
-    /// When files are safe from a power failure before they get their names: one by one, in groups, or never
-    #[arg(long, value_enum, value_name = "HOW", default_value = "group")]
+    /// When files are flushed to disk before they get their names
+    #[arg(long, value_enum, value_name = "HOW", default_value = "group", hide_short_help = true)]
     pub(crate) durable: DurableArg,
 }
 
@@ -79,11 +80,11 @@ pub(crate) struct Taking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DurableArg {
-    /// Each file by itself
+    /// Flush each file separately
     Each,
-    /// Many at a time
+    /// Flush many files at once
     Group,
-    /// The system decides
+    /// Leave it to the operating system
     None,
 }
 

@@ -11,7 +11,7 @@ use crate::args::Cli;
 use crate::failure::{CommandFailure, plain};
 use crate::terminal::print_bytes;
 
-/// Print the manual page of fairwave or of one of its commands, or write all of them.
+/// Print the manual page of a command, or write all of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,7 +19,7 @@ Examples:
   fairwave man simulate > fairwave-simulate.1
   fairwave man --out ~/.local/share/man/man1")]
 pub(crate) struct Args {
-    /// The command, in words: simulate, or papers run
+    /// Command, such as simulate, or papers run
     command: Vec<String>,
     /// Write all pages into this directory, such as fairwave-papers-run.1
     #[arg(long, value_name = "DIR", conflicts_with = "command")]

@@ -8,7 +8,7 @@ mod wrapped;
 
 use crate::Done;
 
-/// The experiments of the papers: list them, or run them and compare.
+/// Run the experiments of the papers and check their claims.
 #[derive(Debug, clap::Args)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = "\

@@ -20,10 +20,10 @@ use crate::transfer::patience::Patience;
 use crate::transfer::screen::{Screen, Talk};
 use crate::transfer::ticket;
 
-/// Send files to another machine that runs `fairwave serve --writable`.
+/// Upload files to a machine that runs `fairwave serve --writable`.
 ///
-/// What is there already is not sent again: after an interrupt or a crash the same command goes on where it was; when
-/// the connection or the server is lost, it goes on by itself when they are back (--retry).
+/// Data that is already complete is not transferred again: after an interrupt or a crash, repeat the command to resume.
+/// If the connection or the server is lost, the transfer reconnects by itself (--retry).
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave put [OPTIONS] PATH... TICKET")]
 #[command(after_help = "\
@@ -32,22 +32,22 @@ Examples:
   fairwave put a.bin b.bin @inbox.ticket --limit \"200 Mb/s\" --json
   fairwave put results @inbox.ticket --check --dry-run
 
-Exit status: 0 all there; 1 some files failed, or the transfer broke off; 2 the call is wrong; 130 interrupted.")]
+Exit status: 0 done; 1 some files or the transfer failed; 2 wrong usage; 130 interrupted.")]
 pub(crate) struct Args {
-    /// Files and directories, and the ticket (@FILE, - for stdin, its text, or in $FAIRWAVE_TICKET)
+    /// Files and directories, then the ticket (@FILE, - for stdin, its text, or in $FAIRWAVE_TICKET)
     #[arg(required = true, value_name = "PATH... TICKET")]
     words: Vec<PathBuf>,
     #[command(flatten)]
     look: LookArgs,
-    /// No faster than this, such as "200 Mb/s"
+    /// Limit the rate, such as "200 Mb/s"
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     limit: Option<Rate>,
     #[command(flatten)]
     patience: Patience,
     #[command(flatten)]
-    link: LinkArgs,
-    #[command(flatten)]
     talk: Talk,
+    #[command(flatten)]
+    link: LinkArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Done {

@@ -20,14 +20,14 @@ use crate::failure::{CommandFailure, plain};
 use crate::transfer::link::LinkArgs;
 use map::Map;
 
-/// Run a program whose TCP connections to some addresses go over sessions.
+/// Run a program with its TCP connections to given addresses carried over sessions.
 ///
-/// At the server's machine runs `fairwave bridge --to ADDR:PORT`, whose ticket opens the way; the program is not changed
-/// and knows of nothing. ADDR is what it asks for, and need not be an address of any machine. Where UDP is not answered
-/// within 300 ms, the session goes over TCP. A connection that is cut is reset: nothing that is cut short passes as whole.
+/// The machine of the server runs `fairwave bridge --to ADDR:PORT` and prints the ticket. The program needs no change.
+/// ADDR is the address or name that the program connects to; it need not exist. If UDP is not answered within 300 ms,
+/// the session uses TCP. A connection that breaks is reset, so truncated data never looks complete.
 ///
-/// The program is linked dynamically, to the C library of this system: most are; those of Go and static ones are not, and
-/// are refused. What it starts itself is carried, too, and not looked at before.
+/// The program must be dynamically linked to the system's C library. Go programs and static programs are refused. Child
+/// processes are covered but not checked in advance.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave run [OPTIONS] [--map ADDR:PORT=@TICKET]... -- PROGRAM [ARGUMENT]...")]
 #[command(after_help = "\
@@ -35,21 +35,21 @@ Examples:
   fairwave run --map 10.9.9.9:8000=@web.ticket -- curl -O http://10.9.9.9:8000/big.bin
   fairwave run --map server:22=@ssh.ticket -- rsync -a data server:
 
-Exit status: the program's; 126 it cannot be run, 127 there is none; 1 no bridge, 2 the call is wrong.")]
+Exit status: the program's; 126 not executable; 127 not found; 1 no bridge; 2 wrong usage.")]
 pub(crate) struct Args {
-    /// Connections to ADDR:PORT go to the bridge of this ticket (@FILE, or its text); ADDR may be a name
+    /// Carry connections to ADDR:PORT to the bridge of this ticket (@FILE, or its text); ADDR may be a name
     #[arg(long = "map", value_name = "ADDR:PORT=@TICKET")]
     maps: Vec<OsString>,
-    /// The program and its arguments
+    /// Program and its arguments
     #[arg(last = true, value_name = "PROGRAM", required_unless_present = "beside")]
     program: Vec<OsString>,
-    /// Say only what is wrong
+    /// Print errors only
     #[arg(long, short)]
     quiet: bool,
-    /// Be the near end of the bridge for the process of this number
+    /// Run as the near end of the bridge for the process with this PID
     #[arg(long, hide = true, value_name = "PID")]
     beside: Option<i32>,
-    /// Be it in this process
+    /// Run it in this process
     #[arg(long, hide = true, requires = "beside")]
     detached: bool,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use crate::output::print_json;
 use crate::table::TextTable;
 use crate::terminal::{BOLD, DIM, paint, print};
 
-/// List the schemes: what each is, what it needs, its options.
+/// List the schemes, or show one with its options.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,7 +18,7 @@ Examples:
   fairwave schemes gtp
   fairwave schemes --json")]
 pub(crate) struct Args {
-    /// This scheme alone, with its options
+    /// Scheme to show with its options
     name: Option<String>,
     /// Print one JSON object: {"schemes":[...]}
     #[arg(long)]

@@ -25,11 +25,11 @@ use crate::transfer::own_places::note_left_out;
 use crate::transfer::screen::Screen;
 use attendance::Attendance;
 
-/// Offer files to whoever holds the ticket that is printed.
+/// Offer files for download or upload, and print the ticket that grants access.
 ///
-/// The ticket goes to stdout, alone, so that it can go into a file; give that file to the other side. It is a key: it
-/// says where this machine is, proves that it is this one, and opens the door. Serving the same paths again honours the
-/// tickets of before, at the same UDP port. An interrupt ends it.
+/// The ticket is printed alone on stdout, so that it can be redirected to a file and copied to the other machine over a
+/// secure channel. It is a secret: it holds this machine's address and public key, and grants access. Serving the same
+/// paths again reuses the same UDP port and accepts tickets that have not expired. Ctrl-C stops the server.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "options of a command line")]
 #[command(after_help = "\
@@ -40,29 +40,28 @@ Examples:
   fairwave serve team --writable --readable --expires 30d > team.ticket
   fairwave serve --revoke 0123456789abcdef")]
 pub(crate) struct Args {
-    /// Files and directories
+    /// Files and directories to serve
     #[arg(value_name = "PATH", required_unless_present_any = ["revoke", "tickets", "bootstrap"])]
     paths: Vec<PathBuf>,
-    /// Others may put files into PATH, which is one directory, and get none: an inbox
+    /// Accept uploads into PATH (one directory); downloads are refused
     #[arg(long)]
     writable: bool,
-    /// With --writable: they may get what lies in PATH, too, whoever put it there
+    /// With --writable, allow downloads from PATH as well
     #[arg(long, requires = "writable")]
     readable: bool,
-    /// Keep symbolic links as they are that lead out of PATH, for who puts with --links; left out, each of them fails
-    #[arg(long, requires = "writable")]
+    /// Accept symbolic links that point outside PATH, if the client puts with --links; without this they fail
+    #[arg(long, requires = "writable", hide_short_help = true)]
     links: bool,
-    /// What lies below PATH may occupy so much when others have put files there, such as "10 GB": what exceeds it
-    /// fails
+    /// Limit the size of PATH, such as "10 GB"; uploads beyond it fail
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "writable")]
     quota: Option<Bytes>,
-    /// Take a ticket back, by its name in --tickets, also from a process that serves now
+    /// Revoke the ticket with this ID (see --tickets), including in running servers
     #[arg(long, value_name = "ID", value_parser = ticket_id, exclusive = true)]
     revoke: Option<TicketId>,
-    /// List the tickets that were issued on this machine
+    /// List the tickets issued on this machine
     #[arg(long, conflicts_with_all = ["paths", "writable", "revoke"])]
     tickets: bool,
-    /// Be the far end of `fairwave cp`
+    /// Run as the remote end of `fairwave cp`
     #[arg(long, hide = true, exclusive = true)]
     bootstrap: bool,
     #[command(flatten)]

@@ -18,15 +18,16 @@ use crate::Done;
 use crate::failure::CommandFailure;
 pub(crate) use report::rate;
 
-/// Run a scenario file and compare it with the max-min fair optimum.
+/// Simulate a scenario and compare it with the max-min fair optimum.
 ///
-/// A file with variants, or with several runs, gives a result for each; --json then prints one object a line. --out
-/// writes summary.json, rates.csv, queues.csv, losses.csv, rates.svg and, of packets, windows.csv; several results each
-/// get a directory of their own in it, named after variant and seed ("alpha-0.1", "seed-3", "alpha-0.1-seed-3").
-/// fairwave.b3 there lists what was written: the next call removes what is on the list and unchanged, and nothing else.
+/// A file with variants or several runs gives one result each; --json prints one object per line. --out writes
+/// summary.json, rates.csv, queues.csv, losses.csv, rates.svg and, for the packet model, windows.csv. Several results
+/// each get a subdirectory named after variant and seed ("alpha-0.1", "seed-3", "alpha-0.1-seed-3"). The file
+/// fairwave.b3 lists what was written; the next run into the same directory removes listed files that are unchanged,
+/// and nothing else.
 ///
-/// Means are taken over the second half of the run, for sessions, links and totals alike; where every session ends by
-/// itself, over the whole time until the last of them has. Ctrl-C keeps the results of the runs that have ended.
+/// Means are taken over the second half of the run, for sessions, links and totals. If every session ends by itself,
+/// means are taken from the start until the last session ends. Ctrl-C keeps the results of finished runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +37,7 @@ Examples:
 pub(crate) struct Args {
     /// Scenario file, - for stdin, or the name of a shipped scenario such as five-to-one
     file: String,
-    /// Packet by packet, or rates as fluids; left out, packets where all schemes of the file run so
+    /// Simulation model [default: packet if all schemes of the file support it]
     #[arg(long, value_enum)]
     model: Option<ModelArg>,
     #[command(flatten)]
@@ -44,27 +45,27 @@ pub(crate) struct Args {
     /// Write results to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write what happens to every packet to this file: .pcapng for Wireshark, or .csv; of a single result, by packets
+    /// Write a trace of every packet: .pcapng (Wireshark) or .csv; for a single result of the packet model
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Refuse what needs more memory than this, such as "8 GB", in place of what the machine has free
-    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>)]
+    /// Maximum memory of a run, such as "8 GB" [default: the free memory]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, hide_short_help = true)]
     memory: Option<Bytes>,
-    /// Print JSON, one object a result
+    /// Print JSON, one object per result
     #[arg(long)]
     json: bool,
-    /// No progress and no notes on stderr
+    /// Print no progress and no notes on stderr
     #[arg(long, short)]
     quiet: bool,
 }
 
-/// What is run of a scenario, for the simulators and the testbed alike.
+/// Parts of a scenario that a call replaces, for the simulators and the testbed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CaseArgs {
-    /// Scheme of all sessions that name none, in place of the file's
+    /// Scheme of all sessions that name none, replacing the file's
     #[arg(long, value_name = "NAME")]
     pub(crate) scheme: Option<String>,
-    /// Seed of the first run, in place of the file's
+    /// Seed of the first run, replacing the file's
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
     /// Length of the run, such as "20 s"
@@ -73,10 +74,10 @@ pub(crate) struct CaseArgs {
     /// Change a key of the file, such as options.alpha=0.05 or session.a.demand="25 Mb/s"
     #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
     pub(crate) set: Vec<(String, String)>,
-    /// Run this variant alone
+    /// Run only this variant
     #[arg(long, value_name = "LABEL")]
     pub(crate) variant: Option<String>,
-    /// Take all means over this part of the run, such as "100s..600s", in place of its second half
+    /// Take means over this part of the run, such as "100s..600s" [default: the second half]
     #[arg(long, value_name = "A..B", value_parser = window)]
     pub(crate) window: Option<(Time, Time)>,
 }
@@ -97,7 +98,7 @@ impl CaseArgs {
     }
 }
 
-/// How a scenario is run.
+/// Model of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModelArg {
     /// Packet by packet

@@ -18,12 +18,12 @@ use crate::table::{TextTable, shortened};
 use crate::terminal::{self, BOLD, DIM, paint, print};
 use crate::transfer::meter::size;
 
-/// Show the sessions of all Fairwave processes of this user, with their rates and what limits each.
+/// Show this user's sessions, with their rates and what limits each.
 ///
-/// Where a daemon runs (`fairwave daemon`), it shows the machine's end node first: its capacity, what all sessions of all
-/// processes use of it, and how far they are from max-min. Of other users there are sums alone.
-/// Rates are of IP packets, as end nodes count them: measured, expected (what the end node grants), target (where it
-/// leads the session) and desired (what --limit allows).
+/// If a daemon runs (`fairwave daemon`), the machine's end node comes first: its capacity, the use by all sessions of
+/// all processes, and the distance from max-min. Of other users only totals are shown. Rates are of IP packets, as end
+/// nodes count them: measured, expected (granted by the end node), target (where the end node leads the session) and
+/// desired (the --limit).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,23 +35,23 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Explain what limits a session, with the numbers that say so.
+/// Explain what limits a session, with the numbers behind it.
 ///
-/// One of these holds a session: this end's node, the peer's node (or what is allowed there), --limit, the disk here,
-/// the peer's disk, a comparison (--check), the path, the silence of the other end, the breaker of a dedicated path, or
-/// what the sink asks for at a time; or there is nothing to send. Then what the path does (RTT, loss, queues, marks, the
-/// rate that arrives), and what to type where something helps. Where a daemon runs (`fairwave daemon`), it is asked as
-/// well: which end node of this machine the session crosses, its capacity, and who else shares it. Without SESSION all
-/// sessions of this user's processes are explained, and those of other processes that the daemon shows to this user.
+/// A session is limited by one of: this end's node, the peer's node or limits, --limit, the disk here, the peer's disk,
+/// a comparison (--check), the path, a silent peer, the circuit breaker of a dedicated path, the amount that the sink
+/// requests at a time, or a lack of data to send. Next come the path's properties (RTT, loss, queues, marks, delivery
+/// rate) and what to type to improve it. If a daemon runs (`fairwave daemon`), the output includes the session's end
+/// node, its capacity and the sessions that share it. Without SESSION, all sessions of this user are explained, and
+/// those of other processes that the daemon shows to this user.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   fairwave why
   fairwave why 3f2a --json")]
 pub(crate) struct WhyArgs {
-    /// The session, by the first digits of its name in `fairwave status`
+    /// First digits of the session's ID in `fairwave status` [default: all sessions]
     session: Option<String>,
-    /// Print JSON, one object a session
+    /// Print JSON, one object per session
     #[arg(long)]
     json: bool,
 }

@@ -9,11 +9,11 @@ use fairwave_testbed::Error;
 use crate::Done;
 use crate::failure::CommandFailure;
 
-/// Run scenarios with real programs, in namespaces of this machine.
+/// Run scenarios with real programs, in network namespaces of this machine.
 ///
-/// Each node is a process of its own, in a network of its own, behind a relay that has the delays, rates and queues of
-/// the scenario. No root is needed where the system lets users have namespaces. How true a run is stands beside it: a
-/// simulator is right however busy the machine is, this is not.
+/// Each node is a process in its own network namespace, behind a relay with the delays, rates and queues of the
+/// scenario. Root is not required if the system allows unprivileged user namespaces. Unlike a simulation, a run depends
+/// on how busy the machine is, so each result includes a measure of its accuracy.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +29,7 @@ pub(crate) struct Args {
 enum TestbedCommand {
     Run(Box<run::Args>),
     Emulate(emulate::Args),
-    /// The program at one node; `run` starts it
+    /// Program at one node, started by `run`
     #[command(hide = true)]
     End,
 }

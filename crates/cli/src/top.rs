@@ -21,24 +21,23 @@ use screen::Screen;
 
 const TICK: StdDuration = StdDuration::from_millis(50);
 
-/// Watch sessions and the capacities that they share: bars of what each uses, may use and wants, and its last looks.
+/// Watch sessions and the capacities they share, live.
 ///
-/// Where a daemon runs, it is all that the daemon shows, else this user's processes, each its own end node. On a
-/// terminal it takes the screen until q or an interrupt ends it; elsewhere it prints what `fairwave status` prints,
-/// again and again.
+/// Bars show what each session uses, may use and wants. If a daemon runs, all that it shows is included, otherwise this
+/// user's processes. On a terminal, press q to quit. Elsewhere the output is that of `fairwave status`, repeated.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   fairwave top
   fairwave top --every \"5 s\" --json")]
 pub(crate) struct Args {
-    /// How often
+    /// Refresh period
     #[arg(long, value_name = "T", value_parser = positive_time, default_value = "1 s")]
     every: Duration,
-    /// End after so many looks
+    /// Quit after this many refreshes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Print JSON, one object a look
+    /// Print JSON, one object per refresh
     #[arg(long)]
     json: bool,
 }

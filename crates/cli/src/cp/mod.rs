@@ -26,12 +26,12 @@ use message::{CpRequest, What};
 use place::{CpPlace, Target};
 use ssh::{FarEnd, SshCall};
 
-/// Copy files to or from another machine that ssh reaches, with no server and no set-up there.
+/// Copy files to or from a machine that ssh reaches; no server is needed there.
 ///
-/// ssh starts `fairwave` at the other end and tells it what is wanted; the files then go over UDP, past ssh, or through
-/// ssh where UDP is blocked. DEST is a directory, or the new name of a single SRC; directories that are missing are made. What is there already is not
-/// moved again: after an interrupt or a crash the same command goes on where it was; when the connection is lost, it
-/// goes on by itself when that is back (--retry).
+/// ssh starts `fairwave` on the other machine. The files then travel over UDP, next to ssh, or through ssh if UDP is
+/// blocked. DEST is a directory, or the new name of a single SRC; missing directories are created. Data that is already
+/// complete is not transferred again: after an interrupt or a crash, repeat the command to resume. If the connection is
+/// lost, the transfer reconnects by itself (--retry).
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave cp [OPTIONS] [HOST:]SRC... [HOST:]DEST")]
 #[command(after_help = "\
@@ -40,21 +40,21 @@ Examples:
   fairwave cp server:data/a.bin server:data/b.bin .
   fairwave cp --ssh \"ssh -p 2222\" --port 50000-50010 me@server:big.bin downloads")]
 pub(crate) struct Args {
-    /// Files and directories, and the directory to copy them into; one side may be on another machine
+    /// Files and directories, then the destination; one side may be on another machine
     #[arg(required = true, value_name = "[HOST:]PATH")]
     words: Vec<OsString>,
-    /// The UDP ports of which the other end listens at one [default: 8642, or any]
+    /// UDP ports, one of which the other machine listens on [default: 8642, or any]
     #[arg(long, value_name = "A-B")]
     port: Option<Ports>,
-    /// The command in place of ssh
+    /// Command to run instead of ssh
     #[arg(long, value_name = "COMMAND", env = "FAIRWAVE_SSH", default_value = "ssh")]
     ssh: String,
     #[command(flatten)]
     taking: Taking,
     #[command(flatten)]
-    link: LinkArgs,
-    #[command(flatten)]
     talk: Talk,
+    #[command(flatten)]
+    link: LinkArgs,
 }
 
 /// What goes where.

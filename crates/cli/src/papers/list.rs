@@ -8,7 +8,7 @@ use crate::output::print_json;
 use crate::table::{TextTable, shortened};
 use crate::terminal::print;
 
-/// List the experiments: what each shows, how many claims it checks, where it comes from.
+/// List the experiments: what each shows, how many claims it checks, and its source.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -26,10 +26,11 @@ const LONG_S: f64 = 5.0;
 /// Columns in front of what is said about a claim.
 const INDENT: usize = 14;
 
-/// Run experiments and compare them with what the papers say.
+/// Run experiments and compare the results with the papers' claims.
 ///
-/// Each claim shows the paper's value, ours, the tolerance and the verdict. A known miss carries its reason, a print that
-/// is refuted its proof. The exit status is 1 only for a miss without a reason, and where the testbed failed.
+/// Each claim shows the paper's value, the measured value, the tolerance and the verdict. A known miss shows its
+/// reason; a refuted claim shows its proof. The exit status is 1 only for a miss without a known reason, or if the
+/// testbed failed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,22 +39,23 @@ Examples:
   fairwave papers run all --quick --out report
   fairwave papers run 001 --verdict")]
 pub(super) struct Args {
-    /// Papers (002), experiments (002/fig-vii-2a), or all; with real programs (002/fig-ix-5-wire) only by their names
+    /// Papers (002), experiments (002/fig-vii-2a), or all; experiments with real programs (002/fig-ix-5-wire) only by
+    /// name
     #[arg(value_name = "ID", default_value = "all")]
     ids: Vec<String>,
-    /// Fewer draws where an experiment has many, and shorter runs
+    /// Run fewer draws and shorter runs
     #[arg(long)]
     quick: bool,
     /// Write report.html to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print JSON, one object an experiment
+    /// Print JSON, one object per experiment
     #[arg(long)]
     json: bool,
-    /// Print what the last full-length runs gave, and run nothing
+    /// Print the results of the last recorded full-length runs, and run nothing
     #[arg(long, conflicts_with_all = ["quick", "out", "record"])]
     verdict: bool,
-    /// Keep the verdicts in this file, in the place of those that it has of the same experiments
+    /// Record the verdicts in this file, replacing those of the same experiments
     #[arg(long, value_name = "FILE", conflicts_with = "quick")]
     record: Option<PathBuf>,
 }

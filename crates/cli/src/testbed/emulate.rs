@@ -15,17 +15,17 @@ use crate::{interrupt, terminal};
 /// Each load lasts so long.
 const EACH: Duration = Duration::from_secs(3);
 
-/// Measure what the emulated network of this machine can do.
+/// Measure the accuracy of the emulated network on this machine.
 ///
-/// One flow of kernel TCP at 400 Mb/s, then twenty that want 1.7 Gb/s together, between processes: how late the relay
-/// hands packets over, and what it carries.
+/// It runs one flow of kernel TCP at 400 Mb/s, then twenty flows that demand 1.7 Gb/s in total, and reports the relay's
+/// delay error and throughput.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   fairwave testbed emulate
   fairwave testbed emulate --check --json")]
 pub(crate) struct Args {
-    /// Exit with 1 unless it does what it does on a quiet machine
+    /// Exit with 1 unless the results match those of a quiet machine
     #[arg(long)]
     check: bool,
     /// Print JSON

@@ -28,12 +28,12 @@ const ROOM: f64 = 0.75;
 /// It takes so many steps up to one: a division by a whole number gives the shortest decimals.
 const STEPS: f64 = 20.0;
 
-/// Run a scenario file with a program at each node, and compare it with the max-min fair optimum.
+/// Run a scenario with a real program at each node, and compare it with the max-min fair optimum.
 ///
-/// Sessions of GTP, Tally and other node rules run in endpoints as `fairwave bench` has them; those of kernel:cubic,
-/// kernel:reno and kernel:bbr, which cubic and newreno mean here, are the kernel's own TCP. Means, samples and files are
-/// those of `fairwave simulate`. A run on a machine that is too busy is tried again twice, and then skipped: with exit
-/// code 1, and without numbers that would be wrong.
+/// Sessions of GTP, Tally and other node rules run in Fairwave endpoints, like those of `fairwave bench`. Sessions of
+/// kernel:cubic, kernel:reno and kernel:bbr (cubic and newreno are aliases here) use the kernel's TCP. Means, samples
+/// and files are those of `fairwave simulate`. A run on a machine that is too busy is repeated up to twice, then
+/// skipped with exit status 1 and without numbers.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,23 +45,22 @@ pub(crate) struct Args {
     file: String,
     #[command(flatten)]
     case: CaseArgs,
-    /// Capacities, demands and sizes by this factor, or "auto": as much as this machine carries
+    /// Scale capacities, demands and sizes by this factor, or "auto" for what this machine can carry
     #[arg(long, value_name = "F", default_value = "1")]
     scale: ScaleArg,
-    /// What a process is: a node with all its sessions, or one end of a session; then a daemon shares each node
+    /// What runs as one process; with `session`, a daemon shares each node
     #[arg(long, value_enum, value_name = "WHAT", default_value = "node")]
     processes: ProcessesName,
-    /// Leave traffic that is not the node rule's, such as TCP, a part of each node, as one group more of this weight; with
-    /// --processes session [default: what the file says]
-    #[arg(long = "yield", value_name = "W", value_parser = weight)]
+    /// Weight of traffic outside the node rule, such as TCP; requires --processes session [default: the file's]
+    #[arg(long = "yield", value_name = "W", value_parser = weight, hide_short_help = true)]
     yields: Option<f64>,
     /// Write results to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print JSON, one object a result
+    /// Print JSON, one object per result
     #[arg(long)]
     json: bool,
-    /// No progress and no notes on stderr
+    /// Print no progress and no notes on stderr
     #[arg(long, short)]
     quiet: bool,
 }
@@ -69,7 +68,7 @@ pub(crate) struct Args {
 /// `--processes`.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 enum ProcessesName {
-    /// A node
+    /// A node with all its sessions
     Node,
     /// One end of a session
     Session,

@@ -19,48 +19,51 @@ use crate::simulate::quantity;
 /// Control intervals are within these.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(1000);
 
-/// This end of a transfer.
+/// Options of this end of a transfer.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Path and rate")]
 pub(crate) struct LinkArgs {
-    /// What this end may send, and receive, such as "1 Gb/s"; left out, 95 % of the network card's speed
+    /// Rate that this machine may send and receive, such as "1 Gb/s" [default: 95 % of the network card's speed]
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     pub(crate) capacity: Option<Rate>,
-    /// Who else uses the path: others (shared), or nobody (dedicated: both ends must say so and know their capacities)
-    #[arg(long, value_enum, value_name = "KIND", default_value = "shared")]
+    /// Whether other traffic uses the path
+    #[arg(long, value_enum, value_name = "KIND", default_value = "shared", hide_short_help = true)]
     pub(crate) path: PathUse,
-    /// What carries the data: udp; tcp, or for cp ssh, which are slower on long or lossy paths; or auto, which is udp,
-    /// and the other where nobody answers there
+    /// Carrier of the data: udp, tcp, ssh (cp only), or auto
+    ///
+    /// TCP and ssh are slower on long or lossy paths. `auto` uses UDP, and if the peer does not answer over UDP, ssh
+    /// for cp and TCP for the other commands.
     #[arg(long, value_name = "CARRIER", value_parser = carriers, default_value = "auto")]
     pub(crate) carrier: Carriers,
-    /// By what this end sends on a path that others use: a model of the path, or loss
-    #[arg(long, value_enum, value_name = "NAME", default_value = "bbr")]
+    /// Congestion control on a shared path
+    #[arg(long, value_enum, value_name = "NAME", default_value = "bbr", hide_short_help = true)]
     pub(crate) path_control: PathControlName,
-    /// The rule by which this end shares its capacity, one that runs on hosts; see `fairwave schemes` [default: gtp]
-    #[arg(long, value_name = "NAME", value_parser = rule)]
+    /// Node rule that shares this end's capacity; see `fairwave schemes` [default: gtp]
+    #[arg(long, value_name = "NAME", value_parser = rule, hide_short_help = true)]
     pub(crate) rule: Option<String>,
-    /// The end node's control interval, such as "20 ms"
-    #[arg(long, value_name = "T", value_parser = interval)]
+    /// Control interval of the end node, such as "20 ms", from 1 ms to 1 s
+    #[arg(long, value_name = "T", value_parser = interval, hide_short_help = true)]
     pub(crate) interval: Option<Duration>,
     /// GTP's alpha: share of the gap to its target rate that a session closes per interval, 0 < A < 1 [default: 0.1]
-    #[arg(long, value_name = "A", value_parser = share)]
+    #[arg(long, value_name = "A", value_parser = share, hide_short_help = true)]
     pub(crate) alpha: Option<f64>,
-    /// GTP's beta: a session's least step, as a share of alpha x target rate, 0 < B <= 1 [default: 0.2]
-    #[arg(long, value_name = "B", value_parser = closed_share)]
+    /// GTP's beta: minimum step of a session, as a share of alpha x target rate, 0 < B <= 1 [default: 0.2]
+    #[arg(long, value_name = "B", value_parser = closed_share, hide_short_help = true)]
     pub(crate) beta: Option<f64>,
-    /// What a session of this end counts beside others of this end node, which have 1; a machine's daemon takes no more
-    /// than 1 of who is not root [default: 1]
-    #[arg(long, value_name = "W", value_parser = weight)]
+    /// Weight of this end's sessions relative to others of the end node; a daemon caps it at 1 for unprivileged users
+    /// [default: 1]
+    #[arg(long, value_name = "W", value_parser = weight, hide_short_help = true)]
     pub(crate) weight: Option<f64>,
-    /// The rate that this end's node grants a session at the least, such as "50 Mb/s": at most 90 % of the capacity. A
-    /// machine's daemon takes it of root alone [default: none]
-    #[arg(long, value_name = "RATE", value_parser = positive_rate)]
+    /// Minimum rate of a session, such as "50 Mb/s": at most 90 % of the capacity; a daemon grants it to root only
+    /// [default: none]
+    #[arg(long, value_name = "RATE", value_parser = positive_rate, hide_short_help = true)]
     pub(crate) minimum: Option<Rate>,
-    /// Whose end node this end's sessions share: the machine's, where a daemon runs (auto), this process's own, or the
-    /// one of the daemon at this socket
-    #[arg(long, value_name = "auto|own|PATH", value_parser = node, default_value = "auto")]
+    /// End node that this end's sessions share: the machine's if a daemon runs (auto), this process's (own), or that of
+    /// the daemon at this socket
+    #[arg(long, value_name = "auto|own|PATH", value_parser = node, default_value = "auto", hide_short_help = true)]
     pub(crate) node: NodeArg,
-    /// No encryption of data, which is faster; wrong bytes are still found. Both ends must ask for it
-    #[arg(long)]
+    /// Do not encrypt data, for speed; corruption is still detected. Both ends must set this
+    #[arg(long, hide_short_help = true)]
     pub(crate) plain: bool,
 }
 
@@ -77,10 +80,10 @@ impl Default for NodeArg {
 /// Who else uses a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PathUse {
-    /// Others do
+    /// Other traffic uses the path
     #[default]
     Shared,
-    /// Nobody does
+    /// No other traffic uses the path; both ends must set this and know their capacity
     Dedicated,
 }
 
@@ -88,10 +91,10 @@ pub(crate) enum PathUse {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PathControlName {
-    /// What the path delivers, and its least round-trip time
+    /// Model of the path: its delivery rate and minimum round-trip time
     #[default]
     Bbr,
-    /// Loss, as TCP does (RFC 9438)
+    /// Loss, as TCP CUBIC (RFC 9438)
     Cubic,
 }
 

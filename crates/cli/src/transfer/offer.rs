@@ -24,38 +24,38 @@ use crate::output::print_json;
 use crate::simulate::quantity;
 use crate::terminal::{self, print};
 
-/// Where a process is found, and how long.
+/// Address and validity of a ticket.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct TicketOffer {
-    /// Listen at this address alone, at port 8642 where none is said; port 0 is any that is free
-    #[arg(long, value_name = "ADDR[:PORT]", conflicts_with = "port", value_parser = listen_address)]
+    /// Listen on this address [default port: 8642; 0 for any free port]
+    #[arg(long, value_name = "ADDR[:PORT]", conflicts_with = "port", value_parser = listen_address, hide_short_help = true)]
     listen: Option<SocketAddr>,
-    /// Listen at one of these UDP ports [default: the one of the last time, or 8642, or any]
+    /// Listen on one of these UDP ports [default: the port of the last run, or 8642, or any]
     #[arg(long, value_name = "A-B")]
     port: Option<Ports>,
-    /// Put this address into the ticket in place of this machine's own: where a router sends the port here
-    #[arg(long, value_name = "ADDR[:PORT]")]
+    /// Address to put into the ticket, if a router forwards its port to this machine
+    #[arg(long, value_name = "ADDR[:PORT]", hide_short_help = true)]
     advertise: Vec<String>,
-    /// Write the ticket to FILE, readable by its owner only, instead of to stdout
+    /// Write the ticket to FILE instead of stdout, readable only by its owner
     #[arg(long, value_name = "FILE")]
     ticket: Option<PathBuf>,
-    /// How long the ticket is good, such as 30m, 12h, 1d or "2 h", or "never" to end
+    /// Validity of the ticket, such as 30m, 12h, 1d, "2 h" or never
     #[arg(long, value_name = "T", value_parser = validity)]
     expires: Option<TicketExpiry>,
-    /// The ticket is good until the first transfer with it is complete
+    /// Accept the ticket until the first complete transfer only
     #[arg(long)]
     pub(crate) once: bool,
 }
 
-/// What each command that others come to can be told.
+/// Options of every command that listens.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DoorArgs {
     #[command(flatten)]
     pub(crate) offer: TicketOffer,
     #[command(flatten)]
-    pub(crate) link: LinkArgs,
-    #[command(flatten)]
     pub(crate) talk: Talk,
+    #[command(flatten)]
+    pub(crate) link: LinkArgs,
 }
 
 /// When a ticket ends.

@@ -6,8 +6,7 @@ use crate::simulate::quantity;
 
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Patience {
-    /// Connect again when the connection or the other end is lost, for so long after the last bytes that
-    /// came; "0 s" is not at all
+    /// Keep reconnecting this long after the last byte arrived; "0 s" for never
     #[arg(long, value_name = "TIME", value_parser = quantity::<Duration>, default_value = "10 min")]
     pub(crate) retry: Duration,
 }

@@ -7,17 +7,16 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::log;
 use crate::terminal;
 
-/// How much a command says.
+/// Amount and format of the output.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Talk {
-    /// Print JSON, one object a line; the last says how it ended
+    /// Print JSON, one object per line; the last one has the result
     #[arg(long)]
     pub(crate) json: bool,
-    /// Say only what is wrong
+    /// Print errors only
     #[arg(long, short, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more: each file that is left out, what limits the transfer, and what the library does; twice, every step of
-    /// it
+    /// Print more: skipped files, limits, library messages; -vv for every step
     #[arg(long, short, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 }
