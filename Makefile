@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export MPLBACKEND := Agg
 
 .PHONY: help build python demo test check check-rust check-licences check-python test-rust test-bytes test-python
-.PHONY: install library test-papers check-generated wheel dist deb dist-check bench soak fuzz compare report report-wire audit clean
+.PHONY: install library test-papers check-generated wheel dist deb dist-check bench soak live fuzz compare report report-wire audit clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -133,6 +133,10 @@ bench:           ## criterion benches of all rooms
 
 soak: $(BIN)     ## the long counts: thousands of random instances
 	bash tests/soak.sh
+
+# Never part of `make test`. LIVE="--only testbed", "--repeat 5", "--long", "--json", "--list" and --command PATH are its options.
+live: $(BIN)     ## measurements of the running command that need a calm machine: a table, and "not judged" where it is busy
+	PYTHONPATH=tests $(PYTHON) -m live --command $(BIN) $(LIVE)
 
 # Needs root, ethtool and iperf3; COMPARE="--only veth" and the like are options of tests/compare.sh.
 compare: $(VENV)/.installed ## Fairwave beside quinn, s2n-quic, UDT and TCP, measured here: peers/README.md

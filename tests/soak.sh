@@ -21,5 +21,7 @@ FAIRWAVE_KILLS=${FAIRWAVE_KILLS:-200} FAIRWAVE_STOP_S=${FAIRWAVE_STOP_S:-28} FAI
 BOLERO_RANDOM_ITERATIONS=${BOLERO_RANDOM_ITERATIONS:-50000} cargo test --locked --release --package fairwave-host --test all fuzz::
 # The end node of a machine: a daemon and processes killed, stopped and started 500 times, which takes 20 min.
 FAIRWAVE_SOAK=${FAIRWAVE_SOAK:-500} cargo test --locked --release --package fairwave-cli --test all soak -- --nocapture
+# A copy whose far end is silent for longer than a session lasts.
+FAIRWAVE_LONG=1 cargo test --locked --release --package fairwave-cli --test all could_not_be_heard -- --nocapture
 # Calls of libfairwave beside those of TCP.
 FAIRWAVE_SEQUENCES=${FAIRWAVE_SEQUENCES:-10000} cargo test --locked --release --package fairwave-capi --test all any_calls -- --nocapture

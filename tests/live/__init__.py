@@ -1,0 +1,1 @@
+"""Measurements of the running command that need a calm machine: `make live`."""
