@@ -24,6 +24,7 @@ use crate::format::streams::{MANIFEST, RESULTS};
 use crate::give::put::{PutOptions, giver};
 use crate::take::durable::Durable;
 use crate::take::journal::{Journal, Kept};
+use crate::take::kept_key::KeptKey;
 use crate::take::key::{TemporaryKey, TemporaryStamp};
 use crate::take::options::TakeOptions;
 use crate::take::plan::TakePlan;
@@ -99,6 +100,7 @@ fn manifest() {
             list_memory: fairwave_units::Bytes::new(1 << 24),
             scope: Vec::new(),
             boot: [1; 16],
+            kept_key: JOURNAL_KEY,
             tells: false,
             verified: Verified::default(),
             quota: None,
@@ -315,6 +317,7 @@ fn record(reader: &mut Reader<'_>) -> Option<OwnedRecord> {
     Some(OwnedRecord { path, what, numbers: [spread(reader)?, spread(reader)?, spread(reader)?] })
 }
 
+const JOURNAL_KEY: KeptKey = KeptKey::new([3; 32]);
 /// When the temporaries of the journal were changed last.
 const STAMP: TemporaryStamp = TemporaryStamp { ctime_s: 1, ctime_ns: 2 };
 
@@ -324,7 +327,7 @@ fn journal() {
     let place = tempfile::tempdir().unwrap();
     let kept = |path: &Path| {
         let directory = OwnedFd::from(File::open(path).unwrap());
-        Journal::open(&directory, [1; 16], |key| (key[0] != 9).then_some(STAMP)).unwrap().1
+        Journal::open(&directory, JOURNAL_KEY, [1; 16], |key| (key[0] != 9).then_some(STAMP)).unwrap().1
     };
     bolero::check!().with_iterations(ITERATIONS / 4).with_max_len(LARGEST).for_each(|input: &[u8]| {
         let Some((&what, rest)) = input.split_first() else { return };
@@ -339,14 +342,14 @@ fn journal() {
 
 /// A journal of frames that are whole, whatever is in them.
 fn frames(input: &[u8]) -> Vec<u8> {
-    let mut bytes = b"fwj\x01".to_vec();
+    let mut bytes = b"fwj\x02".to_vec();
     let mut reader = Reader::new(input);
     while let Ok([kind, length]) = reader.bytes(2, "a frame").map(|two| [two[0], two[1]]) {
         let length = usize::from(length).min(reader.rest().len());
         let body = [&[kind & 3], reader.bytes(length, "a body").unwrap_or_default()].concat();
         bytes.extend((body.len() as u32).to_le_bytes());
         bytes.extend(&body);
-        bytes.extend(crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, &body).to_le_bytes());
+        bytes.extend(JOURNAL_KEY.mac(&body));
     }
     bytes
 }

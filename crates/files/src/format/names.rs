@@ -16,7 +16,7 @@ pub(crate) const MOST_NAME_BYTES: usize = 255;
 /// Directories that a path leads through at the most. Trees that people make have tens; a path of 4096 bytes could lead
 /// through 2047, each of which costs a block of the disk.
 pub(crate) const MOST_DEPTH: usize = 256;
-/// What the directories of temporaries begin with, at the top of a destination.
+/// What the names of Fairwave's own files and directories begin with, in any directory of a destination.
 pub(crate) const TEMPORARIES: &[u8] = b".fairwave-";
 
 /// A path below the destination: at least one name, none of them `.` or `..`, with one `/` between two.
@@ -69,11 +69,9 @@ impl RelativePath {
                 b"." => return Err(NameError::Dot),
                 b".." => return Err(NameError::DotDot),
                 _ if name.len() > MOST_NAME_BYTES => return Err(NameError::LongName(name.len())),
+                _ if is_reserved(name) => return Err(NameError::Reserved),
                 _ => {}
             }
-        }
-        if is_reserved(path) {
-            return Err(NameError::Reserved);
         }
         let path = Self(path.into());
         match path.depth() {
@@ -110,10 +108,10 @@ impl RelativePath {
     }
 }
 
-/// Whether a file system may take a name for one of the temporaries': some fold case, and some pass over characters
+/// Whether a file system may take a name of a path for one of the temporaries': some fold case, and some pass over characters
 /// that nobody sees (Unicode's Default_Ignorable_Code_Point, as ext4 with casefold does), none of which is ASCII.
-fn is_reserved(path: &[u8]) -> bool {
-    let seen = path.iter().filter(|byte| byte.is_ascii()).take(TEMPORARIES.len());
+pub(crate) fn is_reserved(name: &[u8]) -> bool {
+    let seen = name.iter().filter(|byte| byte.is_ascii()).take(TEMPORARIES.len());
     seen.map(u8::to_ascii_lowercase).eq(TEMPORARIES.iter().copied())
 }
 
@@ -178,7 +176,7 @@ mod tests {
         let long = [b'x'; MOST_NAME_BYTES + 1];
         let deep = b"x/".repeat(MOST_PATH_BYTES / 2 + 1);
         let levels = b"x/".repeat(MOST_DEPTH + 1);
-        let hostile: [(&[u8], NameError); 24] = [
+        let hostile: [(&[u8], NameError); 28] = [
             (b"", NameError::Empty),
             (b"/", NameError::Absolute),
             (b"/etc/passwd", NameError::Absolute),
@@ -196,6 +194,10 @@ mod tests {
             (b"\0", NameError::Nul),
             (b".fairwave-0123456789abcdef", NameError::Reserved),
             (b".fairwave-x/journal", NameError::Reserved),
+            (b"sub/.fairwave-0123456789abcdef/journal", NameError::Reserved),
+            (b"a/b/.FAIRWAVE-x", NameError::Reserved),
+            (b"a/.fairwave-", NameError::Reserved),
+            ("a/\u{200b}.fair\u{200d}wave-x/b".as_bytes(), NameError::Reserved),
             (b".FAIRWAVE-0123456789abcdef", NameError::Reserved),
             (b".Fairwave-x/journal", NameError::Reserved),
             ("\u{200b}.fair\u{200d}wave-x".as_bytes(), NameError::Reserved),
@@ -221,9 +223,9 @@ mod tests {
             b" ",
             b"\n",
             b"\xff\xfe",
-            b"a/.fairwave-x",
-            b"a/.FAIRWAVE-x",
+            b"a/x.fairwave-x",
             b".fairwave",
+            b"a/.fairwave/b",
             b"fairwave-x",
             &[&b"x/".repeat(MOST_DEPTH)[..], b"f"].concat(),
             b"C:\\x",

@@ -34,16 +34,16 @@ pub(crate) struct ComparingReader {
 }
 
 impl Comparer<'_> {
-    /// Compares the files that are at their places.
+    /// Compares the files that are at their places, or what an earlier transfer listed of their temporaries.
     pub(crate) fn check(self, parcel: &Parcel, report: &mut Report, buffer: &mut Vec<u8>) {
         for piece in &parcel.pieces {
             let Some(value) = self.expected(parcel, piece, report) else { continue };
             let item = &piece.item;
-            let is_same = self
-                .tree
-                .read(&item.path)
-                .and_then(|old| read_block(&old, item, piece.in_file(), buffer))
-                .is_ok_and(|is_read| is_read && block_value(item.bytes(), piece.offset(), buffer) == value);
+            let is_same = item.proves(piece.in_file(), &value).unwrap_or_else(|| {
+                let old = self.tree.read(&item.path);
+                old.and_then(|old| read_block(&old, item, piece.in_file(), buffer))
+                    .is_ok_and(|is_read| is_read && block_value(item.bytes(), piece.offset(), buffer) == value)
+            });
             report.checked.push((piece.clone(), is_same.then_some(value)));
         }
     }

@@ -1,8 +1,8 @@
 //! What of a transfer's temporaries is known to be right: what the next one need not fetch.
 //!
 //! ```text
-//! journal = "fwj", 1, frames
-//! frame   = length of the body (u32 LE), body, CRC-64/NVME of the body (u64 LE)
+//! journal = "fwj", 2, frames
+//! frame   = length of the body (u32 LE), body, MAC of the body (16 bytes)
 //! body    = 1, boot id (16 bytes)                                 what follows was written under this boot
 //!         | 2, key (16 bytes)                                     this temporary begins anew: forget its blocks
 //!         | 3, blocks: key, number in the file (u64 LE), value (32 bytes)
@@ -14,16 +14,20 @@
 //! anybody trusts them; those of this boot are in the page cache, whatever happened to the process. A temporary that
 //! was changed at another time than its last stamp says was changed by somebody else (or by a transfer that died at
 //! it): its blocks are hashed again, too.
+//!
+//! The MAC is BLAKE3, keyed with a secret of this host and the name of the transfer ([`KeptKey`]). A file that another
+//! program put in the journal's place is not read. What the journal lists is compared with the giver's hashes before
+//! its file gets its name, so that a journal saves transfers and decides no content.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 
-use crc_fast::CrcAlgorithm;
 use fairwave_host::{Held, Lock};
 use rustix::fs::{Mode, OFlags, fdatasync, ftruncate, openat, renameat};
 
+use super::kept_key::KeptKey;
 use super::key::{TemporaryKey, TemporaryStamp};
 use super::sparse::write_all;
 use crate::format::blocks::BlockHash;
@@ -57,9 +61,10 @@ pub(crate) type BootId = [u8; 16];
 pub(crate) struct Journal {
     /// And how long it is.
     file: Lock<(File, u64)>,
+    key: KeptKey,
 }
 
-const MAGIC: &[u8; 4] = b"fwj\x01";
+const MAGIC: &[u8; 4] = b"fwj\x02";
 const NAME: &str = "journal";
 const NEXT: &str = "journal.new";
 /// No journal is larger: 2^24 blocks are 64 TiB.
@@ -80,10 +85,11 @@ impl Journal {
     /// says the same, to be continued. One that cannot be understood is as good as none.
     pub(crate) fn open(
         directory: &OwnedFd,
+        key: KeptKey,
         boot: BootId,
         stamp: impl Fn(&TemporaryKey) -> Option<TemporaryStamp>,
     ) -> io::Result<(Self, HashMap<TemporaryKey, Kept>)> {
-        let Said { mut kept, mut stamps } = read(directory, boot).unwrap_or_default();
+        let Said { mut kept, mut stamps } = read(directory, &key, boot).unwrap_or_default();
         kept.retain(|key, _| stamp(key).is_some());
         stamps.retain(|key, said| kept.contains_key(key) && stamp(key) == Some(*said));
         for (_, blocks) in kept.iter_mut().filter(|(key, _)| !stamps.contains_key(*key)) {
@@ -102,20 +108,20 @@ impl Journal {
         }
         let ours = by_boot.remove(&boot).unwrap_or_default();
         for (boot, blocks) in by_boot.into_iter().chain([(boot, ours)]) {
-            push_frame(&mut bytes, BOOT, |body| body.extend(boot));
-            push_blocks(&mut bytes, &blocks);
+            push_frame(&key, &mut bytes, BOOT, |body| body.extend(boot));
+            push_blocks(&key, &mut bytes, &blocks);
         }
-        push_stamps(&mut bytes, stamps);
+        push_stamps(&key, &mut bytes, stamps);
         write_all(&file, 0, &bytes)?;
         fdatasync(&file)?;
         renameat(directory, NEXT, directory, NAME)?;
-        Ok((Self { file: Lock::new((file, bytes.len() as u64)) }, kept))
+        Ok((Self { file: Lock::new((file, bytes.len() as u64)), key }, kept))
     }
 
     /// A temporary is about to be made anew: what is listed of it so far is void.
     pub(crate) fn begin_anew(&self, key: &TemporaryKey) -> rustix::io::Result<()> {
         let mut bytes = Vec::with_capacity(64);
-        push_frame(&mut bytes, ANEW, |body| body.extend(key));
+        push_frame(&self.key, &mut bytes, ANEW, |body| body.extend(key));
         self.write(&bytes)
     }
 
@@ -126,8 +132,8 @@ impl Journal {
         stamps: impl IntoIterator<Item = (TemporaryKey, TemporaryStamp)>,
     ) -> rustix::io::Result<()> {
         let mut bytes = Vec::with_capacity(blocks.len() * (BLOCK + STAMP) + 64);
-        push_blocks(&mut bytes, blocks);
-        push_stamps(&mut bytes, stamps);
+        push_blocks(&self.key, &mut bytes, blocks);
+        push_stamps(&self.key, &mut bytes, stamps);
         if bytes.is_empty() { Ok(()) } else { self.write(&bytes) }
     }
 
@@ -166,20 +172,20 @@ pub(crate) fn boot_id() -> BootId {
     })
 }
 
-fn push_frame(bytes: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
+fn push_frame(secret: &KeptKey, bytes: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
     let start = bytes.len();
     bytes.extend([0; 4]);
     bytes.push(kind);
     write(bytes);
     let length = (bytes.len() - start - 4) as u32;
     bytes[start..start + 4].copy_from_slice(&length.to_le_bytes());
-    let sum = checksum(&bytes[start + 4..]);
-    bytes.extend(sum.to_le_bytes());
+    let mac = secret.mac(&bytes[start + 4..]);
+    bytes.extend(mac);
 }
 
-fn push_blocks(bytes: &mut Vec<u8>, blocks: &[Written]) {
+fn push_blocks(secret: &KeptKey, bytes: &mut Vec<u8>, blocks: &[Written]) {
     for blocks in blocks.chunks(MOST_BLOCKS) {
-        push_frame(bytes, BLOCKS, |body| {
+        push_frame(secret, bytes, BLOCKS, |body| {
             for Written { key, block, value } in blocks {
                 body.extend(key);
                 body.extend(block.to_le_bytes());
@@ -189,7 +195,11 @@ fn push_blocks(bytes: &mut Vec<u8>, blocks: &[Written]) {
     }
 }
 
-fn push_stamps(bytes: &mut Vec<u8>, stamps: impl IntoIterator<Item = (TemporaryKey, TemporaryStamp)>) {
+fn push_stamps(
+    secret: &KeptKey,
+    bytes: &mut Vec<u8>,
+    stamps: impl IntoIterator<Item = (TemporaryKey, TemporaryStamp)>,
+) {
     let mut body = Vec::new();
     for (key, TemporaryStamp { ctime_s, ctime_ns }) in stamps {
         body.extend(key);
@@ -197,12 +207,8 @@ fn push_stamps(bytes: &mut Vec<u8>, stamps: impl IntoIterator<Item = (TemporaryK
         body.extend(ctime_ns.to_le_bytes());
     }
     for stamps in body.chunks(MOST_BLOCKS * STAMP) {
-        push_frame(bytes, STAMPS, |body| body.extend(stamps));
+        push_frame(secret, bytes, STAMPS, |body| body.extend(stamps));
     }
-}
-
-fn checksum(body: &[u8]) -> u64 {
-    crc_fast::checksum(CrcAlgorithm::Crc64Nvme, body)
 }
 
 /// What a journal says.
@@ -212,21 +218,21 @@ struct Said {
     stamps: HashMap<TemporaryKey, TemporaryStamp>,
 }
 
-fn read(directory: &OwnedFd, boot: BootId) -> io::Result<Said> {
+fn read(directory: &OwnedFd, key: &KeptKey, boot: BootId) -> io::Result<Said> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(openat(directory, NAME, flags, Mode::empty())?);
     let mut bytes = Vec::new();
     file.take(MOST_BYTES).read_to_end(&mut bytes)?;
-    Ok(understand(&bytes, boot))
+    Ok(understand(&bytes, key, boot))
 }
 
-/// What a journal says, up to the first frame that is not whole.
-fn understand(bytes: &[u8], boot: BootId) -> Said {
+/// What a journal says, up to the first frame that is not whole or not this host's.
+fn understand(bytes: &[u8], secret: &KeptKey, boot: BootId) -> Said {
     let mut said = Said::default();
     let Said { kept, stamps } = &mut said;
     let Some(mut rest) = bytes.strip_prefix(MAGIC) else { return said };
     let mut written_under = None;
-    while let Some((body, more)) = split_frame(rest) {
+    while let Some((body, more)) = split_frame(secret, rest) {
         rest = more;
         match body.split_first() {
             Some((&BOOT, id)) => written_under = id.try_into().ok(),
@@ -266,11 +272,11 @@ fn read_stamp(bytes: &[u8]) -> Option<(TemporaryKey, TemporaryStamp)> {
     Some((*key, TemporaryStamp { ctime_s: i64::from_le_bytes(*seconds), ctime_ns: u32::from_le_bytes(*ns) }))
 }
 
-fn split_frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split_frame<'a>(secret: &KeptKey, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let (body, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    let (sum, rest) = rest.split_first_chunk::<8>()?;
-    (checksum(body) == u64::from_le_bytes(*sum)).then_some((body, rest))
+    let (mac, rest) = rest.split_first_chunk::<16>()?;
+    secret.is_mac(body, mac).then_some((body, rest))
 }
 
 #[cfg(test)]
@@ -283,11 +289,12 @@ mod tests {
 
     const BOOT_A: BootId = [0xa; 16];
     const BOOT_B: BootId = [0xb; 16];
+    const KEY: KeptKey = KeptKey::new([7; 32]);
     const STAMPED: TemporaryStamp = TemporaryStamp { ctime_s: -5, ctime_ns: 7 };
 
     fn open(path: &std::path::Path, boot: BootId) -> (Journal, HashMap<TemporaryKey, Kept>) {
         let directory = OwnedFd::from(File::open(path).unwrap());
-        Journal::open(&directory, boot, |_| Some(STAMPED)).unwrap()
+        Journal::open(&directory, KEY, boot, |_| Some(STAMPED)).unwrap()
     }
 
     /// Writes down blocks, after which their temporaries were not touched any more.
@@ -343,23 +350,23 @@ mod tests {
         journal.append(&[written(1, 1), written(2, 0), written(3, 0)], [1, 2].map(|key| ([key; 16], STAMPED))).unwrap();
         let stamp = |key: &TemporaryKey| Some(if key[0] == 1 { later } else { STAMPED });
         for _ in 0..2 {
-            let (_, kept) = Journal::open(&fd, BOOT_A, stamp).unwrap();
+            let (_, kept) = Journal::open(&fd, KEY, BOOT_A, stamp).unwrap();
             assert_eq!((blocks(&kept, 1), blocks(&kept, 2)), (vec![(0, true), (1, true)], vec![(0, true)]));
             // Of this one nothing was said.
             assert_eq!(blocks(&kept, 3), [(0, false)]);
         }
         // The third was changed after that, and the second as well.
-        let (journal, kept) = Journal::open(&fd, BOOT_A, |_| Some(later)).unwrap();
+        let (journal, kept) = Journal::open(&fd, KEY, BOOT_A, |_| Some(later)).unwrap();
         assert_eq!(
             (blocks(&kept, 1).len(), blocks(&kept, 2), blocks(&kept, 3)),
             (2, vec![(0, false)], vec![(0, false)])
         );
         // A new stamp alone makes no block right; that it was hashed again does.
         journal.append(&[], [([2; 16], later)]).unwrap();
-        let (journal, kept) = Journal::open(&fd, BOOT_A, |_| Some(later)).unwrap();
+        let (journal, kept) = Journal::open(&fd, KEY, BOOT_A, |_| Some(later)).unwrap();
         assert_eq!(blocks(&kept, 2), [(0, false)]);
         journal.append(&[written(2, 0)], [([2; 16], later)]).unwrap();
-        assert_eq!(blocks(&Journal::open(&fd, BOOT_A, |_| Some(later)).unwrap().1, 2), [(0, true)]);
+        assert_eq!(blocks(&Journal::open(&fd, KEY, BOOT_A, |_| Some(later)).unwrap().1, 2), [(0, true)]);
     }
 
     #[test]
@@ -367,7 +374,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         append(&open(directory.path(), BOOT_A).0, &[written(1, 0), written(2, 0)]);
         let fd = OwnedFd::from(File::open(directory.path()).unwrap());
-        let (_, kept) = Journal::open(&fd, BOOT_A, |key| (*key == [2; 16]).then_some(STAMPED)).unwrap();
+        let (_, kept) = Journal::open(&fd, KEY, BOOT_A, |key| (*key == [2; 16]).then_some(STAMPED)).unwrap();
         assert_eq!((kept.len(), blocks(&kept, 2).len()), (1, 1));
         assert_eq!(open(directory.path(), BOOT_A).1.len(), 1);
     }
@@ -381,8 +388,8 @@ mod tests {
         }
         let path = directory.path().join(NAME);
         let whole = fs::read(&path).unwrap();
-        let frame = 4 + 1 + BLOCK + 8;
-        let stamp = 4 + 1 + STAMP + 8;
+        let frame = 4 + 1 + BLOCK + 16;
+        let stamp = 4 + 1 + STAMP + 16;
         for cut in 1..=3 * (frame + stamp) {
             fs::write(&path, &whole[..whole.len() - cut]).unwrap();
             let (journal, kept) = open(directory.path(), BOOT_A);
@@ -397,10 +404,34 @@ mod tests {
     #[test]
     fn open__something_else_is_no_journal() {
         let directory = tempfile::tempdir().unwrap();
-        for content in [&b""[..], b"fwj", b"fwj\x02\0\0\0\0", b"fwj\x01\xff\xff\xff\xff", b"\0\0\0\0\0\0\0\0"] {
+        for content in [&b""[..], b"fwj", b"fwj\x01\0\0\0\0", b"fwj\x02\xff\xff\xff\xff", b"\0\0\0\0\0\0\0\0"] {
             fs::write(directory.path().join(NAME), content).unwrap();
             assert!(open(directory.path(), BOOT_A).1.is_empty());
         }
+    }
+
+    /// Whoever can write into the directory, and knows the format, has another key.
+    #[test]
+    fn open__a_journal_under_another_key_is_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let fd = OwnedFd::from(File::open(directory.path()).unwrap());
+        for other in [KeptKey::new([8; 32]), KEY.of_transfer(&[1; 16])] {
+            let (planted, _) = Journal::open(&fd, other, BOOT_A, |_| Some(STAMPED)).unwrap();
+            append(&planted, &[written(1, 0), written(1, 1)]);
+            assert!(open(directory.path(), BOOT_A).1.is_empty());
+        }
+    }
+
+    #[test]
+    fn open__what_another_key_appends_is_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        append(&open(directory.path(), BOOT_A).0, &[written(1, 0)]);
+        let path = directory.path().join(NAME);
+        let mut bytes = fs::read(&path).unwrap();
+        push_blocks(&KeptKey::new([8; 32]), &mut bytes, &[written(1, 1)]);
+        push_blocks(&KEY, &mut bytes, &[written(1, 2)]);
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(blocks(&open(directory.path(), BOOT_A).1, 1), [(0, true)]);
     }
 
     #[test]
@@ -413,19 +444,19 @@ mod tests {
         #[test]
         fn understand__a_changed_byte(at in any::<prop::sample::Index>(), bits in 1..=255_u8) {
             let mut bytes = MAGIC.to_vec();
-            push_frame(&mut bytes, BOOT, |body| body.extend(BOOT_A));
+            push_frame(&KEY, &mut bytes, BOOT, |body| body.extend(BOOT_A));
             let all: Vec<_> = (0..6).map(|block| written(1, block)).collect();
-            all.chunks(2).for_each(|blocks| push_blocks(&mut bytes, blocks));
+            all.chunks(2).for_each(|blocks| push_blocks(&KEY, &mut bytes, blocks));
             let at = at.index(bytes.len());
             bytes[at] ^= bits;
-            for (block, kept) in understand(&bytes, BOOT_A).kept.get(&[1; 16]).into_iter().flatten() {
+            for (block, kept) in understand(&bytes, &KEY, BOOT_A).kept.get(&[1; 16]).into_iter().flatten() {
                 prop_assert_eq!((kept.value, kept.boot), ([*block as u8; 32], None));
             }
         }
 
         #[test]
         fn understand__anything(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert!(understand(&[MAGIC, &bytes[..]].concat(), BOOT_A).kept.is_empty());
+            prop_assert!(understand(&[MAGIC, &bytes[..]].concat(), &KEY, BOOT_A).kept.is_empty());
         }
     }
 }

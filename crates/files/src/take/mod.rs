@@ -15,6 +15,7 @@ pub(crate) mod fetch_window;
 pub(crate) mod file_system;
 pub(crate) mod get;
 pub(crate) mod journal;
+pub(crate) mod kept_key;
 pub(crate) mod key;
 pub(crate) mod list_error;
 pub(crate) mod news;

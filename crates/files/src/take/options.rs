@@ -6,6 +6,7 @@ use fairwave_units::{Bytes, Rate};
 
 use super::durable::Durable;
 use super::journal::BootId;
+use super::kept_key::KeptKey;
 use super::quota::Quota;
 use super::selection::NameSelection;
 use super::takers::Takers;
@@ -37,6 +38,8 @@ pub(crate) struct TakeOptions {
     pub(crate) scope: Vec<u8>,
     /// Tells from which start of the system blocks are that a journal lists.
     pub(crate) boot: BootId,
+    /// Under which a journal is trusted.
+    pub(crate) kept_key: KeptKey,
     /// Whether the giver is told what became of it: in a put.
     pub(crate) tells: bool,
     /// What earlier sessions of the transfer have compared or written: it is not compared again.

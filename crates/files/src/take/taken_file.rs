@@ -34,6 +34,8 @@ pub(crate) struct TakenFile {
     is_failed: AtomicBool,
     /// Held while the journal is told that an older one is void.
     temporary: Lock<Temporary>,
+    /// Blocks of its temporary that an earlier transfer listed, until the giver's hashes are compared with them.
+    unproven: Lock<BTreeMap<u64, BlockHash>>,
     /// Where the hash of the whole file will be asked for: the values of its blocks.
     values: Option<Lock<BTreeMap<u64, BlockHash>>>,
     /// What it takes of memory, as long as it is there.
@@ -60,7 +62,8 @@ impl TakenFile {
         let left = AtomicU64::new(span.blocks.end - span.blocks.start);
         let temporary = Lock::over_leaves(Temporary::Absent);
         let (holes, is_failed) = (Holes::default(), AtomicBool::new(false));
-        Self { path, span, meta, key, old, holes, left, is_failed, temporary, values: None, weight: None }
+        let unproven = Lock::default();
+        Self { path, span, meta, key, old, holes, left, is_failed, temporary, unproven, values: None, weight: None }
     }
 
     /// The same, with these holes.
@@ -110,6 +113,27 @@ impl TakenFile {
         } else {
             (bytes / BLOCK_BYTES).min(if self.is_whole() { 0 } else { blocks })
         }
+    }
+
+    /// An earlier transfer listed these blocks of its temporary: the giver's hashes are to be compared with them.
+    pub(crate) fn set_unproven(&self, blocks: &[(u64, BlockHash)]) {
+        *self.unproven.lock() = blocks.iter().copied().collect();
+    }
+
+    /// Whether a block of its temporary is what the giver has, if that is what is compared.
+    pub(crate) fn proves(&self, block: u64, value: &BlockHash) -> Option<bool> {
+        let unproven = self.unproven.lock();
+        (!unproven.is_empty()).then(|| unproven.get(&block) == Some(value))
+    }
+
+    /// How many blocks of its temporary are to be compared.
+    pub(crate) fn unproven_blocks(&self) -> u64 {
+        self.unproven.lock().len() as u64
+    }
+
+    /// All of them were compared.
+    pub(crate) fn end_proof(&self) {
+        self.unproven.lock().clear();
     }
 
     /// Whether its blocks' values are kept.

@@ -2,7 +2,7 @@
 //!
 //! `cp tree rem` makes `rem` of the tree if there is no `rem`, and puts the tree into it if there is one. After an
 //! interrupt there is one, of the call's own making: the note in the directory of temporaries tells what the first call
-//! meant.
+//! meant. It holds a MAC under a key of this host, and the name.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, OFlags, fdatasync, fstat, openat, renameat};
 
+use super::kept_key::KeptKey;
 use super::key::TemporaryKey;
 use super::sparse::write_all;
 use super::temps::directory_name;
@@ -40,8 +41,9 @@ impl Former {
     }
 
     /// Whether this transfer began there under that name, and is not finished.
-    pub(crate) fn is_unfinished(&self, transfer: &TemporaryKey) -> bool {
-        is_directory(&self.tree, &self.name) && read(&self.tree, transfer).is_some_and(|noted| noted == self.name)
+    pub(crate) fn is_unfinished(&self, key: &KeptKey, transfer: &TemporaryKey) -> bool {
+        let is_noted = || read(&self.tree, key, transfer).is_some_and(|noted| noted == self.name);
+        is_directory(&self.tree, &self.name) && is_noted()
     }
 }
 
@@ -50,17 +52,17 @@ pub(crate) fn is_directory(tree: &Tree, name: &[u8]) -> bool {
     matches!(look(tree.root(), name), Ok(Old::There(There { kind: FileType::Directory, .. })))
 }
 
-/// Notes the name in the directory of a transfer's temporaries.
-pub(crate) fn write(temporaries: &OwnedFd, name: &[u8]) -> io::Result<()> {
+/// Notes the name in the directory of a transfer's temporaries; `key` is the transfer's.
+pub(crate) fn write(temporaries: &OwnedFd, key: &KeptKey, name: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(temporaries, NEXT, flags, Mode::RUSR | Mode::WUSR)?;
-    write_all(&file, 0, name)?;
+    write_all(&file, 0, &[&key.mac(name)[..], name].concat())?;
     fdatasync(&file)?;
     Ok(renameat(temporaries, NEXT, temporaries, NAME)?)
 }
 
-/// What was noted, by nobody but this user.
-fn read(tree: &Tree, transfer: &TemporaryKey) -> Option<Vec<u8>> {
+/// What this user noted on this host.
+fn read(tree: &Tree, key: &KeptKey, transfer: &TemporaryKey) -> Option<Vec<u8>> {
     let temporaries = tree.directory(&directory_name(transfer)).ok()?;
     if fstat(&temporaries).ok()?.st_uid != rustix::process::geteuid().as_raw() {
         return None;
@@ -69,7 +71,8 @@ fn read(tree: &Tree, transfer: &TemporaryKey) -> Option<Vec<u8>> {
     let file = File::from(openat(&temporaries, OsStr::new(NAME), flags, Mode::empty()).ok()?);
     let mut noted = Vec::new();
     file.take(MOST_BYTES).read_to_end(&mut noted).ok()?;
-    Some(noted)
+    let (mac, name) = noted.split_first_chunk::<16>()?;
+    key.of_transfer(transfer).is_mac(name, mac).then(|| name.to_vec())
 }
 
 #[cfg(test)]
@@ -79,6 +82,8 @@ mod tests {
     use super::super::temps::Temps;
     use super::*;
 
+    const KEY: KeptKey = KeptKey::new([7; 32]);
+
     #[test]
     fn is_unfinished__the_same_transfer_under_the_same_name() {
         let place = tempfile::tempdir().unwrap();
@@ -86,21 +91,23 @@ mod tests {
         let former = |name: &str| Former::of(&place.path().join(name)).unwrap();
         fs::create_dir(place.path().join("rem")).unwrap();
         fs::create_dir(place.path().join("other")).unwrap();
-        assert!(!former("rem").is_unfinished(&[1; 16]), "nothing is there of it");
+        assert!(!former("rem").is_unfinished(&KEY, &[1; 16]), "nothing is there of it");
         let temps = Temps::open(Arc::clone(&tree), &[1; 16]).unwrap();
-        assert!(!former("rem").is_unfinished(&[1; 16]), "it goes by its own name");
-        write(temps.directory(), b"a longer name").unwrap();
-        write(temps.directory(), b"rem").unwrap();
-        assert!(former("rem").is_unfinished(&[1; 16]));
-        assert!(!former("rem").is_unfinished(&[2; 16]), "another transfer");
-        assert!(!former("other").is_unfinished(&[1; 16]), "another name");
+        assert!(!former("rem").is_unfinished(&KEY, &[1; 16]), "it goes by its own name");
+        write(temps.directory(), &KEY.of_transfer(&[1; 16]), b"a longer name").unwrap();
+        write(temps.directory(), &KEY, b"rem").unwrap();
+        assert!(!former("rem").is_unfinished(&KEY, &[1; 16]), "under another key");
+        write(temps.directory(), &KEY.of_transfer(&[1; 16]), b"rem").unwrap();
+        assert!(former("rem").is_unfinished(&KEY, &[1; 16]));
+        assert!(!former("rem").is_unfinished(&KEY, &[2; 16]), "another transfer");
+        assert!(!former("other").is_unfinished(&KEY, &[1; 16]), "another name");
         // What somebody put in its place is not what it made.
         fs::remove_dir(place.path().join("rem")).unwrap();
         std::os::unix::fs::symlink("other", place.path().join("rem")).unwrap();
-        assert!(!former("rem").is_unfinished(&[1; 16]));
+        assert!(!former("rem").is_unfinished(&KEY, &[1; 16]));
         fs::remove_file(place.path().join("rem")).unwrap();
         fs::create_dir(place.path().join("rem")).unwrap();
         temps.clear();
-        assert!(!former("rem").is_unfinished(&[1; 16]), "it is finished");
+        assert!(!former("rem").is_unfinished(&KEY, &[1; 16]), "it is finished");
     }
 }

@@ -92,7 +92,23 @@ impl TakePlan {
         if kept.values().any(|kept| kept.boot.is_some()) {
             self.todo.rehash.push((item, blocks));
         } else {
-            self.keep(item, &blocks);
+            self.prove(item, &blocks);
+        }
+    }
+
+    /// An earlier transfer listed these blocks of a file's temporary: the giver's hashes of them are asked for, and
+    /// decide which of them are kept.
+    pub(crate) fn prove(&mut self, item: Arc<TakenFile>, blocks: &[(u64, BlockHash)]) {
+        if blocks.is_empty() {
+            self.keep(item, blocks);
+            return;
+        }
+        item.set_unproven(blocks);
+        let first = item.span.blocks.start;
+        for run in blocks.chunk_by(|one, next| one.0 + 1 == next.0) {
+            let (start, end) = (run[0].0, run[run.len() - 1].0);
+            let blocks = first + start..first + end + 1;
+            self.todo.wanted.push(WantedBlocks { item: Arc::clone(&item), blocks, tries: 0, is_check: true });
         }
     }
 

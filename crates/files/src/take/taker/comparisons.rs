@@ -43,7 +43,11 @@ impl Comparisons {
         let item = &piece.item;
         let blocks = self.blocks.entry(item.span.file).or_default();
         blocks.push((piece.in_file(), value));
-        if (blocks.len() as u64) < item.comparable_blocks() || item.is_failed() {
+        let expected = match item.unproven_blocks() {
+            0 => item.comparable_blocks(),
+            unproven => unproven,
+        };
+        if (blocks.len() as u64) < expected || item.is_failed() {
             return None;
         }
         let mut blocks = self.blocks.remove(&item.span.file)?;

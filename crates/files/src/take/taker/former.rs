@@ -9,9 +9,9 @@ use super::Taker;
 impl Taker {
     /// What an unfinished transfer of the same meant by the destination, this one means, too.
     pub(super) fn go_on_with_former(&mut self, transfer: &TemporaryKey) {
-        let Some(Former { tree, name }) = self.options.former.take_if(|former| former.is_unfinished(transfer)) else {
-            return;
-        };
+        let key = &self.options.kept_key;
+        let unfinished = self.options.former.take_if(|former| former.is_unfinished(key, transfer));
+        let Some(Former { tree, name }) = unfinished else { return };
         self.options.tree = Some(tree);
         self.options.rename = Some(name);
         // Nothing is planned before the list begins.

@@ -116,11 +116,12 @@ impl Taker {
             temps.set_nothing_aside();
         }
         if let Some(name) = &self.options.rename {
-            let noted = top_note::write(temps.directory(), name).inspect_err(|error| self.tell_no_room(error));
+            let secret = self.options.kept_key.of_transfer(&transfer);
+            let noted = top_note::write(temps.directory(), &secret, name).inspect_err(|error| self.tell_no_room(error));
             noted.map_err(|error| TakeError::Name { name: name.clone(), error })?;
         }
         self.parcels.open_parts(&temps, self.options.most_parts(), quota.as_ref());
-        let journal = self.open_journal(&temps, session)?;
+        let journal = self.open_journal(&transfer, &temps, session)?;
         if temps.is_in_memory() {
             self.options.durable = Durable::None;
         }
@@ -157,10 +158,16 @@ impl Taker {
     }
 
     /// The journal that an earlier transfer of the same left, to be continued: the plan goes on with what it lists.
-    fn open_journal(&mut self, temps: &Temps, session: &Session) -> Result<Journal, TakeError> {
+    fn open_journal(
+        &mut self,
+        transfer: &TemporaryKey,
+        temps: &Temps,
+        session: &Session,
+    ) -> Result<Journal, TakeError> {
         let there = temps.list().unwrap_or_default();
         let boot = temps.since(self.options.boot);
-        let journal = Journal::open(temps.directory(), boot, |key| Some(there.get(key)?.stamp));
+        let secret = self.options.kept_key.of_transfer(transfer);
+        let journal = Journal::open(temps.directory(), secret, boot, |key| Some(there.get(key)?.stamp));
         let journal = journal.inspect_err(|error| self.tell_no_room(error));
         let (journal, kept) = journal.map_err(TakeError::Journal)?;
         for key in there.keys().filter(|key| !kept.contains_key(*key)) {

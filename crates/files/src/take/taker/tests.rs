@@ -21,6 +21,7 @@ use tempfile::TempDir;
 
 use super::super::durable::Durable;
 use super::super::journal::BootId;
+use super::super::kept_key::KeptKey;
 use super::super::quota::Quota;
 use super::super::selection::NameSelection;
 use super::super::top_names::TopNames;
@@ -52,6 +53,7 @@ struct Get {
     list_memory: u64,
     way: LoopbackPath,
     boot: BootId,
+    kept_key: KeptKey,
     verified: Verified,
     quota: Option<Quota>,
 }
@@ -72,6 +74,7 @@ impl Default for Get {
             list_memory: 1 << 30,
             way: FAIR,
             boot: [1; 16],
+            kept_key: KeptKey::new([3; 32]),
             verified: Verified::default(),
             quota: None,
         }
@@ -159,6 +162,7 @@ impl World {
             list_memory: Bytes::new(get.list_memory),
             scope: b"server and ticket".to_vec(),
             boot: get.boot,
+            kept_key: get.kept_key.clone(),
             tells: false,
             verified: get.verified.clone(),
             quota: get.quota.clone(),

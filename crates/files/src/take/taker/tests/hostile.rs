@@ -23,7 +23,7 @@ fn hostile__no_name_leads_out() {
     let world = World::new();
     fs::write(world.place.path().join("victim"), "untouched").unwrap();
     let before = outside(&world);
-    let bad: [&[u8]; 18] = [
+    let bad: [&[u8]; 21] = [
         b"/etc/passwd",
         b"../victim",
         b"..",
@@ -39,6 +39,9 @@ fn hostile__no_name_leads_out() {
         b"nul\0byte",
         b".fairwave-00/journal",
         b".fairwave-",
+        b"sub/.fairwave-00112233445566778899aabbccddeeff/journal",
+        b"sub/.fairwave-00112233445566778899aabbccddeeff",
+        b"a/b/.Fairwave-x",
         b"../to/x",
         b"../../../../../../../../tmp/x",
         &[b'n'; 256],

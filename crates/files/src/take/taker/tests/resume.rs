@@ -2,6 +2,7 @@
 
 use std::process::{Command, Stdio};
 
+use super::fake::{Fake, Said, file};
 use super::*;
 
 /// Small requests: little is under way at a time.
@@ -106,6 +107,50 @@ fn resume__after_another_boot_only_what_is_right_is_kept() {
     interrupt(&world, &other, 100_000);
     let run = world.get_all(&other);
     assert!(run.resumed > 4 * BLOCK as u64, "{} bytes were kept", run.resumed);
+}
+
+/// A get of `f` with three blocks, of which the first two are kept.
+fn keep_two_blocks(world: &World, get: &Get, content: &[u8]) {
+    let begun = Said::Begun(b"f".to_vec(), content.len() as u64, content[..2 * BLOCK].to_vec());
+    let (sink, transfer) = take(world.options(get)).unwrap();
+    let mut loopback = Loopback::open(Box::new(Fake::new([begun])), Box::new(sink), true, get.way);
+    while loopback.carried[1] < 2 * BLOCK as u64 || transfer.progress().bytes_done < 2 * BLOCK as u64 {
+        loopback.step();
+    }
+    loopback.cut();
+    assert!(!finish(&loopback, &transfer).outcome.is_complete());
+}
+
+/// Whatever a journal lists, and whoever wrote it.
+#[test]
+fn resume__kept_blocks_are_proved_by_the_givers_hashes() {
+    for does_check in [false, true] {
+        let get = Get { does_check, ..Get::default() };
+        let [kept, given] = [1, 2].map(|seed| content(seed, 3 * BLOCK));
+        let mixed = [&kept[..BLOCK], &given[BLOCK..]].concat();
+        for (given, right) in [(&kept, 2), (&given, 0), (&mixed, 1)] {
+            let world = World::new();
+            keep_two_blocks(&world, &get, &kept);
+            // The same name, length, time and identity.
+            let run = Fake::new([file("f", given)]).get(&world, &get);
+            assert!(run.outcome.is_complete(), "{:?}", run.outcome);
+            assert!(fs::read(world.to().join("f")).unwrap() == *given, "{right} blocks are right");
+            assert_eq!(run.outcome.blake3, Some(blake3::hash(given).into()));
+            assert_eq!(run.resumed, right * BLOCK as u64);
+            assert!(run.carried < (3 - right) * BLOCK as u64 + 100_000, "{} bytes", run.carried);
+        }
+    }
+}
+
+/// What another program left in the place of a journal, with all blocks of a file.
+#[test]
+fn resume__what_another_key_kept_is_not_used() {
+    let world = World::new();
+    let kept = content(1, 3 * BLOCK);
+    keep_two_blocks(&world, &Get { kept_key: KeptKey::new([9; 32]), ..Get::default() }, &kept);
+    let run = Fake::new([file("f", &kept)]).get(&world, &Get::default());
+    assert!(run.outcome.is_complete(), "{:?}", run.outcome);
+    assert_eq!(run.resumed, 0);
 }
 
 #[test]
