@@ -4,16 +4,17 @@
 //! that it does, and takes its place; nobody else is let in meanwhile. It is this end that says when the ticket is used
 //! up, whatever the other end says when it closes:
 //!
-//! - a get: when the taker says that it is done, or when as many bytes of files have been sent with the ticket as the
-//!   share has, in all sessions together;
-//! - a put: when this end has dealt with all that it was given, and something of it is there.
+//! - a get: when the taker reports that it is done, or when all bytes of any file have been sent with the ticket, in
+//!   all sessions together;
+//! - a put: when a file is at its place.
 //!
-//! Its owner may come back to the end of what began, also when the ticket is used up: for what was lost on the way.
-//! That is bounded, too: one session at a time, and four times as many bytes as the share has.
+//! Neither the peer's last word nor a list that has not ended changes that. Its owner may come back to the end of what
+//! began, also when the ticket is used up: for what was lost on the way. That is bounded, too: one session at a time,
+//! and each file four times.
 //!
 //! A look is neither: no bytes of files are sent, and nothing is put.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,16 +22,21 @@ use std::time::{Duration, Instant};
 use fairwave_host::{Handler, Lock, OneUse, Proof, Session};
 use fairwave_proto::codec::{CloseReason, Refusal, TicketId, VoidReason};
 
+use crate::give::listing::GivenFile;
 use crate::transfer::ledger::Transfer;
 use crate::transfer::outcome::{Ended, Outcome};
+use crate::transfer::progress::GivenFiles;
 use crate::transfer::visit::VisitKind;
 
 /// An owner whose session was lost may come back for so long before somebody else may begin: as long as transfers try
 /// to.
 pub(crate) const COMES_BACK_WITHIN: Duration = Duration::from_secs(600);
 
-/// Files are sent so often with a ticket for one transfer at the most, however often its sessions are lost.
+/// A file is sent at most so often with a ticket for one transfer, however often its sessions are lost.
 const MOST_TIMES: u64 = 4;
+/// Files of one ticket of which something was sent: 10 MB. An owner that was lost after more of them does not come
+/// back.
+const MOST_FILES: usize = 1 << 18;
 
 /// The tickets for one transfer that were shown at a share, in memory: a process that begins anew knows only which are
 /// used up.
@@ -44,10 +50,12 @@ struct TicketUse {
     owner: Option<Owner>,
     /// The owner's latest session that opened.
     session: Option<Session>,
-    /// Bytes of files that were sent with it, in sessions that are over.
-    sent_bytes: u64,
-    /// Bytes of files that the share has, once they are known.
-    all_bytes: Option<u64>,
+    /// What was sent of each file, by the hash of its path, in sessions that are over.
+    sent: HashMap<[u8; 16], u64>,
+    /// Whether it was used, whatever becomes of its session.
+    is_used: bool,
+    /// Whether its owner has had what a transfer that is lost again and again may need.
+    is_exhausted: bool,
 }
 
 struct Owner {
@@ -62,7 +70,7 @@ impl TicketUses {
     pub(crate) fn refusal(&self, now: Instant, ticket: TicketId, follows: Option<&Proof>) -> Option<Refusal> {
         let claims = self.by_ticket.lock();
         let claim = claims.get(&ticket)?;
-        if claim.is_exhausted() {
+        if claim.is_exhausted {
             return Some(Refusal::UsedUp);
         }
         (!claim.owner.as_ref()?.gives_way_to(now, follows)).then_some(Refusal::InUse)
@@ -72,7 +80,7 @@ impl TicketUses {
     fn begin(&self, now: Instant, ticket: TicketId, follows: Option<&Proof>, proof: Proof) -> bool {
         let mut claims = self.by_ticket.lock();
         let claim = claims.entry(ticket).or_default();
-        if claim.is_exhausted() || claim.owner.as_ref().is_some_and(|owner| !owner.gives_way_to(now, follows)) {
+        if claim.is_exhausted || claim.owner.as_ref().is_some_and(|owner| !owner.gives_way_to(now, follows)) {
             return false;
         }
         claim.owner = Some(Owner { proof, away: None });
@@ -84,14 +92,20 @@ impl TicketUses {
         self.by_ticket.lock().entry(ticket).or_default().session.replace(session.clone())
     }
 
-    /// A session has sent so many bytes of files, of as many as there are if that is known: whether as many have been
-    /// sent in all.
-    fn count(&self, ticket: TicketId, (sent, all): (u64, Option<u64>)) -> bool {
+    /// A session with it is over, which gave that much of each file: whether all of any file has been given by now.
+    fn count(&self, ticket: TicketId, given: GivenFiles) -> bool {
         let mut claims = self.by_ticket.lock();
         let claim = claims.entry(ticket).or_default();
-        claim.sent_bytes = claim.sent_bytes.saturating_add(sent);
-        claim.all_bytes = all.or(claim.all_bytes);
-        claim.sent_bytes > 0 && all.is_some_and(|all| claim.sent_bytes >= all)
+        match given {
+            GivenFiles::Uncounted => {}
+            GivenFiles::Counted(files) => files.iter().for_each(|file| claim.count(file)),
+            GivenFiles::TooMany => claim.is_used = true,
+        }
+        if claim.sent.len() > MOST_FILES {
+            (claim.sent, claim.is_exhausted) = (HashMap::new(), true);
+        }
+        claim.is_used |= claim.is_exhausted;
+        claim.is_used
     }
 
     /// A session that was its owner's is over: whether it was lost, and may be followed by another.
@@ -114,9 +128,11 @@ impl TicketUses {
 }
 
 impl TicketUse {
-    /// Whether its owner has had what a transfer that is lost again and again may need.
-    fn is_exhausted(&self) -> bool {
-        self.all_bytes.is_some_and(|all| all > 0 && self.sent_bytes >= all.saturating_mul(MOST_TIMES))
+    fn count(&mut self, file: &GivenFile) {
+        let sent = self.sent.entry(file.name).or_default();
+        *sent = sent.saturating_add(file.given_bytes);
+        self.is_used |= *sent > 0 && *sent >= file.data_bytes;
+        self.is_exhausted |= *sent > 0 && *sent >= file.data_bytes.saturating_mul(MOST_TIMES);
     }
 }
 
@@ -160,14 +176,14 @@ impl TicketUses {
     ) -> Claiming {
         let own = Arc::<Lock<Own>>::default();
         let (claims, keyring, ended) = (self.clone(), Arc::clone(one_use.keyring), own.clone());
+        transfer.count_files();
         transfer.at_end(Box::new(move |outcome, tally| {
             let Own { proof, is_lost } = *ended.lock();
             // Who never opened took nothing.
             let Some(proof) = proof else { return };
-            let sent = if kind == VisitKind::Get { tally.sent() } else { (0, None) };
-            let is_all_sent = claims.count(ticket, sent);
+            let is_file_sent = claims.count(ticket, tally.take_given());
             // Before anybody else may begin.
-            if is_all_sent || is_use(kind, outcome) {
+            if is_file_sent || is_use(kind, outcome) {
                 keyring.use_up(ticket);
             }
             claims.end(Instant::now(), ticket, &proof, is_lost);
@@ -176,12 +192,12 @@ impl TicketUses {
     }
 }
 
-/// Whether such an end of a transfer is the use that a ticket was for. Who could put nothing may try again.
+/// Whether such an end of a transfer is the use that a ticket was for. A client that could put nothing may try again.
 fn is_use(kind: VisitKind, outcome: &Outcome) -> bool {
     let is_done = outcome.ended == Ended::Done;
     match kind {
         VisitKind::Get => is_done,
-        VisitKind::Put => is_done && (outcome.files > 0 || outcome.files_failed == 0),
+        VisitKind::Put => outcome.files > 0 || (is_done && outcome.files_failed == 0),
         VisitKind::DryPut => false,
     }
 }
@@ -214,6 +230,10 @@ impl Handler for Claiming {
 
     fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
         self.handler.as_mut().ok_or(VoidReason::Vanished)?.lend(stream, range, take)
+    }
+
+    fn comes_later(&mut self) -> bool {
+        self.handler.as_mut().is_some_and(|handler| handler.comes_later())
     }
 
     fn on_data(&mut self, session: &Session, stream: u32, offset: u64, bytes: &[u8]) {

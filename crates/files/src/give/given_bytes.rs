@@ -6,7 +6,7 @@ use fairwave_proto::ByteRanges;
 
 /// Takers ask for files one after the other, and what they had before makes the gaps. Who asks for scattered bytes, so
 /// that more ranges came of it, is counted for each byte as often as it goes.
-const MOST_RANGES: usize = 1 << 16;
+pub(crate) const MOST_RANGES: usize = 1 << 16;
 
 /// The bytes of a tree that were given. A byte that goes again, since it was lost on the way, is not given again.
 #[derive(Debug, Default)]

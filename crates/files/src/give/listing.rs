@@ -9,6 +9,7 @@ use crate::format::blocks::{BLOCK_BYTES, FileSpan, HASH_RECORD_BYTES, Layout, bl
 use crate::format::holes::Holes;
 use crate::format::manifest::{FileIdentity, SegmentEntries, TreeEntry};
 use crate::format::segments::SegmentWriter;
+use crate::format::short_hash::short;
 
 /// Bytes of a manifest at the most.
 pub(crate) const MOST_MANIFEST_BYTES: u64 = 1 << 30;
@@ -151,6 +152,17 @@ pub(crate) struct BatchPlan {
     entry: usize,
 }
 
+/// How much of a file a session gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GivenFile {
+    /// A hash of its path.
+    pub(crate) name: [u8; 16],
+    /// Each byte counted once.
+    pub(crate) given_bytes: u64,
+    /// Its bytes that are not in holes.
+    pub(crate) data_bytes: u64,
+}
+
 /// A file, as the manifest has it.
 #[derive(Clone, Copy)]
 pub(crate) struct Listed<'a> {
@@ -249,6 +261,32 @@ impl Listing {
             is_all &= is_given;
         }
         if is_all { files + without_data } else { files }
+    }
+
+    /// How much of each file was given to the holder of these bytes of the tree: of at most `most` files, and `None` if
+    /// they are more.
+    pub(crate) fn shares_given(&self, given: &ByteRanges, most: usize) -> Option<Vec<GivenFile>> {
+        let mut files: Vec<(usize, GivenFile)> = Vec::new();
+        for range in given.iter() {
+            let mut at = range.start;
+            while at < range.end {
+                let Some((span, batch)) = self.file_at(at) else { break };
+                let end = range.end.min(span.bytes.end);
+                if let Some((_, last)) = files.last_mut().filter(|(file, _)| *file == span.file) {
+                    last.given_bytes += end - at;
+                } else if files.len() == most {
+                    return None;
+                } else {
+                    let path = batch.listed().next().map_or(&[][..], |listed| listed.path);
+                    let name = short(blake3::Hasher::new().update(path));
+                    let hollow: u64 = self.holes.within(&span.bytes).map(|hole| hole.end - hole.start).sum();
+                    let data_bytes = span.bytes.end - span.bytes.start - hollow;
+                    files.push((span.file, GivenFile { name, given_bytes: end - at, data_bytes }));
+                }
+                at = end;
+            }
+        }
+        Some(files.into_iter().map(|(_, file)| file).collect())
     }
 
     fn batch(&self, index: usize, block: impl FnOnce(&FileSpan) -> u64) -> Option<BatchPlan> {

@@ -11,6 +11,8 @@ use super::*;
 use crate::format::greeting::{Greeting, Look};
 use crate::format::streams::{MANIFEST, TREE};
 use crate::give::put::{PutOptions, put};
+use crate::take::durable::Durable;
+use crate::take::get::{GetOptions, get};
 use fairwave_proto::handshake::HandshakeError;
 
 const TICKET: TicketId = TicketId(7);
@@ -57,14 +59,35 @@ fn claims__of_who_was_lost_last_as_long_as_it_tries_to_come_back() {
 }
 
 #[test]
-fn claims__count_the_bytes_of_all_sessions() {
+fn claims__count_the_bytes_of_each_file_in_all_sessions() {
     let claims = TicketUses::default();
-    assert!(!claims.count(TICKET, (0, Some(0))), "a look at empty files");
-    assert!(!claims.count(TICKET, (60, Some(100))));
-    assert!(!claims.count(TICKET, (39, None)), "not all are known");
-    assert!(!claims.count(TICKET, (0, Some(100))));
-    assert!(claims.count(TICKET, (1, Some(100))));
-    assert!(!claims.count(TicketId(8), (1, Some(100))));
+    assert!(!claims.count(TICKET, given(&[])), "a look");
+    assert!(!claims.count(TICKET, given(&[(1, 0, 0)])), "a hole");
+    assert!(!claims.count(TICKET, given(&[(1, 60, 100), (2, 99, 100)])));
+    assert!(!claims.count(TICKET, given(&[(1, 39, 100)])));
+    assert!(claims.count(TICKET, given(&[(1, 1, 100)])));
+    assert!(claims.count(TICKET, given(&[])), "it stays so");
+    assert!(!claims.count(TicketId(8), given(&[(1, 1, 100)])));
+    assert!(claims.count(TicketId(9), GivenFiles::TooMany));
+}
+
+#[test]
+fn claims__of_too_many_files_are_not_kept() {
+    let claims = TicketUses::default();
+    let now = Instant::now();
+    let files = (0..=MOST_FILES as u64).map(|number| {
+        let mut name = [0; 16];
+        name[..8].copy_from_slice(&number.to_le_bytes());
+        GivenFile { name, given_bytes: 1, data_bytes: 100 }
+    });
+    assert!(claims.count(TICKET, GivenFiles::Counted(files.collect())));
+    assert_eq!(claims.refusal(now, TICKET, None), Some(Refusal::UsedUp));
+}
+
+/// Of each file: its number, bytes that were given, and bytes that it has.
+fn given(files: &[(u8, u64, u64)]) -> GivenFiles {
+    let file = |&(name, given_bytes, data_bytes)| GivenFile { name: [name; 16], given_bytes, data_bytes };
+    GivenFiles::Counted(files.iter().map(file).collect())
 }
 
 #[test]
@@ -75,13 +98,13 @@ fn claims__of_who_is_lost_again_and_again_have_an_end() {
     // 400 = 4 x 100
     for sent in [100, 100, 100, 99] {
         let proof = proofs.next().unwrap();
-        claims.count(TICKET, (sent, Some(100)));
+        claims.count(TICKET, given(&[(1, sent, 100)]));
         claims.end(now, TICKET, &proof, true);
         assert_eq!(claims.refusal(now, TICKET, Some(&proof)), None);
         assert!(claims.begin(now, TICKET, Some(&proof), if proof == ONE { TWO } else { ONE }));
     }
     let last = proofs.next().unwrap();
-    claims.count(TICKET, (1, None));
+    claims.count(TICKET, given(&[(1, 1, 100)]));
     claims.end(now, TICKET, &last, true);
     assert_eq!(claims.refusal(now, TICKET, Some(&last)), Some(Refusal::UsedUp));
     assert!(!claims.begin(now, TICKET, Some(&last), THREE));
@@ -210,6 +233,40 @@ fn get__parts_use_a_ticket_up_when_they_make_the_whole() {
     assert_eq!(refused(Thief::of(1).fetch(&client, &server.ticket)), Refusal::UsedUp);
 }
 
+/// However many others there are, and whether their list has ended or not.
+#[test]
+fn get__a_whole_file_uses_a_ticket_up_whatever_else_there_is() {
+    let place = tempfile::tempdir().unwrap();
+    for name in ["a", "b", "c"] {
+        fs::write(place.path().join(name), vec![5; BYTES as usize]).unwrap();
+    }
+    let server = Server::new(Share::new(vec![place.path().to_owned()], ShareOptions::default()).unwrap());
+    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    assert_eq!(Thief::of(BYTES).fetch(&client, &server.ticket), Ok(true));
+    server.settle();
+    assert_eq!(server.refusal(), Some(Refusal::UsedUp));
+}
+
+/// The client says that it stopped; its list never ended.
+#[test]
+fn put__a_file_at_its_place_uses_a_ticket_up_whatever_the_client_says() {
+    let place = tempfile::tempdir().unwrap();
+    let (from, into) = (place.path().join("from"), place.path().join("into"));
+    fs::create_dir(&from).unwrap();
+    fs::write(from.join("a"), "hello").unwrap();
+    fs::write(from.join("b"), vec![5; 64 << 20]).unwrap();
+    let options = ShareOptions { writable_into: Some(into.clone()), durable: Durable::None, ..ShareOptions::default() };
+    let server = Server::new(Share::new(vec![], options).unwrap());
+    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    let options = PutOptions { limit: Some(fairwave_units::Rate::from_bps(8e6).unwrap()), ..PutOptions::default() };
+    let transfer = put(&client, &server.ticket, &[from], &options).unwrap();
+    until(|| into.join("from/a").exists());
+    transfer.stop();
+    assert!(!transfer.wait(None).unwrap().is_complete(), "it was to be stopped in the middle");
+    server.settle();
+    assert_eq!(server.refusal(), Some(Refusal::UsedUp));
+}
+
 #[test]
 fn get__the_owner_may_come_back_and_nobody_else_meanwhile() {
     let (_place, server, client) = file();
@@ -250,4 +307,42 @@ fn put__a_look_uses_nothing_up_and_what_is_there_does() {
     let options = ConnectOptions { sends: true, receives: true, greeting, options: SessionOptions::default() };
     let late = client.connect(&server.ticket, options, Box::new(Thief::of(1)));
     assert_eq!(refused(late), Refusal::UsedUp);
+}
+
+/// Asks on the network thread whether that may wait for a disk.
+struct Asking(std::sync::mpsc::Sender<bool>);
+
+impl Handler for Asking {
+    fn on_open(&mut self, session: &Session) {
+        let _ = self.0.send(std::panic::catch_unwind(fairwave_host::assert_may_wait).is_ok());
+        session.close(CloseReason::Done);
+    }
+}
+
+/// Of a share of many paths: each session looks for all of them. Whatever opens a file on the network thread panics in
+/// debug builds, and no transfer ends.
+#[test]
+fn network_thread__opens_no_file_of_a_get_or_a_put() {
+    let place = tempfile::tempdir().unwrap();
+    let paths: Vec<_> = (0..100).map(|number| place.path().join(format!("file{number}"))).collect();
+    paths.iter().for_each(|path| fs::write(path, "hello").unwrap());
+    let into = place.path().join("into");
+    let options = ShareOptions { writable_into: Some(into.clone()), ..ShareOptions::default() };
+    let server = Server::new(Share::new(paths.clone(), options).unwrap());
+    let ticket = server.keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.endpoint.local_addr()]);
+    let ticket = ticket.unwrap();
+    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    if cfg!(debug_assertions) {
+        let (tell, may_wait) = std::sync::mpsc::channel();
+        let greeting = Greeting::Get.to_bytes();
+        let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
+        client.connect(&ticket, options, Box::new(Asking(tell))).unwrap();
+        assert_eq!(may_wait.recv(), Ok(false), "the guard is not there");
+    }
+    let taken = place.path().join("taken");
+    let options = GetOptions { destination: taken, durable: Durable::None, ..GetOptions::default() };
+    let got = get(&client, &ticket, options).unwrap().wait(None).unwrap();
+    assert!(got.is_complete() && got.files == 100, "{got:?}");
+    let put = put(&client, &ticket, &paths, &PutOptions::default()).unwrap().wait(None).unwrap();
+    assert!(put.is_complete() && put.files == 100, "{put:?}");
 }

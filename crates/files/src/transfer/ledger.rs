@@ -135,6 +135,11 @@ impl Transfer {
         self.ledger.shared.listed_bytes.load(Ordering::Relaxed)
     }
 
+    /// Of one that gives: at its end it is to be known what it gave of each file.
+    pub(crate) fn count_files(&self) {
+        self.ledger.tally().count_files();
+    }
+
     /// `then` is told how it ends, or has ended. One can be told.
     pub(crate) fn at_end(&self, then: Then) {
         let mut ending = self.ledger.lock();

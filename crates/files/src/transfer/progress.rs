@@ -6,6 +6,7 @@ use std::time::Instant;
 use fairwave_host::Lock;
 
 use super::hold::{Hold, Holds};
+use crate::give::listing::GivenFile;
 pub(crate) use fairwave_host::WaitsFor;
 
 /// How far a transfer is, as of now.
@@ -74,8 +75,6 @@ pub(crate) struct ProgressCounts {
     pub(crate) bytes_done: AtomicU64,
     pub(crate) bytes_resumed: AtomicU64,
     pub(crate) bytes_holes: AtomicU64,
-    /// Of the bytes that are known, those that are in holes: a giver's, whether it counts them as given or not.
-    bytes_hollow: AtomicU64,
     bytes_came: AtomicU64,
     bytes_used: AtomicU64,
     bytes_kept: AtomicU64,
@@ -84,9 +83,25 @@ pub(crate) struct ProgressCounts {
     /// Whether the other end asks for what it likes of what is listed: how much that will be is not known here.
     is_choice: AtomicBool,
     waits_for: AtomicU8,
+    /// At a giver with a ticket for one transfer: what it gave of each file, once it is over.
+    given: Lock<GivenFiles>,
     /// At a giver: what holds it.
     holds: Lock<Option<Holds>>,
 }
+
+/// What a session gave of each file, if that is counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum GivenFiles {
+    /// Nobody asks.
+    #[default]
+    Uncounted,
+    Counted(Vec<GivenFile>),
+    /// Of more files than are counted.
+    TooMany,
+}
+
+/// More files of one session are not counted one by one: 4 MiB.
+const MOST_GIVEN: usize = 1 << 17;
 
 const WAITS: [WaitsFor; 7] = [
     WaitsFor::List,
@@ -149,16 +164,22 @@ impl ProgressCounts {
         self.bytes_done.fetch_add(bytes, Relaxed);
     }
 
-    /// Bytes that are known are in holes.
-    pub(crate) fn find_hollow(&self, bytes: u64) {
-        self.bytes_hollow.fetch_add(bytes, Relaxed);
+    /// At a giver: at its end it is to be known what it gave of each file.
+    pub(crate) fn count_files(&self) {
+        *self.given.lock() = GivenFiles::Counted(Vec::new());
     }
 
-    /// Of a giver that does not count holes: bytes that it has sent, each once, and those that there are once all are
-    /// known.
-    pub(crate) fn sent(&self) -> (u64, Option<u64>) {
-        let all = self.bytes_known.load(Relaxed).saturating_sub(self.bytes_hollow.load(Relaxed));
-        (self.bytes_done.load(Relaxed), self.is_listed.load(Relaxed).then_some(all))
+    /// A giver is over. `count` tells what it gave, of so many files at most.
+    pub(crate) fn give_files(&self, count: impl FnOnce(usize) -> Option<Vec<GivenFile>>) {
+        if *self.given.lock() != GivenFiles::Uncounted {
+            let given = count(MOST_GIVEN).map_or(GivenFiles::TooMany, GivenFiles::Counted);
+            *self.given.lock() = given;
+        }
+    }
+
+    /// Takes out what a giver that is over gave of each file.
+    pub(crate) fn take_given(&self) -> GivenFiles {
+        std::mem::take(&mut *self.given.lock())
     }
 
     /// Bytes were found right, or their hashes alone were asked for.
@@ -273,8 +294,6 @@ mod tests {
         tally.end_list();
         let progress = tally.progress();
         assert_eq!((progress.files_total, progress.bytes_total, progress.is_scanning), (None, None, false));
-        // What a ticket for one transfer is for is still known.
-        assert_eq!(tally.sent(), (0, Some(100)));
     }
 
     #[test]
