@@ -169,6 +169,7 @@ mod tests {
                 receives: true,
                 sessions: 0,
                 one_use: None,
+                goes_on_since_unix_s: None,
             };
             // Without its handler a session is over.
             accept(&visitor).map(drop)

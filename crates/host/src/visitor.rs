@@ -25,6 +25,9 @@ pub struct Visitor<'a> {
     pub sessions: usize,
     /// The ticket, if it is for one transfer.
     pub one_use: Option<OneUse<'a>>,
+    /// If its ticket has expired or is used up, and it goes on with what began before: when that began, in seconds since
+    /// 1970. What has changed since is not for it.
+    pub goes_on_since_unix_s: Option<u64>,
 }
 
 /// Judges a hello: what this end node knows of the session, or why there is to be none. It is called on the network

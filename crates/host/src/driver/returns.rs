@@ -1,14 +1,17 @@
-//! Who may come back with a ticket that has expired.
+//! Who may come back with a ticket that has expired or is used up.
 //!
 //! A ticket lets in until it expires, and a transfer that began in time goes on to its end: also where it takes several
-//! sessions. Whoever opens the next one shows that the former one was his, by a secret that its two ends share. It goes
-//! before what the application says:
+//! sessions. The client that opens the next one shows that it had the former one, by a secret that the two ends of that
+//! share. It goes before what the application says:
 //!
 //! ```text
 //! greeting = 0, what the application says; or 1, the proof (16), what the application says
 //! ```
+//!
+//! The sessions of a transfer are a *chain*: at most one of them is open, all have the same greeting, and none opens
+//! later than [`CHAIN_LASTS`] after the first one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use fairwave_proto::codec::{CloseReason, Refusal, TicketId};
 use fairwave_units::{Duration, Time};
@@ -18,18 +21,70 @@ use crate::proof::Proof;
 
 /// Bytes before what the application says, at the most.
 const AHEAD: usize = 1 + size_of::<Proof>();
-/// Nobody comes back later, or after so many others.
+/// A session is followed by another within this time.
 const LASTS: Duration = Duration::from_secs(24 * 3600);
+/// Sessions of a transfer open for this long after its first one: a week, for what takes days.
+const CHAIN_LASTS: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Chains that wait for their next session, of all tickets and of one. The holder of one ticket pushes out none but its
+/// own.
 const MOST: usize = 4096;
+const MOST_OF_TICKET: usize = 64;
+
+/// What the sessions of a transfer have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Chain {
+    /// When the first one opened.
+    pub(super) since: Time,
+    /// The same in seconds since 1970.
+    pub(super) since_unix_s: u64,
+    /// A hash of what the application said.
+    purpose: [u8; 16],
+}
+
+/// What a session of a chain is known by: its own proof, and that of the one before it. A client that never heard of the
+/// later one comes back with the former one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) chain: Chain,
+    pub(super) former: Option<Proof>,
+}
+
+/// A session that ended and may be followed by another.
+#[derive(Debug)]
+struct EndedSession {
+    at: Time,
+    ticket: TicketId,
+    proof: Proof,
+    link: Link,
+}
 
 /// Sessions that ended and may be followed by others, the latest last.
 #[derive(Default)]
 pub(super) struct Returns {
-    ended: VecDeque<(Time, TicketId, Proof)>,
+    ended: VecDeque<EndedSession>,
+    by_ticket: BTreeMap<TicketId, usize>,
+}
+
+impl Chain {
+    pub(super) fn begin(since: Time, since_unix_s: u64, said: &[u8]) -> Self {
+        Self { since, since_unix_s, purpose: purpose(said) }
+    }
+
+    /// Whether a session may follow in it that says this.
+    pub(super) fn admits(&self, now: Time, said: &[u8]) -> bool {
+        now.since(self.since) <= CHAIN_LASTS && self.purpose == purpose(said)
+    }
+}
+
+impl Link {
+    /// Whether that is the proof of a session, whose own one is `own`, or of the one before it.
+    pub(super) fn is_shown(&self, own: &Proof, shown: &Proof) -> bool {
+        is_same(own, shown) | self.former.is_some_and(|former| is_same(&former, shown))
+    }
 }
 
 impl Returns {
-    /// A session is over that somebody else opened.
+    /// A session is over that another host opened.
     pub(super) fn on_closed(&mut self, now: Time, entry: &OpenSession, reason: CloseReason) {
         let may_return = match reason {
             CloseReason::Silence
@@ -46,25 +101,64 @@ impl Returns {
             // Only who opened a session hears of this.
             | CloseReason::Reset => false,
         };
-        if let Some(ticket) = entry.ticket.filter(|_| may_return) {
-            while self.ended.len() >= MOST || self.ended.front().is_some_and(|(at, ..)| now.since(*at) > LASTS) {
-                self.ended.pop_front();
-            }
-            self.ended.push_back((now, ticket, entry.session.proof()));
+        if let (Some(ticket), Some(link), true) = (entry.ticket, entry.link, may_return) {
+            self.add(EndedSession { at: now, ticket, proof: entry.session.proof(), link });
         }
     }
 
-    /// Whether such a session was opened with this ticket, and has ended.
-    pub(super) fn knows(&self, now: Time, ticket: TicketId, shown: &Proof) -> bool {
-        let mut ended = self.ended.iter();
-        ended.any(|(at, of, proof)| *of == ticket && is_same(proof, shown) && now.since(*at) <= LASTS)
+    fn add(&mut self, session: EndedSession) {
+        let (now, ticket) = (session.at, session.ticket);
+        while self.ended.front().is_some_and(|ended| now.since(ended.at) > LASTS) {
+            self.remove(0);
+        }
+        if self.of_ticket(ticket) >= MOST_OF_TICKET {
+            self.remove_first_of(ticket);
+        } else if self.ended.len() >= MOST {
+            let crowd = self.by_ticket.iter().max_by_key(|(_, count)| **count).map(|(ticket, _)| *ticket);
+            crowd.into_iter().for_each(|ticket| self.remove_first_of(ticket));
+        }
+        *self.by_ticket.entry(ticket).or_default() += 1;
+        self.ended.push_back(session);
+    }
+
+    fn of_ticket(&self, ticket: TicketId) -> usize {
+        self.by_ticket.get(&ticket).copied().unwrap_or_default()
+    }
+
+    fn remove_first_of(&mut self, ticket: TicketId) {
+        let first = self.ended.iter().position(|ended| ended.ticket == ticket);
+        first.into_iter().for_each(|at| self.remove(at));
+    }
+
+    fn remove(&mut self, at: usize) {
+        let Some(ended) = self.ended.remove(at) else { return };
+        if let Some(count) = self.by_ticket.get_mut(&ended.ticket) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_ticket.remove(&ended.ticket);
+            }
+        }
+    }
+
+    /// The chain of a session that was opened with this ticket and has ended, if another may follow that says this.
+    pub(super) fn find(&self, now: Time, ticket: TicketId, shown: &Proof, said: &[u8]) -> Option<Chain> {
+        let is_it = |ended: &&EndedSession| ended.ticket == ticket && ended.link.is_shown(&ended.proof, shown);
+        let ended = self.ended.iter().find(is_it)?;
+        (now.since(ended.at) <= LASTS && ended.link.chain.admits(now, said)).then_some(ended.link.chain)
+    }
+
+    /// Another session has followed it.
+    pub(super) fn take(&mut self, ticket: TicketId, shown: &Proof) {
+        let is_it = |ended: &EndedSession| ended.ticket == ticket && ended.link.is_shown(&ended.proof, shown);
+        let at = self.ended.iter().position(is_it);
+        at.into_iter().for_each(|at| self.remove(at));
     }
 }
 
-/// Whether a session that is still open here was opened with this ticket and is the one that is shown: the other end
-/// has seen its end first.
-pub(super) fn is_shown(entry: &OpenSession, ticket: TicketId, shown: &Proof) -> bool {
-    entry.ticket == Some(ticket) && is_same(&entry.session.proof(), shown)
+fn purpose(said: &[u8]) -> [u8; 16] {
+    let mut hash = [0; 16];
+    blake3::Hasher::new().update(said).finalize_xof().fill(&mut hash);
+    hash
 }
 
 /// Takes as long wherever they differ.
@@ -95,6 +189,83 @@ mod tests {
     use fairwave_proto::codec::MOST_GREETING_BYTES;
 
     use super::*;
+
+    const TICKET: TicketId = TicketId(1);
+    const GET: &[u8] = b"get";
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO.saturating_add(Duration::from_secs(seconds))
+    }
+
+    fn proof(number: u64) -> Proof {
+        let mut proof = Proof::default();
+        proof[..8].copy_from_slice(&number.to_le_bytes());
+        proof
+    }
+
+    fn ended(at_s: u64, ticket: TicketId, number: u64) -> EndedSession {
+        let link = Link { chain: Chain::begin(at(0), 0, GET), former: None };
+        EndedSession { at: at(at_s), ticket, proof: proof(number), link }
+    }
+
+    #[test]
+    fn find__a_proof_is_for_its_ticket_and_its_purpose() {
+        let mut returns = Returns::default();
+        returns.add(ended(0, TICKET, 5));
+        assert!(returns.find(at(1), TICKET, &proof(5), GET).is_some());
+        assert_eq!(returns.find(at(1), TicketId(2), &proof(5), GET), None, "another ticket");
+        assert_eq!(returns.find(at(1), TICKET, &proof(5), b"put"), None, "another purpose");
+        assert_eq!(returns.find(at(1), TICKET, &proof(6), GET), None, "another proof");
+    }
+
+    #[test]
+    fn take__a_proof_is_for_one_session() {
+        let mut returns = Returns::default();
+        returns.add(ended(0, TICKET, 5));
+        returns.take(TICKET, &proof(5));
+        assert_eq!(returns.find(at(1), TICKET, &proof(5), GET), None);
+        // The next session of the chain is known by both.
+        let link = Link { former: Some(proof(5)), ..ended(0, TICKET, 5).link };
+        returns.add(EndedSession { link, ..ended(2, TICKET, 6) });
+        assert!(returns.find(at(3), TICKET, &proof(5), GET).is_some());
+        returns.take(TICKET, &proof(6));
+        assert_eq!(returns.find(at(3), TICKET, &proof(5), GET), None);
+    }
+
+    #[test]
+    fn find__a_chain_has_one_end_in_time() {
+        let mut returns = Returns::default();
+        let day = 24 * 3600;
+        // However often another session followed.
+        for session in 1..=7 {
+            returns.take(TICKET, &proof(session - 1));
+            returns.add(ended(session * day, TICKET, session));
+        }
+        assert!(returns.find(at(7 * day), TICKET, &proof(7), GET).is_some());
+        assert_eq!(returns.find(at(7 * day + 1), TICKET, &proof(7), GET), None);
+        // Nor does a session wait for longer than a day.
+        returns.add(ended(day, TicketId(2), 9));
+        assert!(returns.find(at(2 * day), TicketId(2), &proof(9), GET).is_some());
+        assert_eq!(returns.find(at(2 * day + 1), TicketId(2), &proof(9), GET), None);
+    }
+
+    #[test]
+    fn add__one_ticket_pushes_out_no_others() {
+        let mut returns = Returns::default();
+        returns.add(ended(0, TicketId(2), 0));
+        for number in 0..10_000 {
+            returns.add(ended(1, TICKET, number));
+        }
+        assert!(returns.find(at(2), TicketId(2), &proof(0), GET).is_some());
+        assert_eq!((returns.of_ticket(TICKET), returns.ended.len()), (MOST_OF_TICKET, MOST_OF_TICKET + 1));
+        // Nor do those of many tickets push out who has one.
+        for number in 0..10_000 {
+            returns.add(ended(1, TicketId(10 + number % 100), number));
+        }
+        assert_eq!(returns.ended.len(), MOST);
+        assert!(returns.find(at(2), TicketId(2), &proof(0), GET).is_some());
+        assert_eq!(returns.by_ticket.values().sum::<usize>(), MOST);
+    }
 
     #[test]
     fn read__finds_what_greeting_wrote() {

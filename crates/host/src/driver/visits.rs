@@ -16,10 +16,10 @@ use fairwave_units::{Duration, Time};
 
 use super::address::canonical;
 use super::entry::{OpenSession, OpenSessions};
-use super::returns::{self, Returns};
+use super::returns::{self, Chain, Link, Returns};
 use crate::crypto::Noise;
 use crate::handler::Handler;
-use crate::keyring::{Keyring, id_text};
+use crate::keyring::{Keyring, id_text, now_unix_s};
 use crate::log_limiter::LogLimiter;
 use crate::one_use::OneUse;
 use crate::proof::Proof;
@@ -38,6 +38,16 @@ pub(super) struct Visits {
     looked: Time,
 }
 
+/// What an application makes of a session.
+pub(super) struct Accepted {
+    /// If that is another thing than what was agreed: what the end node knows of it.
+    pub(super) options: Option<SessionOptions>,
+    pub(super) handler: Box<dyn Handler>,
+    pub(super) link: Link,
+    /// The session that it follows, if that is still open here: its other end has seen its end first.
+    pub(super) follows: Option<SessionId>,
+}
+
 /// What an endpoint that listens was told.
 pub(super) struct Reception {
     pub(super) tickets: Arc<Keyring>,
@@ -53,6 +63,8 @@ pub(super) struct Admitted {
     pub(super) ticket: TicketId,
     /// Shows which session this one follows, if it says so.
     proof: Option<Proof>,
+    /// Whether its ticket opens nothing else any more.
+    is_return: bool,
     greeting: Vec<u8>,
     sends: bool,
     receives: bool,
@@ -87,12 +99,13 @@ impl Visits {
         let (from, ticket) = (visit.from(), visit.prologue.ticket);
         let is_agreed = visit.prologue.is_plain == is_plain;
         let judged = if is_agreed { self.judgement(now, visit, entries) } else { Err(Refusal::Plain) };
-        let options = judged.inspect_err(|refusal| self.log(from, ticket, *refusal))?;
+        let (options, is_return) = judged.inspect_err(|refusal| self.log(from, ticket, *refusal))?;
         let (proof, greeting) = returns::read(&visit.greeting).unwrap_or_default();
         let greeting = greeting.to_vec();
         self.admitted.retain(|admitted| admitted.peer != visit.peer || admitted.from != from);
         let PendingVisit::<Noise> { peer, sends, receives, .. } = *visit;
-        self.admitted.push(Admitted { peer, from, at: now, ticket, proof, greeting, sends, receives, options });
+        let admitted = Admitted { peer, from, at: now, ticket, proof, is_return, greeting, sends, receives, options };
+        self.admitted.push(admitted);
         Ok(options)
     }
 
@@ -101,19 +114,22 @@ impl Visits {
         now: Time,
         visit: &PendingVisit<Noise>,
         entries: &OpenSessions,
-    ) -> Result<SessionOptions, Refusal> {
+    ) -> Result<(SessionOptions, bool), Refusal> {
         let Some(Reception { tickets, judge, .. }) = &mut self.reception else { return Err(Refusal::UnknownName) };
         let (from, ticket) = (visit.from(), visit.prologue.ticket);
         let (proof, greeting) = returns::read(&visit.greeting).ok_or(Refusal::UnknownName)?;
         // What began before its ticket expired, or was used up, goes on to its end.
-        match tickets.refusal(ticket) {
-            None => {}
-            Some(Refusal::Expired | Refusal::UsedUp) if comes_back(&self.returns, now, entries, ticket, proof) => {}
-            Some(refusal) => return Err(refusal),
-        }
+        let former = former(&self.returns, now, entries, ticket, proof, greeting);
+        let goes_on_since_unix_s = match (tickets.refusal(ticket), former) {
+            (None, _) => None,
+            (Some(Refusal::Expired | Refusal::UsedUp), Some((chain, _))) => Some(chain.since_unix_s),
+            (Some(refusal), _) => return Err(refusal),
+        };
         let sessions = room(entries, ticket, from.ip())?;
         let one_use = one_use(tickets, ticket, proof);
-        judge(&Visitor { from, ticket, greeting, sends: visit.sends, receives: visit.receives, sessions, one_use })
+        let (sends, receives) = (visit.sends, visit.receives);
+        let visitor = Visitor { from, ticket, greeting, sends, receives, sessions, one_use, goes_on_since_unix_s };
+        Ok((judge(&visitor)?, goes_on_since_unix_s.is_some()))
     }
 
     /// The first packet of a session has come from who was let in: the handler of the session, and what the end node
@@ -123,28 +139,36 @@ impl Visits {
         Some(self.admitted.swap_remove(found))
     }
 
-    /// What the application makes of it, if that is another thing than what was agreed: options that differ.
+    /// What the application makes of it.
     pub(super) fn accept(
         &mut self,
         now: Time,
         admitted: &Admitted,
         entries: &OpenSessions,
-    ) -> Result<(Option<SessionOptions>, Box<dyn Handler>), Refusal> {
-        let Admitted { from, ticket, proof, ref greeting, sends, receives, options, .. } = *admitted;
+    ) -> Result<Accepted, Refusal> {
+        let Admitted { from, ticket, proof, is_return, ref greeting, sends, receives, options, .. } = *admitted;
         let Some(Reception { tickets, accept, .. }) = &mut self.reception else { return Err(Refusal::UnknownName) };
+        let former = former(&self.returns, now, entries, ticket, proof, greeting);
         let mut accepted = || {
-            match tickets.refusal(ticket) {
-                // It was judged a moment ago: whether it had expired then does not matter any more.
-                None | Some(Refusal::Expired) => {}
-                Some(Refusal::UsedUp) if comes_back(&self.returns, now, entries, ticket, proof) => {}
-                Some(refusal) => return Err(refusal),
-            }
+            let goes_on_since_unix_s = match (tickets.refusal(ticket), former) {
+                (None, _) => None,
+                // It was judged a moment ago: whether it has expired since does not matter.
+                (Some(Refusal::Expired), _) if !is_return => None,
+                // Each session is followed by one: several may have been judged by the same proof.
+                (Some(Refusal::Expired | Refusal::UsedUp), Some((chain, _))) => Some(chain.since_unix_s),
+                (Some(refusal), _) => return Err(refusal),
+            };
             let sessions = room(entries, ticket, from.ip())?;
             let one_use = one_use(tickets, ticket, proof);
-            accept(&Visitor { from, ticket, greeting, sends, receives, sessions, one_use })
+            accept(&Visitor { from, ticket, greeting, sends, receives, sessions, one_use, goes_on_since_unix_s })
         };
         let (wanted, handler) = accepted().inspect_err(|refusal| self.log(from, ticket, *refusal))?;
-        Ok(((wanted != options).then_some(wanted), handler))
+        if let Some(shown) = &proof {
+            self.returns.take(ticket, shown);
+        }
+        let (chain, follows) = former.unwrap_or_else(|| (Chain::begin(now, now_unix_s(), greeting), None));
+        let link = Link { chain, former: proof.filter(|_| former.is_some()) };
+        Ok(Accepted { options: (wanted != options).then_some(wanted), handler, link, follows })
     }
 
     /// Sessions whose tickets were taken back meanwhile.
@@ -171,11 +195,23 @@ impl Visits {
     }
 }
 
-/// Whether a visitor shows that it follows a session that was opened with its ticket.
-fn comes_back(returns: &Returns, now: Time, entries: &OpenSessions, ticket: TicketId, proof: Option<Proof>) -> bool {
-    proof.is_some_and(|shown| {
-        returns.knows(now, ticket, &shown) || entries.iter().any(|entry| returns::is_shown(entry, ticket, &shown))
-    })
+/// The chain of the session that a visitor shows to have had, if it may go on with that, and which one it is if that is
+/// still open here.
+fn former(
+    returns: &Returns,
+    now: Time,
+    entries: &OpenSessions,
+    ticket: TicketId,
+    proof: Option<Proof>,
+    said: &[u8],
+) -> Option<(Chain, Option<SessionId>)> {
+    let shown = proof?;
+    let is_it = |entry: &&OpenSession| entry.ticket == Some(ticket) && entry.is_shown(&shown);
+    if let Some(entry) = entries.iter().find(is_it) {
+        let chain = entry.link?.chain;
+        return chain.admits(now, said).then(|| (chain, Some(entry.session.id())));
+    }
+    Some((returns.find(now, ticket, &shown, said)?, None))
 }
 
 /// The ticket, if it is for one transfer.
