@@ -16,11 +16,16 @@ use crate::errno::{self, Errno};
 use crate::library::{current, library};
 use crate::listen;
 use crate::options::{self, SOL_FAIRWAVE, Value};
+use crate::signals;
 use crate::socket::{Socket, Stage, Wishes, set_flags};
 
-/// What a call gives: its value, or -1 with `errno`. A panic is EIO, and goes no further.
+/// What a call gives: its value, or -1 with `errno`. A panic is EIO, and goes no further. Signals wait, except where
+/// the call does ([`signals`]).
 fn answer<T: From<i8>>(call: impl FnOnce() -> Result<T, Errno>) -> T {
+    let held_back = signals::hold_back();
     let outcome = catch_unwind(AssertUnwindSafe(call)).unwrap_or(Err(Errno(libc::EIO)));
+    // Handlers that run now may change `errno`.
+    drop(held_back);
     outcome.unwrap_or_else(|error| {
         errno::set(error);
         T::from(-1)
@@ -30,6 +35,11 @@ fn answer<T: From<i8>>(call: impl FnOnce() -> Result<T, Errno>) -> T {
 /// What the system's call of that name gives.
 fn system<T: PartialEq + From<i8>>(value: T) -> Result<T, Errno> {
     if value == T::from(-1) { Err(std::io::Error::last_os_error().into()) } else { Ok(value) }
+}
+
+/// The same of a call that may wait.
+fn waiting<T: PartialEq + From<i8>>(call: impl FnOnce() -> T) -> Result<T, Errno> {
+    signals::let_come(|| system(call()))
 }
 
 /// The socket that a number leads to, if it is one of the library.
@@ -173,7 +183,8 @@ pub unsafe extern "C" fn g_send(fd: c_int, bytes: *const c_void, length: size_t,
             let Direct::Rest(given) = given else { return given.outcome() };
             let rest = &all[given..];
             // SAFETY: the caller says so.
-            let sent = system(unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), flags | libc::MSG_NOSIGNAL) });
+            let sent =
+                waiting(|| unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), flags | libc::MSG_NOSIGNAL) });
             return match sent {
                 Ok(more) => Ok(given.cast_signed() + more),
                 // What went before counts; the next call says what is wrong.
@@ -184,7 +195,7 @@ pub unsafe extern "C" fn g_send(fd: c_int, bytes: *const c_void, length: size_t,
         // The signal is raised here, when it is known what went wrong.
         let sent = if is_open {
             // SAFETY: the caller says so.
-            system(unsafe { libc::send(fd, bytes, length, flags | libc::MSG_NOSIGNAL) })
+            waiting(|| unsafe { libc::send(fd, bytes, length, flags | libc::MSG_NOSIGNAL) })
         } else {
             Err(Errno(libc::EPIPE))
         };
@@ -238,7 +249,7 @@ pub unsafe extern "C" fn g_recv(fd: c_int, room: *mut c_void, length: size_t, fl
                 direct::recv(&pipe, borrowed(fd)?, room, flags)
             }
             // SAFETY: the caller says so.
-            None => system(unsafe { libc::recv(fd, room, length, flags) }),
+            None => waiting(|| unsafe { libc::recv(fd, room, length, flags) }),
         };
         let told = || socket.as_ref().and_then(|socket| socket.take_error());
         match got {
@@ -262,7 +273,7 @@ pub unsafe extern "C" fn g_sendfile(fd: c_int, file: c_int, offset: *mut off_t, 
             return Err(broken(fd, None, Errno(libc::EPIPE), true));
         }
         // SAFETY: the caller says so. A broken pipe raises SIGPIPE, as with TCP.
-        let sent = system(unsafe { libc::sendfile(fd, file, offset, count) });
+        let sent = waiting(|| unsafe { libc::sendfile(fd, file, offset, count) });
         sent.map_err(|error| broken(fd, socket.as_deref(), error, false))
     })
 }
@@ -392,7 +403,7 @@ pub unsafe extern "C" fn g_getpeername(fd: c_int, address: *mut sockaddr, length
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn g_poll(descriptors: *mut pollfd, count: nfds_t, timeout_ms: c_int) -> c_int {
     // SAFETY: the caller says so.
-    answer(|| system(unsafe { libc::poll(descriptors, count, timeout_ms) }))
+    answer(|| waiting(|| unsafe { libc::poll(descriptors, count, timeout_ms) }))
 }
 
 /// Ends one direction or both: see `shutdown(2)`.

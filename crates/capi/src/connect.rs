@@ -12,6 +12,7 @@ use rustix::net::{SendFlags, send};
 use crate::connector::Attempt;
 use crate::errno::Errno;
 use crate::library::Library;
+use crate::signals;
 use crate::socket::{Socket, SocketWatch, Stage};
 
 /// Fills the way from the program, so that it can write nothing: how many bytes that takes.
@@ -76,7 +77,8 @@ fn wait_for(socket: &Socket, theirs: BorrowedFd<'_>) -> Result<(), Errno> {
             return Err(Errno(libc::EINPROGRESS));
         }
         let timeout = left.and_then(|left| Timespec::try_from(left).ok());
-        poll(&mut [PollFd::from_borrowed_fd(theirs, PollFlags::OUT)], timeout.as_ref())?;
+        let mut ends = [PollFd::from_borrowed_fd(theirs, PollFlags::OUT)];
+        signals::let_come(|| poll(&mut ends, timeout.as_ref()))?;
     }
 }
 

@@ -12,6 +12,7 @@ use rustix::net::sockopt::{Timeout, socket_timeout};
 use rustix::net::{RecvFlags, SendFlags};
 
 use crate::errno::Errno;
+use crate::signals;
 use crate::socket::{Socket, Stage};
 
 /// Calls with less go through the descriptor: what a copy costs is less than what it costs to save one.
@@ -64,7 +65,7 @@ pub(crate) fn recv(pipe: &Pipe, fd: BorrowedFd<'_>, room: &mut [u8], flags: i32)
             taken => return Ok(taken?.cast_signed()),
         }
         // It waits as long as the system would, and for what the system would wait for.
-        rustix::net::recv(fd, &mut [0; 1], peeks)?;
+        signals::let_come(|| rustix::net::recv(fd, &mut [0; 1], peeks))?;
         if pipe.is_busy() {
             std::thread::sleep(REST);
         }
@@ -86,7 +87,7 @@ pub(crate) fn send(pipe: &Pipe, fd: BorrowedFd<'_>, bytes: &[u8], flags: i32) ->
                 if !waits(fd, flags) {
                     return Direct::Rest(sent);
                 }
-                if let Err(error) = pipe.wait_for_room() {
+                if let Err(error) = pipe.wait_for_room(|wait| signals::let_come(wait)) {
                     return Direct::Failed(error.into()).or_sent(sent);
                 }
             }

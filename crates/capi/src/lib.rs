@@ -18,6 +18,7 @@ mod library;
 mod listen;
 mod options;
 mod ours;
+mod signals;
 mod socket;
 
 pub use calls::{

@@ -14,7 +14,7 @@ use fairwave_units::Rate;
 use crate::connector::Connector;
 use crate::errno::Errno;
 use crate::ours;
-use crate::socket::{Socket, Wishes, inode_of};
+use crate::socket::{Node, Socket, Wishes, node_of};
 
 /// What the library has in a process. It is made at the first call that needs it, and lives as long as the process.
 pub(crate) struct Library {
@@ -28,10 +28,9 @@ pub(crate) struct Library {
 /// The sockets of a program.
 #[derive(Default)]
 struct Sockets {
-    /// By inode.
-    known: BTreeMap<u64, Arc<Socket>>,
+    known: BTreeMap<Node, Arc<Socket>>,
     /// In the order in which they came: a program that closes its ends by `close` tells the library nothing.
-    order: VecDeque<u64>,
+    order: VecDeque<Node>,
     /// How many of them there are when it is looked again which are over.
     look_at: usize,
 }
@@ -133,8 +132,8 @@ impl Library {
             return None;
         }
         // SAFETY: it is asked what the number leads to, and nothing else.
-        let inode = inode_of(unsafe { BorrowedFd::borrow_raw(number) }).ok()?;
-        let socket = self.sockets.lock().known.get(&inode).cloned()?;
+        let node = node_of(unsafe { BorrowedFd::borrow_raw(number) }).ok()?;
+        let socket = self.sockets.lock().known.get(&node).cloned()?;
         socket.seen_at(number);
         Some(socket)
     }
@@ -143,9 +142,9 @@ impl Library {
     pub(crate) fn add(&self, socket: &Arc<Socket>) {
         let (before, to_look) = {
             let mut sockets = self.sockets.lock();
-            let before = sockets.known.insert(socket.inode, Arc::clone(socket));
+            let before = sockets.known.insert(socket.node, Arc::clone(socket));
             if before.is_none() {
-                sockets.order.push_back(socket.inode);
+                sockets.order.push_back(socket.node);
             }
             (before, sockets.all_to_look_at())
         };
@@ -158,11 +157,11 @@ impl Library {
         if sockets.is_empty() {
             return;
         }
-        let over: Vec<u64> = sockets.iter().filter(|socket| socket.is_over()).map(|socket| socket.inode).collect();
+        let over: Vec<Node> = sockets.iter().filter(|socket| socket.is_over()).map(|socket| socket.node).collect();
         let gone: Vec<Arc<Socket>> = {
             let mut table = self.sockets.lock();
             let oldest = over.iter().take(over.len().saturating_sub(MOST_OVER));
-            let gone = oldest.filter_map(|inode| table.known.remove(inode)).collect();
+            let gone = oldest.filter_map(|node| table.known.remove(node)).collect();
             table.look_at = table.known.len() + FIRST_LOOK;
             gone
         };
@@ -172,7 +171,7 @@ impl Library {
 
     /// A program closes its end by a call of the library.
     pub(crate) fn forget(&self, socket: &Socket) {
-        let gone = self.sockets.lock().known.remove(&socket.inode);
+        let gone = self.sockets.lock().known.remove(&socket.node);
         drop(gone);
     }
 
@@ -225,14 +224,14 @@ impl Sockets {
     fn all_to_look_at(&mut self) -> Vec<Arc<Socket>> {
         let known = &self.known;
         if self.order.len() > 2 * known.len() + FIRST_LOOK {
-            self.order.retain(|inode| known.contains_key(inode));
+            self.order.retain(|node| known.contains_key(node));
         }
         if known.len() < self.look_at.max(FIRST_LOOK) {
             return Vec::new();
         }
         // Nobody else looks meanwhile; when this one has, it says anew when the next is to be.
         self.look_at = known.len() + FIRST_LOOK;
-        self.order.iter().filter_map(|inode| known.get(inode).cloned()).collect()
+        self.order.iter().filter_map(|node| known.get(node).cloned()).collect()
     }
 }
 
@@ -267,6 +266,30 @@ mod tests {
         }
         assert!(most[0] <= MOST_OVER + FIRST_LOOK, "{most:?}");
         assert!(most[1] <= 2 * most[0] + FIRST_LOOK + 1, "{most:?}");
+    }
+
+    /// Numbers of inodes are each device's own, and a file's may be a socket's.
+    #[test]
+    fn find__a_file_with_the_inode_of_a_socket_is_none() {
+        use std::os::fd::{AsRawFd, OwnedFd};
+        use std::os::unix::fs::MetadataExt;
+        let library = bare();
+        let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
+        let (socket, theirs) = Socket::new(false, Stage::New, Wishes::default()).unwrap();
+        let device = socket.node.0;
+        let meta = file.metadata().unwrap();
+        for node in [(device, meta.ino()), (meta.dev(), meta.ino())] {
+            let (socket, _theirs) = Socket::new(false, Stage::New, Wishes::default()).unwrap();
+            let mut socket = Arc::into_inner(socket).unwrap();
+            socket.node = node;
+            library.add(&Arc::new(socket));
+        }
+        assert!(library.find(OwnedFd::from(file).as_raw_fd()).is_none());
+        library.add(&socket);
+        assert!(library.find(theirs.as_raw_fd()).is_some());
+        // Another socket, whatever its number.
+        let (other, _ours) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert!(library.find(other.as_raw_fd()).is_none());
     }
 
     #[test]

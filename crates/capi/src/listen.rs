@@ -20,6 +20,7 @@ use rustix::net::{
 use crate::errno::Errno;
 use crate::library::{Library, current};
 use crate::ours::Ours;
+use crate::signals;
 use crate::socket::{Socket, SocketWatch, Stage, Wishes, set_flags};
 
 /// What the library does at a listening socket, on the network thread.
@@ -188,7 +189,9 @@ pub(crate) fn accept(listening: BorrowedFd<'_>) -> Result<(OwnedFd, SocketAddr),
     let mut address = [0; ADDRESS_BYTES];
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut room);
-    let got = recvmsg(listening, &mut [IoSliceMut::new(&mut address)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let got = signals::let_come(|| {
+        recvmsg(listening, &mut [IoSliceMut::new(&mut address)], &mut control, RecvFlags::CMSG_CLOEXEC)
+    })?;
     let descriptor = control.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
         _ => None,

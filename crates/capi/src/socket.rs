@@ -11,7 +11,7 @@ use fairwave_host::{
 use fairwave_pipe::{Pipe, PipeOptions, Watch};
 use fairwave_units::{Bytes, Rate};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::fstat;
+use rustix::fs::{FileType, fstat};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, recv, send, shutdown, socketpair,
@@ -23,7 +23,7 @@ use crate::ours::{self, Ours};
 /// A socket. The program has one end of a Unix socket pair, and the library the other until the pump has it.
 pub(crate) struct Socket {
     /// What tells the program's end from all others, whatever number it has there.
-    pub(crate) inode: u64,
+    pub(crate) node: Node,
     pub(crate) is_v6: bool,
     pub(crate) state: Lock<SocketState>,
     /// What a call is to say in place of ECONNRESET, or of the end of the stream; zero if nothing.
@@ -112,9 +112,14 @@ impl Wishes {
 /// beside them.
 const BUFFER_BYTES: usize = 212_992;
 
-/// The number by which the system knows a socket.
-pub(crate) fn inode_of(descriptor: impl AsFd) -> Result<u64, Errno> {
-    Ok(fstat(descriptor)?.st_ino)
+/// What the system knows a socket by: its device and its inode. Numbers of inodes are each device's own.
+pub(crate) type Node = (u64, u64);
+
+/// The node of a descriptor, if that is a socket.
+pub(crate) fn node_of(descriptor: impl AsFd) -> Result<Node, Errno> {
+    let stat = fstat(descriptor)?;
+    let is_socket = FileType::from_raw_mode(stat.st_mode) == FileType::Socket;
+    if is_socket { Ok((stat.st_dev, stat.st_ino)) } else { Err(Errno(libc::ENOTSOCK)) }
 }
 
 impl Socket {
@@ -126,7 +131,7 @@ impl Socket {
         for end in [ours.get(), Some(&theirs)].into_iter().flatten() {
             let _ = rustix::net::sockopt::set_socket_send_buffer_size(end, BUFFER_BYTES);
         }
-        let inode = inode_of(&theirs)?;
+        let node = node_of(&theirs)?;
         let state = SocketState {
             stage,
             ours: Some(ours),
@@ -139,7 +144,7 @@ impl Socket {
             sample: None,
         };
         let (error, number) = (AtomicI32::new(0), AtomicI32::new(-1));
-        Ok((Arc::new(Self { inode, is_v6, state: Lock::new(state), error, number }), theirs))
+        Ok((Arc::new(Self { node, is_v6, state: Lock::new(state), error, number }), theirs))
     }
 
     /// The program has its end by this number.
@@ -199,7 +204,7 @@ impl Socket {
         let is_written = |number: RawFd| number >= 0 && self.write_for_program(number) == Ok(true);
         if !is_written(self.number.load(Ordering::Relaxed)) {
             // It may have it by another number: a copy, or one that it took without the library.
-            let _ = number_of(self.inode).is_some_and(is_written);
+            let _ = number_of(self.node).is_some_and(is_written);
         }
     }
 
@@ -232,11 +237,11 @@ impl Socket {
     fn write_for_program(&self, number: RawFd) -> Result<bool, Errno> {
         // SAFETY: it is asked what the number leads to, and nothing else is done with it unless that is this socket.
         let theirs = unsafe { BorrowedFd::borrow_raw(number) };
-        if inode_of(theirs)? != self.inode {
+        if node_of(theirs)? != self.node {
             return Ok(false);
         }
         let copy = rustix::io::fcntl_dupfd_cloexec(theirs, 0)?;
-        if inode_of(&copy)? == self.inode {
+        if node_of(&copy)? == self.node {
             // Where there is no room, something is unread in any case.
             let _ = send(&copy, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
@@ -271,7 +276,7 @@ fn is_without_peer(end: impl AsFd) -> bool {
 }
 
 /// The number that a program has for a socket; any of several.
-fn number_of(inode: u64) -> Option<RawFd> {
+fn number_of((_, inode): Node) -> Option<RawFd> {
     let link = format!("socket:[{inode}]");
     let entries = std::fs::read_dir("/proc/self/fd").ok()?;
     let found =

@@ -148,16 +148,20 @@ impl Pipe {
     }
 
     /// Waits until [`Pipe::give`] may do something other than say that there is no room, or the descriptor has something
-    /// to say: EINTR where a signal came whose
-    /// handler does not let calls go on.
-    pub fn wait_for_room(&self) -> rustix::io::Result<()> {
-        self.shared.room.wait(|| {
+    /// to say: EINTR where a signal came whose handler does not let calls go on. `call` makes the call of the system that
+    /// waits, during which no lock is held.
+    pub fn wait_for_room(
+        &self,
+        call: impl FnOnce(&dyn Fn() -> rustix::io::Result<usize>) -> rustix::io::Result<usize>,
+    ) -> rustix::io::Result<()> {
+        let is_over = || {
             let is_over = {
                 let state = self.shared.session.lock();
                 state.closed.is_some() || state.is_cut
             };
             is_over || self.has_room() || self.shared.is_shut.load(Ordering::SeqCst)
-        })
+        };
+        self.shared.room.wait(is_over, call)
     }
 }
 

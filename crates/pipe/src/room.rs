@@ -15,8 +15,13 @@ pub(crate) struct RoomBell {
 }
 
 impl RoomBell {
-    /// Waits until somebody rings, unless `is_over` says that there is no need to.
-    pub(crate) fn wait(&self, is_over: impl FnOnce() -> bool) -> rustix::io::Result<()> {
+    /// Waits until another thread rings, unless `is_over` says that there is no need to. `call` makes the call of the
+    /// system that waits, during which no lock is held.
+    pub(crate) fn wait(
+        &self,
+        is_over: impl FnOnce() -> bool,
+        call: impl FnOnce(&dyn Fn() -> rustix::io::Result<usize>) -> rustix::io::Result<usize>,
+    ) -> rustix::io::Result<()> {
         if self.descriptor.get().is_none() {
             let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)?;
             // Of two that are made at once one is enough.
@@ -25,7 +30,7 @@ impl RoomBell {
         let Some(descriptor) = self.descriptor.get() else { return Ok(()) };
         self.waiting.fetch_add(1, Ordering::SeqCst);
         // Who rings after this has seen that somebody waits.
-        let outcome = if is_over() { Ok(0) } else { rustix::io::read(descriptor, &mut [0_u8; 8]) };
+        let outcome = if is_over() { Ok(0) } else { call(&|| rustix::io::read(descriptor, &mut [0_u8; 8])) };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         outcome.map(drop)
     }
@@ -59,7 +64,7 @@ mod tests {
                 let (bell, has_room) = (Arc::clone(&bell), Arc::clone(&has_room));
                 thread::spawn(move || {
                     while !has_room.load(Ordering::SeqCst) {
-                        bell.wait(|| has_room.load(Ordering::SeqCst)).unwrap();
+                        bell.wait(|| has_room.load(Ordering::SeqCst), |wait| wait()).unwrap();
                     }
                 })
             })

@@ -455,3 +455,65 @@ fn strerror__has_words() {
     // SAFETY: a string of the system.
     assert!(!unsafe { CStr::from_ptr(g_strerror(libc::ENOENT)) }.is_empty());
 }
+
+/// What the handler of a signal sends to, and how often it has.
+static SENDS_TO: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(-1);
+static SENT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+extern "C" fn on_signal(_: c_int) {
+    let before = errno();
+    let fd = SENDS_TO.load(std::sync::atomic::Ordering::SeqCst);
+    // SAFETY: there is one byte; a handler leaves `errno` as it was.
+    unsafe {
+        g_send(fd, b"x".as_ptr().cast(), 1, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+        *libc::__errno_location() = before;
+    }
+    SENT.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+}
+
+/// The call that it interrupts may be one of the library on the same socket.
+#[test]
+fn send__in_a_signal_handler_comes_back() {
+    use std::sync::atomic::Ordering::SeqCst;
+    let (listening, ticket) = listener(8);
+    let calling = caller(&ticket, 0);
+    assert_eq!(connect(calling), Ok(()));
+    let called = accept(listening);
+    SENDS_TO.store(calling, SeqCst);
+    // SAFETY: the action is whole, and the handler calls what may be called in one.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_signal as extern "C" fn(c_int) as usize;
+        action.sa_flags = libc::SA_RESTART;
+        assert_eq!(libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut()), 0);
+    }
+    let (tell, thread) = std::sync::mpsc::channel();
+    let (done, is_done) = std::sync::mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        // SAFETY: it names this thread.
+        tell.send(unsafe { libc::pthread_self() } as usize).unwrap();
+        let mut room = vec![0; 65_536];
+        // Until handlers have interrupted it often enough; each call may have been the one.
+        while SENT.load(SeqCst) < 3000 {
+            // SAFETY: so many bytes are there.
+            unsafe {
+                g_send(calling, room.as_ptr().cast(), 8, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+                g_send(calling, room.as_ptr().cast(), 40_000, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+                g_recv(called, room.as_mut_ptr().cast(), room.len(), libc::MSG_DONTWAIT);
+            }
+        }
+        done.send(()).unwrap();
+    });
+    let thread = thread.recv().unwrap() as libc::pthread_t;
+    let begin = Instant::now();
+    while is_done.try_recv().is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(120), "a call stands still after {} signals", SENT.load(SeqCst));
+        if SENT.load(SeqCst) < 3000 {
+            // SAFETY: the thread has not been joined.
+            unsafe { libc::pthread_kill(thread, libc::SIGUSR2) };
+        }
+        std::thread::yield_now();
+    }
+    worker.join().unwrap();
+    close_all(&[calling, called, listening]);
+}
