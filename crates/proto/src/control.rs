@@ -196,6 +196,14 @@ impl<C: Crypto> Control<C> {
         self.nodes.iter_mut().flatten().filter_map(|node| node.set_options(session, options).then_some(())).count() > 0
     }
 
+    /// Whose a session is.
+    pub(crate) fn set_group(&mut self, session: SessionId, group: u32) {
+        // It may be in one of them or in both.
+        for node in self.nodes.iter_mut().flatten() {
+            node.set_owner(session, group, None);
+        }
+    }
+
     /// This host ends a session.
     pub(crate) fn close(&mut self, now: Time, session: SessionId, reason: CloseReason) {
         if self.door.give_up(session) {

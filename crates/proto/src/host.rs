@@ -87,6 +87,7 @@ impl<C: Crypto> Host<C> {
                 start,
                 path: PathKind::Shared,
                 weight: 1.0,
+                group: 0,
                 rtt,
                 silence,
             },
@@ -125,6 +126,14 @@ impl<C: Crypto> Host<C> {
         is_set
     }
 
+    /// Whose a session is: sessions of one group, such as those of one ticket, share what the group gets. Groups have
+    /// equal shares of a capacity, if its rule knows groups, and of a path; in group 0, where each session begins, each
+    /// has its own share of a path.
+    pub fn set_group(&mut self, now: Time, session: SessionId, group: u32) {
+        self.control.set_group(session, group);
+        self.outbound.set_group(now, session, group);
+    }
+
     /// The sink wants a range of a stream.
     pub fn want(&mut self, now: Time, session: SessionId, stream: u32, range: Range<u64>) {
         self.inbound.want(now, session, stream, range);
@@ -156,6 +165,13 @@ impl<C: Crypto> Host<C> {
     /// pace are used up. The sink hears that nothing of it will come. Once, and before anything else is asked of the host.
     pub fn withdraw(&mut self, now: Time, session: SessionId, packet: &DataPacket, reason: VoidReason) {
         self.outbound.withdraw(now, session, packet, reason);
+        self.route(now);
+    }
+
+    /// The last packet that [`Host::poll_transmit`] gave did not go, since the application has its bytes only later: it
+    /// serves them again.
+    pub fn postpone(&mut self, now: Time, session: SessionId, packet: &DataPacket) {
+        self.outbound.postpone(now, session, packet);
         self.route(now);
     }
 

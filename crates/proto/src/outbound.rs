@@ -158,6 +158,14 @@ impl Outbound {
         }
     }
 
+    /// A session is of another group: see [`Host::set_group`](crate::Host::set_group).
+    pub(crate) fn set_group(&mut self, now: Time, session: SessionId, group: u32) {
+        let path = self.senders.get_mut(session).and_then(|sender| sender.set_group(group));
+        if let Some(path) = path {
+            self.divide_now(now, path);
+        }
+    }
+
     /// The application cannot send a range.
     pub(crate) fn refuse(&mut self, session: SessionId, stream: u32, range: &Range<u64>, reason: VoidReason) {
         let Some(sender) = self.senders.get_mut(session) else { return };
@@ -174,6 +182,16 @@ impl Outbound {
             sender.withdraw(now, packet, path);
         }
         self.refuse(session, packet.piece.stream, &packet.piece.range(), reason);
+        self.rearm(now, session);
+    }
+
+    /// The last packet that [`Outbound::poll_transmit`] gave did not go: the application has its bytes later, and serves
+    /// them again.
+    pub(crate) fn postpone(&mut self, now: Time, session: SessionId, packet: &DataPacket) {
+        if let Some(sender) = self.senders.get_mut(session) {
+            let path = sender.member().map(PathMember::id).and_then(|id| self.paths.get_mut(id));
+            sender.withdraw(now, packet, path);
+        }
         self.rearm(now, session);
     }
 

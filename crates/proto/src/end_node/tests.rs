@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use fairwave_schemes::global::{Paths, Problem, max_min};
-use fairwave_schemes::node::{Gtp, Reading, fair_start};
+use fairwave_schemes::node::{Groups, Gtp, Reading, fair_start};
 use fairwave_schemes::scheme::{OptionValue, Options};
 use proptest::prelude::*;
 
@@ -78,6 +78,26 @@ fn tick__runs_the_rule() {
     assert_eq!(mbps(outcomes), [12.333, 32.4, 59.0]);
     assert_eq!(node.expected(SessionId(3)), Some(Rate::mbps(59.0)));
     assert_eq!(node.expected(SessionId(4)), None);
+}
+
+/// As hosts run it: 40 sessions of one ticket beside one of another, all of which use what they are granted.
+#[test]
+fn tick__a_ticket_with_many_sessions_has_the_share_of_one() {
+    let rule = IntervalRule::Fixed(MS * 20);
+    let groups = Box::new(Groups::new(Reading::Adopted, &Options::default()));
+    let mut node = EndNode::new(Time::ZERO, MS * 5, Rate::mbps(100.0), 1.0, rule, groups);
+    for session in 1..=41 {
+        node.join(flow(session, 50), Rate::mbps(1.0)).unwrap();
+        assert!(node.set_owner(SessionId(session), if session == 41 { 2 } else { 1 }, None));
+    }
+    let mut granted = [Rate::mbps(1.0); 41];
+    for tick in 0..2000 {
+        let outcomes = node.tick(ms(5 + 20 * tick), |session| granted[session.0 as usize - 1]);
+        granted.iter_mut().zip(outcomes).for_each(|(granted, outcome)| *granted = outcome.grant.expected);
+    }
+    let of_many: f64 = granted[..40].iter().map(|rate| rate.as_mbps()).sum();
+    let of_other = granted[40].as_mbps();
+    assert!((of_many - 50.0).abs() < 0.5 && (of_other - 50.0).abs() < 0.5, "{of_many} and {of_other} Mb/s");
 }
 
 #[test]

@@ -37,6 +37,7 @@ impl Source {
             start: Rate::mbps(80.0),
             path: PathKind::Shared,
             weight: 1.0,
+            group: 0,
             rtt: Some(Duration::from_millis(20)),
             silence: Duration::from_secs(30),
         };
@@ -166,6 +167,7 @@ fn granted(to: SocketAddr) -> Outbound {
         start: Rate::gbps(1.0),
         path: PathKind::Shared,
         weight: 1.0,
+        group: 0,
         rtt: Some(Duration::from_millis(20)),
         silence: Duration::from_secs(30),
     };

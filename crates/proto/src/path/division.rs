@@ -5,6 +5,9 @@ use fairwave_units::Rate;
 /// What one session of a path could do with its rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Claim {
+    /// Whose the session is. Groups divide the rate first, each with weight one, and then their sessions what the group
+    /// has; in group 0 each session is for itself.
+    pub(crate) group: u32,
     pub(crate) weight: f64,
     /// What everything else lets it send.
     pub(crate) most: Rate,
@@ -23,6 +26,8 @@ pub(crate) struct Division {
     /// Those that want something, by their most a weight.
     order: Vec<usize>,
     portions: Vec<Portion>,
+    /// The groups in order, each with its claims by their places.
+    by_group: Vec<(u32, usize)>,
 }
 
 /// What one session has of its path.
@@ -47,7 +52,39 @@ impl Division {
 
     /// Divides a rate: whether all of it is claimed.
     pub(crate) fn divide(&mut self, rate: Rate) -> bool {
-        let Self { claims, order, portions } = self;
+        let first = self.claims.first().map_or(0, |claim| claim.group);
+        if self.claims.iter().all(|claim| claim.group == first) {
+            return self.divide_among_sessions(rate);
+        }
+        self.by_group.clear();
+        self.by_group.extend(self.claims.iter().enumerate().map(|(at, claim)| (claim.group, at)));
+        self.by_group.sort_unstable();
+        let (mut outer, mut inner) = (Self::default(), Self::default());
+        let members = |group: &[(u32, usize)]| group.iter().map(|(_, at)| self.claims[*at]).collect::<Vec<_>>();
+        outer.claims.extend(self.by_group.chunk_by(|one, next| one.0 == next.0).map(|group| {
+            let claims = members(group);
+            let weight = if group[0].0 == 0 { claims.iter().map(|claim| claim.weight).sum() } else { 1.0 };
+            let wanting = claims.iter().filter(|claim| claim.wants);
+            let most = wanting.clone().fold(0.0, |sum, claim| sum + claim.most.as_bps());
+            Claim { group: 0, weight, most: Rate::nearest_bps(most), wants: wanting.count() > 0 }
+        }));
+        let is_claimed = outer.divide_among_sessions(rate);
+        let mut portions = vec![Portion { rate: Rate::ZERO, window_share: 1.0 }; self.claims.len()];
+        for (group, all) in self.by_group.chunk_by(|one, next| one.0 == next.0).zip(&outer.portions) {
+            inner.claims.clear();
+            inner.claims.extend(members(group));
+            inner.divide_among_sessions(all.rate);
+            for ((_, at), portion) in group.iter().zip(&inner.portions) {
+                let window_share = (portion.window_share * all.window_share).min(1.0);
+                portions[*at] = Portion { window_share, ..*portion };
+            }
+        }
+        self.portions = portions;
+        is_claimed
+    }
+
+    fn divide_among_sessions(&mut self, rate: Rate) -> bool {
+        let Self { claims, order, portions, .. } = self;
         order.clear();
         order.extend((0..claims.len()).filter(|at| claims[*at].wants));
         let a_weight = |at: usize| claims[at].most.as_bps() / claims[at].weight;
@@ -90,7 +127,8 @@ mod tests {
 
     fn portions(mbps: f64, claims: &[(f64, f64, bool)]) -> (Vec<f64>, bool) {
         let mut division = Division::default();
-        let claim = |&(weight, most, wants): &(f64, f64, bool)| Claim { weight, most: Rate::mbps(most), wants };
+        let claim =
+            |&(weight, most, wants): &(f64, f64, bool)| Claim { group: 0, weight, most: Rate::mbps(most), wants };
         division.claims().extend(claims.iter().map(claim));
         let is_claimed = division.divide(Rate::mbps(mbps));
         (division.portions().iter().map(|portion| (portion.rate.as_mbps() * 1e6).round() / 1e6).collect(), is_claimed)
@@ -119,10 +157,49 @@ mod tests {
         assert_eq!(portions(90.0, &[]), (vec![], false));
     }
 
+    /// Groups, and what each session could use of 90.
+    fn of_groups(claims: &[(u32, f64, bool)]) -> Vec<f64> {
+        let mut division = Division::default();
+        let claim =
+            |&(group, most, wants): &(u32, f64, bool)| Claim { group, weight: 1.0, most: Rate::mbps(most), wants };
+        division.claims().extend(claims.iter().map(claim));
+        division.divide(Rate::mbps(90.0));
+        let used = |(portion, claim): (&Portion, &(u32, f64, bool))| portion.rate.as_mbps().min(claim.1);
+        let rates = division.portions().iter().zip(claims).map(used);
+        let shares: f64 =
+            division.portions().iter().zip(claims).filter(|(_, claim)| claim.2).map(|(p, _)| p.window_share).sum();
+        assert!(shares <= 1.000_001, "{shares} of the window");
+        rates.map(|rate| (rate * 1e6).round() / 1e6).collect()
+    }
+
+    #[test]
+    fn divide__many_sessions_of_a_ticket_have_the_share_of_one() {
+        // 45 for each ticket, and 45 / 40 for each session of the first.
+        let many = [(1, 1e3, true); 40];
+        let rates = of_groups(&[&many[..], &[(2, 1e3, true)]].concat());
+        assert_eq!((rates[0], rates[40]), (1.125, 45.0));
+        // A third ticket that wants nothing takes nothing.
+        let rates = of_groups(&[&many[..], &[(2, 1e3, true), (3, 1e3, false)]].concat());
+        assert_eq!((rates[0], rates[40]), (1.125, 45.0));
+    }
+
+    #[test]
+    fn divide__what_a_ticket_cannot_use_the_others_have() {
+        // 10 of its 45: 80 are left for two sessions of the other.
+        assert_eq!(of_groups(&[(1, 1e3, true), (2, 10.0, true), (1, 1e3, true)]), [40.0, 10.0, 40.0]);
+        // Within a ticket as well: 45 - 5 for the other session.
+        assert_eq!(of_groups(&[(1, 1e3, true), (2, 5.0, true), (2, 1e3, true)]), [45.0, 5.0, 40.0]);
+    }
+
+    #[test]
+    fn divide__sessions_without_a_ticket_are_each_for_itself() {
+        assert_eq!(of_groups(&[(0, 1e3, true), (0, 1e3, true), (7, 1e3, true)]), [30.0, 30.0, 30.0]);
+    }
+
     #[test]
     fn divide__gives_of_the_window_what_each_sends_of_all() {
         let mut division = Division::default();
-        let claim = |weight: f64, most: f64, wants: bool| Claim { weight, most: Rate::mbps(most), wants };
+        let claim = |weight: f64, most: f64, wants: bool| Claim { group: 0, weight, most: Rate::mbps(most), wants };
         let mut shares = |claims: &[Claim]| {
             division.claims().clear();
             division.claims().extend(claims);

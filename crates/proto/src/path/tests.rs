@@ -51,6 +51,7 @@ impl Source {
             start: Rate::gbps(10.0),
             path: PathKind::Shared,
             weight,
+            group: 0,
             rtt: Some(RTT),
             silence: Duration::from_secs(30),
         };
@@ -205,4 +206,24 @@ fn memory__of_a_packet_under_way_is_small() {
     // Packets with a run of their own know it; the others go on with one that is older by 1/32 of all.
     let newest = stamps.of((1 << 20) - 1).map(|stamp| stamp.in_flight().get());
     assert_eq!(newest, Some(PACKET << 20));
+}
+
+/// However many sessions the holder of a ticket opens.
+#[test]
+fn divide__a_ticket_with_many_sessions_has_the_share_of_one() {
+    let mut source = Source::new(PathControl::Bbr);
+    let to: SocketAddr = "192.0.2.1:9".parse().unwrap();
+    let many: Vec<_> = (0..40).map(|_| source.open(Time::ZERO, to, 1.0)).collect();
+    let other = source.open(Time::ZERO, to, 1.0);
+    for session in &many {
+        source.outbound.set_group(Time::ZERO, *session, 1);
+    }
+    source.outbound.set_group(Time::ZERO, other, 2);
+    let of_many: f64 = many.iter().map(|session| source.path_mbps(*session)).sum();
+    let of_other = source.path_mbps(other);
+    assert!((of_many / of_other - 1.0).abs() < 1e-6 && of_other > 0.0, "{of_many} and {of_other}");
+    // Without the others' wishes it has all.
+    many.iter().for_each(|session| drop(source.outbound.close(Time::ZERO, *session)));
+    let alone = source.path_mbps(other);
+    assert!((alone / of_other - 2.0).abs() < 1e-6, "{alone} and {of_other}");
 }

@@ -33,12 +33,18 @@ impl Sender {
         Some(member.id())
     }
 
+    /// Whose it is, where the sessions of one owner share what the owner gets: its path, if it has one.
+    pub(crate) fn set_group(&mut self, group: u32) -> Option<PathId> {
+        self.setup.group = group;
+        self.member.as_ref().map(PathMember::id)
+    }
+
     /// What it could do with the rate of a path.
     pub(crate) fn claim(&self) -> Claim {
         let most = [RateTerm::Source, RateTerm::Sink, RateTerm::Demand].map(|term| self.limits.get(term));
         let most = most.into_iter().chain(self.silence.cap()).fold(most[0], Rate::min);
         let weight = self.member.as_ref().map_or(1.0, |member| member.weight);
-        Claim { weight, most, wants: !self.queue.is_empty() }
+        Claim { group: self.setup.group, weight, most, wants: !self.queue.is_empty() }
     }
 
     /// What its path takes of it.

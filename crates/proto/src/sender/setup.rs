@@ -20,6 +20,8 @@ pub(crate) struct SenderSetup {
     pub path: PathKind,
     /// Its part of a shared one.
     pub weight: f64,
+    /// Whose it is ([`Host::set_group`](crate::Host::set_group)); 0 if that does not matter.
+    pub group: u32,
     /// The round-trip time, as far as the handshake showed it.
     pub rtt: Option<Duration>,
     /// A silence of its sink that is so long is its end.

@@ -22,6 +22,7 @@ fn transmit__no_more_is_under_way_than_may_be_remembered() {
         start: Rate::gbps(1e6),
         path: PathKind::Dedicated,
         weight: 1.0,
+        group: 0,
         rtt: None,
         silence: Duration::from_secs(30),
     };
