@@ -24,6 +24,7 @@ mod give;
 #[cfg(test)]
 mod loopback;
 mod once;
+mod open_rates;
 mod share;
 mod take;
 mod transfer;

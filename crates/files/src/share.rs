@@ -13,14 +13,14 @@ use fairwave_units::{Bytes, Rate};
 
 use super::once::TicketUses;
 use crate::format::greeting::Greeting;
-use crate::format::reason::is_no_room;
 use crate::give::giving_end::GivingEnd;
 use crate::give::roots::Roots;
 use crate::give::share_name::share_name;
 use crate::give::supply::Readers;
+use crate::open_rates::OpenRates;
 use crate::take::durable::Durable;
 use crate::take::get::Intake;
-use crate::transfer::error::{ShareError, TransferError};
+use crate::transfer::error::ShareError;
 use crate::transfer::ledger::{Ledger, Transfer};
 use crate::transfer::visit::{Visit, VisitKind};
 
@@ -73,6 +73,8 @@ pub struct Share {
     visits: Lock<Vec<Visit>>,
     /// Who has which ticket for one transfer.
     claims: TicketUses,
+    /// How often each ticket opens sessions.
+    opens: Lock<OpenRates>,
     next: AtomicU64,
 }
 
@@ -101,12 +103,16 @@ impl Share {
         let name = share_name(&paths);
         let readers = Readers::start().map_err(ShareError::Thread)?;
         let (intake, visits, next) = (intake.transpose()?, Lock::default(), AtomicU64::new(0));
-        Ok(Self { paths, options, name, readers, intake, visits, claims: TicketUses::default(), next })
+        let (claims, opens) = (TicketUses::default(), Lock::default());
+        Ok(Self { paths, options, name, readers, intake, visits, claims, opens, next })
     }
 
     /// Whether a visitor may have what it asks for, without a look at the disk: an answer for
     /// [`fairwave_host::Endpoint::listen_with`].
     pub fn judge(&self, visitor: &Visitor<'_>) -> Result<SessionOptions, Refusal> {
+        if !self.opens.lock().has_room(Instant::now(), visitor.ticket) {
+            return Err(Refusal::NoRoom);
+        }
         if let Some(one_use) = &visitor.one_use
             && let Some(refusal) = self.claims.refusal(Instant::now(), visitor.ticket, one_use.follows.as_ref())
         {
@@ -130,23 +136,21 @@ impl Share {
     /// What becomes of a visitor whose session is open: an answer for [`fairwave_host::Endpoint::listen`].
     pub fn visit(&self, visitor: &Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
         self.judge(visitor)?;
+        self.opens.lock().count(Instant::now(), visitor.ticket);
         match Greeting::read(visitor.greeting) {
             Ok(Greeting::Get) => {
-                // What was there before may have gone.
-                let roots = Roots::find(&self.paths).map_err(|error| error.refusal())?;
                 let ledger = Ledger::default();
                 ledger.tally().let_choose();
-                let source = GivingEnd::new(roots, self.name, Arc::clone(&self.readers), ledger.clone());
+                // Its own thread looks for them: what was there before may have gone.
+                let source = GivingEnd::new(self.paths.clone(), self.name, Arc::clone(&self.readers), ledger.clone());
+                let source = source.changed_until(visitor.goes_on_since_unix_s);
                 let handler = Box::new(source.with_limit(self.options.limit));
                 Ok((self.options.session, self.enter(visitor, VisitKind::Get, ledger.transfer(), handler)))
             }
             Ok(Greeting::Put(look)) => {
                 let intake = self.intake.as_ref().ok_or(Refusal::Direction)?;
-                let (handler, transfer) = intake.take(visitor.ticket, look).map_err(|error| match error {
-                    TransferError::Thread(_) => Refusal::NoRoom,
-                    TransferError::Destination { error, .. } if is_no_room(&error) => Refusal::NoRoom,
-                    _ => Refusal::UnknownName,
-                })?;
+                let taken = intake.take(visitor.ticket, look);
+                let (handler, transfer) = taken.map_err(|error| error.refuses())?;
                 let kind = if look.is_dry || self.options.is_dry { VisitKind::DryPut } else { VisitKind::Put };
                 Ok((self.options.session, self.enter(visitor, kind, transfer, handler)))
             }
@@ -238,7 +242,16 @@ mod tests {
 
     fn visitor(greeting: &[u8]) -> Visitor<'_> {
         let from = ([127, 0, 0, 1], 9).into();
-        Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true, sessions: 0, one_use: None }
+        Visitor {
+            from,
+            ticket: TicketId(7),
+            greeting,
+            sends: true,
+            receives: true,
+            sessions: 0,
+            one_use: None,
+            goes_on_since_unix_s: None,
+        }
     }
 
     #[test]
@@ -303,6 +316,38 @@ mod tests {
         assert_eq!(share.transfers().len(), 0);
     }
 
+    /// The network thread does not look at the disk: the session opens, and is refused by the thread that looks.
+    #[test]
+    fn visit__of_what_has_gone_is_refused_when_it_is_looked_for() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("data");
+        fs::create_dir(&root).unwrap();
+        let share = Share::new(vec![root.clone()], ShareOptions::default()).unwrap();
+        let writable = ShareOptions { writable_into: Some(root.clone()), ..ShareOptions::default() };
+        let writable = Share::new(vec![], writable).unwrap();
+        fs::remove_dir(&root).unwrap();
+        let refused = Some(CloseReason::Refused(Refusal::UnknownName));
+        let (_, giver) = share.visit(&visitor(&Greeting::Get.to_bytes())).unwrap();
+        let (collector, _) = Collector::new(true, false, || {});
+        let mut loopback = Loopback::open(giver, Box::new(collector), true, FAIR);
+        assert_eq!(loopback.run_out(StdDuration::from_secs(600)), refused);
+        let (_, taker) = writable.visit(&visitor(&Greeting::Put(Look::default()).to_bytes())).unwrap();
+        let (giver, _) = crate::give::put::giver(&[place.path().into()], &Default::default()).unwrap();
+        let mut loopback = Loopback::open(giver, taker, false, FAIR);
+        assert_eq!(loopback.run_out(StdDuration::from_secs(600)), refused);
+    }
+
+    #[test]
+    fn visit__a_ticket_opens_so_many_sessions_a_second() {
+        let place = tempfile::tempdir().unwrap();
+        let share = Share::new(vec![place.path().to_owned()], ShareOptions::default()).unwrap();
+        let get = Greeting::Get.to_bytes();
+        let refused = (0..1000).find_map(|_| share.visit(&visitor(&get)).err());
+        assert_eq!(refused, Some(Refusal::NoRoom));
+        let other = Visitor { ticket: TicketId(8), ..visitor(&get) };
+        assert!(share.visit(&other).is_ok(), "another ticket has its own");
+    }
+
     #[test]
     fn visit__is_refused_with_a_reason() {
         let place = tempfile::tempdir().unwrap();
@@ -334,8 +379,6 @@ mod tests {
         }
         assert_eq!(refused(&visitor(&get)), None);
         fs::remove_dir(&root).unwrap();
-        assert_eq!(refused(&visitor(&get)), Some(Refusal::UnknownName));
-        assert_eq!(writable.visit(&visitor(&put)).err(), Some(Refusal::UnknownName));
         assert!(matches!(Share::new(vec![root.clone()], ShareOptions::default()), Err(ShareError::Unreadable { .. })));
         assert!(matches!(Share::new(vec![], ShareOptions::default()), Err(ShareError::Nothing)));
         fs::write(&root, "").unwrap();

@@ -494,7 +494,16 @@ mod tests {
         let mut refused = |greeting: &[u8]| {
             let from = ([127, 0, 0, 1], 9).into();
             let (sends, receives) = (true, true);
-            let visitor = Visitor { from, ticket: TicketId(7), greeting, sends, receives, sessions: 0, one_use: None };
+            let visitor = Visitor {
+                from,
+                ticket: TicketId(7),
+                greeting,
+                sends,
+                receives,
+                sessions: 0,
+                one_use: None,
+                goes_on_since_unix_s: None,
+            };
             let refused = judge(&visitor).err();
             assert_eq!(accept(&visitor).err(), refused);
             refused

@@ -33,6 +33,10 @@ impl Handler for ToldAtEnd {
         self.handler.lend(stream, range, take)
     }
 
+    fn comes_later(&mut self) -> bool {
+        self.handler.comes_later()
+    }
+
     fn on_data(&mut self, session: &Session, stream: u32, offset: u64, bytes: &[u8]) {
         self.handler.on_data(session, stream, offset, bytes);
     }

@@ -110,6 +110,9 @@ impl Endpoint {
     /// The same, where `judge` says at the hello what is known to be refused, and what the session begins with: it
     /// costs less than a session that is opened and closed.
     pub fn listen_with(&self, tickets: Arc<Keyring>, judge: Judge, accept: Accept) {
+        if let Err(error) = tickets.watch() {
+            tracing::warn!(%error, "no thread to follow what other processes do to the tickets");
+        }
         self.order(EndpointOrder::Listen { tickets, judge, accept });
     }
 

@@ -29,6 +29,12 @@ pub trait Handler: Send {
         Err(VoidReason::Vanished)
     }
 
+    /// Whether the bytes that [`Handler::lend`] has just refused come later: they have left memory, and are served again
+    /// when another thread has read them. Else they are void.
+    fn comes_later(&mut self) -> bool {
+        false
+    }
+
     /// Bytes that were wanted came: each byte comes once for each time that it was wanted, in any order.
     fn on_data(&mut self, session: &Session, stream: u32, offset: u64, bytes: &[u8]) {
         let _ = (session, stream, offset, bytes);

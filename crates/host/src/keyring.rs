@@ -6,6 +6,7 @@ mod issued;
 mod known;
 
 use std::collections::BTreeSet;
+use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use fairwave_proto::codec::{Refusal, TicketId};
 
 use crate::identity::Identity;
 use crate::lock::{Held, Lock};
+use crate::network_thread;
 use crate::secret::Secret;
 use crate::share_id::ShareId;
 use crate::state::{StateDir, StateError};
@@ -30,7 +32,7 @@ const FILE: &str = "keyring";
 /// Tickets in one keyring at the most.
 const MOST_TICKETS: usize = 10_000;
 /// What other processes change is seen after so long.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// A ticket is not handed out again when less of its life is left.
 const WORTH_S: u64 = 3600;
 
@@ -209,6 +211,22 @@ impl Keyring {
         self.look().offerings.get(&share).cloned()
     }
 
+    /// Follows what other processes change, on a thread of its own, as long as it is used elsewhere, too.
+    pub(crate) fn watch(self: &Arc<Self>) -> io::Result<()> {
+        if self.state.is_none() {
+            return Ok(());
+        }
+        let watched = Arc::downgrade(self);
+        let look = move || {
+            while let Some(keyring) = watched.upgrade() {
+                drop(keyring.look());
+                drop(keyring);
+                thread::sleep(LOOK_AGAIN);
+            }
+        };
+        thread::Builder::new().name("fairwave-keys".to_owned()).spawn(look).map(drop)
+    }
+
     fn ticket(&self, id: TicketId, issued: &Issued, addresses: Vec<SocketAddr>) -> Ticket {
         Ticket {
             key: *self.identity.public(),
@@ -224,7 +242,11 @@ impl Keyring {
     /// What is known, with what other processes have changed up to a second ago.
     fn look(&self) -> Held<'_, KnownTickets> {
         let mut known = self.known.lock();
-        if self.state.is_some() && known.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
+        // The network thread does not wait for the disk: another one looks for it (`watch`).
+        if self.state.is_some()
+            && !network_thread::is_here()
+            && known.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN)
+        {
             known.looked = Some(Instant::now());
             if let Err(error) = self.read(&mut known) {
                 tracing::warn!("what was known of the tickets stays: {error}");

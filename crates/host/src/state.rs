@@ -9,6 +9,8 @@ use std::time::Duration;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
+use crate::network_thread::assert_may_wait;
+
 /// No file there is larger.
 const MOST_BYTES: u64 = 64 << 20;
 /// Another process that holds a lock longer than this hangs.
@@ -108,6 +110,7 @@ impl StateDir {
 
     /// The content of a file; `None` if it is not there. It may be secret.
     pub fn read(&self, name: &str) -> Result<Option<Zeroizing<Vec<u8>>>, StateError> {
+        assert_may_wait();
         let path = self.path.join(name);
         let read = || -> io::Result<_> {
             let file = File::open(&path)?;
@@ -129,6 +132,7 @@ impl StateDir {
 
     /// Replaces a file at once, durably: who reads sees the old content or the new. Only its owner can read it.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StateError> {
+        assert_may_wait();
         let path = self.path.join(name);
         let hidden = self.path.join(format!(".{name}.{:016x}", getrandom::u64()?));
         let write = || -> io::Result<()> {

@@ -15,7 +15,7 @@ use fairwave_units::Rate;
 use super::given_bytes::GivenBytes;
 use super::hashed_alone::HashedAlone;
 use super::reading::BatchBytes;
-use super::roots::Roots;
+use super::roots::GivenPaths;
 use super::supply::{Readers, Supply, SupplyNews};
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::streams::{HASHES, MANIFEST, TREE};
@@ -31,8 +31,8 @@ const STALL: Duration = Duration::from_secs(1);
 
 /// The giving end of a session.
 ///
-/// The network thread asks it for bytes; it waits for no disk, but where bytes have to be sent again that have left
-/// memory: those are read at once.
+/// The network thread asks it for bytes, and it waits for no disk. Bytes that have to be sent again and have left memory
+/// are read again by another thread.
 pub(crate) struct GivingEnd {
     state: GivingState,
 }
@@ -44,12 +44,13 @@ enum GivingState {
 }
 
 struct Setup {
-    roots: Roots,
+    given: GivenPaths,
     share: [u8; 16],
     readers: Arc<Readers>,
     ledger: Ledger,
     limit: Option<Rate>,
     counts_holes: bool,
+    changed_until_unix_s: Option<u64>,
 }
 
 struct LentFile {
@@ -63,8 +64,9 @@ struct LentFile {
     /// The records of all batches that were read, by the first block.
     records: BTreeMap<u64, Vec<u8>>,
     hashed_alone: HashedAlone,
-    scratch: Vec<u8>,
     given: GivenBytes,
+    /// Whether what was refused last comes later.
+    comes_later: bool,
     clock: u64,
     lent_at: Instant,
 }
@@ -81,9 +83,19 @@ struct Cached {
 }
 
 impl GivingEnd {
-    /// Gives what lies at these roots; `share` names it to the taker.
-    pub(crate) fn new(roots: Roots, share: [u8; 16], readers: Arc<Readers>, ledger: Ledger) -> Self {
-        Self { state: GivingState::Waiting(Setup { roots, share, readers, ledger, limit: None, counts_holes: false }) }
+    /// Gives what lies at these roots, or at these paths when its session opens; `share` names it to the taker.
+    pub(crate) fn new(given: impl Into<GivenPaths>, share: [u8; 16], readers: Arc<Readers>, ledger: Ledger) -> Self {
+        let (given, limit, counts_holes, changed_until_unix_s) = (given.into(), None, false, None);
+        let setup = Setup { given, share, readers, ledger, limit, counts_holes, changed_until_unix_s };
+        Self { state: GivingState::Waiting(setup) }
+    }
+
+    /// The same without files that have changed since, if a time is said.
+    pub(crate) fn changed_until(mut self, unix_s: Option<u64>) -> Self {
+        if let GivingState::Waiting(setup) = &mut self.state {
+            setup.changed_until_unix_s = unix_s;
+        }
+        self
     }
 
     /// All that it lists is to arrive: what is in holes counts as given when it is listed.
@@ -148,6 +160,13 @@ impl Handler for GivingEnd {
         }
     }
 
+    fn comes_later(&mut self) -> bool {
+        match &mut self.state {
+            GivingState::Open(open) => std::mem::take(&mut open.comes_later),
+            GivingState::Waiting(_) | GivingState::Closed => false,
+        }
+    }
+
     fn on_closed(&mut self, _: &Session, reason: CloseReason, by_peer: bool) {
         let GivingState::Open(LentFile { supply, .. }) = &self.state else { return };
         let ledger = supply.ledger().clone();
@@ -175,12 +194,12 @@ impl Drop for GivingEnd {
 
 impl LentFile {
     fn new(session: &Session, setup: Setup) -> Self {
-        let Setup { roots, share, readers, ledger, limit, counts_holes } = setup;
+        let Setup { given, share, readers, ledger, limit, counts_holes, changed_until_unix_s } = setup;
         ledger.open(session);
         if let Some(limit) = limit {
             session.set_desired(limit);
         }
-        let (supply, news) = Supply::open(session, roots, share, readers, ledger, counts_holes);
+        let (supply, news) = Supply::open(session, given, share, readers, ledger, counts_holes, changed_until_unix_s);
         Self {
             supply,
             news,
@@ -189,8 +208,8 @@ impl LentFile {
             batches_bytes: 0,
             records: BTreeMap::new(),
             hashed_alone: HashedAlone::default(),
-            scratch: Vec::new(),
             given: GivenBytes::default(),
+            comes_later: false,
             clock: 0,
             lent_at: Instant::now(),
         }
@@ -292,11 +311,10 @@ impl LentFile {
         while at < range.end {
             self.clock += 1;
             let Some(cached) = find(&mut self.batches, at) else {
-                let end = self.supply.read_again(&(at..range.end), &mut self.scratch)?;
-                take(&self.scratch);
-                self.supply.ledger().tally().write(self.given.add(&(at..end)));
-                at = end;
-                continue;
+                // What was lent of it already goes again with it.
+                self.supply.step(|schedule, steps| schedule.on_request(TREE, range.clone(), steps));
+                self.comes_later = true;
+                return Err(VoidReason::Vanished);
             };
             let start = cached.read.bytes.start;
             let part = at..range.end.min(cached.read.bytes.end);

@@ -221,6 +221,10 @@ impl Handler for Giver {
         self.source.on_request(session, stream, range);
     }
 
+    fn comes_later(&mut self) -> bool {
+        self.source.comes_later()
+    }
+
     fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
         let outcome = self.source.lend(stream, range, take);
         if stream == TREE {

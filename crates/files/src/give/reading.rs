@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use fairwave_host::Lock;
 use fairwave_proto::codec::VoidReason;
@@ -21,7 +21,8 @@ const MOST_OPEN: usize = 64;
 
 /// The files of a share, to be read by any thread.
 pub(crate) struct Disk {
-    roots: Roots,
+    /// Found before anything is listed.
+    roots: OnceLock<Roots>,
     /// Files of several blocks, the last used last.
     open: Lock<Vec<(usize, Arc<OwnedFd>)>>,
 }
@@ -102,14 +103,23 @@ impl From<io::Error> for Gone {
 }
 
 impl Disk {
-    /// Of what lies at these roots.
-    pub(crate) fn new(roots: Roots) -> Self {
-        Self { roots, open: Lock::default() }
+    /// Of what lies at these roots, or at those that are found later.
+    pub(crate) fn new(roots: Option<Roots>) -> Self {
+        Self { roots: roots.map(OnceLock::from).unwrap_or_default(), open: Lock::default() }
     }
 
-    /// Where the files are.
-    pub(crate) fn roots(&self) -> &Roots {
-        &self.roots
+    /// Where the files are, if that is known.
+    pub(crate) fn roots(&self) -> Option<&Roots> {
+        self.roots.get()
+    }
+
+    /// They were found: where the files are.
+    pub(crate) fn found(&self, roots: Roots) -> &Roots {
+        self.roots.get_or_init(|| roots)
+    }
+
+    fn open_file(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        self.roots.get().ok_or(io::ErrorKind::NotFound)?.open_file(path)
     }
 
     /// Reads a batch, and hashes each of its blocks if there is a key. `room` is memory to be used again.
@@ -161,9 +171,9 @@ impl Disk {
     }
 
     /// Reads a part of a file, if the file is what it was.
-    pub(crate) fn read_part(&self, file: usize, listed: &Listed<'_>, offset: u64, into: &mut [u8]) -> Result<(), Gone> {
+    fn read_part(&self, file: usize, listed: &Listed<'_>, offset: u64, into: &mut [u8]) -> Result<(), Gone> {
         if blocks_of(listed.bytes) <= 1 {
-            return read_from(&self.roots.open_file(listed.path)?, listed, offset, into);
+            return read_from(&self.open_file(listed.path)?, listed, offset, into);
         }
         let fd = self.opened(file, listed)?;
         read_from(&fd, listed, offset, into)
@@ -180,7 +190,7 @@ impl Disk {
             return Ok(fd);
         }
         drop(open);
-        let fd = Arc::new(self.roots.open_file(listed.path)?);
+        let fd = Arc::new(self.open_file(listed.path)?);
         // It is advice: a file system that takes none reads as well.
         let _ = fadvise(&fd, 0, None, Advice::Sequential);
         let mut open = lock();
@@ -230,7 +240,7 @@ mod tests {
 
     fn listed(roots: &Roots) -> Listing {
         let (mut draft, mut listing) = (Draft::new([1; 32]), Listing::default());
-        let outcome = scan(roots, &mut |entry: &TreeEntry<'_>| {
+        let outcome = scan(roots, None, &mut |entry: &TreeEntry<'_>| {
             draft.add(entry).into_iter().for_each(|part| _ = listing.push(part));
             std::ops::ControlFlow::Continue(())
         });
@@ -246,7 +256,7 @@ mod tests {
         let (root, files) = tree(place.path(), &lengths);
         let roots = Roots::find(&[root]).unwrap();
         let listing = listed(&roots);
-        let disk = Disk::new(roots);
+        let disk = Disk::new(Some(roots));
         let key = HashKey::new([2; 32]);
         let (mut at, mut block, mut content, mut room) = (0, 0, Vec::new(), vec![0xff; 10]);
         while let Some(batch) = listing.batch_at(at) {
@@ -275,7 +285,7 @@ mod tests {
         }
         let roots = Roots::find(std::slice::from_ref(&root)).unwrap();
         let listing = listed(&roots);
-        let disk = Disk::new(roots);
+        let disk = Disk::new(Some(roots));
         for file in 0..100 {
             // The last byte alone.
             let batch = listing.batch_at((file + 1) * (BLOCK_BYTES + 1) - 1).unwrap();

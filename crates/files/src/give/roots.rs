@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fairwave_host::OwnPlaces;
+use fairwave_host::{OwnPlaces, assert_may_wait};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
@@ -35,12 +35,31 @@ struct Root {
     real_name: Vec<u8>,
 }
 
+/// Roots that are found, or paths that are looked for when a walk begins.
+pub(crate) enum GivenPaths {
+    Found(Roots),
+    Named(Vec<PathBuf>),
+}
+
+impl From<Roots> for GivenPaths {
+    fn from(roots: Roots) -> Self {
+        Self::Found(roots)
+    }
+}
+
+impl From<Vec<PathBuf>> for GivenPaths {
+    fn from(paths: Vec<PathBuf>) -> Self {
+        Self::Named(paths)
+    }
+}
+
 impl Roots {
     /// Finds what lies at these paths.
     pub(crate) fn find(paths: &[PathBuf]) -> Result<Self, ShareError> {
         if paths.is_empty() {
             return Err(ShareError::Nothing);
         }
+        assert_may_wait();
         // Looked for anew each time: they may have been made since, or moved.
         let own = OwnPlaces::find();
         let (mut given, mut by_name) = (Vec::new(), HashMap::new());
@@ -133,6 +152,7 @@ const TRIES: usize = 16;
 
 /// Opens what is below a directory, and no link on the way there.
 fn open_beneath(directory: &OwnedFd, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+    assert_may_wait();
     /// Whether the kernel has no `openat2`, or a sandbox hides it.
     static IS_MISSING: AtomicBool = AtomicBool::new(false);
     if !IS_MISSING.load(Ordering::Relaxed) {

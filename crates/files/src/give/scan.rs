@@ -10,14 +10,21 @@ use rustix::io::Errno;
 use super::roots::Roots;
 use crate::format::holes::{Holes, LEAST_HOLE, MOST_HOLES};
 use crate::format::manifest::{FileIdentity, MOST_PATH_BYTES, Meta, TreeEntry};
+use crate::format::names::is_reserved;
 use crate::format::reason::reason;
 use crate::format::short_hash::short;
 
 /// Tells `found` of every entry below the roots: a directory, then what is in it but directories, then those, each by
 /// name; and of the holes of a file before it. A directory that cannot be listed is an entry that failed; what goes
 /// away during the walk was never there.
-pub(crate) fn scan(roots: &Roots, found: &mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
-    let mut walk = Walk { roots, found, names: Vec::new(), bytes: Vec::new(), holes: 0 };
+/// Where a time is said, files that have changed since are left out.
+pub(crate) fn scan(
+    roots: &Roots,
+    changed_until_unix_s: Option<u64>,
+    found: &mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let changed_until_s = changed_until_unix_s.map_or(i64::MAX, |until| i64::try_from(until).unwrap_or(i64::MAX));
+    let mut walk = Walk { roots, changed_until_s, found, names: Vec::new(), bytes: Vec::new(), holes: 0 };
     for name in roots.names() {
         match roots.stat(name) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => walk.tree(name)?,
@@ -48,8 +55,12 @@ pub(crate) fn identity(stat: &Stat) -> FileIdentity {
 /// Said of Fairwave's own places.
 const OWN: &str = "where Fairwave keeps its keys, which nobody else gets";
 
+/// Of what has changed since the first session of a transfer whose ticket has expired.
+const CHANGED: &str = "it changed after the transfer began, whose ticket has expired since";
+
 struct Walk<'a> {
     roots: &'a Roots,
+    changed_until_s: i64,
     found: &'a mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>,
     /// The names of a directory: where each begins in `bytes`, and ends.
     names: Vec<(usize, usize)>,
@@ -88,6 +99,10 @@ impl Walk<'_> {
         let stem = below.len();
         for &(start, end) in &names {
             let name = &bytes[start..end];
+            // What others have not finished is nobody's to read.
+            if is_reserved(name) {
+                continue;
+            }
             below.truncate(stem);
             below.extend_from_slice(name);
             if below.len() > MOST_PATH_BYTES {
@@ -144,6 +159,10 @@ impl Walk<'_> {
             FileType::RegularFile if self.roots.is_own(stat) => {
                 return (self.found)(&TreeEntry::Skipped { path, reason: OWN });
             }
+            // Nobody sets that time but the clock.
+            FileType::RegularFile | FileType::Symlink if stat.st_ctime > self.changed_until_s => {
+                return (self.found)(&TreeEntry::Skipped { path, reason: CHANGED });
+            }
             FileType::RegularFile => {
                 let bytes = stat.st_size.cast_unsigned();
                 for pairs in self.holes(path, stat).to_pairs() {
@@ -198,7 +217,7 @@ fn meta(stat: &Stat) -> Meta {
 mod tests {
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     use std::os::unix::net::UnixListener;
     use std::path::{Path, PathBuf};
 
@@ -210,7 +229,7 @@ mod tests {
     /// Entries as lines.
     fn scanned(paths: &[PathBuf]) -> Vec<String> {
         let mut lines = Vec::new();
-        let outcome = scan(&Roots::find(paths).unwrap(), &mut |entry| {
+        let outcome = scan(&Roots::find(paths).unwrap(), None, &mut |entry| {
             let text = |path: &[u8]| path.escape_ascii().to_string();
             lines.push(match *entry {
                 TreeEntry::File { path, bytes, meta, .. } => format!("file {} {bytes} {:o}", text(path), meta.mode),
@@ -274,6 +293,43 @@ mod tests {
         assert_eq!(scanned(&[at("single"), at("data")]), expected);
     }
 
+    /// Uploads that others have not finished, at any depth.
+    #[test]
+    fn scan__reserved_names_are_not_listed() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("data");
+        for at in [".fairwave-0011", "sub/.fairwave-0011", "sub/.FAIRWAVE-0011/deep"] {
+            fs::create_dir_all(root.join(at)).unwrap();
+            fs::write(root.join(at).join("part"), "secret").unwrap();
+        }
+        fs::write(root.join("sub/.fairwave-part"), "secret").unwrap();
+        fs::write(root.join("sub/fairwave-part"), "").unwrap();
+        let lines = scanned(&[root]);
+        assert!(!lines.iter().any(|line| line.to_lowercase().contains(".fairwave-")), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains("data/sub/fairwave-part")), "{lines:?}");
+    }
+
+    /// A client that comes back after its ticket's end gets what was there before.
+    #[test]
+    fn scan__what_changed_since_is_left_out() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("file"), "").unwrap();
+        symlink("file", place.path().join("link")).unwrap();
+        let changed_s = fs::symlink_metadata(place.path().join("link")).unwrap().ctime();
+        let roots = Roots::find(&[place.path().to_owned()]).unwrap();
+        let listed = |until: i64| {
+            let mut entries = Vec::new();
+            let outcome = scan(&roots, Some(until as u64), &mut |entry| {
+                entries.push(matches!(entry, TreeEntry::File { .. } | TreeEntry::Symlink { .. }));
+                ControlFlow::Continue(())
+            });
+            assert!(outcome.is_continue());
+            entries
+        };
+        assert_eq!(listed(changed_s), [false, true, true]);
+        assert_eq!(listed(changed_s - 2), [false, false, false]);
+    }
+
     #[test]
     fn scan__holes_come_before_their_file() {
         let place = tempfile::tempdir().unwrap();
@@ -333,7 +389,7 @@ mod tests {
         }
         let mut count = 0;
         let roots = Roots::find(&[place.path().to_owned()]).unwrap();
-        let outcome = scan(&roots, &mut |_| {
+        let outcome = scan(&roots, None, &mut |_| {
             count += 1;
             if count == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,16 +12,18 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_host::{Held, Lock, Session};
 use fairwave_proto::ByteRanges;
-use fairwave_proto::codec::{CloseReason, Refusal, VoidReason};
+use fairwave_proto::codec::{CloseReason, Refusal};
 
+use super::given_bytes::MOST_RANGES;
 use super::listing::{BatchPlan, Draft, MOST_MANIFEST_BYTES, ManifestPart};
 use super::reading::{BatchBytes, Disk, Gone};
-use super::roots::Roots;
+use super::roots::{GivenPaths, Roots};
 use super::scan::scan;
 use super::schedule::{Schedule, WorkStep};
 use crate::format::blocks::HashKey;
 use crate::format::manifest::TreeEntry;
 use crate::format::streams::TREE;
+use crate::transfer::error::ShareError;
 use crate::transfer::ledger::Ledger;
 use crate::transfer::outcome::{Ended, Outcome};
 use crate::transfer::visit::Visit;
@@ -109,13 +112,18 @@ impl Supply {
     /// handler has to hear comes out of the receiver.
     pub(crate) fn open(
         session: &Session,
-        roots: Roots,
+        given: GivenPaths,
         share: [u8; 16],
         readers: Arc<Readers>,
         ledger: Ledger,
         counts_holes: bool,
+        changed_until_unix_s: Option<u64>,
     ) -> (Arc<Self>, Receiver<SupplyNews>) {
         let (sender, news) = unbounded();
+        let (roots, paths) = match given {
+            GivenPaths::Found(roots) => (Some(roots), Vec::new()),
+            GivenPaths::Named(paths) => (None, paths),
+        };
         let supply = Arc::new(Self {
             session: session.clone(),
             disk: Disk::new(roots),
@@ -131,7 +139,7 @@ impl Supply {
         });
         let walk = {
             let supply = supply.clone();
-            move || supply.walk(share)
+            move || supply.walk(&paths, share, changed_until_unix_s)
         };
         if let Err(error) = thread::Builder::new().name("fairwave-walk".to_owned()).spawn(walk) {
             supply.ledger.end(Outcome::empty(Ended::Failed(format!("no thread to list the files: {error}"))));
@@ -190,23 +198,6 @@ impl Supply {
         spare.iter().position(fits).map(|at| spare.swap_remove(at)).unwrap_or_default()
     }
 
-    /// Reads a part of a file that has left memory, into room that is made for it, as much as is in one file: where it
-    /// ends.
-    pub(crate) fn read_again(&self, range: &Range<u64>, room: &mut Vec<u8>) -> Result<u64, VoidReason> {
-        let found = self.lock().listing().file_at(range.start);
-        let (span, batch) = found.ok_or(VoidReason::Shrank)?;
-        let listed = batch.listed().next().ok_or(VoidReason::Unreadable)?;
-        let end = range.end.min(span.bytes.end);
-        room.resize((end - range.start) as usize, 0);
-        match self.disk.read_part(span.file, &listed, range.start - span.bytes.start, room) {
-            Ok(()) => Ok(end),
-            Err(gone) => {
-                self.fail(span.file, listed.path, &gone);
-                Err(gone.void())
-            }
-        }
-    }
-
     /// The session is over: what became of what it gave. Nothing is read or listed any more.
     pub(crate) fn close(&self, given: &ByteRanges) -> Outcome {
         self.is_closed.store(true, Ordering::SeqCst);
@@ -217,6 +208,10 @@ impl Supply {
             let files = self.lock().listing().files_given(given);
             self.ledger.tally().files_done.store(files, Ordering::Relaxed);
         }
+        // Of more ranges not all are among them.
+        let is_known = given.len() < MOST_RANGES;
+        let count = |most| is_known.then(|| self.lock().listing().shares_given(given, most)).flatten();
+        self.ledger.tally().give_files(count);
         let mut outcome = self.account().outcome.clone();
         let progress = self.ledger.tally().progress();
         (outcome.files, outcome.bytes) = (progress.files_done, progress.bytes_done);
@@ -258,8 +253,17 @@ impl Supply {
         });
     }
 
-    /// Lists all that there is.
-    fn walk(self: &Arc<Self>, share: [u8; 16]) {
+    /// Lists all that there is, or all that has not changed since.
+    fn walk(self: &Arc<Self>, paths: &[PathBuf], share: [u8; 16], changed_until_unix_s: Option<u64>) {
+        let found = self.disk.roots().map_or_else(|| Ok(self.disk.found(Roots::find(paths)?)), Ok);
+        let roots = match found {
+            Ok(roots) => roots,
+            Err::<_, ShareError>(error) => {
+                self.ledger.end(Outcome::empty(Ended::Failed(error.to_string())));
+                self.session.close(CloseReason::Refused(error.refusal()));
+                return;
+            }
+        };
         let mut draft = Draft::new(self.session.secret("manifest"));
         let mut told_at = Instant::now();
         let part = draft.add(&TreeEntry::Begin { share });
@@ -288,7 +292,7 @@ impl Supply {
             }
             ControlFlow::Continue(())
         };
-        let outcome = scan(self.disk.roots(), &mut found);
+        let outcome = scan(roots, changed_until_unix_s, &mut found);
         if self.is_closed.load(Ordering::Relaxed) {
             return;
         }
@@ -300,7 +304,6 @@ impl Supply {
 
     fn on_part(self: &Arc<Self>, part: ManifestPart) {
         let (files, bytes) = part.holes();
-        self.ledger.tally().find_hollow(bytes);
         if self.counts_holes {
             self.ledger.tally().pass_over(bytes);
             self.ledger.tally().files_done.fetch_add(files, Ordering::Relaxed);

@@ -14,10 +14,11 @@ use fairwave_units::{Bytes, Duration, Rate};
 
 use super::durable::Durable;
 use super::journal::boot_id;
+use super::kept_key::KeptKey;
 use super::options::TakeOptions;
 use super::quota::Quota;
 use super::selection::NameSelection;
-use super::taker::take;
+use super::taker::{take, take_later};
 use super::takers::Takers;
 use super::top_names::TopNames;
 use super::top_note::Former;
@@ -148,6 +149,7 @@ fn begin(
         list_memory: options.list_memory,
         scope: [&b"get"[..], &ticket.key, &ticket.share.0.to_le_bytes()].concat(),
         boot: boot_id(),
+        kept_key: KeptKey::of_host(),
         tells: false,
         verified,
         quota: None,
@@ -211,14 +213,22 @@ impl Intake {
     pub(crate) fn take(&self, ticket: TicketId, look: Look) -> Result<(Box<dyn Handler>, Transfer), TransferError> {
         let look =
             Look { is_dry: look.is_dry || self.is_dry, keeps_links: look.keeps_links && self.may_keep_links, ..look };
+        let intake = self.clone();
+        let (sink, transfer) = take_later(true, move || intake.options(ticket, look))?;
+        Ok((Box::new(sink), transfer))
+    }
+
+    /// What a taker is to do, which looks at the directory.
+    fn options(self, ticket: TicketId, look: Look) -> Result<TakeOptions, TransferError> {
         let tree =
             if look.is_dry { look_for(&self.directory) } else { Tree::open(&self.directory).map(Arc::new).map(Some) };
-        let (sink, transfer) = take(TakeOptions {
-            tree: tree.map_err(|error| TransferError::Destination { path: self.directory.clone(), error })?,
+        let former = self.continues_rename.then(|| Former::of(&self.directory)).flatten();
+        Ok(TakeOptions {
+            tree: tree.map_err(|error| TransferError::Destination { path: self.directory, error })?,
             selection: NameSelection::default(),
             top_names: None,
-            rename: self.rename.clone().map(OsString::into_vec),
-            former: self.continues_rename.then(|| Former::of(&self.directory)).flatten(),
+            rename: self.rename.map(OsString::into_vec),
+            former,
             look,
             durable: self.durable,
             limit: None,
@@ -226,12 +236,12 @@ impl Intake {
             list_memory: LIST_MEMORY,
             scope: [&b"put"[..], &ticket.0.to_le_bytes()].concat(),
             boot: boot_id(),
+            kept_key: KeptKey::of_host(),
             tells: true,
             verified: Verified::default(),
-            quota: self.quota.clone(),
-            takers: Some(self.takers.clone()),
-        })?;
-        Ok((Box::new(sink), transfer))
+            quota: self.quota,
+            takers: Some(self.takers),
+        })
     }
 }
 

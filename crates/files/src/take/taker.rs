@@ -39,7 +39,7 @@ use super::taking_end::TakingEnd;
 use crate::format::segments::SegmentReader;
 use crate::transfer::error::TransferError;
 use crate::transfer::ledger::{Ledger, Transfer};
-use crate::transfer::outcome::Ended;
+use crate::transfer::outcome::{Ended, Outcome};
 use crate::transfer::progress::WaitsFor;
 
 use comparisons::Comparisons;
@@ -77,36 +77,70 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// A taker, and the handler of its session.
 pub(crate) fn take(options: TakeOptions) -> Result<(TakingEnd, Transfer), TransferError> {
+    let tells = options.tells;
+    take_later(tells, move || Ok(options))
+}
+
+/// The same with options that its own thread finds, since that looks at the destination. Where it cannot, its session is
+/// refused. `tells`: see [`TakeOptions::tells`].
+pub(crate) fn take_later(
+    tells: bool,
+    options: impl FnOnce() -> Result<TakeOptions, TransferError> + Send + 'static,
+) -> Result<(TakingEnd, Transfer), TransferError> {
     let ledger = Ledger::default();
     let (news_in, news) = unbounded();
     let (expected, expects) = unbounded();
     let (work, jobs) = unbounded();
     let pool = BufferPool::new();
-    let told = options.tells.then(ResultsFeed::default);
+    let told = tells.then(ResultsFeed::default);
     let sink =
         TakingEnd::new(ledger.clone(), expects.clone(), work.clone(), news_in.clone(), pool.clone(), told.clone());
-    let plan = TakePlan::new(ledger.clone(), &options);
-    let flow = FetchWindow::new(options.memory.get());
-    let taker = Taker {
-        options,
-        ledger: ledger.clone(),
-        news,
-        state: TakeState::Opening,
-        session: None,
-        list: None,
-        transfer: None,
-        plan,
-        flow,
-        parcels: OpenParcels::new(expected, expects, pool.clone()),
-        last_heard: LastHeard::new(),
-        comparisons: Comparisons::default(),
-        crew: Crew::new(work, jobs, news_in, pool),
-        is_tight: false,
-        told,
+    let transfer = ledger.transfer();
+    let run = move || {
+        let options = match options() {
+            Ok(options) => options,
+            Err(error) => {
+                // Without senders of its own it hears when the handler is gone.
+                drop((news_in, work, jobs, expected, expects));
+                return refuse(&ledger, &news, &error);
+            }
+        };
+        let plan = TakePlan::new(ledger.clone(), &options);
+        let flow = FetchWindow::new(options.memory.get());
+        let taker = Taker {
+            options,
+            ledger,
+            news,
+            state: TakeState::Opening,
+            session: None,
+            list: None,
+            transfer: None,
+            plan,
+            flow,
+            parcels: OpenParcels::new(expected, expects, pool.clone()),
+            last_heard: LastHeard::new(),
+            comparisons: Comparisons::default(),
+            crew: Crew::new(work, jobs, news_in, pool),
+            is_tight: false,
+            told,
+        };
+        taker.run();
     };
     let thread = thread::Builder::new().name("fairwave-take".to_owned());
-    thread.spawn(move || taker.run()).map_err(TransferError::Thread)?;
-    Ok((sink, ledger.transfer()))
+    thread.spawn(run).map_err(TransferError::Thread)?;
+    Ok((sink, transfer))
+}
+
+/// There is nothing to take into: the peer is told so when its session opens.
+fn refuse(ledger: &Ledger, news: &Receiver<TakeNews>, error: &TransferError) {
+    while let Ok(news) = news.recv() {
+        match news {
+            TakeNews::Opened(session) => session.close(CloseReason::Refused(error.refuses())),
+            TakeNews::Closed { .. } => break,
+            _ => {}
+        }
+    }
+    ledger.end(Outcome::empty(Ended::Failed(error.to_string())));
 }
 
 impl Taker {

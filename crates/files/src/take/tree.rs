@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use fairwave_host::assert_may_wait;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, mkdirat, openat, openat2, statat,
     utimensat,
@@ -52,6 +53,7 @@ const TRIES: usize = 16;
 impl Tree {
     /// The directory at a path that the user gave: links in that are the user's, and followed.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        assert_may_wait();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())?;
         Ok(Self { root, has_openat2: AtomicBool::new(true) })
@@ -83,6 +85,7 @@ impl Tree {
     }
 
     fn open_below(&self, path: &[u8], flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+        assert_may_wait();
         if self.has_openat2.load(Relaxed) {
             for _ in 0..TRIES {
                 match openat2(&self.root, path, flags, mode, BELOW) {
@@ -138,6 +141,7 @@ pub(crate) fn make_below(parent: impl AsFd, name: &[u8], mode: u16) -> rustix::i
 
 /// What a name of an open directory is, without following anything.
 pub(crate) fn look(parent: impl AsFd, name: &[u8]) -> rustix::io::Result<Old> {
+    assert_may_wait();
     match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Old::There(There::new(&stat))),
         Err(Errno::NOENT) => Ok(Old::Nothing),

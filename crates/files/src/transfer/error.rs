@@ -41,6 +41,15 @@ pub enum TransferError {
 }
 
 impl TransferError {
+    /// What a visitor is told who may not put for this reason.
+    pub(crate) fn refuses(&self) -> Refusal {
+        match self {
+            Self::Thread(_) => Refusal::NoRoom,
+            Self::Destination { error, .. } if is_no_room(error) => Refusal::NoRoom,
+            _ => Refusal::UnknownName,
+        }
+    }
+
     /// What the server said, if it refused.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         match self {

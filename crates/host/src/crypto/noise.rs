@@ -1,7 +1,7 @@
 //! The handshake: Noise NKpsk0 with the ticket's secret.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use fairwave_proto::codec::{MAC_BYTES, Mac, Prologue, Reset, SessionId, TicketId};
@@ -73,6 +73,8 @@ impl NoiseInitiator {
 impl NoiseResponder {
     /// For a host that receives at `local`.
     pub(crate) fn new(local: SocketAddr) -> Result<Self, getrandom::Error> {
+        // The network thread does not read it.
+        machine_id();
         let mut cookie_key = Zeroizing::new([0; 32]);
         getrandom::fill(cookie_key.as_mut_slice())?;
         Ok(Self { tickets: None, cookie_key, reset_key: None, local, unknown: LogLimiter::default() })
@@ -86,12 +88,18 @@ impl NoiseResponder {
         let key = purpose(tickets.identity().private(), "fairwave 2026 reset");
         // So are machines that share a home directory.
         let mut place = blake3::Hasher::new_keyed(&key);
-        place.update(&std::fs::read("/etc/machine-id").unwrap_or_default());
+        place.update(machine_id());
         place.update(rustix::system::uname().nodename().to_bytes()).update(&[0]);
         place.update(self.local.to_string().as_bytes());
         self.reset_key = Some(Zeroizing::new(*place.finalize().as_bytes()));
         self.tickets = Some(tickets);
     }
+}
+
+/// What the system is known by; nothing if it has no such name.
+fn machine_id() -> &'static [u8] {
+    static ID: OnceLock<Vec<u8>> = OnceLock::new();
+    ID.get_or_init(|| std::fs::read("/etc/machine-id").unwrap_or_default())
 }
 
 /// The key of a ticket for one purpose: neither tells anything of the other.

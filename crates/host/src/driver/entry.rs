@@ -10,10 +10,12 @@ use fairwave_proto::handshake::{HandshakeError, Prefix};
 use fairwave_proto::{ReceiverCounts, SenderCounts};
 
 use super::pace::PublishPace;
+use super::returns::Link;
 use super::watch::Watch;
 use crate::connect::ConnectError;
 use crate::crypto::{Pair, SessionKeys};
 use crate::handler::Handler;
+use crate::proof::Proof;
 use crate::session::{Session, SessionStats};
 
 /// A session that is open.
@@ -21,6 +23,8 @@ pub(crate) struct OpenSession {
     pub(crate) session: Session,
     /// What the peer was let in with, where it opened the session.
     pub(crate) ticket: Option<TicketId>,
+    /// What shows that another follows it, where the peer opened it.
+    pub(super) link: Option<Link>,
     /// Who opened it here and waits to hear that it is open at the other end, too.
     pub(crate) reply: Option<Sender<Result<Session, ConnectError>>>,
     pub(crate) handler: Box<dyn Handler>,
@@ -47,6 +51,7 @@ impl OpenSession {
         Self {
             session,
             ticket,
+            link: None,
             reply: None,
             handler,
             data,
@@ -58,6 +63,11 @@ impl OpenSession {
             watch: Watch::default(),
             pace: PublishPace::default(),
         }
+    }
+
+    /// Whether that is its proof, or the one of the session before it.
+    pub(super) fn is_shown(&self, shown: &Proof) -> bool {
+        self.link.is_some_and(|link| link.is_shown(&self.session.proof(), shown))
     }
 
     /// The peer has said something: it has the session, and its application takes part.
@@ -136,6 +146,9 @@ pub(crate) struct OpenSessions {
     /// How many others have opened here, by what they were let in with and by where they were.
     by_ticket: BTreeMap<TicketId, usize>,
     by_prefix: BTreeMap<Prefix, usize>,
+    /// The groups of tickets that have sessions, from 1.
+    groups: BTreeMap<TicketId, u32>,
+    last_group: u32,
 }
 
 impl OpenSessions {
@@ -159,8 +172,20 @@ impl OpenSessions {
         self.count -= 1;
         if let Some(ticket) = entry.ticket {
             lower(&mut self.by_ticket, ticket);
+            if !self.by_ticket.contains_key(&ticket) {
+                self.groups.remove(&ticket);
+            }
             lower(&mut self.by_prefix, prefix(entry));
         }
+    }
+
+    /// The group of a ticket's sessions: together they have the share of one.
+    pub(crate) fn group_of(&mut self, ticket: TicketId) -> u32 {
+        let last = &mut self.last_group;
+        *self.groups.entry(ticket).or_insert_with(|| {
+            *last = last.wrapping_add(1).max(1);
+            *last
+        })
     }
 
     /// Sessions that were opened with a ticket.

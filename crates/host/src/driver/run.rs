@@ -22,10 +22,11 @@ use super::overflow::{Overflow, OverflowVerdict, ReadCount};
 use super::socket::Socket;
 use super::tunnel::Tunnel;
 use super::tunnels::Tunnels;
-use super::visits::{Reception, Visits};
+use super::visits::{Accepted, Reception, Visits};
 use crate::carrier::{Carrier, Carriers};
 use crate::commands::{Commands, SessionCommand};
 use crate::crypto::{Noise, OpenKeys, SessionKeys};
+use crate::network_thread::NetworkThread;
 use crate::orders::{EndpointOrder, EndpointShared};
 use crate::seat::{Seat, Seated};
 use crate::session::{Session, SessionFacts};
@@ -98,6 +99,7 @@ const WORTH_A_LOOK: u64 = 1000;
 impl Driver {
     /// Runs until it is told to stop.
     pub(crate) fn run(mut self) {
+        let _here = NetworkThread::enter();
         // Sleeps end some 50 us later than asked for by default, which costs rate.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         loop {
@@ -352,8 +354,8 @@ impl Driver {
         let Opened { session, peer, address, is_initiator, sends, receives, path, wishes, .. } = *opened;
         let tunnel = tunnel_of(address);
         let wanted = self.attempts.opened(now, session, &mut self.host, &mut self.tunnels);
-        let (mut handler, ticket, reply) = if let Some(wanted) = wanted {
-            (wanted.handler, None, Some(wanted.reply))
+        let (mut handler, ticket, link, reply) = if let Some(wanted) = wanted {
+            (wanted.handler, None, None, Some(wanted.reply))
         } else {
             let Some(admitted) = self.visits.take(peer, address) else {
                 // It took longer than half-open sessions last.
@@ -361,9 +363,12 @@ impl Driver {
                 return;
             };
             match self.visits.accept(now, &admitted, &self.entries) {
-                Ok((options, handler)) => {
+                Ok(Accepted { options, handler, link, follows }) => {
                     options.map(|options| self.host.set_options(now, session, options));
-                    (handler, Some(admitted.ticket), None)
+                    if let Some(former) = follows {
+                        self.host.close(now, former, CloseReason::Stopped);
+                    }
+                    (handler, Some(admitted.ticket), Some(link), None)
                 }
                 Err(refusal) => {
                     self.host.close(now, session, CloseReason::Refused(refusal));
@@ -384,8 +389,12 @@ impl Driver {
         tracing::info!(parent: session.span(), is_initiator, sends, receives, %carrier, ?path, ?wishes, "open");
         handler.on_open(&session);
         let id = session.id();
+        if let Some(ticket) = ticket {
+            let group = self.entries.group_of(ticket);
+            self.host.set_group(now, id, group);
+        }
         let entry = OpenSession::new(session, ticket, handler, (data, control));
-        self.entries.insert(OpenSession { reply, tunnel, ..entry });
+        self.entries.insert(OpenSession { link, reply, tunnel, ..entry });
         self.list_sessions();
         if tunnel.is_some_and(|number| self.tunnels.get(number).is_none()) {
             self.host.close(now, id, CloseReason::Cut);
@@ -457,6 +466,7 @@ impl Driver {
                     self.outbox.push_data(&mut self.socket, session, way, packet, &mut data.sealer, handler.as_mut());
                 match pushed {
                     Ok(()) => *sent_wire_bytes += wire_bytes,
+                    Err(_) if handler.comes_later() => self.host.postpone(now, session, packet),
                     Err(reason) => self.host.withdraw(now, session, packet, reason),
                 }
             }

@@ -199,7 +199,8 @@ impl NodePlan {
             share: 1.0,
             interval: self.interval,
             phase: Duration::from_nanos((self.phases[direction as usize] * first.as_nanos() as f64) as u64),
-            allocator: (self.rule.make)(&options),
+            // Sessions of one ticket share what the ticket gets.
+            allocator: self.rule.over_groups.unwrap_or(self.rule.make)(&options),
             exchange: self.rule.exchange.map(|constants| self.exchange(constants(&options), packet)),
         }
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use fairwave_units::Bytes;
 
+use super::super::roots::Roots;
 use super::*;
 use crate::collector::{Collected, Collector, as_nobody, open_place, tree};
 use crate::format::blocks::BLOCK_BYTES;
