@@ -34,7 +34,7 @@ def test_sweep__on_a_cluster_that_loses_a_worker_has_the_rows_of_a_local_one(
         def kill() -> None:
             # As soon as some rows are there, one of the two workers is gone.
             journal = out.with_name("r.parquet.part")
-            for _ in range(60_000):
+            for _ in range(120_000):
                 if journal.exists() and journal.stat().st_size > 5_000:
                     os.kill(victim, signal.SIGKILL)
                     return

@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pandas.testing import assert_frame_equal
+from waiting import LIMIT_S
 
 import fairwave as fw
 from fairwave._own import fingerprint
@@ -189,8 +189,10 @@ fw.simulate({TWO!r}, runs=1, schemes={{"mine": Endless}})
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout is not None
     assert child.stdout.readline() == "begun\n"
-    time.sleep(0.05)
     child.send_signal(signal.SIGINT)
-    _, stderr = child.communicate(timeout=60)
+    try:
+        _, stderr = child.communicate(timeout=LIMIT_S)
+    finally:
+        child.kill()
     assert "KeyboardInterrupt" in stderr
     assert "on_ack" in stderr

@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from waiting import LIMIT_S
 
 import fairwave as fw
 
@@ -53,4 +54,5 @@ def test_run__ctrl_c_stops_it() -> None:
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         fw.papers.run("002")
-    assert time.monotonic() - began < 20
+    # All of it takes far longer.
+    assert time.monotonic() - began < LIMIT_S
