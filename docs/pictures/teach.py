@@ -234,7 +234,7 @@ def end_node() -> Picture:
 
 def tally_exchange() -> Picture:
     """A newcomer gets its share under Tally: cut, confirmation, grant."""
-    p = Picture(900, 520, "Tally: a newcomer's share is cut from the other session, confirmed, and only then granted")
+    p = Picture(1060, 520, "Tally: a newcomer's share is cut from the other session, confirmed, and only then granted")
     columns = {"source A": 190.0, "sink, 100 Mb/s": 460.0, "source B (new)": 740.0}
     for name, x in columns.items():
         fill, edge = (AMBER_FILL, AMBER) if name.startswith("sink") else (TEAL_FILL, TEAL)
@@ -263,8 +263,19 @@ def tally_exchange() -> Picture:
     message(a, 276, sink - 2, 326, "confirms grant 2", BLUE)
     note(346, "50 is free again", "reserved: A 50, and 50 for B")
     message(sink, 374, b, 424, "grant 1: 50", ROSE)
-    p.text(880, 438, "sends 50 Mb/s", "end", size=12.5, colour=TEAL, weight="bold")
+    p.text(752, 430, "sends 50 Mb/s", "start", size=12.5, colour=TEAL, weight="bold")
     message(b, 446, sink + 2, 484, "confirms grant 1", BLUE)
+    # Reserved capacity over time: 120 units are the whole.
+    x, w = 910.0, 120.0
+    p.text(x + w / 2, 40, "reserved", "middle", size=14, weight="bold")
+    p.bar(x, 62, w, 284, TEAL_FILL, TEAL)
+    p.bar(x, 346, w / 2, 142, TEAL_FILL, TEAL)
+    p.bar(x + w / 2, 374, w / 2, 114, AMBER_FILL, AMBER)
+    p.text(x + w / 2, 200, "A: 100", "middle")
+    p.text(x + w / 4, 430, "A: 50", "middle")
+    p.text(x + 3 * w / 4, 430, "B: 50", "middle")
+    p.text(x + 3 * w / 4, 360, "free", "middle", size=12, colour=GREY)
+    p.line(x + w, 58, x + w, 488, GREY, "5 4")
     p.text(
         460,
         504,
