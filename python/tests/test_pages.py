@@ -1,4 +1,4 @@
-"""The shell commands of README.md and of the guides run as the pages show them.
+"""The shell commands of README.md and of docs/ run as the pages show them, and their C compiles.
 
 The `sh` blocks of a page run one after the other in one shell, in an empty directory with an empty home. A comment on
 the line before a block changes that:
@@ -27,8 +27,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
-    "README.md",
-    *sorted(str(p.relative_to(ROOT)) for part in ("tutorials", "how-to") for p in ROOT.glob(f"docs/{part}/*.md")),
+    str(path.relative_to(ROOT))
+    for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+    if "\n```sh\n" in path.read_text(encoding="utf-8")
+]
+C_PAGES = [
+    str(path.relative_to(ROOT))
+    for path in sorted(ROOT.glob("docs/**/*.md"))
+    if "\n```c\n" in path.read_text(encoding="utf-8")
 ]
 # Builds of a debug command on a busy machine are slow; a page that hangs is ended.
 LIMIT_S = 900
@@ -178,3 +184,28 @@ def test_pictures__are_what_the_script_draws() -> None:
         [sys.executable, "docs/pictures/teach.py", "--check"], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", C_PAGES)
+def test_page__c_compiles(page: str) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler is here")
+    for block in blocks(page):
+        if block.language == "c":
+            # The client uses a ticket that the server's block declares.
+            source = "#include <fairwave.h>\n#include <string.h>\nextern char ticket[1024];\n"
+            source += f"void f(void) {{\n{block.text}}}\n"
+            done = subprocess.run(
+                [compiler, "-fsyntax-only", "-I", "crates/capi/include", "-x", "c", "-"],
+                cwd=ROOT,
+                input=source,
+                capture_output=True,
+                text=True,
+            )
+            assert done.returncode == 0, f"{page}:{block.line}\n{done.stderr}"
+
+
+def test_pages__are_found() -> None:
+    assert {"README.md", "docs/tutorials/move-files.md", "docs/how-to/over-ssh.md"} <= set(PAGES)
+    assert "docs/how-to/libfairwave.md" in C_PAGES
