@@ -111,7 +111,7 @@ class Controller:
 
     @property
     def now_s(self) -> float:
-        """What the clock says, in seconds."""
+        """Time of the clock in seconds."""
         return self._core.now_s
 
     def __repr__(self) -> str:

@@ -112,7 +112,7 @@ class Run:
 
     @property
     def title(self) -> str:
-        """The scenario's title, or its name where it has none."""
+        """The scenario's title, or its name if it has no title."""
         return self._core.title or str(self.summary["scenario"])
 
     @cached_property

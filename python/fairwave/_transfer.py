@@ -23,7 +23,7 @@ PathControl = Literal["bbr", "cubic"]
 
 
 class TransferError(OSError):
-    """A transfer broke off. What came is kept: the same call goes on where it was.
+    """A transfer failed. Received data are kept, and the same call resumes it.
 
     Attributes:
         transfer: What came, and what failed.
@@ -177,7 +177,7 @@ class Server:
         return pd.DataFrame(rows, columns=["peer", "direction", "is_over", "files", "bytes"])
 
     def why(self) -> pd.DataFrame:
-        """What limits the sessions that are open, and what is known of their paths, as ``fairwave why`` tells it.
+        """What limits the open sessions, and what is known of their paths, as in ``fairwave why``.
 
         It looks twice, a quarter of a second apart.
 
