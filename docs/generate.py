@@ -62,10 +62,11 @@ def schemes_page(program):
     for entry in entries:
         text = output(program, "schemes", entry["name"])
         title = text.splitlines()[0].split(": ", 1)[1]
+        header = f"{entry['header_bytes']} B" if entry["header_bytes"] else ""
         models = re.search(r"^  runs in +(.*)$", text, flags=re.MULTILINE)
         lines.append(
             f"| `{entry['name']}` | {cell(title)} | {entry['kind']} | {models.group(1) if models else 'none'} | "
-            f"{entry['header_bytes']} B | {cell(entry['cites'])} |"
+            f"{header} | {cell(entry['cites'])} |"
         )
         table = text.split("  option ", 1)[-1].splitlines()[1:] if "  option " in text else []
         for name, default in entry["options"].items():
@@ -73,7 +74,7 @@ def schemes_page(program):
             meaning = re.split(r"\s{2,}", line.strip(), maxsplit=2)[2]
             options.setdefault((name, meaning), {}).setdefault(default, []).append(entry["name"])
             meanings.setdefault(name, []).append(meaning)
-    lines += ["", "Header bytes are those that a scheme adds to a data packet.", "", "## Options", ""]
+    lines += ["", "Header bytes are those that a scheme adds to a data packet, if any.", "", "## Options", ""]
     lines += ["Options go into `[options]` of a [scenario file](scenario-files.md).", ""]
     lines += ["| option | meaning | defaults |", "|---|---|---|"]
     for (name, meaning), defaults in options.items():
