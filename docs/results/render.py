@@ -122,7 +122,7 @@ def table(measurement):
 def origin(measurement):
     return (
         f"Recorded {measurement['recorded']} at commit {measurement['commit']}, {measurement['machine']}, {measurement['spread']}: "
-        f"`{measurement['command']}`"
+        f"`{measurement['command']}`."
     )
 
 
@@ -133,7 +133,7 @@ def page(name, data):
         if measurement.get("show", True):
             lines += ["", f"## {measurement['title']}", "", *table(measurement), "", origin(measurement)]
             if measurement.get("note"):
-                lines.append(measurement["note"])
+                lines += ["", measurement["note"]]
         elif measurement.get("list", True):
             hidden.append(measurement)
     if hidden:
