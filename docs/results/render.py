@@ -7,6 +7,7 @@ usage: docs/results/render.py           write every page and its plot
 A file of data holds the title and text of a page, its plots, and its measurements: each has columns, rows, the machine,
 the day and commit of the record, the command, and the spread. Measurements with "show": false are listed without rows.
 """
+
 import json
 import re
 import sys
@@ -28,16 +29,20 @@ def number(cell):
 
 
 def escape(text):
+    """Text for SVG."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def text(x, y, words, kind="", anchor="start"):
+    """A text of SVG."""
     kind = f' class="{kind}"' if kind else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{kind}>{escape(words)}</text>'
 
 
 def svg(height, parts):
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" role="img"><style>{STYLE}</style>'
+    """A whole picture."""
+    box = f'viewBox="0 0 {WIDTH} {height:.0f}" role="img"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {box}><style>{STYLE}</style>'
     return "\n".join([head, *parts, "</svg>"]) + "\n"
 
 
@@ -65,13 +70,14 @@ def bars(plot, measurement):
             x += 30 + 7.2 * len(columns[column])
         y += 26
     top = y
-    for row, cells in zip(rows, numbers):
+    for row, cells in zip(rows, numbers, strict=True):
         name = ", ".join(row[column].replace("`", "") for column in labels)
         middle = y + 8 * len(cells) + 4
         parts.append(text(LEFT - 8, middle, name if len(name) < 33 else name[:31] + "...", "", "end"))
         for index, value in enumerate(cells):
             if value is not None:
-                parts.append(f'<rect x="{LEFT}" y="{y:.1f}" width="{length(value):.1f}" height="13" fill="{COLOURS[index % 6]}"/>')
+                size = f'width="{length(value):.1f}" height="13"'
+                parts.append(f'<rect x="{LEFT}" y="{y:.1f}" {size} fill="{COLOURS[index % 6]}"/>')
                 parts.append(text(LEFT + length(value) + 5, y + 11, f"{value:g}", "n"))
             y += 16
         y += 8
@@ -83,7 +89,8 @@ def bars(plot, measurement):
 
 def heat(plot, measurement):
     """A cell a round-trip time, queue and neighbour: the share, darker the farther from the even share."""
-    rows = [row for row in measurement["rows"] if " and " not in row[0]]  # cells with two round-trip times stay in the data
+    # Cells with two round-trip times stay in the data.
+    rows = [row for row in measurement["rows"] if " and " not in row[0]]
     order = list(dict.fromkeys(row[2] for row in rows))
     columns = list(dict.fromkeys((row[0], row[1]) for row in rows))
     cells = {(row[0], row[1], row[2]): row for row in rows}
@@ -104,29 +111,33 @@ def heat(plot, measurement):
             away = min(abs(share - even) / even, 1.0)
             colour = COLOURS[0] if share >= even else COLOURS[4]
             x = left + wide * index
-            parts.append(
-                f'<rect x="{x:.1f}" y="{y}" width="{wide - 2:.1f}" height="{high - 2}" fill="{colour}" fill-opacity="{0.12 + 0.8 * away:.2f}"/>'
-            )
+            place = f'x="{x:.1f}" y="{y}" width="{wide - 2:.1f}" height="{high - 2}"'
+            parts.append(f'<rect {place} fill="{colour}" fill-opacity="{0.12 + 0.8 * away:.2f}"/>')
             parts.append(text(x + wide / 2, y + 19, row[3], "n", "middle"))
     y = 66 + high * len(order) + 16
-    parts.append(text(10, y, "Columns: round-trip time, queue in BDP. Blue: more than the even share; orange: less.", "n"))
+    legend = "Columns: round-trip time, queue in BDP. Blue: more than the even share; orange: less."
+    parts.append(text(10, y, legend, "n"))
     return svg(y + 12, parts)
 
 
 def table(measurement):
+    """The Markdown table of a measurement."""
     lines = ["| " + " | ".join(measurement["columns"]) + " |", "|" + "---|" * len(measurement["columns"])]
     lines += ["| " + " | ".join(cell or " " for cell in row) + " |" for row in measurement["rows"]]
     return [re.sub(r"\|  +\|", "| |", line) for line in lines]
 
 
 def origin(measurement):
+    """When, where and how a measurement was made."""
     return (
-        f"Recorded {measurement['recorded']} at commit {measurement['commit']}, {measurement['machine']}, {measurement['spread']}: "
+        f"Recorded {measurement['recorded']} at commit {measurement['commit']}, {measurement['machine']}, "
+        f"{measurement['spread']}: "
         f"`{measurement['command']}`."
     )
 
 
 def page(name, data):
+    """A page of results."""
     lines = [f"# {data['title']}", "", f"![{data['plots'][0]['title']}]({name}.svg)", "", *data["text"]]
     hidden = []
     for measurement in data["measurements"]:
@@ -143,6 +154,7 @@ def page(name, data):
 
 
 def index(pages):
+    """The list of pages."""
     lines = [
         "# Results",
         "",
@@ -157,7 +169,9 @@ def index(pages):
 
 
 def main():
-    pages = [(path.stem, json.loads(path.read_text(encoding="utf-8"))) for path in sorted((HERE / "data").glob("*.json"))]
+    """Write pages and plots, or check them."""
+    paths = sorted((HERE / "data").glob("*.json"))
+    pages = [(path.stem, json.loads(path.read_text(encoding="utf-8"))) for path in paths]
     files = {"index.md": index(pages)}
     for name, data in pages:
         plot = data["plots"][0]
