@@ -61,8 +61,8 @@ pub struct EndpointConfig {
     pub room: Bytes,
     /// The largest datagram that it sends and takes, in bytes.
     pub largest_datagram: u32,
-    /// When its sessions are over: after a silence of 30 s, and a day after their handshake. Transfers of files go on
-    /// in new ones.
+    /// When its sessions are over, after a silence of 30 s, and a day after their handshake; and when an attempt to open
+    /// one is, after 5 s without an answer. Transfers of files go on in new sessions.
     pub lasts: Lasts,
 }
 

@@ -163,7 +163,7 @@ impl<C: Crypto> Control<C> {
     ) -> Self {
         Self {
             names: SessionNames::default(),
-            door: Handshakes::new(crypto),
+            door: Handshakes::new(crypto, setup.lasts.opening),
             setup,
             peers: Slots::default(),
             nodes,

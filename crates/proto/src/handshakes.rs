@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use fairwave_units::Time;
+use fairwave_units::{Duration, Time};
 
 use crate::codec::{Full, Refusal, Reset, SessionId};
 use crate::handshake::{
@@ -15,6 +15,8 @@ use crate::slots::Slots;
 pub(crate) struct Handshakes<C: Crypto> {
     attempts: Slots<Attempt<C>>,
     responder: Responder<C::Responder>,
+    /// How long an attempt lasts.
+    lasts: Duration,
     /// Of half-open sessions.
     options: Slots<SessionOptions>,
 }
@@ -40,8 +42,9 @@ pub(crate) enum DatagramOutcome<C: Crypto> {
 }
 
 impl<C: Crypto> Handshakes<C> {
-    pub(crate) fn new(crypto: C::Responder) -> Self {
-        Self { attempts: Slots::default(), responder: Responder::new(crypto), options: Slots::default() }
+    /// None yet; attempts last for `lasts`.
+    pub(crate) fn new(crypto: C::Responder, lasts: Duration) -> Self {
+        Self { attempts: Slots::default(), responder: Responder::new(crypto), lasts, options: Slots::default() }
     }
 
     pub(crate) fn crypto(&mut self) -> &mut C::Responder {
@@ -63,7 +66,7 @@ impl<C: Crypto> Handshakes<C> {
         (greeting, options): (&[u8], SessionOptions),
     ) -> Result<(), Full> {
         let session = terms.session;
-        let initiator = Initiator::new(now, crypto, terms, flows, greeting)?;
+        let initiator = Initiator::new(now, crypto, terms, flows, greeting)?.lasting(self.lasts);
         self.attempts.insert(session, Attempt { initiator, to, options });
         Ok(())
     }

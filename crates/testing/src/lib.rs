@@ -11,6 +11,8 @@ mod process;
 
 use std::time::{Duration, Instant};
 
+use rustix::process::Pid;
+
 pub use process::{Process, end_with_parent};
 
 /// Time limit for any single event in a test. Long enough that only a hang reaches it: a test process at `nice -n 19`
@@ -43,6 +45,20 @@ pub fn wait_some<T>(what: &str, mut value: impl FnMut() -> Option<T>) -> T {
         deadline.check(what);
         std::thread::sleep(POLL_EVERY);
     }
+}
+
+/// Waits until a thread of this process sleeps in the kernel, for instance at a lock that the test holds.
+///
+/// # Panics
+/// If it does not within [`LIMIT`], or has ended.
+#[track_caller]
+pub fn wait_until_asleep(thread: Pid) {
+    let path = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
+    wait_for("the thread sleeps", || {
+        let stat = std::fs::read_to_string(&path).expect("the thread exists");
+        // Its state follows its name, which is in parentheses.
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+    });
 }
 
 /// [`LIMIT`] from now on, for loops that do other work than wait.

@@ -7,6 +7,7 @@ use super::InitiatorCrypto;
 use super::established::{Established, Terms, start, to_bps};
 use crate::codec::{Ahead, Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Writer};
 use crate::features::Features;
+use crate::lasts::Lasts;
 use crate::path_kind::{PathKind, PathWish, PathWishes};
 
 /// Sends a hello until it is answered, or gives up.
@@ -45,6 +46,8 @@ pub struct Initiator<C> {
     last: Time,
     rtt: Option<Duration>,
     is_over: bool,
+    /// How long the attempt lasts.
+    lasts: Duration,
 }
 
 /// How an attempt goes.
@@ -74,9 +77,6 @@ pub enum HandshakeError {
     #[error("the server's answer breaks the protocol")]
     Protocol,
 }
-
-/// An attempt that takes as long has failed.
-pub(crate) const HANDSHAKE_GIVES_UP: Duration = Duration::from_secs(5);
 
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LEAST_WAIT: Duration = Duration::from_millis(50);
@@ -132,7 +132,14 @@ impl<C: InitiatorCrypto> Initiator<C> {
             last: now,
             rtt: None,
             is_over: false,
+            lasts: Lasts::default().opening,
         })
+    }
+
+    /// Sets how long the attempt lasts: [`Lasts::opening`], 5 s by default.
+    #[must_use]
+    pub fn lasting(self, lasts: Duration) -> Self {
+        Self { lasts, ..self }
     }
 
     /// The hello, if it is to be sent now.
@@ -157,12 +164,12 @@ impl<C: InitiatorCrypto> Initiator<C> {
 
     /// When to come with [`Initiator::handle_timeout`] and [`Initiator::poll_transmit`]; `None` after the end.
     pub fn next_timeout(&self) -> Option<Time> {
-        (!self.is_over).then(|| self.due.min(self.started.saturating_add(HANDSHAKE_GIVES_UP)))
+        (!self.is_over).then(|| self.due.min(self.started.saturating_add(self.lasts)))
     }
 
     /// Whether it has taken too long. Harmless too early.
     pub fn handle_timeout(&mut self, now: Time) -> Option<HandshakeError> {
-        if self.is_over || now.since(self.started) < HANDSHAKE_GIVES_UP {
+        if self.is_over || now.since(self.started) < self.lasts {
             return None;
         }
         self.is_over = true;

@@ -239,6 +239,11 @@ fn initiator__repeats_itself_and_gives_up() {
         }
     }
     assert_eq!(sent, [0, 250, 750, 1250, 1750, 2250, 2750, 3250, 3750, 4250, 4750].map(ms));
+    // Or when it is told to.
+    let mut short = initiator(ms(0), 1, terms(1)).lasting(Duration::from_millis(300));
+    assert_eq!(short.handle_timeout(ms(299)), None);
+    assert_eq!(short.handle_timeout(ms(300)), Some(HandshakeError::NoAnswer));
+    assert_eq!(short.next_timeout(), None);
     // With a cookie 30 ms after the first hello: at once, and then after two round trips and so on.
     let (mut heard, mut responder, mut sent) = (initiator(ms(0), 1, terms(1)), responder(), Vec::new());
     let hello = heard.poll_transmit(ms(0)).unwrap().to_vec();
