@@ -1,5 +1,6 @@
 //! The thread at the socket: who comes, goes and asks.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +40,7 @@ pub(crate) struct Bell {
     is_seen: AtomicBool,
 }
 
-/// Connections of a user beside its processes: who asks for the machine's state.
+/// Connections of a user in addition to its members: for questions about the machine's state.
 const MOST_ASKING: usize = 16;
 /// Connections of all users.
 const MOST_VISITORS: usize = 4096;
@@ -142,14 +143,46 @@ impl Door {
                 }
             };
             let Ok(visitor) = Visitor::new(stream) else { continue };
-            let of_user = self.visitors.values().filter(|other| other.user == visitor.user).count();
-            if self.visitors.len() >= MOST_VISITORS || of_user >= self.limits.members_a_user + MOST_ASKING {
-                self.tell(DoorNews::Refused(1));
-                continue;
-            }
-            self.newest += 1;
-            self.visitors.insert(VisitorId(self.newest), visitor);
+            self.admit(visitor);
         }
+    }
+
+    /// Adds a connection, or refuses it with an answer.
+    fn admit(&mut self, mut visitor: Visitor) {
+        if let Err(error) = self.make_room(visitor.user) {
+            self.tell(DoorNews::Refused(1));
+            visitor.answer(line(&Answer::Error(error)));
+            // Best effort: the socket of a new connection has room for a line.
+            let _ = visitor.flush();
+            return;
+        }
+        self.newest += 1;
+        self.visitors.insert(VisitorId(self.newest), visitor);
+    }
+
+    /// Makes room for a connection of a user. If the user or the daemon has as many as allowed, the oldest idle connection
+    /// of the process with the most of them is closed: a flood of connections from one process shuts out no other.
+    fn make_room(&mut self, user: u32) -> Result<(), String> {
+        let most_of_user = self.limits.members_a_user + MOST_ASKING;
+        let of_user = self.visitors.values().filter(|other| other.user == user).count();
+        let is_user_full = of_user >= most_of_user;
+        if !is_user_full && self.visitors.len() < MOST_VISITORS {
+            return Ok(());
+        }
+        // By process: the number of its idle connections, and the oldest of them.
+        let mut idle: BTreeMap<(u32, u32), (usize, VisitorId)> = BTreeMap::new();
+        for (id, visitor) in &self.visitors {
+            if visitor.is_unused() && (!is_user_full || visitor.user == user) {
+                idle.entry((visitor.user, visitor.pid)).or_insert((0, *id)).0 += 1;
+            }
+        }
+        let Some((_, oldest)) = idle.into_values().max_by_key(|(count, oldest)| (*count, Reverse(*oldest))) else {
+            let (most, whose) = if is_user_full { (most_of_user, "this user") } else { (MOST_VISITORS, "all users") };
+            return Err(format!("{most} connections of {whose} are open already, the most that there may be"));
+        };
+        self.tell(DoorNews::Refused(1));
+        self.close(oldest);
+        Ok(())
     }
 
     fn attend(&mut self, id: VisitorId) {
@@ -184,7 +217,9 @@ impl Door {
         let of_user = self.visitors.values().filter(|other| other.user == user && other.segments > 0).count();
         let error = if version != DOOR_VERSION || layout != VERSION {
             Some(other_version(version, layout))
-        } else if monotonic_ns().abs_diff(clock_ns) > MOST_CLOCK_DIFFERENCE.as_nanos() as u64 {
+        } else if clock_ns > monotonic_ns().saturating_add(MOST_CLOCK_DIFFERENCE.as_nanos() as u64) {
+            // A clock that is behind may be a question that waited on a busy machine. The process knows when it asked: it
+            // compares the clock in the answer, and refuses one that is off in either direction.
             Some(OTHER_CLOCK.to_owned())
         } else if visitor.segments > 0 {
             Some("it takes part already".to_owned())
@@ -242,12 +277,22 @@ impl Door {
         }
         let seat = Answer::Seat { version: DOOR_VERSION, layout: VERSION, clock_ns: monotonic_ns() };
         let line = serde_json::to_string(&seat).unwrap_or_default();
-        if matches!(send_with(&visitor.stream, &line, &[memory.rows, memory.grants]), Ok(true)) {
-            visitor.segments += 1;
-            Some(segment)
-        } else {
-            self.close(id);
-            None
+        match send_with(&visitor.stream, &line, &[memory.rows, memory.grants]) {
+            Ok(true) => {
+                visitor.segments += 1;
+                Some(segment)
+            }
+            // It is gone, or has not read its earlier answers.
+            Ok(false) => {
+                self.close(id);
+                None
+            }
+            // Such as ETOOMANYREFS: too many descriptors of this user are in flight.
+            Err(error) => {
+                tracing::warn!(%error, "cannot pass memory to a process");
+                self.send_away(id, format!("its memory cannot be passed: {error}"));
+                None
+            }
         }
     }
 
@@ -291,8 +336,7 @@ impl Door {
 
     fn answer(&mut self, id: VisitorId, answer: &Answer) {
         let Some(visitor) = self.visitors.get_mut(&id) else { return };
-        let line = serde_json::to_string(answer).unwrap_or_default();
-        visitor.answer(format!("{line}\n").into());
+        visitor.answer(line(answer));
         if !visitor.flush() {
             self.close(id);
         }
@@ -315,6 +359,13 @@ impl Door {
         // Without a ticker the daemon is about to end.
         let _ = self.ticker.send(news);
     }
+}
+
+/// An answer as a line of JSON.
+fn line(answer: &Answer) -> Arc<str> {
+    // Plain values always are JSON.
+    let json = serde_json::to_string(answer).unwrap_or_default();
+    format!("{json}\n").into()
 }
 
 #[cfg(test)]

@@ -23,8 +23,6 @@ pub(crate) struct Visitor {
     unsent: Option<(Arc<str>, usize)>,
     /// When that was.
     answered: Instant,
-    /// When the system last took some of that.
-    sent: Instant,
 }
 
 /// What came of a visitor.
@@ -39,11 +37,10 @@ pub(crate) enum Heard {
     Gone,
 }
 
-/// Who has not asked anything whole for so long only keeps a descriptor.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Who takes an answer bit by bit has so long for all of it.
-const LONGEST_ANSWER: Duration = Duration::from_secs(10);
+/// Time for a question to be complete, and for an answer to be read. It is long enough that a process that is not scheduled
+/// for some seconds is not taken for one that only keeps a descriptor: where connections run out, idle ones are closed
+/// before their time.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Visitor {
     /// One that came; none if the system does not say who it is.
@@ -61,7 +58,6 @@ impl Visitor {
             asked: Vec::new(),
             unsent: None,
             answered: now,
-            sent: now,
         })
     }
 
@@ -92,7 +88,6 @@ impl Visitor {
     /// Answers with a line, which has its end. What it does not take goes later; until then it is asked nothing more.
     pub(crate) fn answer(&mut self, line: Arc<str>) {
         self.answered = Instant::now();
-        self.sent = self.answered;
         self.unsent = Some((line, 0));
     }
 
@@ -105,10 +100,7 @@ impl Visitor {
                 return true;
             }
             match send(&self.stream, left, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                Ok(taken) => {
-                    *done += taken;
-                    self.sent = Instant::now();
-                }
+                Ok(taken) => *done += taken,
                 Err(errno) if io::Error::from(errno).kind() == ErrorKind::WouldBlock => return true,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(_) => return false,
@@ -127,14 +119,15 @@ impl Visitor {
         !self.has_unsent() && !self.waits && self.asked.contains(&b'\n')
     }
 
-    /// Whether it only keeps a descriptor, or does not take what it asked for.
+    /// Whether it has no seat, waits for no answer and has taken all answers: it only keeps a descriptor.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.segments == 0 && !self.waits && !self.has_unsent()
+    }
+
+    /// Whether it only keeps a descriptor for too long, or does not take what it asked for.
     pub(crate) fn is_idle(&self) -> bool {
-        let has_part = self.segments > 0 || self.waits;
-        if self.has_unsent() {
-            self.sent.elapsed() > PATIENCE || self.answered.elapsed() > LONGEST_ANSWER
-        } else {
-            !has_part && self.came.elapsed() > PATIENCE
-        }
+        let since = if self.has_unsent() { self.answered } else { self.came };
+        (self.has_unsent() || self.is_unused()) && since.elapsed() > PATIENCE
     }
 
     /// It has asked something whole.

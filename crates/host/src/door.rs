@@ -172,19 +172,20 @@ impl DoorStream {
         if user != 0 && user != mine && Some(user) != system_owner(socket) {
             return Err(DoorError::Stranger { socket: socket.to_owned(), user });
         }
-        let patient = |stream: &UnixStream| {
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))
-        };
-        patient(&stream).map_err(nobody)?;
-        Ok(Self { stream, socket: socket.to_owned(), pid, read: Vec::new(), descriptors: Vec::new() })
+        let door = Self { stream, socket: socket.to_owned(), pid, read: Vec::new(), descriptors: Vec::new() };
+        door.set_patience(PATIENCE).map_err(nobody)?;
+        Ok(door)
     }
 
     /// Asks, and takes what is answered as text.
     pub fn ask(&mut self, question: &Question) -> Result<String, DoorError> {
         let asked = serde_json::to_string(question).map_err(|error| DoorError::Nonsense(error.into()))?;
-        let written = io::Write::write_all(&mut &self.stream, format!("{asked}\n").as_bytes());
-        written.and_then(|()| self.line()).map_err(|error| match error.kind() {
+        let written = match io::Write::write_all(&mut &self.stream, format!("{asked}\n").as_bytes()) {
+            // A daemon that refuses a connection answers before the question, and closes it: the answer says why.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.line().map_err(|_| error),
+            written => written.and_then(|()| self.line()),
+        };
+        written.map_err(|error| match error.kind() {
             // What the system says of a time that is over.
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 DoorError::Silent { socket: self.socket.clone(), pid: self.pid }
@@ -213,6 +214,12 @@ impl DoorStream {
                 <[OwnedFd; 2]>::try_from(memory).map_err(|_| nonsense("no two descriptors came with a seat"))
             }
         }
+    }
+
+    /// Sets how long [`Self::ask`] waits for the daemon, 2 s by default.
+    pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        self.stream.set_read_timeout(Some(patience))?;
+        self.stream.set_write_timeout(Some(patience))
     }
 
     /// The connection, to see its end.
@@ -284,4 +291,67 @@ fn system_owner(socket: &Path) -> Option<u32> {
     let metadata = std::fs::symlink_metadata(dir).ok().filter(|_| socket == Path::new(SYSTEM_SOCKET))?;
     // Nobody but root makes a directory in /run.
     metadata.is_dir().then(|| metadata.uid())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    /// What a process gets that asks for a seat where `serve` answers one connection.
+    fn asked_where(serve: impl FnOnce(UnixStream) + Send + 'static) -> DoorError {
+        let place = tempfile::tempdir().unwrap();
+        let socket = place.path().join("d.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let server = std::thread::spawn(move || serve(listener.accept().unwrap().0));
+        let mut door = DoorStream::connect(&socket).unwrap();
+        door.set_patience(fairwave_testing::LIMIT).unwrap();
+        let join = Question::Join {
+            version: DOOR_VERSION,
+            layout: fairwave_table::VERSION,
+            clock_ns: monotonic_ns(),
+            command: String::new(),
+        };
+        let error = door.ask_for_seat(&join).unwrap_err();
+        server.join().unwrap();
+        error
+    }
+
+    fn answers(answer: &Answer) -> impl FnOnce(UnixStream) + Send + 'static {
+        let line = serde_json::to_string(answer).unwrap() + "\n";
+        move |mut stream| {
+            BufReader::new(&stream).read_line(&mut String::new()).unwrap();
+            stream.write_all(line.as_bytes()).unwrap();
+        }
+    }
+
+    #[test]
+    fn ask__an_answer_that_comes_before_the_question_is_read() {
+        let place = tempfile::tempdir().unwrap();
+        let socket = place.path().join("d.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let mut door = DoorStream::connect(&socket).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"{\"error\":\"too many\"}\n").unwrap();
+        drop(stream);
+        let error = door.ask_for_seat(&Question::More).unwrap_err().to_string();
+        assert_eq!(error, "the daemon refuses: too many");
+    }
+
+    #[test]
+    fn ask_for_seat__refuses_another_clock() {
+        let hour = 3_600_000_000_000;
+        for clock_ns in [monotonic_ns() + hour, monotonic_ns().saturating_sub(hour)] {
+            let seat = Answer::Seat { version: DOOR_VERSION, layout: fairwave_table::VERSION, clock_ns };
+            assert_eq!(asked_where(answers(&seat)).to_string(), format!("the daemon refuses: {OTHER_CLOCK}"));
+        }
+    }
+
+    #[test]
+    fn ask_for_seat__refuses_another_version() {
+        let seat = Answer::Seat { version: DOOR_VERSION + 1, layout: 1, clock_ns: monotonic_ns() };
+        assert!(asked_where(answers(&seat)).to_string().contains("both want to be of one version"));
+    }
 }

@@ -39,6 +39,20 @@ impl World {
         (id, far)
     }
 
+    /// A connection of another user's process, which says nothing.
+    fn admit(&mut self, user: u32, pid: u32) -> UnixStream {
+        let (near, far) = UnixStream::pair().unwrap();
+        let mut visitor = Visitor::new(near).unwrap();
+        (visitor.user, visitor.pid) = (user, pid);
+        self.door.admit(visitor);
+        far
+    }
+
+    /// The connections of a process.
+    fn of_process(&self, pid: u32) -> usize {
+        self.door.visitors.values().filter(|visitor| visitor.pid == pid).count()
+    }
+
     /// A turn of the loop, as far as visitors go: who was ready.
     fn turn(&mut self) -> Vec<VisitorId> {
         let (ready, _) = self.door.wait();
@@ -106,4 +120,50 @@ fn attend__a_user_has_so_many_who_wait_for_a_view() {
     all[MOST_ASKING].1.write_all(b"\"status\"\n").unwrap();
     world.door.attend(all[MOST_ASKING].0);
     assert!(world.door.visitors[&all[MOST_ASKING].0].waits, "the others have their answers");
+}
+
+#[test]
+fn admit__idle_connections_of_a_process_shut_out_no_other() {
+    let mut world = World::new();
+    let most = world.door.limits.members_a_user + MOST_ASKING;
+    let mut honest = world.admit(1000, 7);
+    let flood: Vec<UnixStream> = (0..3 * most).map(|_| world.admit(1000, 8)).collect();
+    assert_eq!((world.of_process(7), world.of_process(8)), (1, most - 1));
+    // The oldest were closed, and a newcomer takes the place of the next.
+    assert_eq!((&flood[0]).read(&mut [0]).unwrap(), 0);
+    world.admit(1000, 9);
+    assert_eq!((world.of_process(7), world.of_process(8), world.of_process(9)), (1, most - 2, 1));
+    honest.write_all(b"\"status\"\n").unwrap();
+    world.turn();
+    world.door.show();
+    let mut answer = [0; 10];
+    honest.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"{\"status\":");
+    // Another user's connections are not touched, and not counted.
+    world.admit(1001, 10);
+    assert_eq!((world.of_process(8), world.of_process(10)), (most - 2, 1));
+}
+
+#[test]
+fn admit__where_all_connections_are_in_use_says_so() {
+    let mut world = World::new();
+    let most = world.door.limits.members_a_user + MOST_ASKING;
+    let _all: Vec<UnixStream> = (0..most).map(|_| world.admit(1000, 7)).collect();
+    world.door.visitors.values_mut().for_each(|visitor| visitor.segments = 1);
+    let mut answer = String::new();
+    world.admit(1000, 8).read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("80 connections of this user are open already"), "{answer}");
+    assert_eq!((world.of_process(7), world.of_process(8)), (most, 0));
+}
+
+#[test]
+fn hear__closes_descriptors_that_come_with_a_question() {
+    let mut world = World::new();
+    let (id, far) = world.come();
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    assert!(fairwave_host::door::send_with(&far, "\"status\"", &[writer]).unwrap());
+    // The pipe ends where nobody has its other end any more: the test has dropped its own, and the daemon keeps none.
+    assert_eq!(world.turn(), [id]);
+    assert!(world.door.visitors[&id].waits, "the question was heard");
+    assert_eq!(rustix::io::read(&reader, &mut [0; 1]).unwrap(), 0);
 }
