@@ -73,15 +73,7 @@ pub fn serve(
 ) -> io::Result<MetricsServer> {
     let listener = Arc::new(TcpListener::bind(address)?);
     let address = listener.local_addr()?;
-    let shared = Arc::new(Shared {
-        look: Box::new(look),
-        is_loopback: address.ip().is_loopback(),
-        open: AtomicUsize::new(0),
-        json: Mutex::new(None),
-        prometheus: Mutex::new(None),
-        is_over: Mutex::new(false),
-        ends: Condvar::new(),
-    });
+    let shared = Arc::new(Shared::new(Box::new(look), address.ip().is_loopback()));
     let (door, all) = (Arc::clone(&listener), Arc::clone(&shared));
     let thread = thread::Builder::new().name("metrics".into()).spawn(move || admit(&door, &all))?;
     Ok(MetricsServer { address, listener, shared, thread: Some(thread) })
@@ -107,6 +99,18 @@ impl Drop for MetricsServer {
 }
 
 impl Shared {
+    fn new(look: Box<Look>, is_loopback: bool) -> Self {
+        Self {
+            look,
+            is_loopback,
+            open: AtomicUsize::new(0),
+            json: Mutex::new(None),
+            prometheus: Mutex::new(None),
+            is_over: Mutex::new(false),
+            ends: Condvar::new(),
+        }
+    }
+
     fn end(&self) {
         *self.is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.ends.notify_all();
@@ -133,11 +137,12 @@ impl Shared {
         self.cached(&self.prometheus, prometheus_text)
     }
 
-    /// Who asks while a text is made waits for that one: many at once cost one look.
+    /// A request that comes while a text is made waits for it and takes it, however long it takes: many at once cost one look.
     fn cached(&self, last: &Mutex<Option<CachedText>>, make: impl Fn(&MachineSnapshot) -> String) -> Arc<str> {
+        let asked = Instant::now();
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, text)) = last.as_ref()
-            && at.elapsed() < FRESH
+            && (*at >= asked || at.elapsed() < FRESH)
         {
             return Arc::clone(text);
         }
