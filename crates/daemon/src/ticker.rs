@@ -61,18 +61,18 @@ impl Ticker {
         seen: Box<dyn Fn() + Send>,
     ) -> std::io::Result<Self> {
         let cards = Cards::new(&settings)?;
-        Ok(Self::with(settings, daemon, news, shared, seen, cards))
+        Ok(Self::with(settings, now(), daemon, news, shared, seen, cards))
     }
 
     fn with(
         settings: Settings,
+        started: Time,
         daemon: u64,
         news: Receiver<DoorNews>,
         shared: Arc<Shared>,
         seen: Box<dyn Fn() + Send>,
         cards: Cards,
     ) -> Self {
-        let started = now();
         let Settings { interval, share_by, limits, drain, fair_start, .. } = settings;
         let machine = Machine::new(started, MachineConfig { interval, share_by, limits, drain, fair_start });
         let mut ticker = Self {
@@ -125,6 +125,10 @@ impl Ticker {
                 return;
             }
             self.tick(now);
+            self.show(now);
+            let took = self::now().since(now);
+            self.cost = Duration::from_nanos((self.cost.as_nanos() * 7 + took.as_nanos()) / 8);
+            self.machine.set_cost(self.cost);
         }
     }
 
@@ -237,10 +241,11 @@ impl Ticker {
         }
         self.counts.refused_rows += refused.saturating_sub(self.refused) as u64;
         self.refused = refused;
-        let took = self::now().since(now);
-        self.cost = Duration::from_nanos((self.cost.as_nanos() * 7 + took.as_nanos()) / 8);
-        self.machine.set_cost(self.cost);
         self.shared.beats.store(Arc::new(self.beats()));
+    }
+
+    /// Publishes the machine, if a snapshot of it was asked for.
+    fn show(&self, now: Time) {
         if self.shared.is_wanted.swap(false, Ordering::SeqCst) {
             self.shared.view.store(Arc::new(self.view(now)));
             (self.seen)();

@@ -1,4 +1,8 @@
-//! Ticks by hand: no thread, no socket, and ways that the test looks up.
+//! Ticks by hand, in virtual time: no thread, no socket, and ways that the test looks up.
+
+mod guest;
+mod hostile;
+mod sharing;
 
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
@@ -37,8 +41,8 @@ impl World {
             is_wanted: AtomicBool::new(false),
         });
         let cards = Cards::with(&settings, asks, answers);
-        let ticker = Ticker::with(settings, 1, news, shared, Box::new(|| {}), cards);
-        let now = ticker.started;
+        let now = now();
+        let ticker = Ticker::with(settings, now, 1, news, shared, Box::new(|| {}), cards);
         Self { ticker, now, door, asked, found }
     }
 

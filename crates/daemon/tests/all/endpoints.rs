@@ -1,23 +1,23 @@
-//! A daemon with endpoints that send and receive: by claims and grants, and beside them by what is measured.
+//! A daemon with endpoints that send and receive: they take seats, outlive the daemon, and come back. How they share is
+//! tested in virtual time: in `src/ticker/tests`, and by `worlds__processes_...` in proto's `tests/system/shared.rs`.
 
 #![allow(non_snake_case, missing_docs)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration as StdDuration, Instant};
+use std::time::Duration;
 
-use fairwave_daemon::{Daemon, MachineSnapshot, Settings, ask};
+use fairwave_daemon::{Daemon, Settings, ShownState};
 use fairwave_host::{
-    BenchDirection, BenchOptions, Endpoint, EndpointConfig, Identity, Keyring, NodeChoice, SessionOptions, ShareId,
-    Ticket, Validity, bench, bench_accept,
+    BenchDirection, BenchOptions, Endpoint, EndpointConfig, Identity, Keyring, Lasts, NodeChoice, NodeOrigin,
+    SessionOptions, ShareId, Ticket, Validity, bench, bench_accept,
 };
 use fairwave_proto::CardCapacity;
+use fairwave_testing::{LIMIT, wait_for};
 use fairwave_units::Rate;
 
 /// Mb/s each way: little enough for a build without optimisation.
 const CAPACITY: f64 = 24.0;
-/// Something that takes a second or two takes no longer than this, however busy the machine is.
-const PATIENCE: StdDuration = StdDuration::from_secs(60);
 
 /// A machine, and endpoints at its table, each with a seat of its own.
 struct World {
@@ -59,80 +59,84 @@ impl World {
         let endpoint = Arc::new(Endpoint::bind(&config(rule, &self.socket())).unwrap());
         let (own, ticket) = (Arc::clone(&endpoint), self.servers[server].1.clone());
         let options = BenchOptions {
-            time: StdDuration::from_secs(3600),
+            time: Duration::from_secs(3600),
             sessions: 1,
             direction: BenchDirection::Receive,
             limit: None,
             session: SessionOptions::default(),
-            every: StdDuration::from_secs(60),
+            every: Duration::from_secs(60),
         };
         // It ends when its session is closed.
         std::thread::spawn(move || bench(&own, &ticket, &options, &mut |_| {}));
         self.clients.push(endpoint);
     }
 
-    /// Until so many sessions are sinks that carry a load, each with its part within 3 %; all that was granted meanwhile
-    /// is within 1.02 of the capacity, beside GTP 1.07.
-    fn until_shared(&self, sessions: usize, most: f64) -> StdDuration {
-        let (begun, fair) = (Instant::now(), CAPACITY * 1e6 / sessions as f64);
-        loop {
-            let seen = ask(&self.socket());
-            if let Ok(seen) = &seen {
-                let grants = grants(seen);
-                let sum: f64 = grants.iter().sum();
-                assert!(sum <= most * CAPACITY * 1e6, "{grants:?}");
-                let is_near = |bps: &f64| (bps - fair).abs() <= 0.03 * fair;
-                if grants.len() == sessions && grants.iter().all(is_near) {
-                    return begun.elapsed();
-                }
-            }
-            assert!(begun.elapsed() < PATIENCE, "not {sessions} of {fair}: {seen:#?}");
-            std::thread::sleep(StdDuration::from_millis(20));
-        }
+    /// Waits until as many sessions as there are clients carry a load and are granted something, and none else.
+    fn until_shared(&self) {
+        let daemon = self.daemon.as_ref().unwrap();
+        wait_for("each client's session is granted a rate", || {
+            let seen = daemon.snapshot();
+            // A session has the other direction, too, and nothing in it.
+            let sinks: Vec<_> = seen.sessions.iter().filter(|row| row.receives && row.measured_bps > 1e5).collect();
+            sinks.len() == self.clients.len()
+                && sinks.iter().all(|row| row.state == ShownState::Shares && row.expected_bps > 0.0)
+        });
+    }
+
+    fn are(&self, origin: NodeOrigin) -> bool {
+        self.clients.iter().all(|client| client.node().origin == origin)
+    }
+
+    /// What each client has received.
+    fn received(&self) -> Vec<u64> {
+        let of = |client: &Arc<Endpoint>| client.sessions().iter().map(|session| session.stats().received_bytes).sum();
+        self.clients.iter().map(of).collect()
+    }
+
+    /// Waits until something more has come to each client.
+    fn until_more_came(&self) {
+        let before = self.received();
+        wait_for("something comes to each client", || {
+            self.received().iter().zip(&before).all(|(now, before)| now > before)
+        });
     }
 }
 
 fn config(rule: &str, socket: &Path) -> EndpointConfig {
+    let limit = fairwave_units::Duration::from_secs(LIMIT.as_secs());
     EndpointConfig {
         listen: Some("127.0.0.1:0".parse().unwrap()),
         node: NodeChoice::At(socket.to_owned()),
         rule: rule.to_owned(),
+        lasts: Lasts { silent: limit, opening: limit, ..Lasts::default() },
         ..EndpointConfig::default()
     }
 }
 
-/// What the sinks are granted that carry a load, bit/s: a session has the other direction, too, and nothing in it.
-fn grants(seen: &MachineSnapshot) -> Vec<f64> {
-    let sinks = seen.sessions.iter().filter(|row| row.receives && row.measured_bps > 1e5);
-    sinks.map(|row| row.expected_bps).collect()
-}
-
 #[test]
-fn endpoints__that_share_by_claims_have_their_parts_beside_each_other_and_beside_gtp() {
+fn endpoints__take_seats_outlive_the_daemon_and_come_back() {
     let mut world = World::new();
     world.serve("tally");
-    world.serve("tally");
-    for server in [0, 0, 1] {
-        world.fetch("tally", server);
-    }
-    world.until_shared(3, 1.02);
-    // One that closes its session is known to have: its part is the others' at once.
-    world.clients.pop().unwrap().close();
-    let took = world.until_shared(2, 1.02);
-    assert!(took < StdDuration::from_secs(7), "{took:?}: that of a process that is killed comes after 8 s");
-    // Without a daemon both go on with what they had, and with the next one again.
-    world.daemon = None;
-    std::thread::sleep(StdDuration::from_secs(2));
-    let left: f64 = world
-        .clients
-        .iter()
-        .flat_map(|client| client.sessions())
-        .filter_map(|session| session.stats().sink.map(|rates| rates.expected.as_bps()))
-        .sum();
-    assert!(left > 0.8 * CAPACITY * 1e6 && left <= 1.02 * CAPACITY * 1e6, "{left}");
-    world.start();
-    world.until_shared(2, 1.02);
     world.serve("gtp");
-    world.fetch("gtp", 2);
-    world.until_shared(3, 1.07);
+    world.fetch("tally", 0);
+    world.fetch("tally", 0);
+    world.fetch("gtp", 1);
+    world.until_shared();
+    assert!(world.are(NodeOrigin::Daemon));
+    // An endpoint that closes leaves the table.
+    world.clients.remove(0).close();
+    world.until_shared();
+    // Without the daemon both go on with no more than what they had.
+    world.daemon = None;
+    wait_for("the clients see that the daemon is gone", || world.are(NodeOrigin::Orphan));
+    for client in &world.clients {
+        let receive = client.node().receive.expect("it was granted something").as_mbps();
+        assert!(receive > 0.0 && receive <= 1.07 * CAPACITY, "{receive} Mb/s");
+    }
+    world.until_more_came();
+    // The next daemon has seats for them.
+    world.start();
+    wait_for("the clients have seats again", || world.are(NodeOrigin::Daemon));
+    world.until_shared();
+    world.until_more_came();
 }

@@ -1,4 +1,5 @@
-//! A daemon with processes that are no network: who shares what, who comes and goes, and who means harm.
+//! A daemon at its socket, with processes that have no network: versions, seats and segments, and misuse. How it shares
+//! is tested in virtual time, in `src/ticker/tests`.
 
 #![allow(non_snake_case, missing_docs)]
 
@@ -7,13 +8,14 @@ mod hostile;
 
 use std::path::PathBuf;
 
-use fairwave_daemon::{Daemon, Settings, ShownState, ask};
+use fairwave_daemon::{Daemon, Settings};
 use fairwave_host::door::{DOOR_VERSION, DoorError, DoorStream, Question, monotonic_ns};
 use fairwave_proto::CardCapacity;
-use fairwave_table::{GrantState, VERSION};
+use fairwave_table::VERSION;
+use fairwave_testing::wait_for;
 use fairwave_units::{Duration, Rate};
 
-use guest::{Guest, join, near, until};
+use guest::{Guest, connect, join};
 
 /// A machine of 700 Mb/s each way whose daemon ticks each 5 ms, in a directory of its own.
 struct World {
@@ -56,90 +58,10 @@ impl World {
 }
 
 #[test]
-fn sessions__of_two_processes_have_a_third_each() {
-    let world = World::new();
-    let (mut one, mut other) = (world.come(), world.come());
-    one.open(0.0);
-    one.open(10.0);
-    other.open(600.0);
-    // 233.33 = 700 / 3
-    until(&mut [&mut one, &mut other], |guests| {
-        near(&guests[0].rates(), &[233.33; 2], 0.03) && near(&guests[1].rates(), &[233.33], 0.03)
-    });
-    // One leaves: its share is taken up.
-    other.close(0);
-    until(&mut [&mut one, &mut other], |guests| near(&guests[0].rates(), &[350.0; 2], 0.03));
-    // A process ends without a word.
-    other.open(0.0);
-    until(&mut [&mut one, &mut other], |guests| near(&guests[1].rates(), &[233.33], 0.03));
-    drop(other);
-    until(&mut [&mut one], |guests| near(&guests[0].rates(), &[350.0; 2], 0.03));
-}
-
-#[test]
-fn sessions__that_want_less_leave_it_to_others_and_each_way_has_its_own_capacity() {
-    let world = World::new();
-    let mut one = world.come();
-    for rate in [0.0, 0.0, 0.0] {
-        one.open(rate);
-    }
-    one.sessions[0].limit = 100.0;
-    one.sessions[2].receives = true;
-    until(&mut [&mut one], |guests| near(&guests[0].rates(), &[100.0, 600.0, 700.0], 0.03));
-    let shown = ask(&world.socket()).unwrap();
-    let of = |receives: bool| shown.nodes.iter().find(|node| node.receives == receives).unwrap();
-    assert_eq!((of(false).sessions, of(true).sessions), (2, 1));
-    assert_eq!((of(false).capacity_bps, shown.sessions.len(), shown.users.len()), (7e8, 3, 1));
-    assert!(of(false).gap_to_max_min.unwrap() < 0.05, "{shown:?}");
-    assert!(shown.sessions.iter().all(|row| row.state == ShownState::Shares && row.command == "guest"), "{shown:?}");
-}
-
-#[test]
-fn daemon__that_comes_back_hands_out_no_more_than_its_processes_had() {
-    let mut world = World::new();
-    let (mut one, mut other) = (world.come(), world.come());
-    one.open(0.0);
-    other.open(0.0);
-    other.open(0.0);
-    until(&mut [&mut one, &mut other], |guests| near(&guests[1].rates(), &[233.33; 2], 0.03));
-    let before: Vec<f64> = [one.rates(), other.rates()].concat();
-    world.stop();
-    world.start();
-    assert!(world.daemon().snapshot().is_grace, "a tick or two of two seconds are over");
-    // They come back one after the other; somebody new comes as well.
-    let come_back = |rates: &[f64]| {
-        let mut guest = world.come();
-        for rate in rates {
-            guest.open(*rate);
-        }
-        guest
-    };
-    let mut one = come_back(&before[..1]);
-    let mut new = come_back(&[0.0]);
-    let all = |guests: &[&mut Guest]| guests.iter().flat_map(|guest| guest.rates()).sum::<f64>();
-    let (mut ticks, mut largest) = (0, 0.0_f64);
-    until(&mut [&mut one, &mut new], |guests| {
-        ticks += 1;
-        // Those who are away go on with what they had.
-        largest = largest.max(all(guests) + before[1] + before[2]);
-        ticks > 20
-    });
-    assert!(largest <= 1.02 * 700.0, "{largest} Mb/s at once");
-    assert_eq!(new.rates(), [0.0]);
-    let mut other = come_back(&before[1..]);
-    until(&mut [&mut one, &mut new, &mut other], |guests| {
-        largest = largest.max(all(guests));
-        near(&[guests[0].rates(), guests[1].rates(), guests[2].rates()].concat(), &[175.0; 4], 0.03)
-    });
-    // What a newcomer gets others have given up a tick later.
-    assert!(largest <= 1.05 * 700.0, "{largest} Mb/s at once");
-}
-
-#[test]
 fn door__refuses_other_versions_and_other_clocks() {
     let world = World::new();
     let ask = |question: &Question| {
-        let refused = DoorStream::connect(&world.socket()).unwrap().ask_for_seat(question).unwrap_err();
+        let refused = connect(&world.socket()).ask_for_seat(question).unwrap_err();
         let DoorError::Refused(why) = refused else { panic!("{refused}") };
         why
     };
@@ -149,7 +71,7 @@ fn door__refuses_other_versions_and_other_clocks() {
     assert!(ask(&join(DOOR_VERSION, VERSION + 1, monotonic_ns())).contains("want to be of one version"));
     assert!(ask(&join(DOOR_VERSION, VERSION, monotonic_ns() + 3_600_000_000_000)).contains("time namespace"));
     assert!(ask(&Question::More).contains("does not take part"));
-    assert_eq!(world.daemon().snapshot().counts.refused_processes, 4);
+    wait_for("all four are counted", || world.daemon().snapshot().counts.refused_processes == 4);
 }
 
 #[test]
@@ -162,7 +84,7 @@ fn socket__of_a_killed_daemon_is_taken_over_and_one_that_lives_is_not() {
     drop(std::os::unix::net::UnixListener::bind(world.socket()).unwrap());
     assert!(matches!(DoorStream::connect(&world.socket()), Err(DoorError::Nobody { .. })));
     world.start();
-    world.come();
+    world.come().is_served();
 }
 
 #[test]
@@ -180,9 +102,8 @@ fn segments__come_until_the_user_has_as_many_rows_as_it_may() {
     assert_eq!(more, 16, "{why}");
     assert!(why.contains("a user has 4096 sessions at the most"), "{why}");
     // It goes on with what it has.
-    guest.open(0.0);
-    until(&mut [&mut guest], |guests| guests[0].sessions[0].state == Some(GrantState::Granted));
-    let mut again = DoorStream::connect(&world.socket()).unwrap();
-    let _two = again.ask_for_seat(&join(&world.socket())).unwrap();
-    assert!(again.ask_for_seat(&join(&world.socket())).unwrap_err().to_string().contains("takes part already"));
+    guest.is_served();
+    let mut again = connect(&world.socket());
+    let _two = again.ask_for_seat(&join()).unwrap();
+    assert!(again.ask_for_seat(&join()).unwrap_err().to_string().contains("takes part already"));
 }
