@@ -67,11 +67,11 @@ fn marks__of_a_router_reach_the_source() {
     ends[1].listen(&keyring);
     ends[0].connect(to);
     let mut turn_until = |ends: &mut [End; 2], is_done: &dyn Fn(&[End; 2]) -> bool| {
-        let begin = Instant::now();
+        let deadline = Deadline::new();
         while !is_done(ends) {
             ends.iter_mut().for_each(End::turn);
             router.turn();
-            assert!(begin.elapsed() < PATIENCE, "it takes too long");
+            deadline.check("marks by a router");
         }
     };
     turn_until(&mut ends, &|ends| ends.iter().all(|end| end.session.is_some()));

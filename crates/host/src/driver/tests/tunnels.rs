@@ -1,7 +1,7 @@
 //! Sessions that go by tunnels, and who floods the port that others open some at.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 
 use super::super::setup;
 use super::super::socket::Socket;
@@ -15,7 +15,7 @@ use fairwave_units::Rate;
 const LENGTH: u64 = 4 << 20;
 
 fn config() -> EndpointConfig {
-    EndpointConfig { listen: Some("127.0.0.1:0".parse().unwrap()), ..EndpointConfig::default() }
+    EndpointConfig { listen: Some(own_address()), ..EndpointConfig::default() }
 }
 
 /// One that can be reached over TCP, too, and lets in who has a ticket of the keyring.
@@ -69,13 +69,13 @@ fn connect__where_udp_is_not_answered_goes_on_over_tcp_within_some_seconds() {
     let keyring = keyring();
     let mut ends = [client(Carriers::Any), server(&keyring)];
     let _blocked = block_udp(&mut ends[1]);
-    let begin = Instant::now();
+    let begin = ends[0].now();
     ends[0].connect(ticket(&keyring, ends[1].place()));
     run(&mut ends, |ends| ends.iter().all(|end| end.session.is_some()));
     ends[0].session.as_ref().unwrap().want(1, 0..1);
     run(&mut ends, |ends| ends[0].bytes >= 1);
-    println!("the first byte came after {:?}", begin.elapsed());
-    assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
+    let took = ends[0].now().since(begin);
+    assert!(took < Duration::from_secs(6), "{took:?}");
     assert_eq!([carrier(&ends[0]), carrier(&ends[1])], [Carrier::Tcp; 2]);
     let peer = ends[0].session.as_ref().unwrap().facts().peer;
     assert_eq!(peer, ends[1].place());
@@ -95,7 +95,7 @@ fn connect__where_udp_is_answered_opens_no_tcp_connection() {
 fn connect__tries_tcp_as_soon_as_was_said_where_no_cookie_came_and_else_after_two_seconds() {
     for has_cookie in [false, true] {
         let keyring = keyring();
-        let soon = fairwave_units::Duration::from_millis(300);
+        let soon = Duration::from_millis(300);
         let mut ends = [End::with(&EndpointConfig { tunnels_after: soon, ..config() }), server(&keyring)];
         // The server is told whom to let in before anything comes.
         ends[1].turn();
@@ -110,7 +110,7 @@ fn connect__tries_tcp_as_soon_as_was_said_where_no_cookie_came_and_else_after_tw
         let begun = ends[0].driver.clock.now();
         let mut tunnels_at = |ms: u64| {
             let Driver { attempts, host, tunnels, .. } = &mut ends[0].driver;
-            attempts.handle_timeout(begun.saturating_add(fairwave_units::Duration::from_millis(ms)), host, tunnels);
+            attempts.handle_timeout(begun.saturating_add(Duration::from_millis(ms)), host, tunnels);
             tunnels.len()
         };
         assert_eq!(tunnels_at(100), 0);
@@ -148,11 +148,11 @@ fn tunnel__that_is_full_holds_its_own_session_and_no_other() {
     let mut slow = client(Carriers::Only(Carrier::Tcp));
     let mut ends = [client(Carriers::Only(Carrier::Udp)), server(&keyring)];
     slow.connect(ticket(&keyring, ends[1].place()));
-    let begin = Instant::now();
+    let deadline = Deadline::new();
     while slow.session.is_none() || ends[1].session.is_none() {
         slow.turn();
         ends[1].turn();
-        assert!(begin.elapsed() < PATIENCE);
+        deadline.check("a session by a tunnel");
     }
     let of_slow = ends[1].id();
     for end in [&slow, &ends[1]] {
@@ -177,7 +177,7 @@ fn tunnel__that_is_full_holds_its_own_session_and_no_other() {
         let slows = ends[1].driver.entries.iter().find(|entry| entry.session.id() == of_slow);
         let path_rate = slows.and_then(|entry| entry.session.stats().path_rate);
         told = told.or(path_rate.filter(|rate| *rate > Rate::ZERO));
-        assert!(begin.elapsed() < PATIENCE, "{}", ends[0].bytes);
+        deadline.check("a session by UDP beside a tunnel that is full");
     }
     let sent = ends[1].driver.host.sent(of_slow).unwrap();
     println!("at most {most} bytes waited; {told:?}; the slow one had {} bytes, {sent:?}", slow.bytes);
@@ -191,11 +191,12 @@ fn tunnel__that_is_cut_ends_its_session_at_once_at_both_ends() {
     for cuts in [0, 1] {
         let mut ends = over(Carriers::Only(Carrier::Tcp));
         take(&mut ends, LENGTH);
-        let begin = Instant::now();
+        let begin = ends[0].now();
         ends[cuts].driver.tunnels.shut_down();
         run(&mut ends, |ends| ends.iter().all(|end| end.closed.is_some()));
         assert_eq!(ends.each_ref().map(|end| end.closed), [Some((CloseReason::Cut, false)); 2]);
-        assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+        let took = ends[0].now().since(begin);
+        assert!(took < Duration::from_secs(2), "{took:?}");
         assert_eq!((count(&ends[0]), count(&ends[1])), (0, 0));
     }
 }
@@ -223,10 +224,11 @@ fn add_tunnel__two_pipes_carry_a_session_where_udp_is_not_answered() {
     }
     // Before it, nobody is waited for.
     ends[0].turn();
-    let begin = Instant::now();
+    let begin = ends[0].now();
     ends[0].connect(ticket(&keyring, ends[1].place()));
     run(&mut ends, |ends| ends.iter().all(|end| end.session.is_some()));
-    assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
+    let took = ends[0].now().since(begin);
+    assert!(took < Duration::from_secs(6), "{took:?}");
     take(&mut ends, 2 * LENGTH);
     assert_eq!([carrier(&ends[0]), carrier(&ends[1])], [Carrier::Ssh; 2]);
     assert_eq!(ends[0].session.as_ref().unwrap().facts().peer, peer);
@@ -236,10 +238,10 @@ fn add_tunnel__two_pipes_carry_a_session_where_udp_is_not_answered() {
     assert_eq!((count(&ends[0]), count(&ends[1])), (1, 1));
     let [client, mut server] = ends;
     drop(client);
-    let begin = Instant::now();
+    let deadline = Deadline::new();
     while !gone[1].load(std::sync::atomic::Ordering::SeqCst) {
         server.turn();
-        assert!(begin.elapsed() < PATIENCE);
+        deadline.check("the end of a tunnel");
     }
 }
 
@@ -261,15 +263,16 @@ fn tunnels__of_strangers_are_few_and_do_not_last() {
     let mut last = strangers.pop().unwrap();
     assert_eq!(last.read(&mut [0]).unwrap_or(0), 0);
     // Who comes by UDP is let in, meanwhile.
-    let begin = Instant::now();
+    let begin = ends[0].now();
     ends[0].connect(ticket(&keyring, place));
     run(&mut ends, |ends| ends.iter().all(|end| end.session.is_some()));
-    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+    let took = ends[0].now().since(begin);
+    assert!(took < Duration::from_secs(1), "{took:?}");
     // A byte now and then keeps none of them open.
     let half = strangers.len() / 2;
     strangers[..half].iter_mut().for_each(|stranger| _ = stranger.write(&[4]));
     ends[1].turn();
-    let later = ends[1].driver.clock.now().saturating_add(fairwave_units::Duration::from_secs(6));
+    let later = ends[1].driver.clock.now().saturating_add(Duration::from_secs(6));
     ends[1].driver.tunnels.handle_timeout(later);
     assert_eq!(count(&ends[1]), 0);
 }
@@ -279,22 +282,22 @@ fn tunnels__are_opened_so_often_a_second_and_no_more() {
     let keyring = keyring();
     let mut server = server(&keyring);
     let place = server.place();
-    let begin = Instant::now();
-    let mut came = 0_u32;
-    while begin.elapsed() < Duration::from_millis(1500) {
-        // Each leaves at once, so that there is always room for the next.
-        let Ok(stranger) = TcpStream::connect_timeout(&place, Duration::from_millis(20)) else {
-            server.turn();
-            continue;
-        };
-        let _ = stranger.shutdown(Shutdown::Both);
+    let begin = server.now();
+    let mut came = 0_u64;
+    while server.now().since(begin) < Duration::from_millis(1500) {
+        // Without waiting: where the system has no place for one, it goes away unseen. Each leaves at once, so that there
+        // is always room for the next tunnel.
+        let stranger = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        stranger.set_nonblocking(true).unwrap();
+        let _ = stranger.connect(&place.into());
         came += 1;
+        drop(stranger);
         server.turn();
+        server.wait(Duration::from_millis(1));
     }
-    let seconds = begin.elapsed().as_secs() + 2;
+    // In 1.5 s, which begin anywhere in a second.
     let let_in = server.driver.tunnels.seen();
-    println!("{came} came, {let_in} were looked at in {:?}", begin.elapsed());
-    assert!(let_in <= 256 * seconds, "{let_in}");
+    assert!(came > 1000 && (256..=3 * 256).contains(&let_in), "{let_in} of {came}");
 }
 
 #[test]
@@ -310,15 +313,17 @@ fn tunnel__of_who_says_something_else_is_closed() {
         (hello.repeat(65), "hellos without end"),
     ] {
         let mut stranger = TcpStream::connect(server.place()).unwrap();
-        let begin = Instant::now();
+        let deadline = Deadline::new();
         while count(&server) == 0 {
             server.turn();
-            assert!(begin.elapsed() < PATIENCE, "{what}");
+            deadline.check(what);
         }
         let _ = stranger.write_all(&says);
+        // Long before a tunnel without a session is given up, after 5 s.
+        let begin = server.now();
         while count(&server) > 0 {
             server.turn();
-            assert!(begin.elapsed() < Duration::from_secs(3), "{what}");
+            assert!(server.now().since(begin) < Duration::from_secs(3), "{what}");
         }
     }
     // Within the bound, it may stay.
@@ -326,7 +331,7 @@ fn tunnel__of_who_says_something_else_is_closed() {
     stranger.write_all(&hello.repeat(3)).unwrap();
     for _ in 0..50 {
         server.turn();
-        std::thread::sleep(Duration::from_millis(1));
+        server.wait(Duration::from_millis(1));
     }
     assert_eq!(count(&server), 1);
 }
