@@ -3,12 +3,13 @@
 #![allow(non_snake_case)]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use fairwave_host::{
-    ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, MemorySource, Session, SessionOptions,
+    ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Lasts, MemorySource, Session, SessionOptions,
     ShareId, Validity,
 };
+
+use fairwave_testing::{LIMIT, wait_for};
 
 const SESSIONS: usize = 100;
 /// What docs/reference/wire-format.md says that a session takes beside its packets in flight, at each end.
@@ -32,23 +33,22 @@ fn sessions__take_less_memory_than_stated() {
         return;
     }
     let listen = Some("127.0.0.1:0".parse().unwrap());
-    let server = Endpoint::bind(&EndpointConfig { listen, ..EndpointConfig::default() }).unwrap();
+    let limit = fairwave_units::Duration::from_secs(LIMIT.as_secs());
+    let lasts = Lasts { silent: limit, opening: limit, ..Lasts::default() };
+    let config = EndpointConfig { lasts, ..EndpointConfig::default() };
+    let server = Endpoint::bind(&EndpointConfig { listen, ..config.clone() }).unwrap();
     let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(1)));
     let bytes: Arc<[u8]> = vec![7; 100_000].into();
     let source = MemorySource::new([(1, bytes)]);
     server.listen(Arc::clone(&keyring), Box::new(move |_| Ok((SessionOptions::default(), Box::new(source.clone())))));
     let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).unwrap();
-    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    let client = Endpoint::bind(&config).unwrap();
     let open = || -> Session {
         let options =
             ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
         let session = client.connect(&ticket, options, Box::new(Sink)).unwrap();
         session.want(1, 0..100_000);
-        let until = Instant::now() + Duration::from_secs(30);
-        while session.stats().received_bytes < 100_000 {
-            assert!(Instant::now() < until, "the bytes come");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_for("the bytes come", || session.stats().received_bytes >= 100_000);
         session
     };
     // What is there once, and whatever the first ones touch.

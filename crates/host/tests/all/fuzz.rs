@@ -10,12 +10,12 @@ use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use fairwave_host::{
-    CloseReason, ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, PathKind, Session,
+    CloseReason, ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Lasts, PathKind, Session,
     SessionOptions, ShareId, Ticket, Validity, VoidReason,
 };
+use fairwave_testing::LIMIT;
 use fairwave_units::{Bytes, Rate};
 
 #[allow(dead_code, reason = "the tests between namespaces use it, too, each a part")]
@@ -29,7 +29,6 @@ const ITERATIONS: usize = 1000;
 const LARGEST: usize = 1500;
 /// Of what passed between the two ends, so much is kept to be changed and sent again.
 const KEPT: usize = 256;
-const PATIENCE: Duration = Duration::from_secs(20);
 /// What the peer asks for to see that it is answered: the first stream, since lower ones go first.
 const ECHO: u32 = 0;
 
@@ -77,6 +76,7 @@ impl Handler for Peer {
 
 fn config() -> EndpointConfig {
     let capacity = Some(Rate::mbps(20.0));
+    let limit = fairwave_units::Duration::from_secs(LIMIT.as_secs());
     EndpointConfig {
         listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
         send_capacity: capacity,
@@ -84,6 +84,7 @@ fn config() -> EndpointConfig {
         path: PathKind::Dedicated,
         // The peer asks for terabytes.
         room: Bytes::new(1 << 16),
+        lasts: Lasts { silent: limit, opening: limit, ..Lasts::default() },
         ..EndpointConfig::default()
     }
 }
@@ -128,7 +129,7 @@ impl Scene {
     fn check(&mut self) {
         self.session.want(ECHO, self.asked..self.asked + 1);
         self.asked += 1;
-        match self.events.recv_timeout(PATIENCE) {
+        match self.events.recv_timeout(LIMIT) {
             Ok(Event::Echo) => {}
             Ok(Event::Closed(reason)) => panic!("the session was closed: {reason}"),
             Err(error) => panic!("no answer: {error}"),

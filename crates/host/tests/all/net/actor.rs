@@ -1,22 +1,22 @@
-//! Processes that play a part: this very program, asked for one test, `parts::part__is_played`, which tells each what
+//! Processes that play a part: this very program, asked for one test, `net::parts::part__is_played`, which tells each what
 //! it does.
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, unbounded};
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
+use crossbeam_channel::{Receiver, unbounded};
 use fairwave_host::{Endpoint, EndpointConfig};
+use fairwave_testing::{LIMIT, Process, end_with_parent};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use fairwave_wan::Space;
 
-/// A process that plays a part. It is killed when this is dropped.
+/// A process that plays a part. It ends with this, also if it is stopped.
 pub(crate) struct Actor {
-    child: Child,
+    child: Process,
     words: Receiver<String>,
 }
 
@@ -29,10 +29,13 @@ impl Actor {
     pub(crate) fn start(space: &Space, part: &impl Serialize) -> Self {
         let program = std::env::current_exe().expect("it runs");
         let mut command = Command::new(program);
-        command.args(["--exact", "parts::part__is_played", "--ignored", "--nocapture"]);
+        command.args(["--exact", "net::parts::part__is_played", "--ignored", "--nocapture"]);
         command.env(VARIABLE, serde_json::to_string(part).expect("it has no maps"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = space.run(|| command.spawn()).expect("a thread is left").expect("it ran once");
+        let child = space.run(|| command.spawn()).expect("a thread is left").expect("it ran once");
+        let mut child = Process::from(child);
+        // The thread that spawned it has ended, and its parent is the one that lasts.
+        child.stdin.as_mut().expect("it is piped").write_all(b"\n").expect("it runs");
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
         let (says, words) = unbounded();
         std::thread::spawn(move || {
@@ -49,16 +52,7 @@ impl Actor {
 
     /// The next thing that it says.
     pub(crate) fn hear(&mut self) -> String {
-        self.hear_within(Duration::from_secs(120)).expect("it says something")
-    }
-
-    /// The next thing that it says, if it does so soon.
-    pub(crate) fn hear_within(&mut self, time: Duration) -> Option<String> {
-        match self.words.recv_timeout(time) {
-            Ok(said) => Some(said),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => panic!("the process ended without a word"),
-        }
+        self.words.recv_timeout(LIMIT).expect("it says something")
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -78,18 +72,12 @@ impl Actor {
     }
 }
 
-impl Drop for Actor {
-    fn drop(&mut self) {
-        // Also if it is stopped.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// The part that this process was started to play, if it was. The process ends with who started it.
 pub(crate) fn part<P: DeserializeOwned>() -> Option<P> {
     let part = std::env::var(VARIABLE).ok()?;
-    // Who started it is gone, and nobody else would end it.
+    std::io::stdin().read_exact(&mut [0]).ok()?;
+    end_with_parent().expect("a system call without conditions");
+    // Where the parent ended before that.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::{Duration, Instant};
 
 use fairwave_host::{CloseReason, Handler, Session, VoidReason};
+use fairwave_testing::wait_for;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 
@@ -118,34 +118,21 @@ impl Tally {
     }
 
     /// Waits until so many bytes came: each of them right, and none twice.
-    pub(crate) fn wait(&self, bytes: u64, patience: Duration) {
-        let closed = self.end(bytes, patience);
+    pub(crate) fn wait(&self, bytes: u64) {
+        let closed = self.end(bytes);
         assert!(closed.is_none(), "closed after {} bytes of {bytes}: {closed:?}", self.bytes());
     }
 
     /// The same; or why the session was closed before.
-    pub(crate) fn end(&self, bytes: u64, patience: Duration) -> Option<CloseReason> {
-        let deadline = Instant::now() + patience;
-        let mut closed = None;
-        while self.bytes() < bytes && closed.is_none() {
-            assert!(Instant::now() < deadline, "{} bytes of {bytes} after {patience:?}", self.bytes());
-            std::thread::sleep(Duration::from_millis(2));
-            closed = self.closed();
-        }
+    pub(crate) fn end(&self, bytes: u64) -> Option<CloseReason> {
+        wait_for("bytes, or the end of the session", || self.bytes() >= bytes || self.closed().is_some());
         assert_eq!(self.wrong.load(Ordering::Relaxed), 0, "pieces with wrong bytes");
         assert_eq!(self.repeated.load(Ordering::Relaxed), 0, "pieces that came twice");
-        closed.filter(|_| self.bytes() < bytes)
+        self.closed().filter(|_| self.bytes() < bytes)
     }
 
     /// Why the session was closed, if it was.
     pub(crate) fn closed(&self) -> Option<CloseReason> {
         *self.closed.lock().expect("no holder panics")
-    }
-
-    /// Bytes a second that come during `time`.
-    pub(crate) fn rate(&self, time: Duration) -> f64 {
-        let (begin, before) = (Instant::now(), self.bytes());
-        std::thread::sleep(time);
-        (self.bytes() - before) as f64 / begin.elapsed().as_secs_f64()
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairwave_host::{
-    Accept, ConnectOptions, Endpoint, EndpointConfig, Identity, Keyring, PathKind, Session, SessionOptions, ShareId,
-    Ticket, Validity,
+    Accept, ConnectOptions, Endpoint, EndpointConfig, Identity, Keyring, Lasts, PathKind, Session, SessionOptions,
+    ShareId, Ticket, Validity,
 };
+use fairwave_testing::LIMIT;
 use fairwave_units::Rate;
 
 use crate::net::content::{Giver, Taker, Tally};
@@ -104,13 +105,16 @@ pub(crate) fn open(endpoint: &Endpoint, address: SocketAddr, accept: Accept) -> 
     ticket
 }
 
-/// Both ends know what they may use, and nobody else is on the path.
+/// Both ends know what they may use, and nobody else is on the path. Sessions and attempts do not end because the machine is
+/// busy.
 pub(crate) fn dedicated(capacity_mbps: f64) -> EndpointConfig {
     let capacity = Some(Rate::mbps(capacity_mbps));
+    let limit = fairwave_units::Duration::from_secs(LIMIT.as_secs());
     EndpointConfig {
         send_capacity: capacity,
         receive_capacity: capacity,
         path: PathKind::Dedicated,
+        lasts: Lasts { silent: limit, opening: limit, ..Lasts::default() },
         ..EndpointConfig::default()
     }
 }

@@ -1,5 +1,5 @@
-//! The host runtime between namespaces of the network, with hardships on the way. Root is needed; without it these
-//! tests say so and do nothing.
+//! The host runtime between network namespaces, with hardships on the way: bytes, endings and memory. Rates are tested in
+//! virtual time, in `proto` and in `src/driver/tests`. Root is needed; without it these tests say so and do nothing.
 
 #![allow(non_snake_case)]
 
@@ -8,7 +8,6 @@ mod content;
 mod floods;
 mod hardships;
 mod hosts;
-mod many;
 mod parts;
 mod stops;
 

@@ -1,7 +1,6 @@
 //! Ends of sessions as processes of their own, which can be stopped, killed and measured.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use fairwave_host::{Accept, ConnectOptions, Endpoint, EndpointConfig, SessionOptions, Ticket, at_end};
 use serde::{Deserialize, Serialize};
@@ -51,7 +50,7 @@ fn take(ticket: &Ticket, length: u64, config: &EndpointConfig) {
         ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
     endpoint.connect(ticket, wish, Box::new(taker)).expect("the giver is there");
     println!("{SAYS}open");
-    match tally.end(length, Duration::from_secs(120)) {
+    match tally.end(length) {
         None => println!("{SAYS}done"),
         Some(reason) => println!("{SAYS}closed: {reason:?}"),
     }
