@@ -353,7 +353,7 @@ mod tests {
         setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
         let strangers: Vec<_> = (0..MOST_UNKNOWN + 200).map(|_| TcpStream::connect(door).unwrap()).collect();
         // The first of them is let go of before its time, for one that came later.
-        strangers[0].set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        strangers[0].set_read_timeout(Some(fairwave_testing::LIMIT)).unwrap();
         assert!(matches!((&strangers[0]).read(&mut [0]), Ok(0) | Err(_)));
         assert_eq!(near.inner.count.load(Ordering::SeqCst), 0, "strangers count");
         // One with the token is heard beside them.
@@ -388,7 +388,7 @@ mod tests {
         for listener in &listeners {
             let door = listener.local_addr().unwrap();
             let waiting: Vec<_> =
-                (0..300).map(|_| TcpStream::connect_timeout(&door, Duration::from_secs(5)).unwrap()).collect();
+                (0..300).map(|_| TcpStream::connect_timeout(&door, fairwave_testing::LIMIT).unwrap()).collect();
             assert_eq!(waiting.len(), 300);
         }
     }

@@ -276,7 +276,6 @@ impl End {
 mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
-    use std::time::Duration;
 
     use fairwave_host::{Carrier, PathKind, PathWish, PathWishes, SessionCommand, SessionFacts};
 
@@ -310,9 +309,13 @@ mod tests {
         let (session, told) = Session::detached(facts());
         let hand = pipe.shared.hand.lock();
         std::thread::scope(|scope| {
-            let working = scope.spawn(|| end.work(&mut Vec::with_capacity(SPARE_BYTES)));
+            let (tell, thread) = std::sync::mpsc::channel();
+            let working = scope.spawn(move || {
+                tell.send(rustix::thread::gettid()).unwrap();
+                end.work(&mut Vec::with_capacity(SPARE_BYTES))
+            });
             // It has seen that there is no session, and waits for the hand.
-            std::thread::sleep(Duration::from_millis(100));
+            fairwave_testing::wait_until_asleep(thread.recv().unwrap());
             handler.on_open(&session);
             handler.on_request(&session, BYTES, 0..100);
             drop(hand);

@@ -52,24 +52,26 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
     use std::thread;
-    use std::time::Duration;
 
     use super::*;
 
     #[test]
     fn wait__ends_for_all_that_wait() {
         let (bell, has_room) = (Arc::new(RoomBell::default()), Arc::new(AtomicBool::new(false)));
+        let (tell, threads) = std::sync::mpsc::channel();
         let waiting: Vec<_> = (0..4)
             .map(|_| {
                 let (bell, has_room) = (Arc::clone(&bell), Arc::clone(&has_room));
+                let tell = tell.clone();
                 thread::spawn(move || {
+                    tell.send(rustix::thread::gettid()).unwrap();
                     while !has_room.load(Ordering::SeqCst) {
                         bell.wait(|| has_room.load(Ordering::SeqCst), |wait| wait()).unwrap();
                     }
                 })
             })
             .collect();
-        thread::sleep(Duration::from_millis(20));
+        threads.iter().take(waiting.len()).for_each(fairwave_testing::wait_until_asleep);
         has_room.store(true, Ordering::SeqCst);
         bell.ring();
         for thread in waiting {

@@ -7,8 +7,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
+
+use fairwave_testing::Process;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -60,24 +62,16 @@ fn built(name: &str, place: &Path) -> PathBuf {
 
 /// A program that serves until it is dropped, and the lines that it printed first.
 struct Served {
-    child: Child,
+    process: Process,
     lines: Vec<String>,
 }
 
 impl Served {
     fn start(program: &Path, arguments: &[&Path], lines: usize) -> Self {
-        let mut child = Command::new(program).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut process = Process::spawn(Command::new(program).args(arguments).stdout(Stdio::piped()));
+        let output = BufReader::new(process.stdout.take().unwrap());
         let lines: Vec<String> = output.lines().take(lines).map(Result::unwrap).collect();
-        Self { child, lines }
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        Self { process, lines }
     }
 }
 
@@ -189,12 +183,11 @@ fn install__gives_what_a_program_needs() {
         .arg(&program));
     let needed = run(Command::new("readelf").arg("-d").arg(&program));
     assert!(needed.contains("Shared library: [libfairwave.so.0]"), "{needed}");
-    let mut child =
-        Command::new(&program).env("LD_LIBRARY_PATH", installed.join("lib")).stdout(Stdio::piped()).spawn().unwrap();
+    let mut command = Command::new(&program);
+    let mut process = Process::spawn(command.env("LD_LIBRARY_PATH", installed.join("lib")).stdout(Stdio::piped()));
     let mut ticket = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut ticket).unwrap();
-    child.kill().unwrap();
-    child.wait().unwrap();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut ticket).unwrap();
+    drop(process);
     assert!(ticket.starts_with("fw1"));
     for page in ["fairwave.3", "g_send.3", "g_version.3"] {
         assert!(fs::read_to_string(installed.join("share/man/man3").join(page)).unwrap().starts_with(".TH fairwave 3"));
@@ -221,7 +214,7 @@ fn copy__carries_a_file() {
     let mut giving = Served::start(&copy, &[&from], 1);
     run(Command::new(&copy).arg(&giving.lines[0]).arg(&to));
     assert!(fs::read(&to).unwrap() == bytes);
-    assert!(giving.child.wait().unwrap().success());
+    assert!(giving.process.wait().unwrap().success());
 }
 
 #[test]
@@ -234,8 +227,8 @@ fn echo__gives_back_to_several_at_once() {
             let (echo, ticket) = (echo.clone(), served.lines[0].clone());
             thread::spawn(move || {
                 let bytes = vec![seed; 300_000 + usize::from(seed)];
-                let command = Command::new(echo).arg(ticket).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-                let mut child = command.unwrap();
+                let mut command = Command::new(echo);
+                let mut child = Process::spawn(command.arg(ticket).stdin(Stdio::piped()).stdout(Stdio::piped()));
                 let (mut input, asked) = (child.stdin.take().unwrap(), bytes.clone());
                 let writer = thread::spawn(move || input.write_all(&asked).unwrap());
                 let output = child.wait_with_output().unwrap();
@@ -256,8 +249,8 @@ fn epoll__serves_both_kinds() {
     let served = Served::start(&epoll, &[], 2);
     let mut tcp = TcpStream::connect(("::1", served.lines[1].parse().unwrap())).unwrap();
     tcp.write_all(b"over TCP").unwrap();
-    let mut child =
-        Command::new(echo).arg(&served.lines[0]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut command = Command::new(echo);
+    let mut child = Process::spawn(command.arg(&served.lines[0]).stdin(Stdio::piped()).stdout(Stdio::piped()));
     child.stdin.take().unwrap().write_all(b"over Fairwave").unwrap();
     assert_eq!(child.wait_with_output().unwrap().stdout, b"over Fairwave");
     let mut back = [0; 8];

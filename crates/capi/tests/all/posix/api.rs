@@ -1,14 +1,17 @@
 //! The same calls, of the library and of the system, and a pair of connected sockets of each.
 
 use std::ffi::{c_int, c_void};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::IntoRawFd;
 
 use fairwave::{
     g_accept, g_bind, g_close, g_connect, g_getsockopt, g_listen, g_poll, g_recv, g_send, g_setsockopt, g_shutdown,
     g_socket,
 };
+use fairwave_testing::{LIMIT, wait_for};
 
+/// The limit of tests, for calls that take milliseconds.
+pub(crate) const LIMIT_MS: c_int = LIMIT.as_millis() as c_int;
 pub(crate) const SOL_FAIRWAVE: c_int = 0x4657;
 pub(crate) const TICKET: c_int = 1;
 pub(crate) const STATS: c_int = 9;
@@ -146,12 +149,7 @@ impl Api {
 
     /// Waits until so many bytes have come to a socket of the library and were handed over; to one of TCP they have.
     pub(crate) fn wait_came(self, fd: c_int, bytes: u64) {
-        let mut tries = 0;
-        while self == Self::Fairwave && stats(fd)[4] < bytes {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-            tries += 1;
-            assert!(tries < 10_000, "{bytes} bytes do not come");
-        }
+        wait_for("bytes come", || self == Self::Tcp || stats(fd)[4] >= bytes);
     }
 
     /// How long calls that receive wait.
@@ -182,7 +180,7 @@ impl Api {
         bytes
     }
 
-    /// Two sockets that are connected: who called, and who was called. Calls that receive wait 20 s at the most.
+    /// Two sockets that are connected: who called, and who was called. Calls that wait do so for the limit of tests.
     pub(crate) fn pair(self) -> (c_int, c_int) {
         let (calling, called) = match self {
             Self::Tcp => {
@@ -205,8 +203,8 @@ impl Api {
             }
         };
         for fd in [calling, called] {
-            self.set_patience_ms(fd, libc::SO_RCVTIMEO, 20_000);
-            self.set_patience_ms(fd, libc::SO_SNDTIMEO, 20_000);
+            self.set_patience_ms(fd, libc::SO_RCVTIMEO, LIMIT_MS.into());
+            self.set_patience_ms(fd, libc::SO_SNDTIMEO, LIMIT_MS.into());
         }
         (calling, called)
     }
@@ -225,16 +223,21 @@ pub(crate) fn stats(fd: c_int) -> Vec<u64> {
 
 /// A socket of the library that listens on loopback, and its ticket with a zero at the end.
 pub(crate) fn listener(backlog: c_int) -> (c_int, Vec<u8>) {
-    listener_at(0, backlog).expect("any port will do")
+    listener_of(Ipv4Addr::LOCALHOST, 0, backlog).expect("any port will do")
 }
 
-/// The same, at a port.
+/// The same, at a port of a loopback address that hardly anybody else uses: a port that is left is free for the next one.
 pub(crate) fn listener_at(port: u16, backlog: c_int) -> Result<(c_int, Vec<u8>), std::io::Error> {
+    let [.., high, low] = std::process::id().to_be_bytes();
+    listener_of(Ipv4Addr::new(127, 99, high, low | 1), port, backlog)
+}
+
+fn listener_of(at: Ipv4Addr, port: u16, backlog: c_int) -> Result<(c_int, Vec<u8>), std::io::Error> {
     let listening = g_socket(libc::AF_INET, libc::SOCK_STREAM, 0);
     assert!(listening >= 0);
     let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
     address.sin_family = libc::AF_INET as u16;
-    address.sin_addr.s_addr = u32::from(std::net::Ipv4Addr::LOCALHOST).to_be();
+    address.sin_addr.s_addr = u32::from(at).to_be();
     address.sin_port = port.to_be();
     let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
     // SAFETY: so many bytes are there.

@@ -5,7 +5,6 @@ use std::io::{Error, Read};
 use std::net::UdpSocket;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use fairwave::{
@@ -13,10 +12,11 @@ use fairwave::{
     g_strerror, g_version,
 };
 use fairwave_host::{ConnectOptions, Endpoint, EndpointConfig, SessionOptions, Ticket};
+use fairwave_testing::{wait_for, wait_some};
 use libc::{POLLHUP, POLLIN, POLLOUT, SOCK_NONBLOCK};
 
-use crate::posix::FORKS;
-use crate::posix::api::{Api, SOL_FAIRWAVE, TICKET, call, caller, listener, listener_at, stats, ticket_of};
+use crate::posix::api::{Api, LIMIT_MS, SOL_FAIRWAVE, TICKET, call, caller, listener, listener_at, stats, ticket_of};
+use crate::posix::forked::{Forked, alone, beside_others};
 
 const API: Api = Api::Fairwave;
 
@@ -49,7 +49,7 @@ fn connect__nonblocking_is_writable_when_it_is_open() {
     // Until then nothing is written, as with TCP; it may have been quick.
     let early = API.put(calling, b"early");
     assert!(early == Ok(5) || early == Err("EAGAIN".to_owned()), "{early:?}");
-    assert_eq!(API.poll(calling, POLLOUT, 20_000), POLLOUT);
+    assert_eq!(API.poll(calling, POLLOUT, LIMIT_MS), POLLOUT);
     assert_eq!(API.get(calling, libc::SOL_SOCKET, libc::SO_ERROR), Ok(0));
     assert_eq!([connect(calling), connect(calling)], [Ok(()), Err(libc::EISCONN)]);
     let called = accept(listening);
@@ -71,7 +71,7 @@ fn connect__why_it_failed() {
     assert_eq!(connect(calling), Err(libc::EINPROGRESS));
     assert_eq!(API.put(calling, b"x"), Err("EAGAIN".into()));
     assert_eq!(connect(calling), Err(libc::EALREADY));
-    assert_ne!(API.poll(calling, POLLOUT | POLLIN, 20_000) & POLLHUP, 0);
+    assert_ne!(API.poll(calling, POLLOUT | POLLIN, LIMIT_MS) & POLLHUP, 0);
     assert_eq!(API.get(calling, libc::SOL_SOCKET, libc::SO_ERROR), Ok(libc::ETIMEDOUT));
     assert_eq!(API.get(calling, libc::SOL_SOCKET, libc::SO_ERROR), Ok(0));
     g_close(calling);
@@ -135,7 +135,7 @@ fn accept__the_backlog_is_a_bound() {
         .collect();
     // Two, and one more as on Linux.
     assert_eq!(calling.iter().filter(|fd| **fd >= 0).count(), 3);
-    assert_eq!(API.poll(listening, POLLIN, 1000), POLLIN);
+    assert_eq!(API.poll(listening, POLLIN, LIMIT_MS), POLLIN);
     let called: Vec<c_int> = (0..3).map(|_| accept(listening)).collect();
     assert!(called.iter().all(|fd| *fd >= 0));
     assert_eq!(API.poll(listening, POLLIN, 0), 0);
@@ -188,25 +188,18 @@ fn accept__says_who_called() {
 
 #[test]
 fn accept__a_child_can() {
-    let _alone = crate::posix::FORKS.write().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let (listening, ticket) = listener(8);
-    // SAFETY: the child makes system calls alone, and ends.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
+    let child = Forked::new(|| {
         let called = accept(listening);
-        let is_good = called >= 0 && API.put(called, b"from a child") == Ok(12);
-        // SAFETY: it ends.
-        unsafe { libc::_exit(i32::from(!is_good)) };
-    }
+        called >= 0 && API.put(called, b"from a child") == Ok(12)
+    });
     let calling = call(&ticket);
-    API.set_patience_ms(calling, libc::SO_RCVTIMEO, 20_000);
+    API.set_patience_ms(calling, libc::SO_RCVTIMEO, LIMIT_MS.into());
     assert_eq!(API.take(calling, 12).unwrap(), b"from a child");
     // It has ended, and with it the only copy.
     assert_eq!(API.recv(calling, 1, 0).unwrap(), b"");
-    let mut status = -1;
-    // SAFETY: there is room for one number.
-    unsafe { libc::waitpid(child, &raw mut status, 0) };
-    assert_eq!(status, 0);
+    assert_eq!(child.status(), 0);
     close_all(&[calling, listening]);
 }
 
@@ -234,8 +227,8 @@ fn port_of(fd: c_int) -> u16 {
 #[test]
 fn bind__the_port_of_one_that_was_closed_by_the_system_is_free() {
     // A child would have copies of what is closed here.
-    let _alone = FORKS.read().unwrap_or_else(PoisonError::into_inner);
-    let (mut listening, _) = listener(8);
+    let _nobody_forks = beside_others();
+    let (mut listening, _) = listener_at(0, 8).unwrap();
     let port = port_of(listening);
     assert_eq!(listener_at(port, 8).unwrap_err().raw_os_error(), Some(libc::EADDRINUSE), "it is taken");
     for _ in 0..20 {
@@ -249,35 +242,22 @@ fn bind__the_port_of_one_that_was_closed_by_the_system_is_free() {
 
 #[test]
 fn bind__the_port_of_one_that_was_closed_is_free_though_a_child_lives() {
-    let _alone = FORKS.write().unwrap_or_else(PoisonError::into_inner);
-    let (listening, _) = listener(8);
+    let _alone = alone();
+    let (listening, _) = listener_at(0, 8).unwrap();
     let port = port_of(listening);
-    // SAFETY: the child makes system calls alone, and ends.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
+    let _child = Forked::new(|| {
         // SAFETY: calls without pointers.
         unsafe {
             libc::close(listening);
-            libc::sleep(60);
-            libc::_exit(0)
-        };
-    }
-    g_close(listening);
-    let until = Instant::now() + Duration::from_secs(10);
-    let again = loop {
-        match listener_at(port, 8) {
-            Err(error) if error.raw_os_error() == Some(libc::EADDRINUSE) && Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            other => break other,
+            libc::sleep(1000) == 0
         }
-    };
-    // SAFETY: its number is the child's.
-    unsafe {
-        libc::kill(child, libc::SIGKILL);
-        libc::waitpid(child, std::ptr::null_mut(), 0);
-    }
-    close_all(&[again.unwrap().0]);
+    });
+    g_close(listening);
+    let again = wait_some("the port is free", || match listener_at(port, 8) {
+        Err(error) if error.raw_os_error() == Some(libc::EADDRINUSE) => None,
+        other => Some(other.unwrap()),
+    });
+    close_all(&[again.0]);
 }
 
 #[test]
@@ -293,7 +273,7 @@ fn cut__is_told_by_recv_once_and_by_read_as_well() {
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };
         API.set(calling, libc::SOL_SOCKET, libc::SO_LINGER, &linger).unwrap();
         API.close(calling).unwrap();
-        assert_ne!(API.poll(called, POLLIN, 20_000) & POLLIN, 0);
+        assert_ne!(API.poll(called, POLLIN, LIMIT_MS) & POLLIN, 0);
         assert_eq!(API.take(called, 6).unwrap(), b"before");
         called
     };
@@ -338,15 +318,11 @@ fn cut__is_told_behind_what_came_however_many_others_are_over() {
     API.put(calling, &vec![1; LENGTH]).unwrap();
     // What it may not write no reset can be told by: the library alone knows.
     API.shutdown(called, libc::SHUT_WR).unwrap();
-    while stats(called)[3] < LENGTH as u64 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_for("all has come", || stats(called)[3] >= LENGTH as u64);
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     API.set(calling, libc::SOL_SOCKET, libc::SO_LINGER, &linger).unwrap();
     API.close(calling).unwrap();
-    while API.get(called, libc::SOL_SOCKET, libc::SO_ERROR) == Ok(0) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_for("the cut is told", || API.get(called, libc::SOL_SOCKET, libc::SO_ERROR) != Ok(0));
     for _ in 0..2000 {
         let other = g_socket(libc::AF_INET, libc::SOCK_STREAM, 0);
         // SAFETY: the test has it.
@@ -421,7 +397,7 @@ fn pointers__that_lead_nowhere_are_efault() {
             assert_eq!((sent, errno()), (-1, libc::EFAULT), "{length}");
         }
         API.put(calling, b"x").unwrap();
-        API.poll(called, POLLIN, 10_000);
+        API.poll(called, POLLIN, LIMIT_MS);
         for length in [5, 64 << 10] {
             let got = g_recv(called, std::ptr::null_mut(), length, 0);
             assert_eq!((got, errno()), (-1, libc::EFAULT), "{length}");

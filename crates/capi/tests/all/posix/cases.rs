@@ -1,6 +1,5 @@
 //! What POSIX says of connected stream sockets, case by case.
 
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,8 +7,10 @@ use std::time::{Duration, Instant};
 use libc::{MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, MSG_WAITALL, POLLHUP, POLLIN, POLLOUT, POLLRDHUP};
 use libc::{SHUT_RD, SHUT_RDWR, SHUT_WR};
 
-use crate::posix::FORKS;
-use crate::posix::api::Api;
+use fairwave_testing::wait_some;
+
+use crate::posix::api::{Api, LIMIT_MS};
+use crate::posix::forked::{Forked, alone, beside_others};
 
 /// What a case came to, step by step.
 type Log = Vec<String>;
@@ -20,13 +21,13 @@ fn note(log: &mut Log, step: &str, came: impl std::fmt::Debug) {
 
 /// The same of both, whose logs are compared.
 fn beside_tcp(case: impl Fn(Api) -> Log) {
-    let _nobody_forks = FORKS.read().unwrap_or_else(PoisonError::into_inner);
+    let _nobody_forks = beside_others();
     compare(case);
 }
 
 /// The same of a case that forks.
 fn alone_beside_tcp(case: impl Fn(Api) -> Log) {
-    let _alone = FORKS.write().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     compare(case);
 }
 
@@ -35,16 +36,9 @@ fn compare(case: impl Fn(Api) -> Log) {
     assert_eq!(ours, tcp, "left is Fairwave, right is TCP");
 }
 
-/// Waits until a descriptor has these events, for 10 s at the most.
+/// Waits until a descriptor has these events: all that it has.
 fn until(api: Api, fd: i32, events: i16) -> i16 {
-    let end = Instant::now() + Duration::from_secs(10);
-    loop {
-        let seen = api.poll(fd, events, 1000);
-        if seen & events == events || Instant::now() > end {
-            return seen;
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
+    wait_some("events", || Some(api.poll(fd, events, 0)).filter(|seen| seen & events == events))
 }
 
 #[test]
@@ -94,7 +88,7 @@ fn shutdown__of_writing_leaves_reading() {
         note(&mut log, "shutdown", api.shutdown(a, SHUT_WR));
         note(&mut log, "send", api.put(a, b"more"));
         note(&mut log, "recv", api.take(b, 100));
-        note(&mut log, "writable", api.poll(b, POLLOUT, 5000) & POLLOUT);
+        note(&mut log, "writable", until(api, b, POLLOUT) & POLLOUT);
         note(&mut log, "answer", api.put(b, b"answer"));
         note(&mut log, "recv", api.take(a, 6));
         note(&mut log, "shutdown", api.shutdown(b, SHUT_WR));
@@ -149,7 +143,7 @@ fn timeouts__of_receiving() {
         note(&mut log, "recv", api.recv(a, 1, 0));
         note(&mut log, "waited", before.elapsed() >= Duration::from_millis(45));
         api.put(b, b"x").unwrap();
-        note(&mut log, "readable", api.poll(a, POLLIN, 10_000) & POLLIN);
+        note(&mut log, "readable", until(api, a, POLLIN) & POLLIN);
         note(&mut log, "recv", api.recv(a, 1, 0));
         api.close_both(a, b);
         log
@@ -244,16 +238,22 @@ fn close__with_data_waiting_loses_none() {
     beside_tcp(|api| {
         let (a, b) = api.pair();
         let mut log = Log::new();
-        let linger = libc::linger { l_onoff: 1, l_linger: 20 };
+        let linger = libc::linger { l_onoff: 1, l_linger: LIMIT_MS / 1000 };
         note(&mut log, "linger", api.set(a, libc::SOL_SOCKET, libc::SO_LINGER, &linger));
+        let (tell, told) = std::sync::mpsc::channel();
         let reader = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(100));
+            // As much is written as there is room for.
+            told.recv().unwrap();
             let got = api.take(b, LENGTH + 1).map(|bytes| bytes.len());
             api.close(b).unwrap();
             got
         });
         let all = vec![9; LENGTH];
         let mut sent = 0;
+        while let Some(more) = api.send(a, &all[sent..], MSG_NOSIGNAL | MSG_DONTWAIT).ok().filter(|more| *more > 0) {
+            sent += more as usize;
+        }
+        tell.send(()).unwrap();
         while sent < LENGTH {
             sent += api.put(a, &all[sent..]).unwrap() as usize;
         }
@@ -293,20 +293,11 @@ fn fork__a_child_reads_and_writes_too() {
     alone_beside_tcp(|api| {
         let (a, b) = api.pair();
         let mut log = Log::new();
-        // SAFETY: the child makes system calls alone, and ends.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            let got = api.recv(b, 5, MSG_WAITALL);
-            let is_good = got.as_deref() == Ok(b"hello") && api.put(b, b"child") == Ok(5);
-            // SAFETY: it ends.
-            unsafe { libc::_exit(i32::from(!is_good)) };
-        }
+        let child =
+            Forked::new(|| api.recv(b, 5, MSG_WAITALL).as_deref() == Ok(b"hello") && api.put(b, b"child") == Ok(5));
         api.put(a, b"hello").unwrap();
         note(&mut log, "from the child", api.take(a, 5));
-        let mut status = 0;
-        // SAFETY: there is room for one number.
-        unsafe { libc::waitpid(child, &raw mut status, 0) };
-        note(&mut log, "status", status);
+        note(&mut log, "status", child.status());
         // It had a copy, and the end comes with the last of them.
         note(&mut log, "open", api.recv(a, 1, MSG_DONTWAIT));
         api.close(b).unwrap();
@@ -321,25 +312,18 @@ fn fork__a_child_keeps_nobody_from_closing() {
     alone_beside_tcp(|api| {
         let (a, b) = api.pair();
         let mut log = Log::new();
-        // SAFETY: the child sleeps, and ends.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
+        let child = Forked::new(|| {
             // SAFETY: calls without pointers; it has the other one, which nobody closes.
             unsafe {
                 libc::close(b);
                 libc::close(a);
-                libc::sleep(20);
-                libc::_exit(0)
-            };
-        }
+                libc::sleep(1000) == 0
+            }
+        });
         api.put(a, b"bye").unwrap();
         api.close(a).unwrap();
         note(&mut log, "recv", api.take(b, 10));
-        // SAFETY: its number is the child's.
-        unsafe {
-            libc::kill(child, libc::SIGKILL);
-            libc::waitpid(child, std::ptr::null_mut(), 0);
-        }
+        drop(child);
         api.close(b).unwrap();
         log
     });

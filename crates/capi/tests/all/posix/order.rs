@@ -2,15 +2,15 @@
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::PoisonError;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fairwave::{g_recv, g_send};
+use fairwave_testing::{Deadline, wait_for};
 use libc::{MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, POLLIN, POLLOUT, SHUT_RDWR, SHUT_WR};
 
-use crate::posix::FORKS;
-use crate::posix::api::{Api, stats};
+use crate::posix::api::{Api, LIMIT_MS, stats};
+use crate::posix::forked::beside_others;
 use crate::posix::random::Random;
 
 const BYTES: usize = 24 << 20;
@@ -41,7 +41,7 @@ fn put_all(fd: RawFd, salt: usize, mut random: Random) {
         if sent < 0 {
             let error = std::io::Error::last_os_error();
             assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error} after {at} bytes, by {kind}");
-            assert_ne!(Api::Fairwave.poll(fd, POLLOUT, 20_000) & POLLOUT, 0, "no room after {at} bytes");
+            assert_ne!(Api::Fairwave.poll(fd, POLLOUT, LIMIT_MS) & POLLOUT, 0, "no room after {at} bytes");
         } else {
             assert!(
                 !matches!(kind, 0..3) || sent as usize == length,
@@ -73,7 +73,7 @@ fn take_all(fd: RawFd, salt: usize, mut random: Random) {
         if got < 0 {
             let error = std::io::Error::last_os_error();
             assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error} after {at} bytes, by {kind}");
-            assert_ne!(Api::Fairwave.poll(fd, POLLIN, 20_000) & POLLIN, 0, "nothing after {at} bytes");
+            assert_ne!(Api::Fairwave.poll(fd, POLLIN, LIMIT_MS) & POLLIN, 0, "nothing after {at} bytes");
             continue;
         }
         let got = got as usize;
@@ -96,9 +96,9 @@ fn take_all(fd: RawFd, salt: usize, mut random: Random) {
 
 #[test]
 fn bytes__of_calls_of_all_kinds_and_sizes_keep_their_order() {
-    let _nobody_forks = FORKS.read().unwrap_or_else(PoisonError::into_inner);
+    let _nobody_forks = beside_others();
     let seed = std::env::var("FAIRWAVE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1_u64);
-    println!("FAIRWAVE_SEED={seed} cargo test -p fairwave-capi --test all keep_their_order");
+    println!("FAIRWAVE_SEED={seed} cargo test -p fairwave-capi --test posix keep_their_order");
     let (a, b) = Api::Fairwave.pair();
     thread::scope(|scope| {
         for (salt, from, to) in [(0, a, b), (7, b, a)] {
@@ -138,11 +138,13 @@ fn sends_much(api: Api, happens: impl Fn(Api, libc::pthread_t, c_int, c_int) + S
         });
         let thread = told.recv().unwrap();
         // Something has come: the call is under way, however long it took the machine to begin it.
-        assert_ne!(api.poll(reading, POLLIN, 20_000) & POLLIN, 0, "nothing comes");
-        let until = Instant::now() + Duration::from_secs(20);
-        while !call.is_finished() && Instant::now() < until {
+        assert_ne!(api.poll(reading, POLLIN, LIMIT_MS) & POLLIN, 0, "nothing comes");
+        // It happens again and again: the call may not have waited when it happened first.
+        let deadline = Deadline::new();
+        while !call.is_finished() {
             thread::sleep(Duration::from_millis(300));
             happens(api, thread, sending, reading);
+            deadline.check("a call that waits ends");
         }
         call.join().unwrap()
     });
@@ -153,7 +155,7 @@ fn sends_much(api: Api, happens: impl Fn(Api, libc::pthread_t, c_int, c_int) + S
 
 #[test]
 fn send__that_waits_ends_as_over_tcp() {
-    let _nobody_forks = FORKS.read().unwrap_or_else(PoisonError::into_inner);
+    let _nobody_forks = beside_others();
     // SAFETY: a handler that does nothing, and lets no call go on.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -174,9 +176,7 @@ fn send__that_waits_ends_as_over_tcp() {
     both("the other end cuts, and nobody has read what it sent", &|api, _, sending, reading| {
         let much = vec![2_u8; 1 << 20];
         let sent = api.send(reading, &much, MSG_NOSIGNAL | MSG_DONTWAIT).unwrap_or(0);
-        while api == Api::Fairwave && stats(sending)[3] < sent as u64 {
-            thread::sleep(Duration::from_millis(1));
-        }
+        wait_for("all has come", || api == Api::Tcp || stats(sending)[3] >= sent as u64);
         // SAFETY: the same.
         unsafe { libc::dup2(nothing.as_raw_fd(), reading) };
     });

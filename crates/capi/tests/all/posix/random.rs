@@ -4,10 +4,10 @@
 //! Reading is not shut down here: what comes after that TCP keeps and the library throws away (docs/reference/c.md).
 
 use std::ffi::c_int;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use fairwave::{g_accept, g_close};
+use fairwave_testing::LIMIT;
 use libc::{MSG_DONTWAIT, MSG_PEEK, POLLHUP, POLLIN, POLLOUT, POLLRDHUP, SHUT_WR};
 
 use crate::posix::api::{Api, call, listener};
@@ -68,7 +68,7 @@ fn sight(api: Api, fd: c_int) -> (c_int, i16) {
 
 /// Waits until both show the same: what was sent to the library's takes a moment.
 fn settle(tcp: c_int, ours: c_int) -> Result<(), String> {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + LIMIT;
     loop {
         let (there, here) = (sight(Api::Tcp, tcp), sight(Api::Fairwave, ours));
         if there == here {
@@ -83,7 +83,7 @@ fn settle(tcp: c_int, ours: c_int) -> Result<(), String> {
 
 /// One sequence; what differs, if anything does.
 fn sequence(seed: u64, listening: c_int, ticket: &[u8]) -> Result<(), String> {
-    let _nobody_forks = crate::posix::FORKS.read().unwrap_or_else(PoisonError::into_inner);
+    let _nobody_forks = crate::posix::forked::beside_others();
     let mut random = Random(seed);
     let calling = call(ticket);
     // SAFETY: null is allowed.
@@ -135,7 +135,7 @@ fn any_calls__give_what_they_give_over_tcp() {
     let (listening, ticket) = listener(128);
     for seed in first..first + count {
         let replay =
-            format!("FAIRWAVE_SEED={seed} FAIRWAVE_SEQUENCES=1 cargo test -p fairwave-capi --test all any_calls");
+            format!("FAIRWAVE_SEED={seed} FAIRWAVE_SEQUENCES=1 cargo test -p fairwave-capi --test posix any_calls");
         sequence(seed, listening, &ticket).unwrap_or_else(|differs| panic!("{differs}\n{replay}"));
     }
     g_close(listening);
