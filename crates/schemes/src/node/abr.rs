@@ -17,7 +17,7 @@ pub(super) const CHARNY: Scheme = Scheme {
     needs: NEEDS,
     ..entry(
         "abr-charny",
-        "consistent marking: every session is told the same advertised rate",
+        "consistent marking: all sessions get the same advertised rate",
         "Charny, Clark & Jain 1995; Wu & Chien 2006, section 2.2",
         &OPTIONS,
         NodeRule { needs_claims: true, ..NodeRule::new(|_| Box::new(Charny::default())) },

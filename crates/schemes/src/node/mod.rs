@@ -48,7 +48,7 @@ const TALLY: Scheme = Scheme {
     needs: "the rule at every end node of the sessions, and messages between the two ends",
     ..entry(
         "tally",
-        "the ends tell each other offers and claims; raises come out of capacity that nobody holds any more",
+        "the ends exchange offers and claims; raises come only from capacity that is confirmed free",
         "docs/explanation/tally.md",
         &TALLY_OPTIONS,
         NodeRule {

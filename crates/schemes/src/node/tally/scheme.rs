@@ -11,8 +11,8 @@ pub(crate) const OPTIONS: [OptionSpec; 11] = [
         "eps",
         Domain::Number { least: 0.0, most: 0.5, open: false },
         "0.02",
-        "share of a capacity that sessions limited by their applications may be granted beyond it, together; 0 only \
-         with declared demands",
+        "share of a capacity that application-limited sessions may be granted beyond it together; 0 only with declared \
+         demands",
     ),
     number(
         "eta",
@@ -24,34 +24,33 @@ pub(crate) const OPTIONS: [OptionSpec; 11] = [
         "deadband",
         Domain::Number { least: 0.0, most: 0.5, open: false },
         "0.02",
-        "a measured demand is told again when it moves by more than this share",
+        "a measured demand is sent again when it moves by more than this share",
     ),
     OptionSpec {
         name: "react",
         domain: Domain::Time { least: Duration::from_micros(1), most: Duration::from_millis(100), words: &["off"] },
         default: "off",
-        help: "an end that hears news ticks once more so long after it, besides its control intervals (\"1 ms\")",
+        help: "an end ticks once more this long after news, besides its control intervals (\"1 ms\")",
     },
     OptionSpec {
         name: "verify",
         domain: Domain::Time { least: Duration::from_millis(100), most: Duration::from_secs(3600), words: &["off"] },
         default: "2 s",
-        help: "a claim that is not used for so long is not believed; \"off\": all are",
+        help: "time after which an unused claim is replaced by the measured rate; \"off\": never",
     },
     OptionSpec {
         name: "lease",
         domain: Domain::Time { least: Duration::from_millis(500), most: Duration::from_secs(3600), words: &[] },
         default: "4 s",
-        help: "how long a grant is good without a word of the node that gave it; one-way delays stay below a sixth, \
-               control intervals below a sixteenth of it",
+        help: "how long a grant holds without a message; one-way delays stay below a sixth, control intervals below a \
+               sixteenth of it",
     },
-    flag("declared", "false", "sources know the demands of their sessions, in place of measuring them (fluid model)"),
-    flag("backlog", "true", "sources know whether data waited; else demands are read off rates alone (fluid model)"),
+    flag("declared", "false", "sources know the demands of their sessions instead of measuring them (fluid model)"),
+    flag("backlog", "true", "sources know whether data waited; otherwise demands come from rates only (fluid model)"),
     flag(
         "exact",
         "false",
-        "real numbers in messages, every change told at once, every claim believed: what the proofs speak of (fluid \
-         model)",
+        "real numbers in messages, every change sent at once, every claim trusted, as in the proofs (fluid model)",
     ),
     number(
         "loss",
@@ -63,7 +62,7 @@ pub(crate) const OPTIONS: [OptionSpec; 11] = [
         name: "late",
         domain: Domain::Time { least: Duration::ZERO, most: Duration::from_secs(10), words: &[] },
         default: "0 ms",
-        help: "messages come up to so much later than the path takes, and so in another order (fluid model)",
+        help: "maximum extra delay of a message, which reorders messages (fluid model)",
     },
 ];
 
