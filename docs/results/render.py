@@ -5,7 +5,7 @@ usage: docs/results/render.py           write every page and its plot
        docs/results/render.py --check   exit 1 if a page or plot differs from its data
 
 A file of data holds the title and text of a page, its plots, and its measurements: each has columns, rows, the machine,
-the day and commit of the record, the command, and the spread. Measurements with "show": false are listed without rows.
+the day and commit of the record, the command, and the spread. Measurements with "show": false are only named.
 """
 
 import json
@@ -136,6 +136,11 @@ def origin(measurement):
     )
 
 
+def short(measurement):
+    """The title of a measurement without what follows a colon."""
+    return measurement["title"].split(":")[0]
+
+
 def page(name, data):
     """A page of results."""
     lines = [f"# {data['title']}", "", f"![{data['plots'][0]['title']}]({name}.svg)", "", *data["text"]]
@@ -148,8 +153,8 @@ def page(name, data):
         elif measurement.get("list", True):
             hidden.append(measurement)
     if hidden:
-        lines += ["", "## Recorded as data only", "", f"[{name}.json](data/{name}.json) also has:", ""]
-        lines += [f"- {measurement['title']}" for measurement in hidden]
+        more = "one more table" if len(hidden) == 1 else f"{len(hidden)} more tables"
+        lines += ["", f"[{name}.json](data/{name}.json) has {more}: {'; '.join(short(part) for part in hidden)}."]
     return "\n".join(lines) + "\n"
 
 
