@@ -119,10 +119,11 @@ wait_for() {
 """
 
 
-@pytest.mark.parametrize("page", PAGES)
+RUNNING = [page for page in PAGES if any(block.language == "sh" and block.word != "not run" for block in blocks(page))]
+
+
+@pytest.mark.parametrize("page", RUNNING)
 def test_page__commands_run_as_shown(page: str, tmp_path: Path) -> None:
-    if not any(block.language == "sh" and block.word != "not run" for block in blocks(page)):
-        pytest.skip("the page has no command that can run here")
     binary = command()
     for name in ("bin", "home", "run", "far", "work"):
         (tmp_path / name).mkdir(mode=0o700)
@@ -207,5 +208,5 @@ def test_page__c_compiles(page: str) -> None:
 
 
 def test_pages__are_found() -> None:
-    assert {"README.md", "docs/tutorials/move-files.md", "docs/how-to/over-ssh.md"} <= set(PAGES)
+    assert {"README.md", "docs/tutorials/move-files.md", "docs/how-to/over-ssh.md"} <= set(RUNNING)
     assert "docs/how-to/libfairwave.md" in C_PAGES
