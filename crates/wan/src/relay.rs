@@ -44,7 +44,8 @@ impl Relay {
         let plan = Mutex::new(Plan::new(ports.len()));
         let delivered = ports.iter().map(|_| ports.iter().map(|_| AtomicU64::new(0)).collect()).collect();
         let (version, is_stopped) = (AtomicU64::new(0), AtomicBool::new(false));
-        let shared = Arc::new(Shared { plan, version, is_stopped, delivered });
+        let [followed, waiting, taken] = [0; 3].map(AtomicU64::new);
+        let shared = Arc::new(Shared { plan, version, is_stopped, followed, waiting, taken, delivered });
         let wheel = wheel::Wheel::new(ports, seed);
         let seen = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("relay".into()).spawn(move || wheel.run(&seen))?;
@@ -78,6 +79,21 @@ impl Relay {
     pub fn delivered(&self, from: usize, to: usize) -> u64 {
         let row = self.shared.delivered.get(from).and_then(|row| row.get(to));
         row.map_or(0, |bytes| bytes.load(Ordering::Relaxed))
+    }
+
+    /// Packets of all hosts that it has taken so far.
+    pub fn taken(&self) -> u64 {
+        self.shared.taken.load(Ordering::Acquire)
+    }
+
+    /// Whether it has taken this many packets and handed over all of them.
+    pub fn has_carried(&self, packets: u64) -> bool {
+        self.taken() >= packets && self.shared.waiting.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether all changes that were made so far, and are due, are in force.
+    pub fn is_up_to_date(&self) -> bool {
+        self.shared.followed.load(Ordering::Acquire) == self.shared.version.load(Ordering::Acquire)
     }
 
     /// Ends it: what it did.

@@ -51,9 +51,9 @@ fn echo() -> Result<(), Box<dyn Error>> {
     };
     let ((here, _), (there, far)) = (bind(0)?, bind(1)?);
     for socket in [&here, &there] {
-        socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+        socket.set_read_timeout(Some(fairwave_testing::LIMIT))?;
     }
-    std::thread::sleep(Duration::from_millis(20));
+    fairwave_testing::wait_for("the delay is in force", || relay.is_up_to_date());
     let begin = Instant::now();
     here.send_to(b"hello", far)?;
     let mut buffer = [0; 16];

@@ -11,6 +11,12 @@ pub(super) struct Shared {
     /// Counts the changes.
     pub(super) version: AtomicU64,
     pub(super) is_stopped: AtomicBool,
+    /// The version of the plan that is in force.
+    pub(super) followed: AtomicU64,
+    /// Packets that it holds, at a moment when it had taken at least [`taken`](Self::taken).
+    pub(super) waiting: AtomicU64,
+    /// Packets taken from all ports.
+    pub(super) taken: AtomicU64,
     /// Bytes of IP packets that came out, by the port that they came from and the one that they went to.
     pub(super) delivered: Vec<Vec<AtomicU64>>,
 }

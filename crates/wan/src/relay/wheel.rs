@@ -95,6 +95,9 @@ impl Wheel {
                 is_left |= self.take(port, &mut buffer)?;
             }
             self.deliver(shared);
+            shared.followed.store(newest, Ordering::Release);
+            shared.waiting.store(self.waiting.len() as u64, Ordering::Release);
+            shared.taken.store(self.report.packets, Ordering::Release);
             self.sleep(is_left)?;
         }
         let spent = clock_gettime(ClockId::ThreadCPUTime);
