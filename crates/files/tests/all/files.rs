@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use fairwave_files::{Ended, GetOptions, Outcome, PutOptions, Share, ShareOptions, Transfer, get, put};
 use fairwave_host::{Endpoint, EndpointConfig, Identity, Keyring, PathKind, ShareId, Ticket, Validity};
+use fairwave_testing::{LIMIT, wait_for};
 use fairwave_units::{Duration, Rate};
 
-const LASTS: Option<Duration> = Some(Duration::from_secs(120));
+const LASTS: Option<Duration> = Some(Duration::from_secs(LIMIT.as_secs()));
 const BLOCK: usize = 4 << 20;
 
 /// A server with a ticket for it, and a client.
@@ -102,10 +103,11 @@ fn get__and_once_more() {
 fn get__stopped_and_continued() {
     let hosts = Hosts::new(false);
     hosts.fill();
-    let transfer = hosts.get(GetOptions { limit: Some(Rate::mbps(400.0)), ..GetOptions::default() });
-    while transfer.progress().bytes_done < 2 * BLOCK as u64 {
-        assert_eq!(transfer.wait(Some(Duration::from_millis(1))), None, "it ends only when it is stopped");
-    }
+    let transfer = hosts.get(GetOptions { limit: Some(Rate::mbps(50.0)), ..GetOptions::default() });
+    wait_for("two blocks", || {
+        assert_eq!(transfer.wait(Some(Duration::ZERO)), None, "it ends only when it is stopped");
+        transfer.progress().bytes_done >= 2 * BLOCK as u64
+    });
     transfer.stop();
     assert_eq!(end(&transfer).ended, Ended::Stopped);
     let again = hosts.get(GetOptions::default());

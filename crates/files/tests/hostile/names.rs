@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use fairwave_files::{Ended, GetOptions, Outcome, escaped, get};
 use fairwave_host::SessionOptions;
+use fairwave_testing::LIMIT;
 use fairwave_units::Duration;
 
 use crate::giver::{CONTENT, Giver, Line};
 use crate::scene::{endpoint, keyring};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(LIMIT.as_secs());
 
 /// What becomes of a list at a destination below `home`.
 fn fetch(home: &Path, lines: Vec<Line>) -> Outcome {

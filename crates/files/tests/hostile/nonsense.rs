@@ -11,6 +11,7 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 use crate::scene::{Scene, check, endpoint, keyring_at};
 use crate::wire::{GET, PUT, Peer, bind};
 
+const PATIENCE: fairwave_units::Duration = fairwave_units::Duration::from_secs(fairwave_testing::LIMIT.as_secs());
 /// Packets of a session.
 const PACKETS: usize = 300;
 /// Frames of a packet at the most.
@@ -140,10 +141,10 @@ fn server__of_random_sealed_frames_ends_the_transfer_alone() {
                 continue;
             }
         };
-        let outcome = transfer.wait(Some(fairwave_units::Duration::from_secs(5))).unwrap_or_else(|| {
-            // What said that the session is over may have got lost.
+        let outcome = transfer.wait(Some(fairwave_units::Duration::from_millis(500))).unwrap_or_else(|| {
+            // The packet that said that the session is over may have got lost.
             transfer.stop();
-            transfer.wait(Some(fairwave_units::Duration::from_secs(30))).expect("it ends when it is stopped")
+            transfer.wait(Some(PATIENCE)).expect("it ends when it is stopped")
         });
         assert_ne!(outcome.ended, Ended::Done);
         assert_eq!((outcome.files, outcome.bytes), (0, 0));

@@ -38,7 +38,7 @@ fn sink__that_reports_one_more_than_it_was_sent_is_closed() {
     // The list of the files: one packet, or two of which a number lies between.
     peer.say(&[Frame::Request { stream: 0, offset: 0, length: 1000 }]);
     let number = loop {
-        match peer.hear(std::time::Duration::from_secs(10)).expect("it is answered") {
+        match peer.hear(fairwave_testing::LIMIT).expect("it is answered") {
             Heard::Data { number, .. } => break number,
             Heard::Control(_) => {}
         }

@@ -1,6 +1,7 @@
 //! Requests for what there is not.
 
 use fairwave_proto::codec::{Frame, VoidReason};
+use fairwave_testing::wait_some;
 
 use crate::scene::Scene;
 use crate::wire::{GET, Heard, Peer};
@@ -18,16 +19,12 @@ fn sink__that_asks_outside_of_the_streams_is_told_that_nothing_is_there() {
         (1, 1 << 60, VoidReason::Shrank),
         (2, (1 << 62) - 1000, VoidReason::Shrank),
     ] {
-        let mut told = None;
-        for _ in 0..100 {
+        let told = wait_some("an answer", || {
             // The walk may not have ended when it is asked for the first time.
             peer.say(&[Frame::Request { stream, offset, length: 10 }]);
-            told = told.or_else(|| hear_void(&mut peer, stream, offset));
-            if told.is_some() {
-                break;
-            }
-        }
-        assert_eq!(told, Some(expected), "stream {stream}, offset {offset}");
+            hear_void(&mut peer, stream, offset)
+        });
+        assert_eq!(told, expected, "stream {stream}, offset {offset}");
     }
     scene.serves();
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use fairwave_files::{Ended, GetOptions, Share, ShareOptions, Transfer, get};
 use fairwave_host::{Endpoint, EndpointConfig, Identity, Keyring, ShareId, Ticket, Validity};
+use fairwave_testing::LIMIT;
 use fairwave_units::Duration;
 
 /// What the server offers: some blocks, so that there is something under way while others attack.
 pub(crate) const FILE_BYTES: usize = 9 << 20;
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(LIMIT.as_secs());
 
 pub(crate) struct Scene {
     pub(crate) place: tempfile::TempDir,

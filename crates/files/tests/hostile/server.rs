@@ -6,12 +6,13 @@ use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fairwave_files::{Share, ShareOptions};
 use fairwave_host::{Endpoint, EndpointConfig, Identity, Keyring, ShareId, Ticket, Validity};
+use fairwave_testing::{Deadline, Process};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const VARIABLE: &str = "FAIRWAVE_HOSTILE_SERVER";
@@ -24,9 +25,9 @@ pub(crate) const DESCRIPTORS: u32 = 1000;
 /// Paths of the share: each takes a descriptor for each visitor.
 const PATHS: usize = 8;
 
-/// A server. It is killed when this is dropped.
+/// A server, which ends with this.
 pub(crate) struct Server {
-    child: Child,
+    child: Process,
     words: BufReader<ChildStdout>,
     pub(crate) address: SocketAddr,
     /// The ticket whose hellos are recorded, and which can be revoked.
@@ -53,9 +54,9 @@ impl Server {
     /// whatever it has inherited.
     pub(crate) fn start(place: &Path, is_writable: bool, free: u32) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("it runs"));
-        command.args(["--exact", "server__is_played", "--ignored", "--nocapture"]);
+        command.args(["--exact", "door::server__is_played", "--ignored", "--nocapture"]);
         command.env(VARIABLE, place).env(WRITABLE, u8::from(is_writable).to_string()).env(FREE, free.to_string());
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("there is a shell");
+        let mut child = Process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
         let mut words = BufReader::new(child.stdout.take().expect("it is piped"));
         let [recorded, good] = [(); 2].map(|()| hear(&mut words).parse::<Ticket>().expect("a ticket"));
         Self { child, words, address: recorded.addresses[0], recorded, good }
@@ -79,9 +80,9 @@ impl Server {
 
     /// What it has once that has stayed for a while.
     pub(crate) fn settled(&self) -> Usage {
-        let (mut usage, mut since, deadline) = (self.usage(), Instant::now(), Instant::now() + Duration::from_secs(30));
+        let (mut usage, mut since, deadline) = (self.usage(), Instant::now(), Deadline::new());
         while since.elapsed() < Duration::from_secs(1) {
-            assert!(Instant::now() < deadline, "it does not settle");
+            deadline.check("it settles");
             std::thread::sleep(Duration::from_millis(10));
             let now = self.usage();
             if now != usage {
@@ -89,13 +90,6 @@ impl Server {
             }
         }
         usage
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -14,6 +14,7 @@ use fairwave_proto::{
     ControlPacket, Event, Host, HostConfig, Lasts, OpenRequest, Opened, Packet, PathControl, PathKind, SessionOptions,
     Transmit,
 };
+use fairwave_testing::LIMIT;
 use fairwave_units::{Bytes, Time};
 
 use crate::crypto::{Noise, NoiseInitiator, NoiseResponder, OpenKeys, Pair, SessionKeys};
@@ -23,8 +24,6 @@ pub(crate) const GET: &[u8] = &[0, 1, 1];
 /// The same, and wants to put.
 pub(crate) const PUT: &[u8] = &[0, 1, 2];
 
-/// Nobody takes longer to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// The socket is looked at so often while nothing comes.
 const STEP: Duration = Duration::from_millis(5);
 /// Its cores have used lower numbers in opening the session.
@@ -133,7 +132,7 @@ impl Peer {
 
     /// Waits for a frame that `wanted` makes something of.
     pub(crate) fn hear_frame<T>(&mut self, mut wanted: impl FnMut(&Frame<'_>) -> Option<T>) -> Option<T> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LIMIT;
         while Instant::now() < until {
             let Some(Heard::Control(frames)) = self.hear(STEP) else { continue };
             if let Some(found) = Frames::new(&frames).flatten().find_map(|frame| wanted(&frame)) {
@@ -191,7 +190,7 @@ impl Cores {
         let mut room = vec![0; 1 << 16];
         let mut is_heard = false;
         while !(is_heard && self.opened.is_some()) {
-            assert!(self.began.elapsed() < PATIENCE, "the handshake is proper");
+            assert!(self.began.elapsed() < LIMIT, "the handshake is proper");
             let now = self.now();
             self.host.handle_timeout(now);
             self.take_events();
