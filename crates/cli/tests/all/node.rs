@@ -6,23 +6,21 @@
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fairwave_daemon::{MachineSnapshot, ask};
+use fairwave_testing::{Deadline, LIMIT, Process, wait_for};
 use serde_json::Value;
 
 /// Mb/s, each way. Little enough for a build without optimisation on a machine that does other things, too.
 const CAPACITY: f64 = 24.0;
-/// Something that takes a second or two takes no longer than this, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// A directory, a daemon in it, and the processes that know of it. All are gone with it.
 struct World {
     place: tempfile::TempDir,
-    daemon: Option<Child>,
-    servers: Vec<Child>,
-    clients: Vec<Child>,
+    daemon: Option<Process>,
+    servers: Vec<Process>,
+    clients: Vec<Process>,
     /// Whose processes are begun from now on.
     user: u32,
     /// By which rule they share.
@@ -83,40 +81,33 @@ impl World {
     fn start_daemon(&mut self) {
         let capacity = format!("{CAPACITY} Mb/s");
         let mut command = self.fairwave(&["daemon", "--capacity", &capacity, "--quiet"]);
-        self.daemon = Some(command.stdout(Stdio::null()).spawn().unwrap());
-        let begun = Instant::now();
-        while ask(&self.socket()).is_err() {
-            assert!(begun.elapsed() < PATIENCE, "no daemon answers");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        self.daemon = Some(Process::spawn(command.stdout(Stdio::null())));
+        wait_for("the daemon answers", || ask(&self.socket()).is_ok());
     }
 
     fn kill_daemon(&mut self) {
-        kill(&mut self.daemon.take().expect("it runs"));
+        drop(self.daemon.take().expect("it runs"));
     }
 
     fn serve(&mut self) {
         let number = self.servers.len();
         let ticket = std::fs::File::create(self.place.path().join(format!("t{number}"))).unwrap();
         let mut command = self.fairwave(&["bench", "serve", "--listen", "127.0.0.1:0", "--rule", self.rule, "--quiet"]);
-        self.servers.push(command.stdout(ticket).stderr(Stdio::null()).spawn().unwrap());
-        let begun = Instant::now();
-        while std::fs::read_to_string(self.place.path().join(format!("t{number}"))).unwrap().lines().count() == 0 {
-            assert!(begun.elapsed() < PATIENCE, "no ticket");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        self.servers.push(Process::spawn(command.stdout(ticket).stderr(Stdio::null())));
+        let path = self.place.path().join(format!("t{number}"));
+        wait_for("a ticket", || std::fs::read_to_string(&path).unwrap().ends_with('\n'));
     }
 
     fn fetch(&mut self, server: usize) {
         let ticket = format!("@t{server}");
         let words = ["bench", &ticket, "--direction", "receive", "--time", "3600 s", "--rule", self.rule, "--quiet"];
         let mut command = self.fairwave(&words);
-        self.clients.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        self.clients.push(Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null())));
     }
 
     /// Sees the machine until it is as it should be.
     fn until(&self, what: &str, mut holds: impl FnMut(&MachineSnapshot) -> bool) -> MachineSnapshot {
-        let begun = Instant::now();
+        let deadline = Deadline::new();
         loop {
             let seen = ask(&self.socket());
             if let Ok(seen) = &seen
@@ -124,17 +115,19 @@ impl World {
             {
                 return seen.clone();
             }
-            assert!(begun.elapsed() < PATIENCE, "not {what}: {seen:#?}");
-            std::thread::sleep(Duration::from_millis(50));
+            deadline.check(&format!("{what}: {seen:#?}"));
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// Until this many sessions share what there is to receive, each within 3 % of its part.
+    /// Waits until this many sessions share the capacity: each is granted more than half of its part, and all together no
+    /// more than the capacity. `make live` measures how exactly they share.
     fn until_shared(&self, sessions: usize) -> MachineSnapshot {
         let fair = CAPACITY * 1e6 / sessions as f64;
         self.until(&format!("{sessions} sessions of {fair} bit/s"), |seen| {
             let grants = grants(seen);
-            grants.len() == sessions && grants.iter().all(|bps| (bps - fair).abs() <= 0.03 * fair)
+            let is_whole = grants.iter().sum::<f64>() <= 1.02 * CAPACITY * 1e6;
+            grants.len() == sessions && is_whole && grants.iter().all(|bps| *bps > 0.5 * fair)
         })
     }
 
@@ -143,17 +136,6 @@ impl World {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        self.clients.iter_mut().chain(&mut self.servers).chain(&mut self.daemon).for_each(kill);
-    }
-}
-
-fn kill(child: &mut Child) {
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 /// What the sinks are granted that carry a load, bit/s: a session has the other direction, too, and nothing in it.
@@ -203,22 +185,22 @@ fn daemon__shares_between_processes_and_is_missed_when_it_is_killed() {
     assert!(text.contains("capacity 24.00 Mb/s (of this machine, by the daemon at"), "{text}");
 
     world.kill_daemon();
-    std::thread::sleep(Duration::from_secs(2));
+    wait_for("all miss the daemon", || {
+        let text = String::from_utf8(world.fairwave(&["status"]).output().unwrap().stdout).unwrap();
+        text.contains("what the daemon granted last")
+    });
     let status = world.status();
     assert_eq!(status["node"], Value::Null);
     let left = of_processes(&status);
     assert_eq!(left.len(), 3, "{status}");
     assert!(left.iter().sum::<f64>() <= 1.02 * CAPACITY * 1e6, "{left:?}");
-    assert!(left.iter().all(|bps| *bps > 0.8 * CAPACITY * 1e6 / 3.0), "{left:?}");
-    let text = String::from_utf8(world.fairwave(&["status"]).output().unwrap().stdout).unwrap();
-    assert!(text.contains("what the daemon granted last"), "{text}");
 
     world.start_daemon();
     world.until_shared(3);
     world.fetch(1);
     world.until_shared(4);
     // One that is killed leaves its share to the others.
-    kill(&mut world.clients.remove(0));
+    drop(world.clients.remove(0));
     world.until_shared(3);
 }
 
@@ -239,7 +221,7 @@ fn daemon__shares_between_processes_of_tally_and_of_gtp() {
     world.fetch(2);
     world.until_shared(4);
     // What a process of Tally had reserved is nobody's for two leases.
-    kill(&mut world.clients.remove(0));
+    drop(world.clients.remove(0));
     world.until_shared(3);
 }
 
@@ -250,7 +232,7 @@ fn node__own_takes_no_part_and_a_path_names_a_daemon() {
     world.serve();
     let socket = world.socket().display().to_string();
     let node = |world: &World, node: &str| {
-        let mut command = world.fairwave(&["bench", "@t0", "--time", "1 s", "--node", node]);
+        let mut command = world.fairwave(&["bench", "@t0", "--time", "100 ms", "--node", node]);
         let output = command.env("FAIRWAVE_DAEMON", "/nonexistent/d.sock").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         ask(&world.socket()).unwrap().counts.joined
@@ -320,29 +302,22 @@ fn node__a_capacity_that_is_said_is_a_bound_with_and_without_a_daemon() {
     drop(std::os::unix::net::UnixListener::bind(world.socket()).unwrap());
     world.serve();
     let bound = ["bench", "@t0", "--direction", "receive", "--time", "3600 s", "--quiet", "--capacity", "6 Mb/s"];
-    let client = world.fairwave(&bound).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let client = Process::spawn(world.fairwave(&bound).stdout(Stdio::null()).stderr(Stdio::null()));
     world.clients.push(client);
     let bounded = |world: &World| {
-        let begun = Instant::now();
-        loop {
-            let said = of_processes(&world.status());
-            // A server is a source, and is told nothing here.
-            if said.contains(&6e6) {
-                return;
-            }
-            assert!(begun.elapsed() < PATIENCE, "no session is granted 6 Mb/s: {said:?}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        // A server is a source, and has no grant here.
+        wait_for("a session is granted 6 Mb/s", || of_processes(&world.status()).contains(&6e6));
     };
     bounded(&world);
     world.start_daemon();
     world.fetch(0);
-    // Who is bound uses 6 of 24, and the other has the rest.
-    world.until("6 and 18 Mb/s", |seen| {
+    // The session that is bound has no more than 6 of 24, and the other has most of the rest: it may be granted what a
+    // busy machine keeps the first from using.
+    world.until("6 Mb/s at most, and more than half of all", |seen| {
         let rows = seen.sessions.iter().filter(|row| row.receives && row.measured_bps > 1e5);
         let mut used: Vec<f64> = rows.map(|row| row.measured_bps / 1e6).collect();
         used.sort_by(f64::total_cmp);
-        matches!(used[..], [bound, other] if (bound - 6.0).abs() < 0.6 && (other - 18.0).abs() < 1.8)
+        matches!(used[..], [bound, other] if bound < 6.6 && other > 12.0)
     });
     bounded(&world);
 }
@@ -366,12 +341,10 @@ fn daemon__shares_between_users_first_and_shows_each_its_own() {
         world.user = user;
         world.fetch(server);
     }
-    let is = |bps: f64, mbps: f64| (bps - 1e6 * mbps).abs() <= 0.03e6 * mbps;
-    world.until("6, 6 and 12 Mb/s", |seen| {
+    // 6, 6 and 12 Mb/s: shared between sessions, each would have 8.
+    world.until("two sessions below 8 Mb/s and one above", |seen| {
         let sinks = || seen.sessions.iter().filter(|row| row.receives && row.measured_bps > 1e5);
-        let share = CAPACITY / 2.0;
-        sinks().count() == 3
-            && sinks().all(|row| is(row.expected_bps, if row.user == NOBODY { share } else { share / 2.0 }))
+        sinks().count() == 3 && sinks().all(|row| (row.expected_bps > 1e6 * CAPACITY / 3.0) == (row.user == NOBODY))
     });
     let seen_by = |world: &mut World, user: u32| {
         world.user = user;
@@ -399,10 +372,10 @@ fn daemon__lives_on_while_its_file_is_read() {
     let (file, notify) = (world.place.path().join("daemon.toml"), world.place.path().join("notify"));
     std::fs::write(&file, "yield = 1.0\n").unwrap();
     let systemd = std::os::unix::net::UnixDatagram::bind(&notify).unwrap();
-    systemd.set_read_timeout(Some(PATIENCE)).unwrap();
+    systemd.set_read_timeout(Some(LIMIT)).unwrap();
     let mut command = world.fairwave(&["daemon", "--capacity", "24 Mb/s", "--quiet", "--config", "daemon.toml"]);
     command.env("NOTIFY_SOCKET", &notify).env("WATCHDOG_USEC", "400000");
-    world.daemon = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    world.daemon = Some(Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null())));
     let heard = || {
         let mut room = [0; 256];
         // A process that the system stops and lets go on hears of that in calls with a time-out (signal(7)).
@@ -433,14 +406,14 @@ fn daemon__lives_on_while_its_file_is_read() {
     while !heard().starts_with("READY=1") {}
 }
 
-/// Crashes and returns: `FAIRWAVE_SOAK` of them, or as many as half a minute holds. The sessions of those who live go
-/// on, and when all is back they have their shares; what they had together meanwhile was never more than there is.
+/// Crashes and returns: `FAIRWAVE_SOAK` of them, or a few. The sessions of processes that live go on, and have their
+/// shares when all is back; the sum of the grants is never more than the capacity.
 #[test]
 fn soak__crashes_and_returns() {
-    let asked = std::env::var("FAIRWAVE_SOAK").ok().map(|text| text.parse::<u32>().expect("a number"));
+    let most = std::env::var("FAIRWAVE_SOAK").map_or(4, |text| text.parse().expect("a number"));
     let seed: u64 = std::env::var("FAIRWAVE_SEED").map_or(42, |text| text.parse().expect("a number"));
     println!("FAIRWAVE_SEED={seed} FAIRWAVE_SOAK=500 cargo test -p fairwave-cli --test all soak");
-    let (most, begun) = (asked.unwrap_or(50), Instant::now());
+    let begun = Instant::now();
     let mut chance = seed;
     let mut draw = |below: u64| {
         // Knuth's linear congruence.
@@ -456,7 +429,7 @@ fn soak__crashes_and_returns() {
     }
     world.until_shared(3);
     let mut events = 0;
-    while events < most && (asked.is_some() || begun.elapsed() < Duration::from_secs(25)) {
+    while events < most {
         // Some in a row, and then all is to be well again.
         for _ in 0..=draw(4) {
             events += 1;
@@ -470,7 +443,7 @@ fn soak__crashes_and_returns() {
                 }
                 1 => {
                     let at = draw(world.clients.len() as u64) as usize;
-                    kill(&mut world.clients.remove(at));
+                    drop(world.clients.remove(at));
                     world.fetch(draw(2) as usize);
                 }
                 _ => {

@@ -4,14 +4,14 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Child;
 use std::sync::LazyLock;
 use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use fairwave_testing::{LIMIT, Process, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::host::{Host, PATIENCE, Serving, bytes, place};
+use super::host::{Host, Serving, bytes, finish, place, status_of};
 use super::*;
 
 /// An address of nobody's, which programs ask for.
@@ -60,7 +60,7 @@ impl Bridged {
     }
 
     fn run(&self, program: &[&str]) -> Done {
-        Done(self.program(program).stdin(Stdio::null()).output().expect("the command was built"))
+        finish(self.program(program).stdin(Stdio::null()))
     }
 
     fn python(&self, script: &str) -> Done {
@@ -69,19 +69,16 @@ impl Bridged {
 
     /// The process beside the program.
     fn beside(&self) -> Pid {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let all = self.near.run(&["status", "--json"]).stdout();
-            let all: Value = serde_json::from_str(&all).expect("it is an object");
+        let mut beside = None;
+        wait_for("a process beside the program", || {
+            let all = self.near.run(&["status", "--json"]).json().remove(0);
             let mut processes = all["processes"].as_array().expect("a list").iter();
-            let found =
-                processes.find(|process| process["command"] == "run").and_then(|process| process["pid"].as_i64());
-            if let Some(pid) = found.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
-                return pid;
-            }
-            assert!(Instant::now() < deadline, "no process beside the program: {all}");
-            sleep(Duration::from_millis(20));
-        }
+            let found = processes.find(|process| process["command"] == "run");
+            let pid = found.and_then(|process| process["pid"].as_i64());
+            beside = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+            beside.is_some()
+        });
+        beside.expect("found above")
     }
 }
 
@@ -124,16 +121,6 @@ const LARGE: usize = 5_000_000;
 
 fn large(stream: TcpStream) {
     http(stream, &bytes(LARGE));
-}
-
-/// Ends with the test that started it, however that ends.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Whether a program is there that a test wants; what it leaves out is said.
@@ -184,7 +171,7 @@ assert all_of(s) == sent
 assert os.waitpid(pid, 0)[1] == 0
 s.close()
 
-s = socket.create_connection(asked, timeout=30)
+s = socket.create_connection(asked, timeout=120)
 s.sendall(b"timed")
 assert s.recv(5) == b"timed"
 s.close()
@@ -252,7 +239,7 @@ fn run__a_ticket_that_was_taken_back_is_no_access() {
     // The bridge looks at its keyring once a second: until then it may still let somebody in.
     let script = r#"
 import socket, time
-end = time.monotonic() + 60
+end = time.monotonic() + 120
 while time.monotonic() < end:
     try:
         with socket.create_connection(("10.9.9.9", 8000)):
@@ -283,7 +270,7 @@ except ConnectionResetError:
 "#;
     for kills_near in [true, false] {
         let bridged = Bridged::new(endless);
-        let mut child = bridged.program(&["python3", "-c", read_all]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = Process::spawn(bridged.program(&["python3", "-c", read_all]).stdout(Stdio::piped()));
         let mut stdout = child.stdout.take().unwrap();
         let mut begun = [0; 6];
         stdout.read_exact(&mut begun).unwrap();
@@ -296,7 +283,7 @@ except ConnectionResetError:
         let mut rest = String::new();
         stdout.read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "a reset\n", "near {kills_near}");
-        assert!(child.wait().unwrap().success());
+        assert!(status_of(&mut child).success());
     }
 }
 
@@ -312,7 +299,7 @@ s.sendall(b"x")
 s.recv(1)
 os.kill(os.getpid(), signal.SIGKILL)
 "#;
-    let mut child = bridged.program(&["python3", "-c", script]).spawn().unwrap();
+    let mut child = Process::spawn(&mut bridged.program(&["python3", "-c", script]));
     let (mut stream, _) = listener.accept().unwrap();
     stream.read_exact(&mut [0]).unwrap();
     let error = loop {
@@ -321,13 +308,11 @@ os.kill(os.getpid(), signal.SIGKILL)
         }
     };
     assert!(matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error:?}");
-    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    assert_eq!(status_of(&mut child).signal(), Some(9));
     // The process beside it has nothing left to do, and ends.
-    let deadline = Instant::now() + PATIENCE;
-    while bridged.near.run(&["status", "--json"]).stdout().contains("\"run\"") {
-        assert!(Instant::now() < deadline, "it stays");
-        sleep(Duration::from_millis(20));
-    }
+    wait_for("the process beside the program ends", || {
+        !bridged.near.run(&["status", "--json"]).stdout().contains("\"run\"")
+    });
 }
 
 #[test]
@@ -368,7 +353,7 @@ if os.fork() == 0:
     s = socket.create_server((at, 0))
     os.write(told, str(s.getsockname()[1]).encode())
     taken, _ = s.accept()
-    taken.settimeout(20)
+    taken.settimeout(120)
     try:
         os.write(heard, b"heard %d" % len(taken.recv(64)))
     except ConnectionResetError:
@@ -382,7 +367,7 @@ if program == 0:
     os.execv(sys.executable, [sys.executable, "-c", """
 import socket
 try:
-    socket.create_connection(("10.9.9.9", 8000), timeout=10)
+    socket.create_connection(("10.9.9.9", 8000), timeout=120)
     print("connected")
 except ConnectionRefusedError:
     print("refused")
@@ -422,8 +407,7 @@ fn run__has_the_exit_status_of_the_program_and_its_own_for_what_cannot_run() {
     let done = code(&["./static"]);
     assert_eq!(done.code(), Some(126));
     assert!(done.stderr().contains("./static is linked statically"), "{}", done.stderr());
-    let missing = host.command(&["run", "--", "true"]).env("FAIRWAVE_PRELOAD", "/nowhere.so").output().unwrap();
-    let missing = Done(missing).refused();
+    let missing = finish(host.command(&["run", "--", "true"]).env("FAIRWAVE_PRELOAD", "/nowhere.so")).refused();
     assert!(missing.contains("FAIRWAVE_PRELOAD /nowhere.so: no such file"), "{missing}");
     let both = host.run(&["run", "--map", "10.9.9.9:80", "--", "true"]).refused();
     assert!(both.contains("--map 10.9.9.9:80: has no ticket"), "{both}");
@@ -444,14 +428,14 @@ fn run__a_descriptor_that_the_program_closes_is_closed() {
     // The program's third descriptor is what this test reads; it lives until its stdin ends.
     let program = bridged.program(&["sh", "-c", "exec 3>&-; read line"]);
     let mut shell = after("exec 3>&1 >/dev/null", &program);
-    let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = Process::spawn(shell.stdin(Stdio::piped()).stdout(Stdio::piped()));
     let mut stdout = child.stdout.take().unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     thread::spawn(move || _ = tell.send(stdout.read_to_end(&mut Vec::new())));
-    let is_closed = told.recv_timeout(PATIENCE).is_ok();
+    let is_closed = told.recv_timeout(LIMIT).is_ok();
     let lives = child.try_wait().unwrap().is_none();
     drop(child.stdin.take());
-    child.wait().unwrap();
+    status_of(&mut child);
     assert!(lives && is_closed, "lives {lives}, closed {is_closed}");
 }
 
@@ -462,14 +446,14 @@ fn run__a_program_may_have_more_connections_than_descriptors_that_a_process_begi
 import resource, socket
 _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-socket.setdefaulttimeout(60)
+socket.setdefaulttimeout(120)
 all = [socket.create_connection(("10.9.9.9", 8000)) for _ in range(100)]
 for n, s in enumerate(all):
     s.sendall(b"%3d" % n)
 print(all[0].recv(3), sum(s.recv(3) == b"%3d" % n for n, s in enumerate(all) if n > 0))
 "#;
     let program = bridged.program(&["python3", "-c", script]);
-    let done = Done(after("ulimit -Sn 64", &program).output().unwrap());
+    let done = finish(&mut after("ulimit -Sn 64", &program));
     assert_eq!(done.good(), "b'  0' 99\n");
     assert!(!done.stderr().contains("Too many open files"), "{}", done.stderr());
 }
@@ -546,28 +530,20 @@ fn run__rsync_brings_a_tree_as_it_is_and_fails_where_it_is_cut() {
     );
     far.write("rsyncd.conf", config.as_bytes());
     let config = format!("--config={}", far.path("rsyncd.conf").display());
-    let _daemon = Running(Command::new("rsync").args(["--daemon", "--no-detach", &config]).spawn().unwrap());
-    let begin = Instant::now();
-    while TcpStream::connect(place).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
-        assert!(begin.elapsed() < PATIENCE, "rsync serves nothing");
-        sleep(Duration::from_millis(20));
-    }
+    let _daemon = Process::spawn(Command::new("rsync").args(["--daemon", "--no-detach", &config]));
+    wait_for("rsync serves", || TcpStream::connect(place).is_ok());
     let bridged = Bridged::to(place);
     let from = format!("rsync://{ASKED}/tree/");
     bridged.run(&["rsync", "-a", &from, "to"]).good();
     assert!(far.tree("tree") == bridged.near.tree("to"), "a tree of {count} files is another");
 
     // So slow that it is under way when its bridge is killed.
-    let cut = ["rsync", "-a", "--bwlimit=2m", &from, "cut"];
-    let mut child = bridged.program(&cut).stderr(Stdio::piped()).spawn().unwrap();
+    let cut = ["rsync", "-a", "--bwlimit=1m", &from, "cut"];
+    let mut child = Process::spawn(bridged.program(&cut).stderr(Stdio::piped()));
     let beside = bridged.beside();
-    let begin = Instant::now();
-    while !bridged.near.path("cut").exists() {
-        assert!(begin.elapsed() < PATIENCE, "nothing comes");
-        sleep(Duration::from_millis(10));
-    }
+    wait_for("the first file", || bridged.near.path("cut").exists());
     kill_process(beside, Signal::KILL).unwrap();
-    let status = child.wait().unwrap();
+    let status = status_of(&mut child);
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     // 12: an error in rsync's data stream; 10: in its socket.

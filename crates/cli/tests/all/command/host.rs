@@ -1,18 +1,16 @@
 //! A user of the command, with a home of its own, and what it starts.
 
 use std::io::{BufRead, BufReader, Read};
+
+use fairwave_testing::{Deadline, LIMIT, Process as Child, wait_for, wait_some};
+use rustix::process::{Pid, Signal, kill_process};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdout};
+use std::process::{ChildStdout, ExitStatus};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
 
 use super::*;
-
-/// Nothing of what is started takes longer, unless it hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// An address at which nothing listens, and a server can begin twice. The system gives its port to no connection, as it may
 /// one of those from which it chooses itself: a port of a connection that has just ended is refused to who would listen.
@@ -33,6 +31,21 @@ pub(crate) fn place() -> SocketAddr {
     .expect("one is free of both")
 }
 
+/// Runs a command to its end.
+pub(crate) fn finish(command: &mut Command) -> Done {
+    let mut child = Child::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let stdout = bytes_of(child.stdout.take().expect("piped above"));
+    let stderr = bytes_of(child.stderr.take().expect("piped above"));
+    let status = status_of(&mut child);
+    let [stdout, stderr] = [stdout, stderr].map(|all| all.recv_timeout(LIMIT).expect("another process holds it"));
+    Done(Output { status, stdout, stderr })
+}
+
+/// The exit status of a child. Processes that it started may live on and hold its stderr.
+pub(crate) fn status_of(child: &mut Child) -> ExitStatus {
+    wait_some("the end of a process", || child.try_wait().expect("it is our child"))
+}
+
 /// A user with a home of its own.
 pub(crate) struct Host {
     place: tempfile::TempDir,
@@ -43,8 +56,10 @@ pub(crate) struct Host {
 /// A command under way.
 pub(crate) struct Process {
     pub(crate) child: Child,
-    /// Lines of its stdout, read by a thread: nobody waits for one that does not come.
+    /// Lines of its stdout, read by a thread.
     lines: Receiver<String>,
+    /// All of its stderr when that ends, read by a thread.
+    errors: Receiver<Vec<u8>>,
 }
 
 /// A command that offers something.
@@ -91,15 +106,16 @@ impl Host {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Done {
-        Done(self.command(args).stdin(Stdio::null()).output().expect("the command was built"))
+        finish(self.command(args).stdin(Stdio::null()))
     }
 
     pub(crate) fn start(&self, args: &[&str]) -> Process {
         let mut command = self.command(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the command was built");
+        let mut child = Child::spawn(&mut command);
         let lines = lines_of(child.stdout.take().expect("piped above"));
-        Process { child, lines }
+        let errors = bytes_of(child.stderr.take().expect("piped above"));
+        Process { child, lines, errors }
     }
 
     pub(crate) fn serve(&self, args: &[&str]) -> Serving {
@@ -159,27 +175,33 @@ impl Host {
 }
 
 impl Process {
+    /// Waits until more bytes than that came, also of blocks that are not whole.
+    pub(crate) fn moves(&mut self, least: u64) {
+        let number = |event: &Value, key: &str| event[key].as_u64().unwrap_or(0);
+        self.wait_for(|event| number(event, "bytes_done") + number(event, "bytes_held") > least);
+    }
+
     /// Waits for an event on stdout.
     pub(crate) fn wait_for(&mut self, mut is_it: impl FnMut(&Value) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Deadline::new();
         let mut last = "nothing".to_owned();
         while let Some(line) = self.line(&last) {
             let event = serde_json::from_str(&line).expect("a line is an object");
             if is_it(&event) {
                 return;
             }
-            assert!(Instant::now() < deadline, "it does not come: {event}");
+            deadline.check(&format!("an event after {event}"));
             last = line;
         }
         panic!("it ended before: {}", self.end().1);
     }
 
-    /// Its next line, if there is one: it says nothing any more, or something soon. `last` is what it said before.
+    /// Its next line, or `None` at the end of its stdout. `last` is the line before.
     fn line(&self, last: &str) -> Option<String> {
-        match self.lines.recv_timeout(PATIENCE) {
+        match self.lines.recv_timeout(LIMIT) {
             Ok(line) => Some(line),
             Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => panic!("it says nothing for {PATIENCE:?}, after {last}"),
+            Err(RecvTimeoutError::Timeout) => panic!("it says nothing for {LIMIT:?}, after {last}"),
         }
     }
 
@@ -190,26 +212,26 @@ impl Process {
         }
     }
 
-    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
-        let id = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(id, signal).expect("it is our child");
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it is our child");
     }
 
-    /// Its exit status, and what it said.
-    pub(crate) fn end(&mut self) -> (std::process::ExitStatus, String) {
-        let mut stderr = String::new();
-        if let Some(mut pipe) = self.child.stderr.take() {
-            let _ = pipe.read_to_string(&mut stderr);
-        }
-        (self.child.wait().unwrap_or_else(|_| std::process::ExitStatus::from_raw(0)), stderr)
+    /// Its exit status.
+    pub(crate) fn status(&mut self) -> ExitStatus {
+        status_of(&mut self.child)
     }
-}
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    /// Its exit status and its stderr.
+    pub(crate) fn end(&mut self) -> (ExitStatus, String) {
+        let status = self.status();
+        let errors = self.errors.recv_timeout(LIMIT).expect("another process holds its stderr");
+        (status, String::from_utf8_lossy(&errors).into_owned())
+    }
+
+    /// Kills it and waits for its end.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it is our child");
+        self.status();
     }
 }
 
@@ -222,12 +244,46 @@ impl Serving {
 
 /// The lines of a pipe as they come.
 fn lines_of(pipe: ChildStdout) -> Receiver<String> {
-    let (told, lines) = channel();
+    let (sender, lines) = channel();
+    // The receiver is dropped with the process.
     std::thread::spawn(move || {
-        // Who waits for them may be gone.
-        BufReader::new(pipe).lines().map_while(Result::ok).try_for_each(|line| told.send(line))
+        BufReader::new(pipe).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
     });
     lines
+}
+
+/// All of a pipe when it ends.
+fn bytes_of(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, all) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        sender.send(bytes)
+    });
+    all
+}
+
+/// Ends what the commands of a host started and left running: the far end of a copy outlives its ssh by ten minutes, for a
+/// near end that may come back. A process is a host's if its environment names the host's state directory.
+impl Drop for Host {
+    fn drop(&mut self) {
+        let mark = [b"XDG_STATE_HOME=", self.path("state").as_os_str().as_bytes()].concat();
+        wait_for("the end of the processes of a host", || {
+            let ids = processes_with(&mark);
+            ids.iter().for_each(|id| _ = kill_process(*id, Signal::KILL));
+            ids.is_empty()
+        });
+    }
+}
+
+/// The processes with a variable in their environment. The environment of a process that has ended is empty.
+fn processes_with(variable: &[u8]) -> Vec<Pid> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let has_it = |id: &Pid| {
+        let environment = std::fs::read(format!("/proc/{}/environ", id.as_raw_nonzero())).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|one| one == variable)
+    };
+    entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)).filter(has_it).collect()
 }
 
 pub(crate) fn bytes(count: usize) -> Vec<u8> {

@@ -9,6 +9,7 @@ mod carrier;
 mod clock;
 mod cp;
 mod disk;
+mod gate;
 mod help;
 mod host;
 mod lab;
@@ -78,7 +79,11 @@ fn run(args: &[&str]) -> Done {
 
 /// Runs it with a text on stdin.
 fn feed(args: &[&str], stdin: &str) -> Done {
-    let mut child = fairwave(args)
+    feed_to(&mut fairwave(args), stdin)
+}
+
+fn feed_to(command: &mut Command, stdin: &str) -> Done {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -131,29 +136,21 @@ fn words(text: &str) -> BTreeSet<&str> {
     text.split_whitespace().collect()
 }
 
-/// A directory of its own for a test, gone afterwards.
-struct Scratch(PathBuf);
+/// A temporary directory for a test.
+struct Scratch(tempfile::TempDir);
 
 impl Scratch {
     fn new(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("the build directory takes files");
-        Self(path)
+        Self(tempfile::Builder::new().prefix(name).tempdir().expect("the temporary directory takes files"))
     }
 
     fn path(&self, name: &str) -> String {
-        self.0.join(name).into_os_string().into_string().expect("the build directory's path is text")
+        self.0.path().join(name).into_os_string().into_string().expect("the temporary directory's path is text")
     }
 
     fn file(&self, name: &str, text: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
-        std::fs::write(&path, text).expect("the build directory takes files");
+        std::fs::write(&path, text).expect("the temporary directory takes files");
         path
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,5 +1,8 @@
 use std::fs;
 
+use fairwave_testing::{Process, wait_for};
+
+use super::host::status_of;
 use super::*;
 
 const FILES: [&str; 5] = ["losses.csv", "queues.csv", "rates.csv", "rates.svg", "summary.json"];
@@ -119,22 +122,19 @@ fn out__that_is_a_file_is_refused_before_the_run() {
 #[cfg(unix)]
 #[test]
 fn interrupt__leaves_nothing_half_written() {
-    use std::time::{Duration, Instant};
     let scratch = Scratch::new("interrupt");
     // Long enough to be caught at it: ten simulated years.
     let file =
         scratch.file("long.toml", PAIR.replace("10 s", "300000000 s").replacen("name", "sample = \"1000 s\"\nname", 1));
     let place = scratch.path("out");
-    let mut child =
-        fairwave(&["simulate", &file, "--model", "fluid", "--out", &place]).stdout(Stdio::null()).spawn().unwrap();
-    let begin = Instant::now();
-    while names(&scratch.path("")).len() == 1 {
+    let mut command = fairwave(&["simulate", &file, "--model", "fluid", "--out", &place]);
+    let mut child = Process::spawn(command.stdout(Stdio::null()));
+    wait_for("a hidden directory", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it was interrupted");
-        assert!(begin.elapsed() < Duration::from_secs(30), "no hidden directory");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        names(&scratch.path("")).len() > 1
+    });
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(status_of(&mut child).code(), Some(130));
     assert_eq!(names(&scratch.path("")), ["long.toml"]);
 }

@@ -14,9 +14,9 @@ fn list__names_experiments_with_their_claims() {
 
 #[test]
 fn run__json_has_the_keys_of_the_contract() {
-    let outcomes = run(&["papers", "run", "002/eq-ii-1", "000/fig3", "--json"]).json();
+    let outcomes = run(&["papers", "run", "002/eq-ii-1", "000/table3", "--json"]).json();
     let ids: Vec<_> = outcomes.iter().map(|outcome| outcome["id"].as_str().unwrap()).collect();
-    assert_eq!(ids, ["000/fig3", "002/eq-ii-1"]);
+    assert_eq!(ids, ["000/table3", "002/eq-ii-1"]);
     for outcome in &outcomes {
         assert_eq!(keys(outcome), words("id claims wall_s"));
         for claim in outcome["claims"].as_array().unwrap() {
@@ -91,10 +91,10 @@ fn run__records_verdicts_beside_those_that_are_there() {
 #[test]
 fn run__writes_a_report_that_needs_nothing_beside_it() {
     let scratch = Scratch::new("report");
-    run(&["papers", "run", "000/fig3", "--out", &scratch.path("report")]).good();
+    run(&["papers", "run", "000/table3", "--out", &scratch.path("report")]).good();
     let page = std::fs::read_to_string(scratch.path("report/report.html")).unwrap();
     assert!(page.starts_with("<!") && page.trim_end().ends_with("</html>"));
-    assert!(page.contains("<svg") && page.contains("000/fig3"));
+    assert!(page.contains("<svg") && page.contains("000/table3"));
     for reference in ["<script", "src=\"http", "href=\"http", "url("] {
         assert!(!page.contains(reference), "{reference}");
     }

@@ -4,24 +4,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{ChildStderr, Command, Stdio};
 
+use fairwave_testing::{LIMIT, Process, wait_for};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
 
-/// Something that takes a moment takes no longer than this, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use super::host::status_of;
 
 fn fairwave(place: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fairwave"));
@@ -44,6 +33,7 @@ fn line(from: &mut BufReader<ChildStderr>, words: &str) -> String {
 
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
@@ -52,16 +42,11 @@ fn get(address: &str, path: &str) -> String {
 
 /// Waits until the daemon says that the only user who takes part has this weight.
 fn wait_for_weight(address: &str, weight: f64) {
-    let begun = Instant::now();
-    loop {
+    wait_for(&format!("the weight is {weight}"), || {
         let answer = get(address, "/status.json");
         let body: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
-        if body["users"][0]["weight"].as_f64() == Some(weight) {
-            return;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{body}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        body["users"][0]["weight"].as_f64() == Some(weight)
+    });
 }
 
 #[test]
@@ -75,16 +60,16 @@ fn daemon__reads_its_file_again_and_a_bad_one_changes_nothing() {
     };
     write("2");
     let words = ["daemon", "--socket", "d.sock", "--capacity", "24 Mb/s", "--config", "daemon.toml", "--metrics", "0"];
-    let mut daemon = Running(fairwave(place, &words).stderr(Stdio::piped()).spawn().unwrap());
-    let mut says = BufReader::new(daemon.0.stderr.take().unwrap());
+    let mut daemon = Process::spawn(fairwave(place, &words).stderr(Stdio::piped()));
+    let mut says = BufReader::new(daemon.stderr.take().unwrap());
     let address = line(&mut says, "http://").trim_end().rsplit_once("http://").unwrap().1.to_owned();
     let metrics = get(&address, "/metrics");
     assert!(metrics.contains("\nfairwave_node_capacity_bps{card=\"all\",direction=\"send\"} 24000000\n"), "{metrics}");
     let mut server = fairwave(place, &["bench", "serve", "--listen", "127.0.0.1:0", "--quiet"]);
-    let _server = Running(server.stderr(Stdio::null()).spawn().unwrap());
+    let _server = Process::spawn(server.stderr(Stdio::null()));
     wait_for_weight(&address, 2.0);
 
-    let pid = Pid::from_child(&daemon.0);
+    let pid = Pid::from_child(&daemon);
     write("0");
     kill_process(pid, Signal::HUP).unwrap();
     line(&mut says, "daemon.toml:3: weight 0 must be above 0");
@@ -96,7 +81,7 @@ fn daemon__reads_its_file_again_and_a_bad_one_changes_nothing() {
     wait_for_weight(&address, 3.0);
 
     kill_process(pid, Signal::TERM).unwrap();
-    assert!(daemon.0.wait().unwrap().code().is_some(), "it ends in good order");
+    assert!(status_of(&mut daemon).code().is_some(), "it ends in good order");
     assert!(!place.join("d.sock").exists());
 }
 

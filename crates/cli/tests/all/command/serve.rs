@@ -3,14 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use fairwave_host::{
     CloseReason, ConnectError, ConnectOptions, Endpoint, EndpointConfig, Handler, Session, SessionOptions, Ticket,
 };
+use fairwave_testing::wait_for;
 use rustix::process::Signal;
 
-use super::host::{Host, PATIENCE, Process, bytes};
+use super::gate::Gate;
+use super::host::{Host, Process, bytes};
 
 /// A server that tells what happens as JSON.
 struct Told {
@@ -43,15 +44,6 @@ impl Told {
     }
 }
 
-/// Waits until something is so.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 #[test]
 fn serve_json__lets_in_one_after_the_other_and_several_at_once() {
     let host = Host::new();
@@ -62,8 +54,7 @@ fn serve_json__lets_in_one_after_the_other_and_several_at_once() {
         host.run(&["get", &serve.ticket, to]).good();
         assert_eq!(host.tree(&format!("{to}/tree")), host.tree("tree"));
     }
-    let mut gets: Vec<_> =
-        (0..4).map(|n| host.start(&["get", &serve.ticket, &format!("at-once-{n}"), "--limit", "20 Mb/s"])).collect();
+    let mut gets: Vec<_> = (0..4).map(|n| host.start(&["get", &serve.ticket, &format!("at-once-{n}")])).collect();
     for (n, get) in gets.iter_mut().enumerate() {
         let (status, stderr) = get.end();
         assert_eq!(status.code(), Some(0), "{stderr}");
@@ -72,7 +63,7 @@ fn serve_json__lets_in_one_after_the_other_and_several_at_once() {
     serve.ends(3 + 4);
     // It hears of what is taken back, too.
     host.run(&["serve", "--revoke", &serve.id]).good();
-    until("the ticket is good for ever", || {
+    wait_for("the ticket is good for nothing", || {
         let done = host.run(&["get", &serve.ticket, "late", "--check"]);
         done.code() == Some(1) && done.stderr().contains("the ticket has been revoked")
     });
@@ -87,7 +78,7 @@ fn serve__ticket_file_is_private_and_replaces_what_others_can_read() {
     let path = host.path("a.ticket");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     let _serve = host.start(&["serve", "a.bin", "--listen", "127.0.0.1:0", "--ticket", "a.ticket"]);
-    until("no ticket was written", || std::fs::read(&path).is_ok_and(|text| text.ends_with(b"\n")));
+    wait_for("the ticket in its file", || std::fs::read(&path).is_ok_and(|text| text.ends_with(b"\n")));
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     host.run(&["get", "@a.ticket", "there"]).good();
     assert_eq!(std::fs::read(host.path("there/a.bin")).unwrap(), bytes(100_000));
@@ -126,7 +117,7 @@ fn serve_json__once_ends_with_the_first_transfer() {
     host.write("a.txt", b"hello");
     let mut serve = Told::serve(&host, &["a.txt", "--once"]);
     host.run(&["get", &serve.ticket, "to"]).good();
-    until("it serves on", || serve.process.child.try_wait().unwrap().is_some());
+    assert_eq!(serve.process.status().code(), Some(0));
 }
 
 /// A client of which nobody knows what it does: it takes all bytes of the only file, and says that it was stopped.
@@ -166,7 +157,7 @@ impl Thief {
         let greeting = vec![1, 1];
         let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
         endpoint.connect(ticket, options, Box::new(self.clone()))?;
-        until("its session never ends", || self.is_closed.load(Ordering::SeqCst));
+        wait_for("the end of its session", || self.is_closed.load(Ordering::SeqCst));
         endpoint.close();
         Ok(self.got.load(Ordering::SeqCst) == LOOT as u64)
     }
@@ -180,7 +171,7 @@ fn serve_once__is_used_up_by_all_bytes_whatever_the_client_says() {
     let ticket: Ticket = std::fs::read_to_string(&serve.ticket).unwrap().trim().parse().unwrap();
     let fetched = (0..4).filter(|_| Thief::default().fetch(&ticket) == Ok(true)).count();
     assert_eq!(fetched, 1, "times that all was fetched");
-    until("it serves on", || serve.process.child.try_wait().unwrap().is_some());
+    assert_eq!(serve.process.status().code(), Some(0));
     let list = host.run(&["serve", "--tickets", "--json"]).json();
     assert_eq!(list[0]["state"].as_str(), Some("used up"));
 }
@@ -188,15 +179,17 @@ fn serve_once__is_used_up_by_all_bytes_whatever_the_client_says() {
 #[test]
 fn serve_once__belongs_to_the_first_who_comes() {
     let host = Host::new();
-    host.write("big.bin", &bytes(30_000_000));
-    let serve = host.serve(&["big.bin", "--once", "--listen", "127.0.0.1:0"]);
-    let mut first = host.start(&["get", &serve.at(), "first", "--json", "--limit", "40 Mb/s"]);
-    first.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 1_000_000);
+    host.write("big.bin", &bytes(3_000_000));
+    let gate = Gate::new(1_000_000);
+    let serve = gate.serve(&host, &["big.bin", "--once"]);
+    let mut first = host.start(&["get", &serve.at(), "first", "--json"]);
+    first.moves(300_000);
     for _ in 0..2 {
         let other = host.run(&["get", &serve.at(), "other"]);
         assert_eq!(other.code(), Some(1), "{}", other.stderr());
         assert!(other.stderr().contains("is for one transfer, and another one has it"), "{}", other.stderr());
     }
+    gate.open();
     first.wait_for(|event| event["event"] == "done");
     assert!(!host.path("other/big.bin").exists());
 }
@@ -204,16 +197,16 @@ fn serve_once__belongs_to_the_first_who_comes() {
 #[test]
 fn serve_once__who_stops_may_begin_anew() {
     let host = Host::new();
-    host.write("big.bin", &bytes(30_000_000));
-    let mut serve = host.serve(&["big.bin", "--once", "--listen", "127.0.0.1:0"]);
-    let mut first = host.start(&["get", &serve.at(), "to", "--json", "--limit", "40 Mb/s"]);
-    first.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 4_000_000);
+    host.write("big.bin", &bytes(12_000_000));
+    let mut serve = Gate::new(9_000_000).serve(&host, &["big.bin", "--once"]);
+    let mut first = host.start(&["get", &serve.at(), "to", "--json"]);
+    first.moves(6_000_000);
     first.signal(Signal::INT);
     assert_eq!(first.end().0.code(), Some(130));
     let last = host.run(&["get", &serve.at(), "to", "--json"]).json().pop().unwrap();
     assert_eq!(last["event"], "done");
     assert!(last["bytes_resumed"].as_u64().unwrap() > 0, "{last}");
-    until("it serves on", || serve.process.child.try_wait().unwrap().is_some());
+    assert_eq!(serve.process.status().code(), Some(0));
 }
 
 /// The names of all files below a directory.
@@ -269,9 +262,7 @@ fn own_places__are_no_place_to_serve_from_or_into() {
     ] {
         std::fs::create_dir_all(host.path("run/fairwave")).unwrap();
         let args = [&["serve", "--listen", "127.0.0.1:0"], args].concat();
-        let mut process = host.start(&args);
-        until(&format!("{args:?} serves"), || process.child.try_wait().unwrap().is_some());
-        let (status, stderr) = process.end();
+        let (status, stderr) = host.start(&args).end();
         assert_eq!(status.code(), Some(2), "{args:?}: {stderr}");
         assert!(stderr.contains(says) && stderr.contains("hint: "), "{args:?}: {stderr}");
     }
@@ -293,7 +284,7 @@ fn own_places__are_no_place_to_serve_from_or_into() {
 #[test]
 fn path__dedicated_at_one_end_alone_is_said_at_both_with_what_to_type() {
     let host = Host::new();
-    host.write("big.bin", &bytes(20_000_000));
+    host.write("big.bin", &bytes(2_000_000));
     let mut serve = Told::serve(&host, &["big.bin", "--path", "dedicated", "--capacity", "100 Mb/s"]);
     let mut get = host.start(&["get", &serve.ticket, "to", "--json", "--capacity", "100 Mb/s"]);
     let mut note = String::new();

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+use super::gate::Gate;
 use super::host::{Host, bytes};
 
 const GIB: u64 = 1 << 30;
@@ -32,11 +33,10 @@ fn assert_same(host: &Host, name: &str) {
 fn get__what_is_in_holes_does_not_travel() {
     let host = Host::new();
     sparse(&host, "image");
-    let serve = host.serve(&["image", "--listen", "127.0.0.1:0"]);
-    let mut first = host.start(&["get", &serve.at(), "to", "--json", "--limit", "20 Mb/s"]);
+    let serve = Gate::new(9_000_000).serve(&host, &["image"]);
+    let mut first = host.start(&["get", &serve.at(), "to", "--json"]);
     first.wait_for(|event| event["bytes_done"].as_u64() > Some(6_000_000 + event["bytes_holes"].as_u64().unwrap()));
-    first.child.kill().unwrap();
-    first.child.wait().unwrap();
+    first.kill();
     let again = host.run(&["get", &serve.at(), "to", "--json"]);
     let last = again.json().pop().unwrap();
     assert_eq!(last["bytes"].as_u64(), Some(4 * GIB), "{last}");

@@ -1,18 +1,30 @@
 //! A `cp` whose ssh ends in the middle, where nothing else leads to the far end.
 
-use std::time::Duration;
-
+use fairwave_testing::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::host::{Host, Process, bytes};
 use super::*;
 
-const BYTES: usize = 24_000_000;
+const BYTES: usize = 12_000_000;
+const HALF: u64 = 6_000_000;
+/// Carries 9.5 MB, and then nothing, but does not end: a broken pipe is something that the other end hears of.
+const CARRY: &str = "\
+import os, time
+left = 9_500_000
+while left and (part := os.read(0, min(left, 65536))):
+    left -= len(part)
+    while part:
+        part = part[os.write(1, part):]
+time.sleep(0 if left else 1000)
+";
 
 impl Host {
     /// Stands for an ssh that is a process of its own between the two ends, as a real one is: it writes down its id, and
-    /// whoever kills it leaves the far end behind. While the file "unreachable" has lines, each call takes one and fails.
-    fn ssh_between(&self) -> String {
+    /// killing it leaves the far end behind. If there is a file "narrow" it removes that and carries only 9.5 MB each way
+    /// ([`CARRY`]): a transfer through it is under way until it is killed. While the file "unreachable" has lines, each
+    /// call takes one and fails.
+    pub(crate) fn ssh_between(&self) -> String {
         let inner = self.ssh();
         let body = format!(
             "[ \"$1\" = -G ] && exec '{inner}' \"$@\"\n\
@@ -22,11 +34,14 @@ impl Host {
              mkfifo in$$ out$$\n\
              '{inner}' \"$@\" < in$$ > out$$ 2>> far-errors &\n\
              exec 3<&0\n\
-             cat <&3 > in$$ &\n\
+             carry=cat\n\
+             if mv narrow taken 2> /dev/null; then carry='python3 carry.py'; fi\n\
+             $carry <&3 > in$$ &\n\
              echo $! $$ > ids\n\
-             exec cat < out$$",
+             exec $carry < out$$",
             place = self.path("").display(),
         );
+        self.write("carry.py", CARRY.as_bytes());
         self.script("between-ssh", &body)
     }
 
@@ -43,10 +58,6 @@ impl Host {
     fn starts(&self) -> usize {
         std::fs::read_to_string(self.path("starts")).map_or(0, |text| text.lines().count())
     }
-}
-
-fn moves(process: &mut Process) {
-    process.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 6_000_000);
 }
 
 /// All events from here on.
@@ -67,9 +78,9 @@ fn cp__an_ssh_that_ends_is_started_again_and_it_goes_on() {
             .into_iter()
             .enumerate()
     {
-        let call = ["cp", "--ssh", &ssh, "--json", "--carrier", "ssh", "--limit", "60 Mb/s", from, to];
-        let mut cp = host.start(&call);
-        moves(&mut cp);
+        host.write("narrow", b"");
+        let mut cp = host.start(&["cp", "--ssh", &ssh, "--json", "--carrier", "ssh", from, to]);
+        cp.moves(HALF);
         host.kill_ssh();
         let events = rest(&mut cp);
         let retry = events.iter().find(|event| event["event"] == "retry").unwrap();
@@ -88,9 +99,9 @@ fn cp__an_ssh_that_cannot_be_started_again_is_tried_until_it_can() {
     let host = Host::new();
     host.write("here.bin", &bytes(BYTES));
     let ssh = host.ssh_between();
-    let call = ["cp", "--ssh", &ssh, "--json", "--carrier", "ssh", "--limit", "60 Mb/s", "here.bin", "server:in/"];
-    let mut cp = host.start(&call);
-    moves(&mut cp);
+    host.write("narrow", b"");
+    let mut cp = host.start(&["cp", "--ssh", &ssh, "--json", "--carrier", "ssh", "here.bin", "server:in/"]);
+    cp.moves(HALF);
     host.write("unreachable", b"once\ntwice\n");
     host.kill_ssh();
     let events = rest(&mut cp);
@@ -115,16 +126,17 @@ fn cp__without_retries_ends_with_its_ssh() {
     let host = Host::new();
     host.write("here.bin", &bytes(BYTES));
     let ssh = host.ssh_between();
-    let call = ["cp", "--ssh", &ssh, "--json", "--carrier", "ssh", "--retry", "0 s", "--limit", "60 Mb/s"];
-    let mut cp = host.start(&[&call[..], &["here.bin", "server:in/"]].concat());
-    moves(&mut cp);
+    host.write("narrow", b"");
+    let call = ["cp", "--ssh", &ssh, "--json", "--carrier", "ssh", "--retry", "0 s", "here.bin", "server:in/"];
+    let mut cp = host.start(&call);
+    cp.moves(HALF);
     host.kill_ssh();
     let events = rest(&mut cp);
     let end = events.last().unwrap();
     assert_eq!((end["event"].as_str(), host.starts()), (Some("failed"), 1), "{end}");
 }
 
-/// What is asked to end while an ssh hangs does so at once.
+/// An interrupt ends a copy whose ssh hangs.
 #[test]
 fn cp__an_interrupt_while_an_ssh_hangs_ends_it() {
     let host = Host::new();
@@ -136,20 +148,14 @@ fn cp__an_interrupt_while_an_ssh_hangs_ends_it() {
         place = host.path("").display()
     );
     let ssh = host.script("hanging-ssh", &body);
-    let call = ["cp", "--ssh", &ssh, "--json", "--carrier", "ssh", "--limit", "60 Mb/s", "here.bin", "server:in/"];
-    let mut cp = host.start(&call);
-    moves(&mut cp);
+    host.write("narrow", b"");
+    let mut cp = host.start(&["cp", "--ssh", &ssh, "--json", "--carrier", "ssh", "here.bin", "server:in/"]);
+    cp.moves(HALF);
     host.write("hangs", b"");
     host.kill_ssh();
-    let until = std::time::Instant::now() + super::host::PATIENCE;
-    while host.starts() < 2 {
-        assert!(std::time::Instant::now() < until, "no ssh was started again");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("a second ssh", || host.starts() == 2);
     cp.signal(Signal::INT);
-    let begin = std::time::Instant::now();
     assert_eq!(rest(&mut cp).last().unwrap()["event"].as_str(), Some("stopped"));
     let (status, stderr) = cp.end();
-    println!("it ended within {:?}", begin.elapsed());
     assert_eq!(status.code(), Some(130), "{stderr}");
 }

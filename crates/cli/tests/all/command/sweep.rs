@@ -1,7 +1,9 @@
 use std::fs;
 use std::io::Read;
-use std::time::{Duration, Instant};
 
+use fairwave_testing::{Process, wait_for};
+
+use super::host::status_of;
 use super::*;
 
 const ALPHA: &str = "options.alpha=0.05,0.1,0.15";
@@ -52,15 +54,14 @@ fn kill_and_resume(name: &str, more: &[&str]) {
     let base = ["sweep", "scenarios/five-to-one.toml", "--set", ALPHA, "--out"];
     let (to_whole, to_killed) = ([&base[..], &[whole], more].concat(), [&base[..], &[killed], more].concat());
     run(&to_whole).good();
-    let mut child = fairwave(&to_killed).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let (journal, begin) = (format!("{killed}.part"), Instant::now());
+    let mut child = Process::spawn(fairwave(&to_killed).stdout(Stdio::null()).stderr(Stdio::null()));
+    let journal = format!("{killed}.part");
     // A row of five-to-one has some 5 kB.
-    while fs::metadata(&journal).map_or(0, |meta| meta.len()) < 20_000 {
-        assert!(begin.elapsed() < Duration::from_secs(120) && child.try_wait().unwrap().is_none(), "it never began");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    wait_for("some rows", || {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
+        fs::metadata(&journal).map_or(0, |meta| meta.len()) >= 20_000
+    });
+    drop(child);
     assert!(!Path::new(killed).exists(), "it was killed in the middle");
     let error = run(&to_killed).refused();
     assert!(error.contains("was interrupted") && error.contains("--resume"), "{error}");
@@ -76,16 +77,15 @@ fn sweep__an_interrupt_keeps_the_rows_that_are_there() {
     let scratch = Scratch::new("sweep-3");
     let out = scratch.path("r.parquet");
     let more = ["--seeds", "2000", "--duration", "200 s"];
-    let mut child = fairwave(&swept(&out, &more)).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let begin = Instant::now();
-    while fs::metadata(format!("{out}.part")).map_or(0, |meta| meta.len()) < 10_000 {
-        assert!(begin.elapsed() < Duration::from_secs(120) && child.try_wait().unwrap().is_none(), "it never began");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let mut child = Process::spawn(fairwave(&swept(&out, &more)).stdout(Stdio::null()).stderr(Stdio::piped()));
+    wait_for("some rows", || {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was interrupted");
+        fs::metadata(format!("{out}.part")).map_or(0, |meta| meta.len()) >= 10_000
+    });
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let mut words = String::new();
     child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(status_of(&mut child).code(), Some(130));
     assert!(words.contains("interrupted: ") && words.contains("of 6000 rows are in"), "{words}");
     assert!(Path::new(&out).exists() && !Path::new(&format!("{out}.part")).exists());
 }
