@@ -303,6 +303,7 @@ impl OwnedRecord {
         match self.what & 7 {
             0 | 1 => ResultRecord::Failed { path, reason: "a reason" },
             2 => ResultRecord::Skipped { path, reason: "\u{1b}[2J" },
+            5 => ResultRecord::Warned { path, reason: "a reason" },
             3 => ResultRecord::Before { files, bytes },
             4 => ResultRecord::Hash { blake3: [self.what; 32] },
             _ => ResultRecord::Done { files, bytes, failed },
@@ -319,7 +320,7 @@ fn record(reader: &mut Reader<'_>) -> Option<OwnedRecord> {
 
 const JOURNAL_KEY: KeptKey = KeptKey::new([3; 32]);
 /// When the temporaries of the journal were changed last.
-const STAMP: TemporaryStamp = TemporaryStamp { ctime_s: 1, ctime_ns: 2 };
+const STAMP: TemporaryStamp = TemporaryStamp { ctime_s: 1, ctime_ns: 2, mount: 3 };
 
 /// What a transfer that broke off has left in its journal.
 #[test]

@@ -3,6 +3,7 @@
 //! ```text
 //! failed  = 1, path, reason
 //! skipped = 2, path, reason
+//! warned  = 6, path, reason                                      its content is there, and an attribute could not be set
 //! before  = 4, files (varint), bytes (varint)
 //! hash    = 5, BLAKE3 (32 bytes)                                  if a single file was put
 //! done    = 3, files (varint), bytes (varint), failed (varint)     the last record of all
@@ -51,6 +52,13 @@ pub(crate) enum ResultRecord<'a> {
         /// Why, to be put behind the path and a colon.
         reason: &'a str,
     },
+    /// A path whose content is there, and of which an attribute could not be set.
+    Warned {
+        /// The path, as in the manifest.
+        path: &'a [u8],
+        /// Why, to be put behind the path and a colon.
+        reason: &'a str,
+    },
     /// What was there before, and need not move.
     Before {
         /// Files that were complete.
@@ -79,6 +87,7 @@ const SKIPPED: u8 = 2;
 const DONE: u8 = 3;
 const BEFORE: u8 = 4;
 const HASH: u8 = 5;
+const WARNED: u8 = 6;
 
 impl<'a> SegmentElement<'a> for ResultRecord<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError> {
@@ -90,6 +99,10 @@ impl<'a> SegmentElement<'a> for ResultRecord<'a> {
             SKIPPED => {
                 let LeftOut { path, reason } = LeftOut::read(reader)?;
                 Self::Skipped { path, reason }
+            }
+            WARNED => {
+                let LeftOut { path, reason } = LeftOut::read(reader)?;
+                Self::Warned { path, reason }
             }
             DONE => {
                 let [files, bytes, failed] =
@@ -112,6 +125,7 @@ impl ResultRecord<'_> {
         writer.whole(|writer| match *self {
             Self::Failed { path, reason } => LeftOut { path, reason }.write(writer, FAILED),
             Self::Skipped { path, reason } => LeftOut { path, reason }.write(writer, SKIPPED),
+            Self::Warned { path, reason } => LeftOut { path, reason }.write(writer, WARNED),
             Self::Before { files, bytes } => {
                 writer.u8(BEFORE)?;
                 [files, bytes].into_iter().try_for_each(|number| writer.varint(number))
@@ -148,6 +162,7 @@ mod tests {
         let records = [
             ResultRecord::Failed { path: b"data/a", reason: "No space left on device" },
             ResultRecord::Skipped { path: b"data/\xff", reason: "its target is outside" },
+            ResultRecord::Warned { path: b"data/b", reason: "cannot set its mode: permission denied" },
             ResultRecord::Before { files: 99_999, bytes: 1 << 49 },
             ResultRecord::Hash { blake3: [7; 32] },
             ResultRecord::Done { files: 100_000, bytes: 1 << 50, failed: 1 },

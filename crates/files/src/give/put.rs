@@ -148,6 +148,7 @@ impl Giver {
                 match record {
                     Ok(ResultRecord::Failed { path, reason }) => self.told.fail(path, reason.to_owned()),
                     Ok(ResultRecord::Skipped { path, reason }) => self.told.skip(path, reason.to_owned()),
+                    Ok(ResultRecord::Warned { path, reason }) => self.told.warn(path, reason.to_owned()),
                     Ok(ResultRecord::Before { files, bytes }) => self.before = Before { files, bytes },
                     Ok(ResultRecord::Hash { blake3 }) => self.told.blake3 = Some(blake3),
                     Ok(ResultRecord::Done { files, bytes, failed }) => return self.end(session, files, bytes, failed),
@@ -206,6 +207,7 @@ fn joined(mut told: Outcome, seen: Option<Outcome>) -> Outcome {
     }
     // Lists have an end, and counts have none.
     told.files_failed = told.files_failed.max(told.failed.len() as u64).max(seen.files_failed);
+    told.files_vanished = seen.files_vanished.min(told.files_failed);
     told.files_skipped = told.files_skipped.max(told.skipped.len() as u64).max(seen.files_skipped);
     told
 }

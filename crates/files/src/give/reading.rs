@@ -74,8 +74,8 @@ impl Gone {
     /// As the taker hears it.
     pub(crate) fn void(&self) -> VoidReason {
         match self {
-            Self::Vanished | Self::Changed => VoidReason::Vanished,
-            Self::Shrank => VoidReason::Shrank,
+            Self::Vanished => VoidReason::Vanished,
+            Self::Changed | Self::Shrank => VoidReason::Shrank,
             Self::Failed(_) => VoidReason::Unreadable,
         }
     }

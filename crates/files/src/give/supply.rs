@@ -234,7 +234,10 @@ impl Supply {
     fn fail(&self, file: usize, path: &[u8], gone: &Gone) {
         let mut account = self.account();
         if account.failed.insert(file) {
-            account.outcome.fail(path, gone.why());
+            match gone {
+                Gone::Vanished => account.outcome.vanish(path, gone.why()),
+                _ => account.outcome.fail(path, gone.why()),
+            }
             self.ledger.tally().files_failed.fetch_add(1, Ordering::Relaxed);
         }
     }

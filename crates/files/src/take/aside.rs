@@ -61,10 +61,7 @@ impl Aside {
             None => match fallocate(file, FallocateFlags::KEEP_SIZE, start, step_bytes) {
                 // A part of it may be there.
                 Ok(()) | Err(Errno::NOSPC | Errno::DQUOT) => step_bytes,
-                Err(_) => {
-                    self.forbid();
-                    return false;
-                }
+                Err(_) => return false,
             },
         };
         match left.saturating_sub(block_bytes) {

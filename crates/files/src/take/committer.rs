@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::disk_error::{DiskError, Doing};
 use super::disk_queue::DiskQueue;
 use super::durable::Durable;
+use super::homes::FileSystem;
 use super::news::{Placed, TakeNews};
 use super::sync_choice::{SyncChoice, SyncWay};
 use super::taken_file::TakenFile;
@@ -136,7 +137,8 @@ impl Committer {
         placed: &mut Placed,
     ) {
         let is_durable = self.durable != Durable::None;
-        let items = if is_durable { self.sync(items, touched, placed) } else { items };
+        let file_systems = if is_durable { self.file_systems(items.iter().chain(touched.values())) } else { vec![] };
+        let items = if is_durable { self.sync(items, touched, &file_systems, placed) } else { items };
         let is_together = |one: &Arc<TakenFile>, other: &Arc<TakenFile>| one.path.parent() == other.path.parent();
         let is_one_by_one = self.choice.way() == SyncWay::OneByOne || items.chunk_by(is_together).count() <= FEW;
         for items in items.chunk_by(is_together) {
@@ -167,7 +169,7 @@ impl Committer {
         }
         if is_durable {
             if !is_one_by_one {
-                let _ = syncfs(self.desk.temps.directory());
+                let _ = sync_all(&file_systems);
             }
             let _ = self.desk.journal.sync();
         }
@@ -178,6 +180,7 @@ impl Committer {
         &mut self,
         items: Vec<Arc<TakenFile>>,
         touched: &BTreeMap<usize, Arc<TakenFile>>,
+        file_systems: &[Arc<FileSystem>],
         placed: &mut Placed,
     ) -> Vec<Arc<TakenFile>> {
         let count = items.len() + touched.len();
@@ -186,7 +189,7 @@ impl Committer {
         }
         let since = Instant::now();
         let way = self.choice.way();
-        let is_synced = way == SyncWay::Together && syncfs(self.desk.temps.directory()).is_ok();
+        let is_synced = way == SyncWay::Together && sync_all(file_systems).is_ok();
         let items = if is_synced { items } else { self.sync_one_by_one(items, touched, placed) };
         self.choice.on_done(way, count, since.elapsed());
         items
@@ -200,20 +203,43 @@ impl Committer {
     ) -> Vec<Arc<TakenFile>> {
         for item in touched.values() {
             // It may be whole and at its place by now; if not, whoever finishes it will see the error.
-            let _ = self.desk.temps.read(&item.key).and_then(fdatasync);
+            if !self.is_in_memory(item) {
+                let _ = self.desk.temps.read(&item.key).and_then(fdatasync);
+            }
         }
         let mut synced = Vec::with_capacity(items.len());
         for item in items {
+            if self.is_in_memory(&item) {
+                synced.push(item);
+                continue;
+            }
             match self.desk.temps.read(&item.key).and_then(fsync).doing(SYNC) {
                 Ok(()) => synced.push(item),
                 // A mode without reading is no reason: all of the file system then.
-                Err(DiskError { error: Errno::ACCESS, .. }) if syncfs(self.desk.temps.directory()).is_ok() => {
-                    synced.push(item);
-                }
+                Err(DiskError { error: Errno::ACCESS, .. }) if self.sync_around(&item).is_ok() => synced.push(item),
                 Err(error) => self.fail(&item, error, placed),
             }
         }
         synced
+    }
+
+    /// The file systems that files are on, apart from those that keep nothing.
+    fn file_systems<'a>(&self, items: impl Iterator<Item = &'a Arc<TakenFile>>) -> Vec<Arc<FileSystem>> {
+        let mut all: Vec<Arc<FileSystem>> = Vec::new();
+        for file_system in items.filter_map(|item| self.desk.temps.file_system(&item.key)) {
+            if !file_system.is_in_memory && !all.iter().any(|known| Arc::ptr_eq(known, &file_system)) {
+                all.push(file_system);
+            }
+        }
+        all
+    }
+
+    fn is_in_memory(&self, item: &TakenFile) -> bool {
+        self.desk.temps.file_system(&item.key).is_some_and(|around| around.is_in_memory)
+    }
+
+    fn sync_around(&self, item: &TakenFile) -> rustix::io::Result<()> {
+        self.desk.temps.file_system(&item.key).map_or(Err(Errno::NOENT), |around| syncfs(&around.directory))
     }
 
     fn fail(&self, item: &Arc<TakenFile>, error: DiskError, placed: &mut Placed) {
@@ -222,4 +248,8 @@ impl Committer {
             placed.failed.push((Arc::clone(item), error.into()));
         }
     }
+}
+
+fn sync_all(file_systems: &[Arc<FileSystem>]) -> rustix::io::Result<()> {
+    file_systems.iter().try_for_each(|around| syncfs(&around.directory))
 }

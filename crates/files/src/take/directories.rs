@@ -1,7 +1,7 @@
 //! The directories of a tree that is being written.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use super::disk_error::{DiskError, Doing};
+use super::homes::Homes;
 use super::quota::{OverQuota, PAGE, Quota};
 use super::tree::{There, Tree, make_below, open_below, times};
 use crate::format::footprint::of_table;
@@ -35,6 +36,10 @@ pub(crate) struct Directories {
     /// Bytes of the paths of those.
     path_bytes: u64,
     quota: Option<Quota>,
+    /// What looks for temporaries of an earlier transfer in directories that were there before.
+    sweeper: Option<Arc<Homes>>,
+    /// A directory of each file system.
+    by_device: BTreeMap<u64, Box<[u8]>>,
 }
 
 /// What is to become of a directory when nothing more comes.
@@ -52,6 +57,15 @@ pub(crate) struct OpenDirectory {
     pub(crate) directory: Arc<OwnedFd>,
     /// Whether it was made just now, so that there is nothing in it but what was put there since.
     pub(crate) is_new: bool,
+}
+
+/// What could not be done to a directory when nothing more comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FinishError {
+    pub(crate) path: Box<[u8]>,
+    pub(crate) error: DiskError,
+    /// Whether it is about its mode or time alone.
+    pub(crate) is_attribute: bool,
 }
 
 /// Why there is no such directory.
@@ -76,7 +90,13 @@ const USUAL_MODE: u16 = 0o777;
 impl Directories {
     pub(crate) fn new(tree: Arc<Tree>, is_dry: bool, umask: u16, quota: Option<Quota>) -> Self {
         let (recent, by_id, fates) = (VecDeque::new(), HashMap::new(), HashMap::new());
-        Self { tree, is_dry, umask, recent, by_id, fates, path_bytes: 0, quota }
+        let (sweeper, by_device) = (None, BTreeMap::new());
+        Self { tree, is_dry, umask, recent, by_id, fates, path_bytes: 0, quota, sweeper, by_device }
+    }
+
+    /// An earlier transfer of the same may have left temporaries.
+    pub(crate) fn sweep_with(&mut self, sweeper: Option<Arc<Homes>>) {
+        self.sweeper = sweeper;
     }
 
     /// A directory, made if it is not there; nothing if it is not there and only looked for.
@@ -143,8 +163,19 @@ impl Directories {
     fn enter(&mut self, path: &[u8], directory: OwnedFd, is_new: bool) -> Result<OpenDirectory, DirectoryError> {
         let there = There::new(&fstat(&directory).doing("look at its directory")?);
         let hash = short(blake3::Hasher::new().update(path));
-        if *self.by_id.entry(there.id).or_insert(hash) != hash {
-            return Err(DirectoryError::Collides);
+        let is_first = match self.by_id.entry(there.id) {
+            Entry::Vacant(entry) => {
+                entry.insert(hash);
+                true
+            }
+            Entry::Occupied(entry) if *entry.get() == hash => false,
+            Entry::Occupied(_) => return Err(DirectoryError::Collides),
+        };
+        if is_first {
+            self.by_device.entry(there.id.0).or_insert_with(|| path.into());
+            if let Some(sweeper) = self.sweeper.as_ref().filter(|_| !is_new) {
+                sweeper.sweep(&directory);
+            }
         }
         if !self.is_dry && !path.is_empty() {
             let is_closed = there.meta.mode & 0o700 != 0o700;
@@ -188,33 +219,44 @@ impl Directories {
 
     /// Nothing more comes: modes and times are set, from the deepest on, and all is made durable if `is_durable`. What
     /// could not be done to which directory.
-    pub(crate) fn finish(&mut self, is_durable: bool) -> Vec<(Box<[u8]>, DiskError)> {
+    pub(crate) fn finish(&mut self, is_durable: bool) -> Vec<FinishError> {
         let mut fates: Vec<_> = self.fates.drain().collect();
         // A path sorts before all below it.
         fates.sort_unstable_by(|one, other| other.0.cmp(&one.0));
         let is_one_by_one = fates.len() <= FEW;
         let mut failed = Vec::new();
         for (path, fate) in fates {
-            if let Err(error) = self.finish_one(&path, fate, is_durable && is_one_by_one) {
-                failed.push((path, error));
+            match self.finish_one(&path, fate, is_durable && is_one_by_one) {
+                Ok(None) => {}
+                Ok(Some(error)) => failed.push(FinishError { path, error, is_attribute: true }),
+                Err(error) => failed.push(FinishError { path, error, is_attribute: false }),
             }
         }
         if is_durable {
-            let synced = if is_one_by_one { fsync(self.tree.root()) } else { syncfs(self.tree.root()) };
-            failed.extend(synced.doing("make it durable").err().map(|error| (Box::default(), error)));
+            let synced = if is_one_by_one { fsync(self.tree.root()) } else { self.sync_all() };
+            let error = synced.doing("make it durable").err();
+            failed.extend(error.map(|error| FinishError { path: Box::default(), error, is_attribute: false }));
         }
         failed
     }
 
-    fn finish_one(&self, path: &[u8], fate: DirectoryFate, is_durable: bool) -> Result<(), DiskError> {
+    /// Makes all durable that the file systems of the directories hold.
+    fn sync_all(&self) -> rustix::io::Result<()> {
+        syncfs(self.tree.root())?;
+        self.by_device.values().try_for_each(|path| syncfs(self.tree.directory(path)?))
+    }
+
+    /// The attribute that could not be set.
+    fn finish_one(&self, path: &[u8], fate: DirectoryFate, is_durable: bool) -> Result<Option<DiskError>, DiskError> {
         let directory = self.tree.directory(path).doing("open it")?;
-        if let Some(mode) = fate.mode {
-            fchmod(&directory, Mode::from_raw_mode(mode.into())).doing("set its mode")?;
+        let set_mode = |mode: u16| fchmod(&directory, Mode::from_raw_mode(mode.into())).doing("set its mode");
+        let set_time = |time| futimens(&directory, &time).doing("set its time");
+        // Each is tried: a file system may keep times and no modes.
+        let (mode, time) = (fate.mode.map_or(Ok(()), set_mode), fate.time.map_or(Ok(()), set_time));
+        if is_durable {
+            fsync(&directory).doing("make it durable")?;
         }
-        if let Some(time) = fate.time {
-            futimens(&directory, &time).doing("set its time")?;
-        }
-        if is_durable { fsync(&directory).doing("make it durable") } else { Ok(()) }
+        Ok(mode.and(time).err())
     }
 }
 

@@ -41,6 +41,11 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
+    /// Whether the source file is gone.
+    pub(crate) fn is_vanished(&self) -> bool {
+        matches!(self, Self::Void(VoidReason::Vanished))
+    }
+
     /// Whether there was no room: then smaller files may fit all the same.
     pub(crate) fn is_full(&self) -> bool {
         match self {
@@ -54,7 +59,7 @@ impl Trouble {
 /// Why the giver did not send a part of a file, in words.
 fn explain_void(reason: VoidReason) -> &'static str {
     match reason {
-        VoidReason::Vanished => "it changed or vanished at the other end while it was copied",
+        VoidReason::Vanished => "it vanished at the other end while it was copied",
         VoidReason::Shrank => "it changed at the other end while it was copied",
         VoidReason::Unreadable => "the other end cannot read it",
     }
@@ -68,7 +73,8 @@ pub(crate) fn explain(error: Errno) -> String {
         Errno::ACCESS | Errno::PERM => "permission denied",
         Errno::ROFS => "the file system is read-only",
         Errno::IO => "the disk reports an input/output error",
-        Errno::LOOP | Errno::XDEV => "a symbolic link is in its path, and links are not followed",
+        Errno::LOOP => "a symbolic link is in its path, and links are not followed",
+        Errno::XDEV => "its path leads to another file system, and files are not moved between those",
         Errno::NOTDIR => "a name in its path is there and is no directory",
         Errno::ISDIR => "there is a directory in its place",
         Errno::EXIST => "something else was put in its place meanwhile",

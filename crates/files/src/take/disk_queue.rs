@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::disk_error::Trouble;
+use super::disk_error::{DiskError, Doing, Trouble};
+use super::homes::Home;
 use super::journal::Journal;
 use super::parcel::{Parcel, ParcelBlock};
 use super::quota::{OverQuota, Quota, Reservation};
@@ -16,7 +17,7 @@ pub(crate) struct DiskQueue {
     pub(crate) temps: Temps,
     pub(crate) journal: Journal,
     pub(crate) hashes: HashKey,
-    /// Whether a file need not wait at its temporary place, since it is not made durable.
+    /// Whether no file waits at its temporary place, since none is made durable.
     pub(crate) places_at_once: bool,
     /// What all transfers into the same directory may bring, if that is bounded.
     pub(crate) quota: Option<Quota>,
@@ -33,6 +34,22 @@ impl DiskQueue {
         } else {
             quota.claim_part(tree, &item.key, bytes).map(Some)
         }
+    }
+
+    /// Temporaries are about to be made in a directory.
+    pub(crate) fn note(&self, home: &Home) -> Result<(), DiskError> {
+        self.journal.place(&home.path).doing("note in the journal where its temporary is")
+    }
+
+    /// Whether files of a file system are at their places without having been made durable.
+    pub(crate) fn places_at_once(&self, home: &Home) -> bool {
+        self.places_at_once || home.file_system.is_in_memory
+    }
+
+    /// The transfer is complete: nothing of it stays but what it brought.
+    pub(crate) fn clear(&self) {
+        self.journal.close();
+        self.temps.clear();
     }
 
     /// Removes what there is of a file that failed: its room is free.
@@ -93,6 +110,8 @@ pub(crate) struct Report {
     pub(crate) is_of_holes: bool,
     /// Files that failed, each once.
     pub(crate) failed: Vec<(Arc<TakenFile>, Trouble)>,
+    /// Files whose mode or time could not be set.
+    pub(crate) unset: Vec<(Arc<TakenFile>, DiskError)>,
     /// Whether one of them did because there was no room.
     pub(crate) is_full: bool,
     /// Pieces that were not what they should be, and how often they have been fetched.

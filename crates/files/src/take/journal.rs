@@ -6,7 +6,9 @@
 //! body    = 1, boot id (16 bytes)                                 what follows was written under this boot
 //!         | 2, key (16 bytes)                                     this temporary begins anew: forget its blocks
 //!         | 3, blocks: key, number in the file (u64 LE), value (32 bytes)
-//!         | 4, stamps: key, ctime: seconds (i64 LE), nanoseconds (u32 LE)   this temporary was changed then by its transfer
+//!         | 4, stamps: key, ctime: seconds (i64 LE), nanoseconds (u32 LE), mount (u64 LE)
+//!                                                                 this temporary was changed then by its transfer
+//!         | 5, path of a directory                                temporaries may be in it
 //! ```
 //!
 //! Frames are only appended. A process that dies leaves a frame that is cut off, and all before it is good. A host that
@@ -19,18 +21,19 @@
 //! program put in the journal's place is not read. What the journal lists is compared with the giver's hashes before
 //! its file gets its name, so that a journal saves transfers and decides no content.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use fairwave_host::{Held, Lock};
+use fairwave_host::Lock;
 use rustix::fs::{Mode, OFlags, fdatasync, ftruncate, openat, renameat};
 
 use super::kept_key::KeptKey;
 use super::key::{TemporaryKey, TemporaryStamp};
 use super::sparse::write_all;
 use crate::format::blocks::BlockHash;
+use crate::format::short_hash::short;
 
 /// A block of a temporary that was verified and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +62,18 @@ pub(crate) type BootId = [u8; 16];
 /// The open journal of a transfer.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    /// And how long it is.
-    file: Lock<(File, u64)>,
+    file: Lock<JournalFile>,
     key: KeptKey,
+}
+
+#[derive(Debug)]
+struct JournalFile {
+    /// Nothing once it is closed.
+    file: Option<File>,
+    /// How long it is.
+    bytes: u64,
+    /// The directories that it has, by hashes of their paths.
+    places: HashSet<[u8; 16]>,
 }
 
 const MAGIC: &[u8; 4] = b"fwj\x02";
@@ -76,11 +88,17 @@ const BOOT: u8 = 1;
 const ANEW: u8 = 2;
 const BLOCKS: u8 = 3;
 const STAMPS: u8 = 4;
-const STAMP: usize = 28;
+const PLACE: u8 = 5;
+const STAMP: usize = 36;
 /// In place of a boot's, where a temporary is not what its transfer left. No system's is that.
 const NO_BOOT: BootId = [0; 16];
 
 impl Journal {
+    /// The directories in which the journal in a directory says that temporaries may be.
+    pub(crate) fn places(directory: &OwnedFd, key: &KeptKey) -> BTreeSet<Box<[u8]>> {
+        read(directory, key, NO_BOOT).unwrap_or_default().places
+    }
+
     /// What the journal in a directory says of the temporaries that are there, each with its stamp, and a journal that
     /// says the same, to be continued. One that cannot be understood is as good as none.
     pub(crate) fn open(
@@ -89,7 +107,7 @@ impl Journal {
         boot: BootId,
         stamp: impl Fn(&TemporaryKey) -> Option<TemporaryStamp>,
     ) -> io::Result<(Self, HashMap<TemporaryKey, Kept>)> {
-        let Said { mut kept, mut stamps } = read(directory, &key, boot).unwrap_or_default();
+        let Said { mut kept, mut stamps, places } = read(directory, &key, boot).unwrap_or_default();
         kept.retain(|key, _| stamp(key).is_some());
         stamps.retain(|key, said| kept.contains_key(key) && stamp(key) == Some(*said));
         for (_, blocks) in kept.iter_mut().filter(|(key, _)| !stamps.contains_key(*key)) {
@@ -100,6 +118,7 @@ impl Journal {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(directory, NEXT, flags, Mode::RUSR | Mode::WUSR)?);
         let mut bytes = MAGIC.to_vec();
+        places.iter().for_each(|place| push_frame(&key, &mut bytes, PLACE, |body| body.extend_from_slice(place)));
         let mut by_boot = BTreeMap::<BootId, Vec<Written>>::new();
         for (key, blocks) in &kept {
             for (&block, &KeptBlock { value, boot: other }) in blocks {
@@ -115,7 +134,23 @@ impl Journal {
         write_all(&file, 0, &bytes)?;
         fdatasync(&file)?;
         renameat(directory, NEXT, directory, NAME)?;
-        Ok((Self { file: Lock::new((file, bytes.len() as u64)), key }, kept))
+        let places = places.iter().map(|place| hash(place)).collect();
+        let file = JournalFile { file: Some(file), bytes: bytes.len() as u64, places };
+        Ok((Self { file: Lock::new(file), key }, kept))
+    }
+
+    /// Temporaries are about to be made in a directory: whatever happens, the next transfer finds them.
+    pub(crate) fn place(&self, directory: &[u8]) -> rustix::io::Result<()> {
+        let hash = hash(directory);
+        let mut file = self.file.lock();
+        if file.places.contains(&hash) {
+            return Ok(());
+        }
+        let mut bytes = Vec::with_capacity(directory.len() + 32);
+        push_frame(&self.key, &mut bytes, PLACE, |body| body.extend_from_slice(directory));
+        file.write(&bytes)?;
+        file.places.insert(hash);
+        Ok(())
     }
 
     /// A temporary is about to be made anew: what is listed of it so far is void.
@@ -139,24 +174,35 @@ impl Journal {
 
     /// What was appended outlives the host.
     pub(crate) fn sync(&self) -> rustix::io::Result<()> {
-        fdatasync(self.lock().0.as_fd())
+        self.file.lock().file.as_ref().map_or(Ok(()), fdatasync)
+    }
+
+    /// Nothing more is noted. NFS and FUSE keep a file that is removed while it is open, under another name in its
+    /// directory, which then cannot be removed.
+    pub(crate) fn close(&self) {
+        self.file.lock().file = None;
     }
 
     fn write(&self, bytes: &[u8]) -> rustix::io::Result<()> {
-        let mut lock = self.lock();
-        let (file, length) = &mut *lock;
-        if let Err(error) = write_all(&*file, *length, bytes) {
+        self.file.lock().write(bytes)
+    }
+}
+
+impl JournalFile {
+    fn write(&mut self, bytes: &[u8]) -> rustix::io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        if let Err(error) = write_all(file, self.bytes, bytes) {
             // What follows a frame that is cut off would not be read. Where this fails too, the next one overwrites it.
-            let _ = ftruncate(&*file, *length);
+            let _ = ftruncate(file, self.bytes);
             return Err(error);
         }
-        *length += bytes.len() as u64;
+        self.bytes += bytes.len() as u64;
         Ok(())
     }
+}
 
-    fn lock(&self) -> Held<'_, (File, u64)> {
-        self.file.lock()
-    }
+fn hash(path: &[u8]) -> [u8; 16] {
+    short(blake3::Hasher::new().update(path))
 }
 
 /// The boot id of this host; where it tells none, a new one each time, so that nothing is trusted.
@@ -201,10 +247,11 @@ fn push_stamps(
     stamps: impl IntoIterator<Item = (TemporaryKey, TemporaryStamp)>,
 ) {
     let mut body = Vec::new();
-    for (key, TemporaryStamp { ctime_s, ctime_ns }) in stamps {
+    for (key, TemporaryStamp { ctime_s, ctime_ns, mount }) in stamps {
         body.extend(key);
         body.extend(ctime_s.to_le_bytes());
         body.extend(ctime_ns.to_le_bytes());
+        body.extend(mount.to_le_bytes());
     }
     for stamps in body.chunks(MOST_BLOCKS * STAMP) {
         push_frame(secret, bytes, STAMPS, |body| body.extend(stamps));
@@ -216,6 +263,8 @@ fn push_stamps(
 struct Said {
     kept: HashMap<TemporaryKey, Kept>,
     stamps: HashMap<TemporaryKey, TemporaryStamp>,
+    /// Directories in which temporaries may be.
+    places: BTreeSet<Box<[u8]>>,
 }
 
 fn read(directory: &OwnedFd, key: &KeptKey, boot: BootId) -> io::Result<Said> {
@@ -229,7 +278,7 @@ fn read(directory: &OwnedFd, key: &KeptKey, boot: BootId) -> io::Result<Said> {
 /// What a journal says, up to the first frame that is not whole or not this host's.
 fn understand(bytes: &[u8], secret: &KeptKey, boot: BootId) -> Said {
     let mut said = Said::default();
-    let Said { kept, stamps } = &mut said;
+    let Said { kept, stamps, places } = &mut said;
     let Some(mut rest) = bytes.strip_prefix(MAGIC) else { return said };
     let mut written_under = None;
     while let Some((body, more)) = split_frame(secret, rest) {
@@ -258,6 +307,7 @@ fn understand(bytes: &[u8], secret: &KeptKey, boot: BootId) -> Said {
                     stamps.entry(key).and_modify(|last| *last = stamp.max(*last)).or_insert(stamp);
                 }
             }
+            Some((&PLACE, path)) => _ = places.insert(path.into()),
             // What a later version writes says nothing about blocks.
             _ => {}
         }
@@ -268,8 +318,10 @@ fn understand(bytes: &[u8], secret: &KeptKey, boot: BootId) -> Said {
 fn read_stamp(bytes: &[u8]) -> Option<(TemporaryKey, TemporaryStamp)> {
     let (key, rest) = bytes.split_first_chunk::<16>()?;
     let (seconds, rest) = rest.split_first_chunk::<8>()?;
-    let ns = rest.first_chunk::<4>()?;
-    Some((*key, TemporaryStamp { ctime_s: i64::from_le_bytes(*seconds), ctime_ns: u32::from_le_bytes(*ns) }))
+    let (ns, rest) = rest.split_first_chunk::<4>()?;
+    let mount = u64::from_le_bytes(*rest.first_chunk::<8>()?);
+    let (ctime_s, ctime_ns) = (i64::from_le_bytes(*seconds), u32::from_le_bytes(*ns));
+    Some((*key, TemporaryStamp { ctime_s, ctime_ns, mount }))
 }
 
 fn split_frame<'a>(secret: &KeptKey, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
@@ -290,7 +342,7 @@ mod tests {
     const BOOT_A: BootId = [0xa; 16];
     const BOOT_B: BootId = [0xb; 16];
     const KEY: KeptKey = KeptKey::new([7; 32]);
-    const STAMPED: TemporaryStamp = TemporaryStamp { ctime_s: -5, ctime_ns: 7 };
+    const STAMPED: TemporaryStamp = TemporaryStamp { ctime_s: -5, ctime_ns: 7, mount: 3 };
 
     fn open(path: &std::path::Path, boot: BootId) -> (Journal, HashMap<TemporaryKey, Kept>) {
         let directory = OwnedFd::from(File::open(path).unwrap());
@@ -355,6 +407,10 @@ mod tests {
             // Of this one nothing was said.
             assert_eq!(blocks(&kept, 3), [(0, false)]);
         }
+        // What was written before the disk was gone for a while may not be on it.
+        let remounted = |_: &TemporaryKey| Some(TemporaryStamp { mount: 4, ..STAMPED });
+        assert_eq!(blocks(&Journal::open(&fd, KEY, BOOT_A, remounted).unwrap().1, 2), [(0, false)]);
+        journal.append(&[written(2, 0)], [([2; 16], STAMPED)]).unwrap();
         // The third was changed after that, and the second as well.
         let (journal, kept) = Journal::open(&fd, KEY, BOOT_A, |_| Some(later)).unwrap();
         assert_eq!(
@@ -432,6 +488,25 @@ mod tests {
         push_blocks(&KEY, &mut bytes, &[written(1, 2)]);
         fs::write(&path, bytes).unwrap();
         assert_eq!(blocks(&open(directory.path(), BOOT_A).1, 1), [(0, true)]);
+    }
+
+    #[test]
+    fn places__are_remembered_as_long_as_the_journal_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let fd = OwnedFd::from(File::open(directory.path()).unwrap());
+        let (journal, _) = open(directory.path(), BOOT_A);
+        let names: [&[u8]; 4] = [b"a/b", b"", b"a/b", b"\xff"];
+        names.iter().for_each(|path| journal.place(path).unwrap());
+        let bytes = fs::metadata(directory.path().join(NAME)).unwrap().len();
+        for boot in [BOOT_A, BOOT_B] {
+            let places = Journal::places(&fd, &KEY);
+            assert_eq!(places.iter().map(|path| &**path).collect::<Vec<_>>(), [&b""[..], b"a/b", b"\xff"]);
+            let (journal, _) = open(directory.path(), boot);
+            journal.place(b"a/b").unwrap();
+        }
+        // Each is noted once.
+        let again = fs::metadata(directory.path().join(NAME)).unwrap().len();
+        assert_eq!(again, bytes);
     }
 
     #[test]

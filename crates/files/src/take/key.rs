@@ -8,4 +8,6 @@ pub(crate) type TemporaryKey = [u8; 16];
 pub(crate) struct TemporaryStamp {
     pub(crate) ctime_s: i64,
     pub(crate) ctime_ns: u32,
+    /// The mount that it is on: what was not written to the disk is lost with that.
+    pub(crate) mount: u64,
 }

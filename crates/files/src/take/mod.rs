@@ -14,6 +14,7 @@ pub(crate) mod entry_error;
 pub(crate) mod fetch_window;
 pub(crate) mod file_system;
 pub(crate) mod get;
+pub(crate) mod homes;
 pub(crate) mod journal;
 pub(crate) mod kept_key;
 pub(crate) mod key;

@@ -11,18 +11,19 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 
 use super::claims::{PathClaim, PathClaims};
-use super::directories::{Directories, OpenDirectory};
-use super::disk_error::Doing;
+use super::directories::{Directories, FinishError, OpenDirectory};
+use super::disk_error::{DiskError, Doing};
 use super::disk_queue::{DiskJob, DiskQueue};
 use super::entry_error::EntryError;
 use super::fetch_window::WantedBlocks;
+use super::homes::{FoundTemporary, Homes};
 use super::journal::Kept;
 use super::key::TemporaryKey;
 use super::list_error::ListError;
 use super::options::TakeOptions;
 use super::quota::{PAGE, Quota};
 use super::taken_file::TakenFile;
-use super::temps::{FoundTemporary, umask};
+use super::temps::umask;
 use super::tree::{Old, Tree, look};
 use super::verified::Verified;
 use crate::format::blocks::{Layout, file_hash};
@@ -114,8 +115,12 @@ impl TakePlan {
         &mut self,
         kept: HashMap<TemporaryKey, Kept>,
         temporaries: HashMap<TemporaryKey, FoundTemporary>,
+        sweeper: Option<Arc<Homes>>,
     ) {
         (self.kept, self.temporaries) = (kept, temporaries);
+        if let Some(directories) = &mut self.directories {
+            directories.sweep_with(sweeper);
+        }
     }
 
     /// An entry that is neither the first nor the last. What makes no sense to go on with is an error.
@@ -310,12 +315,29 @@ impl TakePlan {
 
     /// An entry failed.
     fn fail(&mut self, path: &[u8], error: impl Into<EntryError>) {
-        let reason = error.into().to_string();
+        let error = error.into();
+        let reason = error.to_string();
         self.ledger.tally().fail();
         tracing::debug!(path = %escaped(path), reason, "failed");
         let before = self.outcome.failed.bytes();
-        self.outcome.fail(path, reason);
+        match error {
+            EntryError::Missing => {
+                self.outcome.files_missing += 1;
+                self.outcome.fail(path, reason);
+            }
+            EntryError::Trouble(trouble) if trouble.is_vanished() => self.outcome.vanish(path, reason),
+            _ => self.outcome.fail(path, reason),
+        }
         self.texts += (self.outcome.failed.bytes() - before) as u64;
+    }
+
+    /// The content of an entry is at its place, and one of its attributes could not be set.
+    pub(crate) fn warn(&mut self, path: &[u8], error: &DiskError) {
+        let reason = error.to_string();
+        tracing::debug!(path = %escaped(path), reason, "an attribute could not be set");
+        let before = self.outcome.warned.bytes();
+        self.outcome.warn(path, reason);
+        self.texts += (self.outcome.warned.bytes() - before) as u64;
     }
 
     /// An entry was left out on purpose.
@@ -358,9 +380,13 @@ impl TakePlan {
 
     /// Directories get their times and modes, last of all.
     pub(crate) fn finish_directories(&mut self, is_durable: bool) {
-        let failed = self.directories.as_mut().map(|directories| directories.finish(is_durable));
-        for (path, error) in failed.into_iter().flatten() {
-            self.fail(&path, error);
+        let Some(directories) = &mut self.directories else { return };
+        for FinishError { path, error, is_attribute } in directories.finish(is_durable) {
+            if is_attribute {
+                self.warn(&path, &error);
+            } else {
+                self.fail(&path, error);
+            }
         }
     }
 
@@ -370,6 +396,10 @@ impl TakePlan {
             return Ok(());
         }
         let _claim = self.quota.as_ref().map(|(quota, tree)| quota.claim(tree, PAGE)).transpose()?;
+        if link.old != Old::Nothing {
+            // It is made aside first, under a name that the next transfer has to find.
+            desk.journal.place(link.path.parent()).doing("note in the journal where a link is made")?;
+        }
         Ok(desk.temps.link(&parent, &link.path, &link.target, link.meta, link.old)?)
     }
 

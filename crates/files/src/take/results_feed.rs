@@ -10,6 +10,7 @@ use fairwave_proto::codec::VoidReason;
 use crate::format::results::{Before, ResultRecord};
 use crate::format::segments::SegmentWriter;
 use crate::format::streams::RESULTS;
+use crate::transfer::failures::Failure;
 use crate::transfer::outcome::Outcome;
 
 /// The results, which the network thread lends and the coordinator writes.
@@ -72,15 +73,17 @@ fn answer(session: &Session, length: u64, range: Range<u64>) {
 fn stream(secret: [u8; 32], Before { files, bytes }: Before, outcome: &Outcome) -> Vec<u8> {
     let mut writer = SegmentWriter::new(secret);
     let mut stream = Vec::new();
-    let failed = outcome.failed.iter().map(|entry| (true, entry));
-    let skipped = outcome.skipped.iter().map(|entry| (false, entry));
     let hash = outcome.blake3.map(|blake3| ResultRecord::Hash { blake3 });
     let done = ResultRecord::Done { files: outcome.files, bytes: outcome.bytes, failed: outcome.files_failed };
-    let records = failed.chain(skipped).map(|(is_failed, entry)| {
-        let (path, reason) = (entry.path.as_slice(), entry.reason.as_str());
-        if is_failed { ResultRecord::Failed { path, reason } } else { ResultRecord::Skipped { path, reason } }
-    });
-    for record in records.chain([ResultRecord::Before { files, bytes }]).chain(hash).chain([done]) {
+    fn said(entry: &Failure) -> (&[u8], &str) {
+        (&entry.path, &entry.reason)
+    }
+    let failed = outcome.failed.iter().map(said).map(|(path, reason)| ResultRecord::Failed { path, reason });
+    let skipped = outcome.skipped.iter().map(said).map(|(path, reason)| ResultRecord::Skipped { path, reason });
+    let warned = outcome.warned.iter().map(said).map(|(path, reason)| ResultRecord::Warned { path, reason });
+    for record in
+        failed.chain(skipped).chain(warned).chain([ResultRecord::Before { files, bytes }]).chain(hash).chain([done])
+    {
         // A path that is too long to be told came from the giver, who knows that it is.
         if let Ok(added) = writer.add(|writer| record.write(writer)) {
             stream.extend(added.full.into_iter().flatten());

@@ -286,7 +286,7 @@ impl Taker {
         if let Some(desk) = self.dismiss() {
             let has_parts = self.keep_parts(&desk);
             if !has_parts && !self.has_something(&desk.temps) {
-                desk.temps.clear();
+                desk.clear();
             }
         }
     }

@@ -1,15 +1,13 @@
-//! Where files are until they are whole: one hidden directory at the destination's top.
+//! Where files are until they are whole: temporaries in the directories of the files, and one hidden directory at the
+//! destination's top for what is known of them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use data_encoding::HEXLOWER;
 use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, StatxFlags, fchmod, flock, fstat, fstatfs,
-    ftruncate, futimens, linkat, mkdirat, openat, renameat, renameat_with, statat, statx, symlinkat, unlinkat,
-    utimensat,
+    AtFlags, Dir, FlockOperation, Mode, OFlags, RenameFlags, fchmod, flock, fstat, ftruncate, futimens, linkat,
+    mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use thiserror::Error;
@@ -17,37 +15,37 @@ use thiserror::Error;
 use super::aside::{Aside, STEP_BYTES, give_back};
 use super::buffer::ALIGNMENT;
 use super::disk_error::{DiskError, Doing};
-use super::file_system::{BTRFS, EXT4, TMPFS, XFS};
+use super::homes::{FileSystem, FoundTemporary, Home, Homes, Spot, directory_name, mount};
 use super::journal::BootId;
 use super::key::{TemporaryKey, TemporaryStamp};
 use super::sparse::{Below, has_hole, write_all, write_sparse};
 use super::tree::{Old, There, Tree, look, times};
 use crate::format::manifest::Meta;
-use crate::format::names::{RelativePath, TEMPORARIES};
+use crate::format::names::RelativePath;
 use crate::format::short_hash::short;
 
-/// The directory of a transfer's temporaries. It is locked as long as this lives.
+/// The temporaries of a transfer, and its own directory, which is locked as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Temps {
     tree: Arc<Tree>,
+    /// Of its own directory.
     name: Vec<u8>,
     directory: OwnedFd,
+    /// Whether an earlier transfer of the same has left that.
+    is_resumed: bool,
+    homes: Arc<Homes>,
     /// What the process takes off the modes of what it makes.
     umask: u16,
     aside: Aside,
-    /// Whether nothing there outlives the system in any case.
-    is_in_memory: bool,
-    /// Whether files can be written before they have a name, as far as is known.
-    has_unnamed: AtomicBool,
-    /// Whether what is written can go past the page cache, as far as is known.
-    has_direct: AtomicBool,
 }
 
-/// A temporary that is there.
+/// All of a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FoundTemporary {
-    pub(crate) bytes: u64,
+pub(crate) struct Finished {
+    /// When.
     pub(crate) stamp: TemporaryStamp,
+    /// The mode or the time that could not be set.
+    pub(crate) unset: Option<DiskError>,
 }
 
 /// Why there is no place for temporaries.
@@ -63,74 +61,69 @@ pub(crate) enum TempsError {
     Disk(#[from] DiskError),
 }
 
-/// Room for larger files is set aside ahead, and if they are to be durable they are written past the page cache.
+/// Room for larger files is set aside ahead, and they are written past the page cache.
 pub(super) const LARGE: u64 = 64 << 20;
 const NEW: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const UNNAMED: OFlags = OFlags::WRONLY.union(OFlags::TMPFILE).union(OFlags::CLOEXEC);
 const OLD: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-/// The mount's name: `STATX_MNT_ID_UNIQUE`, which older kernels do not know, and `STATX_MNT_ID`, which they may use
-/// again.
-const MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000 | 0x1000);
 /// What is done last to a file.
 pub(super) const PLACE: &str = "put it in its place";
 /// The one symbolic link that is being made.
 const LINK: &[u8] = b"link";
-
-/// The name of the directory for a transfer.
-pub(crate) fn directory_name(transfer: &TemporaryKey) -> Vec<u8> {
-    [TEMPORARIES, HEXLOWER.encode(transfer).as_bytes()].concat()
-}
-
-/// Whether that is the name of such a directory.
-pub(crate) fn is_temporaries(name: &[u8]) -> bool {
-    name.strip_prefix(TEMPORARIES).is_some_and(|key| read_key(key).is_some())
-}
+/// A directory that shows which owner this file system gives to what this process makes.
+const PROBE: &[u8] = b"-probe";
 
 impl Temps {
     /// The directory for a transfer, made if it is not there.
     pub(crate) fn open(tree: Arc<Tree>, transfer: &TemporaryKey) -> Result<Self, TempsError> {
         let name = directory_name(transfer);
-        match mkdirat(tree.root(), name.as_slice(), Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
+        let is_resumed = match mkdirat(tree.root(), name.as_slice(), Mode::RWXU) {
+            Ok(()) => false,
+            Err(Errno::EXIST) => true,
             Err(error) => return Err(DiskError { doing: "make a directory for unfinished files", error }.into()),
-        }
+        };
         let directory = tree.directory(&name).doing("open the directory of unfinished files")?;
-        let stat = fstat(&directory).doing("look at the directory of unfinished files")?;
-        if stat.st_uid != rustix::process::geteuid().as_raw() {
+        if !is_ours(&tree, &name, &directory).doing("look at the directory of unfinished files")? {
             return Err(TempsError::Foreign);
         }
         // Some network file systems lock no directories, which says nothing about others.
         if flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(TempsError::Busy);
         }
-        let kind = fstatfs(&directory).map_or(0, |stat| stat.f_type as u64);
-        let is_in_memory = kind == TMPFS;
-        let aside = Aside::new(!is_in_memory && kind != BTRFS);
-        let has_unnamed = AtomicBool::new(true);
-        let has_direct = AtomicBool::new(kind == EXT4 || kind == XFS);
-        Ok(Self { tree, name, directory, umask: umask(), aside, is_in_memory, has_unnamed, has_direct })
+        let homes = Arc::new(Homes::new(Arc::clone(&tree), transfer));
+        Ok(Self { tree, name, directory, is_resumed, homes, umask: umask(), aside: Aside::new(true) })
     }
 
     pub(crate) fn tree(&self) -> &Tree {
         &self.tree
     }
 
+    /// Its own directory.
     pub(crate) fn directory(&self) -> &OwnedFd {
         &self.directory
     }
 
-    /// Whether the file system is in memory: then nothing there can be made durable.
-    pub(crate) fn is_in_memory(&self) -> bool {
-        self.is_in_memory
+    /// What has to look for what an earlier transfer of the same left, if there was one.
+    pub(crate) fn sweeper(&self) -> Option<Arc<Homes>> {
+        self.is_resumed.then(|| Arc::clone(&self.homes))
+    }
+
+    /// The directory of a file.
+    pub(crate) fn home(&self, path: &[u8]) -> rustix::io::Result<Home> {
+        self.homes.open(path)
+    }
+
+    /// The file system that a temporary is on.
+    pub(crate) fn file_system(&self, key: &TemporaryKey) -> Option<Arc<FileSystem>> {
+        self.homes.spot(key).map(|spot| spot.file_system)
     }
 
     /// Names the time for which what was written here is in the page cache at least: since this start of the system,
     /// and since the file system was mounted.
     pub(crate) fn since(&self, boot: BootId) -> BootId {
-        let mount = statx(&self.directory, "", AtFlags::EMPTY_PATH, MOUNT).map_or(0, |stat| stat.stx_mnt_id);
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&boot).update(&mount.to_le_bytes());
+        hasher.update(&boot).update(&mount(&self.directory).to_le_bytes());
         short(&hasher)
     }
 
@@ -139,100 +132,93 @@ impl Temps {
         self.aside.forbid();
     }
 
-    /// All temporaries.
-    pub(crate) fn list(&self) -> rustix::io::Result<HashMap<TemporaryKey, FoundTemporary>> {
-        let mut list = HashMap::new();
-        for entry in Dir::read_from(&self.directory)? {
-            let entry = entry?;
-            let Some(key) = read_key(entry.file_name().to_bytes()) else { continue };
-            if let Ok(Some(found)) = self.find(&key) {
-                list.insert(key, found);
-            }
-        }
-        Ok(list)
+    /// Finds the temporaries that an earlier transfer of the same left in these directories.
+    pub(crate) fn recall(&self, places: &BTreeSet<Box<[u8]>>) -> HashMap<TemporaryKey, FoundTemporary> {
+        self.homes.find(places)
     }
 
     /// Whether there is no temporary, and whoever comes next has nothing to go on with.
     pub(crate) fn is_empty(&self) -> bool {
-        self.list().is_ok_and(|list| list.is_empty())
+        self.homes.is_empty()
     }
 
     /// Those of these temporaries that are there.
     pub(crate) fn stamps(&self, keys: impl IntoIterator<Item = TemporaryKey>) -> Vec<(TemporaryKey, TemporaryStamp)> {
-        keys.into_iter().filter_map(|key| Some((key, self.find(&key).ok()??.stamp))).collect()
-    }
-
-    /// A temporary, if it is there.
-    pub(crate) fn find(&self, key: &TemporaryKey) -> rustix::io::Result<Option<FoundTemporary>> {
-        match statat(&self.directory, &name(key)[..], AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
-                let ns = u32::try_from(stat.st_ctime_nsec).unwrap_or(0);
-                let stamp = TemporaryStamp { ctime_s: stat.st_ctime, ctime_ns: ns };
-                Ok(u64::try_from(stat.st_size).ok().map(|bytes| FoundTemporary { bytes, stamp }))
-            }
-            Ok(_) | Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let stamp = |key| {
+            let spot = self.homes.spot(&key)?;
+            let stat = self.open_at(&spot, &key, OLD | OFlags::PATH).and_then(fstat).ok()?;
+            Some((key, spot.file_system.stamp(&stat)))
+        };
+        keys.into_iter().filter_map(stamp).collect()
     }
 
     /// Writes a file that is there as a whole: nothing of an older one with this name stays.
     ///
     /// Its length is right only when all of it is written: then, a transfer that was killed in between takes it for
     /// unfinished.
-    pub(crate) fn write_whole(&self, key: &TemporaryKey, content: &[u8], meta: Meta) -> Result<(), DiskError> {
-        self.fill(&self.create(key, meta.mode)?, content, meta)
+    pub(crate) fn write_whole(
+        &self,
+        home: &Home,
+        key: &TemporaryKey,
+        content: &[u8],
+        meta: Meta,
+    ) -> Result<Finished, DiskError> {
+        let file = self.create(home, key, meta.mode)?;
+        let unset = self.fill(&file, content, meta)?;
+        let stat = fstat(&file).doing("look at it")?;
+        Ok(Finished { stamp: home.file_system.stamp(&stat), unset })
     }
 
-    /// Writes a file that is there as a whole before it has any name, and gives it its own, at which nothing is, in the
-    /// open directory `parent`. Where the system cannot do that it is false, and nothing has happened.
+    /// Writes a file that is there as a whole before it has any name, and gives it its own, at which nothing is.
+    /// Where the system cannot do that there is no result, and nothing has happened.
     ///
     /// That is cheaper than a temporary, since threads that make and move names in one directory wait for each other;
     /// and if it is interrupted nothing is left.
     pub(crate) fn write_at_place(
         &self,
-        parent: impl AsFd,
+        home: &Home,
         name: &[u8],
         content: &[u8],
         meta: Meta,
-    ) -> Result<bool, DiskError> {
-        if !self.has_unnamed.load(Relaxed) {
-            return Ok(false);
+    ) -> Result<Option<AtPlace>, DiskError> {
+        let Home { directory, file_system, .. } = home;
+        if !file_system.has_unnamed.holds() {
+            return Ok(None);
         }
         let mode = Mode::from_raw_mode(meta.mode.into());
-        let file = match openat(&self.directory, ".", UNNAMED, mode) {
+        let file = match openat(directory, ".", UNNAMED, mode) {
             // File systems that cannot, and kernels that do not know the flag.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
-                self.has_unnamed.store(false, Relaxed);
-                return Ok(false);
+                file_system.has_unnamed.clear();
+                return Ok(None);
             }
             opened => opened.doing("create it")?,
         };
-        self.fill(&file, content, meta)?;
-        match linkat(&file, "", parent, name, AtFlags::EMPTY_PATH) {
-            Ok(()) => Ok(true),
+        let unset = self.fill(&file, content, meta)?;
+        match linkat(&file, "", directory, name, AtFlags::EMPTY_PATH) {
+            Ok(()) => Ok(Some(AtPlace { unset })),
             Err(error @ Errno::EXIST) => Err(DiskError { doing: PLACE, error }),
             // Before Linux 6.10 root alone may; and some file systems have one name a file.
             Err(_) => {
-                self.has_unnamed.store(false, Relaxed);
-                Ok(false)
+                file_system.has_unnamed.clear();
+                Ok(None)
             }
         }
     }
 
-    fn fill(&self, file: &OwnedFd, content: &[u8], meta: Meta) -> Result<(), DiskError> {
+    /// Writes all of a file: the attribute that could not be set.
+    fn fill(&self, file: &OwnedFd, content: &[u8], meta: Meta) -> Result<Option<DiskError>, DiskError> {
         let written = write_sparse(file, 0, content, Below::Hole).doing("write it")?;
         if written < content.len() as u64 {
             ftruncate(file, content.len() as u64).doing("write it")?;
         }
-        if meta.mode & self.umask != 0 {
-            fchmod(file, Mode::from_raw_mode(meta.mode.into())).doing("set its mode")?;
-        }
-        futimens(file, &times(meta)).doing("set its time")
+        let mode = if meta.mode & self.umask == 0 { Ok(()) } else { set_mode(file, meta.mode) };
+        Ok(mode.and(set_time(file, meta)).err())
     }
 
     /// Makes a file of so many bytes, whose parts come later: nothing is below them.
-    pub(crate) fn begin(&self, key: &TemporaryKey, bytes: u64) -> Result<(), DiskError> {
-        let file = self.create(key, 0o600)?;
+    pub(crate) fn begin(&self, home: &Home, key: &TemporaryKey, bytes: u64) -> Result<(), DiskError> {
+        let file = self.create(home, key, 0o600)?;
         ftruncate(&file, bytes).doing("make it that large")
     }
 
@@ -246,7 +232,15 @@ impl Temps {
         offset: u64,
         block_bytes: u64,
     ) -> bool {
-        bytes >= LARGE && self.aside.is_possible() && self.aside.set(key, file, bytes, offset, block_bytes)
+        if bytes < LARGE || !self.aside.is_possible() {
+            return false;
+        }
+        let Some(file_system) = self.file_system(key).filter(|kind| kind.sets_aside.holds()) else { return false };
+        let is_set = self.aside.set(key, file, bytes, offset, block_bytes);
+        if !is_set {
+            file_system.sets_aside.clear();
+        }
+        is_set
     }
 
     /// Nothing more is written: gives back what is set aside. The files that it was for.
@@ -264,13 +258,14 @@ impl Temps {
 
     /// The same of a file that a transfer left behind which was killed: whether there could be something.
     pub(crate) fn give_back_all(&self, key: &TemporaryKey, bytes: u64) -> bool {
-        let file = if bytes >= LARGE && self.aside.is_possible() { self.reopen(key).ok() } else { None };
+        let may_have = || self.file_system(key).is_some_and(|kind| kind.sets_aside.holds());
+        let file = if bytes >= LARGE && self.aside.is_possible() && may_have() { self.reopen(key).ok() } else { None };
         file.inspect(|file| give_back(file, 0, bytes)).is_some()
     }
 
     /// Opens a file that was begun, for reading and writing.
     pub(crate) fn reopen(&self, key: &TemporaryKey) -> rustix::io::Result<OwnedFd> {
-        openat(&self.directory, &name(key)[..], OLD | OFlags::RDWR, Mode::empty())
+        self.open_again(key, OLD | OFlags::RDWR)
     }
 
     /// Writes whole pages of a file that was begun past the page cache: how many bytes from the first on. `offset` is a
@@ -281,16 +276,14 @@ impl Temps {
     /// done when the file is made durable.
     pub(crate) fn write_directly(&self, key: &TemporaryKey, offset: u64, bytes: &[u8]) -> rustix::io::Result<usize> {
         let whole = bytes.len() / ALIGNMENT * ALIGNMENT;
-        if whole == 0 || !self.has_direct.load(Relaxed) || has_hole(bytes) {
-            return Ok(0);
-        }
-        let flags = OLD | OFlags::WRONLY | OFlags::DIRECT;
-        let opened = openat(&self.directory, &name(key)[..], flags, Mode::empty());
+        let spot = self.homes.spot(key).filter(|spot| spot.file_system.has_direct.holds());
+        let Some(spot) = spot.filter(|_| whole > 0 && !has_hole(bytes)) else { return Ok(0) };
+        let opened = self.open_at(&spot, key, OLD | OFlags::WRONLY | OFlags::DIRECT);
         match opened.and_then(|file| write_all(file, offset, &bytes[..whole])) {
             Ok(()) => Ok(whole),
             // Not at all, or not at these edges.
             Err(Errno::INVAL) => {
-                self.has_direct.store(false, Relaxed);
+                spot.file_system.has_direct.clear();
                 Ok(0)
             }
             Err(error) => Err(error),
@@ -299,31 +292,45 @@ impl Temps {
 
     /// Opens a file for nothing but its being made durable or read.
     pub(crate) fn read(&self, key: &TemporaryKey) -> rustix::io::Result<OwnedFd> {
-        openat(&self.directory, &name(key)[..], OLD | OFlags::RDONLY, Mode::empty())
+        self.open_again(key, OLD | OFlags::RDONLY)
+    }
+
+    fn open_again(&self, key: &TemporaryKey, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        self.open_at(&self.homes.spot(key).ok_or(Errno::NOENT)?, key, flags)
+    }
+
+    fn open_at(&self, spot: &Spot, key: &TemporaryKey, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        self.tree.open_below(&self.homes.path(spot, key), flags, Mode::empty())
     }
 
     /// All parts of a file are written: it gets its mode and its time.
-    pub(crate) fn finish(&self, key: &TemporaryKey, meta: Meta) -> Result<(), DiskError> {
+    pub(crate) fn finish(&self, key: &TemporaryKey, meta: Meta) -> Result<Finished, DiskError> {
         self.aside.forget(key);
-        let old = look(&self.directory, &name(key)).doing("look at it")?;
-        if matches!(old, Old::There(there) if there.meta == meta) {
-            return Ok(());
+        let spot = self.homes.spot(key).ok_or(Errno::NOENT).doing("open it")?;
+        let file = self.open_at(&spot, key, OLD | OFlags::RDONLY).doing("open it")?;
+        let mut stat = fstat(&file).doing("look at it")?;
+        let mut unset = None;
+        if There::new(&stat).meta != meta {
+            unset = set_mode(&file, meta.mode).and(set_time(&file, meta)).err();
+            stat = fstat(&file).doing("look at it")?;
         }
-        let file = self.read(key).doing("open it")?;
-        fchmod(&file, Mode::from_raw_mode(meta.mode.into())).doing("set its mode")?;
-        futimens(&file, &times(meta)).doing("set its time")
+        Ok(Finished { stamp: spot.file_system.stamp(&stat), unset })
     }
 
-    /// Removes a temporary, if it is there.
+    /// A temporary is of no use any more.
     pub(crate) fn remove(&self, key: &TemporaryKey) {
         self.aside.forget(key);
-        // What cannot be removed now is found by the next transfer.
-        let _ = unlinkat(&self.directory, &name(key)[..], AtFlags::empty());
+        let Some(spot) = self.homes.spot(key) else { return };
+        let removed = self.tree.directory(&spot.home);
+        let removed = removed.and_then(|home| unlinkat(home, &*self.homes.name(key), AtFlags::empty()));
+        // What cannot be removed now is tried again at the end, when its directory may be written.
+        if matches!(removed, Ok(()) | Err(Errno::NOENT)) {
+            self.homes.forget(key);
+        }
     }
 
-    /// Moves a temporary to its place, which is in the open directory `parent`. What was there when the file was
-    /// planned is replaced; what came meanwhile is not: that is how two names that the file system takes for one
-    /// are told.
+    /// Moves a temporary to its place, which is in its directory `parent`. What was there when the file was planned is
+    /// replaced; what came meanwhile is not: that is how two names that the file system takes for one are told.
     pub(crate) fn place(
         &self,
         key: &TemporaryKey,
@@ -331,10 +338,12 @@ impl Temps {
         path: &RelativePath,
         old: Old,
     ) -> rustix::io::Result<()> {
-        self.move_to(&name(key), parent, path, old)
+        move_to(&self.homes.name(key), parent, path, old)?;
+        self.homes.forget(key);
+        Ok(())
     }
 
-    /// Makes a symbolic link and moves it to its place.
+    /// Makes a symbolic link in its directory `parent`. Where something is at its place, it is made aside and moved.
     pub(crate) fn link(
         &self,
         parent: impl AsFd,
@@ -343,33 +352,34 @@ impl Temps {
         meta: Meta,
         old: Old,
     ) -> Result<(), DiskError> {
-        let _ = unlinkat(&self.directory, LINK, AtFlags::empty());
-        symlinkat(target, &self.directory, LINK).doing("make a link")?;
+        const DOING: &str = "make a link";
         // Some file systems keep no times of links.
-        let _ = utimensat(&self.directory, LINK, &times(meta), AtFlags::SYMLINK_NOFOLLOW);
-        self.move_to(LINK, parent, path, old).doing("put a link in its place")
-    }
-
-    fn move_to(&self, from: &[u8], parent: impl AsFd, path: &RelativePath, old: Old) -> rustix::io::Result<()> {
+        let set_time = |name: &[u8]| _ = utimensat(&parent, name, &times(meta), AtFlags::SYMLINK_NOFOLLOW);
         if old == Old::Nothing {
-            match renameat_with(&self.directory, from, &parent, path.name(), RenameFlags::NOREPLACE) {
-                // Not all file systems can.
-                Err(Errno::INVAL | Errno::NOSYS) => {}
-                other => return other,
-            }
+            symlinkat(target, &parent, path.name()).doing(DOING)?;
+            set_time(path.name());
+            return Ok(());
         }
-        let id = |old| match old {
-            Old::There(There { id, .. }) => Some(id),
-            Old::Nothing => None,
-        };
-        if id(look(&parent, path.name())?).is_some_and(|now| Some(now) != id(old)) {
-            return Err(Errno::EXIST);
+        let name = self.homes.other_name(LINK);
+        let _ = unlinkat(&parent, &*name, AtFlags::empty());
+        symlinkat(target, &parent, &*name).doing(DOING)?;
+        set_time(&name);
+        let moved = move_to(&name, &parent, path, old);
+        if moved.is_err() {
+            let _ = unlinkat(&parent, &*name, AtFlags::empty());
         }
-        renameat(&self.directory, from, &parent, path.name())
+        moved.doing("put a link in its place")
     }
 
     /// The transfer is complete: nothing of it stays but what it brought.
     pub(crate) fn clear(&self) {
+        for some in self.homes.all().chunk_by(|(_, one), (_, other)| one.home == other.home) {
+            let Some(Ok(home)) = some.first().map(|(_, spot)| self.tree.directory(&spot.home)) else { continue };
+            for (key, _) in some {
+                let _ = unlinkat(&home, &*self.homes.name(key), AtFlags::empty());
+                self.homes.forget(key);
+            }
+        }
         let names: Vec<_> = Dir::read_from(&self.directory)
             .into_iter()
             .flatten()
@@ -381,26 +391,65 @@ impl Temps {
         let _ = unlinkat(self.tree.root(), self.name.as_slice(), AtFlags::REMOVEDIR);
     }
 
-    fn create(&self, key: &TemporaryKey, mode: u16) -> Result<OwnedFd, DiskError> {
-        let (name, mode) = (name(key), Mode::from_raw_mode(mode.into()));
-        match openat(&self.directory, &name[..], NEW, mode) {
+    fn create(&self, home: &Home, key: &TemporaryKey, mode: u16) -> Result<OwnedFd, DiskError> {
+        let (name, mode) = (self.homes.name(key), Mode::from_raw_mode(mode.into()));
+        self.homes.add(key, home);
+        match openat(&home.directory, &*name, NEW, mode) {
             Err(Errno::EXIST) => {
-                unlinkat(&self.directory, &name[..], AtFlags::empty()).doing("remove an older part of it")?;
-                openat(&self.directory, &name[..], NEW, mode).doing("create it")
+                unlinkat(&home.directory, &*name, AtFlags::empty()).doing("remove an older part of it")?;
+                openat(&home.directory, &*name, NEW, mode).doing("create it")
             }
             other => other.doing("create it"),
         }
     }
 }
 
-fn name(key: &TemporaryKey) -> [u8; 32] {
-    let mut name = [0; 32];
-    HEXLOWER.encode_mut(key, &mut name);
-    name
+/// A file is at its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AtPlace {
+    /// The mode or the time that could not be set.
+    pub(crate) unset: Option<DiskError>,
 }
 
-fn read_key(name: &[u8]) -> Option<TemporaryKey> {
-    HEXLOWER.decode(name).ok()?.try_into().ok()
+fn set_mode(file: &OwnedFd, mode: u16) -> Result<(), DiskError> {
+    fchmod(file, Mode::from_raw_mode(mode.into())).doing("set its mode")
+}
+
+fn set_time(file: &OwnedFd, meta: Meta) -> Result<(), DiskError> {
+    futimens(file, &times(meta)).doing("set its time")
+}
+
+fn move_to(from: &[u8], parent: impl AsFd, path: &RelativePath, old: Old) -> rustix::io::Result<()> {
+    if old == Old::Nothing {
+        match renameat_with(&parent, from, &parent, path.name(), RenameFlags::NOREPLACE) {
+            // Not all file systems can.
+            Err(Errno::INVAL | Errno::NOSYS) => {}
+            other => return other,
+        }
+    }
+    let id = |old| match old {
+        Old::There(There { id, .. }) => Some(id),
+        Old::Nothing => None,
+    };
+    if id(look(&parent, path.name())?).is_some_and(|now| Some(now) != id(old)) {
+        return Err(Errno::EXIST);
+    }
+    renameat(&parent, from, &parent, path.name())
+}
+
+/// Whether a directory at the destination's top was made by this user: it has the owner that what this process makes
+/// there has. That need not be this user: sshfs, NFS with root_squash, SMB and FAT show another.
+pub(crate) fn is_ours(tree: &Tree, name: &[u8], directory: &OwnedFd) -> rustix::io::Result<bool> {
+    let owner = fstat(directory)?.st_uid;
+    if owner == rustix::process::geteuid().as_raw() {
+        return Ok(true);
+    }
+    let probe = [name, PROBE].concat();
+    let _ = unlinkat(tree.root(), &*probe, AtFlags::REMOVEDIR);
+    mkdirat(tree.root(), &*probe, Mode::RWXU)?;
+    let stat = statat(tree.root(), &*probe, AtFlags::SYMLINK_NOFOLLOW);
+    let _ = unlinkat(tree.root(), &*probe, AtFlags::REMOVEDIR);
+    Ok(stat?.st_uid == owner)
 }
 
 /// What the process takes off the modes of what it makes. Linux tells it without changing it for a moment.
@@ -420,6 +469,8 @@ mod tests {
 
     const META: Meta = Meta { mode: 0o640, mtime_s: -5, mtime_ns: 7 };
     const KEY: TemporaryKey = [1; 16];
+    const OWN: &str = ".fairwave-09090909090909090909090909090909";
+    const NAMED: &str = ".fairwave-09090909090909090909090909090909-01010101010101010101010101010101";
 
     fn open() -> (tempfile::TempDir, Temps) {
         let place = tempfile::tempdir().unwrap();
@@ -427,8 +478,9 @@ mod tests {
         (place, temps)
     }
 
-    fn bytes(temps: &Temps) -> Option<u64> {
-        temps.find(&KEY).unwrap().map(|found| found.bytes)
+    /// What is where the temporary of [`KEY`] is.
+    fn bytes(place: &tempfile::TempDir) -> Option<u64> {
+        Some(fs::metadata(place.path().join(NAMED)).ok()?.len())
     }
 
     fn path(name: &str) -> RelativePath {
@@ -448,52 +500,60 @@ mod tests {
     #[test]
     fn write_whole__replaces_an_older_one_and_sets_mode_and_time() {
         let (place, temps) = open();
+        let home = temps.home(b"").unwrap();
         for (content, mode) in [(vec![1; 100_000], 0o400), (vec![0; 9000], 0o777), (vec![2; 10], 0o640)] {
-            temps.write_whole(&KEY, &content, Meta { mode, ..META }).unwrap();
-            assert_eq!(bytes(&temps), Some(content.len() as u64));
-            let file = place.path().join(".fairwave-09090909090909090909090909090909/01010101010101010101010101010101");
+            let finished = temps.write_whole(&home, &KEY, &content, Meta { mode, ..META }).unwrap();
+            assert_eq!((finished.unset, temps.stamps([KEY])), (None, vec![(KEY, finished.stamp)]));
+            let file = place.path().join(NAMED);
             assert!(fs::read(&file).unwrap() == content);
             let meta = fs::metadata(file).unwrap();
             assert_eq!((meta.mode() & 0o7777, meta.mtime(), meta.mtime_nsec()), (mode.into(), -5, 7));
         }
-        let list: Vec<_> = temps.list().unwrap().into_iter().map(|(key, found)| (key, found.bytes)).collect();
-        assert_eq!(list, [(KEY, 10)]);
+        let again = Temps { homes: Arc::new(Homes::new(Arc::clone(&temps.tree), &[9; 16])), ..temps };
+        let found = again.recall(&BTreeSet::from([b"".as_slice().into()]));
+        assert_eq!(found.into_iter().map(|(key, found)| (key, found.bytes)).collect::<Vec<_>>(), [(KEY, 10)]);
+        again.clear();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn place__replaces_what_was_there_when_it_was_planned_and_nothing_else() {
         let (place, temps) = open();
-        let parent = temps.tree().directory(b"").unwrap();
-        let write = || temps.write_whole(&KEY, b"new", META).unwrap();
+        let parent = temps.home(b"").unwrap();
+        let write = || temps.write_whole(&parent, &KEY, b"new", META).unwrap();
+        let parent = &parent.directory;
         write();
-        temps.place(&KEY, &parent, &path("a"), Old::Nothing).unwrap();
+        temps.place(&KEY, parent, &path("a"), Old::Nothing).unwrap();
         // Somebody puts another there after the plan: as a file system does that takes two names for one.
         write();
-        assert_eq!(temps.place(&KEY, &parent, &path("a"), Old::Nothing), Err(Errno::EXIST));
-        let old = look(&parent, b"a").unwrap();
+        assert_eq!(temps.place(&KEY, parent, &path("a"), Old::Nothing), Err(Errno::EXIST));
+        let old = look(parent, b"a").unwrap();
         // The first still has its inode while the second is made.
         let first = fs::File::open(place.path().join("a")).unwrap();
         fs::remove_file(place.path().join("a")).unwrap();
         fs::write(place.path().join("a"), "somebody's").unwrap();
-        assert_eq!(temps.place(&KEY, &parent, &path("a"), old), Err(Errno::EXIST));
+        assert_eq!(temps.place(&KEY, parent, &path("a"), old), Err(Errno::EXIST));
         drop(first);
         assert_eq!(fs::read(place.path().join("a")).unwrap(), b"somebody's");
-        temps.place(&KEY, &parent, &path("a"), look(&parent, b"a").unwrap()).unwrap();
+        temps.place(&KEY, parent, &path("a"), look(parent, b"a").unwrap()).unwrap();
         assert_eq!(fs::read(place.path().join("a")).unwrap(), b"new");
         // What is gone meanwhile is in nobody's way.
         write();
-        let old = look(&parent, b"a").unwrap();
+        let old = look(parent, b"a").unwrap();
         fs::remove_file(place.path().join("a")).unwrap();
-        temps.place(&KEY, &parent, &path("a"), old).unwrap();
+        temps.place(&KEY, parent, &path("a"), old).unwrap();
     }
 
     #[test]
     fn write_at_place__all_of_it_or_nothing() {
         let (place, temps) = open();
-        let parent = temps.tree().directory(b"").unwrap();
+        let parent = temps.home(b"").unwrap();
         for (name, content, mode) in [("a", vec![1; 100_000], 0o400), ("b", vec![0; 9000], 0o777), ("c", vec![], 0o640)]
         {
-            assert_eq!(temps.write_at_place(&parent, name.as_bytes(), &content, Meta { mode, ..META }), Ok(true));
+            assert_eq!(
+                temps.write_at_place(&parent, name.as_bytes(), &content, Meta { mode, ..META }),
+                Ok(Some(AtPlace { unset: None }))
+            );
             assert!(fs::read(place.path().join(name)).unwrap() == content);
             let meta = fs::metadata(place.path().join(name)).unwrap();
             assert_eq!((meta.mode() & 0o7777, meta.mtime(), meta.mtime_nsec()), (mode.into(), -5, 7));
@@ -505,21 +565,22 @@ mod tests {
         // A name that cannot be given is no file, and no more are tried.
         let gone = place.path().join("gone");
         fs::create_dir(&gone).unwrap();
-        let directory = temps.tree().directory(b"gone").unwrap();
+        let directory = temps.home(b"gone").unwrap();
         fs::remove_dir(&gone).unwrap();
-        assert_eq!(temps.write_at_place(&directory, b"x", b"other", META), Ok(false));
-        assert_eq!(temps.write_at_place(&parent, b"x", b"other", META), Ok(false));
-        assert!(!place.path().join("x").exists() && temps.list().unwrap().is_empty());
+        assert_eq!(temps.write_at_place(&directory, b"x", b"other", META), Ok(None));
+        assert_eq!(temps.write_at_place(&parent, b"x", b"other", META), Ok(None));
+        assert!(!place.path().join("x").exists() && temps.is_empty());
     }
 
     #[test]
     fn write_directly__what_it_leaves_can_be_written_through_the_cache() {
         let (_place, temps) = open();
+        let home = temps.home(b"").unwrap();
         let mut content = Buffer::new(50_000);
         content.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at % 251) as u8 + 1);
         for (kind, is_known) in [(false, false), (true, false), (true, true)] {
-            temps.has_direct.store(kind, Relaxed);
-            temps.begin(&KEY, 60_000).unwrap();
+            home.file_system.has_direct.set(kind);
+            temps.begin(&home, &KEY, 60_000).unwrap();
             // One that begins elsewhere in memory is refused by most disks.
             let bytes = if is_known { &content[1..] } else { &content[..] };
             let done = temps.write_directly(&KEY, 8192, bytes).unwrap();
@@ -531,21 +592,21 @@ mod tests {
             assert!(read == bytes);
         }
         // Holes are left to those who make them.
-        temps.has_direct.store(true, Relaxed);
+        home.file_system.has_direct.set(true);
         content[4096..8192].fill(0);
         assert_eq!(temps.write_directly(&KEY, 0, &content), Ok(0));
     }
 
     #[test]
     fn begin__a_file_has_its_length_at_once() {
-        let (_place, temps) = open();
-        temps.begin(&KEY, 10 << 20).unwrap();
-        assert_eq!(bytes(&temps), Some(10 << 20));
+        let (place, temps) = open();
+        temps.begin(&temps.home(b"").unwrap(), &KEY, 10 << 20).unwrap();
+        assert_eq!(bytes(&place), Some(10 << 20));
         temps.finish(&KEY, META).unwrap();
         let There { meta, .. } = There::new(&fstat(temps.read(&KEY).unwrap()).unwrap());
         assert_eq!(meta, META);
         temps.remove(&KEY);
-        assert_eq!(bytes(&temps), None);
+        assert_eq!(bytes(&place), None);
     }
 
     #[test]
@@ -566,5 +627,62 @@ mod tests {
         std::os::unix::fs::symlink(&outside, root.join(name)).unwrap();
         let opened = Temps::open(Arc::new(Tree::open(&root).unwrap()), &[9; 16]);
         assert!(matches!(opened, Err(TempsError::Disk(_))));
+    }
+
+    #[test]
+    fn open__a_directory_of_another_owner_than_new_ones_is_foreign() {
+        let (place, temps) = open();
+        let owner = |uid: u32| std::os::unix::fs::chown(place.path().join(OWN), Some(uid), None);
+        drop(temps);
+        let again = || Temps::open(Arc::new(Tree::open(place.path()).unwrap()), &[9; 16]);
+        assert!(again().is_ok());
+        if !rustix::process::geteuid().is_root() {
+            return println!("skipped: only root gives files away");
+        }
+        owner(4242).unwrap();
+        assert_eq!(again().unwrap_err(), TempsError::Foreign);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "the probe is gone");
+        owner(0).unwrap();
+        assert!(again().is_ok());
+    }
+
+    #[test]
+    fn temporaries__are_in_the_directory_of_their_file() {
+        let (place, temps) = open();
+        fs::create_dir_all(place.path().join("a/b")).unwrap();
+        let home = temps.home(b"a/b").unwrap();
+        temps.begin(&home, &KEY, 10).unwrap();
+        assert!(place.path().join("a/b").join(NAMED).exists());
+        assert_eq!(fs::read_dir(place.path().join(OWN)).unwrap().count(), 0);
+        temps.finish(&KEY, META).unwrap();
+        temps.place(&KEY, &home.directory, &path("a/b/x"), Old::Nothing).unwrap();
+        assert!(place.path().join("a/b/x").exists() && temps.is_empty());
+        // What is not whole is gone with the transfer.
+        temps.begin(&home, &KEY, 10).unwrap();
+        temps.clear();
+        assert_eq!(fs::read_dir(place.path().join("a/b")).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn files__inherit_the_group_of_a_directory_with_set_gid() {
+        let (place, temps) = open();
+        let team = place.path().join("team");
+        fs::create_dir(&team).unwrap();
+        if std::os::unix::fs::chown(&team, None, Some(4242)).is_err() {
+            return println!("skipped: only root gives groups away");
+        }
+        fs::set_permissions(&team, fs::Permissions::from_mode(0o2775)).unwrap();
+        let home = temps.home(b"team").unwrap();
+        temps.write_whole(&home, &KEY, b"x", META).unwrap();
+        temps.place(&KEY, &home.directory, &path("team/small"), Old::Nothing).unwrap();
+        temps.begin(&home, &KEY, 10).unwrap();
+        temps.finish(&KEY, META).unwrap();
+        temps.place(&KEY, &home.directory, &path("team/large"), Old::Nothing).unwrap();
+        let mut names = vec!["small", "large"];
+        names.extend(temps.write_at_place(&home, b"at-once", b"x", META).unwrap().map(|_| "at-once"));
+        for name in names {
+            assert_eq!(fs::metadata(team.join(name)).unwrap().gid(), 4242, "{name}");
+        }
     }
 }

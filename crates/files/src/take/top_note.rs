@@ -12,12 +12,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, OFlags, fdatasync, fstat, openat, renameat};
+use rustix::fs::{FileType, Mode, OFlags, fdatasync, openat, renameat};
 
+use super::homes::directory_name;
 use super::kept_key::KeptKey;
 use super::key::TemporaryKey;
 use super::sparse::write_all;
-use super::temps::directory_name;
+use super::temps::is_ours;
 use super::tree::{Old, There, Tree, look};
 
 /// Where an unfinished transfer may have made the destination: under this name in the directory around it.
@@ -63,8 +64,9 @@ pub(crate) fn write(temporaries: &OwnedFd, key: &KeptKey, name: &[u8]) -> io::Re
 
 /// What this user noted on this host.
 fn read(tree: &Tree, key: &KeptKey, transfer: &TemporaryKey) -> Option<Vec<u8>> {
-    let temporaries = tree.directory(&directory_name(transfer)).ok()?;
-    if fstat(&temporaries).ok()?.st_uid != rustix::process::geteuid().as_raw() {
+    let directory = directory_name(transfer);
+    let temporaries = tree.directory(&directory).ok()?;
+    if !is_ours(tree, &directory, &temporaries).ok()? {
         return None;
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

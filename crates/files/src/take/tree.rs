@@ -84,7 +84,8 @@ impl Tree {
         self.open_below(path.as_bytes(), flags, Mode::empty())
     }
 
-    fn open_below(&self, path: &[u8], flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+    /// Opens what is in it; the path is not empty.
+    pub(crate) fn open_below(&self, path: &[u8], flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
         assert_may_wait();
         if self.has_openat2.load(Relaxed) {
             for _ in 0..TRIES {

@@ -1,5 +1,6 @@
 //! What transfers that never ended left at a destination.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -13,15 +14,25 @@ use fairwave_units::Bytes;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::temps::is_temporaries;
+use super::homes::transfer_of;
+use crate::format::names::TEMPORARIES;
 
 const NAME: &str = "unfinished transfer";
 const DAY_S: u64 = 86_400;
 /// Who has not come back for so long may have forgotten it. (git keeps what nothing refers to for as long.)
 const FORGOTTEN_DAYS: u64 = 14;
 
-/// Looks at what unfinished transfers keep at a destination, each a directory: how large it is, how old, whether a
-/// transfer writes there now, and how to remove it. Nothing is changed.
+/// What an unfinished transfer keeps at a destination.
+#[derive(Default)]
+struct Leftovers {
+    bytes: u64,
+    /// When any of it was changed last.
+    changed_unix_s: i64,
+    is_in_use: bool,
+}
+
+/// Looks at what unfinished transfers keep at a destination, each its own directory at the top and temporaries below:
+/// how large it is, how old, whether a transfer writes there now, and how to remove it. Nothing is changed.
 ///
 /// Nothing is ever removed unasked, as rsync keeps its partial files: nobody but its owner knows whether a share will
 /// be there again, and what lies there may have taken days to come.
@@ -30,15 +41,32 @@ pub fn unfinished(destination: &Path) -> io::Result<Vec<Check>> {
 }
 
 fn unfinished_at(destination: &Path, now_unix_s: u64) -> io::Result<Vec<Check>> {
-    let mut checks = Vec::new();
-    for entry in fs::read_dir(destination)? {
-        let entry = entry?;
-        let is_one = is_temporaries(entry.file_name().as_bytes()) && entry.file_type()?.is_dir();
-        // It may be gone by now: its transfer is complete.
-        if is_one && let Some(check) = check(&entry.path(), now_unix_s) {
-            checks.push(check);
+    let (mut found, mut checks) = (BTreeMap::<Vec<u8>, Leftovers>::new(), Vec::new());
+    let mut waiting = vec![destination.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        let entries = match fs::read_dir(&directory) {
+            Err(error) if directory == destination => return Err(error),
+            // What cannot be listed, or is gone by now, has nothing of this user's.
+            Err(_) => continue,
+            Ok(entries) => entries,
+        };
+        for entry in entries.flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            let (name, path) = (entry.file_name(), entry.path());
+            match transfer_of(name.as_bytes()).filter(|_| kind.is_dir() || kind.is_file()) {
+                Some(transfer) => {
+                    let leftovers = found.entry(transfer.to_vec()).or_default();
+                    if let Err(error) = leftovers.add(&path, kind.is_dir()) {
+                        let seen = format!("{}: {error}", quoted(path.as_os_str()));
+                        checks.push(Check::warn(NAME, seen, "look at it as the user that it belongs to"));
+                    }
+                }
+                None if kind.is_dir() => waiting.push(path),
+                None => {}
+            }
         }
     }
+    checks.extend(found.iter().map(|(transfer, leftovers)| leftovers.check(destination, transfer, now_unix_s)));
     checks.sort_by(|one, other| one.seen.cmp(&other.seen));
     if checks.is_empty() {
         let seen = format!("none at {}", quoted(destination.as_os_str()));
@@ -47,38 +75,51 @@ fn unfinished_at(destination: &Path, now_unix_s: u64) -> io::Result<Vec<Check>> 
     Ok(checks)
 }
 
-fn check(path: &Path, now_unix_s: u64) -> Option<Check> {
-    let directory = match File::open(path) {
-        Ok(directory) => directory,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Err(error) => {
-            let seen = format!("{}: {error}", quoted(path.as_os_str()));
-            return Some(Check::warn(NAME, seen, "look at it as the user that it belongs to"));
+impl Leftovers {
+    /// Adds a temporary, or a transfer's own directory with what is in it.
+    fn add(&mut self, path: &Path, is_directory: bool) -> io::Result<()> {
+        // What is moved to its place, or removed meanwhile, does not count.
+        let Ok(meta) = fs::symlink_metadata(path) else { return Ok(()) };
+        self.changed_unix_s = self.changed_unix_s.max(meta.ctime());
+        if !is_directory {
+            self.bytes += meta.blocks() * 512;
+            return Ok(());
         }
-    };
-    // A shared lock, and for this moment only: a transfer that begins right now would take it for another one.
-    let is_in_use = flock(&directory, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
-    let _ = flock(&directory, FlockOperation::Unlock);
-    let mut bytes = 0;
-    let mut changed_unix_s = directory.metadata().ok()?.ctime();
-    for entry in fs::read_dir(path).ok()?.flatten() {
-        // What is moved to its place meanwhile does not count.
-        let Ok(meta) = entry.metadata() else { continue };
-        bytes += meta.blocks() * 512;
-        changed_unix_s = changed_unix_s.max(meta.ctime());
+        let directory = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => opened?,
+        };
+        // A shared lock, and for this moment only: a transfer that begins right now would take it for another one.
+        self.is_in_use |= flock(&directory, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
+        let _ = flock(&directory, FlockOperation::Unlock);
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            let Ok(meta) = entry.metadata() else { continue };
+            self.bytes += meta.blocks() * 512;
+            self.changed_unix_s = self.changed_unix_s.max(meta.ctime());
+        }
+        Ok(())
     }
-    let age_days = now_unix_s.saturating_sub(u64::try_from(changed_unix_s).unwrap_or(0)) / DAY_S;
-    let shown = quoted(path.as_os_str());
-    let size = Bytes::new(bytes);
-    Some(if is_in_use {
-        Check::ok(NAME, format!("{shown}: {size}, and a transfer writes there now"))
-    } else if age_days < FORGOTTEN_DAYS {
-        let days = if age_days == 1 { "day" } else { "days" };
-        Check::ok(NAME, format!("{shown}: {size}, untouched for {age_days} {days}; its command would go on with it"))
-    } else {
+
+    fn check(&self, destination: &Path, transfer: &[u8], now_unix_s: u64) -> Check {
+        let changed_unix_s = u64::try_from(self.changed_unix_s).unwrap_or(0);
+        let age_days = now_unix_s.saturating_sub(changed_unix_s) / DAY_S;
+        let named = [TEMPORARIES, transfer].concat();
+        let shown = quoted(destination.join(OsStr::from_bytes(&named)).as_os_str());
+        let size = Bytes::new(self.bytes);
+        if self.is_in_use {
+            return Check::ok(NAME, format!("{shown}: {size}, and a transfer writes there now"));
+        }
+        if age_days < FORGOTTEN_DAYS {
+            let days = if age_days == 1 { "day" } else { "days" };
+            let seen = format!("{shown}: {size}, untouched for {age_days} {days}; its command would go on with it");
+            return Check::ok(NAME, seen);
+        }
         let seen = format!("{shown}: {size}, untouched for {age_days} days");
-        Check::warn(NAME, seen, format!("rm -r {shown} (unless its command is to go on with it)"))
-    })
+        // Its temporaries lie in the directories of their files.
+        let (at, name) = (quoted(destination.as_os_str()), String::from_utf8_lossy(&named));
+        let line = format!("find {at} -name '{name}*' -prune -exec rm -r {{}} +");
+        Check::warn(NAME, seen, format!("{line} (unless its command is to go on with it)"))
+    }
 }
 
 /// A path as a shell takes it, and a terminal can show it.
@@ -113,10 +154,16 @@ mod tests {
         let destination = place.path().join("it's here");
         let at = destination.join(NAMED);
         fs::create_dir_all(&at).unwrap();
-        fs::write(at.join("part"), vec![1; 100_000]).unwrap();
+        fs::create_dir_all(destination.join("below/sub")).unwrap();
+        fs::write(at.join("journal"), vec![1; 10_000]).unwrap();
+        let below = destination.join(format!("below/sub/{NAMED}-00112233445566778899aabbccddeeff"));
+        fs::write(&below, vec![1; 100_000]).unwrap();
+        fs::write(destination.join("below/sub/kept"), "").unwrap();
         let after = |days: u64| unfinished_at(&destination, now_unix_s() + days * DAY_S).unwrap().pop().unwrap();
         let (young, old) = (after(13), after(15));
         assert_eq!((young.verdict, young.fix), (Verdict::Ok, None));
+        let size = young.seen.split_once(": ").unwrap().1.split_once(',').unwrap().0;
+        assert!(size.parse::<Bytes>().unwrap().get() >= 100_000, "what lies below counts: {size}");
         assert!(young.seen.contains("untouched for 13 days"), "{}", young.seen);
         assert_eq!(old.verdict, Verdict::Warn);
         assert!(old.seen.contains("untouched for 15 days"), "{}", old.seen);
@@ -124,7 +171,8 @@ mod tests {
         let line = old.fix.unwrap();
         let line = line.split_once(" (").unwrap().0;
         let status = std::process::Command::new("bash").args(["-c", line]).status().unwrap();
-        assert!(status.success() && !at.exists() && destination.exists(), "{line}");
+        assert!(status.success() && !at.exists() && !below.exists(), "{line}");
+        assert!(destination.join("below/sub/kept").exists());
         assert_eq!(after(15).verdict, Verdict::Ok);
     }
 
@@ -146,7 +194,6 @@ mod tests {
     fn unfinished__other_names_and_links_are_none() {
         let place = tempfile::tempdir().unwrap();
         fs::create_dir(place.path().join(".fairwave-mine")).unwrap();
-        fs::write(place.path().join(NAMED.replace("00", "01")), "").unwrap();
         std::os::unix::fs::symlink("/", place.path().join(NAMED)).unwrap();
         let checks = unfinished_at(place.path(), now_unix_s() + 1000 * DAY_S).unwrap();
         assert_eq!((checks.len(), checks[0].verdict), (1, Verdict::Ok), "{checks:?}");

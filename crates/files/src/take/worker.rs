@@ -1,6 +1,5 @@
 //! The disk workers of a transfer: they verify what came and write it.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -9,13 +8,15 @@ use super::committer::GroupJob;
 use super::compare::{Comparer, read_block};
 use super::disk_error::{DiskError, Doing, Trouble};
 use super::disk_queue::{BlockMap, DiskJob, DiskQueue, Hollow, Report};
+use super::homes::Home;
 use super::journal::Written;
+use super::key::{TemporaryKey, TemporaryStamp};
 use super::news::{Placed, TakeNews};
 use super::parcel::{Parcel, ParcelBlock};
 use super::pool::BufferPool;
 use super::sparse::{Below, write_sparse};
 use super::taken_file::{TakenFile, Temporary};
-use super::temps::LARGE;
+use super::temps::{AtPlace, Finished, LARGE};
 use super::tree::Old;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, block_value};
 
@@ -33,11 +34,13 @@ pub(crate) struct Worker {
 struct JobEffects {
     report: Report,
     written: Vec<Written>,
+    /// When temporaries were written to, in that order.
+    stamps: Vec<(TemporaryKey, TemporaryStamp)>,
     finished: Vec<Arc<TakenFile>>,
     /// Files that are at their places already.
     placed: Placed,
-    /// The last of them, and its directory.
-    parent: Option<(Arc<TakenFile>, OwnedFd)>,
+    /// The directory of the last file.
+    home: Option<Home>,
     /// A larger file that is not complete, and how much of it was written.
     touched: Option<(Arc<TakenFile>, u64)>,
 }
@@ -79,16 +82,8 @@ impl Worker {
     }
 
     fn hand_on(&self, batch: JobEffects) {
-        let mut stamps = Vec::new();
-        for written in &batch.written {
-            if stamps.last().is_none_or(|(key, _)| *key != written.key)
-                && let Ok(Some(found)) = self.desk.temps.find(&written.key)
-            {
-                stamps.push((written.key, found.stamp));
-            }
-        }
         // Without its lines in the journal a file is fetched again after an interruption: no reason to fail now.
-        let _ = self.desk.journal.append(&batch.written, stamps);
+        let _ = self.desk.journal.append(&batch.written, batch.stamps);
         // Who is gone needs nothing any more.
         if !batch.finished.is_empty() {
             let _ = self.group.send(GroupJob::Finished(batch.finished));
@@ -160,46 +155,55 @@ impl Worker {
                 return false;
             }
         };
-        match self.write_at_place(item, data, &mut batch.parent) {
-            Ok(true) => {
+        let home = match self.home(item, &mut batch.home) {
+            Ok(home) => home,
+            Err(error) => {
+                batch.report.fail(&self.desk, item, error);
+                return false;
+            }
+        };
+        match self.write_at_place(item, data, home) {
+            Ok(Some(AtPlace { unset })) => {
+                batch.report.unset.extend(unset.map(|error| (Arc::clone(item), error)));
                 batch.placed.files += 1;
                 batch.placed.bytes += item.bytes();
                 batch.placed.items.push(Arc::clone(item));
                 return true;
             }
-            Ok(false) => {}
+            Ok(None) => {}
             Err(error) => {
                 batch.report.fail(&self.desk, item, error);
                 return false;
             }
         }
-        if let Err(error) = self.desk.temps.write_whole(&item.key, data, item.meta) {
-            batch.report.fail(&self.desk, item, error);
-            return false;
+        let written = self.desk.note(home);
+        match written.and_then(|()| self.desk.temps.write_whole(home, &item.key, data, item.meta)) {
+            Ok(finished) => batch.note(item, finished),
+            Err(error) => {
+                batch.report.fail(&self.desk, item, error);
+                return false;
+            }
         }
         batch.finished.push(Arc::clone(item));
         true
     }
 
-    /// Whether it is at its place then.
-    fn write_at_place(
-        &self,
-        item: &Arc<TakenFile>,
-        data: &[u8],
-        parent: &mut Option<(Arc<TakenFile>, OwnedFd)>,
-    ) -> Result<bool, DiskError> {
-        // What is to be replaced stays until all of the new one is there.
-        if !self.desk.places_at_once || item.old != Old::Nothing {
-            return Ok(false);
+    /// The directory of a file. Files that follow each other often have the same.
+    fn home<'a>(&self, item: &TakenFile, last: &'a mut Option<Home>) -> Result<&'a Home, DiskError> {
+        let last_path = last.as_ref().map(|home| &*home.path);
+        if last_path != Some(item.path.parent()) {
+            *last = Some(self.desk.temps.home(item.path.parent()).doing("open its directory")?);
         }
-        let directory = match parent {
-            Some((last, directory)) if last.path.parent() == item.path.parent() => directory,
-            _ => {
-                let directory = self.desk.temps.tree().directory(item.path.parent()).doing("open its directory")?;
-                &mut parent.insert((Arc::clone(item), directory)).1
-            }
-        };
-        self.desk.temps.write_at_place(directory, item.path.name(), data, item.meta)
+        Ok(last.as_ref().expect("opened above"))
+    }
+
+    /// If it is at its place then, there is a result.
+    fn write_at_place(&self, item: &TakenFile, data: &[u8], home: &Home) -> Result<Option<AtPlace>, DiskError> {
+        // What is to be replaced stays until all of the new one is there.
+        if !self.desk.places_at_once(home) || item.old != Old::Nothing {
+            return Ok(None);
+        }
+        self.desk.temps.write_at_place(home, item.path.name(), data, item.meta)
     }
 
     /// The value that a piece must have, if it came and its file has not failed.
@@ -233,8 +237,7 @@ impl Worker {
         if item.holes.is_empty() && temps.set_aside(&item.key, &file, item.bytes(), offset, data.len() as u64) {
             below = Below::Anything;
         }
-        // What need not be durable is done sooner in the page cache.
-        if item.bytes() >= LARGE && !self.desk.places_at_once {
+        if item.bytes() >= LARGE {
             let done = temps.write_directly(&item.key, offset, data).doing("write it")?;
             offset += done as u64;
             rest = &data[done..];
@@ -242,6 +245,7 @@ impl Worker {
         if !rest.is_empty() {
             write_sparse(&file, offset, rest, below).doing("write it")?;
         }
+        batch.stamps.extend(temps.stamps([item.key]));
         Ok(())
     }
 
@@ -258,11 +262,11 @@ impl Worker {
         let below = match &*temporary {
             Temporary::There(below) => *below,
             Temporary::Absent => {
-                self.begin(item)?;
+                self.begin(item, batch)?;
                 Below::Hole
             }
             Temporary::Copied(good) => {
-                self.begin(item)?;
+                self.begin(item, batch)?;
                 self.copy(item, good, batch, buffer)?;
                 Below::Anything
             }
@@ -271,10 +275,12 @@ impl Worker {
         Ok(below)
     }
 
-    fn begin(&self, item: &TakenFile) -> Result<(), Trouble> {
+    fn begin(&self, item: &TakenFile, batch: &mut JobEffects) -> Result<(), Trouble> {
         // What is listed of an older temporary must be void before there is a new one that has its length.
         self.desk.journal.begin_anew(&item.key).doing(JOURNAL)?;
-        Ok(self.desk.temps.begin(&item.key, item.bytes())?)
+        let home = self.home(item, &mut batch.home)?;
+        self.desk.note(home)?;
+        Ok(self.desk.temps.begin(home, &item.key, item.bytes())?)
     }
 
     /// Copies the blocks that are right from the file that is at the item's place.
@@ -295,6 +301,7 @@ impl Worker {
             write_sparse(&new, block * BLOCK_BYTES, buffer, Below::Anything).doing("write it")?;
             batch.written.push(Written { key: item.key, block, value });
         }
+        batch.stamps.extend(self.desk.temps.stamps([item.key]));
         Ok(())
     }
 
@@ -349,6 +356,7 @@ impl Worker {
                 }),
                 Err(_) => blocks.clear(),
             }
+            batch.stamps.extend(self.desk.temps.stamps([item.key]));
             batch.written.extend(blocks.iter().map(|&(block, value)| Written { key: item.key, block, value }));
             batch.report.rehashed.push((item, blocks));
         }
@@ -367,12 +375,21 @@ impl Worker {
     /// All blocks of a file are there.
     fn finish(&self, item: Arc<TakenFile>, batch: &mut JobEffects) {
         match self.desk.temps.finish(&item.key, item.meta) {
-            Ok(()) => {
+            Ok(finished) => {
                 self.desk.quota.iter().for_each(|quota| quota.keep(&item.key));
+                batch.note(&item, finished);
                 batch.finished.push(item);
             }
             Err(error) => batch.report.fail(&self.desk, &item, error),
         }
+    }
+}
+
+impl JobEffects {
+    /// All of a file is written to its temporary.
+    fn note(&mut self, item: &Arc<TakenFile>, Finished { stamp, unset }: Finished) {
+        self.stamps.push((item.key, stamp));
+        self.report.unset.extend(unset.map(|error| (Arc::clone(item), error)));
     }
 }
 

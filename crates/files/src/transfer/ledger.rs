@@ -35,6 +35,8 @@ struct TransferShared {
     refusal: OnceLock<Refusal>,
     /// Of a transfer that outlives its sessions.
     legs: Lock<TransferSessions<Transfer>>,
+    /// Whether the other end was lost for good.
+    is_lost: AtomicBool,
     is_stopped: AtomicBool,
     is_over: AtomicBool,
     /// What the outcome's lists take in memory.
@@ -114,6 +116,11 @@ impl Transfer {
     /// this.
     pub fn refusal(&self) -> Option<Refusal> {
         self.ledger.shared.refusal.get().copied()
+    }
+
+    /// Whether it ended because the other end was lost for good: no answer came any more, or it has left.
+    pub fn is_lost(&self) -> bool {
+        self.ledger.shared.is_lost.load(Ordering::SeqCst)
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -222,6 +229,11 @@ impl Ledger {
         let _ = self.shared.refusal.set(refusal);
     }
 
+    /// The other end is lost for good.
+    pub(crate) fn lose(&self) {
+        self.shared.is_lost.store(true, Ordering::SeqCst);
+    }
+
     /// Its legs as of now.
     pub(crate) fn legs(&self) -> TransferSessions<Transfer> {
         self.shared.legs.lock().clone()
@@ -246,7 +258,9 @@ impl Ledger {
         ending.outcome = Some(outcome);
         let then = ending.then.take();
         drop(ending);
-        self.shared.listed_bytes.store(told.failed.bytes() + told.skipped.bytes(), Ordering::Relaxed);
+        self.shared
+            .listed_bytes
+            .store(told.failed.bytes() + told.skipped.bytes() + told.warned.bytes(), Ordering::Relaxed);
         self.shared.is_over.store(true, Ordering::Release);
         if let Some(then) = then {
             then(&told, self.tally());

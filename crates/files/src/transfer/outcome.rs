@@ -15,6 +15,14 @@ pub struct Outcome {
     pub failed: Failures,
     /// How many failed, also where the list is cut ([`Failures`]).
     pub files_failed: u64,
+    /// How many of these failed because their source files vanished while they were copied.
+    pub files_vanished: u64,
+    /// How many of these were asked for by a name that nothing has.
+    pub files_missing: u64,
+    /// Entries whose content is at the destination, and of which the mode or the time could not be set there.
+    pub warned: Failures,
+    /// How many these are.
+    pub files_warned: u64,
     /// Entries that were left out on purpose: devices, links that lead out of the tree.
     pub skipped: Failures,
     /// How many were left out.
@@ -44,6 +52,10 @@ impl Outcome {
             bytes: 0,
             failed: Failures::default(),
             files_failed: 0,
+            files_vanished: 0,
+            files_missing: 0,
+            warned: Failures::default(),
+            files_warned: 0,
             skipped: Failures::default(),
             files_skipped: 0,
             blake3: None,
@@ -60,6 +72,18 @@ impl Outcome {
     pub(crate) fn fail(&mut self, path: &[u8], reason: String) {
         self.files_failed += 1;
         self.failed.push(path, reason);
+    }
+
+    /// An entry failed because its source file vanished.
+    pub(crate) fn vanish(&mut self, path: &[u8], reason: String) {
+        self.files_vanished += 1;
+        self.fail(path, reason);
+    }
+
+    /// The content of an entry is there, and an attribute could not be set.
+    pub(crate) fn warn(&mut self, path: &[u8], reason: String) {
+        self.files_warned += 1;
+        self.warned.push(path, reason);
     }
 
     /// An entry was left out on purpose.

@@ -91,6 +91,12 @@ pub(crate) fn persist(
     Ok(ledger.transfer())
 }
 
+/// Whether a session that ended for this reason has no other end any more, as far as this one can tell.
+fn is_loss(reason: CloseReason) -> bool {
+    use CloseReason::{Cut, Leaving, Path, Reset, Silence};
+    matches!(reason, Silence | Cut | Reset | Path | Leaving)
+}
+
 impl Retry {
     fn run(mut self, mut leg: Transfer, refused: Option<String>) {
         if let Some(reason) = refused {
@@ -112,7 +118,12 @@ impl Retry {
             let former = leg.session();
             leg = match self.come_back(reason, &outcome, former.as_ref()) {
                 Ok(leg) => leg,
-                Err(ended) => return self.end(Outcome { ended, ..outcome }),
+                Err(ended) => {
+                    if is_loss(reason) && self.ledger.transfer().refusal().is_none() {
+                        self.ledger.lose();
+                    }
+                    return self.end(Outcome { ended, ..outcome });
+                }
             };
         }
     }

@@ -28,7 +28,7 @@ impl Taker {
             self.plan.make_links(desk);
             let is_durable = self.options.durable != Durable::None;
             // Its own entry has to be gone before the destination is made durable, and its times are set.
-            desk.temps.clear();
+            desk.clear();
             self.plan.finish_directories(is_durable);
         }
         let Some(session) = &self.session else { return Ended::Done };

@@ -122,9 +122,6 @@ impl Taker {
         }
         self.parcels.open_parts(&temps, self.options.most_parts(), quota.as_ref());
         let journal = self.open_journal(&transfer, &temps, session)?;
-        if temps.is_in_memory() {
-            self.options.durable = Durable::None;
-        }
         let places_at_once = self.options.durable == Durable::None;
         let hashes = HashKey::new(session.secret("hashes"));
         let desk = DiskQueue { temps, journal, hashes, places_at_once, quota };
@@ -164,9 +161,9 @@ impl Taker {
         temps: &Temps,
         session: &Session,
     ) -> Result<Journal, TakeError> {
-        let there = temps.list().unwrap_or_default();
-        let boot = temps.since(self.options.boot);
         let secret = self.options.kept_key.of_transfer(transfer);
+        let there = temps.recall(&Journal::places(temps.directory(), &secret));
+        let boot = temps.since(self.options.boot);
         let journal = Journal::open(temps.directory(), secret, boot, |key| Some(there.get(key)?.stamp));
         let journal = journal.inspect_err(|error| self.tell_no_room(error));
         let (journal, kept) = journal.map_err(TakeError::Journal)?;
@@ -179,7 +176,7 @@ impl Taker {
         let _ = journal.append(&[], temps.stamps(freed.copied()));
         let blocks: usize = kept.values().map(BTreeMap::len).sum();
         tracing::info!(parent: session.span(), files = kept.len(), blocks, "found of an earlier transfer");
-        self.plan.go_on_with(kept, there);
+        self.plan.go_on_with(kept, there, temps.sweeper());
         Ok(journal)
     }
 

@@ -33,6 +33,9 @@ impl Taker {
         self.ledger.tally().pass_over(report.hole_bytes);
         self.state.go_on();
         self.ledger.tally().write(report.written_bytes);
+        for (item, error) in report.unset {
+            self.plan.warn(item.path.as_bytes(), &error);
+        }
         for (item, trouble) in report.failed {
             self.comparisons.end_file();
             self.plan.fail_file(&item, trouble);
