@@ -21,7 +21,8 @@ Examples:
   fairwave simulate scenarios/five-to-one.toml
 
 Data goes to stdout, messages and progress to stderr.
-Exit status: 0 done; 1 failed; 2 wrong usage or input; 130 interrupted.")]
+Exit status: 0 done; 1 failed; 2 wrong usage or input; 3 some files failed; 4 other end unreachable or lost;
+5 some source files vanished; 130 interrupted.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: CliCommand,

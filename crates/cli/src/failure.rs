@@ -11,6 +11,12 @@ pub(crate) enum CommandFailure {
     Usage(String),
     /// The run failed: exit code 1.
     Run(String),
+    /// Some files failed, and the rest is in place: exit code 3.
+    Files(String),
+    /// The other end is not reachable, or was lost for good: exit code 4.
+    Lost(String),
+    /// Some source files vanished, and the rest is in place: exit code 5.
+    Vanished(String),
     /// Somebody interrupted it: exit code 130.
     Interrupted(String),
     /// A claim does not hold, as stdout says: exit code 1.
@@ -28,7 +34,12 @@ impl CommandFailure {
     /// What to tell people, if anything.
     pub(crate) fn message(&self) -> Option<&str> {
         match self {
-            Self::Usage(message) | Self::Run(message) | Self::Interrupted(message) => Some(message),
+            Self::Usage(message)
+            | Self::Run(message)
+            | Self::Files(message)
+            | Self::Lost(message)
+            | Self::Vanished(message)
+            | Self::Interrupted(message) => Some(message),
             Self::Missed | Self::Unread => None,
         }
     }
@@ -38,6 +49,9 @@ impl CommandFailure {
         match self {
             Self::Usage(_) => 2,
             Self::Run(_) | Self::Missed => 1,
+            Self::Files(_) => 3,
+            Self::Lost(_) => 4,
+            Self::Vanished(_) => 5,
             Self::Interrupted(_) => crate::interrupt::EXIT,
             Self::Unread => 0,
         }

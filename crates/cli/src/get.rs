@@ -33,7 +33,8 @@ Examples:
   ssh server cat big.ticket | fairwave get - data/2024 downloads
   fairwave get @big.ticket --check --json downloads
 
-Exit status: 0 done; 1 some files or the transfer failed; 2 wrong usage; 130 interrupted.")]
+Exit status: 0 done; 1 failed; 2 wrong usage; 3 some files failed; 4 other end unreachable or lost;
+5 some source files vanished; 130 interrupted.")]
 pub(crate) struct Args {
     /// Ticket (@FILE, - for stdin, its text, or in $FAIRWAVE_TICKET), names to fetch (default all), destination
     /// directory
@@ -59,6 +60,9 @@ pub(crate) struct LookArgs {
     /// Keep symbolic links that point outside the copied tree; without this they fail
     #[arg(long, hide_short_help = true)]
     pub(crate) links: bool,
+    /// Exit with status 3 if a mode or time cannot be set; without this it is a warning
+    #[arg(long, hide_short_help = true)]
+    pub(crate) strict: bool,
 }
 
 /// How files are taken.
@@ -118,7 +122,8 @@ pub(crate) fn run(args: &Args) -> Done {
     let (ticket, names, destination) = words(&args.words)?;
     let screen = Screen::new(args.talk);
     args.link.check_carrier("get", &OF_TICKETS, NO_SSH)?;
-    fetch(&screen, &args.link, None, &ticket, &args.taking.options(names, destination))
+    let strict = args.taking.look.strict;
+    fetch(&screen, &args.link, None, &ticket, &args.taking.options(names, destination), strict)
 }
 
 /// Fetches with a ticket, and shows how it goes; `ssh` is what carries it where nobody answers by UDP, and starts the
@@ -129,6 +134,7 @@ pub(crate) fn fetch(
     ssh: Option<FarRoute>,
     ticket: &Ticket,
     options: &GetOptions,
+    strict: bool,
 ) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
     let renew = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
@@ -141,8 +147,8 @@ pub(crate) fn fetch(
     let shown = transfer.clone();
     let _socket = monitor(screen, "get", &bound, move || vec![shown.clone()]);
     let dry = options.dry_run.then_some("fetch");
-    let course =
-        KnownBefore { capacity: bound.capacity.rate, places: connecting::places(ticket), carriers: link.carrier, dry };
+    let (capacity, places) = (bound.capacity.rate, connecting::places(ticket));
+    let course = KnownBefore { capacity, places, carriers: link.carrier, dry, strict };
     let done = follow(screen, &transfer, &course);
     bound.endpoint.close();
     done

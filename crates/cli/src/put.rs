@@ -32,7 +32,8 @@ Examples:
   fairwave put a.bin b.bin @inbox.ticket --limit \"200 Mb/s\" --json
   fairwave put results @inbox.ticket --check --dry-run
 
-Exit status: 0 done; 1 some files or the transfer failed; 2 wrong usage; 130 interrupted.")]
+Exit status: 0 done; 1 failed; 2 wrong usage; 3 some files failed; 4 other end unreachable or lost;
+5 some source files vanished; 130 interrupted.")]
 pub(crate) struct Args {
     /// Files and directories, then the ticket (@FILE, - for stdin, its text, or in $FAIRWAVE_TICKET)
     #[arg(required = true, value_name = "PATH... TICKET")]
@@ -54,12 +55,12 @@ pub(crate) fn run(args: &Args) -> Done {
     let (paths, ticket) = words(&args.words)?;
     let screen = Screen::new(args.talk);
     args.link.check_carrier("put", &OF_TICKETS, NO_SSH)?;
-    send(&screen, &args.link, None, &ticket, &paths, &options(args.look, args.limit, args.patience))
+    send(&screen, &args.link, None, &ticket, &paths, &options(args.look, args.limit, args.patience), args.look.strict)
 }
 
 /// What is asked of a put.
 pub(crate) fn options(
-    LookArgs { check, dry_run, links }: LookArgs,
+    LookArgs { check, dry_run, links, .. }: LookArgs,
     limit: Option<Rate>,
     patience: Patience,
 ) -> PutOptions {
@@ -75,6 +76,7 @@ pub(crate) fn send(
     ticket: &Ticket,
     paths: &[PathBuf],
     options: &PutOptions,
+    strict: bool,
 ) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
     let renew = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
@@ -88,8 +90,8 @@ pub(crate) fn send(
     let shown = transfer.clone();
     let _socket = monitor(screen, "put", &bound, move || vec![shown.clone()]);
     let dry = options.dry_run.then_some("send");
-    let course =
-        KnownBefore { capacity: bound.capacity.rate, places: connecting::places(ticket), carriers: link.carrier, dry };
+    let (capacity, places) = (bound.capacity.rate, connecting::places(ticket));
+    let course = KnownBefore { capacity, places, carriers: link.carrier, dry, strict };
     let done = follow(screen, &transfer, &course);
     bound.endpoint.close();
     done

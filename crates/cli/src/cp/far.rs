@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use fairwave_files::{Share, ShareOptions, Transfer};
 use fairwave_host::{
-    Carriers, CloseReason, Endpoint, Identity, Keyring, Listen, SessionOptions, ShareId, StateDir, TicketId,
-    TunnelWatch, Validity, advertised, ask_to_leave, at_end, runtime_dir,
+    Carriers, CloseReason, Endpoint, Keyring, Listen, SessionOptions, ShareId, TicketId, TunnelWatch, Validity,
+    advertised, ask_to_leave, at_end, runtime_dir,
 };
 use fairwave_units::Rate;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,6 +24,7 @@ use super::message::{self, CpReply, CpRequest, What};
 use super::place::Target;
 use crate::Done;
 use crate::failure::{CommandFailure, plain};
+use crate::terminal;
 use crate::transfer::far_tunnel::FarTunnel;
 use crate::transfer::link::{self, Bound, LinkArgs};
 use crate::transfer::monitor::{monitor_until, transfers};
@@ -102,7 +103,7 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
     let bound = link.bind_to("cp", &listen)?;
     // The identity lasts, so that the other end knows this one again when it goes on; the ticket ends with this
     // process.
-    let identity = StateDir::open().and_then(|state| Identity::open(&state)).map_err(|error| failed(&error))?;
+    let identity = super::identity(terminal::note)?;
     let keyring = Arc::new(Keyring::in_memory(identity, id));
     let addresses = advertised(bound.endpoint.local_addr()).map_err(|error| failed(&error))?;
     // What was put is gone on with by the ticket's name.

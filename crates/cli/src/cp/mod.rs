@@ -7,11 +7,12 @@ mod ssh;
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairwave_files::{GetOptions, Share, ShareOptions, TopNames};
-use fairwave_host::{Carrier, Identity, Keyring, Listen, ShareId, StateDir, Validity};
+use fairwave_host::{Carrier, Identity, Keyring, Listen, ShareId, StateDir, StateError, Validity};
 use fairwave_units::Duration;
 
 use crate::Done;
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Done {
             let names = TopNames::of(from.iter().map(|path| far::home_relative(path.into())));
             let options = GetOptions { top_names: Some(names), ..into(args, &to, from.len()) };
             let ssh = far.route(args.link.carrier);
-            let done = get::fetch(&screen, &args.link, ssh, &far.ticket, &options);
+            let done = get::fetch(&screen, &args.link, ssh, &far.ticket, &options, args.taking.look.strict);
             far.end();
             done
         }
@@ -92,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Done {
             let far = FarEnd::start(SshCall { ssh: args.ssh.clone(), host, request: ask(args, what) })?;
             let options = put::options(args.taking.look, args.taking.limit, args.taking.patience);
             let ssh = far.route(args.link.carrier);
-            let done = put::send(&screen, &args.link, ssh, &far.ticket, &from, &options);
+            let done = put::send(&screen, &args.link, ssh, &far.ticket, &from, &options, args.taking.look.strict);
             far.end();
             done
         }
@@ -163,26 +164,58 @@ fn into(args: &Args, to: &std::path::Path, sources: usize) -> GetOptions {
     GetOptions { rename, continues_rename: may_be_own, ..args.taking.options(Vec::new(), directory) }
 }
 
+/// The identity of an end of a copy: the host's own, or one in memory where there is no place for that. A copy does not
+/// need what outlives it, except to go on after an interrupt.
+pub(crate) fn identity(note: impl FnOnce(&str)) -> Result<Identity, CommandFailure> {
+    match StateDir::open().and_then(|state| Identity::open(&state)) {
+        Err(error @ (StateError::NoHome | StateError::Io { .. })) => {
+            note(&format!("{error}; going on without: after an interrupt the copy begins anew"));
+            Identity::random().map_err(|error| of_state(&error))
+        }
+        opened => opened.map_err(|error| of_state(&error)),
+    }
+}
+
+/// A directory is not copied into itself, however the destination is written: each copy would be part of the next.
+fn refuse_into_itself(from: &[PathBuf], to: &std::path::Path) -> Done {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(to) = std::path::absolute(to) else { return Ok(()) };
+    // What is not there yet lies in the nearest directory that is.
+    let Some(there) = to.ancestors().find_map(|path| path.canonicalize().ok()) else { return Ok(()) };
+    let around: Vec<_> = there.ancestors().filter_map(|path| path.metadata().ok()).collect();
+    for path in from {
+        let Ok(meta) = path.metadata() else { continue };
+        let is_same = |other: &std::fs::Metadata| (other.dev(), other.ino()) == (meta.dev(), meta.ino());
+        if meta.is_dir() && around.iter().any(is_same) {
+            let [from, to] = [path, &to].map(|path| fairwave_files::escaped(path.as_os_str().as_bytes()));
+            let message = format!("cp: cannot copy the directory {from} into itself, {to}");
+            return Err(CommandFailure::usage(message, "name a destination outside of it"));
+        }
+    }
+    Ok(())
+}
+
 /// Both ends are this process: what goes on after an interrupt does so here, too.
 fn copy_here(screen: &Screen, args: &Args, from: &[PathBuf], to: &std::path::Path) -> Done {
     let absolute = |path: &PathBuf| {
         std::path::absolute(path).map_err(|error| CommandFailure::usage(plain(&error), "name files and directories"))
     };
     let paths = from.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
+    refuse_into_itself(&paths, to)?;
     let id = ShareId::of(&paths, false);
     note_left_out(screen, &paths);
     let share = Share::new(paths, ShareOptions { session: args.link.session(), ..ShareOptions::default() })
         .map_err(|error| CommandFailure::Usage(error.to_string()))?;
     let loopback = Listen::At(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let giver = args.link.bind_to("cp", &loopback)?;
-    let identity = StateDir::open().and_then(|state| Identity::open(&state)).map_err(|error| of_state(&error))?;
+    let identity = identity(|note| screen.note(note))?;
     let keyring = Keyring::in_memory(identity, id);
     let addresses = vec![giver.endpoint.local_addr()];
     let ticket =
         keyring.issue(Validity { lasts_s: None, is_once: false }, addresses).map_err(|error| of_state(&error))?;
     let share = Arc::new(share);
     giver.endpoint.listen_with(Arc::new(keyring), share.judges(), share.accept());
-    let done = get::fetch(screen, &args.link, None, &ticket, &into(args, to, from.len()));
+    let done = get::fetch(screen, &args.link, None, &ticket, &into(args, to, from.len()), args.taking.look.strict);
     giver.endpoint.close();
     done
 }
@@ -190,6 +223,34 @@ fn copy_here(screen: &Screen, args: &Args, from: &[PathBuf], to: &std::path::Pat
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refuse_into_itself__by_any_name_of_the_directory() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::create_dir_all(at("src/sub")).unwrap();
+        std::fs::create_dir(at("other")).unwrap();
+        std::fs::write(at("file"), "").unwrap();
+        std::os::unix::fs::symlink("src", at("link")).unwrap();
+        for (from, to, is_refused) in [
+            ("src", "src/copy", true),
+            ("src", "src", true),
+            ("src", "src/sub/new/deep", true),
+            ("src", "link/copy", true),
+            ("link", "src/copy", true),
+            ("src/sub", "src/sub/../sub/x", true),
+            ("src/sub", "src", false),
+            ("src", "src-copy", false),
+            ("src", "other", false),
+            ("file", "src", false),
+            ("file", "file", false),
+        ] {
+            let refused = refuse_into_itself(&[at(from)], &at(to));
+            assert_eq!(refused.is_err(), is_refused, "{from} into {to}");
+        }
+        let code = refuse_into_itself(&[at("src")], &at("src/x")).unwrap_err().code();
+        assert_eq!(code, 2);
+    }
 
     #[test]
     fn way__one_end_is_here() {

@@ -62,7 +62,8 @@ impl FarEnd {
     pub(super) fn start(call: SshCall) -> Result<Self, CommandFailure> {
         let far = StartedFar::begin(&call, None).map_err(|error| match error {
             NoFarEnd::Usage(failure) => failure,
-            NoFarEnd::Mute(message) | NoFarEnd::Refused(message) => CommandFailure::Run(message),
+            NoFarEnd::Mute(message) => CommandFailure::Lost(message),
+            NoFarEnd::Refused(message) => CommandFailure::Run(message),
         })?;
         let ticket = far.ticket.clone();
         Ok(Self { call: Arc::new(call), current: Arc::new(Mutex::new(far)), ticket })

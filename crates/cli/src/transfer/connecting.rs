@@ -53,7 +53,7 @@ pub(crate) fn failure(error: &ConnectError, ticket: &Ticket) -> CommandFailure {
             "{message}\nhint: it is free when that one stops, or 10 min after its connection was lost; or ask for a new ticket"
         )),
         Some(Refusal::NoRoom) => CommandFailure::Run(message),
-        None => CommandFailure::Run(format!("{}: {message}\nhint: {}", places(ticket), blocked(ticket))),
+        None => CommandFailure::Lost(format!("{}: {message}\nhint: {}", places(ticket), blocked(ticket))),
     }
 }
 

@@ -21,6 +21,8 @@ const BETWEEN_EVENTS: Duration = Duration::from_secs(1);
 const BETWEEN_LINES: Duration = Duration::from_secs(5);
 /// Of those that failed or were left out, so many are named where nobody asks for more.
 const NAMED: usize = 20;
+/// And so many warnings: a file system that keeps no modes has one for each file.
+const WARNED: usize = 3;
 /// Who was asked to stop gets so long to do so.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 
@@ -78,6 +80,10 @@ struct EndEvent<'a> {
     files: u64,
     files_failed: u64,
     files_skipped: u64,
+    /// Files that are there, and of which an attribute could not be set.
+    files_warned: u64,
+    /// Of those that failed: files that were gone before they were copied.
+    files_vanished: u64,
     bytes: u64,
     bytes_resumed: u64,
     /// Where it is not done: what is kept of blocks that are not whole.
@@ -103,10 +109,26 @@ pub(crate) struct KnownBefore {
     pub(crate) carriers: Carriers,
     /// What would be done, if nothing is written: a verb.
     pub(crate) dry: Option<&'static str>,
+    /// Whether an attribute that could not be set counts as a failure.
+    pub(crate) strict: bool,
 }
 
-/// Shows a transfer until it ends. An interrupt stops it where it can go on.
+/// Shows a transfer until it ends. An interrupt stops it where it can go on, and so does a reader of `--json` that
+/// leaves.
 pub(crate) fn follow(screen: &Screen, transfer: &Transfer, course: &KnownBefore) -> Done {
+    let done = follow_to_end(screen, transfer, course);
+    if !matches!(done, Err(CommandFailure::Unread)) {
+        return done;
+    }
+    transfer.stop();
+    let limit = fairwave_units::Duration::from_nanos(STOPS_WITHIN.as_nanos() as u64);
+    let is_done = transfer.wait(Some(limit)).is_some_and(|outcome| outcome.ended == Ended::Done);
+    let what = if is_done { "the transfer is complete" } else { "the transfer was stopped" };
+    let hint = if is_done { "read stdout to its end" } else { "the same command goes on where it stopped" };
+    Err(CommandFailure::Run(format!("stdout: its reader has left; {what}\nhint: {hint}")))
+}
+
+fn follow_to_end(screen: &Screen, transfer: &Transfer, course: &KnownBefore) -> Done {
     interrupt::be_gentle();
     let mut meter = ProgressMeter::new(transfer.clone(), course.capacity);
     let mut teller = Teller::new(screen, String::new());
@@ -132,7 +154,7 @@ pub(crate) fn follow(screen: &Screen, transfer: &Transfer, course: &KnownBefore)
     let moment = meter.look();
     teller.tell_path(&moment)?;
     teller.end();
-    tell_end(screen, &outcome, &moment, transfer, course.dry)
+    tell_end(screen, &outcome, &moment, transfer, course)
 }
 
 /// Tells what carries a transfer where it is not what is best, and what that costs.
@@ -295,12 +317,19 @@ impl<'a> Teller<'a> {
 }
 
 /// Says how a transfer ended, and what became of its entries: done, or why not.
-fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, transfer: &Transfer, dry: Option<&str>) -> Done {
+fn tell_end(
+    screen: &Screen,
+    outcome: &Outcome,
+    moment: &Moment,
+    transfer: &Transfer,
+    KnownBefore { dry, strict, .. }: &KnownBefore,
+) -> Done {
     if screen.talk.json {
         print_end(outcome, moment, transfer, dry.is_some())?;
     } else {
         say_entries(screen, outcome);
     }
+    let (dry, strict) = (*dry, *strict);
     let (elapsed_s, new_bytes) = (moment.elapsed.as_secs_f64(), new_bytes(outcome, moment));
     let there = size(moment.progress.bytes_there());
     match (&outcome.ended, dry) {
@@ -313,7 +342,7 @@ fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, transfer: &Tran
                 counted(progress.files_done),
                 size(progress.bytes_resumed)
             ));
-            all_well(outcome)
+            all_well(outcome, strict)
         }
         (Ended::Done, None) => {
             let hash = outcome.blake3.map_or_else(String::new, |hash| format!(", blake3 {}", hex(&hash)));
@@ -323,13 +352,14 @@ fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, transfer: &Tran
             let mean = mean_rate(new_bytes, elapsed_s);
             let (files, bytes) = (counted(outcome.files), size(outcome.bytes));
             screen.say(&format!("{files}, {bytes} in {}{mean}{before}{holes}{hash}", span(elapsed_s)));
-            all_well(outcome)
+            all_well(outcome, strict)
         }
         (Ended::Stopped, _) => Err(CommandFailure::Interrupted(format!(
             "stopped; {there} are there\nhint: the same command goes on where it stopped"
         ))),
         (Ended::Failed(reason), _) => {
-            Err(CommandFailure::Run(format!("{reason}\nhint: {}", what_next(transfer, &there))))
+            let message = format!("{reason}\nhint: {}", what_next(transfer, &there));
+            Err(if transfer.is_lost() { CommandFailure::Lost(message) } else { CommandFailure::Run(message) })
         }
     }
 }
@@ -348,11 +378,25 @@ fn what_next(transfer: &Transfer, there: &str) -> String {
     }
 }
 
-fn all_well(outcome: &Outcome) -> Done {
-    match outcome.files_failed {
-        0 => Ok(()),
-        count => Err(CommandFailure::Run(format!("{} failed", counted(count)))),
+fn all_well(outcome: &Outcome, strict: bool) -> Done {
+    let Outcome { files, files_failed, files_missing, files_vanished, files_warned, .. } = *outcome;
+    if files_failed == 0 && files_warned > 0 && strict {
+        let message = format!("{} without all of its attributes", counted(files_warned));
+        return Err(CommandFailure::Files(format!(
+            "{message}\nhint: left out, --strict lets them pass with a warning"
+        )));
     }
+    if files_failed == 0 {
+        return Ok(());
+    }
+    let message = format!("{} failed", counted(files_failed));
+    Err(if files_vanished == files_failed {
+        CommandFailure::Vanished(format!("{message}: gone before they were copied"))
+    } else if files_missing == files_failed && files == 0 {
+        CommandFailure::Usage(format!("{message}\nhint: nothing of what was asked for is there"))
+    } else {
+        CommandFailure::Files(message)
+    })
 }
 
 /// The end of a transfer, and what became of its entries, for programs.
@@ -361,6 +405,7 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, transfer: &Transfer,
         print_json(&EntryEvent { event, name: Name::of(&failure.path), reason: &failure.reason })
     };
     outcome.skipped.iter().try_for_each(|failure| entry("file_skipped", failure))?;
+    outcome.warned.iter().try_for_each(|failure| entry("file_warned", failure))?;
     outcome.failed.iter().try_for_each(|failure| entry("file_failed", failure))?;
     let (event, reason) = match &outcome.ended {
         Ended::Done => ("done", None),
@@ -377,6 +422,8 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, transfer: &Transfer,
         files: outcome.files,
         files_failed: outcome.files_failed,
         files_skipped: outcome.files_skipped,
+        files_warned: outcome.files_warned,
+        files_vanished: outcome.files_vanished,
         bytes: outcome.bytes,
         bytes_resumed: moment.progress.bytes_resumed,
         bytes_held: moment.progress.bytes_held,
@@ -408,6 +455,14 @@ fn say_entries(screen: &Screen, outcome: &Outcome) {
             some => format!("the first {some}"),
         };
         screen.complain(&format!("and {more} more failed\nhint: --json lists {listed}"));
+    }
+    for failure in outcome.warned.iter().take(if screen.talk.is_verbose() { most } else { WARNED }) {
+        screen.say(&format!("warning: {}: {}", escaped(&failure.path), failure.reason));
+    }
+    if outcome.files_warned > 0 {
+        let have = if outcome.files_warned == 1 { "entry lacks" } else { "entries lack" };
+        screen
+            .say(&format!("{} {have} an attribute that could not be set; the content is there", outcome.files_warned));
     }
     if outcome.files_skipped > 0 && !screen.talk.is_verbose() {
         let were = if outcome.files_skipped == 1 { "entry was" } else { "entries were" };
