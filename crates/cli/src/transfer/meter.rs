@@ -197,7 +197,8 @@ impl Moment {
 
     /// Whether nothing but comparing is done, by an end that is there.
     fn is_comparing(&self) -> bool {
-        let is_silent = self.session.as_ref().is_some_and(|session| session.is_silent() || session.is_unheard());
+        let is_gone = |session: &SessionStatus| session.is_silent() || session.is_mute() || session.is_unheard();
+        let is_silent = self.session.as_ref().is_some_and(is_gone);
         self.progress.waits_for == Some(WaitsFor::Comparing) && !is_silent
     }
 
@@ -268,14 +269,21 @@ impl Moment {
     /// What a transfer that does not move waits for.
     fn waiting(&self, still: Duration) -> String {
         let (session, gives) = (self.session.as_ref(), self.progress.gives);
-        let is_silent = session.is_some_and(SessionStatus::is_silent);
+        let silent = session.filter(|session| session.is_silent() || session.is_mute());
         let is_unheard = session.is_some_and(SessionStatus::is_unheard);
+        let is_here = match self.progress.waits_for {
+            Some(WaitsFor::Disk | WaitsFor::Sync | WaitsFor::Session) => true,
+            Some(WaitsFor::List) => gives,
+            _ => false,
+        };
+        if let Some(session) = silent.filter(|_| !is_here) {
+            return format!("no answer from {} for {:.0} s", session.peer, session.silent_s);
+        }
         let what = match self.progress.waits_for {
             Some(WaitsFor::Disk) if gives => "the disk here, which is read",
             Some(WaitsFor::Disk) => "the disk here",
             Some(WaitsFor::Sync) => "the disk here, which makes durable what was written",
             Some(WaitsFor::List) if gives => "the disk here, on which the files are listed",
-            _ if is_silent => "the network: nothing comes from the other end",
             _ if is_unheard => "the network: the other end is heard, and answers nothing",
             Some(WaitsFor::List) => "the other end, which lists its files",
             Some(WaitsFor::Results) if gives => "the other end, which writes what was sent",
@@ -410,6 +418,17 @@ mod tests {
             let stalled = Moment { progress, session, stalled: Some(Duration::from_secs(7)), ..moment() };
             let what = "the network: the other end is heard, and answers nothing";
             assert_eq!(stalled.text(false), format!("1.0 GB of 3.0 GB, waits for {what} (0:07)"));
+        }
+    }
+
+    #[test]
+    fn text__who_is_not_heard_is_not_said_to_read_its_disk() {
+        for waits_for in [Some(WaitsFor::Peer), Some(WaitsFor::Comparing), Some(WaitsFor::List), None] {
+            let progress = Progress { waits_for, gives: false, ..moment().progress };
+            let session = Some(SessionStatus { silent_s: 12.2, unanswered_s: 0.0, ..session() });
+            let peer = session.as_ref().unwrap().peer;
+            let stalled = Moment { progress, session, stalled: Some(Duration::from_secs(12)), ..moment() };
+            assert_eq!(stalled.text(false), format!("1.0 GB of 3.0 GB, no answer from {peer} for 12 s"));
         }
     }
 

@@ -34,13 +34,14 @@ pub(super) fn explain(
     if let Some(text) = by_disk {
         return (Some(LimitedBy::Disk), text);
     }
-    if status.is_silent() {
-        let text = format!("nothing has come from {} for {:.0} s", status.peer, status.silent_s);
-        return (Some(LimitedBy::Silence), text);
-    }
     // What comes although nothing gets there is no answer; whoever waits for one waits for the network.
     let waits_for_peer =
         matches!(waits_for, Some(WaitsFor::Peer | WaitsFor::List | WaitsFor::Results | WaitsFor::Comparing));
+    // An end that is not heard may be gone: only of one that is heard its disk can be named.
+    if status.is_silent() || waits_for_peer && status.is_mute() {
+        let text = format!("no answer from {} for {:.0} s", status.peer, status.silent_s);
+        return (Some(LimitedBy::Silence), text);
+    }
     if waits_for_peer && status.is_unheard() {
         let text = format!("{} is heard, and has answered nothing for {:.0} s", status.peer, status.unheard_s);
         return (Some(LimitedBy::Silence), text);
@@ -255,13 +256,31 @@ mod tests {
             let (by, because) = explain(&silent, Some(Hold::Sink), waits_for, None);
             assert_eq!(
                 (by, because.as_str()),
-                (Some(LimitedBy::Silence), "nothing has come from 192.0.2.1:8642 for 7 s")
+                (Some(LimitedBy::Silence), "no answer from 192.0.2.1:8642 for 7 s")
             );
         }
         // Who is asked for nothing says nothing, and while the disk has work, it is that which is waited for.
         let idle = SessionStatus { unanswered_s: 0.0, ..silent.clone() };
-        assert_eq!(explain(&idle, Some(Hold::Sink), Some(WaitsFor::Peer), None).0, Some(LimitedBy::PeerDisk));
+        assert_ne!(explain(&idle, Some(Hold::Sink), None, None).0, Some(LimitedBy::Silence));
         assert_eq!(explain(&silent, None, Some(WaitsFor::Disk), None).0, Some(LimitedBy::Disk));
+    }
+
+    #[test]
+    fn explain__the_disk_of_an_end_that_is_not_heard_is_not_blamed() {
+        // It owes no answer yet, since it has not been asked for one.
+        let mute = SessionStatus { silent_s: 3.4, unanswered_s: 0.0, ..status() };
+        let heard = SessionStatus { silent_s: 1.2, ..mute.clone() };
+        for waits_for in [WaitsFor::Peer, WaitsFor::List, WaitsFor::Results, WaitsFor::Comparing] {
+            for is_source in [true, false] {
+                let by = |status: &SessionStatus| {
+                    explain(&SessionStatus { is_source, ..status.clone() }, None, Some(waits_for), None).0
+                };
+                let is_local = is_source && waits_for == WaitsFor::List;
+                assert_eq!(by(&mute) == Some(LimitedBy::Silence), !is_local, "{waits_for:?}");
+                assert_ne!(by(&heard), Some(LimitedBy::Silence), "{waits_for:?}");
+            }
+        }
+        assert_eq!(explain(&mute, None, Some(WaitsFor::Peer), None).1, "no answer from 192.0.2.1:8642 for 3 s");
     }
 
     #[test]

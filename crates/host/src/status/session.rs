@@ -91,6 +91,12 @@ impl SessionStatus {
         self.unanswered_s > SILENT_S
     }
 
+    /// Whether nothing has come from the other end for so long that it cannot be taken for one that is there. It is asked
+    /// for an answer later than that, so it need not be silent by [`SessionStatus::is_silent`].
+    pub fn is_mute(&self) -> bool {
+        self.silent_s > SILENT_S
+    }
+
     /// Whether the other end has answered nothing for so long that what this end says cannot get there.
     pub fn is_unheard(&self) -> bool {
         self.unheard_s > SILENT_S

@@ -342,7 +342,7 @@ fn silence__of_a_path_that_ends_is_told() {
     pair.run_to(Time::from_secs(8));
     let taker = pair.told(TAKER);
     assert_eq!(taker.limited_by, Some(LimitedBy::Silence), "{taker:?}");
-    assert!(taker.because.starts_with("nothing has come from 10.0.0.1:1 for "), "{taker:?}");
+    assert!(taker.because.starts_with("no answer from 10.0.0.1:1 for "), "{taker:?}");
 }
 
 #[test]
