@@ -155,17 +155,35 @@ fn open_beneath(directory: &OwnedFd, path: &[u8], flags: OFlags) -> io::Result<O
     assert_may_wait();
     /// Whether the kernel has no `openat2`, or a sandbox hides it.
     static IS_MISSING: AtomicBool = AtomicBool::new(false);
-    if !IS_MISSING.load(Ordering::Relaxed) {
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        for _ in 0..TRIES {
-            match openat2(directory, path, flags, Mode::empty(), resolve) {
-                Err(Errno::AGAIN) => {}
-                Err(Errno::NOSYS) => {
-                    IS_MISSING.store(true, Ordering::Relaxed);
-                    break;
+    let call = |path: &[u8]| {
+        openat2(directory, path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+    };
+    open_with(call, &IS_MISSING, directory, path, flags)
+}
+
+/// The same with a call of the kernel that may be missing: from then on it is not tried any more.
+fn open_with(
+    call: impl Fn(&[u8]) -> rustix::io::Result<OwnedFd>,
+    is_missing: &AtomicBool,
+    directory: &OwnedFd,
+    path: &[u8],
+    flags: OFlags,
+) -> io::Result<OwnedFd> {
+    if is_missing.load(Ordering::Relaxed) {
+        return open_step_by_step(directory, path, flags);
+    }
+    for _ in 0..TRIES {
+        match call(path) {
+            Err(Errno::AGAIN) => {}
+            // Filters of system calls that do not know it answer with the latter.
+            Err(Errno::NOSYS | Errno::PERM) => {
+                let opened = open_step_by_step(directory, path, flags);
+                if opened.is_ok() {
+                    is_missing.store(true, Ordering::Relaxed);
                 }
-                opened => return Ok(opened?),
+                return opened;
             }
+            opened => return Ok(opened?),
         }
     }
     open_step_by_step(directory, path, flags)
@@ -246,6 +264,29 @@ mod tests {
             for refused in [&b"data/link/a"[..], b"data/a", b"data/real/../../x", b"data/gone", b"/etc/passwd", b""] {
                 assert!(open(refused).is_err(), "{refused:?}");
             }
+        }
+    }
+
+    #[test]
+    fn open__without_openat2_each_name_is_opened() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir_all(place.path().join("data/real")).unwrap();
+        fs::write(place.path().join("data/real/a"), "a").unwrap();
+        let roots = find(&[&place.path().join("data")]).unwrap();
+        let parent = &roots.given[0].parent;
+        for error in [Errno::NOSYS, Errno::PERM] {
+            let (calls, is_missing) = (std::cell::Cell::new(0), AtomicBool::new(false));
+            let call = |_: &[u8]| {
+                calls.set(calls.get() + 1);
+                Err(error)
+            };
+            let open = |path: &[u8]| open_with(call, &is_missing, parent, path, OFlags::RDONLY | OFlags::NOFOLLOW);
+            // A file that is not there says nothing about the call.
+            assert!(open(b"data/gone").is_err());
+            for _ in 0..3 {
+                assert_eq!(content(open(b"data/real/a").unwrap()), "a", "{error}");
+            }
+            assert_eq!(calls.get(), 2, "{error}: it is not tried again");
         }
     }
 
