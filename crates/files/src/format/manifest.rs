@@ -112,7 +112,7 @@ pub(crate) struct Meta {
     pub(crate) mtime_ns: u32,
 }
 
-/// Tells whether a file is still the same: a hash of its size, times, inode and device.
+/// Whether a file is still the same: a hash of its size, its time and its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileIdentity(pub(crate) [u8; 16]);
 

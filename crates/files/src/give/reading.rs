@@ -1,5 +1,6 @@
 //! Reading batches of files: what a disk worker does.
 
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -12,12 +13,16 @@ use rustix::io::{Errno, pread};
 
 use super::listing::{BatchPlan, Listed};
 use super::roots::Roots;
-use super::scan::identity;
-use crate::format::blocks::{BLOCK_BYTES, HASH_RECORD_BYTES, HashKey, block_value, blocks_of};
+use super::scan::{ChangeTime, changed_at, identity};
+use crate::format::blocks::{BLOCK_BYTES, BlockHash, HASH_RECORD_BYTES, HashKey, block_value, blocks_of};
 use crate::format::reason::reason;
 
 /// Files that stay open, because there is more of them to read.
 const MOST_OPEN: usize = 64;
+/// A part that changes while it is read is read this often at most.
+const MOST_TRIES: u32 = 4;
+/// What was read of a file is proved this often at most after its attributes have moved: a proof reads all of it again.
+const MOST_MOVES: u32 = 64;
 
 /// The files of a share, to be read by any thread.
 pub(crate) struct Disk {
@@ -25,6 +30,19 @@ pub(crate) struct Disk {
     roots: OnceLock<Roots>,
     /// Files of several blocks, the last used last.
     open: Lock<Vec<(usize, Arc<OwnedFd>)>>,
+    /// Files of several blocks of which some have been read.
+    begun: Lock<HashMap<usize, BegunFile>>,
+}
+
+/// What was read of a file so far.
+#[derive(Debug)]
+struct BegunFile {
+    /// When it was last changed, in its content or its attributes, as far as is known.
+    changed_at: ChangeTime,
+    /// How often that moved.
+    moves: u32,
+    /// The values of the blocks that were read, by their numbers in the file.
+    values: HashMap<u64, BlockHash>,
 }
 
 /// A batch in memory.
@@ -105,7 +123,7 @@ impl From<io::Error> for Gone {
 impl Disk {
     /// Of what lies at these roots, or at those that are found later.
     pub(crate) fn new(roots: Option<Roots>) -> Self {
-        Self { roots: roots.map(OnceLock::from).unwrap_or_default(), open: Lock::default() }
+        Self { roots: roots.map(OnceLock::from).unwrap_or_default(), open: Lock::default(), begun: Lock::default() }
     }
 
     /// Where the files are, if that is known.
@@ -148,12 +166,15 @@ impl Disk {
                 let (here, behind) = (at..at + part, at + part..at + listed.bytes - offset);
                 let is_end = behind.is_empty() || batch.holes.cover(&behind);
                 files_ended += usize::from(is_end && !batch.holes.cover(&here));
-                let outcome = self.read_part(file, &listed, offset, content);
-                if let Some(key) = key {
-                    // Nobody gets the record of what is void.
-                    let value = if outcome.is_ok() { block_value(listed.bytes, offset, content) } else { [0; 32] };
-                    records.extend_from_slice(&key.record(block, &value));
-                }
+                let outcome = match key {
+                    None => self.read_part(file, &listed, offset, content),
+                    Some(key) => {
+                        let value = self.read_block(file, &listed, offset, content);
+                        // The record of what is void is not sent.
+                        records.extend_from_slice(&key.record(block, value.as_ref().unwrap_or(&[0; 32])));
+                        value.map(|_| ())
+                    }
+                };
                 if outcome.is_ok() {
                     hole_bytes += batch.holes.within(&here).map(|hole| hole.end - hole.start).sum::<u64>();
                 }
@@ -173,10 +194,100 @@ impl Disk {
     /// Reads a part of a file, if the file is what it was.
     fn read_part(&self, file: usize, listed: &Listed<'_>, offset: u64, into: &mut [u8]) -> Result<(), Gone> {
         if blocks_of(listed.bytes) <= 1 {
-            return read_from(&self.open_file(listed.path)?, listed, offset, into);
+            let fd = self.open_file(listed.path)?;
+            let mut before = changed_at(&look(&fd)?);
+            for _ in 0..MOST_TRIES {
+                let after = read_from(&fd, listed, offset, into)?;
+                if after == before {
+                    return Ok(());
+                }
+                before = after;
+            }
+            return Err(Gone::Changed);
+        }
+        self.read_settled(file, listed, &*self.opened(file, listed)?, offset, into).map(|_| ())
+    }
+
+    /// Reads and hashes a block of a file, if the file is what it was: all blocks that are read are of one content,
+    /// whatever becomes of its attributes (links, modes, names).
+    fn read_block(
+        &self,
+        file: usize,
+        listed: &Listed<'_>,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<BlockHash, Gone> {
+        let blocks = blocks_of(listed.bytes);
+        if blocks <= 1 {
+            self.read_part(file, listed, offset, into)?;
+            return Ok(block_value(listed.bytes, offset, into));
         }
         let fd = self.opened(file, listed)?;
-        read_from(&fd, listed, offset, into)
+        for _ in 0..MOST_TRIES {
+            let changed_at = self.read_settled(file, listed, &fd, offset, into)?;
+            let value = block_value(listed.bytes, offset, into);
+            let mut all = self.begun.lock();
+            let Some(begun) = all.get_mut(&file) else { return Ok(value) };
+            // If it has moved since, another reader has proved what was known then, and this was not.
+            if begun.changed_at == changed_at {
+                begun.values.insert(offset / BLOCK_BYTES, value);
+                if begun.values.len() as u64 == blocks {
+                    all.remove(&file);
+                }
+                return Ok(value);
+            }
+        }
+        Err(Gone::Changed)
+    }
+
+    /// Reads a part of a file of several blocks, until its attributes have not moved meanwhile: when they moved last.
+    fn read_settled(
+        &self,
+        file: usize,
+        listed: &Listed<'_>,
+        fd: &OwnedFd,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<ChangeTime, Gone> {
+        let first = changed_at(&look(fd)?);
+        for _ in 0..MOST_TRIES {
+            let known = {
+                let mut all = self.begun.lock();
+                let new = || BegunFile { changed_at: first, moves: 0, values: HashMap::new() };
+                all.entry(file).or_insert_with(new).changed_at
+            };
+            let now = read_from(fd, listed, offset, into)?;
+            if now == known {
+                return Ok(now);
+            }
+            self.prove(file, listed, fd, now)?;
+        }
+        Err(Gone::Changed)
+    }
+
+    /// The attributes of a file have moved, and its size and its time have not: whether all that was read of it is still
+    /// there. A time can be set back, and then the content is another.
+    fn prove(&self, file: usize, listed: &Listed<'_>, fd: &OwnedFd, now: ChangeTime) -> Result<(), Gone> {
+        let values = match self.begun.lock().get_mut(&file) {
+            Some(begun) if begun.moves < MOST_MOVES => {
+                begun.moves += 1;
+                begun.values.clone()
+            }
+            _ => return Err(Gone::Changed),
+        };
+        let mut room = Vec::new();
+        for (block, value) in values {
+            let offset = block * BLOCK_BYTES;
+            room.resize((listed.bytes - offset).min(BLOCK_BYTES) as usize, 0);
+            read_from(fd, listed, offset, &mut room)?;
+            if block_value(listed.bytes, offset, &room) != value {
+                return Err(Gone::Changed);
+            }
+        }
+        if let Some(begun) = self.begun.lock().get_mut(&file) {
+            begun.changed_at = now;
+        }
+        Ok(())
     }
 
     /// A file of several blocks, which stays open.
@@ -202,8 +313,12 @@ impl Disk {
     }
 }
 
-/// Reads, and then looks whether it was still the file that was listed.
-fn read_from(fd: &OwnedFd, listed: &Listed<'_>, mut offset: u64, mut into: &mut [u8]) -> Result<(), Gone> {
+fn look(fd: &OwnedFd) -> Result<rustix::fs::Stat, Gone> {
+    fstat(fd).map_err(|error| Gone::Failed(error.into()))
+}
+
+/// Reads, and then looks whether it was still the file that was listed: when it was changed last, in any way.
+fn read_from(fd: &OwnedFd, listed: &Listed<'_>, mut offset: u64, mut into: &mut [u8]) -> Result<ChangeTime, Gone> {
     let mut is_short = false;
     while !into.is_empty() {
         match pread(fd, &mut *into, offset) {
@@ -221,11 +336,11 @@ fn read_from(fd: &OwnedFd, listed: &Listed<'_>, mut offset: u64, mut into: &mut 
             Err(error) => return Err(Gone::Failed(error.into())),
         }
     }
-    let stat = fstat(fd).map_err(|error| Gone::Failed(error.into()))?;
+    let stat = look(fd)?;
     if is_short || stat.st_size.cast_unsigned() < listed.bytes {
         return Err(Gone::Shrank);
     }
-    if identity(&stat) == listed.identity { Ok(()) } else { Err(Gone::Changed) }
+    if identity(&stat) == listed.identity { Ok(changed_at(&stat)) } else { Err(Gone::Changed) }
 }
 
 #[cfg(test)]
@@ -273,6 +388,51 @@ mod tests {
         assert!(content == files.into_values().collect::<Vec<_>>().concat());
         // 1 + 1 + 1 + 3 + 1.
         assert_eq!(block, 7);
+    }
+
+    /// A file of three blocks whose time stays what it is while `change` is made to it after the first block, and what
+    /// reading the other two says.
+    fn changed_meanwhile(change: impl FnOnce(&std::path::Path)) -> Vec<String> {
+        let place = tempfile::tempdir().unwrap();
+        let (root, _) = tree(place.path(), &[2 * BLOCK_BYTES + 1]);
+        let roots = Roots::find(std::slice::from_ref(&root)).unwrap();
+        let listing = listed(&roots);
+        let disk = Disk::new(roots);
+        let key = HashKey::new([2; 32]);
+        let mut failed = Vec::new();
+        let mut change = Some(change);
+        for block in 0..3 {
+            let batch = listing.batch_of_block(block).unwrap();
+            disk.read(&batch, Some(&key), Vec::new(), &mut |_, _, gone| failed.push(gone.why()));
+            if let Some(change) = change.take() {
+                change(&root.join("00000"));
+            }
+        }
+        assert!(failed.len() == 2 || disk.begun.lock().is_empty(), "nothing is kept of what was read");
+        failed
+    }
+
+    #[test]
+    fn read__attributes_that_move_are_no_change() {
+        assert_eq!(changed_meanwhile(|path| fs::hard_link(path, path.with_extension("other")).unwrap()), [""; 0]);
+        assert_eq!(changed_meanwhile(|path| fs::rename(path, path.with_extension("moved")).unwrap()), [""; 0]);
+        let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o600);
+        assert_eq!(changed_meanwhile(|path| fs::set_permissions(path, mode).unwrap()), [""; 0]);
+    }
+
+    #[test]
+    fn read__a_time_that_is_set_back_hides_no_change() {
+        let overwrite = |path: &std::path::Path, offset: u64| {
+            let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+            let time = file.metadata().unwrap().modified().unwrap();
+            std::os::unix::fs::FileExt::write_all_at(&file, b"other", offset).unwrap();
+            file.set_modified(time).unwrap();
+        };
+        let changed = "it was changed during the transfer";
+        // Of what was read before there is another content now.
+        assert_eq!(changed_meanwhile(|path| overwrite(path, 9)), [changed; 2]);
+        // What is read later is of the same content as all the rest.
+        assert_eq!(changed_meanwhile(|path| overwrite(path, BLOCK_BYTES + 9)), [""; 0]);
     }
 
     #[test]

@@ -35,21 +35,27 @@ pub(crate) fn scan(
     ControlFlow::Continue(())
 }
 
-/// What a file is known by: its size, times and inode. Device numbers are not the same after each boot.
+/// What a file is known by: its size, its time and its inode. Device numbers are not the same after each boot; and the
+/// time of the last change of attributes moves with each link, each mode and each snapshot.
 pub(crate) fn identity(stat: &Stat) -> FileIdentity {
-    let mut said = [0; 48];
+    let mut said = [0; 32];
     let numbers = [
         stat.st_size.cast_unsigned(),
         stat.st_mtime.cast_unsigned(),
         stat.st_mtime_nsec,
-        stat.st_ctime.cast_unsigned(),
-        stat.st_ctime_nsec,
         stat.st_ino,
     ];
     for (place, number) in said.chunks_exact_mut(8).zip(numbers) {
         place.copy_from_slice(&number.to_le_bytes());
     }
     FileIdentity(short(blake3::Hasher::new().update(&said)))
+}
+
+/// When a file was last changed, in its content or its attributes. It cannot be set.
+pub(crate) type ChangeTime = (i64, u64);
+
+pub(crate) fn changed_at(stat: &Stat) -> ChangeTime {
+    (stat.st_ctime, stat.st_ctime_nsec)
 }
 
 /// Said of Fairwave's own places.
@@ -403,7 +409,9 @@ mod tests {
         let look = || identity(&rustix::fs::stat(&path).unwrap());
         fs::write(&path, "one").unwrap();
         let before = look();
-        assert_eq!(look(), before);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::hard_link(&path, place.path().join("link")).unwrap();
+        assert_eq!(look(), before, "attributes are not its content");
         fs::write(&path, "onetwo").unwrap();
         let after = look();
         assert_ne!(after, before);
