@@ -210,13 +210,7 @@ impl Disk {
 
     /// Reads and hashes a block of a file, if the file is what it was: all blocks that are read are of one content,
     /// whatever becomes of its attributes (links, modes, names).
-    fn read_block(
-        &self,
-        file: usize,
-        listed: &Listed<'_>,
-        offset: u64,
-        into: &mut [u8],
-    ) -> Result<BlockHash, Gone> {
+    fn read_block(&self, file: usize, listed: &Listed<'_>, offset: u64, into: &mut [u8]) -> Result<BlockHash, Gone> {
         let blocks = blocks_of(listed.bytes);
         if blocks <= 1 {
             self.read_part(file, listed, offset, into)?;

@@ -155,9 +155,8 @@ fn open_beneath(directory: &OwnedFd, path: &[u8], flags: OFlags) -> io::Result<O
     assert_may_wait();
     /// Whether the kernel has no `openat2`, or a sandbox hides it.
     static IS_MISSING: AtomicBool = AtomicBool::new(false);
-    let call = |path: &[u8]| {
-        openat2(directory, path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
-    };
+    let call =
+        |path: &[u8]| openat2(directory, path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS);
     open_with(call, &IS_MISSING, directory, path, flags)
 }
 

@@ -39,12 +39,7 @@ pub(crate) fn scan(
 /// time of the last change of attributes moves with each link, each mode and each snapshot.
 pub(crate) fn identity(stat: &Stat) -> FileIdentity {
     let mut said = [0; 32];
-    let numbers = [
-        stat.st_size.cast_unsigned(),
-        stat.st_mtime.cast_unsigned(),
-        stat.st_mtime_nsec,
-        stat.st_ino,
-    ];
+    let numbers = [stat.st_size.cast_unsigned(), stat.st_mtime.cast_unsigned(), stat.st_mtime_nsec, stat.st_ino];
     for (place, number) in said.chunks_exact_mut(8).zip(numbers) {
         place.copy_from_slice(&number.to_le_bytes());
     }

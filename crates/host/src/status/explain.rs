@@ -254,10 +254,7 @@ mod tests {
         let silent = SessionStatus { silent_s: 7.2, unanswered_s: 7.0, ..status() };
         for waits_for in [None, Some(WaitsFor::Peer), Some(WaitsFor::Results)] {
             let (by, because) = explain(&silent, Some(Hold::Sink), waits_for, None);
-            assert_eq!(
-                (by, because.as_str()),
-                (Some(LimitedBy::Silence), "no answer from 192.0.2.1:8642 for 7 s")
-            );
+            assert_eq!((by, because.as_str()), (Some(LimitedBy::Silence), "no answer from 192.0.2.1:8642 for 7 s"));
         }
         // Who is asked for nothing says nothing, and while the disk has work, it is that which is waited for.
         let idle = SessionStatus { unanswered_s: 0.0, ..silent.clone() };

@@ -127,7 +127,7 @@ fn get__where_udp_is_blocked_goes_over_tcp_and_says_what_it_costs() {
     assert_eq!(opened["carrier"].as_str(), Some("tcp"), "{opened}");
     // Who wants UDP alone hears that it is blocked.
     let done = host.run(&["get", &serve.at(), "to", "--carrier", "udp", "--check", "--retry", "0 s"]);
-    assert_eq!(done.code(), Some(1), "{}", done.stderr());
+    assert_eq!(done.code(), Some(4), "{}", done.stderr());
     assert!(done.stderr().contains("no answer"), "{}", done.stderr());
     // Who asks for TCP waits for nothing, and is not told what it knows.
     let done = host.run(&["get", &serve.at(), "to", "--carrier", "tcp", "--check"]);

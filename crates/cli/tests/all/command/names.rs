@@ -39,7 +39,7 @@ fn get__takes_names_that_are_no_text() {
     let mut command = host.command(&["get"]);
     command.arg(OsStr::from_bytes(&at)).args([name, OsStr::from_bytes(b"tree/\xff")]).args(["to", "--json"]);
     let done = Done(command.output().unwrap());
-    assert_eq!(done.code(), Some(1), "{}", done.stderr());
+    assert_eq!(done.code(), Some(3), "{}", done.stderr());
     assert!(done.stderr().is_ascii(), "{}", done.stderr());
     let events: Vec<serde_json::Value> =
         done.stdout().lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -151,7 +151,7 @@ fn get__without_retries_ends_with_its_session() {
     let last = get.named("failed");
     assert_eq!((last["reason"].as_str(), last["reconnects"].as_u64()), (Some("the other end has ended"), Some(0)));
     let (status, stderr) = get.end();
-    assert_eq!(status.code(), Some(1), "{stderr}");
+    assert_eq!(status.code(), Some(4), "{stderr}");
     assert!(stderr.contains("the same command goes on where it was"), "{stderr}");
     let wrong = host.run(&["get", &format!("@{}", host.path("x").display()), "to", "--retry", "10"]).refused();
     assert!(wrong.contains("--retry"), "{wrong}");

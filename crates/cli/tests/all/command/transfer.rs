@@ -231,7 +231,7 @@ fn serve__once_is_not_used_up_by_a_look_or_a_wrong_name() {
     assert!(look.stderr().contains("would fetch 1 file, 5 B; 0 files, 0 B are there"), "{}", look.stderr());
     assert!(!host.path("to").exists());
     let wrong = host.run(&["get", &serve.at(), "b.txt", "to"]);
-    assert_eq!(wrong.code(), Some(1), "{}", wrong.stderr());
+    assert_eq!(wrong.code(), Some(2), "{}", wrong.stderr());
     host.run(&["get", &serve.at(), "to"]).good();
 }
 
@@ -423,13 +423,13 @@ fn cp__says_what_is_wrong_at_the_other_end() {
     let absent = host.script("absent", "exit 127");
     let chatty = host.script("chatty", "echo Welcome to this machine; cat > /dev/null");
     let ssh = host.ssh();
-    for (ssh, words, says) in [
-        (&absent, ["a.txt", "server:"], "there is no fairwave in the path of its commands"),
-        (&chatty, ["a.txt", "server:"], "a login script that prints to stdout"),
-        (&ssh, ["server:absent", "."], "absent"),
+    for (ssh, words, code, says) in [
+        (&absent, ["a.txt", "server:"], 4, "there is no fairwave in the path of its commands"),
+        (&chatty, ["a.txt", "server:"], 4, "a login script that prints to stdout"),
+        (&ssh, ["server:absent", "."], 1, "absent"),
     ] {
         let done = host.run(&["cp", "--ssh", ssh, words[0], words[1]]);
-        assert_eq!(done.code(), Some(1), "{}", done.stderr());
+        assert_eq!(done.code(), Some(code), "{}", done.stderr());
         assert!(done.stderr().contains(says), "{}", done.stderr());
     }
     let stderr = host.run(&["cp", "--ssh", "/no/such/ssh", "a.txt", "server:"]).refused();
@@ -480,7 +480,7 @@ fn get__no_answer_is_said_with_the_port_to_open() {
     let text = std::fs::read_to_string(&serve.ticket).unwrap();
     drop(serve);
     let done = host.run(&["get", &ticket, "to"]);
-    assert_eq!(done.code(), Some(1));
+    assert_eq!(done.code(), Some(4));
     let stderr = done.stderr();
     assert!(stderr.contains("no answer") && stderr.contains("UDP port ") && stderr.contains("/udp"), "{stderr}");
     assert!(!stderr.contains(text.trim()), "it shows its ticket");
@@ -496,7 +496,7 @@ fn names__never_reach_a_terminal_raw() {
     // A directory stands where the file should go: that file fails, the other comes.
     std::fs::create_dir_all(host.path(&format!("to/{name}/full"))).unwrap();
     let done = host.run(&["get", &serve.at(), "to", "--verbose"]);
-    assert_eq!(done.code(), Some(1), "{}", done.stderr());
+    assert_eq!(done.code(), Some(3), "{}", done.stderr());
     assert!(done.stderr().contains("evil"), "{}", done.stderr());
     assert!(!done.stderr().contains('\u{1b}') && !done.stderr().contains('\u{202e}'), "{:?}", done.stderr());
     assert!(host.path("to/tree/good.txt").exists());

@@ -172,7 +172,7 @@ fn giver__what_it_cannot_send_fails_alone() {
     assert_eq!((run.outcome.ended, run.outcome.files, run.outcome.files_failed), (Ended::Done, 3, 2));
     let failed = messages(&run.outcome.failed);
     assert!(
-        failed.contains(&("gone".to_owned(), "it changed or vanished at the other end while it was copied".to_owned())),
+        failed.contains(&("gone".to_owned(), "it vanished at the other end while it was copied".to_owned())),
         "{failed:?}"
     );
     assert!(failed.contains(&("big".to_owned(), "the other end cannot read it".to_owned())), "{failed:?}");

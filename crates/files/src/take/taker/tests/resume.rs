@@ -29,11 +29,28 @@ pub(super) fn interrupt(world: &World, get: &Get, bytes: u64) -> Run {
     finish(&loopback, &transfer)
 }
 
+/// The directory of an unfinished transfer.
 pub(super) fn temporaries(world: &World) -> PathBuf {
-    let mut names = fs::read_dir(world.to()).unwrap().map(|entry| entry.unwrap().path());
-    names
-        .find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".fairwave-"))
-        .expect("it is not complete")
+    leftovers(&world.to()).into_iter().find(|path| path.is_dir()).expect("it is not complete")
+}
+
+/// Its temporaries, wherever they are.
+fn unfinished(world: &World) -> Vec<PathBuf> {
+    leftovers(&world.to()).into_iter().filter(|path| path.is_file()).collect()
+}
+
+fn leftovers(root: &Path) -> Vec<PathBuf> {
+    let (mut found, mut waiting) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(directory) = waiting.pop() {
+        for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.file_name().unwrap().to_str().unwrap().starts_with(".fairwave-") {
+                found.push(path);
+            } else if path.is_dir() {
+                waiting.push(path);
+            }
+        }
+    }
+    found
 }
 
 #[test]
@@ -97,9 +114,9 @@ fn resume__after_another_boot_only_what_is_right_is_kept() {
     let get = Get { way: NARROW, ..Get::default() };
     interrupt(&world, &get, total / 2);
     // The host died before the third block was on the disk.
-    for entry in fs::read_dir(temporaries(&world)).unwrap().map(|entry| entry.unwrap()) {
-        if entry.metadata().unwrap().len() > BLOCK as u64 {
-            let file = fs::OpenOptions::new().write(true).open(entry.path()).unwrap();
+    for path in unfinished(&world) {
+        if fs::metadata(&path).unwrap().len() > BLOCK as u64 {
+            let file = fs::OpenOptions::new().write(true).open(path).unwrap();
             std::os::unix::fs::FileExt::write_all_at(&file, &[0; 4096], 2 * BLOCK as u64 + 8192).unwrap();
         }
     }
@@ -170,11 +187,9 @@ fn resume__a_temporary_that_was_cut_begins_anew() {
     world.file("large", content(1, 6 * BLOCK));
     let get = Get { way: NARROW, ..Get::default() };
     interrupt(&world, &get, 4 * BLOCK as u64);
-    for entry in fs::read_dir(temporaries(&world)).unwrap().map(|entry| entry.unwrap()) {
-        if entry.file_name() != "journal" {
-            fs::OpenOptions::new().write(true).open(entry.path()).unwrap().set_len(1000).unwrap();
-        }
-    }
+    let all = unfinished(&world);
+    assert_eq!(all.len(), 1);
+    fs::OpenOptions::new().write(true).open(&all[0]).unwrap().set_len(1000).unwrap();
     let run = world.get_all(&get);
     assert_eq!(run.resumed, 0);
 }
@@ -263,9 +278,8 @@ fn resume__what_somebody_changed_meanwhile_is_not_believed() {
         let total = large_and_small(&world);
         let get = Get { way: NARROW, ..Get::default() };
         interrupt(&world, &get, total / 2);
-        let large = fs::read_dir(temporaries(&world)).unwrap().map(|entry| entry.unwrap());
-        let large = large.filter(|entry| entry.metadata().unwrap().len() > BLOCK as u64).map(|entry| entry.path());
-        let large = large.last().expect("it is not complete");
+        let large = unfinished(&world).into_iter().rfind(|path| fs::metadata(path).unwrap().len() > BLOCK as u64);
+        let large = large.expect("it is not complete");
         if is_changed {
             // With the size and the time that it had: the first block is wrong now.
             let meta = fs::metadata(&large).unwrap();
@@ -286,8 +300,7 @@ fn resume__what_is_set_aside_is_free_after_a_kill() {
     world.file("large", content(1, bytes));
     let get = Get { way: NARROW, durable: Durable::Group, ..Get::default() };
     interrupt(&world, &get, 30 << 20);
-    let large = fs::read_dir(temporaries(&world)).unwrap().map(|entry| entry.unwrap().path());
-    let large = large.filter(|path| fs::metadata(path).unwrap().len() == bytes as u64).last().unwrap();
+    let large = unfinished(&world).into_iter().rfind(|path| fs::metadata(path).unwrap().len() == bytes as u64).unwrap();
     let occupied = || fs::metadata(&large).unwrap().blocks() * 512;
     let before = occupied();
     // As a transfer leaves it that has no time to give anything back.
@@ -302,4 +315,22 @@ fn resume__what_is_set_aside_is_free_after_a_kill() {
     // A block may have come meanwhile.
     assert!(occupied() <= before + (9 << 20), "{} bytes, and {before} before", occupied());
     world.get_all(&get);
+}
+
+#[test]
+fn resume__temporaries_that_the_journal_lost_are_removed() {
+    let world = World::new();
+    world.file("a/b/large", content(1, 6 * BLOCK));
+    let get = Get { way: NARROW, ..Get::default() };
+    interrupt(&world, &get, 4 * BLOCK as u64);
+    // A host died: the name was on the disk, and the journal was not.
+    let [temporary] = &unfinished(&world)[..] else { panic!("one file is not complete") };
+    assert_eq!(temporary.parent(), Some(&*world.to().join("data/a/b")), "it lies beside its file");
+    let name = temporary.file_name().unwrap().to_str().unwrap();
+    let stray = temporary.with_file_name(format!("{}{}", &name[..name.len() - 4], "beef"));
+    fs::write(&stray, "x").unwrap();
+    fs::write(temporaries(&world).join("journal"), "").unwrap();
+    let run = world.get_all(&get);
+    assert_eq!(run.resumed, 0);
+    assert_eq!(leftovers(&world.to()), [PathBuf::new(); 0]);
 }
