@@ -63,6 +63,9 @@ pub(crate) struct LookArgs {
     /// Exit with status 3 if a mode or time cannot be set; without this it is a warning
     #[arg(long, hide_short_help = true)]
     pub(crate) strict: bool,
+    /// Treat files of the same size as equal if their times differ by at most this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, hide_short_help = true)]
+    pub(crate) modify_window: u32,
 }
 
 /// How files are taken.
@@ -110,6 +113,7 @@ impl Taking {
             check: self.look.check,
             dry_run: self.look.dry_run,
             keeps_links: self.look.links,
+            modify_window_s: self.look.modify_window,
             durable: self.durable.into(),
             limit: self.limit,
             retry: self.patience.retry,

@@ -60,11 +60,19 @@ pub(crate) fn run(args: &Args) -> Done {
 
 /// What is asked of a put.
 pub(crate) fn options(
-    LookArgs { check, dry_run, links, .. }: LookArgs,
+    LookArgs { check, dry_run, links, modify_window, .. }: LookArgs,
     limit: Option<Rate>,
     patience: Patience,
 ) -> PutOptions {
-    PutOptions { check, dry_run, keeps_links: links, limit, retry: patience.retry, ..PutOptions::default() }
+    PutOptions {
+        check,
+        dry_run,
+        keeps_links: links,
+        modify_window_s: modify_window,
+        limit,
+        retry: patience.retry,
+        ..PutOptions::default()
+    }
 }
 
 /// Sends with a ticket, and shows how it goes; `ssh` is what carries it where nobody answers by UDP, and starts the

@@ -93,7 +93,7 @@ fn manifest() {
             top_names: None,
             rename: bit(4).then(|| b"b".to_vec()),
             former: None,
-            look: Look { does_check: bit(5), is_dry, keeps_links: bit(6) },
+            look: Look { does_check: bit(5), is_dry, keeps_links: bit(6), modify_window_s: 0 },
             durable: Durable::None,
             limit: None,
             memory: fairwave_units::Bytes::new(1 << 20),

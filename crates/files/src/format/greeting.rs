@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! greeting = version (1), kind (1), more
-//! more     = of a put: nothing, or flags (1): 1 compares hashes, 2 only looks, 4 keeps links; of a bench: its own bytes up to the end
+//! more     = of a put: nothing, or flags (1): 1 compares hashes, 2 only looks, 4 keeps links, 8 a window follows: seconds (u32 BE,
+//!            not 0); of a bench: its own bytes up to the end
 //! ```
 
 use fairwave_host::{MOST_GREETING_BYTES, Purpose};
@@ -30,11 +31,14 @@ pub(crate) struct Look {
     pub(crate) is_dry: bool,
     /// Whether links whose targets lead out are kept as they are.
     pub(crate) keeps_links: bool,
+    /// Times that differ by at most so many seconds are the same.
+    pub(crate) modify_window_s: u32,
 }
 
 const CHECKS: u8 = 1;
 const IS_DRY: u8 = 2;
 const KEEPS_LINKS: u8 = 4;
+const HAS_WINDOW: u8 = 8;
 const GET: u8 = Purpose::Get as u8;
 const PUT: u8 = Purpose::Put as u8;
 const BENCH: u8 = Purpose::Bench as u8;
@@ -51,10 +55,17 @@ impl<'a> Greeting<'a> {
             GET => Self::Get,
             PUT if reader.is_empty() => Self::Put(Look::default()),
             PUT => match reader.u8("the greeting's flags")? {
-                flags @ 1..=7 => Self::Put(Look {
+                flags @ 1..=15 => Self::Put(Look {
                     does_check: flags & CHECKS != 0,
                     is_dry: flags & IS_DRY != 0,
                     keeps_links: flags & KEEPS_LINKS != 0,
+                    modify_window_s: match flags & HAS_WINDOW {
+                        0 => 0,
+                        _ => match reader.u32("the greeting's window")? {
+                            0 => return Err(FormatError::Range("the greeting's window")),
+                            window_s => window_s,
+                        },
+                    },
                 }),
                 _ => return Err(FormatError::Range("the greeting's flags")),
             },
@@ -66,15 +77,22 @@ impl<'a> Greeting<'a> {
 
     /// Its bytes: [`MOST_GREETING_BYTES`] at the most, if those of a bench are not more than 510.
     pub(crate) fn to_bytes(self) -> Vec<u8> {
-        let flags;
+        let mut said;
         let (kind, more): (u8, &[u8]) = match self {
             Self::Get => (GET, &[]),
             Self::Put(look) if look == Look::default() => (PUT, &[]),
-            Self::Put(Look { does_check, is_dry, keeps_links }) => {
-                flags = [(u8::from(does_check) * CHECKS)
-                    | (u8::from(is_dry) * IS_DRY)
-                    | (u8::from(keeps_links) * KEEPS_LINKS)];
-                (PUT, &flags)
+            Self::Put(Look { does_check, is_dry, keeps_links, modify_window_s }) => {
+                let has_window = modify_window_s > 0;
+                said = vec![
+                    (u8::from(does_check) * CHECKS)
+                        | (u8::from(is_dry) * IS_DRY)
+                        | (u8::from(keeps_links) * KEEPS_LINKS)
+                        | (u8::from(has_window) * HAS_WINDOW),
+                ];
+                if has_window {
+                    said.extend(modify_window_s.to_be_bytes());
+                }
+                (PUT, &said)
             }
             Self::Bench(more) => (BENCH, more),
         };
@@ -93,9 +111,10 @@ mod tests {
         for greeting in [Greeting::Get, Greeting::Bench(b""), Greeting::Bench(&[9; 510])] {
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
-        for flags in 0..8 {
+        for flags in 0..24 {
             let [does_check, is_dry, keeps_links] = [1, 2, 4].map(|flag| flags & flag != 0);
-            let greeting = Greeting::Put(Look { does_check, is_dry, keeps_links });
+            let modify_window_s = [0, 1, u32::MAX][flags >> 3];
+            let greeting = Greeting::Put(Look { does_check, is_dry, keeps_links, modify_window_s });
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
     }
@@ -105,7 +124,9 @@ mod tests {
         assert_eq!(Greeting::read(&[2, 1]), Err(FormatError::Version(2)));
         assert_eq!(Greeting::read(&[1, 9]), Err(FormatError::Kind { what: "greeting", kind: 9 }));
         assert_eq!(Greeting::read(&[1]), Err(FormatError::Short("the greeting's kind")));
-        for flags in [0, 8, 255] {
+        assert_eq!(Greeting::read(&[1, PUT, 8]), Err(FormatError::Short("the greeting's window")));
+        assert_eq!(Greeting::read(&[1, PUT, 8, 0, 0, 0, 0]), Err(FormatError::Range("the greeting's window")));
+        for flags in [0, 16, 255] {
             assert_eq!(Greeting::read(&[1, PUT, flags]), Err(FormatError::Range("the greeting's flags")));
         }
         assert_eq!(Greeting::read(&[1, PUT, 1, 0]), Err(FormatError::Range("the greeting's length")));

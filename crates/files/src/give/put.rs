@@ -37,6 +37,8 @@ pub struct PutOptions {
     /// Whether links whose targets lead out of what is sent are kept there as they are, if the server allows it;
     /// without it they fail.
     pub keeps_links: bool,
+    /// Files of the same size whose times differ by at most so many seconds count as the same.
+    pub modify_window_s: u32,
     /// No faster than this.
     pub limit: Option<Rate>,
     /// As [`GetOptions::retry`](crate::GetOptions::retry).
@@ -51,6 +53,7 @@ impl Default for PutOptions {
             check: false,
             dry_run: false,
             keeps_links: false,
+            modify_window_s: 0,
             limit: None,
             retry: RETRY,
             session: SessionOptions::default(),
@@ -92,8 +95,8 @@ fn put_to(
     let patience = options.retry;
     let open = Box::new(move |endpoint: &Endpoint, ticket: &Ticket, former: Option<&Session>| {
         let (giver, transfer) = giver(&paths, &options)?;
-        let PutOptions { check: does_check, dry_run: is_dry, keeps_links, .. } = options;
-        let greeting = Greeting::Put(Look { does_check, is_dry, keeps_links }).to_bytes();
+        let PutOptions { check: does_check, dry_run: is_dry, keeps_links, modify_window_s, .. } = options;
+        let greeting = Greeting::Put(Look { does_check, is_dry, keeps_links, modify_window_s }).to_bytes();
         let wish = ConnectOptions { sends: true, receives: true, greeting, options: options.session };
         Ok((endpoint.begin(ticket, wish, giver, former)?, transfer))
     });

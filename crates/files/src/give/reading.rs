@@ -391,7 +391,7 @@ mod tests {
         let (root, _) = tree(place.path(), &[2 * BLOCK_BYTES + 1]);
         let roots = Roots::find(std::slice::from_ref(&root)).unwrap();
         let listing = listed(&roots);
-        let disk = Disk::new(roots);
+        let disk = Disk::new(Some(roots));
         let key = HashKey::new([2; 32]);
         let mut failed = Vec::new();
         let mut change = Some(change);

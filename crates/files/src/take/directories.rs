@@ -313,4 +313,28 @@ mod tests {
         assert!(directories.finish(false).is_empty());
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
+
+    #[test]
+    fn finish__a_directory_of_another_user_is_a_warning() {
+        let place = crate::collector::open_place();
+        let shared = place.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        if !rustix::process::geteuid().is_root() {
+            return println!("skipped: there is one user");
+        }
+        fs::set_permissions(&shared, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        let root = place.path().to_owned();
+        crate::collector::as_nobody(move || {
+            for is_durable in [false, true] {
+                let tree = Arc::new(Tree::open(&root).unwrap());
+                let mut directories = Directories::new(tree, false, 0o022, None);
+                let listed = RelativePath::new(b"shared").unwrap();
+                directories.list(&listed, Meta { mode: 0o755, mtime_s: 1000, mtime_ns: 0 }).unwrap();
+                let errors: Vec<_> = directories.finish(is_durable);
+                assert_eq!(errors.len(), 1);
+                assert!(errors[0].is_attribute && *errors[0].path == *b"shared", "{errors:?}");
+                assert_eq!(errors[0].error.to_string(), "cannot set its time: permission denied");
+            }
+        });
+    }
 }

@@ -54,6 +54,8 @@ pub struct GetOptions {
     /// Whether symbolic links whose targets lead out of the destination are kept as they are, as text, and not
     /// followed; without it they fail.
     pub keeps_links: bool,
+    /// Files of the same size whose times differ by at most so many seconds count as the same.
+    pub modify_window_s: u32,
     /// How much is made durable at a time.
     pub durable: Durable,
     /// No faster than this, in IP packets.
@@ -80,6 +82,7 @@ impl Default for GetOptions {
             check: false,
             dry_run: false,
             keeps_links: false,
+            modify_window_s: 0,
             durable: Durable::default(),
             limit: None,
             memory: MEMORY,
@@ -142,7 +145,12 @@ fn begin(
         top_names: options.top_names,
         rename: options.rename.map(OsString::into_vec),
         former: made,
-        look: Look { does_check: options.check, is_dry: options.dry_run, keeps_links: options.keeps_links },
+        look: Look {
+            does_check: options.check,
+            is_dry: options.dry_run,
+            keeps_links: options.keeps_links,
+            modify_window_s: options.modify_window_s,
+        },
         durable: options.durable,
         limit: options.limit,
         memory: options.memory,

@@ -17,6 +17,7 @@ pub(crate) mod get;
 pub(crate) mod homes;
 pub(crate) mod journal;
 pub(crate) mod kept_key;
+pub(crate) mod kept_time;
 pub(crate) mod key;
 pub(crate) mod list_error;
 pub(crate) mod news;

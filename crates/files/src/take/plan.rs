@@ -18,6 +18,7 @@ use super::entry_error::EntryError;
 use super::fetch_window::WantedBlocks;
 use super::homes::{FoundTemporary, Homes};
 use super::journal::Kept;
+use super::kept_time::TimeProbe;
 use super::key::TemporaryKey;
 use super::list_error::ListError;
 use super::options::TakeOptions;
@@ -68,6 +69,8 @@ pub(crate) struct TakePlan {
     /// Files that are neither at their place nor failed.
     unresolved: u64,
     verified: Verified,
+    /// Nothing where nothing is written.
+    time_probe: Option<TimeProbe>,
     /// What the process takes off the modes of what it makes.
     umask: u16,
     /// What may be brought, and where.
@@ -102,6 +105,7 @@ impl TakePlan {
             files_before: 0,
             unresolved: 0,
             verified: options.verified.clone(),
+            time_probe: None,
             umask,
             quota: options.quota.clone().zip(tree.cloned()).filter(|_| !options.look.is_dry),
             texts: 0,
@@ -116,8 +120,10 @@ impl TakePlan {
         kept: HashMap<TemporaryKey, Kept>,
         temporaries: HashMap<TemporaryKey, FoundTemporary>,
         sweeper: Option<Arc<Homes>>,
+        time_probe: TimeProbe,
     ) {
         (self.kept, self.temporaries) = (kept, temporaries);
+        self.time_probe = Some(time_probe);
         if let Some(directories) = &mut self.directories {
             directories.sweep_with(sweeper);
         }

@@ -25,6 +25,8 @@ pub(crate) struct TakenFile {
     pub(crate) meta: Meta,
     /// Names its temporary.
     pub(crate) key: TemporaryKey,
+    /// Names it with all that the giver says of it: another content has another of these.
+    pub(crate) version: [u8; 16],
     /// What was at its place when it was planned.
     pub(crate) old: Old,
     /// What of it is zeros and need not come.
@@ -58,12 +60,27 @@ pub(crate) enum Temporary {
 
 impl TakenFile {
     pub(crate) fn new(path: RelativePath, span: FileSpan, meta: Meta, identity: FileIdentity, old: Old) -> Self {
-        let key = key(&path, span.bytes.end - span.bytes.start, meta, identity);
+        let bytes = span.bytes.end - span.bytes.start;
+        let (key, version) = (key(&path, bytes), version(&path, bytes, meta, identity));
         let left = AtomicU64::new(span.blocks.end - span.blocks.start);
         let temporary = Lock::over_leaves(Temporary::Absent);
         let (holes, is_failed) = (Holes::default(), AtomicBool::new(false));
         let unproven = Lock::default();
-        Self { path, span, meta, key, old, holes, left, is_failed, temporary, unproven, values: None, weight: None }
+        Self {
+            path,
+            span,
+            meta,
+            key,
+            version,
+            old,
+            holes,
+            left,
+            is_failed,
+            temporary,
+            unproven,
+            values: None,
+            weight: None,
+        }
     }
 
     /// The same, with these holes.
@@ -180,9 +197,15 @@ impl TakenFile {
     }
 }
 
-/// Two temporaries have the same name only if they are of the same path, the giver takes the files for the same, and
-/// all that the list says of them is the same.
-pub(crate) fn key(path: &RelativePath, bytes: u64, meta: Meta, identity: FileIdentity) -> TemporaryKey {
+/// Names the temporary of a file of this path and length. What is in it is compared with the giver's hashes, so that its
+/// blocks are of use whatever became of the file's attributes.
+pub(crate) fn key(path: &RelativePath, bytes: u64) -> TemporaryKey {
+    short(blake3::Hasher::new().update(&bytes.to_le_bytes()).update(path.as_bytes()))
+}
+
+/// Two of these are the same only if they are of the same path, the giver takes the files for the same, and all that
+/// the list says of them is the same.
+pub(crate) fn version(path: &RelativePath, bytes: u64, meta: Meta, identity: FileIdentity) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&identity.0).update(&bytes.to_le_bytes()).update(&meta.mtime_s.to_le_bytes());
     hasher.update(&meta.mtime_ns.to_le_bytes()).update(path.as_bytes());

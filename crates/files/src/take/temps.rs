@@ -17,6 +17,7 @@ use super::buffer::ALIGNMENT;
 use super::disk_error::{DiskError, Doing};
 use super::homes::{FileSystem, FoundTemporary, Home, Homes, Spot, directory_name, mount};
 use super::journal::BootId;
+use super::kept_time::TimeProbe;
 use super::key::{TemporaryKey, TemporaryStamp};
 use super::sparse::{Below, has_hole, write_all, write_sparse};
 use super::tree::{Old, There, Tree, look, times};
@@ -71,6 +72,8 @@ const OLD: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEX
 pub(super) const PLACE: &str = "put it in its place";
 /// The one symbolic link that is being made.
 const LINK: &[u8] = b"link";
+/// A file that shows what a file system cuts times to.
+const TIME: &[u8] = b"time";
 /// A directory that shows which owner this file system gives to what this process makes.
 const PROBE: &[u8] = b"-probe";
 
@@ -107,6 +110,11 @@ impl Temps {
     /// What has to look for what an earlier transfer of the same left, if there was one.
     pub(crate) fn sweeper(&self) -> Option<Arc<Homes>> {
         self.is_resumed.then(|| Arc::clone(&self.homes))
+    }
+
+    /// What finds out which times the destination keeps.
+    pub(crate) fn time_probe(&self) -> TimeProbe {
+        TimeProbe::new(self.homes.other_name(TIME))
     }
 
     /// The directory of a file.

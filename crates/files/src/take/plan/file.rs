@@ -9,9 +9,10 @@ use super::super::directories::OpenDirectory;
 use super::super::disk_error::Doing;
 use super::super::entry_error::EntryError;
 use super::super::fetch_window::WantedBlocks;
+use super::super::kept_time::is_same_time;
 use super::super::key::TemporaryKey;
 use super::super::sparse::Below;
-use super::super::taken_file::{TakenFile, Temporary, key};
+use super::super::taken_file::{TakenFile, Temporary, key, version};
 use super::super::tree::{Old, There, set_time};
 use super::TakePlan;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, FileSpan};
@@ -40,13 +41,13 @@ impl TakePlan {
             && there.kind == FileType::RegularFile
             && there.bytes == bytes
         {
-            let is_compared = self.look.does_check && !self.verified.has(&key(&path, bytes, meta, identity));
-            if !is_compared && is_same_time(there.meta, meta) || bytes == 0 {
+            let is_compared = self.look.does_check && !self.verified.has(&version(&path, bytes, meta, identity));
+            if bytes == 0 || !is_compared && self.has_time(&path, &there, meta)? {
                 return self.complete(&path, bytes, meta, &there);
             }
         }
         let meta = Meta { mode: self.mode_of(meta, &old), ..meta };
-        self.fit(&key(&path, bytes, meta, identity), bytes - holes.bytes())?;
+        self.fit(&key(&path, bytes), bytes - holes.bytes())?;
         let is_only = self.files == 1
             && holes.blocks_within(&(0..bytes), bytes).map(|blocks| blocks.end - blocks.start).sum::<u64>()
                 <= MOST_HOLLOW;
@@ -62,6 +63,15 @@ impl TakePlan {
             self.start(item);
         }
         Ok(())
+    }
+
+    /// Whether what is there has the listed time, as far as its file system keeps times.
+    fn has_time(&mut self, path: &RelativePath, there: &There, meta: Meta) -> Result<bool, EntryError> {
+        if is_same_time(there.meta, meta, self.look.modify_window_s) {
+            return Ok(true);
+        }
+        let Some(OpenDirectory { directory, .. }) = self.parent(path)? else { return Ok(false) };
+        Ok(self.time_probe.as_mut().is_some_and(|probe| probe.is_kept(&directory, there, meta)))
     }
 
     /// Whether a file fits into the quota by itself, as far as is known before any of it comes.
@@ -151,7 +161,7 @@ impl TakePlan {
     /// All blocks of a file are the same as those at its place.
     pub(crate) fn same(&mut self, item: &TakenFile, blocks: &[(u64, BlockHash)]) {
         self.unresolved -= 1;
-        self.verified.add(item.key);
+        self.verified.add(item.version);
         for (block, value) in blocks {
             item.complete(*block, *value);
         }
@@ -180,9 +190,4 @@ impl TakePlan {
         self.outcome.bytes += bytes;
         Ok(())
     }
-}
-
-/// Some file systems keep no parts of a second.
-fn is_same_time(there: Meta, meta: Meta) -> bool {
-    there.mtime_s == meta.mtime_s && (there.mtime_ns == meta.mtime_ns || there.mtime_ns == 0)
 }

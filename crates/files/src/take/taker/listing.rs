@@ -176,7 +176,7 @@ impl Taker {
         let _ = journal.append(&[], temps.stamps(freed.copied()));
         let blocks: usize = kept.values().map(BTreeMap::len).sum();
         tracing::info!(parent: session.span(), files = kept.len(), blocks, "found of an earlier transfer");
-        self.plan.go_on_with(kept, there, temps.sweeper());
+        self.plan.go_on_with(kept, there, temps.sweeper(), temps.time_probe());
         Ok(journal)
     }
 

@@ -125,7 +125,7 @@ impl Taker {
 
     pub(super) fn on_placed(&mut self, placed: Placed) {
         if self.options.look.does_check {
-            placed.items.iter().for_each(|item| self.options.verified.add(item.key));
+            placed.items.iter().for_each(|item| self.options.verified.add(item.version));
         }
         self.plan.place(placed.files, placed.bytes);
         for (item, trouble) in placed.failed {

@@ -14,7 +14,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fairwave_units::Bytes;
 use tempfile::TempDir;
@@ -47,6 +47,7 @@ struct Get {
     rename: Option<&'static str>,
     does_check: bool,
     keeps_links: bool,
+    modify_window_s: u32,
     is_dry: bool,
     durable: Durable,
     memory: u64,
@@ -68,6 +69,7 @@ impl Default for Get {
             rename: None,
             does_check: false,
             keeps_links: false,
+            modify_window_s: 0,
             is_dry: false,
             durable,
             memory: 256 << 20,
@@ -155,7 +157,12 @@ impl World {
             top_names: get.top_names.clone(),
             rename: get.rename.map(|name| name.as_bytes().to_vec()),
             former: None,
-            look: Look { does_check: get.does_check, is_dry: get.is_dry, keeps_links: get.keeps_links },
+            look: Look {
+                does_check: get.does_check,
+                is_dry: get.is_dry,
+                keeps_links: get.keeps_links,
+                modify_window_s: get.modify_window_s,
+            },
             durable: get.durable,
             limit: None,
             memory: Bytes::new(get.memory),
@@ -355,6 +362,42 @@ fn get__again_brings_nothing() {
     // The list of a dozen entries, and no byte of a file.
     assert!(second.carried < 10_000, "{} bytes", second.carried);
     assert_eq!(second.resumed, second.outcome.bytes);
+}
+
+/// Sets the time of each file of a tree to what is left of it.
+fn cut_times(root: &Path, cut: impl Fn(SystemTime) -> SystemTime + Copy) {
+    for path in fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            cut_times(&path, cut);
+        } else {
+            let file = fs::File::open(&path).unwrap();
+            file.set_modified(cut(file.metadata().unwrap().modified().unwrap())).unwrap();
+        }
+    }
+}
+
+#[test]
+fn get__times_that_the_destination_has_cut_are_the_same() {
+    let world = World::new();
+    for name in ["a", "b/c"] {
+        world.file(name, content(1, 10_000));
+    }
+    let time = UNIX_EPOCH + Duration::new(1_700_000_001, 123_456_789);
+    cut_times(&world.data(), |_| time);
+    for unit_ns in [100, 1000, 1_000_000, 10_000_000, 1_000_000_000] {
+        world.get_all(&Get::default());
+        let left = 123_456_789 % unit_ns;
+        cut_times(&world.to(), |time| time - Duration::from_nanos(left));
+        let again = world.get(&Get::default());
+        assert_eq!(again.resumed, 20_000, "{unit_ns} ns");
+    }
+    // Other times are other files, unless they are within the window.
+    for (modify_window_s, resumed) in [(1, 0), (2, 20_000)] {
+        world.get_all(&Get::default());
+        cut_times(&world.to(), |time| time - Duration::from_secs(2));
+        let again = world.get(&Get { modify_window_s, ..Get::default() });
+        assert_eq!(again.resumed, resumed, "{modify_window_s} s");
+    }
 }
 
 #[test]

@@ -334,3 +334,19 @@ fn resume__temporaries_that_the_journal_lost_are_removed() {
     assert_eq!(run.resumed, 0);
     assert_eq!(leftovers(&world.to()), [PathBuf::new(); 0]);
 }
+
+#[test]
+fn resume__attributes_that_moved_cost_nothing_that_came() {
+    let world = World::new();
+    world.file("large", content(1, 6 * BLOCK));
+    let source = world.data().join("large");
+    let get = Get { way: NARROW, ..Get::default() };
+    interrupt(&world, &get, 4 * BLOCK as u64);
+    // A hard link, a mode, and another time.
+    fs::hard_link(&source, world.data().join("link")).unwrap();
+    fs::remove_file(world.data().join("link")).unwrap();
+    fs::set_permissions(&source, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    fs::File::open(&source).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    let run = world.get_all(&get);
+    assert!(run.resumed >= 2 * BLOCK as u64, "{} bytes were kept", run.resumed);
+}
