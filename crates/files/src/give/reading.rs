@@ -191,8 +191,19 @@ impl Disk {
         BatchBytes { bytes, blocks, files_ended, hole_bytes, content: room, records, voids: voids.into() }
     }
 
+    /// The content of a file that was read when it was listed.
+    fn kept(&self, listed: &Listed<'_>) -> Option<Arc<[u8]>> {
+        self.roots.get()?.kept(listed.path)
+    }
+
     /// Reads a part of a file, if the file is what it was.
     fn read_part(&self, file: usize, listed: &Listed<'_>, offset: u64, into: &mut [u8]) -> Result<(), Gone> {
+        if let Some(kept) = self.kept(listed) {
+            let start = usize::try_from(offset).ok().filter(|start| *start <= kept.len());
+            let part = start.and_then(|start| kept.get(start..start + into.len())).ok_or(Gone::Shrank)?;
+            into.copy_from_slice(part);
+            return Ok(());
+        }
         if blocks_of(listed.bytes) <= 1 {
             let fd = self.open_file(listed.path)?;
             let mut before = changed_at(&look(&fd)?);
@@ -212,7 +223,7 @@ impl Disk {
     /// whatever becomes of its attributes (links, modes, names).
     fn read_block(&self, file: usize, listed: &Listed<'_>, offset: u64, into: &mut [u8]) -> Result<BlockHash, Gone> {
         let blocks = blocks_of(listed.bytes);
-        if blocks <= 1 {
+        if blocks <= 1 || self.kept(listed).is_some() {
             self.read_part(file, listed, offset, into)?;
             return Ok(block_value(listed.bytes, offset, into));
         }

@@ -5,9 +5,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fairwave_host::{OwnPlaces, assert_may_wait};
+use fairwave_host::{Lock, OwnPlaces, assert_may_wait};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
@@ -23,7 +24,12 @@ pub(crate) struct Roots {
     by_name: HashMap<Vec<u8>, usize>,
     /// What is never given, wherever the walk meets it.
     own: OwnPlaces,
+    /// The contents of files that are made when they are read, by their paths, and how many bytes these have.
+    kept: Lock<(HashMap<Vec<u8>, Arc<[u8]>>, usize)>,
 }
+
+/// All of them have no more bytes than this.
+const MAX_KEPT_BYTES: usize = 64 << 20;
 
 #[derive(Debug)]
 struct Root {
@@ -73,7 +79,7 @@ impl Roots {
             }
             given.push(root);
         }
-        Ok(Self { given, by_name, own })
+        Ok(Self { given, by_name, own, kept: Lock::default() })
     }
 
     /// The names that were given, in the order in which they were.
@@ -95,6 +101,23 @@ impl Roots {
     /// Opens a directory to be listed.
     pub(crate) fn open_directory(&self, path: &[u8]) -> io::Result<OwnedFd> {
         self.open(path, OFlags::RDONLY | OFlags::DIRECTORY)
+    }
+
+    /// Keeps the content of a file that is made when it is read. Whether there is room for it.
+    pub(crate) fn keep(&self, path: &[u8], content: Vec<u8>) -> bool {
+        let mut kept = self.kept.lock();
+        let (all, bytes) = &mut *kept;
+        *bytes += content.len();
+        let fits = *bytes <= MAX_KEPT_BYTES;
+        if fits {
+            all.insert(path.to_vec(), content.into());
+        }
+        fits
+    }
+
+    /// The content of a file that is made when it is read, as it was listed.
+    pub(crate) fn kept(&self, path: &[u8]) -> Option<Arc<[u8]>> {
+        self.kept.lock().0.get(path).cloned()
     }
 
     /// Looks at what lies at a given name itself.

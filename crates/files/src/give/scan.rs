@@ -53,6 +53,20 @@ pub(crate) fn changed_at(stat: &Stat) -> ChangeTime {
     (stat.st_ctime, stat.st_ctime_nsec)
 }
 
+/// A file that is made when it is read, as those of /proc and /sys are, has no more bytes: it is read as a whole when it is
+/// listed, since it has no length before that, and another content each time.
+const MAX_MADE_BYTES: usize = 16 << 20;
+/// Larger files than this have a length: those of /sys claim a page.
+const MAX_CLAIMED_BYTES: u64 = 64 << 10;
+const LONG_MADE: &str = "it has no length before it is read, and more than 16 MiB";
+const MANY_MADE: &str = "files that have no length before they are read have more than 64 MiB in all";
+
+/// Whether a file may be made when it is read: it occupies nothing, on a file system without a disk.
+fn may_be_made_when_read(stat: &Stat) -> bool {
+    let bytes = stat.st_size.cast_unsigned();
+    stat.st_blocks == 0 && rustix::fs::major(stat.st_dev) == 0 && bytes <= MAX_CLAIMED_BYTES
+}
+
 /// Said of Fairwave's own places.
 const OWN: &str = "where Fairwave keeps its keys, which nobody else gets";
 
@@ -164,13 +178,20 @@ impl Walk<'_> {
             FileType::RegularFile | FileType::Symlink if stat.st_ctime > self.changed_until_s => {
                 return (self.found)(&TreeEntry::Skipped { path, reason: CHANGED });
             }
-            FileType::RegularFile => {
-                let bytes = stat.st_size.cast_unsigned();
-                for pairs in self.holes(path, stat).to_pairs() {
-                    (self.found)(&TreeEntry::Holes { pairs: &pairs })?;
+            FileType::RegularFile if may_be_made_when_read(stat) => match self.read_whole(path, stat) {
+                Ok(Some(content)) => {
+                    let bytes = content.len() as u64;
+                    let identity = FileIdentity(short(blake3::Hasher::new().update(&content)));
+                    if !self.roots.keep(path, content) {
+                        return (self.found)(&TreeEntry::Failed { path, reason: MANY_MADE });
+                    }
+                    return (self.found)(&TreeEntry::File { path, bytes, meta, identity });
                 }
-                return (self.found)(&TreeEntry::File { path, bytes, meta, identity: identity(stat) });
-            }
+                Ok(None) => return self.file(path, stat),
+                Err(Errno::FBIG) => return (self.found)(&TreeEntry::Failed { path, reason: LONG_MADE }),
+                Err(error) => return self.fail(path, &error.into()),
+            },
+            FileType::RegularFile => return self.file(path, stat),
             FileType::Symlink => match target() {
                 Ok(target) if (1..=MOST_PATH_BYTES).contains(&target.len()) => {
                     return (self.found)(&TreeEntry::Symlink { path, meta, target: &target });
@@ -185,6 +206,35 @@ impl Walk<'_> {
             FileType::Directory | FileType::Unknown => "neither file, directory nor link",
         };
         (self.found)(&TreeEntry::Skipped { path, reason: &format!("{what}, which is not copied") })
+    }
+
+    /// A regular file, and its holes before it.
+    fn file(&mut self, path: &[u8], stat: &Stat) -> ControlFlow<()> {
+        let bytes = stat.st_size.cast_unsigned();
+        for pairs in self.holes(path, stat).to_pairs() {
+            (self.found)(&TreeEntry::Holes { pairs: &pairs })?;
+        }
+        (self.found)(&TreeEntry::File { path, bytes, meta: meta(stat), identity: identity(stat) })
+    }
+
+    /// The content of a file that is made when it is read, if its length is not the one that it has by `stat`.
+    fn read_whole(&self, path: &[u8], stat: &Stat) -> Result<Option<Vec<u8>>, Errno> {
+        // Whether it can be read is said when it is, as for other files.
+        let Ok(file) = self.roots.open_file(path) else { return Ok(None) };
+        let mut content = Vec::new();
+        let mut room = vec![0; 64 << 10];
+        loop {
+            match rustix::io::read(&file, &mut room[..]) {
+                Ok(0) => break,
+                Ok(count) => content.extend_from_slice(&room[..count]),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+            if content.len() > MAX_MADE_BYTES {
+                return Err(Errno::FBIG);
+            }
+        }
+        Ok((content.len() as u64 != stat.st_size.cast_unsigned()).then_some(content))
     }
 
     /// The holes of a file, as long as it is what was looked at. Whether it can be read is told when it is.
@@ -329,6 +379,19 @@ mod tests {
         };
         assert_eq!(listed(changed_s), [false, true, true]);
         assert_eq!(listed(changed_s - 2), [false, false, false]);
+    }
+
+    #[test]
+    fn scan__files_of_proc_have_the_length_that_is_read() {
+        let version = fs::read("/proc/version").unwrap();
+        let lines = scanned(&[PathBuf::from("/proc/version")]);
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].starts_with(&format!("file version {} ", version.len())), "{lines:?}");
+        // One that never ends is not read for ever; one of a claimed length has the one that it has.
+        let roots = Roots::find(&[PathBuf::from("/proc/version")]).unwrap();
+        assert!(roots.kept(b"version").is_none());
+        let _ = scan(&roots, None, &mut |_| ControlFlow::Continue(()));
+        assert_eq!(roots.kept(b"version").as_deref(), Some(&version[..]));
     }
 
     #[test]
