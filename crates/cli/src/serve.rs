@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairwave_files::{Share, ShareOptions};
-use fairwave_host::{Issued, Keyring, Offering, Refusal, ShareId, StateDir, TicketId, id_text, now_unix_s, read_id};
+use fairwave_host::{
+    Issued, Keyring, Offering, Refusal, ShareId, StateDir, TicketId, advertised, id_text, now_unix_s, read_id,
+    unadvertised,
+};
 use fairwave_units::Bytes;
 use serde::Serialize;
 
@@ -113,7 +116,23 @@ pub(crate) fn run(args: &Args) -> Done {
     if let Some(missing) = args.door.link.without_capacity(&offered.bound.capacity) {
         screen.note(&missing);
     }
+    note_omitted(&screen, &offered);
     serve(&screen, &offered, &share, command)
+}
+
+/// Names the addresses of this host for which the ticket had no room.
+fn note_omitted(screen: &Screen, offered: &Offered) {
+    let (local, ticket) = (offered.bound.endpoint.local_addr(), &offered.ticket);
+    let (all, omitted) = (advertised(local).unwrap_or_default(), unadvertised(local).unwrap_or_default());
+    // --advertise names others.
+    if omitted.is_empty() || !all.iter().all(|address| ticket.addresses.contains(address)) {
+        return;
+    }
+    let named: Vec<_> = omitted.iter().map(|address| address.ip().to_string()).collect();
+    screen.note(&format!(
+        "the ticket has no room for these addresses of this host: {}; --advertise chooses others",
+        named.join(", ")
+    ));
 }
 
 fn serve(screen: &Screen, offered: &Offered, share: &Arc<Share>, command: &str) -> Done {

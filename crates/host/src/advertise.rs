@@ -1,7 +1,9 @@
 //! Which addresses go into a ticket.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+
+use nix::net::if_::if_nametoindex;
 
 use crate::interface::{InterfaceAddress, default_routes, interface_addresses};
 use crate::ticket::MOST_ADDRESSES;
@@ -9,8 +11,21 @@ use crate::ticket::MOST_ADDRESSES;
 /// The UDP port that a host is asked at, where nobody says another. It lies below the ports that systems give out.
 pub const DEFAULT_PORT: u16 = 8642;
 
-/// An address to listen at, with a port or without, as users write it; [`DEFAULT_PORT`] where none is said.
+/// An address to listen at, with a port or without, as users write it; [`DEFAULT_PORT`] where none is said. One of a link
+/// has a zone: the name of the link's interface, or its number.
 pub fn listen_address(text: &str) -> Option<SocketAddr> {
+    let Some((start, rest)) = text.split_once('%') else { return plain_address(text) };
+    let (zone, end) = rest.split_at(rest.find(']').unwrap_or(rest.len()));
+    match plain_address(&format!("{start}{end}"))? {
+        SocketAddr::V6(address) if address.ip().is_unicast_link_local() => {
+            let zone = zone.parse().ok().or_else(|| if_nametoindex(zone).ok()).filter(|zone| *zone != 0)?;
+            Some(SocketAddrV6::new(*address.ip(), address.port(), 0, zone).into())
+        }
+        _ => None,
+    }
+}
+
+fn plain_address(text: &str) -> Option<SocketAddr> {
     let ip = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     text.parse().ok().or_else(|| Some(SocketAddr::new(ip.parse().ok()?, DEFAULT_PORT)))
 }
@@ -18,10 +33,26 @@ pub fn listen_address(text: &str) -> Option<SocketAddr> {
 /// The addresses at which peers may find a socket of this host, the best first: where it is bound to one, that one;
 /// else all of the host's that others can reach: none of a link alone, and loopback only if there is nothing else.
 ///
-/// Of each kind those of the default route come first, and IPv6 before IPv4.
+/// Those of the default route come first, then those of links that are connected, and of each kind IPv6 before IPv4. No
+/// more than a ticket holds; [`unadvertised`] has the rest.
 pub fn advertised(bound: SocketAddr) -> io::Result<Vec<SocketAddr>> {
-    if !bound.ip().to_canonical().is_unspecified() {
-        return Ok(vec![SocketAddr::new(bound.ip().to_canonical(), bound.port())]);
+    let mut all = reachable(bound)?;
+    all.truncate(MOST_ADDRESSES);
+    Ok(all)
+}
+
+/// The addresses at which peers may find a socket of this host, and for which a ticket has no room.
+pub fn unadvertised(bound: SocketAddr) -> io::Result<Vec<SocketAddr>> {
+    Ok(reachable(bound)?.into_iter().skip(MOST_ADDRESSES).collect())
+}
+
+fn reachable(bound: SocketAddr) -> io::Result<Vec<SocketAddr>> {
+    match bound {
+        SocketAddr::V6(address) if address.ip().is_unicast_link_local() => return Ok(vec![bound]),
+        _ if !bound.ip().to_canonical().is_unspecified() => {
+            return Ok(vec![SocketAddr::new(bound.ip().to_canonical(), bound.port())]);
+        }
+        _ => {}
     }
     let takes_v6 = bound.is_ipv6();
     let routes: Vec<_> = default_routes().map(|route| route.ip).collect();
@@ -34,11 +65,11 @@ fn chosen(all: Vec<InterfaceAddress>, routes: &[IpAddr], takes_v6: bool) -> impl
     if reachable.iter().any(|address| !address.is_loopback) {
         reachable.retain(|address| !address.is_loopback);
     }
-    let mut ips: Vec<_> = reachable.into_iter().map(|address| address.ip).collect();
     // Stable: else the system's order stays.
-    ips.sort_by_key(|ip| (!routes.contains(ip), ip.is_ipv4()));
+    reachable.sort_by_key(|address| (!routes.contains(&address.ip), !address.is_connected, address.ip.is_ipv4()));
+    let mut ips: Vec<_> = reachable.into_iter().map(|address| address.ip).collect();
     ips.dedup();
-    ips.into_iter().take(MOST_ADDRESSES)
+    ips.into_iter()
 }
 
 /// Whether an address means something on one link alone.
@@ -61,10 +92,18 @@ mod tests {
             ("::1", "[::1]:8642"),
             ("[::1]", "[::1]:8642"),
             ("[::1]:9000", "[::1]:9000"),
+            ("fe80::1%7", "[fe80::1%7]:8642"),
+            ("[fe80::1%7]", "[fe80::1%7]:8642"),
+            ("[fe80::1%7]:9000", "[fe80::1%7]:9000"),
         ] {
             assert_eq!(listen_address(text), Some(address.parse().unwrap()), "{text}");
         }
-        for text in ["here", "127.0.0.1:", "", "[", "[]", "8642"] {
+        // An interface by its name: each system has this one.
+        let of_link = listen_address("[fe80::1%lo]:9").unwrap();
+        assert_eq!(of_link, SocketAddrV6::new("fe80::1".parse().unwrap(), 9, 0, if_nametoindex("lo").unwrap()).into());
+        for text in
+            ["here", "127.0.0.1:", "", "[", "[]", "8642", "fe80::1%", "fe80::1%no-such", "::1%lo", "127.0.0.1%lo"]
+        {
             assert_eq!(listen_address(text), None, "{text}");
         }
     }
@@ -90,10 +129,25 @@ mod tests {
     }
 
     #[test]
-    fn chosen__no_more_than_a_ticket_holds() {
+    fn chosen__links_without_a_cable_come_last() {
+        let all = [("down0", "2001:db8::9"), ("down1", "192.0.2.9"), ("a", "192.0.2.5"), ("a", "2001:db8::5")];
+        assert_eq!(picked(&all, &[], true), ["2001:db8::5", "192.0.2.5", "2001:db8::9", "192.0.2.9"]);
+    }
+
+    #[test]
+    fn advertised__an_address_of_a_link_keeps_its_zone() {
+        let bound: SocketAddr = "[fe80::1%7]:8642".parse().unwrap();
+        assert_eq!(advertised(bound).unwrap(), [bound]);
+    }
+
+    #[test]
+    fn chosen__all_and_of_these_no_more_than_a_ticket_holds() {
         let names: Vec<_> = (0..40).map(|n| format!("192.0.2.{n}")).collect();
         let all: Vec<_> = names.iter().map(|ip| ("a", ip.as_str())).collect();
-        assert_eq!(picked(&all, &[], true).len(), MOST_ADDRESSES);
+        assert_eq!(picked(&all, &[], true).len(), 40);
+        let bound = "192.0.2.1:8642".parse().unwrap();
+        assert_eq!((advertised(bound).unwrap().len(), unadvertised(bound).unwrap().len()), (1, 0));
+        assert!(advertised("[::]:8642".parse().unwrap()).unwrap().len() <= MOST_ADDRESSES);
     }
 
     #[test]
@@ -113,7 +167,8 @@ mod tests {
     fn picked(all: &[(&str, &str)], routes: &[&str], takes_v6: bool) -> Vec<String> {
         let address = |(name, ip): &(&str, &str)| {
             let ip: IpAddr = ip.parse().unwrap();
-            InterfaceAddress { name: (*name).into(), ip, is_loopback: *name == "lo" }
+            let is_connected = !name.starts_with("down");
+            InterfaceAddress { name: (*name).into(), ip, is_loopback: *name == "lo", is_connected }
         };
         let routes: Vec<IpAddr> = routes.iter().map(|ip| ip.parse().unwrap()).collect();
         chosen(all.iter().map(address).collect(), &routes, takes_v6).map(|ip| ip.to_string()).collect()

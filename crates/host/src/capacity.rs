@@ -129,8 +129,12 @@ mod tests {
 
     #[test]
     fn of_route__leaves_a_twentieth_of_a_cards_speed() {
-        let route =
-            InterfaceAddress { name: "eno1".into(), ip: Ipv4Addr::new(192, 0, 2, 7).into(), is_loopback: false };
+        let route = InterfaceAddress {
+            name: "eno1".into(),
+            ip: Ipv4Addr::new(192, 0, 2, 7).into(),
+            is_loopback: false,
+            is_connected: true,
+        };
         let found = Capacity::of_route(Some(route), |_| Some(Rate::gbps(10.0)));
         // 9.5 = 10 x 0.95
         assert_eq!(found.rate, Some(Rate::gbps(9.5)));

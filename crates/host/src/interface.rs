@@ -23,6 +23,8 @@ pub(crate) struct InterfaceAddress {
     pub(crate) ip: IpAddr,
     /// Whether it leads back to this host.
     pub(crate) is_loopback: bool,
+    /// Whether a cable is in it, or what stands for one.
+    pub(crate) is_connected: bool,
 }
 
 /// All addresses of the interfaces that are up.
@@ -35,9 +37,22 @@ pub(crate) fn interface_addresses() -> io::Result<Vec<InterfaceAddress>> {
             let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
             let ip = v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))?;
             let is_loopback = interface.flags.contains(InterfaceFlags::IFF_LOOPBACK);
-            Some(InterfaceAddress { name: interface.interface_name, ip, is_loopback })
+            let is_connected = interface.flags.contains(InterfaceFlags::IFF_RUNNING);
+            Some(InterfaceAddress { name: interface.interface_name, ip, is_loopback, is_connected })
         })
         .collect())
+}
+
+/// The links of this host, as numbers that stand for them: those that are up, and lead to others.
+pub(crate) fn zones() -> Vec<u32> {
+    let flags = InterfaceFlags::IFF_UP;
+    let all = nix::ifaddrs::getifaddrs().into_iter().flatten();
+    let others = all.filter(|link| link.flags.contains(flags) && !link.flags.contains(InterfaceFlags::IFF_LOOPBACK));
+    let v6 = others.filter_map(|link| link.address?.as_sockaddr_in6().copied());
+    let mut zones: Vec<_> = v6.filter(|v6| v6.ip().is_unicast_link_local()).map(|v6| v6.scope_id()).collect();
+    zones.sort_unstable();
+    zones.dedup();
+    zones
 }
 
 /// The address and interface from which this host sends to `peer`; `None` if no route leads there. Nothing is sent.

@@ -118,7 +118,7 @@ mod ticket;
 mod visitor;
 mod waiting;
 
-pub use advertise::{DEFAULT_PORT, advertised, listen_address};
+pub use advertise::{DEFAULT_PORT, advertised, listen_address, unadvertised};
 pub use bench::{
     BenchDirection, BenchError, BenchFlow, BenchOptions, BenchProgress, BenchReport, bench, bench_accept, bench_judge,
 };

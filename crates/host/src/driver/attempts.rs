@@ -1,7 +1,7 @@
 //! Sessions that this endpoint wants to open.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV6};
 use std::num::NonZeroU32;
 
 use crossbeam_channel::Sender;
@@ -20,6 +20,7 @@ use crate::config::TUNNELS_AFTER;
 use crate::connect::{ConnectError, ConnectOptions};
 use crate::crypto::{Noise, NoiseInitiator};
 use crate::handler::Handler;
+use crate::interface::zones;
 use crate::keyring::id_text;
 use crate::orders::Call;
 use crate::session::Session;
@@ -67,6 +68,8 @@ pub(crate) struct ConnectWanted {
     pub(crate) reply: Sender<Result<Session, ConnectError>>,
 }
 
+/// Links on which an address without a zone is tried.
+const MOST_ZONES: usize = 8;
 // RFC 8305 s5: the next address after 250 ms.
 const BETWEEN_ADDRESSES: Duration = Duration::from_millis(250);
 
@@ -76,7 +79,7 @@ impl Attempts {
     }
 
     pub(super) fn begin(&mut self, now: Time, socket: &Socket, tunnels: &Tunnels, carriers: Carriers, call: Call) {
-        let addresses = in_turns(&call.to.addresses);
+        let addresses = in_turns(&call.to.addresses, zones);
         let udp = addresses.iter().filter_map(|address| socket.reach(*address)).map(Way::Udp);
         let tcp = addresses.iter().copied().map(Way::Tcp);
         let ssh = tunnels.of_ssh().map(|tunnel| Way::Tunnel(tunnel.address));
@@ -258,13 +261,18 @@ impl PendingConnect {
     }
 }
 
-/// The families take turns, IPv6 first (RFC 8305 s4). Without a zone, addresses of a link lead nowhere.
-fn in_turns(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
-    let is_usable = |address: &&SocketAddr| match address {
-        SocketAddr::V6(v6) => !v6.ip().is_unicast_link_local() || v6.scope_id() != 0,
-        SocketAddr::V4(_) => true,
+/// The families take turns, IPv6 first (RFC 8305 s4). An address of a link has no zone in a ticket, where that would mean
+/// nothing: it is tried on each link here.
+fn in_turns(addresses: &[SocketAddr], zones: impl Fn() -> Vec<u32>) -> Vec<SocketAddr> {
+    let with_zones = |address: &SocketAddr| match address {
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 => {
+            let on = |zone| SocketAddrV6::new(*v6.ip(), v6.port(), 0, zone).into();
+            zones().into_iter().take(MOST_ZONES).map(on).collect()
+        }
+        address => vec![*address],
     };
-    let (v6, v4): (Vec<_>, Vec<_>) = addresses.iter().filter(is_usable).partition(|address| address.is_ipv6());
+    let all: Vec<SocketAddr> = addresses.iter().flat_map(with_zones).collect();
+    let (v6, v4): (Vec<_>, Vec<_>) = all.iter().partition(|address| address.is_ipv6());
     let longest = v6.len().max(v4.len());
     let mut turns: Vec<SocketAddr> = Vec::new();
     for address in (0..longest).flat_map(|at| [v6.get(at), v4.get(at)]).flatten() {
@@ -283,6 +291,9 @@ mod tests {
     fn in_turns__v6_first_and_each_once() {
         let of = |text: &[&str]| -> Vec<SocketAddr> { text.iter().map(|text| text.parse().unwrap()).collect() };
         let given = of(&["10.0.0.1:1", "10.0.0.2:1", "[2001:db8::1]:1", "[fe80::1]:1", "10.0.0.1:1"]);
-        assert_eq!(in_turns(&given), of(&["[2001:db8::1]:1", "10.0.0.1:1", "10.0.0.2:1"]));
+        assert_eq!(in_turns(&given, Vec::new), of(&["[2001:db8::1]:1", "10.0.0.1:1", "10.0.0.2:1"]));
+        // Of a ticket, an address of a link is tried on each link of this host.
+        let tried = in_turns(&of(&["[fe80::1]:1", "[fe80::2%9]:1"]), || vec![2, 5]);
+        assert_eq!(tried, of(&["[fe80::1%2]:1", "[fe80::1%5]:1", "[fe80::2%9]:1"]));
     }
 }
