@@ -4,8 +4,9 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, unbounded};
 use fairwave_host::{Endpoint, EndpointConfig};
 use fairwave_testing::{LIMIT, Process, end_with_parent};
 use rustix::process::{Pid, Signal, kill_process};
@@ -52,7 +53,16 @@ impl Actor {
 
     /// The next thing that it says.
     pub(crate) fn hear(&mut self) -> String {
-        self.words.recv_timeout(LIMIT).expect("it says something")
+        self.hear_within(LIMIT).expect("it says something")
+    }
+
+    /// The next thing that it says, if it does so in this time.
+    pub(crate) fn hear_within(&mut self, time: Duration) -> Option<String> {
+        match self.words.recv_timeout(time) {
+            Ok(said) => Some(said),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => panic!("the process ended without a word"),
+        }
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
