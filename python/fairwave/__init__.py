@@ -1,19 +1,19 @@
-"""Fair bandwidth sharing at the end nodes of fast long networks: GTP, max-min fairness, and the lab around them.
+"""Fair bandwidth sharing at the end nodes of fast long networks: GTP, max-min fairness and simulation.
 
-- `simulate` runs a scenario file and gives a `Run`: rates, queues and the distance to the optimum as DataFrames, and a
-  picture.
-- `sweep` runs one over a grid of parameters with many seeds, on all cores or on a cluster; `summarise` gives means with
-  their intervals, `plot_sweep` draws them.
-- `arrow` hands any of these tables to polars, pyarrow or DuckDB.
-- `allocate` gives the max-min fair rates of a scenario, `max_min` those of any sessions over any resources.
-- `Allocator` is the rule of one end node by itself, `Controller` that of one window-based session; `response` is the
-  window of such a rule against the loss rate. `xcp_control` and `aecp_control` are what a link with explicit feedback
-  decides in one interval.
-- `get` fetches files that another machine serves, and `serve` offers them.
-- `papers` runs the experiments of the papers and compares.
+- `simulate` runs a scenario file and returns a `Run`: rates, queues and the distance to the optimum as DataFrames, and
+  plots.
+- `sweep` runs a scenario over a grid of parameters with many seeds, on all cores or on a cluster; `summarise` computes
+  means with confidence intervals, and `plot_sweep` draws them.
+- `arrow` passes these tables to polars, pyarrow or DuckDB.
+- `allocate` computes the max-min fair rates of a scenario, `max_min` those of any sessions over any resources.
+- `Allocator` is the rule of one end node, `Controller` that of one window-based session; `response` is the window of
+  such a rule as a function of the loss rate. `xcp_control` and `aecp_control` are the control laws of links with
+  explicit feedback.
+- `get` downloads files from another machine, and `serve` offers files.
+- `papers` runs the experiments of the papers and checks their claims.
 
-Rates are in bit/s, times in seconds, sizes in bytes; the unit stands in the name. Quantities in scenarios and in
-options are texts with a unit: "500 Mb/s", "60 ms".
+Rates are in bit/s, times in seconds, sizes in bytes; names end with the unit. Quantities in scenarios and in options
+are strings with a unit: "500 Mb/s", "60 ms".
 """
 
 from fairwave import papers

@@ -19,20 +19,21 @@ def max_min(
 
     No session's rate can rise without lowering that of a session which has no more. A resource is anything with a
     capacity: the sending side of a source, the receiving side of a sink, a link. Arrays of float64 and of 32-bit
-    integers are read in place; other threads run meanwhile and must leave the arrays alone.
+    integers are read in place without the GIL, so other threads must not change them during the call.
 
     Args:
-        capacity_bps: Capacity of each resource in bit/s, from 0; inf for one that limits nothing.
-        sessions: A row a session: positions in `capacity_bps` of the resources that it crosses, no resource twice;
-            -1 pads rows of sessions that cross fewer.
-        demand_bps: Desired rate of each session in bit/s, from 0; inf for as much as there is, as is the default.
-        weights: Weight of each session, above zero, by default one: at a common bottleneck, rates are as the weights.
+        capacity_bps: Capacity of each resource in bit/s, from 0; inf if unlimited.
+        sessions: One row per session: indices into `capacity_bps` of the resources that it crosses, each at most once;
+            -1 pads shorter rows.
+        demand_bps: Desired rate of each session in bit/s, from 0; inf (the default) if unlimited.
+        weights: Weight of each session, above zero, by default 1: rates at a common bottleneck are proportional to the
+            weights.
 
     Returns:
         The rate of each session in bit/s, in the order of `sessions`.
 
     Raises:
-        ValueError: The argument, the position and what must stand there; or that nothing limits a session.
+        ValueError: An argument is invalid; the message has its name, position and limit. Or a session is unlimited.
 
     Example:
         Two sources of 600 and 500 Mb/s, one sink of 900 Mb/s; the first session wants 200 Mb/s.
@@ -55,16 +56,16 @@ _OF_THE_CLOCK = frozenset({"interval", "phase", "fair_start"})
 
 
 class Allocator:
-    """A node's rule by itself: what one end node runs once per control interval, measured rates in, expected rates out.
+    """The rule of one end node, run once per control interval: measured rates in, expected rates out.
 
-    The order of the sessions is their identity; they may come and go between calls. A subclass that overrides
-    ``allocate`` is a rule of your own, to be given to `simulate` and `sweep` (``schemes={"mine": MyRule}``).
+    Sessions are identified by their order and may change between calls. To define your own rule for `simulate` and
+    `sweep`, override ``allocate`` in a subclass (``schemes={"mine": MyRule}``).
 
     Args:
         rule: "gtp" (the adopted rule), "gtp-printed" (as printed in Wu 2007), "abr-charny" or "abr-hou".
         options: The rule's options, as in a scenario's ``[options]``. gtp takes ``alpha`` (share of the gap to the
-            target rate that is closed per interval, 0 < alpha < 1; Wu 2007, Eq. VI.3), ``beta`` (least step, as a share
-            of alpha x target rate), ``drain``, ``budget`` and ``exponential_start``. See `schemes` for their defaults.
+            target rate that is closed per interval, 0 < alpha < 1; Wu 2007, Eq. VI.3), ``beta`` (minimum step, as a
+            share of alpha x target rate), ``drain``, ``budget`` and ``exponential_start``. `schemes` has the defaults.
 
     Example:
         A sink of 500 Mb/s; the first session has a demand of 100 Mb/s somewhere, the other two nothing yet. The target
@@ -80,7 +81,7 @@ class Allocator:
         """Make a node without sessions."""
         for name in _OF_THE_CLOCK & options.keys():
             raise ValueError(
-                f'option "{name}": a node by itself has no clock and no handshakes\n'
+                f'option "{name}": not supported by Allocator, which has no clock and no handshakes\n'
                 "hint: call allocate() once per control interval"
             )
         self._core = _core.Allocator(rule, options)
@@ -97,18 +98,18 @@ class Allocator:
         """Run one control interval.
 
         Args:
-            capacity_bps: What the rule may allocate, in bit/s.
+            capacity_bps: Capacity that the rule may allocate, in bit/s.
             measured_bps: Mean rate of each session over the interval that just ended, in bit/s.
-            weights: Share of each session relative to the others, above zero, by default one.
-            demand_bps: Desired rate of each session in bit/s where it declares one, else inf. Only the ATM rules
-                ("abr-charny", "abr-hou") look at it.
-            elapsed_s: Seconds since the last call; counts for ``drain`` alone. By default 0, as at a node's first tick.
+            weights: Weight of each session relative to the others, above zero, by default 1.
+            demand_bps: Desired rate of each session in bit/s, inf if it declares none. Only the ATM rules
+                ("abr-charny", "abr-hou") use it.
+            elapsed_s: Seconds since the last call, used only by ``drain``. By default 0, as at a node's first tick.
 
         Returns:
-            The expected rate of each session in bit/s: what it may send at until the next interval.
+            The expected rate of each session in bit/s: its maximum send rate until the next interval.
 
         Raises:
-            ValueError: The argument, the position and what must stand there.
+            ValueError: An argument is invalid; the message has its name, position and limit.
         """
         return self._core.allocate(
             float(capacity_bps),
@@ -119,5 +120,5 @@ class Allocator:
         )
 
     def __repr__(self) -> str:
-        """Say which rule it is."""
+        """Return the name of the rule."""
         return f'<Allocator "{self._rule}">'

@@ -17,19 +17,19 @@ else:
 
 
 def arrow(table: pd.DataFrame | Mapping[str, Any]) -> _core.ArrowTable:
-    """Give a table to other libraries without a file between, and without pyarrow.
+    """Pass a table to other libraries without a file, and without pyarrow.
 
     Args:
-        table: A DataFrame, such as ``run.rates()`` or what `sweep` gave; or columns by name. Numbers, switches, words
-            and categories; an index is left out.
+        table: A DataFrame, such as ``run.rates()`` or the result of `sweep`, or columns by name: numbers, booleans,
+            strings and categories. The index is not included.
 
     Returns:
-        An object with ``__arrow_c_stream__``, which polars, pyarrow, pandas and DuckDB take as a table:
+        An object with ``__arrow_c_stream__``, which polars, pyarrow, pandas and DuckDB accept as a table:
         ``polars.DataFrame(fw.arrow(run.rates()))``, ``pyarrow.table(fw.arrow(rows))``. NaN and None are nulls there,
         categories dictionaries.
 
     Raises:
-        TypeError: A column is of another kind, such as dates.
+        TypeError: A column has an unsupported type, such as dates.
         ValueError: Columns of unequal length.
 
     Example:
@@ -57,7 +57,7 @@ def _column(name: str, values: Any) -> Any:
         return np.asarray(values.cat.codes, dtype=np.int32), [str(category) for category in categories]
     array = np.asarray(values)
     if array.ndim != 1:
-        raise ValueError(f'column "{name}": {array.ndim} dimensions where one is meant')
+        raise ValueError(f'column "{name}": {array.ndim} dimensions, expected one')
     match array.dtype.kind:
         case "f":
             return np.ascontiguousarray(array, dtype=np.float64)
@@ -65,14 +65,14 @@ def _column(name: str, values: Any) -> Any:
             return np.ascontiguousarray(array, dtype=np.int64)
         case "u":
             if array.size and int(array.max()) >= 2**63:
-                raise ValueError(f'column "{name}": {array.max()} has no place in 64 bits with a sign')
+                raise ValueError(f'column "{name}": {array.max()} does not fit into a signed 64-bit integer')
             return np.ascontiguousarray(array, dtype=np.int64)
         case "b":
             return np.ascontiguousarray(array)
         case "O" | "U" | "T":
             return [_word(name, value) for value in array.tolist()]
         case _:
-            raise TypeError(f'column "{name}": {array.dtype} is neither numbers nor switches nor words')
+            raise TypeError(f'column "{name}": {array.dtype} is not supported: use numbers, booleans or strings')
 
 
 def _word(name: str, value: Any) -> str | None:
@@ -81,4 +81,4 @@ def _word(name: str, value: Any) -> str | None:
     if isinstance(value, str | bool | int | float):
         # Of mixed columns, such as a parameter that is a number or "inf", and of switches with gaps.
         return value if isinstance(value, str) else str(value)
-    raise TypeError(f'column "{name}": {value!r} is neither a number nor a word')
+    raise TypeError(f'column "{name}": {value!r} is not a number or a string')

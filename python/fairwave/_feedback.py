@@ -8,22 +8,23 @@ from fairwave import _core
 def xcp_control(
     capacity_bps: float, interval_s: float, input_bytes: float, queue_bytes: float, avg_rtt_s: float
 ) -> tuple[float, float]:
-    """XCP's control law for one interval of a link: how much the rates through it may change in all.
+    """XCP's control law for one interval of a link: the total change of the rates through it.
 
-    The change is 0.4 of the spare bandwidth less 0.226 of the standing queue per round trip; as much more as makes a
-    tenth of the traffic is shuffled, taken from and given to all (Katabi, Handley & Rohrs 2002, Eqs. 1 and 4, in bit/s
-    as in draft-falk-xcp-spec-03, section 4.2). It is the law that links run in the packet model.
+    The change is 0.4 of the spare bandwidth less 0.226 of the standing queue per round trip; in addition, traffic is
+    shuffled (taken from and given to all sessions) up to a tenth of the total (Katabi, Handley & Rohrs 2002, Eqs. 1 and
+    4, in bit/s
+    as in draft-falk-xcp-spec-03, section 4.2). The links of the packet model run this law.
 
     Args:
         capacity_bps: Capacity of the link in bit/s.
         interval_s: Length of the interval that ended, in seconds.
-        input_bytes: Bytes that arrived in it.
-        queue_bytes: Bytes that waited all the time: the queue that did not drain.
+        input_bytes: Bytes that arrived in the interval.
+        queue_bytes: Persistent queue: bytes that waited during the whole interval.
         avg_rtt_s: Mean round-trip time of the sessions, in seconds.
 
     Returns:
-        The two pools of feedback in bit/s, positive (what the rates may gain, in equal parts for all sessions) and
-        negative (what they have to lose, in parts as large as their rates). Both are at least zero.
+        The two pools of feedback in bit/s, positive (total increase, in equal parts for all sessions) and negative
+        (total decrease, in proportion to their rates). Both are at least zero.
 
     Raises:
         ValueError: An argument is not above zero, or below zero where zero is allowed (bytes), or beyond 1e18.
@@ -54,12 +55,12 @@ def aecp_control(
     """AECP's control law for one interval of a link: its next rate factor.
 
     r exp(beta T2 (1 - (Y + (q - q0) / T) / C)) with beta 1/s, T 2 s and q0 100 packets (Huang et al. 2010, Eq. 47),
-    kept from one packet a second to the capacity. It is the law that links run in the packet model.
+    kept from one packet a second to the capacity. The links of the packet model run this law.
 
     Args:
         rate_packets_per_s: Rate factor r, in packets a second.
         capacity_packets_per_s: Capacity C of the link, in packets a second, from 1.
-        arrival_packets_per_s: What arrived in the interval, Y, in packets a second.
+        arrival_packets_per_s: Arrival rate Y in the interval, in packets a second.
         queue_packets: Queue q at its end, in packets.
         interval_s: Length T2 of the interval, in seconds.
 

@@ -1,4 +1,4 @@
-"""Rules of one's own, checked before anything runs."""
+"""User-defined rules, checked before a run."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def own_rules(schemes: Schemes | None) -> list[_core._OwnRule]:
     known = _core.schemes()["name"] if schemes else []
     for name, make in (schemes or {}).items():
         if not isinstance(name, str) or not _NAME.match(name):
-            raise ValueError(f'schemes: {name!r} is no name\nhint: a name is made of a-z, 0-9 and -, such as "mine"')
+            raise ValueError(f'schemes: {name!r} is not a valid name\nhint: use a-z, 0-9 and -, such as "mine"')
         if name in known:
-            raise ValueError(f'schemes: "{name}" is a scheme already\nhint: choose another name, such as "my-{name}"')
+            raise ValueError(f'schemes: "{name}" is a built-in scheme\nhint: choose another name, such as "my-{name}"')
         if not callable(make):
             raise TypeError(
-                f'schemes: "{name}" is {make!r}\nhint: give a class, or a function without arguments that makes a rule'
+                f'schemes: "{name}" is {make!r}\nhint: pass a class, or a function without arguments that returns one'
             )
         options = getattr(make, "options", None)
         options = dict(options) if isinstance(options, Mapping) else {}
@@ -40,7 +40,7 @@ def own_rules(schemes: Schemes | None) -> list[_core._OwnRule]:
         if is_session == is_node:
             what = "both on_ack and allocate" if is_session else "neither on_ack nor allocate"
             raise TypeError(
-                f'schemes: "{name}" makes a {type(rule).__name__} with {what}\n'
+                f'schemes: "{name}" returns a {type(rule).__name__} with {what}\n'
                 "hint: a session's rule has on_ack, a node's has allocate"
             )
         rules.append((name, is_node, make, [(option, float(default)) for option, default in options.items()]))

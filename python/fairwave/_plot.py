@@ -37,7 +37,7 @@ def draw(run: Run, ax: Axes | None, what: str | None) -> Axes:
     if what is None:
         what = "rates" if sessions <= MOST_LINES else "distance"
     if what not in ("rates", "distance"):
-        raise ValueError(f'what: "{what}" cannot be drawn: "rates" and "distance" can')
+        raise ValueError(f'what: unknown plot "{what}": use "rates" or "distance"')
     if ax is None:
         _, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
     if what == "rates":

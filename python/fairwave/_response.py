@@ -20,12 +20,12 @@ def response(
 
     Args:
         scheme: "newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic" or "cubic". The windows of "vegas" and "fast"
-            follow the delay, not the loss rate.
+            depend on the delay, not on the loss rate.
         loss_rate: Loss events per packet, 0 < p < 1: a number, or a list of them.
-        rtt_s: Round-trip time in seconds. "cubic" and "htcp" grow by the clock and need it; the others do not look.
+        rtt_s: Round-trip time in seconds. "cubic" and "htcp" grow with time and need it; the others ignore it.
         form: For "bic". "paper", the default: the whole analysis (Xu et al. 2004, Eqs. 2 and 3); "search": small
-            windows, before Eq. 7; "large": Eq. 5; "asymptote": Eq. 6; "rule": the rule as it runs, acknowledgement by
-            acknowledgement, up to 17 % below the analysis.
+            windows, before Eq. 7; "large": Eq. 5; "asymptote": Eq. 6; "rule": the rule as it runs, one acknowledgement
+            at a time, up to 17 % below the analysis.
         options: The options that change the curve, as in a scenario's ``[options]``, by default those of the scheme's
             paper: aimd ``increase``, ``decrease``; stcp the same and ``low_window``; hstcp ``low_window``,
             ``high_window``, ``high_p``, ``high_decrease``; bic ``s_max``, ``s_min``, ``beta``, ``low_window``; cubic

@@ -71,7 +71,7 @@ def _restored(title: str, summary: str, tables: dict[str, dict[str, Any]], ways:
 
 
 def _percentiles(values: Any, counts: Any, q: Sequence[float]) -> list[float]:
-    """For each percentile the least value that so many do not exceed; NaN of none."""
+    """For each percentile, the smallest value that covers it; NaN without values."""
     if not len(values):
         return [float("nan")] * len(q)
     order = np.argsort(values, kind="stable")
@@ -81,9 +81,9 @@ def _percentiles(values: Any, counts: Any, q: Sequence[float]) -> list[float]:
 
 
 class Run:
-    """What a run gave: the summary, samples as DataFrames, and a picture.
+    """The result of a run: the summary, samples as DataFrames, and plots.
 
-    Made by `fairwave.simulate`; it may be pickled and sent to other processes. Rates are in bit/s, times in seconds
+    Returned by `fairwave.simulate`; it can be pickled and sent to other processes. Rates are in bit/s, times in seconds
     from the start of the run.
 
     Example:
@@ -112,7 +112,7 @@ class Run:
 
     @property
     def title(self) -> str:
-        """The scenario's title, or its name if it has no title."""
+        """The scenario's title, or its name if it has none."""
         return self._core.title or str(self.summary["scenario"])
 
     @cached_property
@@ -121,20 +121,20 @@ class Run:
 
         ``sessions``, ``schemes``, ``links`` and ``background`` are lists of dicts; ``options``, ``window``, ``metrics``
         and ``engine`` are dicts. Means of sessions, links and totals are taken over ``window``. A session's
-        ``final_rate_bps`` is the mean over the last tenth of its own active time, ``max_min_bps`` what the global
-        optimum gives it at the end of that.
+        ``final_rate_bps`` is the mean over the last tenth of its active time, ``max_min_bps`` its rate in the global
+        optimum at the end of that time.
         """
         summary: dict[str, Any] = json.loads(self._core.summary())
         return summary
 
     @property
     def sessions(self) -> pd.DataFrame:
-        """The summary's sessions as a table, a row a session; ``completed_s`` is NaN for one that has no end."""
+        """The summary's sessions as a table, one row per session; ``completed_s`` is NaN if a session did not end."""
         return pd.DataFrame(self.summary["sessions"]).astype({"completed_s": "float64"})
 
     @property
     def links(self) -> pd.DataFrame:
-        """The summary's links as a table, a row a link or used direction of a node ("d1:in", "s1:out").
+        """The summary's links as a table, one row per link or used direction of a node ("d1:in", "s1:out").
 
         ``utilisation`` and ``mean_queue_packets`` are means over the summary's window.
         """
@@ -145,12 +145,12 @@ class Run:
         """Rates per sample and session, the columns of ``rates.csv``, in order of time, then of sessions.
 
         ``time_s`` is the end of the sample. ``rate_bps`` and ``wire_rate_bps`` are means over the sample; the rates at
-        its end are ``source_expected_bps`` and ``sink_expected_bps`` (what the two end nodes grant, the sink's as the
-        source knows it), ``expected_bps`` (the smaller), ``target_bps`` (what they steer the session towards) and
-        ``measured_bps`` (what the sink's end node measured at its last tick). NaN
-        where a scheme has no such rate or the session is not active.
+        its end are ``source_expected_bps`` and ``sink_expected_bps`` (the grants of the two end nodes, the sink's as
+        known to the source), ``expected_bps`` (the smaller), ``target_bps`` (where they lead the session) and
+        ``measured_bps`` (measured by the sink's end node at its last tick). NaN if a scheme has no such rate or the
+        session is not active.
 
-        Example, a column a session: ``run.rates().pivot(index="time_s", columns="session", values="rate_bps")``.
+        One column per session: ``run.rates().pivot(index="time_s", columns="session", values="rate_bps")``.
         """
         return self._named(self._core.rates(), "session", "sessions")
 
@@ -166,22 +166,22 @@ class Run:
         """Congestion windows per sample and session, the columns of ``windows.csv``, in order of time, then sessions.
 
         ``cwnd_packets`` and ``ssthresh_packets`` are the scheme's at the end of the sample, ``time_s``. NaN for a
-        scheme without a window, while the session is not active, and for an ssthresh that is still infinite. None in
-        the fluid model and in the runs of `fairwave.papers`.
+        scheme without a window, while the session is not active, and for an infinite ssthresh. Empty in the fluid model
+        and in the runs of `fairwave.papers`.
         """
         return self._named(self._core.windows(), "session", "sessions")
 
     def losses(self) -> pd.DataFrame:
-        """Loss events, the columns of ``losses.csv``; none in the fluid model.
+        """Loss events, the columns of ``losses.csv``; empty in the fluid model.
 
-        ``time_s``, ``session``, and ``kind``: "timeout" where its retransmission timer ran out, else "loss".
+        ``time_s``, ``session``, and ``kind``: "timeout" if its retransmission timer expired, otherwise "loss".
         """
         return self._named(self._core.losses(), "session", "sessions")
 
     def max_min(self) -> pd.DataFrame:
         """The global optimum over time: ``max_min_bps`` of each ``session`` from ``time_s`` on, until the next.
 
-        It changes where sessions start or stop and where demands change; 0 for a session that is not active.
+        It changes when sessions start or stop and when demands change; 0 for an inactive session.
         """
         return self._named(self._core.max_min(), "session", "sessions")
 
@@ -196,8 +196,8 @@ class Run:
     def delays(self) -> pd.DataFrame:
         """Queueing delay and round-trip time per sample and session, in order of time, then of sessions.
 
-        ``queueing_s`` is how long the bytes that wait at the end of the sample take, summed over the links of the
-        session's way there and back; ``rtt_s`` is that and the propagation delay.
+        ``queueing_s`` is the time to drain the queues at the end of the sample, summed over the links of the session's
+        path in both directions; ``rtt_s`` adds the propagation delay.
         """
         queues = self._core.queues()
         sessions, links = self.summary["sessions"], self.summary["links"]
@@ -222,12 +222,12 @@ class Run:
         return self._named(columns, "session", "sessions")
 
     def round_trips(self) -> pd.DataFrame:
-        """Round-trip times of single acknowledgements over the summary's window, counted; none in the fluid model.
+        """Round-trip times of acknowledgements in the summary's window, with counts; empty in the fluid model.
 
-        A row a ``session`` and value: ``rtt_s``, ``queueing_s`` (the same without propagation: waiting in queues and
-        being sent), and how many ``samples`` there are of it. Values are right to 0.4 %. Of sessions that acknowledge
-        no single packets (GTP, Tally, UDT, RBUDP) a data packet is a sample: its way there, and the way back that the
-        last message of its sink had. Constant bit rates are not answered and have none.
+        One row per ``session`` and value: ``rtt_s``, ``queueing_s`` (without propagation: waiting and transmission
+        time), and the number of ``samples``. Values are accurate to 0.4 %. For sessions that do not acknowledge single
+        packets (GTP, Tally, UDT, RBUDP), each data packet is a sample: its one-way delay plus that of the last message
+        from its sink. Constant-bit-rate sessions have no samples.
         """
         return self._named(self._core.round_trips(), "session", "sessions")
 
@@ -239,10 +239,10 @@ class Run:
             q: Percentiles, from 0 to 100.
 
         Returns:
-            A row a session or scheme: ``rtt_mean_s``, ``rtt_p50_s`` ..., ``queueing_mean_s``, ``queueing_p50_s`` ...
-            over the summary's window: of single acknowledgements (`round_trips`), in the fluid model of samples
-            (`delays`); and of sessions of finite size ``completion_mean_s``, ``completion_p50_s`` ...: how long they
-            took from their own start on.
+            One row per session or scheme: ``rtt_mean_s``, ``rtt_p50_s`` ..., ``queueing_mean_s``, ``queueing_p50_s``
+            ... over the summary's window: of single acknowledgements (`round_trips`), in the fluid model of samples
+            (`delays`); and of sessions of finite size ``completion_mean_s``, ``completion_p50_s`` ...: the time from
+            their start to completion.
 
         Example:
             >>> import fairwave as fw
@@ -256,7 +256,7 @@ class Run:
             raise ValueError(f'by: "{by}" is neither "session" nor "scheme"')
         for percent in q:
             if not 0 <= percent <= 100:
-                raise ValueError(f"q: {percent} is no percentile: it must be from 0 to 100")
+                raise ValueError(f"q: percentile {percent} must be from 0 to 100")
         sessions, delays = self.sessions, self._counted_delays()
         keys = sessions["name"] if by == "session" else sessions["scheme"]
         of_row = keys.to_numpy()[delays["session"]] if len(delays["session"]) else np.zeros(0, dtype=object)
@@ -297,7 +297,7 @@ class Run:
         """Write one of the run's tables as a Parquet file.
 
         Args:
-            path: The file; one that is there is replaced.
+            path: The file; an existing file is replaced.
             table: "rates", "queues", "windows", "losses", "max_min", "distance",
                 "round_trips", "delays", "sessions" or "links".
 
@@ -310,7 +310,7 @@ class Run:
             frame = getattr(self, table)()
         else:
             names = ", ".join((*_TABLES, "delays", "sessions", "links"))
-            raise ValueError(f'table: there is no table "{table}"\nhint: the tables are {names}')
+            raise ValueError(f'table: unknown table "{table}"\nhint: use one of {names}')
         columns: dict[str, Any] = {}
         for name, values in frame.items():
             if values.dtype.kind in "iu":

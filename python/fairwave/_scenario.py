@@ -66,36 +66,36 @@ def simulate(
     runs: Literal[1, "all"] | None = None,
     schemes: Schemes | None = None,
 ) -> Run | list[Run]:
-    """Run a scenario to its end.
+    """Simulate a scenario.
 
-    Every run is a function of the scenario and the seed: the same call gives the same numbers, to the last bit. The
-    runs of a file with variants or with ``runs = N`` use all cores. Ctrl-C stops them.
+    A run depends only on the scenario and the seed: the same call gives the same numbers, to the last bit. The runs of
+    a file with variants or with ``runs = N`` use all cores. Ctrl-C stops them.
 
     Args:
-        file: Path of a scenario file, or the name of a shipped scenario where there is no such file ("five-to-one"); a
-            string of several lines is taken as the text of one.
-        scheme: Scheme to run in place of the file's ("gtp", "gtp-printed", "abr-charny", ...; see `schemes`).
-        seed: Seed in place of the file's. Everything random in a run derives from it.
-        model: "packet" for packet by packet, or "fluid": rates are fluids, nothing is lost, and there are no headers
-            (``wire_rate_bps`` equals ``rate_bps``). Left out: packets where all schemes of the file run so.
-        variant: Label of the one variant to run. Without it, all variants of the file run.
-        duration: Length of the run with its unit, "20 s", in place of the file's.
+        file: Path of a scenario file, or the name of a shipped scenario if no such file exists ("five-to-one"). A
+            string with several lines is the text of a scenario.
+        scheme: Scheme, replacing the file's ("gtp", "gtp-printed", "abr-charny", ...; see `schemes`).
+        seed: Seed, replacing the file's. All randomness of a run derives from it.
+        model: "packet", or "fluid" for rates without losses and headers (``wire_rate_bps`` equals ``rate_bps``). By
+            default "packet" if all schemes of the file support it.
+        variant: Label of the variant to run. By default all variants run.
+        duration: Length of the run with its unit, "20 s", replacing the file's.
         set: Keys of the file to change, by path. Elements go by name: ``{"session.a.demand": "25 Mb/s"}``,
             ``{"node.d1.capacity": "1 Gb/s"}``, ``{"options.alpha": 0.05}``.
-        window: "10 s..20 s": where all means of the summary are taken, in place of the second half of the run (or,
-            where every session ends by itself, of the whole time until the last of them has).
-        runs: 1 for one run, with the file's first seed: what comes back is a `Run`, and a file with variants of which
-            none is chosen is refused. "all" for a list whatever the file has.
-        schemes: Rules of your own by the name that the file, ``scheme`` or ``set`` gives them: a class with ``on_ack``
-            (a session's rule, see `Controller`) or with ``allocate`` (a node's, see `Allocator`). Each session, or
-            each direction of a node, gets an object of it. Such runs go one by one.
+        window: Part of the run over which the summary's means are taken, such as "10 s..20 s". By default the second
+            half, or, if every session ends by itself, the time until the last one ends.
+        runs: 1 to return a single `Run` with the file's first seed; a file with variants then needs ``variant``. "all"
+            to return a list in any case.
+        schemes: Your own rules by the name that the file, ``scheme`` or ``set`` uses: a class with ``on_ack``
+            (a session's rule, see `Controller`) or with ``allocate`` (a node's, see `Allocator`). Each session, or each
+            direction of a node, gets one instance. Such runs are not parallel.
 
     Returns:
-        One `Run`, or a list of them where the file has variants or several seeds. Type checkers cannot look into the
-        file and take it for one; ``runs`` says which.
+        One `Run`, or a list of them if the file has variants or several seeds. Type checkers assume a single `Run`; set
+        ``runs`` to choose.
 
     Raises:
-        ScenarioError: A mistake in the file or in an argument: where, what, and how to mend it.
+        ScenarioError: The file or an argument is invalid; the message has the location, the problem and a hint.
         OSError: The file cannot be read.
 
     Example:
@@ -131,20 +131,21 @@ def allocate(
     """Allocate a scenario's capacity max-min fairly (Wu 2007, Algorithm 1), without running it.
 
     Args:
-        file: Path of a scenario file, or the name of a shipped scenario where there is no such file; a string of
-            several lines is taken as the text of one.
-        at: "4 s": only the sessions active then, with their demands then. Without it all sessions count as active,
-            each with its largest demand.
-        seed: Seed in place of the file's, for what the file draws at random.
-        variant: Label of the variant to allocate. Without it, the first.
+        file: Path of a scenario file, or the name of a shipped scenario if no such file exists. A string with several
+            lines is the text of a scenario.
+        at: Time such as "4 s": only sessions active at that time count, with their demands at that time. By default all
+            sessions count as active, each with its largest demand.
+        seed: Seed, replacing the file's, for random draws in the file.
+        variant: Label of the variant to allocate. By default the first.
         set: Keys of the file to change, by path, as in `simulate`.
 
     Returns:
-        A row a session: ``name``, ``from``, ``to``, ``rate_bps`` in bit/s, and ``limited_by``: the name of the node or
-        link that limits it, "demand", or None where it is not active. The sum is ``frame["rate_bps"].sum()``.
+        One row per session: ``name``, ``from``, ``to``, ``rate_bps`` in bit/s, and ``limited_by``: the name of the node
+        or
+        link that limits it, "demand", or None if it is not active. The sum is ``frame["rate_bps"].sum()``.
 
     Raises:
-        ScenarioError: A mistake in the file or in an argument, or a session that nothing limits.
+        ScenarioError: The file or an argument is invalid, or a session is unlimited.
         OSError: The file cannot be read.
 
     Example:
@@ -197,7 +198,7 @@ def _span(window: str | None) -> tuple[str, str] | None:
         return None
     begin, dots, end = window.partition("..")
     if not dots:
-        raise ValueError(f'window: "{window}" is no span of time\nhint: write it like "10 s..20 s"')
+        raise ValueError(f'window: "{window}" is not a time span\nhint: write it like "10 s..20 s"')
     return begin, end
 
 

@@ -14,13 +14,13 @@ else:
 
 
 def schemes() -> pd.DataFrame:
-    """Every scheme that Fairwave knows, a row each.
+    """All schemes, one row each.
 
     Returns:
-        ``name``; ``kind`` ("session", "node" or "link": what runs the rule); ``models`` (what of this version runs
-        it: "fluid", "packet", "testbed"; an empty list if none does yet); ``needs`` (what it needs from hosts or
-        network); ``options`` (a dict from name to default, as written in a scenario file); ``header_bytes`` (what it
-        adds to a data packet); ``cites``; ``help``.
+        ``name``; ``kind`` ("session", "node" or "link": what runs the rule); ``models`` (models that support it:
+        "fluid", "packet", "testbed"; an empty list if none does); ``needs`` (what it needs from hosts or
+        network); ``options`` (a dict from name to default, as written in a scenario file); ``header_bytes`` (bytes
+        added to a data packet); ``cites``; ``help``.
 
     Example:
         >>> import fairwave as fw

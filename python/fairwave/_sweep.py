@@ -52,36 +52,38 @@ def sweep(
 ) -> pd.DataFrame:
     """Run a scenario over a grid of parameters with many seeds, on all cores or on a cluster.
 
-    In a sweep sessions start a little apart, differently with each seed (``start_jitter="auto"``), unless the file,
-    ``set`` or ``start_jitter`` says otherwise. A run is known by its content: the scenario with all changes, the seed,
+    In a sweep, sessions start slightly apart, differently for each seed (``start_jitter="auto"``), unless the file,
+    ``set`` or ``start_jitter`` sets another value. A run is identified by the scenario with all changes, the seed and
     the version.
 
     Args:
-        file: Path of a scenario file, or the name of a shipped scenario where there is no such file; a string of
-            several lines is taken as the text of one.
+        file: Path of a scenario file, or the name of a shipped scenario if no such file exists. A string with several
+            lines is the text of a scenario.
         set: Keys of the file by path, each with a value or a list of values; all combinations are run.
             ``{"options.alpha": [0.05, 0.1], "duration": "20 s"}``
-        seeds: Seeds of each point, ``range(30)``, or how many, from the file's seed on. By default those of the file.
-        jobs: Runs side by side; by default one a core.
-        client: A ``dask.distributed.Client``: runs go to its workers. A worker that is lost costs a repeat of what it
-            had under way.
-        out: A Parquet file for the rows. Beside it grows a journal: what ended before the process was killed is kept.
-        resume: Go on with the file that is there: results of this sweep, also of fewer values and seeds.
-        scheme: Scheme in place of the file's, as in `simulate`.
+        seeds: Seeds of each point, such as ``range(30)``, or their number, from the file's seed on. By default those of
+            the file.
+        jobs: Number of parallel runs; by default one per core.
+        client: A ``dask.distributed.Client`` whose workers run the sweep. The current runs of a lost worker are
+            repeated.
+        out: A Parquet file for the rows. A journal next to it keeps finished runs if the process is killed.
+        resume: Keep the existing results of this sweep, which may have had fewer values or seeds, and run what is
+            missing.
+        scheme: Scheme, replacing the file's, as in `simulate`.
         model: "packet" or "fluid", as in `simulate`.
-        variant: The one variant to run, as in `simulate`; by default all.
+        variant: Label of the variant to run, as in `simulate`; by default all.
         duration: Length of the runs, "20 s".
-        window: "10 s..20 s": where all means are taken, as in `simulate`.
-        start_jitter: Delay each session's start by a draw up to this, "100 ms"; "0 s" for none.
-        schemes: Rules of your own by name, as in `simulate`; such runs go one by one in each process.
+        window: Part of the run over which means are taken, as in `simulate`.
+        start_jitter: Maximum random delay of each session's start, such as "100 ms"; "0 s" for none.
+        schemes: Your own rules by name, as in `simulate`; such runs are not parallel within a process.
         quiet: Show no progress on stderr.
 
     Returns:
-        A row a run, in the order of the grid: a column a parameter, ``seed``, ``run`` (what tells it apart), and the
-        numbers of the summary, flattened: ``metrics.jain``, ``session.s1-d1.rate_bps``, ``link.d1:in.utilisation``.
+        One row per run, in the order of the grid, with one column per parameter, ``seed``, ``run`` (its ID) and the
+        flattened numbers of the summary: ``metrics.jain``, ``session.s1-d1.rate_bps``, ``link.d1:in.utilisation``.
 
     Raises:
-        ScenarioError: A mistake in the file, the grid or the call, or results of another sweep.
+        ScenarioError: The file, the grid or an argument is invalid, or the results are of another sweep.
         OSError: A file cannot be read or written.
 
     Example:
@@ -112,7 +114,7 @@ def sweep(
         "jobs": jobs,
     }
     if resume and out is None:
-        raise ValueError("resume: there is nothing to go on with\nhint: out says in which file the rows are")
+        raise ValueError("resume: no results to continue\nhint: set out to the file with the rows")
     core = _core.Sweep(name, text, call, None if out is None else os.fspath(out), resume, own)
     for note in core.notes():
         warnings.warn(note, stacklevel=2)
@@ -133,8 +135,8 @@ def sweep(
     core.finish()
     if same:
         warnings.warn(
-            "seeds change nothing here: every point has the same numbers with each of them; one seed is enough, "
-            "or start_jitter sets sessions apart",
+            "the seed has no effect: each point has the same results for every seed; use one seed, "
+            "or start_jitter to vary the start times",
             stacklevel=2,
         )
     return rows
@@ -147,10 +149,10 @@ def read_parquet(path: str | os.PathLike[str]) -> pd.DataFrame:
         path: The file.
 
     Returns:
-        Its columns, as `sweep` gave them. ``pandas.read_parquet`` gives the same, with pyarrow.
+        Its columns, as returned by `sweep`. With pyarrow, ``pandas.read_parquet`` returns the same.
 
     Raises:
-        ScenarioError: It is no Parquet file.
+        ScenarioError: It is not a Parquet file.
         OSError: It cannot be read.
     """
     return pd.DataFrame(_core.read_parquet(os.fspath(path)))
@@ -175,7 +177,7 @@ def _seeds(seeds: Iterable[int] | int | None) -> list[int] | int | None:
         return None
     if isinstance(seeds, int | np.integer):
         if not 0 <= seeds < 2**64:
-            raise ValueError(f"seeds: {seeds} is no count of seeds")
+            raise ValueError(f"seeds: {seeds} is not a number of seeds")
         return int(seeds)
     listed = [operator.index(seed) for seed in seeds]
     for seed in listed:
@@ -231,7 +233,7 @@ def _run_on(client: Any, core: _core.Sweep, spec: tuple[str, bytes, _core.SweepC
     finally:
         client.cancel([future for future in futures if not future.done()])
     if left := core.missing():
-        raise RuntimeError(f"the cluster gave no rows of {len(left)} runs, the first of them run {left[0]}")
+        raise RuntimeError(f"no results from the cluster for {len(left)} runs, first run {left[0]}")
 
 
 # ---- progress
@@ -270,13 +272,13 @@ def summarise(
     """Means over seeds with their 95 % intervals (Student's t).
 
     Args:
-        rows: What `sweep` gave, or ``pandas.read_parquet`` of its file; a frame of polars or pyarrow will do.
-        by: Columns that tell points apart; by default those in front of ``seed``: the parameters.
+        rows: The result of `sweep`, or ``pandas.read_parquet`` of its file, or a polars or pyarrow table.
+        by: Columns that identify a point; by default the parameters, which are the columns before ``seed``.
         columns: Columns to summarise; by default all numbers of the whole run, ``metrics.*``.
 
     Returns:
-        A row a point and column: the parameters, ``what``, ``count`` (runs with a number there), ``mean``, ``low``
-        and ``high`` (the interval's ends; NaN where there is one run alone).
+        One row per point and column: the parameters, ``what``, ``count`` (runs with a number), ``mean``, ``low`` and
+        ``high`` (ends of the interval; NaN for a single run).
 
     Example:
         >>> import fairwave as fw
@@ -292,7 +294,7 @@ def summarise(
     rows = frame(rows)
     if by is None:
         if "seed" not in rows.columns:
-            raise ValueError('by: the rows have no column "seed"\nhint: by says which columns tell points apart')
+            raise ValueError('by: the rows have no column "seed"\nhint: set by to the columns that identify a point')
         by = list(rows.columns[: list(rows.columns).index("seed")])
     by = [by] if isinstance(by, str) else list(by)
     if columns is None:
@@ -323,7 +325,7 @@ def plot_sweep(
     """Draw a column against a parameter: means over seeds as lines, 95 % intervals as bands.
 
     Args:
-        rows: What `sweep` gave.
+        rows: The result of `sweep`.
         x: The parameter along the axis.
         y: The column to draw.
         by: Parameters that get a line for each of their values; by default all others.

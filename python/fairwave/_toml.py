@@ -37,4 +37,4 @@ def _nested(value: Any) -> str:
         case Sequence():
             return "[" + ", ".join(map(_nested, value)) + "]"
         case _:
-            raise TypeError(f"{value!r} has no form in a scenario file: use str, bool, int, float, list or dict")
+            raise TypeError(f"{value!r} cannot be written to a scenario file: use str, bool, int, float, list or dict")

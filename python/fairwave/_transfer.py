@@ -23,29 +23,29 @@ PathControl = Literal["bbr", "cubic"]
 
 
 class TransferError(OSError):
-    """A transfer failed. Received data are kept, and the same call resumes it.
+    """A transfer failed. Received data is kept: repeat the call to resume.
 
     Attributes:
-        transfer: What came, and what failed.
+        transfer: The partial result, with failed files.
     """
 
     def __init__(self, reason: str, transfer: Transfer) -> None:
-        """Say why, and what came."""
+        """Store the reason and the partial result."""
         super().__init__(reason)
         self.transfer = transfer
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """What became of a transfer.
+    """The result of a transfer.
 
     Attributes:
         files: Files that are complete at the destination.
         bytes: Their bytes.
-        resumed_bytes: Of those, bytes that were there before.
-        failed: Files that are not there, a row each: ``path``, ``reason``.
-        skipped: What was left out on purpose, such as devices: ``path``, ``reason``.
-        blake3: The BLAKE3 hash, in hexadecimal digits, if a single file was fetched.
+        resumed_bytes: Of those, bytes that were already complete.
+        failed: Files that failed, one row each: ``path``, ``reason``.
+        skipped: Entries that cannot be transferred, such as devices: ``path``, ``reason``.
+        blake3: The BLAKE3 hash, in hexadecimal digits, if a single file was transferred.
     """
 
     files: int
@@ -73,36 +73,35 @@ def get(
     rule: str = "gtp",
     path_control: PathControl = "bbr",
 ) -> Transfer:
-    """Fetch files that somebody serves.
+    """Download files from a machine that serves them.
 
-    What is there already is not fetched again. When the connection or the server is lost, the call goes on by itself
-    when they are back; after an interrupt, the same call goes on where it was. Files appear whole and verified, or not
-    at all.
+    Data that is already complete is not transferred again: after an interrupt, repeat the call to resume. If the
+    connection or the server is lost, the transfer reconnects by itself. A file appears under its name only when it is
+    complete and verified.
 
     Args:
-        ticket: What ``fairwave serve`` or `serve` printed, "fw1...".
-        destination: The directory to write into; made if it is not there.
-        names: Paths in the share to fetch; without any, all of it.
-        check: Read what is there already, compare its hashes, and fetch what differs.
-        dry_run: Write nothing; the counts say what would be fetched. With ``check``, hashes are compared for it.
-        links: Keep symbolic links that lead out of what is fetched as they are; without it each fails, by name.
-        durable: When files are safe from a power failure before they get their names: one by one, in groups, or never.
-        limit: No faster than this, as IP packets: "200 Mb/s".
-        retry: Connect again when the connection or the server is lost, for so long after the last bytes that came;
-            "0 s" is not at all.
-        capacity: What this end may receive; left out, 95 % of the network card's speed.
-        path: Who else uses the path: others ("shared"), or nobody ("dedicated"; both ends must say so).
-        plain: No encryption of data; both ends must ask for it.
-        rule: The rule by which this end shares its capacity, one that runs on hosts ("gtp", "abr-charny", ...).
-        path_control: By what this end sends on a shared path: a model of it ("bbr"), or loss ("cubic").
+        ticket: The ticket, "fw1...", from ``fairwave serve`` or `serve`.
+        destination: The directory to write into; created if missing.
+        names: Paths in the share to fetch; by default all.
+        check: Compare the hashes of existing files and transfer what differs.
+        dry_run: Write nothing; the result counts what would be transferred. With ``check``, hashes are compared.
+        links: Keep symbolic links that point outside the tree; without this they fail.
+        durable: When files are flushed to disk before they get their names: "each" separately, in a "group", or "none".
+        limit: Maximum rate of IP packets, such as "200 Mb/s".
+        retry: How long to keep reconnecting after the last byte arrived; "0 s" for never.
+        capacity: Receive capacity of this machine; by default 95 % of the network card's speed.
+        path: "shared", or "dedicated" if no other traffic uses the path (both ends must set it).
+        plain: Do not encrypt data; both ends must set it.
+        rule: Node rule that shares this end's capacity ("gtp", "abr-charny", ...).
+        path_control: Congestion control on a shared path: a model of it ("bbr"), or loss ("cubic").
 
     Returns:
-        The `Transfer`: ``failed`` is empty if all is there.
+        The `Transfer`; ``failed`` is empty if all files are complete.
 
     Raises:
-        ValueError: The ticket, or another argument, is wrong.
-        TransferError: The transfer broke off.
-        OSError: There is no session: the server is gone, says no, or cannot be reached.
+        ValueError: The ticket or another argument is invalid.
+        TransferError: The transfer failed.
+        OSError: No session: the server is not running, refuses, or cannot be reached.
 
     Example:
         >>> import pathlib, tempfile
@@ -157,7 +156,7 @@ _WHY_NUMBERS = [
 
 
 class Server:
-    """Files that are offered until it is closed, at the latest when a ``with`` block ends. Made by `serve`."""
+    """Files served until `close`, or until the end of a ``with`` block. Returned by `serve`."""
 
     def __init__(self, core: _core.Server) -> None:
         """Wrap a server of the native module; `serve` does."""
@@ -165,11 +164,14 @@ class Server:
 
     @property
     def ticket(self) -> str:
-        """What lets others in: a key, to be handed over like one."""
+        """The ticket that grants access; treat it as a secret."""
         return self._core.ticket
 
     def transfers(self) -> pd.DataFrame:
-        """Who came, a row each: ``peer``, ``direction`` ("get" or "put"), ``is_over``, ``files``, ``bytes``."""
+        """Transfers so far, one row each.
+
+        The columns are ``peer``, ``direction`` ("get" or "put"), ``is_over``, ``files`` and ``bytes``.
+        """
         rows = [
             (peer, "put" if is_put else "get", is_over, files, size)
             for peer, is_put, is_over, files, size in self._core.transfers()
@@ -177,16 +179,16 @@ class Server:
         return pd.DataFrame(rows, columns=["peer", "direction", "is_over", "files", "bytes"])
 
     def why(self) -> pd.DataFrame:
-        """What limits the open sessions, and what is known of their paths, as in ``fairwave why``.
+        """Limits of the open sessions and properties of their paths, as in ``fairwave why``.
 
-        It looks twice, a quarter of a second apart.
+        The call measures for a quarter of a second.
 
         Returns:
-            A row each: ``peer``, ``direction`` ("get" or "put"), ``carrier`` ("udp" or "tcp"), ``rate_bps`` (IP packets
-            that went over the wire), ``limited_by`` (a word) and ``because`` (in words), ``advice``; ``rtt_s``, which
-            is smoothed, and ``least_rtt_s``; ``queueing_s``, how long packets wait in queues there and back;
-            ``loss_share``, ``late_share`` and ``marked_share`` of the packets of the last ten seconds; ``lateness_s``,
-            how late; and ``delivery_rate_bps``, what arrived in the last second. Numbers not known are NaN.
+            One row per session: ``peer``, ``direction`` ("get" or "put"), ``carrier`` ("udp" or "tcp"), ``rate_bps``
+            (IP packets on the wire), ``limited_by`` (a keyword), ``because`` (an explanation), ``advice``; ``rtt_s``
+            (smoothed) and ``least_rtt_s`` (minimum); ``queueing_s`` (queueing delay in both directions);
+            ``loss_share``, ``late_share`` and ``marked_share`` of the packets of the last ten seconds; ``lateness_s``
+            of late packets; and ``delivery_rate_bps`` over the last second. Unknown numbers are NaN.
         """
         told = pd.DataFrame(self._core.why(), columns=["sends", *_WHY_WORDS, *_WHY_NUMBERS])
         told.insert(0, "direction", ["get" if sends else "put" for sends in told["sends"]])
@@ -194,11 +196,11 @@ class Server:
         return told[["peer", "direction", *_WHY_WORDS[1:], *_WHY_NUMBERS]]
 
     def close(self) -> None:
-        """End all transfers, and offer nothing any more."""
+        """Stop all transfers and the server."""
         self._core.close()
 
     def __enter__(self) -> Server:
-        """Offer until the block ends."""
+        """Serve until the block ends."""
         return self
 
     def __exit__(
@@ -208,7 +210,7 @@ class Server:
         self.close()
 
     def __repr__(self) -> str:
-        """Say what it is, without the ticket: that is a secret."""
+        """Return a description without the ticket, which is secret."""
         return f"<Server: {len(self._core.transfers())} transfers>"
 
 
@@ -228,28 +230,27 @@ def serve(
     rule: str = "gtp",
     path_control: PathControl = "bbr",
 ) -> Server:
-    """Offer files to whoever holds the ticket.
+    """Serve files to the holders of a ticket.
 
-    Serving the same paths again honours the tickets of before, at the same UDP port where it is free.
+    Serving the same paths again accepts earlier tickets, and uses the same UDP port if it is free.
 
     Args:
-        paths: Files and directories: one path, or several.
-        writable: Others may put files into the only path, a directory, and get none.
-        readable: With ``writable``: they may get what lies there, too.
-        links: With ``writable``: symbolic links that lead out of that directory are kept as they are, for who asks.
-        quota: What lies below that directory may occupy so much when others have put files there, such as "10 GB"; what
-            exceeds it fails. Left out, as much as the disk holds.
-        once: The ticket is for a single transfer.
-        expires_s: How long the ticket is good, in seconds; ``math.inf`` for ever. Left out, a day: unless ``once`` asks
-            for another, a ticket of earlier is then handed out again: the one that lasts longest, if that is an hour or
-            more.
-        listen: The address to listen at, "192.0.2.7" or "192.0.2.7:9000"; the port is 8642 where none is said, and
-            any that is free for port 0. Left out, all addresses.
-        capacity: What this end may send; left out, 95 % of the network card's speed.
-        path: Who else uses the path: others ("shared"), or nobody ("dedicated"; both ends must say so).
-        plain: No encryption of data; both ends must ask for it.
-        rule: The rule by which this end shares its capacity, one that runs on hosts ("gtp", "abr-charny", ...).
-        path_control: By what this end sends on a shared path: a model of it ("bbr"), or loss ("cubic").
+        paths: Files and directories: one path or several.
+        writable: Accept uploads into the only path, a directory; downloads are refused.
+        readable: With ``writable``, allow downloads as well.
+        links: With ``writable``, accept symbolic links that point outside the directory if the client keeps them.
+        quota: Maximum size of that directory, such as "10 GB"; uploads beyond it fail. By default unlimited.
+        once: Accept the ticket for a single transfer.
+        expires_s: Validity of the ticket in seconds; ``math.inf`` for no expiry. By default a day; then, unless
+            ``once`` is set, the earlier ticket with the longest validity is returned again if it is valid for at least
+            an hour.
+        listen: The address to listen on, "192.0.2.7" or "192.0.2.7:9000"; the default port is 8642, and port 0 is any
+            free port. By default all addresses.
+        capacity: Send capacity of this machine; by default 95 % of the network card's speed.
+        path: "shared", or "dedicated" if no other traffic uses the path (both ends must set it).
+        plain: Do not encrypt data; both ends must set it.
+        rule: Node rule that shares this end's capacity ("gtp", "abr-charny", ...).
+        path_control: Congestion control on a shared path: a model of it ("bbr"), or loss ("cubic").
 
     Example:
         >>> import pathlib, tempfile
@@ -263,11 +264,11 @@ def serve(
         'fw1'
 
     Returns:
-        The `Server`; it works in the background until it is closed.
+        The `Server`, which runs in the background until it is closed.
 
     Raises:
-        ValueError: A path is not there, or another argument is wrong.
-        OSError: No port can be had, or the state directory cannot be used.
+        ValueError: A path does not exist, or another argument is invalid.
+        OSError: No port is available, or the state directory is unusable.
     """
     # A text is a sequence of texts, too: its letters.
     all_paths = [paths] if isinstance(paths, (str, os.PathLike)) else paths
@@ -287,9 +288,9 @@ def serve(
 
 def _link(capacity: str | None, path: PathKind, plain: bool, rule: str, path_control: PathControl) -> _core.Link:
     if path not in ("shared", "dedicated"):
-        raise ValueError(f'path: "{path}" is neither "shared" nor "dedicated"')
+        raise ValueError(f'path: "{path}" must be "shared" or "dedicated"')
     if path_control not in ("bbr", "cubic"):
-        raise ValueError(f'path_control: "{path_control}" is neither "bbr" nor "cubic"')
+        raise ValueError(f'path_control: "{path_control}" must be "bbr" or "cubic"')
     return {
         "capacity": capacity,
         "dedicated": path == "dedicated",

@@ -1,4 +1,4 @@
-"""The experiments of the papers: what they claim, what Fairwave gets, and whether it holds."""
+"""The experiments of the papers: their claims, the measured values and the verdicts."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ else:
 
 
 class Outcome:
-    """What one experiment gave.
+    """The result of one experiment.
 
-    Made by `run`.
+    Returned by `run`.
 
     Attributes:
-        title: What the experiment shows, in a line.
+        title: One-line description of the experiment.
         cites: The figure, table, section or equation.
-        note: What a reader must know: choices where the paper is silent, errors of the print. None if nothing.
-        runs: The runs that its picture shows; ``runs[0].plot()`` draws one.
+        note: Choices that the paper leaves open and errors in the paper, or None.
+        runs: The runs of its plot; ``runs[0].plot()`` draws one.
     """
 
     def __init__(self, core: _core.Outcome) -> None:
@@ -49,17 +49,16 @@ class Outcome:
 
     @property
     def holds(self) -> bool:
-        """Whether every claim holds, or is refuted with its proof, or misses for a known reason."""
+        """Whether every claim holds, is refuted with a proof, or misses for a known reason."""
         return all(claim["verdict"] != "miss" for claim in self._json["claims"])
 
     def claims(self) -> pd.DataFrame:
-        """The claims, a row each.
+        """The claims, one row each.
 
         ``what``; ``paper`` and ``ours`` (a number in ``unit``, or words); ``unit``; ``tolerance``; ``source`` (where
-        the expected value comes from); ``holds``; ``verdict`` ("holds", "refuted": what is printed is proved wrong,
-        "known miss" or "miss"); ``reason`` (why it does not hold, where that is known); ``proof`` (why what is printed
-        is wrong, and the checks of that); ``referee`` (a number for the same thing from an independent source, where
-        there is one).
+        the expected value comes from); ``holds``; ``verdict`` ("holds", "refuted" if the paper is proved wrong, "known
+        miss" or "miss"); ``reason`` (known reason for a miss); ``proof`` (proof of a refutation and its checks);
+        ``referee`` (value from an independent source, if any).
         """
         columns = [
             "what",
@@ -77,7 +76,7 @@ class Outcome:
         return pd.DataFrame(self._json["claims"], columns=columns)
 
     def __repr__(self) -> str:
-        """Say which it is and how many of its claims hold."""
+        """Return the ID and the number of claims that hold."""
         claims = self._json["claims"]
         held = sum(claim["holds"] for claim in claims)
         return f"<Outcome {self.id}: {held} of {len(claims)} claims hold>"
@@ -87,8 +86,8 @@ def list() -> pd.DataFrame:
     """All experiments, by paper and in the order of its pages.
 
     Returns:
-        ``id`` ("002/fig-vii-10"), ``title``, ``cites``, ``scenario`` (the shipped scenario that it runs; None where it
-        is arithmetic alone), ``claims`` (how many), ``note``.
+        ``id`` ("002/fig-vii-10"), ``title``, ``cites``, ``scenario`` (the shipped scenario that it runs; None if it is
+        pure arithmetic), ``claims`` (their number), ``note``.
 
     Example:
         >>> import fairwave as fw
@@ -103,14 +102,14 @@ def run(id: str, quick: bool = False) -> Outcome | builtins.list[Outcome]:
     """Run experiments and judge their claims.
 
     Args:
-        id: An experiment's id, "002/fig-vii-10"; or a paper's, "002", or "all", for all of theirs.
-        quick: Fewer draws where an experiment has many, and shorter runs.
+        id: ID of an experiment, "002/fig-vii-10"; or of a paper, "002"; or "all".
+        quick: Run fewer draws and shorter runs.
 
     Returns:
-        The `Outcome`, or a list of them where the id names a paper or all.
+        The `Outcome`, or a list of them for a paper or "all".
 
     Raises:
-        ValueError: There is no such experiment; the nearest one is named.
+        ValueError: Unknown experiment; the message suggests the closest ID.
 
     Example:
         >>> import fairwave as fw

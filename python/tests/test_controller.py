@@ -310,9 +310,9 @@ def test_mistakes__of_the_start_say_what_there_is() -> None:
         fw.Controller("bic", beta=1.5)
     with pytest.raises(ValueError, match='option "s_max": NaN is out of range'):
         fw.Controller("bic", s_max=float("nan"))
-    with pytest.raises(ValueError, match='option "pacing": a rule by itself has no sender'):
+    with pytest.raises(ValueError, match='option "pacing": not supported by Controller'):
         fw.Controller("bic", pacing=True)
-    with pytest.raises(ValueError, match='option "initial_window": initial_window_packets says the same'):
+    with pytest.raises(ValueError, match='option "initial_window": same as initial_window_packets'):
         fw.Controller("bic", 10, initial_window=10)
     with pytest.raises(ValueError, match=r"hstcp's high_window of 38 packets .* must lie above its low_window of 38"):
         fw.Controller("hstcp", high_window=38)

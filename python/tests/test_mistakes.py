@@ -77,7 +77,7 @@ def test_mistake__too_large_a_file_is_not_read_to_its_end(tmp_path: Path) -> Non
         ({"set": {"session.a.demand": "25 Mb"}}, fw.ScenarioError, r"25 Mb"),
         ({"set": {"options.alpha": 2.0}}, fw.ScenarioError, r"alpha"),
         ({"set": {"options.alpha": float("nan")}}, fw.ScenarioError, r"alpha"),
-        ({"set": {"options.alpha": object()}}, TypeError, r"has no form in a scenario file"),
+        ({"set": {"options.alpha": object()}}, TypeError, r"cannot be written to a scenario file"),
         ({"scheme": "gpt"}, fw.ScenarioError, r"gpt"),
         ({"set": {"scheme": "cubic"}, "model": "fluid"}, fw.ScenarioError, r"cubic.*\nhint: "),
         ({"variant": "none"}, fw.ScenarioError, r"none"),

@@ -139,9 +139,9 @@ def test_own_node_rule__rates_that_are_none(rates: Any) -> None:
 @pytest.mark.parametrize(
     ("schemes", "words"),
     [
-        ({"cubic": NewReno}, "is a scheme already"),
-        ({"My Rule": NewReno}, "is no name"),
-        ({"mine": 3}, "give a class"),
+        ({"cubic": NewReno}, "is a built-in scheme"),
+        ({"My Rule": NewReno}, "is not a valid name"),
+        ({"mine": 3}, "pass a class"),
         ({"mine": object}, "neither on_ack nor allocate"),
         ({"mine": type("Paced", (NewReno,), {"options": {"pacing": 1.0}})}, 'an option "pacing"'),
         ({"mine": type("Bare", (), {"on_ack": lambda *_: None})}, "neither window_packets nor rate_bps"),

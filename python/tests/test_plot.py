@@ -87,7 +87,7 @@ def test_plot__draws_into_axes_that_are_there() -> None:
 
 
 def test_plot__unknown_kind_is_an_error() -> None:
-    with pytest.raises(ValueError, match='what: "queues" cannot be drawn'):
+    with pytest.raises(ValueError, match='what: unknown plot "queues"'):
         shipped("weights").plot(what="queues")
 
 

@@ -161,9 +161,9 @@ def test_sweep__that_was_killed_goes_on_to_the_same_rows(tmp_path: Path) -> None
         ({"seeds": [1, 1]}, "twice"),
         ({"seeds": [-1]}, "is not a seed"),
         ({"seeds": 0}, "no seeds"),
-        ({"seeds": -1}, "no count of seeds"),
+        ({"seeds": -1}, "not a number of seeds"),
         ({"jobs": 0}, "jobs: 0"),
-        ({"resume": True}, "nothing to go on with"),
+        ({"resume": True}, "no results to continue"),
         ({"model": "gas"}, "no model"),
         ({"start_jitter": "5"}, "not a time"),
     ],
@@ -185,7 +185,7 @@ def test_sweep__files_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_sweep__says_where_seeds_change_nothing() -> None:
-    with pytest.warns(UserWarning, match="seeds change nothing"):
+    with pytest.warns(UserWarning, match="the seed has no effect"):
         fw.sweep("five-to-one", set={"options.phase": "0 s"}, seeds=2, model="fluid", start_jitter="0 s")
 
 

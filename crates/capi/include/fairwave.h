@@ -12,48 +12,48 @@
 extern "C" {
 #endif
 
-/* The level of the options below. */
+/* Level of the options below. */
 #define SOL_FAIRWAVE 0x4657
 
-/* char[]: what lets somebody in. Set before g_connect, read after g_listen; with a zero at its end. */
+/* char[], null-terminated: the ticket that grants access. Set before g_connect, read after g_listen. */
 #define FAIRWAVE_TICKET 1
-/* double, 1e-6 to 1e6: the share of a connection relative to others; before g_connect or g_listen. 1 if not set. */
+/* double, 1e-6 to 1e6, default 1: weight of a connection relative to others. Set before g_connect or g_listen. */
 #define FAIRWAVE_WEIGHT 2
-/* uint64_t, bit/s: a rate that rules keep to which know of such; before g_connect or g_listen. 0 is none. */
+/* uint64_t, bit/s, 0 for none: minimum rate, if the node rule supports one. Set before g_connect or g_listen. */
 #define FAIRWAVE_MINIMUM 3
-/* uint64_t, bit/s of IP packets: this end sends no faster, at any time. 0 is no limit. */
+/* uint64_t, bit/s of IP packets, 0 for no limit: maximum send rate of this end. Set at any time. */
 #define FAIRWAVE_DESIRED 4
-/* int, FAIRWAVE_PATH_...: what this end takes its path for; before g_bind. A path is dedicated if both ends say so. */
+/* int, FAIRWAVE_PATH_...: kind of the path, dedicated only if both ends set it. Set before g_bind. */
 #define FAIRWAVE_PATH 5
 #define FAIRWAVE_PATH_SHARED 0
 #define FAIRWAVE_PATH_DEDICATED 1
-/* int: whether data go without secrecy. Both ends must ask for it, before g_bind. */
+/* int: whether data is sent unencrypted. Both ends must set it, before g_bind. */
 #define FAIRWAVE_PLAIN 6
-/* uint64_t, bytes, 64 KiB to 1 GiB: what is wanted ahead of what the program has taken; before g_connect or g_listen.
-   It bounds the memory of a connection, and its rate on a long path: so much goes in a round trip. 4 MiB if not set. */
+/* uint64_t, bytes, 64 KiB to 1 GiB, default 4 MiB: data requested ahead of what the program has read. It bounds the
+   memory of a connection, and its rate to this amount per round trip. Set before g_connect or g_listen. */
 #define FAIRWAVE_AHEAD 7
-/* uint64_t, bit/s: what this host can send and receive; before g_bind. 0 is what its network card tells. */
+/* uint64_t, bit/s, 0 for the speed of the network card: capacity of this host. Set before g_bind. */
 #define FAIRWAVE_CAPACITY 8
-/* struct fairwave_stats, to be read. */
+/* struct fairwave_stats, read-only. */
 #define FAIRWAVE_STATS 9
-/* char[], to be read: what has limited the connection since it was asked last, such as "path" or "peer node". */
+/* char[], read-only: what has limited the connection since the last query, such as "path" or "peer node". */
 #define FAIRWAVE_LIMITED_BY 10
 
-/* What a connection has done. Later versions add to the end. */
+/* Counters of a connection. Later versions append fields. */
 struct fairwave_stats {
-    uint64_t size;                 /* bytes of this structure that the library knows */
-    uint64_t written_bytes;        /* that the program has written */
-    uint64_t written_taken_bytes;  /* of those, that the other end is known to have taken */
-    uint64_t came_bytes;           /* that came in order for the program */
-    uint64_t came_taken_bytes;     /* of those, that the program took or that went into its descriptor */
-    uint64_t sent_packets;         /* of data */
-    uint64_t lost_packets;         /* of those that were sent */
-    uint64_t sent_wire_bytes;      /* of IP packets */
+    uint64_t size;                 /* bytes of this structure that the library fills */
+    uint64_t written_bytes;        /* written by the program */
+    uint64_t written_taken_bytes;  /* of those, acknowledged as read by the peer */
+    uint64_t came_bytes;           /* received in order for the program */
+    uint64_t came_taken_bytes;     /* of those, read by the program or moved into its descriptor */
+    uint64_t sent_packets;         /* data packets */
+    uint64_t lost_packets;         /* of the data packets sent */
+    uint64_t sent_wire_bytes;      /* including IP headers */
     uint64_t received_packets;
     uint64_t received_wire_bytes;
-    uint64_t rtt_us;               /* smoothed; 0 where it is not known */
-    uint64_t expected_send_bps;    /* what is granted to this end; 0 where no capacity is known */
-    uint64_t expected_receive_bps; /* what this end grants; 0 where no capacity is known */
+    uint64_t rtt_us;               /* smoothed; 0 if unknown */
+    uint64_t expected_send_bps;    /* granted to this end; 0 if the capacity is unknown */
+    uint64_t expected_receive_bps; /* granted by this end; 0 if the capacity is unknown */
 };
 
 int g_socket(int domain, int type, int protocol);
