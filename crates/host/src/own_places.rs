@@ -4,7 +4,9 @@
 //! ticket of it, and whoever has the keyring is let in. They are known by device and inode, so that neither a link, a
 //! mount nor another name is a way around.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +21,8 @@ pub struct OwnPlaces {
     files: Vec<FileId>,
     /// Where one would be that is not there yet.
     to_come: Vec<PathBuf>,
+    /// Of each of those the deepest directory that is there, and the next name on the way.
+    next: Vec<(FileId, OsString)>,
 }
 
 /// The files of a state directory that hold keys.
@@ -44,6 +48,9 @@ impl OwnPlaces {
         for path in paths {
             let path = resolved(&path);
             let Some(node) = node(&path) else {
+                let above = path.ancestors().zip(path.ancestors().skip(1));
+                let next = above.filter_map(|(below, above)| Some((self::node(above)?, below.file_name()?.to_owned())));
+                found.next.extend(next.take(1));
                 found.to_come.push(path);
                 continue;
             };
@@ -59,6 +66,11 @@ impl OwnPlaces {
     /// Whether a directory is one of them.
     pub fn is_directory(&self, node: FileId) -> bool {
         self.directories.iter().any(|(_, own)| *own == node)
+    }
+
+    /// Whether a name in a directory would be the way to one of them that is not there yet.
+    pub fn is_next(&self, directory: FileId, name: &[u8]) -> bool {
+        self.next.iter().any(|(at, next)| *at == directory && next.as_bytes() == name)
     }
 
     /// Whether a file holds keys of theirs.
@@ -78,11 +90,15 @@ impl OwnPlaces {
         above.or_else(|| key().map(|(path, _)| path.as_path())).or_else(to_come)
     }
 
-    /// Those that lie below a path, also those that are not there yet.
+    /// Those that lie below a path, also those that are not there yet, and whichever mount the path leads through.
     pub fn below(&self, path: &Path) -> impl Iterator<Item = &Path> {
         let path = resolved(path);
+        let node = node(&path);
         let all = self.directories.iter().map(|(own, _)| own).chain(&self.to_come);
-        all.filter(move |own| own.starts_with(&path)).map(PathBuf::as_path)
+        let is_below = move |own: &&PathBuf| {
+            own.starts_with(&path) || node.is_some() && own.ancestors().any(|above| self::node(above) == node)
+        };
+        all.filter(is_below).map(PathBuf::as_path)
     }
 }
 
@@ -90,9 +106,9 @@ impl OwnPlaces {
 /// without them.
 pub fn own_places_below(paths: &[PathBuf]) -> Vec<PathBuf> {
     let own = OwnPlaces::find();
-    let mut found: Vec<_> = own.directories.iter().map(|(own, _)| own.clone()).collect();
-    found.retain(|own| paths.iter().any(|path| own.starts_with(resolved(path))));
-    found
+    let below: Vec<&Path> = paths.iter().flat_map(|path| own.below(path)).collect();
+    let is_given = |place: &&PathBuf| below.contains(&place.as_path());
+    own.directories.iter().map(|(own, _)| own).filter(is_given).cloned().collect()
 }
 
 fn node(path: &Path) -> Option<FileId> {
@@ -144,6 +160,44 @@ mod tests {
         let own = OwnPlaces::at([at("home/state/fairwave"), at("home/to-come/fairwave")]);
         for (path, count) in [("", 2), ("home", 2), ("link", 2), ("home/state", 1), ("home/to-come", 1), ("other", 0)] {
             assert_eq!(own.below(&at(path)).count(), count, "{path}");
+        }
+    }
+
+    #[test]
+    fn is_next__on_the_way_to_what_is_not_there_yet() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("home")).unwrap();
+        let own = OwnPlaces::at([place.path().join("home/.local/state/fairwave")]);
+        let [top, home] = ["", "home"].map(|name| node(&place.path().join(name)).unwrap());
+        assert!(own.is_next(home, b".local"));
+        assert!(!own.is_next(home, b"other") && !own.is_next(top, b".local"));
+    }
+
+    /// A bind mount has the device and the inode of what it shows, and another path.
+    #[test]
+    fn below__of_a_bind_mount_of_a_directory_around_it() {
+        const BOUND: &str = "FAIRWAVE_TEST_BOUND";
+        let count = |place: &Path| {
+            let own = OwnPlaces::at(["home/state/fairwave", "home/to-come/fairwave"].map(|own| place.join(own)));
+            own.below(&place.join("served")).count()
+        };
+        if let Some(place) = std::env::var_os(BOUND) {
+            assert_eq!(count(Path::new(&place)), 2);
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir_all(place.path().join("home/state/fairwave")).unwrap();
+        fs::create_dir(place.path().join("served")).unwrap();
+        assert_eq!(count(place.path()), 0);
+        let name = "own_places::tests::below__of_a_bind_mount_of_a_directory_around_it";
+        let run = format!("mount --bind home served || exit 77; exec \"$0\" --exact {name}");
+        let mut mounted = std::process::Command::new("unshare");
+        mounted.args(["--mount", "--map-root-user", "sh", "-c", &run]).arg(std::env::current_exe().unwrap());
+        let status = mounted.current_dir(place.path()).env(BOUND, place.path()).status();
+        match status.map(|status| status.code()) {
+            Ok(Some(0)) => {}
+            Ok(Some(101)) => panic!("a bind mount is not seen through"),
+            other => println!("skipped: no mount can be made here: {other:?}"),
         }
     }
 }

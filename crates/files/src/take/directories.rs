@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use fairwave_host::OwnPlaces;
 use rustix::fs::{Mode, Timestamps, fchmod, fstat, fsync, futimens, syncfs};
 use rustix::io::Errno;
 use thiserror::Error;
@@ -40,6 +41,8 @@ pub(crate) struct Directories {
     sweeper: Option<Arc<Homes>>,
     /// A directory of each file system.
     by_device: BTreeMap<u64, Box<[u8]>>,
+    /// Nothing is written there, whichever path leads there.
+    own: Option<OwnPlaces>,
 }
 
 /// What is to become of a directory when nothing more comes.
@@ -73,6 +76,8 @@ pub(crate) struct FinishError {
 pub(crate) enum DirectoryError {
     #[error("the file system takes another directory's name for the same")]
     Collides,
+    #[error("Fairwave keeps its keys there, and nothing else is written there")]
+    Own,
     #[error(transparent)]
     Disk(#[from] DiskError),
     #[error(transparent)]
@@ -90,8 +95,13 @@ const USUAL_MODE: u16 = 0o777;
 impl Directories {
     pub(crate) fn new(tree: Arc<Tree>, is_dry: bool, umask: u16, quota: Option<Quota>) -> Self {
         let (recent, by_id, fates) = (VecDeque::new(), HashMap::new(), HashMap::new());
-        let (sweeper, by_device) = (None, BTreeMap::new());
-        Self { tree, is_dry, umask, recent, by_id, fates, path_bytes: 0, quota, sweeper, by_device }
+        let (sweeper, by_device, own) = (None, BTreeMap::new(), None);
+        Self { tree, is_dry, umask, recent, by_id, fates, path_bytes: 0, quota, sweeper, by_device, own }
+    }
+
+    /// The same; nothing is written into these places.
+    pub(crate) fn keeping_out_of(self, own: Option<OwnPlaces>) -> Self {
+        Self { own, ..self }
     }
 
     /// An earlier transfer of the same may have left temporaries.
@@ -135,6 +145,12 @@ impl Directories {
         let mut claim = None;
         match open_below(parent, name) {
             Err(Errno::NOENT) => {
+                if let Some(own) = &self.own {
+                    let stat = fstat(parent).doing("look at its directory")?;
+                    if own.is_next((stat.st_dev, stat.st_ino), name) {
+                        return Err(DirectoryError::Own);
+                    }
+                }
                 if let Some(quota) = &self.quota {
                     claim = Some(quota.claim(&self.tree, PAGE)?);
                 }
@@ -162,6 +178,9 @@ impl Directories {
     /// Takes note of an open directory.
     fn enter(&mut self, path: &[u8], directory: OwnedFd, is_new: bool) -> Result<OpenDirectory, DirectoryError> {
         let there = There::new(&fstat(&directory).doing("look at its directory")?);
+        if self.own.as_ref().is_some_and(|own| own.is_directory(there.id)) {
+            return Err(DirectoryError::Own);
+        }
         let hash = short(blake3::Hasher::new().update(path));
         let is_first = match self.by_id.entry(there.id) {
             Entry::Vacant(entry) => {
@@ -303,6 +322,29 @@ mod tests {
             assert!(is_new(&format!("{i}")));
         }
         assert!(!is_new("a/b"));
+    }
+
+    /// Whichever way leads there: they are known by device and inode.
+    #[test]
+    fn open__never_leads_into_the_places_of_keys() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir_all(place.path().join("home/state/fairwave/run")).unwrap();
+        fs::create_dir(place.path().join("other")).unwrap();
+        let own = OwnPlaces::at(["home/state/fairwave", "other/state/fairwave"].map(|own| place.path().join(own)));
+        let directories = |root: &str| {
+            let tree = Arc::new(Tree::open(&place.path().join(root)).unwrap());
+            Directories::new(tree, false, 0o022, None).keeping_out_of(Some(own.clone()))
+        };
+        for (root, inside) in [("", "home/state/fairwave"), ("home", "state/fairwave"), ("home/state", "fairwave")] {
+            let mut directories = directories(root);
+            for path in [inside.to_owned(), format!("{inside}/run"), format!("{inside}/new")] {
+                assert_eq!(directories.open(path.as_bytes()).unwrap_err(), DirectoryError::Own, "{root}: {path}");
+            }
+            assert!(directories.open(b"mine").is_ok());
+        }
+        // One that is not there yet: no directory on the way to it is made.
+        assert_eq!(directories("").open(b"other/state").unwrap_err(), DirectoryError::Own);
+        assert!(directories("").open(b"other/more").is_ok());
     }
 
     #[test]
