@@ -16,6 +16,7 @@ use super::roots::Roots;
 use super::scan::{ChangeTime, changed_at, identity};
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, HASH_RECORD_BYTES, HashKey, block_value, blocks_of};
 use crate::format::reason::reason;
+use crate::zeros::wait_for_zeros;
 
 /// Files that stay open, because there is more of them to read.
 const MOST_OPEN: usize = 64;
@@ -153,6 +154,10 @@ impl Disk {
         if room.len() < length {
             // What was there need not be kept, nor copied.
             room = vec![0; length];
+        }
+        if key.is_some() {
+            let hole_bytes: u64 = batch.holes.within(&batch.bytes).map(|hole| hole.end - hole.start).sum();
+            wait_for_zeros(hole_bytes, batch.bytes.end - batch.bytes.start - hole_bytes);
         }
         let blocks = batch.blocks.end - batch.blocks.start;
         let mut records = Vec::with_capacity(key.map_or(0, |_| (blocks * HASH_RECORD_BYTES) as usize));

@@ -16,6 +16,7 @@ use super::pool::BufferPool;
 use super::taken_file::TakenFile;
 use super::tree::Tree;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, HashKey, block_value};
+use crate::zeros::wait_for_zeros;
 
 /// Compares files with hashes that came, and writes nothing.
 #[derive(Clone, Copy)]
@@ -41,8 +42,13 @@ impl Comparer<'_> {
             let item = &piece.item;
             let is_same = item.proves(piece.in_file(), &value).unwrap_or_else(|| {
                 let old = self.tree.read(&item.path);
-                old.and_then(|old| read_block(&old, item, piece.in_file(), buffer))
-                    .is_ok_and(|is_read| is_read && block_value(item.bytes(), piece.offset(), buffer) == value)
+                old.and_then(|old| read_block(&old, item, piece.in_file(), buffer)).is_ok_and(|is_read| {
+                    // A file of holes that a peer has made takes little to make.
+                    if buffer.iter().all(|byte| *byte == 0) {
+                        wait_for_zeros(buffer.len() as u64, 0);
+                    }
+                    is_read && block_value(item.bytes(), piece.offset(), buffer) == value
+                })
             });
             report.checked.push((piece.clone(), is_same.then_some(value)));
         }

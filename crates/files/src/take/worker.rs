@@ -19,6 +19,7 @@ use super::taken_file::{TakenFile, Temporary};
 use super::temps::{AtPlace, Finished, LARGE};
 use super::tree::Old;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, block_value};
+use crate::zeros::wait_for_zeros;
 
 /// One of several threads that do the same.
 pub(crate) struct Worker {
@@ -101,6 +102,10 @@ impl Worker {
         for piece in &parcel.pieces {
             let Some(value) = self.expected(parcel, piece, &mut batch.report) else { continue };
             let (item, data) = (&piece.item, parcel.data(piece));
+            let hole_bytes = piece.hole_bytes();
+            if hole_bytes > 0 {
+                wait_for_zeros(hole_bytes, data.len() as u64 - hole_bytes);
+            }
             if block_value(item.bytes(), piece.offset(), data) != value {
                 batch.report.wrong.push(piece.clone());
                 continue;
@@ -316,7 +321,8 @@ impl Worker {
         batch.report.is_of_holes = true;
         for Hollow { item, blocks, has_values } in hollow.into_iter().filter(|hollow| !hollow.item.is_failed()) {
             let bytes = item.bytes().min(blocks.end * BLOCK_BYTES) - blocks.start * BLOCK_BYTES;
-            if item.is_whole() {
+            if item.is_whole() && has_values {
+                wait_for_zeros(bytes, 0);
                 fill_with_zeros(buffer, bytes);
                 if self.make_whole(&item, buffer, batch) {
                     item.complete(0, block_value(bytes, 0, buffer));
@@ -330,6 +336,7 @@ impl Worker {
             }
             batch.report.hole_bytes += bytes;
             let is_last = if has_values {
+                wait_for_zeros(blocks.end.saturating_sub(blocks.start) * BLOCK_BYTES, 0);
                 fill_with_zeros(buffer, bytes);
                 let mut values = blocks.map(|block| {
                     let offset = block * BLOCK_BYTES;
