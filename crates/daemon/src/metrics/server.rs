@@ -31,6 +31,8 @@ struct Shared {
     is_loopback: bool,
     /// Connections that are open.
     open: AtomicUsize,
+    /// Those of them that watch.
+    watching: AtomicUsize,
     /// The last look as JSON, for all who watch.
     json: Mutex<Option<CachedText>>,
     /// And in Prometheus' words, for all who scrape.
@@ -44,6 +46,8 @@ type CachedText = (Instant, Arc<str>);
 
 /// So many connections at a time; one more is told that there are too many.
 const MOST_CONNECTIONS: usize = 32;
+/// So many of them may watch, which lasts as long as the other end likes: the rest is for requests that end.
+const MOST_WATCHERS: usize = 16;
 /// A request has to be there, and an answer or an event has to be taken, all of it, within this.
 const LONGEST: Duration = Duration::from_secs(5);
 /// How often who watches is told.
@@ -104,6 +108,7 @@ impl Shared {
             look,
             is_loopback,
             open: AtomicUsize::new(0),
+            watching: AtomicUsize::new(0),
             json: Mutex::new(None),
             prometheus: Mutex::new(None),
             is_over: Mutex::new(false),
@@ -169,6 +174,24 @@ impl Drop for Seat<'_> {
     }
 }
 
+/// A connection that counts as one that watches.
+struct Watcher<'a>(&'a Shared);
+
+impl<'a> Watcher<'a> {
+    /// Nothing if there are enough.
+    fn new(shared: &'a Shared) -> Option<Self> {
+        let watcher = Self(shared);
+        let before = shared.watching.fetch_add(1, Ordering::AcqRel);
+        (before < MOST_WATCHERS).then_some(watcher)
+    }
+}
+
+impl Drop for Watcher<'_> {
+    fn drop(&mut self) {
+        self.0.watching.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 fn admit(listener: &TcpListener, shared: &Arc<Shared>) {
     loop {
         let stream = listener.accept().map(|(stream, _)| stream);
@@ -220,7 +243,10 @@ fn answer(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
             made = shared.json();
             ("application/json", &made)
         }
-        "/events" if !head.is_head => return tell(stream, shared),
+        "/events" if !head.is_head => {
+            let watcher = Watcher::new(shared);
+            return if watcher.is_some() { tell(stream, shared) } else { refuse(stream, Refused::Busy) };
+        }
         _ => return send(stream, "404 Not Found", "text/plain; charset=utf-8", "not found\n", head.is_head),
     };
     send(stream, "200 OK", kind, body, head.is_head)

@@ -113,16 +113,33 @@ fn events__tell_again_and_again_what_there_is() {
     stream.read_to_end(&mut rest).unwrap();
 }
 
+fn watcher(server: &MetricsServer) -> TcpStream {
+    let mut stream = open(server, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    event(&mut stream, 0);
+    stream
+}
+
+/// They stay as long as they like: a tab of a browser may open as many as it can.
+#[test]
+fn events__watchers_leave_room_for_scrapes() {
+    let server = server();
+    let watchers: Vec<TcpStream> = (0..MOST_WATCHERS).map(|_| watcher(&server)).collect();
+    for _ in MOST_WATCHERS..2 * MOST_CONNECTIONS {
+        let mut more = open(&server, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let mut text = String::new();
+        more.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 503"), "{text}");
+    }
+    assert!(get(&server, "/metrics").starts_with("HTTP/1.1 200"));
+    drop(watchers);
+}
+
 #[test]
 fn serve__one_too_many_takes_nothing_from_the_others() {
     let server = server();
-    let watchers: Vec<TcpStream> = (0..MOST_CONNECTIONS)
-        .map(|_| {
-            let mut stream = open(&server, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
-            event(&mut stream, 0);
-            stream
-        })
-        .collect();
+    let mut watchers: Vec<TcpStream> = (0..MOST_WATCHERS).map(|_| watcher(&server)).collect();
+    // Others have said the half of a request.
+    watchers.extend((MOST_WATCHERS..MOST_CONNECTIONS).map(|_| open(&server, "GET / HTTP/1.1\r\n")));
     // The answer may be lost with the request that nobody read.
     let mut more = open(&server, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let mut text = String::new();
