@@ -15,12 +15,12 @@ pub const ROWS_A_USER: usize = 4096;
 /// Rows of all users.
 pub const ROWS_IN_ALL: usize = 65_536;
 
-/// The label, of both memories.
-pub(crate) const LABEL_WORDS: usize = 16;
-/// The used rows, or the beat.
-pub(crate) const HEAD_WORDS: usize = 16;
+/// Words of the label, of both memories.
+pub const LABEL_WORDS: usize = 16;
+/// Words behind the label: the used rows, or the beat.
+pub const HEAD_WORDS: usize = 16;
 /// A process's row: its sequence and 23 values, 192 bytes, which are three lines of a cache.
-pub(crate) const PROCESS_ROW_WORDS: usize = 24;
+pub const PROCESS_ROW_WORDS: usize = 24;
 /// The daemon's row: its sequence and 3 values, 32 bytes.
 pub(crate) const GRANT_ROW_WORDS: usize = 4;
 /// Words that say which rows are used, a bit a row.

@@ -40,6 +40,8 @@ pub use daemon_segment::{DaemonSegment, SegmentMemory};
 pub use error::{RowError, TableError};
 pub use grant_row::{GrantRow, GrantState};
 pub use holding::Holding;
-pub use layout::{PROCESSES_A_USER, ROWS, ROWS_A_USER, ROWS_IN_ALL, VERSION};
+pub use layout::{
+    HEAD_WORDS, LABEL_WORDS, PROCESS_ROW_WORDS, PROCESSES_A_USER, ROWS, ROWS_A_USER, ROWS_IN_ALL, VERSION,
+};
 pub use process_row::{Ask, ProcessRow, Remote};
 pub use process_segment::{ProcessSegment, RowPlace};

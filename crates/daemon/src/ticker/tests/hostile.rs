@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use fairwave_table::GrantState;
+use fairwave_table::{GrantState, HEAD_WORDS, LABEL_WORDS, PROCESS_ROW_WORDS, ROWS};
 
 use super::guest::{Guest, Table, near};
 
@@ -34,7 +34,7 @@ fn others_keep_their_share(mut harm: impl FnMut(&mut Guest, u64)) {
 
 /// Offset of a row in the memory that a process writes: see `fairwave_table`'s layout.
 fn row_at(place: usize) -> u64 {
-    (32 + 16 * place as u64) * 8
+    ((LABEL_WORDS + HEAD_WORDS + PROCESS_ROW_WORDS * place) * 8) as u64
 }
 
 fn scribble(fd: &OwnedFd, at: u64, words: &[u64]) {
@@ -70,7 +70,7 @@ fn liar__about_what_it_uses_takes_nothing_from_others() {
 fn rows__of_rubbish_are_no_rows() {
     let mut state = 1_u64;
     others_keep_their_share(|third, tick| {
-        let mut words = [0_u64; 16];
+        let mut words = [0_u64; PROCESS_ROW_WORDS];
         for word in &mut words {
             // Any bits: Knuth's linear congruence.
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -81,11 +81,11 @@ fn rows__of_rubbish_are_no_rows() {
         if tick % 2 == 0 {
             words[1] = words[1] & !15 | 1;
         }
-        for place in 0..256 {
+        for place in 0..ROWS {
             scribble(&third.raw, row_at(place), &words);
         }
         // All rows are marked as used.
-        scribble(&third.raw, 16 * 8, &[u64::MAX; 4]);
+        scribble(&third.raw, (LABEL_WORDS * 8) as u64, &[u64::MAX; ROWS / 64]);
         // Its own row is rubbish as well: it writes no more.
         third.sessions.clear();
     });
