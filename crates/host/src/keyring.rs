@@ -32,7 +32,7 @@ const FILE: &str = "keyring";
 /// Tickets in one keyring at the most.
 const MOST_TICKETS: usize = 10_000;
 /// What other processes change is seen after so long.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// A ticket is not handed out again when less of its life is left.
 const WORTH_S: u64 = 3600;
 

@@ -12,13 +12,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use fairwave_proto::SessionOptions;
-use fairwave_proto::codec::{CloseReason, Header, PacketKind, Reader, SessionId, VoidReason, Writer};
+use fairwave_proto::codec::{CloseReason, Header, PacketKind, Reader, Refusal, SessionId, VoidReason, Writer};
 use fairwave_proto::handshake::HandshakeError;
 use fairwave_testing::Deadline;
 use fairwave_units::{Duration, Time};
 
 mod tunnels;
 
+use super::visits::LOOK_EVERY;
 use super::*;
 use crate::commands::Commands;
 use crate::config::EndpointConfig;
@@ -28,6 +29,7 @@ use crate::handler::Handler;
 use crate::identity::Identity;
 use crate::keyring::{Keyring, Validity};
 use crate::orders::{Call, EndpointOrder};
+use crate::proof::Proof;
 use crate::session::Session;
 use crate::share_id::ShareId;
 use crate::thread_waker::ThreadWaker;
@@ -133,10 +135,24 @@ impl End {
     }
 
     fn connect_with(&self, to: Ticket, handler: Box<dyn Handler>) -> Receiver<Result<Session, ConnectError>> {
+        self.call(to, handler, None)
+    }
+
+    /// The same with the proof of a session that this one follows.
+    fn connect_again(&self, to: Ticket, proof: Proof) -> Receiver<Result<Session, ConnectError>> {
+        self.call(to, Box::new(Teller(self.tell.clone())), Some(proof))
+    }
+
+    fn call(
+        &self,
+        to: Ticket,
+        handler: Box<dyn Handler>,
+        proof: Option<Proof>,
+    ) -> Receiver<Result<Session, ConnectError>> {
         let options =
             ConnectOptions { sends: false, receives: true, greeting: vec![], options: SessionOptions::default() };
         let (reply, answer) = bounded(1);
-        let call = Call { to, options, handler, proof: None, reply };
+        let call = Call { to, options, handler, proof, reply };
         self.orders.send(EndpointOrder::Connect(Box::new(call))).unwrap();
         answer
     }
@@ -383,6 +399,44 @@ fn reset__of_another_process_with_the_same_identity_ends_nothing() {
     client.driver.host.handle_stray(now, server, &header, &told);
     client.turn();
     assert_eq!(client.closed, Some((CloseReason::Reset, true)));
+}
+
+#[test]
+fn return__a_proof_opens_one_session_at_a_time() {
+    let keyring = keyring();
+    let mut ends = [End::new(), End::new()];
+    let to = keyring.issue(Validity { lasts_s: None, is_once: true }, vec![ends[1].place()]).unwrap();
+    ends[1].listen(&keyring);
+    ends[0].connect(to.clone());
+    run(&mut ends, |ends| ends.iter().all(|end| end.session.is_some()));
+    keyring.use_up(to.id);
+    let proof = ends[0].session.as_ref().unwrap().proof();
+    let answers: Vec<_> = (0..20).map(|_| ends[0].connect_again(to.clone(), proof)).collect();
+    let without = ends[0].connect(to.clone());
+    let with_another = ends[0].connect_again(to, [9; 16]);
+    run(&mut ends, |_| answers.iter().chain([&without, &with_another]).all(|answer| !answer.is_empty()));
+    assert!(answers.iter().any(|answer| answer.try_recv().is_ok_and(|answer| answer.is_ok())));
+    for refused in [without, with_another] {
+        assert_eq!(failure(&refused), HandshakeError::Refused(Refusal::UsedUp).into());
+    }
+    assert_eq!(ends[1].driver.entries.iter().count(), 1, "sessions that are open with one proof");
+}
+
+/// What other processes change is known here after half a second, and the sessions of a ticket are looked at once a
+/// second.
+#[test]
+fn revoked__a_session_ends_within_two_seconds() {
+    let keyring = keyring();
+    let mut ends = ends_with(&keyring);
+    let ticket = ends[1].driver.entries.tickets().next().unwrap();
+    let Driver { visits, clock, entries, .. } = &mut ends[1].driver;
+    let looked = clock.now().saturating_add(LOOK_EVERY);
+    assert!(visits.revoked(looked, entries).is_empty());
+    assert!(keyring.revoke(ticket).unwrap());
+    let next = looked.saturating_add(LOOK_EVERY);
+    assert_eq!(visits.revoked(next, entries).len(), 1);
+    let all = LOOK_EVERY.as_secs_f64() + crate::keyring::LOOK_AGAIN.as_secs_f64();
+    assert!(all < 2.0, "{all} s");
 }
 
 #[test]

@@ -74,7 +74,7 @@ pub(super) struct Admitted {
 /// Half-open sessions last for five seconds.
 const ADMISSION_LASTS: Duration = Duration::from_secs(6);
 /// What was taken back is looked for so often.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Sessions that are open at once with one ticket: an eighth of all, and more than `fairwave bench` has. What an
 /// application has to hold for each may bound them below that ([`Visitor::sessions`]).
 const MOST_OF_TICKET: usize = 8192;
