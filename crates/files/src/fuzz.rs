@@ -22,6 +22,7 @@ use crate::format::results::ResultRecord;
 use crate::format::segments::{SegmentError, SegmentReader, SegmentWriter};
 use crate::format::streams::{MANIFEST, RESULTS};
 use crate::give::put::{PutOptions, giver};
+use crate::memory::Holder;
 use crate::take::durable::Durable;
 use crate::take::journal::{Journal, Kept};
 use crate::take::kept_key::KeptKey;
@@ -101,6 +102,8 @@ fn manifest() {
             scope: Vec::new(),
             boot: [1; 16],
             kept_key: JOURNAL_KEY,
+            own: None,
+            holder: Holder::Own,
             tells: false,
             verified: Verified::default(),
             quota: None,

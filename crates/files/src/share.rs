@@ -9,6 +9,7 @@ use std::time::Instant;
 use fairwave_host::{Accept, Handler, Judge, Lock, OwnPlaces, Visitor};
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{Refusal, TicketId};
+use fairwave_proto::handshake::Prefix;
 use fairwave_units::{Bytes, Rate};
 
 use super::once::TicketUses;
@@ -17,6 +18,7 @@ use crate::give::giving_end::GivingEnd;
 use crate::give::roots::Roots;
 use crate::give::share_name::share_name;
 use crate::give::supply::Readers;
+use crate::memory::Holder;
 use crate::open_rates::OpenRates;
 use crate::take::durable::Durable;
 use crate::take::get::Intake;
@@ -97,7 +99,7 @@ impl Share {
             let intake = Intake::new(path.clone(), options.rename.clone(), options.durable, options.is_dry);
             intake
                 .map(|intake| intake.with_quota(options.quota).keeping_links(options.may_keep_links))
-                .map(|intake| intake.continuing_rename(options.continues_rename))
+                .map(|intake| intake.continuing_rename(options.continues_rename).holding_keys(options.may_hold_keys))
                 .map_err(|error| ShareError::NotWritable { path, error })
         });
         let name = share_name(&paths);
@@ -143,13 +145,14 @@ impl Share {
                 ledger.tally().let_choose();
                 // Its own thread looks for them: what was there before may have gone.
                 let source = GivingEnd::new(self.paths.clone(), self.name, Arc::clone(&self.readers), ledger.clone());
-                let source = source.changed_until(visitor.goes_on_since_unix_s);
+                let holder = Holder::Visitor(visitor.ticket, Prefix::of(visitor.from.ip()));
+                let source = source.changed_until(visitor.goes_on_since_unix_s).held_by(holder);
                 let handler = Box::new(source.with_limit(self.options.limit));
                 Ok((self.options.session, self.enter(visitor, VisitKind::Get, ledger.transfer(), handler)))
             }
             Ok(Greeting::Put(look)) => {
                 let intake = self.intake.as_ref().ok_or(Refusal::Direction)?;
-                let taken = intake.take(visitor.ticket, look);
+                let taken = intake.take(visitor.ticket, visitor.from.ip(), look);
                 let (handler, transfer) = taken.map_err(|error| error.refuses())?;
                 let kind = if look.is_dry || self.options.is_dry { VisitKind::DryPut } else { VisitKind::Put };
                 Ok((self.options.session, self.enter(visitor, kind, transfer, handler)))

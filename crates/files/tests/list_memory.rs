@@ -1,5 +1,5 @@
-//! What a list of somebody else's costs in memory, by an allocator that counts: the only test of its process, which
-//! looks at all of it.
+//! What others' lists and visitors' sessions cost in memory, by an allocator that counts: each test looks at all of its
+//! process, and they run one after the other.
 
 #![allow(missing_docs, non_snake_case)]
 
@@ -9,11 +9,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use fairwave_files::{Durable, Ended, GetOptions, get};
+use fairwave_files::{Durable, Ended, GetOptions, Share, ShareOptions, get};
 use fairwave_host::{
-    Endpoint, EndpointConfig, Handler, Identity, Keyring, Session, SessionOptions, ShareId, Validity, VoidReason,
+    ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Session, SessionOptions, ShareId, Validity,
+    VoidReason,
 };
-use fairwave_units::{Bytes, Duration};
+use fairwave_units::{Bytes, Duration, Rate};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
@@ -25,6 +26,9 @@ const LIST_BYTES: usize = 4 << 20;
 const REST_BYTES: usize = 2 << 20;
 /// What goes into one segment of a list.
 const BODY_BYTES: usize = 60_000;
+
+/// Held by the test that counts.
+static ALONE: Mutex<()> = Mutex::new(());
 
 fn taken() -> usize {
     let stats = ALLOCATOR.stats();
@@ -176,6 +180,7 @@ fn kinds() -> Vec<Kind> {
 
 #[test]
 fn list__takes_no_more_memory_than_it_is_allowed() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
     let mut peaks = Vec::new();
     for Kind { what, entries, names } in kinds() {
@@ -188,5 +193,57 @@ fn list__takes_no_more_memory_than_it_is_allowed() {
         assert!(most <= LIST_BYTES + REST_BYTES, "{what}: {most} bytes");
         let says = "the list of the other end's files takes more than 4 MiB here";
         assert_eq!(ended, Ended::Failed(says.to_owned()), "{what}");
+    }
+}
+
+/// Of a server's 256 MiB for blocks.
+const SHARE_BYTES: usize = 128 << 20;
+/// Buffers that are used again, and 40 sessions at both ends.
+const SESSIONS_BYTES: usize = 64 << 20;
+
+/// Asks for all of a tree, and takes hardly anything.
+struct Sipping;
+
+impl Handler for Sipping {
+    fn on_open(&mut self, session: &Session) {
+        session.set_ceiling(Some(Rate::mbps(0.01)));
+        session.want(0, 0..4096);
+        session.want(2, 0..TREE_BYTES);
+    }
+}
+
+const TREE_BYTES: u64 = 40 << 20;
+
+/// Each session reads 32 MiB ahead where it may: 40 of them 1.25 GiB.
+#[test]
+fn visitors__of_one_ticket_hold_no_more_than_its_share() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let place = tempfile::tempdir().expect("there is room");
+    let path = place.path().join("file");
+    std::fs::write(&path, vec![7; TREE_BYTES as usize]).expect("there is room");
+    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+    let config = EndpointConfig { listen: Some(loopback), ..EndpointConfig::default() };
+    let [server, client] = [(), ()].map(|()| Endpoint::bind(&config).expect("a port is free"));
+    let keyring = Arc::new(Keyring::in_memory(Identity::random().expect("random bytes"), ShareId(0)));
+    let ticket =
+        keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).expect("a ticket");
+    let share = Arc::new(Share::new(vec![path], ShareOptions::default()).expect("it can be read"));
+    server.listen_with(keyring, share.judges(), share.accept());
+    let before = taken();
+    for _ in 0..40 {
+        // What a client says that wants to get files.
+        let greeting = vec![1, 1];
+        let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
+        client.connect(&ticket, options, Box::new(Sipping)).expect("it is let in");
+    }
+    let begin = std::time::Instant::now();
+    let mut looks_after = 0;
+    while looks_after < 200 {
+        let more = taken().saturating_sub(before);
+        assert!(more <= SHARE_BYTES + SESSIONS_BYTES, "{} MiB", more >> 20);
+        // From when its share is used up.
+        looks_after += usize::from(looks_after > 0 || more > SHARE_BYTES * 9 / 10);
+        assert!(begin.elapsed().as_secs() < 120, "its share is not used: {} MiB", more >> 20);
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }

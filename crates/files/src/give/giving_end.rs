@@ -19,6 +19,7 @@ use super::roots::GivenPaths;
 use super::supply::{Readers, Supply, SupplyNews};
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::streams::{HASHES, MANIFEST, TREE};
+use crate::memory::Holder;
 use crate::transfer::ledger::Ledger;
 use crate::transfer::outcome::{Ended, Outcome};
 
@@ -51,6 +52,7 @@ struct Setup {
     limit: Option<Rate>,
     counts_holes: bool,
     changed_until_unix_s: Option<u64>,
+    holder: Holder,
 }
 
 struct LentFile {
@@ -86,8 +88,17 @@ impl GivingEnd {
     /// Gives what lies at these roots, or at these paths when its session opens; `share` names it to the taker.
     pub(crate) fn new(given: impl Into<GivenPaths>, share: [u8; 16], readers: Arc<Readers>, ledger: Ledger) -> Self {
         let (given, limit, counts_holes, changed_until_unix_s) = (given.into(), None, false, None);
-        let setup = Setup { given, share, readers, ledger, limit, counts_holes, changed_until_unix_s };
+        let holder = Holder::Own;
+        let setup = Setup { given, share, readers, ledger, limit, counts_holes, changed_until_unix_s, holder };
         Self { state: GivingState::Waiting(setup) }
+    }
+
+    /// The same for a visitor, whose memory it takes.
+    pub(crate) fn held_by(mut self, holder: Holder) -> Self {
+        if let GivingState::Waiting(setup) = &mut self.state {
+            setup.holder = holder;
+        }
+        self
     }
 
     /// The same without files that have changed since, if a time is said.
@@ -139,6 +150,9 @@ impl Handler for GivingEnd {
         if stream == TREE {
             let compared = open.hashed_alone.on_request(Instant::now(), range.start);
             open.supply.ledger().tally().compare(compared);
+        }
+        if stream == MANIFEST {
+            open.supply.ask_list(range.end);
         }
         let is_stalled = open.lent_at.elapsed() >= STALL;
         open.supply.step(|schedule, steps| {
@@ -194,12 +208,13 @@ impl Drop for GivingEnd {
 
 impl LentFile {
     fn new(session: &Session, setup: Setup) -> Self {
-        let Setup { given, share, readers, ledger, limit, counts_holes, changed_until_unix_s } = setup;
+        let Setup { given, share, readers, ledger, limit, counts_holes, changed_until_unix_s, holder } = setup;
         ledger.open(session);
         if let Some(limit) = limit {
             session.set_desired(limit);
         }
-        let (supply, news) = Supply::open(session, given, share, readers, ledger, counts_holes, changed_until_unix_s);
+        let (supply, news) =
+            Supply::open(session, given, share, readers, ledger, counts_holes, changed_until_unix_s, holder);
         Self {
             supply,
             news,
@@ -218,6 +233,9 @@ impl LentFile {
     /// Takes in what the other threads have done.
     #[inline]
     fn hear(&mut self) {
+        if self.supply.is_short() {
+            self.make_room();
+        }
         while let Ok(news) = self.news.try_recv() {
             match news {
                 SupplyNews::Manifest(end, bytes) => _ = self.manifest.insert(end, bytes),
@@ -235,6 +253,21 @@ impl LentFile {
                 }
             }
         }
+    }
+
+    /// Batches that were sent, and are kept in case that they get lost, give way to those that were not.
+    fn make_room(&mut self) {
+        let is_spent = |cached: &Cached| cached.is_spent && cached.owed.is_empty();
+        let spent: Vec<_> = self.batches.extract_if(.., |_, cached| is_spent(cached)).collect();
+        if spent.is_empty() {
+            return;
+        }
+        for (_, cached) in spent {
+            self.batches_bytes -= cached.read.content.len() as u64;
+            self.supply.step(|schedule, _| schedule.on_dropped(cached.read.blocks.start));
+            self.supply.give_back(cached.read.content);
+        }
+        self.supply.step(|schedule, steps| schedule.on_room(steps));
     }
 
     fn keep(&mut self, mut read: BatchBytes, is_awaited: bool) {

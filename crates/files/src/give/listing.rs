@@ -18,6 +18,11 @@ const MOST_TREE_BYTES: u64 = 1 << 60;
 /// Files that are read at once at the most: a thousand take some milliseconds.
 const MOST_TOGETHER: usize = 1024;
 
+/// What a listing takes of memory for each file,
+const FILE_BYTES: usize = 24;
+/// and for each hole.
+const HOLE_BYTES: usize = 16;
+
 /// A manifest in the making.
 pub(crate) struct Draft {
     writer: SegmentWriter,
@@ -89,6 +94,11 @@ impl Draft {
         Some(self.part(segment))
     }
 
+    /// Bytes of the parts so far.
+    pub(crate) fn stream_bytes(&self) -> u64 {
+        self.stream_bytes
+    }
+
     /// Whether nothing more should be added.
     pub(crate) fn is_full(&self) -> bool {
         self.stream_bytes > MOST_MANIFEST_BYTES
@@ -101,6 +111,12 @@ impl Draft {
 }
 
 impl ManifestPart {
+    /// What a listing takes of it: its bytes, and of each file and hole where it is.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let holes: usize = self.files.iter().map(|file| file.holes.len()).sum();
+        (self.segment.len() + FILE_BYTES * self.files.len() + HOLE_BYTES * holes) as u64
+    }
+
     /// How many of its files are nothing but a hole, and how many bytes of all of them are in holes.
     pub(crate) fn holes(&self) -> (u64, u64) {
         let hollow = self.files.iter().filter(|file| file.bytes > 0 && file.holes.bytes() == file.bytes).count();

@@ -11,6 +11,7 @@ use super::listing::{BatchPlan, Listing, ManifestPart};
 use super::reading::{BatchBytes, Void};
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::streams::{HASHES, MANIFEST, TREE};
+use crate::memory::{BLOCKS, Holder, LISTS, Room};
 use crate::transfer::hold::Hold;
 
 /// Bytes that are being read, or were read and have not been sent once. What a taker has asked for beyond that waits:
@@ -47,6 +48,13 @@ pub(crate) struct Schedule {
     /// Batches whose blocks' values are known, with what is void in them.
     hashed: HashMap<u64, Arc<[Void]>>,
     ahead: u64,
+    /// Batches that are being read or in memory, and the memory of all that they take.
+    held: HashMap<u64, u64>,
+    room: Option<Room>,
+    /// The same of the listing.
+    list_room: Option<Room>,
+    /// Whether something could not be read, since there was no memory for it.
+    is_short: bool,
     /// Batches that were read because they are asked for, and have not been sent once.
     unsent: usize,
     /// Batches that have been sent once, of which something else is on its way out.
@@ -71,6 +79,27 @@ pub(crate) enum WorkStep {
 }
 
 impl Schedule {
+    /// Takes its memory from what the holder has.
+    pub(crate) fn held_by(holder: Holder) -> Self {
+        let [room, list_room] = [&BLOCKS, &LISTS].map(|budget| Some(Room::new(budget, holder)));
+        Self { room, list_room, ..Self::default() }
+    }
+
+    /// Whether there is memory for another part of the list.
+    pub(crate) fn take_list_room(&mut self, part: &ManifestPart) -> bool {
+        self.list_room.as_mut().is_none_or(|room| room.grow(part.memory_bytes()))
+    }
+
+    /// Whether something could not be read since the last look, because there was no memory for it.
+    pub(crate) fn is_short(&mut self) -> bool {
+        std::mem::take(&mut self.is_short)
+    }
+
+    /// There is memory again.
+    pub(crate) fn on_room(&mut self, steps: &mut Vec<WorkStep>) {
+        self.go_on(steps);
+    }
+
     /// What the walk has found so far.
     pub(crate) fn listing(&self) -> &Listing {
         &self.listing
@@ -174,6 +203,9 @@ impl Schedule {
     /// A batch is not in memory any more.
     pub(crate) fn on_dropped(&mut self, first_block: u64) {
         self.cached.remove(&first_block);
+        if let (Some(room), Some(bytes)) = (&mut self.room, self.held.remove(&first_block)) {
+            room.shrink(bytes);
+        }
     }
 
     /// Whether requests wait for memory.
@@ -201,6 +233,8 @@ impl Schedule {
         self.parked.clear();
         self.reading.clear();
         self.awaited = ByteRanges::default();
+        self.held.clear();
+        self.room.iter_mut().for_each(|room| room.keep(0));
     }
 
     /// Looks at what waits, from the first on, until there is enough to do.
@@ -253,8 +287,17 @@ impl Schedule {
         if self.ahead > 0 && self.ahead + charge > READ_AHEAD {
             return false;
         }
+        let (key, bytes) = (batch.blocks.start, batch.bytes.end - batch.bytes.start);
+        if let Some(room) = &mut self.room
+            && !self.held.contains_key(&key)
+        {
+            if !room.grow(bytes) {
+                self.is_short = true;
+                return false;
+            }
+            self.held.insert(key, bytes);
+        }
         self.ahead += charge;
-        let key = batch.blocks.start;
         let hashes = self.parked.remove(&key).unwrap_or_default();
         self.reading.insert(key, BatchWaiter { tree: ByteRanges::default(), hashes });
         // What was void before may not be so again.

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::io;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ use super::schedule::{Schedule, WorkStep};
 use crate::format::blocks::HashKey;
 use crate::format::manifest::TreeEntry;
 use crate::format::streams::TREE;
+use crate::memory::Holder;
 use crate::transfer::error::ShareError;
 use crate::transfer::ledger::Ledger;
 use crate::transfer::outcome::{Ended, Outcome};
@@ -33,13 +34,17 @@ const WORTH_KEEPING: usize = 256 << 10;
 /// What takes less than this part of one gets a fresh one.
 const LEAST_PART: usize = 4;
 /// And at most so many of them.
-const MOST_SPARE: usize = 4;
+const MOST_SPARE: usize = 8;
 /// What was found is told after so long at the latest.
 const TELL_AFTER: Duration = Duration::from_millis(50);
+/// A server lists so much more than what was asked for of the list: a visitor that asks for nothing has no list.
+const LIST_AHEAD: u64 = 1 << 20;
 
 /// Threads that read files, for all sessions of a share. They end with the last of these.
 pub(crate) struct Readers {
     jobs: Sender<SupplyJob>,
+    /// Buffers that are used again.
+    spare: Lock<Vec<Vec<u8>>>,
 }
 
 /// Something that the network thread need not wait for.
@@ -59,11 +64,15 @@ pub(crate) struct Supply {
     ledger: Ledger,
     schedule: Lock<Schedule>,
     news: Sender<SupplyNews>,
-    spare: Lock<Vec<Vec<u8>>>,
     account: Lock<Account>,
     /// Whether what is in holes counts as given when it is listed.
     counts_holes: bool,
     is_closed: AtomicBool,
+    /// Whether a batch was not read for lack of memory.
+    is_short: AtomicBool,
+    /// Up to where the list was asked for; and told when that changes.
+    asked_to: Lock<u64>,
+    asked: Condvar,
 }
 
 /// What could not be sent, or is not copied.
@@ -97,7 +106,7 @@ impl Readers {
             };
             thread::Builder::new().name("fairwave-read".to_owned()).spawn(work)?;
         }
-        Ok(Arc::new(Self { jobs }))
+        Ok(Arc::new(Self { jobs, spare: Lock::default() }))
     }
 
     /// Lets go of visits that nobody is told of any more.
@@ -118,6 +127,7 @@ impl Supply {
         ledger: Ledger,
         counts_holes: bool,
         changed_until_unix_s: Option<u64>,
+        holder: Holder,
     ) -> (Arc<Self>, Receiver<SupplyNews>) {
         let (sender, news) = unbounded();
         let (roots, paths) = match given {
@@ -130,12 +140,14 @@ impl Supply {
             hash_key: HashKey::new(session.secret("hashes")),
             readers,
             ledger,
-            schedule: Lock::over_leaves(Schedule::default()),
+            schedule: Lock::over_leaves(Schedule::held_by(holder)),
             news: sender,
-            spare: Lock::default(),
             account: Lock::new(Account { outcome: Outcome::empty(Ended::Done), failed: HashSet::new() }),
             counts_holes,
             is_closed: AtomicBool::new(false),
+            is_short: AtomicBool::new(false),
+            asked_to: Lock::default(),
+            asked: Condvar::new(),
         });
         let walk = {
             let supply = supply.clone();
@@ -160,6 +172,9 @@ impl Supply {
         // Nobody serves in between: else bytes could be lent before the handler hears of them.
         let mut schedule = self.lock();
         change(&mut schedule, &mut steps);
+        if schedule.is_short() {
+            self.is_short.store(true, Ordering::Relaxed);
+        }
         if !self.is_closed.load(Ordering::SeqCst) {
             self.ledger.tally().hold(Some(schedule.hold()));
         }
@@ -183,9 +198,34 @@ impl Supply {
         }
     }
 
+    /// Whether something has not been read since the last look, for lack of memory.
+    pub(crate) fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::Relaxed) && self.is_short.swap(false, Ordering::Relaxed)
+    }
+
+    /// The list is asked for up to there.
+    pub(crate) fn ask_list(&self, to: u64) {
+        let mut asked_to = self.asked_to.lock();
+        if to > *asked_to {
+            *asked_to = to;
+            self.asked.notify_all();
+        }
+    }
+
+    /// Waits until the list is asked for up to about so many bytes, at a server.
+    fn wait_until_asked(&self, listed_bytes: u64) {
+        if self.session.facts().is_initiator {
+            return;
+        }
+        let mut asked_to = self.asked_to.lock();
+        while listed_bytes > asked_to.saturating_add(LIST_AHEAD) && !self.is_closed.load(Ordering::SeqCst) {
+            asked_to = asked_to.wait(&self.asked, None);
+        }
+    }
+
     /// A batch has left memory: its buffer may be used again.
     pub(crate) fn give_back(&self, buffer: Vec<u8>) {
-        let mut spare = self.spare.lock();
+        let mut spare = self.readers.spare.lock();
         if buffer.len() >= WORTH_KEEPING && spare.len() < MOST_SPARE {
             spare.push(buffer);
         }
@@ -193,14 +233,14 @@ impl Supply {
 
     /// A buffer for so many bytes, if there is one that fits.
     fn take_spare(&self, bytes: usize) -> Vec<u8> {
-        let mut spare = self.spare.lock();
+        let mut spare = self.readers.spare.lock();
         let fits = |room: &Vec<u8>| (bytes..=bytes.saturating_mul(LEAST_PART)).contains(&room.len());
         spare.iter().position(fits).map(|at| spare.swap_remove(at)).unwrap_or_default()
     }
 
     /// The session is over: what became of what it gave. Nothing is read or listed any more.
     pub(crate) fn close(&self, given: &ByteRanges) -> Outcome {
-        self.is_closed.store(true, Ordering::SeqCst);
+        self.end_walk();
         self.lock().clear();
         self.ledger.tally().hold(None);
         if !self.counts_holes {
@@ -216,6 +256,12 @@ impl Supply {
         let progress = self.ledger.tally().progress();
         (outcome.files, outcome.bytes) = (progress.files_done, progress.bytes_done);
         outcome
+    }
+
+    fn end_walk(&self) {
+        let _asked_to = self.asked_to.lock();
+        self.is_closed.store(true, Ordering::SeqCst);
+        self.asked.notify_all();
     }
 
     fn lock(&self) -> Held<'_, Schedule> {
@@ -272,6 +318,7 @@ impl Supply {
         let part = draft.add(&TreeEntry::Begin { share });
         debug_assert!(part.is_none(), "the first entry fits");
         let mut found = |entry: &TreeEntry<'_>| {
+            self.wait_until_asked(draft.stream_bytes());
             if self.is_closed.load(Ordering::Relaxed) {
                 return ControlFlow::Break(());
             }
@@ -311,10 +358,19 @@ impl Supply {
             self.ledger.tally().pass_over(bytes);
             self.ledger.tally().files_done.fetch_add(files, Ordering::Relaxed);
         }
+        let mut has_room = true;
         self.step(|schedule, steps| {
-            let (end, bytes) = schedule.on_part(part, steps);
-            self.tell(SupplyNews::Manifest(end, bytes));
+            has_room = schedule.take_list_room(&part);
+            if has_room {
+                let (end, bytes) = schedule.on_part(part, steps);
+                self.tell(SupplyNews::Manifest(end, bytes));
+            }
         });
+        if !has_room {
+            // The walk ends, and the visitor comes again.
+            self.end_walk();
+            self.session.close(CloseReason::Refused(Refusal::NoRoom));
+        }
     }
 
     /// Counts an entry.

@@ -10,6 +10,7 @@ use fairwave_host::Session;
 use super::parcel::{Parcel, ParcelBlock};
 use super::taken_file::TakenFile;
 use crate::format::blocks::BLOCK_BYTES;
+use crate::memory::{BLOCKS, Holder, Room};
 
 /// Blocks that are to be fetched, and what is under way of them.
 ///
@@ -20,6 +21,8 @@ pub(crate) struct FetchWindow {
     queue: VecDeque<WantedBlocks>,
     /// Bytes that may be held at the most.
     memory: u64,
+    /// What is held of the memory of all, for each parcel until it is written.
+    room: Room,
     /// Bytes of parcels that are asked for and have not come as a whole.
     on_way: u64,
     /// Bytes of parcels that came and are not written.
@@ -58,9 +61,10 @@ const MOST_PARCELS: usize = 1024;
 const SPAN: Duration = Duration::from_millis(500);
 
 impl FetchWindow {
-    pub(crate) fn new(memory: u64) -> Self {
+    pub(crate) fn new(memory: u64, holder: Holder) -> Self {
         let arrivals = RecentBytes { since: Instant::now(), now: 0, before: 0 };
-        Self { queue: VecDeque::new(), memory, on_way: 0, at_work: 0, parcels: 0, checks: 0, arrivals }
+        let room = Room::new(&BLOCKS, holder);
+        Self { queue: VecDeque::new(), memory, room, on_way: 0, at_work: 0, parcels: 0, checks: 0, arrivals }
     }
 
     /// Blocks are to be fetched when it is their turn.
@@ -97,7 +101,16 @@ impl FetchWindow {
         if self.parcels > 0 && self.on_way + self.at_work + PARCEL_BYTES > self.memory {
             return None;
         }
-        let parcel = self.pack()?;
+        if self.queue.is_empty() || !self.room.grow(BLOCK_BYTES) {
+            return None;
+        }
+        let Some(parcel) = self.pack() else {
+            self.room.shrink(BLOCK_BYTES);
+            return None;
+        };
+        // A parcel of hashes holds no block.
+        let held = if parcel.is_check() { 0 } else { parcel.bytes.end - parcel.bytes.start };
+        self.room.shrink(BLOCK_BYTES.saturating_sub(held));
         self.parcels += 1;
         self.checks += usize::from(parcel.is_check());
         self.on_way += parcel.bytes.end - parcel.bytes.start;
@@ -114,6 +127,7 @@ impl FetchWindow {
     /// A parcel is written, or compared.
     pub(crate) fn on_worked(&mut self, bytes: u64, is_check: bool) {
         self.at_work = self.at_work.saturating_sub(bytes);
+        self.room.shrink(if is_check { 0 } else { bytes });
         self.parcels = self.parcels.saturating_sub(1);
         self.checks = self.checks.saturating_sub(usize::from(is_check));
     }
@@ -255,7 +269,7 @@ mod tests {
 
     #[test]
     fn next__small_files_share_a_parcel_and_large_ones_do_not() {
-        let mut flow = FetchWindow::new(256 << 20);
+        let mut flow = FetchWindow::new(256 << 20, Holder::Own);
         let items = items(&[1000, 0, 2000, 2 * BLOCK_BYTES + 5, 10, 700_000, 400_000]);
         want_all(&mut flow, &items);
         let parcels: Vec<_> = std::iter::from_fn(|| flow.next(0)).map(|parcel| (parcel.blocks, parcel.bytes)).collect();
@@ -271,7 +285,7 @@ mod tests {
 
     #[test]
     fn next__holds_no_more_than_its_memory() {
-        let mut flow = FetchWindow::new(2 * BLOCK_BYTES + PARCEL_BYTES);
+        let mut flow = FetchWindow::new(2 * BLOCK_BYTES + PARCEL_BYTES, Holder::Own);
         want_all(&mut flow, &items(&[10 * BLOCK_BYTES]));
         let take = |flow: &mut FetchWindow| std::iter::from_fn(|| flow.next(1 << 40)).count();
         assert_eq!(take(&mut flow), 3);
@@ -280,14 +294,14 @@ mod tests {
         flow.on_worked(BLOCK_BYTES, false);
         assert_eq!(take(&mut flow), 1);
         // With hardly any memory it is one at a time.
-        let mut flow = FetchWindow::new(0);
+        let mut flow = FetchWindow::new(0, Holder::Own);
         want_all(&mut flow, &items(&[10 * BLOCK_BYTES]));
         assert_eq!(take(&mut flow), 1);
     }
 
     #[test]
     fn next__asks_for_a_window_ahead() {
-        let mut flow = FetchWindow::new(1 << 40);
+        let mut flow = FetchWindow::new(1 << 40, Holder::Own);
         want_all(&mut flow, &items(&[100 * BLOCK_BYTES]));
         // 16 MiB are four blocks.
         assert_eq!(std::iter::from_fn(|| flow.next(0)).count(), 4);
@@ -296,7 +310,7 @@ mod tests {
 
     #[test]
     fn is_comparing__while_nothing_but_hashes_comes() {
-        let mut flow = FetchWindow::new(1 << 40);
+        let mut flow = FetchWindow::new(1 << 40, Holder::Own);
         let items = items(&[2 * BLOCK_BYTES, 10]);
         let want = |flow: &mut FetchWindow, item: &Arc<TakenFile>, is_check| {
             flow.want(WantedBlocks { item: Arc::clone(item), blocks: item.span.blocks.clone(), tries: 0, is_check });
@@ -317,7 +331,7 @@ mod tests {
 
     #[test]
     fn next__leaves_out_what_failed() {
-        let mut flow = FetchWindow::new(1 << 40);
+        let mut flow = FetchWindow::new(1 << 40, Holder::Own);
         let items = items(&[10, 10, 10]);
         want_all(&mut flow, &items);
         items[1].fail();

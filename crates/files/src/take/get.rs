@@ -3,13 +3,15 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fairwave_host::{ConnectOptions, Endpoint, Handler, Session, Ticket};
+use fairwave_host::{ConnectOptions, Endpoint, Handler, OwnPlaces, Session, Ticket};
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{Refusal, TicketId};
+use fairwave_proto::handshake::Prefix;
 use fairwave_units::{Bytes, Duration, Rate};
 
 use super::durable::Durable;
@@ -25,6 +27,7 @@ use super::top_note::Former;
 use super::tree::Tree;
 use super::verified::Verified;
 use crate::format::greeting::{Greeting, Look};
+use crate::memory::Holder;
 use crate::transfer::error::TransferError;
 use crate::transfer::ledger::Transfer;
 use crate::transfer::renewal::Renew;
@@ -158,6 +161,8 @@ fn begin(
         scope: [&b"get"[..], &ticket.key, &ticket.share.0.to_le_bytes()].concat(),
         boot: boot_id(),
         kept_key: KeptKey::of_host(),
+        own: Some(OwnPlaces::find()),
+        holder: Holder::Own,
         tells: false,
         verified,
         quota: None,
@@ -181,6 +186,8 @@ pub(crate) struct Intake {
     is_dry: bool,
     /// Whether links that lead out are kept for who asks for it.
     may_keep_links: bool,
+    /// Whether what is put may land where this host keeps its keys.
+    may_hold_keys: bool,
     quota: Option<Quota>,
     takers: Takers,
 }
@@ -198,8 +205,9 @@ impl Intake {
         } else {
             open(&directory)?;
         }
-        let (continues_rename, may_keep_links, quota, takers) = (false, false, None, Takers::default());
-        Ok(Self { directory, rename, continues_rename, durable, is_dry, may_keep_links, quota, takers })
+        let (continues_rename, may_keep_links, may_hold_keys) = (false, false, false);
+        let (quota, takers) = (None, Takers::default());
+        Ok(Self { directory, rename, continues_rename, durable, is_dry, may_keep_links, may_hold_keys, quota, takers })
     }
 
     /// The same; see [`GetOptions::continues_rename`].
@@ -212,22 +220,32 @@ impl Intake {
         Self { quota: quota.map(Quota::new), ..self }
     }
 
+    /// The same; what is put may land where this host keeps its keys: it is put by the user.
+    pub(crate) fn holding_keys(self, may_hold_keys: bool) -> Self {
+        Self { may_hold_keys, ..self }
+    }
+
     /// The same; links that lead out of the directory may be kept for who asks for it.
     pub(crate) fn keeping_links(self, may_keep_links: bool) -> Self {
         Self { may_keep_links, ..self }
     }
 
     /// Takes what the holder of a ticket puts: what its session has to do, and the transfer.
-    pub(crate) fn take(&self, ticket: TicketId, look: Look) -> Result<(Box<dyn Handler>, Transfer), TransferError> {
+    pub(crate) fn take(
+        &self,
+        ticket: TicketId,
+        from: IpAddr,
+        look: Look,
+    ) -> Result<(Box<dyn Handler>, Transfer), TransferError> {
         let look =
             Look { is_dry: look.is_dry || self.is_dry, keeps_links: look.keeps_links && self.may_keep_links, ..look };
-        let intake = self.clone();
-        let (sink, transfer) = take_later(true, move || intake.options(ticket, look))?;
+        let (intake, holder) = (self.clone(), Holder::Visitor(ticket, Prefix::of(from)));
+        let (sink, transfer) = take_later(true, move || intake.options(ticket, look, holder))?;
         Ok((Box::new(sink), transfer))
     }
 
     /// What a taker is to do, which looks at the directory.
-    fn options(self, ticket: TicketId, look: Look) -> Result<TakeOptions, TransferError> {
+    fn options(self, ticket: TicketId, look: Look, holder: Holder) -> Result<TakeOptions, TransferError> {
         let tree =
             if look.is_dry { look_for(&self.directory) } else { Tree::open(&self.directory).map(Arc::new).map(Some) };
         let former = self.continues_rename.then(|| Former::of(&self.directory)).flatten();
@@ -245,6 +263,8 @@ impl Intake {
             scope: [&b"put"[..], &ticket.0.to_le_bytes()].concat(),
             boot: boot_id(),
             kept_key: KeptKey::of_host(),
+            own: (!self.may_hold_keys).then(OwnPlaces::find),
+            holder,
             tells: true,
             verified: Verified::default(),
             quota: self.quota,

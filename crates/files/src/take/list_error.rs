@@ -32,6 +32,8 @@ pub(crate) enum ListError {
         /// What it may take.
         mib: u64,
     },
+    #[error("this end has no memory left for the lists of its visitors")]
+    NoRoom,
     #[error(transparent)]
     TooLarge(#[from] TreeTooLarge),
     #[error(transparent)]

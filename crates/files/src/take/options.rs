@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fairwave_host::OwnPlaces;
 use fairwave_units::{Bytes, Rate};
 
 use super::durable::Durable;
@@ -15,6 +16,7 @@ use super::top_note::Former;
 use super::tree::Tree;
 use super::verified::Verified;
 use crate::format::greeting::Look;
+use crate::memory::Holder;
 
 /// What a taker is to do.
 pub(crate) struct TakeOptions {
@@ -40,6 +42,10 @@ pub(crate) struct TakeOptions {
     pub(crate) boot: BootId,
     /// Under which a journal is trusted.
     pub(crate) kept_key: KeptKey,
+    /// Where nothing is written: this host keeps its keys there.
+    pub(crate) own: Option<OwnPlaces>,
+    /// For whom memory is taken.
+    pub(crate) holder: Holder,
     /// Whether the giver is told what became of it: in a put.
     pub(crate) tells: bool,
     /// What earlier sessions of the transfer have compared or written: it is not compared again.

@@ -34,12 +34,16 @@ use crate::format::holes::{Holes, MOST_HOLES};
 use crate::format::link::check_target;
 use crate::format::manifest::{Meta, TreeEntry};
 use crate::format::names::{RelativePath, escaped};
+use crate::memory::{LISTS, Room};
 use crate::transfer::ledger::Ledger;
 use crate::transfer::outcome::{Ended, Outcome};
 
 use link::PlannedSymlink;
 use names::PlannedNames;
 use todo::Todo;
+
+/// The memory of all is taken in such steps.
+const ROOM_STEP: u64 = 64 << 10;
 
 /// Looks at one entry after the other, and at what is at its place.
 pub(crate) struct TakePlan {
@@ -80,6 +84,8 @@ pub(crate) struct TakePlan {
     /// What the files that are neither at their place nor failed take in memory.
     gauge: Gauge,
     most_memory: u64,
+    /// What the list holds of the memory of all.
+    room: Room,
 }
 
 impl TakePlan {
@@ -93,7 +99,8 @@ impl TakePlan {
             layout: Layout::default(),
             claims: PathClaims::default(),
             directories: tree
-                .map(|tree| Directories::new(Arc::clone(tree), options.look.is_dry, umask, options.quota.clone())),
+                .map(|tree| Directories::new(Arc::clone(tree), options.look.is_dry, umask, options.quota.clone()))
+                .map(|directories| directories.keeping_out_of(options.own.clone())),
             links: Vec::new(),
             holes: Holes::default(),
             holes_listed: 0,
@@ -111,6 +118,7 @@ impl TakePlan {
             texts: 0,
             gauge: Gauge::default(),
             most_memory: options.list_memory.get(),
+            room: Room::new(&LISTS, options.holder),
         }
     }
 
@@ -202,9 +210,13 @@ impl TakePlan {
     }
 
     /// Whether what the list has made here, and will with another entry, is not too much.
-    fn check_memory(&self) -> Result<(), ListError> {
-        if self.memory_bytes() > self.most_memory {
+    fn check_memory(&mut self) -> Result<(), ListError> {
+        let bytes = self.memory_bytes();
+        if bytes > self.most_memory {
             return Err(ListError::Memory { mib: self.most_memory >> 20 });
+        }
+        if bytes > self.room.bytes() && !self.room.grow((bytes - self.room.bytes()).max(ROOM_STEP)) {
+            return Err(ListError::NoRoom);
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Buffers that are used again.
 
+use std::sync::OnceLock;
+
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::buffer::Buffer;
@@ -29,7 +31,13 @@ const LARGE: usize = BLOCK_BYTES as usize;
 const LEAST_PART: usize = 4;
 
 impl BufferPool {
-    pub(crate) fn new() -> Self {
+    /// The one of this process: what many takers keep of it is no more than what one does.
+    pub(crate) fn of_process() -> Self {
+        static POOL: OnceLock<BufferPool> = OnceLock::new();
+        POOL.get_or_init(Self::new).clone()
+    }
+
+    fn new() -> Self {
         let size = |bytes| {
             let (give, take) = bounded(MOST_IDLE);
             BufferSize { bytes, give, take }

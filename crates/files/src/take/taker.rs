@@ -9,7 +9,6 @@
 //!
 //! The taker reads the manifest, plans what is to be fetched, and asks for it.
 
-mod budget;
 mod comparisons;
 mod concluding;
 mod former;
@@ -25,16 +24,18 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, unbounded};
 use fairwave_host::Session;
-use fairwave_proto::codec::CloseReason;
+use fairwave_proto::codec::{CloseReason, Refusal};
 
 use super::crew::Crew;
 use super::fetch_window::{FetchWindow, window};
 use super::key::TemporaryKey;
+use super::list_error::ListError;
 use super::news::TakeNews;
 use super::options::TakeOptions;
 use super::plan::TakePlan;
 use super::pool::BufferPool;
 use super::results_feed::ResultsFeed;
+use super::take_error::TakeError;
 use super::taking_end::TakingEnd;
 use crate::format::segments::SegmentReader;
 use crate::transfer::error::TransferError;
@@ -91,7 +92,7 @@ pub(crate) fn take_later(
     let (news_in, news) = unbounded();
     let (expected, expects) = unbounded();
     let (work, jobs) = unbounded();
-    let pool = BufferPool::new();
+    let pool = BufferPool::of_process();
     let told = tells.then(ResultsFeed::default);
     let sink =
         TakingEnd::new(ledger.clone(), expects.clone(), work.clone(), news_in.clone(), pool.clone(), told.clone());
@@ -106,7 +107,7 @@ pub(crate) fn take_later(
             }
         };
         let plan = TakePlan::new(ledger.clone(), &options);
-        let flow = FetchWindow::new(options.memory.get());
+        let flow = FetchWindow::new(options.memory.get(), options.holder);
         let taker = Taker {
             options,
             ledger,
@@ -168,7 +169,12 @@ impl Taker {
             while let Ok(news) = self.news.try_recv() {
                 self.on_news(news)?;
             }
-            self.read_manifest().map_err(|error| Ended::Failed(error.to_string()))?;
+            self.read_manifest().map_err(|error| {
+                if let (TakeError::List(ListError::NoRoom), Some(session)) = (&error, &self.session) {
+                    session.close(CloseReason::Refused(Refusal::NoRoom));
+                }
+                Ended::Failed(error.to_string())
+            })?;
             self.hand_out();
             self.ask();
             if self.state.is_listed() && self.plan.unresolved() == 0 {

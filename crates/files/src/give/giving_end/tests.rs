@@ -45,6 +45,47 @@ fn edges() -> Vec<u64> {
     vec![0, 1, 1023, 70_000, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 0, 2 * BLOCK_BYTES + 5, 1, 0]
 }
 
+/// Asks for nothing by itself.
+#[derive(Clone, Default)]
+struct Mute(Arc<std::sync::Mutex<Option<Session>>>);
+
+impl Handler for Mute {
+    fn on_open(&mut self, session: &Session) {
+        *self.0.lock().unwrap() = Some(session.clone());
+    }
+}
+
+/// Each visitor of a server would have a list of its own.
+#[test]
+fn walk__lists_no_more_than_is_asked_for() {
+    let place = tempfile::tempdir().unwrap();
+    // Entries of some 130 bytes: 2.6 MB.
+    for number in 0..20_000 {
+        fs::write(place.path().join(format!("{number:0100}")), "").unwrap();
+    }
+    let ledger = Ledger::default();
+    let roots = Roots::find(&[place.path().to_owned()]).unwrap();
+    let source = GivingEnd::new(roots, [3; 16], Readers::start().unwrap(), ledger.clone());
+    let mute = Mute::default();
+    let mut loopback = Loopback::open(Box::new(source), Box::new(mute.clone()), true, FAIR);
+    let known = || ledger.transfer().progress().files_known;
+    let begin = Instant::now();
+    while known() < 7000 {
+        assert!(begin.elapsed() < LASTS, "nothing is listed");
+    }
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(10));
+        // 1 MiB and a segment.
+        assert!(known() < 10_000, "{} files", known());
+    }
+    mute.0.lock().unwrap().as_ref().unwrap().want(MANIFEST, 0..4 << 20);
+    while known() < 20_000 {
+        loopback.step();
+        assert!(begin.elapsed() < LASTS, "the list does not go on");
+    }
+    loopback.cut();
+}
+
 #[test]
 fn source__gives_files_of_all_lengths() {
     let place = tempfile::tempdir().unwrap();

@@ -120,7 +120,7 @@ impl Taker {
             let noted = top_note::write(temps.directory(), &secret, name).inspect_err(|error| self.tell_no_room(error));
             noted.map_err(|error| TakeError::Name { name: name.clone(), error })?;
         }
-        self.parcels.open_parts(&temps, self.options.most_parts(), quota.as_ref());
+        self.parcels.open_parts(&temps, self.options.most_parts(), quota.as_ref(), self.options.holder);
         let journal = self.open_journal(&transfer, &temps, session)?;
         let places_at_once = self.options.durable == Durable::None;
         let hashes = HashKey::new(session.secret("hashes"));

@@ -13,6 +13,7 @@ use super::super::quota::Quota;
 use super::super::temps::Temps;
 use super::parts::{KeptParts, Parts};
 use crate::format::streams::{HASHES, TREE};
+use crate::memory::Holder;
 
 /// Parcels that are asked for: the sink has them until they are filled.
 pub(super) struct OpenParcels {
@@ -32,8 +33,8 @@ impl OpenParcels {
     }
 
     /// Goes on with what an earlier session left of blocks that are not whole, if it left at most so much.
-    pub(super) fn open_parts(&mut self, temps: &Temps, most_bytes: u64, quota: Option<&Quota>) {
-        self.parts = Parts::open(temps, most_bytes);
+    pub(super) fn open_parts(&mut self, temps: &Temps, most_bytes: u64, quota: Option<&Quota>, holder: Holder) {
+        self.parts = Parts::open(temps, most_bytes, holder);
         if quota.is_some() {
             // The blocks that they become parts of need their room.
             self.parts.remove(temps, quota);

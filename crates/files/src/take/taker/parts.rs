@@ -27,8 +27,8 @@ use super::super::pool::BufferPool;
 use super::super::quota::{Quota, occupied};
 use super::super::sparse::write_all;
 use super::super::temps::Temps;
-use super::budget::{Budget, Room};
 use crate::format::blocks::BLOCK_BYTES;
+use crate::memory::{BLOCKS, Holder, Room};
 
 /// Parts that an earlier session left, until their blocks are asked for.
 #[derive(Debug, Default)]
@@ -77,9 +77,6 @@ const NEXT: &str = "parts.new";
 const HEAD: usize = 40;
 /// More is not kept. It is sixteen blocks; where so much comes in a moment it comes again in another.
 const MOST_BYTES: u64 = 64 << 20;
-/// All takers of a process hold no more together: a ticket's holder may leave parts in many places, and come back to
-/// all of them at once. What does not fit comes again.
-static ALL_ROOM: Budget = Budget::new(256 << 20);
 /// Nor are more parts.
 const MOST_PARTS: usize = 1 << 16;
 /// Of a block, so many parts are kept: each gap between them is a request, and of those 256 may be open.
@@ -87,17 +84,17 @@ const MOST_IN_BLOCK: usize = 64;
 
 impl Parts {
     /// What was left, at most so much. A part that is not what was written ends it.
-    pub(super) fn open(temps: &Temps, most_bytes: u64) -> Self {
-        Self::open_within(temps, most_bytes, &ALL_ROOM)
-    }
-
-    fn open_within(temps: &Temps, most_bytes: u64, budget: &'static Budget) -> Self {
+    ///
+    /// A ticket's holder may leave parts in many places, and come back to all of them at once: what the holder has no
+    /// memory for comes again.
+    pub(super) fn open(temps: &Temps, most_bytes: u64, holder: Holder) -> Self {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(file) = openat(temps.directory(), NAME, flags, Mode::empty()) else { return Self::default() };
         let mut parts = Self { is_on_disk: true, ..Self::default() };
-        let mut room = budget.take(most_bytes.min(MOST_BYTES));
+        let mut room = Room::new(&BLOCKS, holder);
+        room.grow_up_to(most_bytes.min(MOST_BYTES));
         // What cannot be read comes again.
-        let _ = parts.read(&mut File::from(file), room.bytes);
+        let _ = parts.read(&mut File::from(file), room.bytes());
         room.keep(parts.iter().map(|part| part.bytes.len() as u64).sum());
         parts.room = Some(room);
         parts

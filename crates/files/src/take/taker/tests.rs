@@ -33,6 +33,7 @@ use crate::give::giving_end::GivingEnd;
 use crate::give::roots::Roots;
 use crate::give::supply::Readers;
 use crate::loopback::{FAIR, Loopback, LoopbackPath, ROUGH};
+use crate::memory::Holder;
 use crate::transfer::ledger::{Ledger, Transfer};
 use crate::transfer::outcome::Outcome;
 
@@ -170,6 +171,8 @@ impl World {
             scope: b"server and ticket".to_vec(),
             boot: get.boot,
             kept_key: get.kept_key.clone(),
+            own: None,
+            holder: Holder::Own,
             tells: false,
             verified: get.verified.clone(),
             quota: get.quota.clone(),
