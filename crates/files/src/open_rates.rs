@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 use fairwave_proto::codec::TicketId;
 
-/// Sessions that a ticket opens at once. Each costs this end threads and a walk through what is served.
-const BURST: u32 = 64;
-/// One more may open after this time: a second for eight.
-const PERIOD: Duration = Duration::from_millis(125);
+/// Sessions that a ticket opens at once: as many as it may have open. Each costs this end threads and a walk through what
+/// is served.
+const BURST: u32 = 256;
+/// One more may open after this time: 125 a second. A client that waits for its turn among others with the same ticket
+/// has one within a second or two.
+const PERIOD: Duration = Duration::from_millis(8);
 /// Tickets that are remembered. A ticket that is forgotten has all of its burst again.
 const MOST_TICKETS: usize = 4096;
 
@@ -56,9 +58,9 @@ mod tests {
         };
         assert_eq!((0..1000).filter(|_| open(now, 1)).count(), BURST as usize);
         assert!(open(now, 2), "each ticket has its own");
-        // 8 a second.
+        // 125 a second.
         let later = now + Duration::from_secs(1);
-        assert_eq!((0..1000).filter(|_| open(later, 1)).count(), 8);
+        assert_eq!((0..1000).filter(|_| open(later, 1)).count(), 125);
         let much_later = now + Duration::from_secs(3600);
         assert_eq!((0..1000).filter(|_| open(much_later, 1)).count(), BURST as usize);
     }

@@ -45,6 +45,8 @@ pub(crate) struct Readers {
     jobs: Sender<SupplyJob>,
     /// Buffers that are used again.
     spare: Lock<Vec<Vec<u8>>>,
+    /// Held by the session that looks for the paths of the share: one after the other, however many open at once.
+    looks: Lock<()>,
 }
 
 /// Something that the network thread need not wait for.
@@ -106,7 +108,7 @@ impl Readers {
             };
             thread::Builder::new().name("fairwave-read".to_owned()).spawn(work)?;
         }
-        Ok(Arc::new(Self { jobs, spare: Lock::default() }))
+        Ok(Arc::new(Self { jobs, spare: Lock::default(), looks: Lock::default() }))
     }
 
     /// Lets go of visits that nobody is told of any more.
@@ -304,7 +306,13 @@ impl Supply {
 
     /// Lists all that there is, or all that has not changed since.
     fn walk(self: &Arc<Self>, paths: &[PathBuf], share: [u8; 16], changed_until_unix_s: Option<u64>) {
-        let found = self.disk.roots().map_or_else(|| Ok(self.disk.found(Roots::find(paths)?)), Ok);
+        let look = || {
+            let _turn = self.readers.looks.lock();
+            // Its visitor may have left meanwhile.
+            let is_left = self.is_closed.load(Ordering::SeqCst);
+            if is_left { Err(ShareError::Nothing) } else { Ok(self.disk.found(Roots::find(paths)?)) }
+        };
+        let found = self.disk.roots().map_or_else(look, Ok);
         let roots = match found {
             Ok(roots) => roots,
             Err::<_, ShareError>(error) => {
