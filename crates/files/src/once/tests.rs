@@ -249,7 +249,7 @@ fn get__a_whole_file_uses_a_ticket_up_whatever_else_there_is() {
 
 /// The client says that it stopped; its list never ended.
 #[test]
-fn put__a_file_at_its_place_uses_a_ticket_up_whatever_the_client_says() {
+fn put__a_placed_file_uses_a_ticket_up_whatever_is_said() {
     let place = tempfile::tempdir().unwrap();
     let (from, into) = (place.path().join("from"), place.path().join("into"));
     fs::create_dir(&from).unwrap();
