@@ -283,9 +283,9 @@ MISTAKES: list[tuple[str, dict[str, object], str]] = [
     ("on_ack", {"rtt_s": INF}, "rtt_s: inf must be a time above zero"),
     ("on_ack", {"now_s": float("nan")}, "now_s: NaN must be a time from 0"),
     ("on_ack", {"now_s": -1}, "now_s: -1 must be a time from 0"),
-    ("on_ack", {"now_s": 4.5}, "now_s: 4.5 lies before 5, .*\nhint: time does not go back"),
+    ("on_ack", {"now_s": 4.5}, "now_s: 4.5 must be at least 5"),
     ("on_loss", {"in_flight_packets": -1}, "in_flight_packets: -1 must be a whole number of packets from 0"),
-    ("on_loss", {"now_s": 1}, "now_s: 1 lies before 5"),
+    ("on_loss", {"now_s": 1}, "now_s: 1 must be at least 5"),
 ]
 
 
@@ -304,7 +304,7 @@ def test_mistakes__of_the_start_say_what_there_is() -> None:
         names = ", ".join(NAMES)
         with pytest.raises(ValueError, match=f'scheme: "{scheme}" has no window rule\nhint: use one of {names}'):
             fw.Controller(scheme)
-    with pytest.raises(ValueError, match=r'option "smax": bic has no such option\nhint: it has .*s_max'):
+    with pytest.raises(ValueError, match=r'option "smax": bic has no such option\nhint: use one of .*s_max'):
         fw.Controller("bic", smax=32)
     with pytest.raises(ValueError, match=r'option "beta": 1.5 is out of range'):
         fw.Controller("bic", beta=1.5)
@@ -314,7 +314,7 @@ def test_mistakes__of_the_start_say_what_there_is() -> None:
         fw.Controller("bic", pacing=True)
     with pytest.raises(ValueError, match='option "initial_window": same as initial_window_packets'):
         fw.Controller("bic", 10, initial_window=10)
-    with pytest.raises(ValueError, match=r"hstcp's high_window of 38 packets .* must lie above its low_window of 38"):
+    with pytest.raises(ValueError, match=r"hstcp: high_window 38 .* must be above low_window 38"):
         fw.Controller("hstcp", high_window=38)
     for wrong in [0, -1, float("nan"), INF]:
         with pytest.raises(ValueError, match=r"initial_window_packets: .* must be a number of packets from 1"):

@@ -103,8 +103,8 @@ MISTAKES: list[tuple[dict[str, object], str]] = [
     ({"demand_bps": [1.0]}, r"demand_bps: there are 1 demands for 2 sessions"),
     ({"demand_bps": [1.0, float("nan")]}, r"demand_bps: demand NaN bit/s of session 1"),
     ({"demand_bps": [-1.0, 1.0]}, r"demand_bps: demand -1 bit/s of session 0"),
-    ({"weights": [1.0, 1.0, 1.0]}, r"weights: there are 3 weights for 2 sessions"),
-    ({"weights": [1.0, 0.0]}, r"weights: weight 0 of session 1 must be above zero"),
+    ({"weights": [1.0, 1.0, 1.0]}, r"weights: 3 weights for 2 sessions"),
+    ({"weights": [1.0, 0.0]}, r"weights: weight 0 of session 1 must be from"),
     ({"weights": [1.0, INF]}, r"weights: weight inf of session 1"),
 ]
 

@@ -87,10 +87,10 @@ def test_mistake__too_large_a_file_is_not_read_to_its_end(tmp_path: Path) -> Non
         ({"seed": -1}, ValueError, r"seed: -1 is not a seed"),
         ({"seed": 2**64}, ValueError, r"seed: .* is not a seed"),
         ({"seed": 1.5}, TypeError, r"float"),
-        ({"model": "testbed"}, ValueError, r'model: there is no model "testbed"\nhint: use "fluid" or "packet"'),
+        ({"model": "testbed"}, ValueError, r'model: unknown model "testbed"\nhint: use "fluid" or "packet"'),
         ({"window": "5 s"}, ValueError, r"window: .*\nhint: "),
         ({"window": "5..6"}, fw.ScenarioError, r"window: \"5\" is not a time"),
-        ({"window": "0.5 s..0.2 s"}, fw.ScenarioError, r"window: .* must end after it begins"),
+        ({"window": "0.5 s..0.2 s"}, fw.ScenarioError, r"window: .* must end after it starts"),
     ],
 )
 def test_mistake__in_a_call_names_the_argument(changes: dict[str, Any], kind: type[Exception], message: str) -> None:

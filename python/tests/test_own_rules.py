@@ -115,7 +115,7 @@ def test_own_rule__an_error_comes_out_with_its_own_traceback() -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "words"), [(float("nan"), "nan is no window"), ("x", "real number"), (None, "real number")]
+    ("window", "words"), [(float("nan"), "nan is not a window"), ("x", "real number"), (None, "real number")]
 )
 def test_own_rule__a_window_that_is_none(window: Any, words: str) -> None:
     class Wrong(NewReno):
@@ -171,7 +171,7 @@ def test_fingerprint__looks_at_the_classes_above() -> None:
 
 
 def test_own_rule__that_was_not_given_is_unknown() -> None:
-    with pytest.raises(fw.ScenarioError, match="is no scheme"):
+    with pytest.raises(fw.ScenarioError, match="is not a scheme"):
         fw.simulate(TWO, runs=1)
 
 

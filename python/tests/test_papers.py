@@ -42,9 +42,7 @@ def test_run__a_paper_is_a_list_in_its_order() -> None:
 
 
 def test_run__unknown_experiment_names_the_nearest() -> None:
-    with pytest.raises(
-        ValueError, match='id: there is no experiment "002/fig-vii-1O"\nhint: did you mean "002/fig-vii'
-    ):
+    with pytest.raises(ValueError, match='id: unknown experiment "002/fig-vii-1O"\nhint: did you mean "002/fig-vii'):
         fw.papers.run("002/fig-vii-1O")
 
 

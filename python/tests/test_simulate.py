@@ -175,7 +175,7 @@ def test_simulate__one_run_asked_for_is_one() -> None:
     run = fw.simulate(many, model="fluid", runs=1)
     assert run.summary["seed"] == 1
     assert [run.summary["seed"] for run in fw.simulate(TWO, model="fluid", runs="all")] == [1]
-    with pytest.raises(fw.ScenarioError, match="there are 2") as refused:
+    with pytest.raises(fw.ScenarioError, match="the file has 2") as refused:
         fw.simulate(many + '\nvariant = [{label = "a"}, {label = "b"}]', model="fluid", runs=1)
     assert refused.value.hint == "choose a variant: a, b"
     with pytest.raises(ValueError, match="runs: 2"):

@@ -54,7 +54,7 @@ def test_sweep__keeps_rows_in_a_file_and_goes_on_with_them(tmp_path: Path) -> No
     out = tmp_path / "r.parquet"
     few = fw.sweep("five-to-one", set={"options.alpha": [0.05]}, seeds=2, model="fluid", out=out)
     assert len(few) == 2
-    with pytest.raises(fw.ScenarioError, match="is there already"):
+    with pytest.raises(fw.ScenarioError, match="already exists"):
         swept(out=out)
     more = swept(out=out, resume=True)
     assert_frame_equal(more, swept())
@@ -156,7 +156,7 @@ def test_sweep__that_was_killed_goes_on_to_the_same_rows(tmp_path: Path) -> None
     [
         ({"set": {"options.alpa": [0.1]}}, 'did you mean "alpha"'),
         ({"set": {"options.alpha": []}}, "no values"),
-        ({"set": {"seed": [1]}}, "no parameter"),
+        ({"set": {"seed": [1]}}, "not a parameter"),
         ({"seeds": []}, "no seeds"),
         ({"seeds": [1, 1]}, "twice"),
         ({"seeds": [-1]}, "is not a seed"),
@@ -174,12 +174,12 @@ def test_sweep__says_what_is_wrong(call: dict[str, object], words: str) -> None:
 
 
 def test_sweep__files_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="make the directory first"):
+    with pytest.raises(OSError, match="create the directory first"):
         swept(out=tmp_path / "no" / "r.parquet")
     with pytest.raises(ValueError, match="is a directory"):
         swept(out=tmp_path)
     (tmp_path / "r.parquet").write_text("words")
-    with pytest.raises(ValueError, match="is no Parquet file"):
+    with pytest.raises(ValueError, match="not a readable Parquet file"):
         swept(out=tmp_path / "r.parquet", resume=True)
     assert [path.name for path in tmp_path.iterdir()] == ["r.parquet"]
 
@@ -219,9 +219,9 @@ def test_sweep__on_a_full_disk_keeps_what_there_is_and_says_so(tmp_path: Path) -
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "larger than files may be here" in done.stderr.splitlines()[-2]
+    assert "exceeds the maximum file size" in done.stderr.splitlines()[-2]
     assert done.stderr.splitlines()[-1] == (
-        "hint: the runs that ended are kept in the journal: make room, and go on with --resume"
+        "hint: finished runs are kept in the journal: free disk space and continue with --resume"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["r.parquet.part"]
     again = fw.sweep("five-to-one", set=ALPHA, seeds=5, model="fluid", out=out, resume=True)
@@ -238,7 +238,7 @@ def test_sweep__in_a_second_process_into_the_same_file_is_refused(tmp_path: Path
         assert time.monotonic() - begin < 60, "it never began"
         time.sleep(0.002)
     for resume in (False, True):
-        with pytest.raises(fw.ScenarioError, match="another process writes these results"):
+        with pytest.raises(fw.ScenarioError, match="another process is writing these results"):
             fw.sweep("five-to-one", seeds=400, model="fluid", duration="200 s", out=out, resume=resume)
     child.kill()
     child.wait()

@@ -124,7 +124,7 @@ impl Dial {
 
 /// The first of its addresses that answers.
 fn dial(to: &str) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "has no address");
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "no address found");
     for address in to.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, DIALS_FOR) {
             Ok(stream) => return Ok(stream),

@@ -21,19 +21,21 @@ pub enum Unfit {
     #[error("{0}: permission denied")]
     NotExecutable(String),
     /// It has no loader.
-    #[error("{0} is linked statically: no library can be loaded into it, and its connections would go past Fairwave")]
+    #[error("{0} is statically linked: fairwave run cannot intercept its connections")]
     Static(String),
     /// It calls the kernel itself.
-    #[error("{0} is a program of Go, which calls the kernel itself: its connections would go past Fairwave")]
+    #[error("{0} is a Go program, which bypasses the C library: fairwave run cannot intercept its connections")]
     Go(String),
     /// Its C library is another.
-    #[error("{0} uses another C library ({1}) than the library that would be loaded into it")]
+    #[error("{0} uses another C library ({1}) than Fairwave's preload library")]
     OtherLibc(String, String),
     /// It is for another kind of machine.
-    #[error("{0} is a program for another kind of machine than the library that would be loaded into it")]
+    #[error("{0} is built for another architecture than Fairwave's preload library")]
     OtherMachine(String),
     /// The loader takes no libraries from the environment.
-    #[error("{0} runs with other rights than yours: its loader takes no library from the environment")]
+    #[error(
+        "{0} runs with elevated privileges (setuid, setgid or capabilities): its loader ignores preloaded libraries"
+    )]
     Privileged(String),
 }
 

@@ -158,7 +158,7 @@ impl NearInner {
         loop {
             match poll(&mut waiting, None) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return (self.tell)(&format!("nobody is let in any more: {error}")),
+                Err(error) => return (self.tell)(&format!("cannot accept connections: {error}")),
             }
             for (index, door) in self.doors.iter().enumerate() {
                 let accepted = {
@@ -203,7 +203,7 @@ impl NearInner {
         });
         if let Err(error) = begun {
             drop(self.unknown.take(came));
-            (self.tell)(&format!("no thread for a connection: {error}"));
+            (self.tell)(&format!("cannot start a thread for a connection: {error}"));
         }
     }
 
@@ -222,12 +222,12 @@ impl NearInner {
                 counted.map(|counted| (preamble, counted))
             }
             Some(_) => {
-                tracing::warn!(to = %door.to, "somebody came who was not started here");
+                tracing::warn!(to = %door.to, "refused a connection from an unknown process");
                 None
             }
             None => {
                 // Another program that looks at all ports, one that went away at once, or the oldest of too many.
-                tracing::info!(to = %door.to, "somebody came without a preamble");
+                tracing::info!(to = %door.to, "refused a connection without a preamble");
                 None
             }
         };

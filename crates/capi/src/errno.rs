@@ -59,15 +59,15 @@ impl From<&BindError> for Errno {
 /// What the numbers mean that say another thing here than the system's words; none for all others.
 pub(crate) fn words(errno: c_int) -> Option<&'static CStr> {
     Some(match errno {
-        libc::ETIMEDOUT => c"No answer: wrong ticket, server gone or UDP blocked",
-        libc::EKEYEXPIRED => c"The ticket has expired, or was used up",
-        libc::EKEYREVOKED => c"The ticket was taken back",
-        libc::EACCES => c"Refused: the ticket is not for this",
-        libc::EPROTO => c"The other end speaks another version, or breaks the protocol",
-        libc::ECONNRESET => c"The connection was cut: bytes may be lost",
-        libc::ECONNREFUSED => c"Refused: the other end has no room",
-        libc::EDESTADDRREQ => c"A ticket is required: set FAIRWAVE_TICKET first",
-        libc::EIO => c"Input/output error, or an error of libfairwave itself",
+        libc::ETIMEDOUT => c"No reply: wrong ticket, server not running or UDP blocked",
+        libc::EKEYEXPIRED => c"The ticket has expired or was already used",
+        libc::EKEYREVOKED => c"The ticket was revoked",
+        libc::EACCES => c"Refused: the ticket is for another purpose",
+        libc::EPROTO => c"The peer uses another protocol version or violates the protocol",
+        libc::ECONNRESET => c"The connection was lost: data may be missing",
+        libc::ECONNREFUSED => c"Refused: the backlog of the peer is full",
+        libc::EDESTADDRREQ => c"No ticket: set FAIRWAVE_TICKET first",
+        libc::EIO => c"Input/output error or internal error of libfairwave",
         _ => return None,
     })
 }

@@ -168,7 +168,7 @@ impl ClaimData {
             _ => return Err("needs either `measure` or `formula`".to_owned()),
         };
         let unit = Unit::named(&self.unit)
-            .ok_or_else(|| format!("unit \"{}\" is unknown; there are {}", self.unit, Unit::names()))?;
+            .ok_or_else(|| format!("unknown unit \"{}\"; use one of {}", self.unit, Unit::names()))?;
         let reducers = [self.over_sessions, self.over_runs, self.over_variants];
         let orders = reducers.iter().filter(|reduce| reduce.is_order()).count();
         if orders > 1 || self.over_runs.is_order() {

@@ -85,7 +85,7 @@ impl VerdictCounts {
         };
         format!(
             "{} of {} claims hold in {} experiments{repeated}; refuted, each with its proof: {}; known misses, each with \
-             its reason: {}; misses without one: {}. Of {} values that the papers state and nobody refutes, {} hold.{calibrated}",
+             its reason: {}; misses without a reason: {}. Of {} stated and unrefuted values of the papers, {} hold.{calibrated}",
             self.holds,
             self.claims,
             self.experiments,

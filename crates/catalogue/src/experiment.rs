@@ -217,7 +217,7 @@ fn read(paper: &str, text: &str, all: &mut Vec<Experiment>) -> Result<(), DataEr
         }
         let id = format!("{paper}/{}", data.id);
         if !ids.insert(id.clone()) {
-            return Err(error(place, "there is another of that id".to_owned()));
+            return Err(error(place, "duplicate ID".to_owned()));
         }
         let experiment = build(id, data, all).map_err(|message| error(place, message))?;
         all.push(experiment);
@@ -256,7 +256,7 @@ fn build(id: String, mut data: ExperimentData, all: &[Experiment]) -> Result<Exp
     if let Some(name) = &scenario
         && scenario_text(name).is_none()
     {
-        return Err(format!("there is no scenarios/{name}.toml"));
+        return Err(format!("no file scenarios/{name}.toml"));
     }
     if quick.runs == Some(0) {
         return Err("quick_runs must be at least 1".to_owned());

@@ -27,7 +27,7 @@ impl LabError {
         match self {
             Self::Fluid(error) => error.to_string(),
             Self::Packet(error) => error.to_string(),
-            Self::Testbed => "the testbed is no simulator".to_owned(),
+            Self::Testbed => "the testbed is not a simulator".to_owned(),
         }
     }
 

@@ -116,19 +116,19 @@ pub(crate) enum SessionEnd {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MeasureError {
     /// A session that is not there.
-    #[error("there is no session \"{0}\"")]
+    #[error("no session \"{0}\"")]
     Session(String),
     /// An instant or window without samples.
-    #[error("no sample lies in the window that the measure asks for")]
+    #[error("no samples in the window of the measure")]
     Window,
     /// Background traffic that is not there.
-    #[error("there is no background \"{0}\"")]
+    #[error("no background \"{0}\"")]
     Background(String),
     /// A link that is not there.
-    #[error("there is no link \"{0}\"")]
+    #[error("no link \"{0}\"")]
     Link(String),
     /// Samples that the run does not have.
-    #[error("the run has no samples of that kind")]
+    #[error("the run has no samples of this kind")]
     Samples,
 }
 

@@ -56,7 +56,9 @@ pub struct RecordedClaim {
 
 /// Why a record is not taken.
 #[derive(Debug, thiserror::Error)]
-#[error("{file}: no record of verdicts: {error}\nhint: `papers run all --record` makes one")]
+#[error(
+    "{file}: cannot read the recorded verdicts: {error}\nhint: `fairwave papers run all --record FILE` records them"
+)]
 pub struct RecordError {
     file: String,
     error: serde_json::Error,

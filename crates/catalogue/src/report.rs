@@ -25,7 +25,7 @@ fn summary(page: &mut String, outcomes: &[ExperimentOutcome]) {
     let wall_s: f64 = outcomes.iter().map(|outcome| outcome.wall_s).sum();
     let _ = writeln!(page, "<p class=\"counts\">{} {wall_s:.1} s.</p>", escape(&counts.sentence()));
     if outcomes.iter().any(|outcome| outcome.quick) {
-        page.push_str("<p class=\"quick\">Quick: some draws were left out, or runs made shorter, of the experiments that say so.</p>\n");
+        page.push_str("<p class=\"quick\">Quick: experiments marked quick had fewer draws or shorter runs.</p>\n");
     }
     page.push_str(
         "<table>\n<thead><tr><th>experiment</th><th>what</th><th class=\"n\">holds</th><th class=\"n\">refuted</th>\
@@ -77,8 +77,8 @@ fn refuted(page: &mut String, outcomes: &[ExperimentOutcome]) {
     if !rows.is_empty() {
         let _ = writeln!(
             page,
-            "<section id=\"refuted\">\n<h2>Printed, and proved wrong</h2>\n<p>Each line below its proof is a check of its \
-             own, made from runs or formulas of this report; where one of them fails, the claim is a miss.</p>\n\
+            "<section id=\"refuted\">\n<h2>Printed, and proved wrong</h2>\n<p>Each line below a proof is a separate \
+             check from runs or formulas of this report; if one fails, the claim is a miss.</p>\n\
              <table>\n<thead><tr><th>where</th><th>what</th><th class=\"n\">printed</th><th class=\"n\">true</th>\
              <th>why</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</section>"
         );
@@ -223,7 +223,7 @@ a { color: #0b5394; }
 <body>
 <main>
 <h1>The experiments of the papers</h1>
-<p>What a paper says beside what Fairwave gets. <i>From</i> names where the stated value comes from: <i>paper</i> is printed there,
+<p>The values of a paper next to those of Fairwave. <i>From</i> names where the stated value comes from: <i>paper</i> is printed there,
 <i>derived</i> follows from its algorithm, <i>reference</i> is an independent exact fluid model, <i>arithmetic</i> is exact, <i>ours</i> puts a
 number to its words, <i>calibrated</i> is printed there and shows nothing: something that the paper does not state was chosen by it. <i>Refuted</i>: what is printed is proved wrong. Of several values the one farthest from what is stated counts. 000 is Wu &amp; Chien 2006, 001 is Xu, Harfoush and
 Rhee 2004, 002 is Wu 2007.</p>

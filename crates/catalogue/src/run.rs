@@ -37,7 +37,7 @@ pub enum RunError {
         error: LabError,
     },
     /// It runs with real programs, and the caller has no testbed.
-    #[error("{id} runs with real programs\nhint: `fairwave papers run {id}` does that")]
+    #[error("{id} requires real programs\nhint: run `fairwave papers run {id}`")]
     Testbed {
         /// The experiment.
         id: String,
@@ -53,7 +53,7 @@ pub enum RunError {
         error: MeasureError,
     },
     /// A variant that the scenario does not have.
-    #[error("{id}: claim \"{what}\": the scenario has no variant \"{variant}\"")]
+    #[error("{id}: claim \"{what}\": no variant \"{variant}\" in the scenario")]
     Variant {
         /// The experiment.
         id: String,

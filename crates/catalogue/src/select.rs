@@ -6,7 +6,7 @@ use crate::experiment::{Experiment, list};
 
 /// A word that names neither a paper nor an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no experiment \"{id}\"\nhint: {hint}")]
+#[error("unknown experiment \"{id}\"\nhint: {hint}")]
 pub struct UnknownExperiment {
     /// The word.
     pub id: String,

@@ -300,7 +300,7 @@ impl LinesSketch {
         }
         for theory in &self.theory {
             let Some(part) = self.parts.iter().find(|part| part.label == theory.part) else {
-                return Err(format!("there is no part \"{}\"", theory.part));
+                return Err(format!("no part \"{}\"", theory.part));
             };
             let expected = if part.of.is_some() { Dimension::Rate } else { unit.dimension };
             if theory.formulas.iter().any(|formula| formula.dimension() != expected) {
@@ -313,8 +313,8 @@ impl LinesSketch {
 
 /// Checks that what is measured fits the axis; the axis' unit.
 fn check_parts(parts: &[PartSketch], unit_name: &str) -> Result<Unit, String> {
-    let unit = Unit::named(unit_name)
-        .ok_or_else(|| format!("unit \"{unit_name}\" is unknown; there are {}", Unit::names()))?;
+    let unit =
+        Unit::named(unit_name).ok_or_else(|| format!("unknown unit \"{unit_name}\"; use one of {}", Unit::names()))?;
     if parts.is_empty() {
         return Err("parts is empty".to_owned());
     }

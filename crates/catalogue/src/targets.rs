@@ -74,7 +74,7 @@ fn targets__are_each_judged_by_a_claim_or_stand_in_a_file() {
             continue;
         }
         let numbers = stated.get(&(target.by.clone(), target.what.clone()));
-        let numbers = numbers.unwrap_or_else(|| panic!("{seen}: there is no such claim"));
+        let numbers = numbers.unwrap_or_else(|| panic!("{seen}: unknown claim"));
         // Where no claim states the number itself, it stands in the words.
         let near = |value: f64| numbers.iter().any(|number| (number - value).abs() <= 1e-3 * value.abs());
         match (target.times, target.stated.parse::<f64>()) {

@@ -121,7 +121,7 @@ fn text(scenario: &Scenario, listing: &AllocationListing<'_>, at: Option<Time>) 
     }
     text += &table.render(2);
     if shown < count {
-        let rest = format!("and {} more sessions (--json has all)", count - shown);
+        let rest = format!("and {} more sessions (--json lists all)", count - shown);
         let _ = writeln!(text, "  {}", paint(DIM, &rest));
     }
     text + &format!("\n  total rate {}\n", rate(listing.total_bps))

@@ -20,9 +20,8 @@ Examples:
   fairwave cp results server:data
   fairwave simulate scenarios/five-to-one.toml
 
-Data goes to stdout, messages and progress to stderr.
-Exit status: 0 done; 1 failed; 2 wrong usage or input; 3 some files failed; 4 other end unreachable or lost;
-5 some source files vanished; 130 interrupted.")]
+Data goes to stdout, messages and progress to stderr. Exit status: 0 done; 1 failed; 2 wrong usage;
+3 some files failed; 4 other end unreachable or lost; 5 some source files vanished; 130 interrupted.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: CliCommand,

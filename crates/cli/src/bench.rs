@@ -166,8 +166,8 @@ fn measure(args: &Args) -> Done {
         Some(word) => ticket::read(word)?,
         None => ticket::from_environment().unwrap_or_else(|| {
             Err(CommandFailure::usage(
-                "bench: the ticket is missing",
-                "`fairwave bench serve` at the other end prints one",
+                "bench: missing ticket",
+                "run `fairwave bench serve` on the other machine to get one",
             ))
         })?,
     };

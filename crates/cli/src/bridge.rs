@@ -18,7 +18,7 @@ use crate::transfer::screen::Screen;
 
 /// Let programs on other machines reach a TCP server from here, over sessions.
 ///
-/// The ticket is printed alone on stdout. It grants access to ADDR:PORT, as this machine reaches it, and to nothing
+/// The ticket is the only output on stdout. It grants access to ADDR:PORT, as this machine reaches it, and to nothing
 /// else. The other machine needs `fairwave run`, which works with any dynamically linked program. Each connection dials
 /// the server separately. Ctrl-C closes all connections.
 #[derive(Debug, clap::Args)]
@@ -39,8 +39,8 @@ const TICK: Duration = Duration::from_millis(50);
 pub(crate) fn run(args: &Args) -> Done {
     if args.door.offer.once {
         return Err(CommandFailure::usage(
-            "bridge: --once is for transfers, and a bridge has connections",
-            "--expires says how long the ticket is good",
+            "bridge: --once applies to transfers only",
+            "use --expires to limit how long the ticket is valid",
         ));
     }
     let screen = Screen::new(args.door.talk);
@@ -74,7 +74,7 @@ pub(crate) fn pump() -> Result<Pump, CommandFailure> {
 
 /// An address or a name, and a port.
 fn server(text: &str) -> Result<String, String> {
-    let (host, port) = text.rsplit_once(':').ok_or("has no port: write 127.0.0.1:8000 or [::1]:8000")?;
+    let (host, port) = text.rsplit_once(':').ok_or("port is missing: use the form 127.0.0.1:8000 or [::1]:8000")?;
     let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
     let is_host = if host.contains(':') {
         host.strip_prefix('[')
@@ -85,8 +85,8 @@ fn server(text: &str) -> Result<String, String> {
     };
     match (is_host, is_port) {
         (true, true) => Ok(text.to_owned()),
-        (true, false) => Err(format!("\"{}\" is no port of a server", port.escape_debug())),
-        (false, _) => Err("is no address: write 127.0.0.1:8000, [::1]:8000 or name:8000".to_owned()),
+        (true, false) => Err(format!("\"{}\" is not a valid port (1 to 65535)", port.escape_debug())),
+        (false, _) => Err("not an address: use the form 127.0.0.1:8000, [::1]:8000 or name:8000".to_owned()),
     }
 }
 

@@ -90,7 +90,7 @@ static HANGUP: AtomicBool = AtomicBool::new(false);
 /// To be called before any thread begins: one that takes SIGHUP would end the process.
 pub(crate) fn enter() {
     if let Err(error) = on_hangup(|| HANGUP.store(true, Ordering::SeqCst)) {
-        terminal::note(&format!("SIGHUP reads no file again: {error}"));
+        terminal::note(&format!("cannot handle SIGHUP: {error}; the configuration will not be reloaded"));
     }
 }
 
@@ -107,8 +107,10 @@ pub(crate) fn run(args: &Args) -> Done {
     let daemon = daemon.map(Arc::new).map_err(|error| match error {
         DaemonError::Bind(error) => {
             let hint = match error {
-                BindError::NoDirectory { .. } => "make it, or name another place",
-                BindError::Taken(_) | BindError::System { .. } => "`fairwave status` shows the daemon that runs",
+                BindError::NoDirectory { .. } => "create the directory, or choose another socket with --socket PATH",
+                BindError::Taken(_) | BindError::System { .. } => {
+                    "run `fairwave status` to see the daemon that is running"
+                }
             };
             CommandFailure::usage(format!("--socket {error}"), hint)
         }
@@ -123,11 +125,11 @@ pub(crate) fn run(args: &Args) -> Done {
         Some(CardCapacity { send, receive }) => format!("{} out, {} in", words(send), words(receive)),
     };
     if let Some(made) = daemon.made_directory() {
-        screen.note(&format!("made the directory {}", made.display()));
+        screen.note(&format!("created the directory {}", made.display()));
     }
-    screen.note(&format!("shares {shares} at {}", socket.display()));
+    screen.note(&format!("sharing {shares}; socket {}", socket.display()));
     if let Some(server) = &shows {
-        screen.note(&format!("shows what it does at http://{}", server.address()));
+        screen.note(&format!("metrics and live page at http://{}", server.address()));
     }
     let notifier = Notifier::of_environment();
     notifier.ready();
@@ -136,7 +138,7 @@ pub(crate) fn run(args: &Args) -> Done {
     while !interrupt::is_asked() {
         std::thread::sleep(LOOK_EVERY);
         if daemon.is_over() {
-            return Err(CommandFailure::Run("the daemon's threads have ended".to_owned()));
+            return Err(CommandFailure::Run("the daemon's threads ended unexpectedly".to_owned()));
         }
         // One that comes while a file is read is taken up after that.
         if reading.is_none() && HANGUP.swap(false, Ordering::SeqCst) {
@@ -165,7 +167,10 @@ pub(crate) fn run(args: &Args) -> Done {
 fn answer(metrics: MetricsAddress, daemon: &Arc<Daemon>) -> Result<MetricsServer, CommandFailure> {
     let seen = Arc::clone(daemon);
     serve(metrics.0, move || Arc::new(seen.snapshot())).map_err(|error| {
-        CommandFailure::usage(format!("--metrics {}: {error}", metrics.0), "`ss -ltp` tells who has a port")
+        CommandFailure::usage(
+            format!("--metrics {}: {error}", metrics.0),
+            "run `ss -ltp` to see which process uses the port",
+        )
     })
 }
 
@@ -177,7 +182,7 @@ fn read_again(args: &Args, socket: &Path) -> Result<Reading, CommandFailure> {
     let (args, socket) = (args.clone(), socket.to_owned());
     let thread = std::thread::Builder::new().name("fairwave-config".to_owned());
     let reading = thread.spawn(move || settings(&args, Some(socket)));
-    reading.map_err(|error| CommandFailure::Run(format!("no thread reads the file again: {error}")))
+    reading.map_err(|error| CommandFailure::Run(format!("cannot start a thread to reload the configuration: {error}")))
 }
 
 /// What was read is in force; with a mistake in it all stays as it is. What to say of that.
@@ -185,14 +190,14 @@ fn reload(read: Reading, daemon: &Daemon) -> String {
     match read.join() {
         Ok(Ok(settings)) => {
             daemon.reload(settings);
-            "has read what is said of users and cards again".to_owned()
+            "reloaded the configuration".to_owned()
         }
         Ok(Err(failure)) => {
-            let problem = failure.message().unwrap_or("it cannot be read").to_owned();
-            format!("{problem}\nnothing is changed")
+            let problem = failure.message().unwrap_or("cannot read the configuration").to_owned();
+            format!("{problem}\nthe old configuration stays in force")
         }
         // The panic has been printed.
-        Err(_) => "what is said of users and cards cannot be read\nnothing is changed".to_owned(),
+        Err(_) => "cannot read the configuration\nthe old configuration stays in force".to_owned(),
     }
 }
 
@@ -212,8 +217,9 @@ fn settings(args: &Args, handed: Option<PathBuf>) -> Result<Settings, CommandFai
         (None, Some(socket)) => socket.clone(),
         (None, None) => usual_socket()?,
     };
-    let socket = std::path::absolute(&socket)
-        .map_err(|error| CommandFailure::usage(format!("--socket {}: {error}", socket.display()), "name a path"))?;
+    let socket = std::path::absolute(&socket).map_err(|error| {
+        CommandFailure::usage(format!("--socket {}: {error}", socket.display()), "use --socket PATH")
+    })?;
     let (send, receive) = (args.send.or(args.capacity), args.receive.or(args.capacity));
     let everything = (send.is_some() || receive.is_some()).then_some(CardCapacity { send, receive });
     let share_by = match args.share_by {
@@ -236,12 +242,15 @@ fn usual_socket() -> Result<PathBuf, CommandFailure> {
     let found = if is_root || sockets.len() == 1 { sockets.first() } else { sockets.get(1) };
     let is_system = |path: &PathBuf| path.starts_with("/run/fairwave");
     found.filter(|path| is_root || !is_system(path)).cloned().ok_or_else(|| {
-        CommandFailure::usage("daemon: there is no usual place for its socket", "name one: --socket PATH")
+        CommandFailure::usage(
+            "daemon: no default directory for the socket: XDG_RUNTIME_DIR is not set",
+            "use --socket PATH",
+        )
     })
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = quantity::<Duration>(text)?;
     let bounds = Duration::from_millis(1)..=Duration::from_millis(200);
-    if bounds.contains(&interval) { Ok(interval) } else { Err("must lie between 1 ms and 200 ms".into()) }
+    if bounds.contains(&interval) { Ok(interval) } else { Err("must be between 1 ms and 200 ms".into()) }
 }

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Done {
             let shown = escaped(destination.as_os_str().as_bytes());
             CommandFailure::usage(
                 format!("{shown}: {}", plain(&error)),
-                "name the directory that files were moved into",
+                "name the destination directory of the transfers",
             )
         })
     })?;

@@ -78,7 +78,7 @@ pub(crate) fn plain(error: &io::Error) -> String {
         io::ErrorKind::NotFound => "no such file".into(),
         io::ErrorKind::PermissionDenied => "permission denied".into(),
         io::ErrorKind::IsADirectory => "is a directory".into(),
-        io::ErrorKind::NotADirectory => "a part of the path is not a directory".into(),
+        io::ErrorKind::NotADirectory => "a component of the path is not a directory".into(),
         io::ErrorKind::StorageFull => "no space left on the device".into(),
         io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only".into(),
         _ => error.to_string(),

@@ -162,21 +162,21 @@ pub(crate) fn fetch(
 fn words(words: &[OsString]) -> Result<(Ticket, Vec<OsString>, PathBuf), CommandFailure> {
     let missing = |what: &str| {
         CommandFailure::usage(
-            format!("get: {what} is missing"),
-            "fairwave get TICKET [NAME]... DEST; `fairwave get @FILE .`",
+            format!("get: missing {what}"),
+            "usage: fairwave get TICKET [NAME]... DEST, such as `fairwave get @FILE .`",
         )
     };
-    let (destination, rest) = words.split_last().ok_or_else(|| missing("the ticket"))?;
+    let (destination, rest) = words.split_last().ok_or_else(|| missing("ticket"))?;
     let (ticket, names) = match (rest.split_first(), ticket::from_environment()) {
         (Some((first, names)), environment) if ticket::is_ticket(first) || environment.is_none() => {
             (ticket::read(first)?, names)
         }
         (_, Some(environment)) => (environment?, rest),
-        (_, None) if ticket::is_ticket(destination) => return Err(missing("the directory to write into")),
-        (_, None) => return Err(missing("the ticket")),
+        (_, None) if ticket::is_ticket(destination) => return Err(missing("destination directory")),
+        (_, None) => return Err(missing("ticket")),
     };
     if ticket::is_ticket(destination) {
-        return Err(missing("the directory to write into, after the ticket,"));
+        return Err(missing("destination directory after the ticket"));
     }
     Ok((ticket, names.to_vec(), PathBuf::from(destination)))
 }

@@ -31,7 +31,7 @@ pub(crate) fn text(file: &str) -> Result<(String, Vec<u8>), CommandFailure> {
 /// A file of words, such as a grid.
 pub(crate) fn words(file: &str) -> Result<String, CommandFailure> {
     String::from_utf8(from_disk(file)?).map_err(|_| {
-        CommandFailure::usage(format!("{}: not UTF-8 text", file.escape_debug()), "it is a text file in TOML")
+        CommandFailure::usage(format!("{}: not UTF-8 text", file.escape_debug()), "a scenario file is TOML text")
     })
 }
 
@@ -50,9 +50,10 @@ pub(crate) fn check_memory(
     size.check(work, side_by_side as u64, limit).map_err(|error| {
         let hint = match work {
             // One run at a time, and no --memory.
-            WorkKind::Run(Model::Testbed, _) => "fewer sessions, a wider sample, or a shorter run",
+            WorkKind::Run(Model::Testbed, _) => "use fewer sessions, a longer sample interval or a shorter run",
             _ => {
-                "fewer sessions, a wider sample, or fewer runs at a time (RAYON_NUM_THREADS); --memory SIZE sets another limit"
+                "use fewer sessions, a longer sample interval or fewer parallel runs (RAYON_NUM_THREADS), or set \
+                 another limit with --memory SIZE"
             }
         };
         CommandFailure::usage(format!("{file}: {error}"), hint)
@@ -85,8 +86,8 @@ fn limited(name: &str, source: &mut impl Read) -> Result<Vec<u8>, CommandFailure
 fn too_large(name: &str, size: &str) -> CommandFailure {
     let limit = Document::LARGEST_BYTES >> 20;
     CommandFailure::usage(
-        format!("{name}: {size}, the limit for a scenario file is {limit} MiB"),
-        "ranges (\"s{1..5}\"), count and [generate] make many sessions and nodes from one table",
+        format!("{name}: {size}; the limit for a scenario file is {limit} MiB"),
+        "use ranges (\"s{1..5}\"), count and [generate] to make many sessions and nodes from one table",
     )
 }
 
@@ -104,7 +105,7 @@ fn unreadable(name: &str, error: &io::Error) -> CommandFailure {
             let hint = format!("FILE is a path, - for stdin, or a shipped scenario such as {}", names.join(", "));
             CommandFailure::usage(message, &hint)
         }
-        io::ErrorKind::IsADirectory => CommandFailure::usage(message, "name one scenario file in it"),
+        io::ErrorKind::IsADirectory => CommandFailure::usage(message, "name a scenario file in it"),
         _ => CommandFailure::Usage(message),
     }
 }

@@ -99,11 +99,11 @@ pub(crate) fn text(machine: &MachineSnapshot) -> String {
     if machine.interval_s > 0.0 {
         let (cost, interval) = (machine.tick_cost_s * 1e6, machine.interval_s * 1e3);
         let share = 100.0 * machine.tick_cost_s / machine.interval_s;
-        let line = format!("a tick costs {cost:.0} us of {interval:.0} ms ({share:.1} % of a core)");
+        let line = format!("a tick takes {cost:.0} us of {interval:.0} ms ({share:.1} % of a core)");
         let _ = writeln!(text, "  {}", paint(DIM, &line));
     }
     if machine.is_grace {
-        text += "  it has just begun: nobody gets more than it had before\n";
+        text += "  just started: no session gets more than it had\n";
     }
     if machine.users.len() > 1 {
         for user in &machine.users {
@@ -182,8 +182,7 @@ mod tests {
             ..MachineSnapshot::default()
         };
         let plain = anstream::adapter::strip_str(&text(&machine)).to_string();
-        let expected = "this machine's end node (daemon 7)\n  in: 500.00 Mb/s of 700.00 Mb/s, 3 sessions, \
-                        1.2 % from max-min, other traffic 100.00 Mb/s\n  a tick costs 95 us of 20 ms (0.5 % of a core)\n";
+        let expected = "this machine's end node (daemon 7)\n  in: 500.00 Mb/s of 700.00 Mb/s, 3 sessions, 1.2 % from max-min, other traffic 100.00 Mb/s\n  a tick takes 95 us of 20 ms (0.5 % of a core)\n";
         assert_eq!(plain, expected);
         let json = serde_json::to_value((super::nodes(&machine), DaemonEntry::of(&machine))).unwrap();
         assert_eq!((&json[0][0]["other"]["measured_bps"], &json[1]["tick_cost_s"]), (&1e8.into(), &95e-6.into()));

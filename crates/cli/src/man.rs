@@ -36,8 +36,8 @@ pub(crate) fn run(args: &Args) -> Done {
     for name in &args.command {
         command = command.find_subcommand(name).ok_or_else(|| {
             CommandFailure::usage(
-                format!("man: there is no command \"{}\"", name.escape_debug()),
-                "`fairwave help` lists them all",
+                format!("man: unknown command \"{}\"", name.escape_debug()),
+                "run `fairwave help` for a list",
             )
         })?;
     }
@@ -49,7 +49,7 @@ fn write_all(dir: &Path, command: &Command) -> Done {
     let path = dir.join(format!("{}.1", name(command)));
     fs::create_dir_all(dir).and_then(|()| fs::write(&path, page(command)?)).map_err(|error| {
         let shown = path.display();
-        CommandFailure::usage(format!("--out {shown}: {}", plain(&error)), "name a directory that can be written to")
+        CommandFailure::usage(format!("--out {shown}: {}", plain(&error)), "name a writable directory")
     })?;
     let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
     below.into_iter().try_for_each(|below| write_all(dir, below))

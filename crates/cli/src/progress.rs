@@ -20,7 +20,7 @@ impl StepProgress {
     pub(crate) fn new(steps: u64, is_quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden());
         // Known to be well-formed; the library's own style is as good.
-        if let Ok(style) = ProgressStyle::with_template("{bar:40} {percent:>3} %  {elapsed} gone, {eta} to go") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:40} {percent:>3} %  {elapsed} elapsed, {eta} left") {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         }
         if is_quiet || !terminal::is_watched() {

@@ -108,16 +108,19 @@ pub(crate) fn send(
 /// Paths and ticket; the ticket may be in the environment.
 fn words(words: &[PathBuf]) -> Result<(Vec<PathBuf>, Ticket), CommandFailure> {
     let missing = |what: &str| {
-        CommandFailure::usage(format!("put: {what} is missing"), "fairwave put PATH... TICKET; `put FILE @TICKET`")
+        CommandFailure::usage(
+            format!("put: missing {what}"),
+            "usage: fairwave put PATH... TICKET, such as `fairwave put results @inbox.ticket`",
+        )
     };
-    let (last, rest) = words.split_last().ok_or_else(|| missing("the ticket"))?;
+    let (last, rest) = words.split_last().ok_or_else(|| missing("ticket"))?;
     let (paths, ticket) = match ticket::from_environment() {
         Some(environment) if !ticket::is_ticket(last.as_os_str()) => (words, environment?),
-        _ if rest.is_empty() && !ticket::is_ticket(last.as_os_str()) => return Err(missing("the ticket")),
+        _ if rest.is_empty() && !ticket::is_ticket(last.as_os_str()) => return Err(missing("ticket")),
         _ => (rest, ticket::read(last.as_os_str())?),
     };
     if paths.is_empty() {
-        return Err(missing("what to send"));
+        return Err(missing("files to send"));
     }
     Ok((paths.to_vec(), ticket))
 }

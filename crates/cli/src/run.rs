@@ -79,8 +79,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandFailure> {
 fn start(args: &Args) -> Result<ExitCode, CommandFailure> {
     let Some((program, arguments)) = args.program.split_first() else {
         return Err(CommandFailure::usage(
-            "run: the program is missing",
-            "fairwave run --map 10.9.9.9:80=@TICKET -- curl ...",
+            "run: missing program",
+            "usage: fairwave run --map 10.9.9.9:80=@TICKET -- curl ...",
         ));
     };
     let maps = args.maps.iter().map(Map::read).collect::<Result<Vec<_>, _>>()?;
@@ -114,7 +114,7 @@ fn loads(library: &Path) -> OsString {
 fn said(unfit: &Unfit) -> ExitCode {
     let hint = match unfit {
         Unfit::NotFound(_) | Unfit::NotExecutable(_) => "",
-        _ => "\nhint: a program that is linked dynamically can do it: curl, rsync, ssh, python3 and most others",
+        _ => "\nhint: use a dynamically linked program, such as curl, rsync, ssh or python3",
     };
     crate::terminal::complain(&format!("{unfit}{hint}"));
     ExitCode::from(if matches!(unfit, Unfit::NotFound(_)) { NO_PROGRAM } else { CANNOT_RUN })
@@ -132,10 +132,10 @@ fn bridge(maps: &[Map]) -> Result<(String, String), CommandFailure> {
     };
     // It leaves at once; what goes on is no child of this process, or the program would find a child of its own.
     let left = child.wait();
-    asked.and(heard.map(drop)).and(left.map(drop)).map_err(|error| failed("it does not answer", &error))?;
+    asked.and(heard.map(drop)).and(left.map(drop)).map_err(|error| failed("no reply", &error))?;
     let (variable, plan) = line.trim_end().split_once('=').ok_or_else(|| {
         // It has said why, on stderr.
-        CommandFailure::Run("there is no bridge: the program was not started".to_owned())
+        CommandFailure::Run("the bridge did not start; the program was not run".to_owned())
     })?;
     Ok((variable.to_owned(), plan.to_owned()))
 }

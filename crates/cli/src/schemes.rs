@@ -84,7 +84,8 @@ fn list(schemes: &[&Scheme]) -> String {
     for scheme in schemes {
         table.row([scheme.name.into(), scheme.kind.name().into(), models(scheme), scheme.help.into()]);
     }
-    let more = "`fairwave schemes NAME` lists the options of one; \"not yet\" is known by name, but does not run in this version.";
+    let more = "`fairwave schemes NAME` shows the options of a scheme; \"not yet\" marks schemes that this version \
+                cannot run.";
     format!("{}\n{}\n", table.render(0), paint(DIM, more))
 }
 
@@ -95,7 +96,7 @@ fn details(scheme: &Scheme) -> String {
     let can = scheme.node.map(|rule| ("can", rule.words().join(", ")));
     let rest = [
         ("needs", needs.to_owned()),
-        ("header", format!("{} bytes more in a data packet", scheme.header.get())),
+        ("header", format!("{} more bytes per data packet", scheme.header.get())),
         ("cites", scheme.cites.to_owned()),
     ];
     for (what, value) in head.into_iter().chain(can).chain(rest) {

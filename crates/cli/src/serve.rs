@@ -30,7 +30,7 @@ use attendance::Attendance;
 
 /// Offer files for download or upload, and print the ticket that grants access.
 ///
-/// The ticket is printed alone on stdout, so that it can be redirected to a file and copied to the other machine over a
+/// The ticket is the only output on stdout, so that it can be redirected to a file and copied to the other machine over a
 /// secure channel. It is a secret: it holds this machine's address and public key, and grants access. Serving the same
 /// paths again reuses the same UDP port and accepts tickets that have not expired. Ctrl-C stops the server.
 #[derive(Debug, clap::Args)]
@@ -157,7 +157,7 @@ fn serve(screen: &Screen, offered: &Offered, share: &Arc<Share>, command: &str) 
             if offered.keyring.refusal(ticket) == Some(Refusal::UsedUp) && spent.insert(ticket) {
                 // The file has to say so before this process can end.
                 offered.keyring.spend(ticket).map_err(|error| of_state(&error))?;
-                screen.note(&format!("ticket {} is used up", id_text(ticket)));
+                screen.note(&format!("ticket {} has been used", id_text(ticket)));
             }
         }
         attendance.look(visits)?;
@@ -173,8 +173,8 @@ fn share(paths: Vec<PathBuf>, args: &Args) -> Result<Share, CommandFailure> {
         (true, [one]) => Some(one.clone()),
         (true, _) => {
             return Err(CommandFailure::usage(
-                "--writable: name one directory, which others can put files into",
-                "one PATH",
+                "--writable: expected one directory",
+                "fairwave serve DIRECTORY --writable",
             ));
         }
     };
@@ -191,7 +191,7 @@ fn share(paths: Vec<PathBuf>, args: &Args) -> Result<Share, CommandFailure> {
 fn absolute(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandFailure> {
     let one = |path: &PathBuf| {
         std::path::absolute(path).map_err(|error| {
-            CommandFailure::usage(format!("{}: {}", shown(path), plain(&error)), "name files and directories")
+            CommandFailure::usage(format!("{}: {}", shown(path), plain(&error)), "name existing files or directories")
         })
     };
     paths.iter().map(one).collect()
@@ -213,8 +213,8 @@ fn revoke(id: TicketId) -> Done {
         return Ok(());
     }
     Err(CommandFailure::usage(
-        format!("--revoke {}: no such ticket was issued here", id_text(id)),
-        "`fairwave serve --tickets` lists them",
+        format!("--revoke {}: no such ticket on this machine", id_text(id)),
+        "run `fairwave serve --tickets` for a list",
     ))
 }
 
@@ -246,7 +246,7 @@ fn list(is_json: bool) -> Done {
     let mut table = TextTable::new(&["ticket", "share", "state", ">hours left", "uses"]);
     for entry in all {
         let left = match (entry.state, entry.expires_unix_s) {
-            ("good", 0) => "for ever".into(),
+            ("good", 0) => "unlimited".into(),
             ("good", end) => format!("{:.1}", end.saturating_sub(now_unix_s) as f64 / 3600.0),
             _ => "-".into(),
         };
@@ -276,5 +276,5 @@ fn size(text: &str) -> Result<Bytes, String> {
 }
 
 fn ticket_id(text: &str) -> Result<TicketId, String> {
-    read_id(text).ok_or_else(|| "is no ticket's name: 16 hexadecimal digits".into())
+    read_id(text).ok_or_else(|| "not a ticket ID: expected 16 hexadecimal digits".into())
 }

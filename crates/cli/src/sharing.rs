@@ -113,8 +113,8 @@ pub(crate) fn explanation<'a>(machine: &'a MachineSnapshot, row: &'a RowSnapshot
         row.pid,
         row.user
     );
-    let by = row.limited_by.as_deref().unwrap_or("nothing that its process knows");
-    let _ = writeln!(text, "  limited by: {by}, as its process tells the daemon");
+    let by = row.limited_by.as_deref().unwrap_or("unknown");
+    let _ = writeln!(text, "  limited by: {by}, as reported to the daemon");
     let _ = writeln!(text, "  {:<14} {}", "node", rate(row.expected_bps));
     if let Some(node) = &node {
         text += &lines(node);
@@ -125,7 +125,7 @@ pub(crate) fn explanation<'a>(machine: &'a MachineSnapshot, row: &'a RowSnapshot
 /// The same in words, each line with an end.
 pub(crate) fn lines(node: &SharedNode<'_>) -> String {
     let card = node.card.map_or_else(|| "this machine".to_owned(), |card| format!("{card} of this machine"));
-    let fair = node.max_min_bps.map_or_else(String::new, |fair| format!(", of which its fair part is {}", rate(fair)));
+    let fair = node.max_min_bps.map_or_else(String::new, |fair| format!(", fair share {}", rate(fair)));
     let mark = if node.holds { " <- this" } else { "" };
     let mut text =
         format!("  {:<14} {card}, {} for all its sessions{fair}{mark}\n", node.role, rate(node.capacity_bps));
@@ -138,7 +138,7 @@ pub(crate) fn lines(node: &SharedNode<'_>) -> String {
     // Idle ones, those beyond the list, and those of other users.
     let rest = node.sessions.saturating_sub(1).saturating_sub(names.len());
     if rest > 0 {
-        names.push(format!("{rest} more that use less or are not shown"));
+        names.push(format!("{rest} more, smaller or hidden"));
     }
     let with = if names.is_empty() { "nobody".to_owned() } else { names.join(", ") };
     let _ = writeln!(text, "  {:<14} {with}", "shared with");
@@ -184,9 +184,7 @@ mod tests {
         let node = node_of(&machine, (1, "aa", false), Some(LimitedBy::Node)).unwrap();
         assert_eq!((node.role, node.holds, node.sessions, node.others.len()), ("sink", true, 4, 2));
         let text = lines(&node);
-        let expected = "  sink           this machine, 700.00 Mb/s for all its sessions, of which its fair part is \
-                        233.30 Mb/s <- this\n  shared with    bench (process 2) 240.00 Mb/s, 2 more that use less or are \
-                        not shown\n";
+        let expected = "  sink           this machine, 700.00 Mb/s for all its sessions, fair share 233.30 Mb/s <- this\n  shared with    bench (process 2) 240.00 Mb/s, 2 more, smaller or hidden\n";
         assert_eq!(text, expected);
         let json = serde_json::to_value(&node).unwrap();
         assert_eq!(

@@ -137,7 +137,7 @@ pub(crate) fn scheme_named(option: &str, name: &str) -> Result<&'static Scheme, 
     find(name).ok_or_else(|| {
         let known: Vec<_> = schemes().iter().map(|scheme| scheme.name).collect();
         CommandFailure::usage(
-            format!("{option}: there is no scheme \"{}\"", name.escape_debug()),
+            format!("{option}: unknown scheme \"{}\"", name.escape_debug()),
             &format!("the schemes are {}", known.join(" ")),
         )
     })
@@ -152,15 +152,15 @@ pub(crate) fn quantity<T: FromStr<Err = ParseError>>(text: &str) -> Result<T, St
 pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((path, value)) if !path.trim().is_empty() => Ok((path.trim().to_owned(), value.trim().to_owned())),
-        _ => Err("it takes PATH=VALUE, as in options.alpha=0.05".into()),
+        _ => Err("expected PATH=VALUE, such as options.alpha=0.05".into()),
     }
 }
 
 /// `A..B`.
 pub(crate) fn window(text: &str) -> Result<(Time, Time), String> {
-    let (from, to) = text.split_once("..").ok_or("it takes A..B, as in 100s..600s")?;
+    let (from, to) = text.split_once("..").ok_or("expected A..B, such as 100s..600s")?;
     let (from, to): (Time, Time) = (quantity(from)?, quantity(to)?);
-    if from < to { Ok((from, to)) } else { Err("the second time must lie after the first".into()) }
+    if from < to { Ok((from, to)) } else { Err("the second time must be after the first".into()) }
 }
 
 #[cfg(test)]

@@ -42,12 +42,12 @@ impl Staging {
         let refuse = |error: &io::Error| {
             CommandFailure::usage(
                 format!("{option} {}: {}", target.display(), plain(error)),
-                "name a directory that can be written to",
+                "name a writable directory",
             )
         };
         let exists = match fs::metadata(target) {
             Ok(meta) if meta.is_dir() => true,
-            Ok(_) => return Err(refuse(&io::Error::other("is there, and not a directory"))),
+            Ok(_) => return Err(refuse(&io::Error::other("exists and is not a directory"))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,
             Err(error) => return Err(refuse(&error)),
         };
@@ -58,7 +58,7 @@ impl Staging {
             fs::create_dir_all(parent).map_err(|error| refuse(&error))?;
             parent.to_owned()
         } else {
-            return Err(refuse(&io::Error::other("is no name of a directory")));
+            return Err(refuse(&io::Error::other("not a directory name")));
         };
         let number = BEGUN.fetch_add(1, Ordering::Relaxed);
         let hidden = place.join(format!(".fairwave-{}-{number}", std::process::id()));

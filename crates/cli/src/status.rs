@@ -124,8 +124,8 @@ pub(crate) fn why(args: &WhyArgs) -> Done {
     let found: Vec<_> = all.filter(|(_, session)| is_meant(args, &session.id)).collect();
     if let (Some(name), [], []) = (&args.session, found.as_slice(), others.as_slice()) {
         return Err(CommandFailure::usage(
-            format!("why: no session's name begins with \"{}\"", name.escape_debug()),
-            "`fairwave status` lists them",
+            format!("why: no session ID starts with \"{}\"", name.escape_debug()),
+            "run `fairwave status` for a list",
         ));
     }
     if args.json {
@@ -170,7 +170,7 @@ pub(crate) fn seen() -> Result<(Vec<ProcessStatus>, Vec<String>), CommandFailure
 fn processes() -> Result<Vec<ProcessStatus>, CommandFailure> {
     let (processes, mute) = seen()?;
     for one in mute {
-        terminal::note(&format!("a process does not answer: {one}"));
+        terminal::note(&format!("a process does not respond: {one}"));
     }
     Ok(processes)
 }
@@ -182,7 +182,7 @@ fn all_of(process: &ProcessStatus) -> impl Iterator<Item = &SessionStatus> {
 /// What all processes do, in lines of at most so many letters where that is said and can be.
 pub(crate) fn text(processes: &[ProcessStatus], columns: Option<usize>) -> String {
     if processes.is_empty() {
-        return "no Fairwave process of this user runs\n".into();
+        return "no Fairwave process of this user is running\n".into();
     }
     let mut text = String::new();
     for process in processes {
@@ -240,7 +240,7 @@ fn capacity(process: &ProcessStatus) -> String {
     } else {
         format!("capacity {} out, {} in", one(send), one(receive))
     };
-    let promise = if send.is_none() || receive.is_none() { ": fair shares are not promised" } else { "" };
+    let promise = if send.is_none() || receive.is_none() { ": fair shares are not guaranteed" } else { "" };
     format!("{numbers} ({}){promise}", process.capacity_from)
 }
 
@@ -305,7 +305,7 @@ fn reason_of_row<'a>(row: &'a RowSnapshot, node: Option<&'a SharedNode<'a>>) -> 
         session: &row.id,
         pid: row.pid,
         limited_by: row.limited_by.as_deref().and_then(|word| serde_json::from_value(word.into()).ok()),
-        because: "its process tells the daemon so",
+        because: "its process reports this to the daemon",
         advice: None,
         rate_bps: row.measured_bps,
         source_expected_bps: source,
@@ -330,21 +330,21 @@ pub(crate) fn explanation(process: &ProcessStatus, session: &SessionStatus) -> S
         process.pid
     );
     let by = session.limited_by.map_or_else(|| "not limited by this end".into(), |by| format!("limited by: {by}"));
-    let _ = writeln!(text, "  {by}, since {}", session.because);
+    let _ = writeln!(text, "  {by}: {}", session.because);
     // What a sink's peer may send is known there.
-    let unknown = if session.is_source { "no limit" } else { "known at the other end" };
+    let unknown = if session.is_source { "no limit" } else { "known to the peer only" };
     // A tunnel has a congestion control of its own.
     let is_dedicated = session.is_dedicated && session.carrier == Carrier::Udp;
     let path = if is_dedicated { "dedicated: no limit" } else { unknown };
     let disk = |limit| match &session.transfer {
-        _ if session.limited_by == Some(limit) => "the transfer waits for it",
+        _ if session.limited_by == Some(limit) => "limits the transfer",
         Some(_) => "keeps up",
-        None => "not asked",
+        None => "not used",
     };
     for (name, limit, bps, none) in [
         ("node", LimitedBy::Node, session.expected_bps, "no limit"),
         ("peer node", LimitedBy::PeerNode, session.sink_expected_bps, unknown),
-        ("limit", LimitedBy::Limit, session.desired_bps, "none is set here"),
+        ("limit", LimitedBy::Limit, session.desired_bps, "not set"),
         ("disk", LimitedBy::Disk, None, disk(LimitedBy::Disk)),
         ("peer disk", LimitedBy::PeerDisk, None, disk(LimitedBy::PeerDisk)),
         ("path", LimitedBy::Path, session.path_rate_bps, path),
@@ -370,10 +370,10 @@ fn of_path(session: &SessionStatus) -> Vec<(&'static str, String)> {
     let percent = |share: f64| format!("{:.2} %", share * 100.0);
     let mut lines = Vec::new();
     if let (Some(now), Some(least)) = (session.rtt_s, path.least_rtt_s) {
-        lines.push(("RTT", format!("{}, least {}", ms(now), ms(least))));
+        lines.push(("RTT", format!("{}, minimum {}", ms(now), ms(least))));
     }
     lines.extend(path.queueing_s.map(|queueing| ("in queues", ms(queueing))));
-    let all = path.loss_share_all.map_or_else(String::new, |all| format!(", {} since the beginning", percent(all)));
+    let all = path.loss_share_all.map_or_else(String::new, |all| format!(", {} since the start", percent(all)));
     lines.extend(
         path.loss_share.map(|loss| ("lost", format!("{} of the last {:.0} s{all}", percent(loss), path.span_s))),
     );
@@ -436,7 +436,7 @@ mod tests {
             lines(&text).into_iter().find(|line| line.starts_with("  path "))
         };
         assert_eq!(path(Carrier::Udp).as_deref(), Some("  path           dedicated: no limit"));
-        assert_eq!(path(Carrier::Tcp).as_deref(), Some("  path           known at the other end"));
+        assert_eq!(path(Carrier::Tcp).as_deref(), Some("  path           known to the peer only"));
     }
 
     #[test]

@@ -15,10 +15,10 @@ pub enum AskError {
     #[error(transparent)]
     Door(#[from] DoorError),
     /// What it answers is not understood.
-    #[error("the daemon answers in another way than this Fairwave knows: {0}")]
+    #[error("unexpected reply from the daemon: {0}")]
     Format(#[from] serde_json::Error),
     /// What it answers is of another version.
-    #[error("the daemon shows its machine by version {0}, and this Fairwave knows version {SNAPSHOT_VERSION}")]
+    #[error("the daemon uses status format {0}, this Fairwave supports {SNAPSHOT_VERSION}")]
     Version(u32),
 }
 

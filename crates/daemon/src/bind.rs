@@ -24,10 +24,10 @@ pub(crate) struct BoundSocket {
 #[derive(Debug, Error)]
 pub enum BindError {
     /// Another daemon has it.
-    #[error("{}: a daemon listens there already", .0.display())]
+    #[error("{}: a daemon is already listening", .0.display())]
     Taken(PathBuf),
     /// More than its own directory is not there.
-    #[error("{}: there is no directory {}", path.display(), missing.display())]
+    #[error("{}: no directory {}", path.display(), missing.display())]
     NoDirectory {
         /// The socket.
         path: PathBuf,
@@ -96,7 +96,7 @@ fn lock_file(path: &Path) -> io::Result<File> {
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link).open(path)?;
     let metadata = file.metadata()?;
     if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(io::Error::other(format!("{} belongs to somebody else", path.display())));
+        return Err(io::Error::other(format!("{} belongs to another user", path.display())));
     }
     // One of an earlier version may be open to others.
     if metadata.mode() & 0o077 != 0 {
@@ -128,7 +128,7 @@ mod tests {
         drop(bound);
         assert_eq!(BoundSocket::bind(&near).unwrap().made, None);
         let error = BoundSocket::bind(&far).err().unwrap().to_string();
-        assert!(error.ends_with(&format!("there is no directory {}", place.path().join("a").display())), "{error}");
+        assert!(error.ends_with(&format!("no directory {}", place.path().join("a").display())), "{error}");
         assert!(!place.path().join("a").exists());
     }
 

@@ -20,8 +20,8 @@ use words::{Card, File, User, Who};
 /// Minimum rates together are at most this share of a capacity, so that who has none still has something.
 pub const LARGEST_MINIMA: f64 = 0.9;
 
-const UNREADABLE_HINT: &str = "the usual file is /etc/fairwave/daemon.toml; one to begin with is etc/daemon.toml of \
-                               Fairwave's sources, or share/doc/fairwave/examples/daemon.toml where it is installed";
+const UNREADABLE_HINT: &str = "the default is /etc/fairwave/daemon.toml; an example is etc/daemon.toml in the source \
+                               tree, or share/doc/fairwave/examples/daemon.toml of a package";
 
 /// Why a file is not taken. Nothing of it is: what was before stays.
 #[derive(Debug, Error)]
@@ -89,7 +89,7 @@ pub fn parse(path: &Path, text: &str, base: &Settings, names: &dyn Names) -> Res
     let file: File = toml::from_str(text).map_err(|error| {
         // Its own words, without the drawing of the line.
         let problem = error.message().lines().collect::<Vec<_>>().join(" ");
-        wrong(Mistake::new(error.span().unwrap_or_default(), problem, "etc/daemon.toml has all that may stand here"))
+        wrong(Mistake::new(error.span().unwrap_or_default(), problem, "see etc/daemon.toml for all keys"))
     })?;
     settings(&file, base, names).map_err(wrong)
 }
@@ -124,12 +124,12 @@ fn of_card(card: &Card, others: &[CardSettings]) -> Result<CardSettings, Mistake
     if name.is_empty() || name.len() > 15 || name.contains(['/', '\0']) || name.chars().any(char::is_whitespace) {
         return Err(Mistake::new(
             at,
-            format!("\"{}\" is no name of a card", name.escape_debug()),
-            "`ip link` lists them",
+            format!("\"{}\" is not a network interface name", name.escape_debug()),
+            "run `ip link` for a list",
         ));
     }
     if others.iter().any(|other| other.name == *name) {
-        return Err(Mistake::new(at, format!("\"{name}\" has a [[nic]] already"), "say all of a card in one table"));
+        return Err(Mistake::new(at, format!("\"{name}\" has two [[nic]] tables"), "use one table per card"));
     }
     let share = card.share.as_ref().map_or(Ok(1.0), |share| {
         let value = *share.get_ref();
@@ -156,15 +156,15 @@ fn of_users(users: &[User], names: &dyn Names) -> Result<Vec<UserSettings>, Mist
         match who(user)? {
             Who::Name(name) => {
                 let number = name.get_ref().parse().ok().or_else(|| names.user(name.get_ref()));
-                let number = number.ok_or_else(|| unknown(name, "user", "`getent passwd` lists them"))?;
+                let number = number.ok_or_else(|| unknown(name, "user", "run `getent passwd` for a list"))?;
                 if named.insert(number, of(number)).is_some() {
-                    let problem = format!("\"{}\" has a [[user]] already", name.get_ref().escape_debug());
-                    return Err(Mistake::new(name.span(), problem, "say all of a user in one table"));
+                    let problem = format!("\"{}\" has two [[user]] tables", name.get_ref().escape_debug());
+                    return Err(Mistake::new(name.span(), problem, "use one table per user"));
                 }
             }
             Who::Group(name) => {
                 let members = names.group(name.get_ref());
-                let members = members.ok_or_else(|| unknown(name, "group", "`getent group` lists them"))?;
+                let members = members.ok_or_else(|| unknown(name, "group", "run `getent group` for a list"))?;
                 for member in members {
                     // Of two groups the first counts.
                     grouped.entry(member).or_insert_with(|| of(member));
@@ -181,11 +181,11 @@ fn who(user: &User) -> Result<Who<'_>, Mistake> {
         (Some(name), None) => Ok(Who::Name(name)),
         (None, Some(group)) => Ok(Who::Group(group)),
         (Some(name), Some(_)) => {
-            Err(Mistake::new(name.span(), "a [[user]] has a name or a group, not both", "make two tables of it"))
+            Err(Mistake::new(name.span(), "[[user]] has both name and group", "use a table for each"))
         }
         // A table without either has no place of its own: what it says has.
         (None, None) => {
-            Err(Mistake::new(place_of(user), "a [[user]] says neither name nor group", "for instance name = \"ann\""))
+            Err(Mistake::new(place_of(user), "[[user]] needs name or group", "for instance name = \"ann\""))
         }
     }
 }
@@ -200,7 +200,7 @@ fn place_of(user: &User) -> Range<usize> {
 }
 
 fn unknown(name: &Spanned<String>, what: &str, hint: &str) -> Mistake {
-    let problem = format!("\"{}\" is no {what} of this system", name.get_ref().escape_debug());
+    let problem = format!("\"{}\" is not a {what} of this system", name.get_ref().escape_debug());
     Mistake::new(name.span(), problem, hint)
 }
 
@@ -209,7 +209,7 @@ fn terms(user: &User) -> Result<GroupTerms, Mistake> {
     let maximum = user.maximum.as_ref().map(|maximum| rate(maximum, "maximum", true)).transpose()?;
     if let (Some(maximum), Some(said)) = (maximum.filter(|maximum| *maximum < minimum), &user.maximum) {
         let problem = format!("maximum {maximum} is below minimum {minimum}");
-        return Err(Mistake::new(said.span(), problem, "leave one of them out"));
+        return Err(Mistake::new(said.span(), problem, "omit one of them"));
     }
     let weight = user.weight.as_ref().map_or(Ok(1.0), weight)?;
     Ok(GroupTerms { weight, minimum, maximum })
@@ -222,7 +222,7 @@ fn weight(said: &Spanned<f64>) -> Result<f64, Mistake> {
         return Ok(value);
     }
     let problem = format!("weight {value} must be above 0 and at most {LARGEST_WEIGHT}");
-    Err(Mistake::new(said.span(), problem, "1 is what everybody has"))
+    Err(Mistake::new(said.span(), problem, "the default is 1"))
 }
 
 const LARGEST_WEIGHT: f64 = 1e6;
@@ -233,7 +233,7 @@ fn rate(said: &Spanned<String>, key: &str, is_capacity: bool) -> Result<Rate, Mi
         Mistake::new(said.span(), format!("{key} \"{text}\": {error}"), "for instance \"100 Mb/s\"")
     })?;
     if is_capacity && rate == Rate::ZERO {
-        return Err(Mistake::new(said.span(), format!("{key} \"{text}\" must be above zero"), "leave it out for none"));
+        return Err(Mistake::new(said.span(), format!("{key} \"{text}\" must be above zero"), "omit it for none"));
     }
     Ok(rate)
 }
@@ -245,9 +245,12 @@ fn check_minima(file: &File, settings: &Settings) -> Result<(), Mistake> {
     for (name, capacity) in capacities(settings) {
         let most = capacity * LARGEST_MINIMA;
         if promised > most {
-            let problem =
-                format!("minima of all users together, {promised}, are more than 90 % of {name}'s capacity, {most}");
-            return Err(Mistake::new(last.span(), problem, "everybody else needs something, too: promise less"));
+            let problem = format!("minimum rates add up to {promised}, more than 90 % of {name}'s capacity, {most}");
+            return Err(Mistake::new(
+                last.span(),
+                problem,
+                "reduce the minimum rates: other users need capacity as well",
+            ));
         }
     }
     Ok(())

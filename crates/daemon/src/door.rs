@@ -137,7 +137,7 @@ impl Door {
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) => {
                     // No descriptor is left: those who keep one and say nothing are sent away soon.
-                    tracing::warn!(%error, "nobody can be let in");
+                    tracing::warn!(%error, "cannot accept processes");
                     std::thread::sleep(Duration::from_millis(10));
                     return;
                 }
@@ -222,9 +222,9 @@ impl Door {
             // compares the clock in the answer, and refuses one that is off in either direction.
             Some(OTHER_CLOCK.to_owned())
         } else if visitor.segments > 0 {
-            Some("it takes part already".to_owned())
+            Some("the process has already joined".to_owned())
         } else if of_user >= self.limits.members_a_user {
-            Some(format!("the user has {of_user} processes at the daemon already"))
+            Some(format!("the user already has {of_user} processes at the daemon, the maximum"))
         } else {
             None
         };
@@ -234,7 +234,7 @@ impl Door {
         let printable = command.chars().filter(|c| c.is_ascii_graphic() || *c == ' ');
         let command: Arc<str> = printable.take(MOST_COMMAND_BYTES).collect::<String>().into();
         if let Some(segment) = self.give_segment(id) {
-            tracing::debug!(user, pid, %command, "takes part");
+            tracing::debug!(user, pid, %command, "joined");
             self.tell(DoorNews::Joined { visitor: id, user, pid, command, segment });
         }
     }
@@ -249,10 +249,10 @@ impl Door {
             .map(|other| other.segments.saturating_sub(1))
             .sum();
         if visitor.segments == 0 {
-            return self.send_away(id, "it does not take part".to_owned());
+            return self.send_away(id, "the process has not joined".to_owned());
         }
         if (more_of_user + 1) * ROWS > self.limits.rows_a_user {
-            let error = Answer::Error(format!("a user has {} sessions at the most", self.limits.rows_a_user));
+            let error = Answer::Error(format!("a user can have at most {} sessions", self.limits.rows_a_user));
             return self.answer(id, &error);
         }
         if let Some(segment) = self.give_segment(id) {
@@ -266,7 +266,7 @@ impl Door {
         let (segment, memory) = match DaemonSegment::make() {
             Ok(made) => made,
             Err(error) => {
-                tracing::warn!(%error, "no room for a process");
+                tracing::warn!(%error, "no room for another process");
                 self.send_away(id, error.to_string());
                 return None;
             }
@@ -301,7 +301,7 @@ impl Door {
         let Some(user) = self.visitors.get(&id).map(|visitor| visitor.user) else { return };
         let others = self.visitors.values().filter(|other| other.user == user && (other.waits || other.has_unsent()));
         if others.count() >= MOST_ASKING {
-            let error = format!("{MOST_ASKING} of the user's processes are being answered already");
+            let error = format!("{MOST_ASKING} requests of this user are already being answered, the maximum");
             return self.answer(id, &Answer::Error(error));
         }
         if let Some(visitor) = self.visitors.get_mut(&id) {

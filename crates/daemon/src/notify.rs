@@ -39,7 +39,7 @@ impl Notifier {
 
     /// It serves from now on.
     pub fn ready(&self) {
-        self.say("READY=1\nSTATUS=shares this machine's capacities");
+        self.say("READY=1\nSTATUS=sharing the capacity of this machine");
     }
 
     /// It reads its file again; [`Self::ready`] follows.

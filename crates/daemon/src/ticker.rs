@@ -147,7 +147,7 @@ impl Ticker {
                         }
                         // The door counts as well, and lets no more in: its segment has no ticks, and who has it takes
                         // the daemon for one that stands still.
-                        Err(refusal) => tracing::warn!(user, %refusal, "a process is not taken in"),
+                        Err(refusal) => tracing::warn!(user, %refusal, "process refused"),
                     }
                 }
                 DoorNews::More { visitor, segment } => {

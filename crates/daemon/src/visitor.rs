@@ -68,11 +68,11 @@ impl Visitor {
                 let line: Vec<u8> = self.asked.drain(..=end).take(end).collect();
                 return match serde_json::from_slice(&line) {
                     Ok(question) => Heard::Asked(question),
-                    Err(error) => Heard::Nonsense(format!("no question: {error}")),
+                    Err(error) => Heard::Nonsense(format!("no request: {error}")),
                 };
             }
             if self.asked.len() > MOST_QUESTION_BYTES {
-                return Heard::Nonsense("a question without an end".to_owned());
+                return Heard::Nonsense("truncated request".to_owned());
             }
             let mut room = [0; MOST_QUESTION_BYTES];
             match recv(&self.stream, &mut room, RecvFlags::DONTWAIT) {

@@ -191,7 +191,7 @@ fn list__takes_no_more_memory_than_it_is_allowed() {
     }
     for (what, most, ended) in peaks {
         assert!(most <= LIST_BYTES + REST_BYTES, "{what}: {most} bytes");
-        let says = "the list of the other end's files takes more than 4 MiB here";
+        let says = "the peer's file list needs more than 4 MiB of memory";
         assert_eq!(ended, Ended::Failed(says.to_owned()), "{what}");
     }
 }

@@ -23,8 +23,7 @@ pub enum FluidError {
     },
     /// Two sessions of one node (or link) ask it to run different rules.
     #[error(
-        "{place} would have to run two rules: session \"{first}\" asks for {first_rule}, session \"{second}\" for \
-         {second_rule}"
+        "{place} cannot run two rules: session \"{first}\" uses {first_rule}, session \"{second}\" uses {second_rule}"
     )]
     Mixed {
         /// The node or link, with its kind: `node "d1"`.
@@ -40,8 +39,8 @@ pub enum FluidError {
     },
     /// AECP's links, or ends that exchange messages, and other rules in one network.
     #[error(
-        "session \"{first}\" runs {alone} and session \"{second}\" {scheme}: the fluid model runs {alone} by itself \
-         alone"
+        "session \"{first}\" uses {alone} and session \"{second}\" {scheme}: the fluid model cannot mix {alone} with \
+         other schemes"
     )]
     Apart {
         /// A session whose scheme runs alone.
@@ -54,7 +53,7 @@ pub enum FluidError {
         scheme: &'static str,
     },
     /// A delay or a control interval that is too long for the lease of the grants.
-    #[error("{what} of {span} is not below {most}, {part} of the lease of {lease}")]
+    #[error("{what} of {span} must be below {most}, {part} of the lease of {lease}")]
     Lease {
         /// The thing: `the one-way delay of session "k1"`.
         what: String,
@@ -68,7 +67,7 @@ pub enum FluidError {
         lease: Duration,
     },
     /// Neither a node nor a link that runs a rule nor a demand limits a session.
-    #[error("nothing limits session \"{session}\" in the fluid model")]
+    #[error("session \"{session}\" has no limit in the fluid model")]
     Unlimited {
         /// The session.
         session: Box<str>,
@@ -80,10 +79,10 @@ pub enum FluidError {
         background: Box<str>,
     },
     /// The max-min optimum, which every run is compared with, does not exist.
-    #[error("the max-min optimum of the network: {0}")]
+    #[error("cannot compute the max-min optimum: {0}")]
     MaxMin(#[from] MaxMinError),
     /// A rate beyond [`LARGEST_BPS`].
-    #[error("{what}: {rate} is above the fluid model's limit of 1 Pb/s")]
+    #[error("{what}: {rate} exceeds the fluid model's limit of 1 Pb/s")]
     TooFast {
         /// The thing and its key.
         what: String,

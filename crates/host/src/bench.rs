@@ -117,7 +117,7 @@ pub enum BenchError {
         reason: CloseReason,
     },
     /// The server does not say what it measured.
-    #[error("the server did not report within {0} s")]
+    #[error("no report from the server within {0} s")]
     NoReport(u64),
 }
 

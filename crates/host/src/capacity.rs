@@ -88,7 +88,7 @@ impl fmt::Display for Capacity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.rate {
             Some(rate) => write!(f, "{rate:.2} ({})", self.origin),
-            None => write!(f, "unknown ({}): fair shares are not promised", self.origin),
+            None => write!(f, "unknown ({}): fair shares are not guaranteed", self.origin),
         }
     }
 }
@@ -98,11 +98,11 @@ impl fmt::Display for CapacityOrigin {
         match self {
             Self::Said => f.write_str("--capacity"),
             Self::Card(name) => write!(f, "95 % of the speed of {name}"),
-            Self::NoSpeed(name) => write!(f, "{name} tells no speed"),
-            Self::NoRoute => f.write_str("no route leads there"),
-            Self::Daemon(socket) => write!(f, "of this machine, by the daemon at {socket}"),
-            Self::Orphan => f.write_str("what the daemon granted last, a tenth less each minute until it is back"),
-            Self::Gone => f.write_str("the daemon of this machine is gone"),
+            Self::NoSpeed(name) => write!(f, "{name} reports no speed"),
+            Self::NoRoute => f.write_str("no route"),
+            Self::Daemon(socket) => write!(f, "from the daemon at {socket}"),
+            Self::Orphan => f.write_str("last grant of the daemon, reduced by a tenth each minute until it returns"),
+            Self::Gone => f.write_str("the daemon has stopped"),
         }
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     fn find__loopback_has_no_speed() {
         let found = Capacity::find(None, Some(Ipv4Addr::LOCALHOST.into()));
         assert_eq!(found, Capacity { rate: None, origin: CapacityOrigin::NoSpeed("lo".into()) });
-        assert_eq!(found.to_string(), "unknown (lo tells no speed): fair shares are not promised");
+        assert_eq!(found.to_string(), "unknown (lo reports no speed): fair shares are not guaranteed");
     }
 
     #[test]

@@ -63,7 +63,8 @@ impl FromStr for Carriers {
     fn from_str(text: &str) -> Result<Self, String> {
         let all = [Carrier::Udp, Carrier::Tcp, Carrier::Ssh].map(Self::Only);
         let mut all = all.into_iter().chain([Self::Any]);
-        all.find(|one| one.to_string() == text).ok_or_else(|| "is no carrier: write auto, udp, tcp or ssh".to_owned())
+        all.find(|one| one.to_string() == text)
+            .ok_or_else(|| "not a carrier: expected auto, udp, tcp or ssh".to_owned())
     }
 }
 

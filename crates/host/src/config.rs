@@ -114,7 +114,7 @@ pub struct EndpointFacts {
 #[derive(Debug, Error)]
 pub enum BindError {
     /// The port cannot be had.
-    #[error("cannot listen at {address}: {source}")]
+    #[error("cannot listen on {address}: {source}")]
     Socket {
         /// The address that was asked for.
         address: String,

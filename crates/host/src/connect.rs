@@ -24,19 +24,19 @@ pub struct ConnectOptions {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConnectError {
     /// The ticket names no address that this host can reach.
-    #[error("the ticket names no address that can be reached from here")]
+    #[error("no address of the ticket is reachable from here")]
     NoAddress,
     /// The peer did not answer, or said no.
     #[error(transparent)]
     Handshake(#[from] HandshakeError),
     /// No connection that would carry the session's datagrams could be opened.
-    #[error("no answer: {0}")]
+    #[error("no reply: {0}")]
     Tunnel(String),
     /// The attempt cannot even begin.
     #[error("{0}")]
     Wish(String),
     /// The greeting is too long.
-    #[error("a greeting of {0} bytes is too long: {MOST_GREETING_BYTES} is the most")]
+    #[error("greeting of {0} bytes, the maximum is {MOST_GREETING_BYTES}")]
     Greeting(usize),
     /// The endpoint is closed.
     #[error("the endpoint is closed")]

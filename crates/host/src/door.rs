@@ -94,7 +94,7 @@ pub enum DoorError {
         source: io::Error,
     },
     /// It belongs to somebody who has no say over this user's rates.
-    #[error("{}: user {user}, who has no say over this one, listens there", socket.display())]
+    #[error("{}: owned by user {user}, which is neither root nor this user", socket.display())]
     Stranger {
         /// The socket.
         socket: PathBuf,
@@ -102,10 +102,10 @@ pub enum DoorError {
         user: u32,
     },
     /// It says no.
-    #[error("the daemon refuses: {0}")]
+    #[error("refused by the daemon: {0}")]
     Refused(String),
     /// It says nothing for two seconds.
-    #[error("{}: the daemon there (process {pid}) has not answered for {} s", socket.display(), PATIENCE.as_secs())]
+    #[error("{}: no reply from the daemon (process {pid}) for {} s", socket.display(), PATIENCE.as_secs())]
     Silent {
         /// The socket.
         socket: PathBuf,
@@ -113,7 +113,7 @@ pub enum DoorError {
         pid: u32,
     },
     /// Its connection breaks, or it talks nonsense.
-    #[error("the daemon does not answer as it should: {0}")]
+    #[error("invalid reply from the daemon: {0}")]
     Nonsense(io::Error),
 }
 
@@ -126,9 +126,7 @@ impl DoorError {
     /// What helps, where somebody can do something.
     pub fn hint(&self) -> Option<String> {
         let Self::Silent { pid, .. } = self else { return None };
-        Some(format!(
-            "a daemon that was stopped goes on with `kill -CONT {pid}`; a machine that is too busy lets none answer"
-        ))
+        Some(format!("run `kill -CONT {pid}` if the daemon is suspended, or reduce the load of the machine"))
     }
 }
 
@@ -163,7 +161,7 @@ impl DoorStream {
     pub fn connect(socket: &Path) -> Result<Self, DoorError> {
         let nobody = |source| DoorError::Nobody { socket: socket.to_owned(), source };
         if socket.as_os_str().as_bytes().len() > 107 {
-            return Err(nobody(io::Error::other("a socket's path has at most 107 bytes")));
+            return Err(nobody(io::Error::other("the path of a socket must be at most 107 bytes")));
         }
         let stream = UnixStream::connect(socket).map_err(nobody)?;
         let who = rustix::net::sockopt::socket_peercred(&stream).map_err(|errno| nobody(errno.into()))?;
@@ -211,7 +209,7 @@ impl DoorStream {
                     return Err(DoorError::Refused(OTHER_CLOCK.to_owned()));
                 }
                 let memory = std::mem::take(&mut self.descriptors);
-                <[OwnedFd; 2]>::try_from(memory).map_err(|_| nonsense("no two descriptors came with a seat"))
+                <[OwnedFd; 2]>::try_from(memory).map_err(|_| nonsense("the reply lacks its two descriptors"))
             }
         }
     }
@@ -241,7 +239,7 @@ impl DoorStream {
                 return String::from_utf8(line).map_err(io::Error::other);
             }
             if self.read.len() > MOST_ANSWER_BYTES {
-                return Err(io::Error::other("an answer without an end"));
+                return Err(io::Error::other("truncated reply"));
             }
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
             let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -266,7 +264,7 @@ pub fn send_with(stream: impl AsFd, line: &str, descriptors: &[OwnedFd]) -> io::
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !borrowed.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(&borrowed)) {
-        return Err(io::Error::other("more descriptors than two"));
+        return Err(io::Error::other("more than two descriptors"));
     }
     let text = format!("{line}\n");
     let sent =
@@ -277,13 +275,13 @@ pub fn send_with(stream: impl AsFd, line: &str, descriptors: &[OwnedFd]) -> io::
 /// What both ends say of a version that is not theirs.
 pub fn other_version(version: u32, layout: u64) -> String {
     format!(
-        "it speaks version {version}.{layout}, and this Fairwave {DOOR_VERSION}.{}: both want to be of one version",
+        "it uses protocol {version}.{layout}, this Fairwave {DOOR_VERSION}.{}: update both to the same version",
         fairwave_table::VERSION
     )
 }
 
 /// What both ends say of a clock that is not theirs.
-pub const OTHER_CLOCK: &str = "its monotonic clock is another one: it runs in another time namespace";
+pub const OTHER_CLOCK: &str = "it runs in another time namespace";
 
 /// To whom root gave the directory of the system's socket, if this is that.
 fn system_owner(socket: &Path) -> Option<u32> {
@@ -337,7 +335,7 @@ mod tests {
         stream.write_all(b"{\"error\":\"too many\"}\n").unwrap();
         drop(stream);
         let error = door.ask_for_seat(&Question::More).unwrap_err().to_string();
-        assert_eq!(error, "the daemon refuses: too many");
+        assert_eq!(error, "refused by the daemon: too many");
     }
 
     #[test]
@@ -345,13 +343,13 @@ mod tests {
         let hour = 3_600_000_000_000;
         for clock_ns in [monotonic_ns() + hour, monotonic_ns().saturating_sub(hour)] {
             let seat = Answer::Seat { version: DOOR_VERSION, layout: fairwave_table::VERSION, clock_ns };
-            assert_eq!(asked_where(answers(&seat)).to_string(), format!("the daemon refuses: {OTHER_CLOCK}"));
+            assert_eq!(asked_where(answers(&seat)).to_string(), format!("refused by the daemon: {OTHER_CLOCK}"));
         }
     }
 
     #[test]
     fn ask_for_seat__refuses_another_version() {
         let seat = Answer::Seat { version: DOOR_VERSION + 1, layout: 1, clock_ns: monotonic_ns() };
-        assert!(asked_where(answers(&seat)).to_string().contains("both want to be of one version"));
+        assert!(asked_where(answers(&seat)).to_string().contains("update both to the same version"));
     }
 }

@@ -65,7 +65,7 @@ impl Identity {
         let key = text.and_then(from_base32).and_then(|key| <[u8; 32]>::try_from(key.as_slice()).ok());
         let key = key.ok_or_else(|| StateError::Content {
             path: state.path().join(FILE),
-            what: "holds no key of this version; move it away, and a new identity is made (old tickets end with it)"
+            what: "not a key of this version; move it away to create a new identity (old tickets become invalid)"
                 .into(),
         })?;
         Ok(Some(Self::new(Secret::new(key))))
@@ -113,7 +113,7 @@ mod tests {
         let state = StateDir::at(place.path()).unwrap();
         state.write(FILE, b"fairwave-identity-1 abc\n").unwrap();
         let error = Identity::open(&state).unwrap_err().to_string();
-        assert!(error.contains("identity: holds no key"), "{error}");
+        assert!(error.contains("identity: not a key"), "{error}");
         assert_eq!(state.read(FILE).unwrap().unwrap().as_slice(), b"fairwave-identity-1 abc\n");
     }
 

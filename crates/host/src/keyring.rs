@@ -92,7 +92,7 @@ impl Keyring {
         self.change(|known| {
             known.tickets.retain(|_, old| !old.is_forgotten(now_unix_s));
             if known.tickets.len() >= MOST_TICKETS {
-                return Err(format!("holds {MOST_TICKETS} tickets already; revoke some"));
+                return Err(format!("holds {MOST_TICKETS} tickets, the maximum; revoke some"));
             }
             known.tickets.insert(id, issued);
             Ok(())
@@ -150,11 +150,13 @@ impl Keyring {
         let spend = move || keyring.spend(id).map(drop).map_err(|error| error.to_string());
         let told = thread::Builder::new().name("fairwave-keys".to_owned()).spawn(move || {
             if let Err(error) = spend() {
-                tracing::warn!(ticket = %id_text(id), %error, "it is used up, and the keyring cannot be told");
+                tracing::warn!(ticket = %id_text(id), %error, "the ticket has been used, but the keyring cannot be \
+                    updated");
             }
         });
         if let Err(error) = told {
-            tracing::warn!(ticket = %id_text(id), %error, "it is used up, and the keyring cannot be told");
+            tracing::warn!(ticket = %id_text(id), %error, "the ticket has been used, but the keyring cannot be \
+                                                           updated");
         }
     }
 
@@ -249,7 +251,7 @@ impl Keyring {
         {
             known.looked = Some(Instant::now());
             if let Err(error) = self.read(&mut known) {
-                tracing::warn!("what was known of the tickets stays: {error}");
+                tracing::warn!("cannot read the tickets again: {error}; the previous ones stay valid");
             }
         }
         known
@@ -285,11 +287,11 @@ impl Keyring {
         let Some(bytes) = state.read(FILE)? else { return Ok(()) };
         let wrong = |what: String| StateError::Content { path: state.path().join(FILE), what };
         let document: KeyringFile =
-            serde_json::from_slice(&bytes).map_err(|error| wrong(format!("is no keyring: {error}")))?;
+            serde_json::from_slice(&bytes).map_err(|error| wrong(format!("not a keyring: {error}")))?;
         if document.version != VERSION {
-            return Err(wrong(format!("is of version {}; this Fairwave reads version {VERSION}", document.version)));
+            return Err(wrong(format!("version {}, expected {VERSION}", document.version)));
         }
-        let read = document.into_known().ok_or_else(|| wrong("has an entry that is no ticket".into()))?;
+        let read = document.into_known().ok_or_else(|| wrong("has an entry that is not a ticket".into()))?;
         let (spent, looked) = (std::mem::take(&mut known.spent), known.looked);
         *known = KnownTickets { spent, looked, stamp: now, ..read };
         Ok(())
@@ -438,8 +440,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let state = StateDir::at(place.path()).unwrap();
         for (content, says) in [
-            ("{", "is no keyring"),
-            (r#"{"version":2,"ports":{},"tickets":[]}"#, "is of version 2"),
+            ("{", "not a keyring"),
+            (r#"{"version":2,"ports":{},"tickets":[]}"#, "version 2, expected"),
             (r#"{"version":1,"ports":{"x":1},"tickets":[]}"#, "has an entry"),
         ] {
             state.write(FILE, content.as_bytes()).unwrap();

@@ -34,10 +34,10 @@ pub enum ListenError {
     #[error("{0}")]
     At(BindError),
     /// None of the ports is free.
-    #[error("none of them is free: {0}")]
+    #[error("no free port in the range: {0}")]
     Among(BindError),
     /// No port at all can be had.
-    #[error("no UDP port can be had: {0}")]
+    #[error("cannot bind a UDP port: {0}")]
     Usual(BindError),
 }
 
@@ -84,7 +84,7 @@ pub enum ServerError {
     #[error(transparent)]
     State(#[from] StateError),
     /// The system does not say which addresses this machine has.
-    #[error("this machine's addresses: {0}")]
+    #[error("cannot list this machine's addresses: {0}")]
     Addresses(io::Error),
     /// What the ticket is to say in place of them is no address.
     #[error("{text}: {reason}", text = .text.escape_debug())]
@@ -150,7 +150,7 @@ fn resolved(text: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let found = if has_port { text.to_socket_addrs() } else { (text, port).to_socket_addrs() };
     let found: Vec<_> = found.map_err(|error: io::Error| error.to_string())?.collect();
-    if found.is_empty() { Err("has no address".into()) } else { Ok(found) }
+    if found.is_empty() { Err("no address found".into()) } else { Ok(found) }
 }
 
 #[cfg(test)]

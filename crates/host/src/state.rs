@@ -29,10 +29,10 @@ pub struct StateDir {
 #[derive(Debug, Error)]
 pub enum StateError {
     /// The environment names no place for it.
-    #[error("there is no place for Fairwave's state: neither XDG_STATE_HOME nor HOME names an absolute path")]
+    #[error("no state directory: neither XDG_STATE_HOME nor HOME is an absolute path")]
     NoHome,
     /// Somebody else could change what is in it.
-    #[error("{path}: belongs to another user (id {owner}), who could read the keys in it", path = .path.display())]
+    #[error("{path}: owned by another user (ID {owner}), who could read the keys", path = .path.display())]
     Owner {
         /// The directory.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum StateError {
         what: String,
     },
     /// The system has no randomness.
-    #[error("the system gives no random bytes: {0}")]
+    #[error("cannot get random bytes from the system: {0}")]
     Random(#[from] getrandom::Error),
 }
 
@@ -106,7 +106,7 @@ impl StateDir {
                 Err(TryLockError::Error(error)) => return Err(io(error)),
             }
         }
-        Err(io(io::Error::new(io::ErrorKind::TimedOut, "another process has held this lock for 10 s")))
+        Err(io(io::Error::new(io::ErrorKind::TimedOut, "another process has held its lock for 10 s")))
     }
 
     /// The content of a file; `None` if it is not there. It may be secret.
@@ -117,7 +117,7 @@ impl StateDir {
             let file = File::open(&path)?;
             let length = file.metadata()?.len();
             if length > MOST_BYTES {
-                return Err(io::Error::other(format!("has {length} bytes; at most {MOST_BYTES} are read")));
+                return Err(io::Error::other(format!("{length} bytes, the maximum is {MOST_BYTES}")));
             }
             // Growing would leave copies of secrets behind.
             let mut bytes = Zeroizing::new(Vec::with_capacity(length as usize + 1));

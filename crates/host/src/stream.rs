@@ -51,7 +51,7 @@ pub struct StreamReader {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
     /// The source says that it has no such bytes.
-    #[error("the source has no bytes from {offset} on: {reason:?}")]
+    #[error("the source has no data from byte {offset} on: {reason:?}")]
     Void {
         /// Where they would be.
         offset: u64,

@@ -58,13 +58,13 @@ pub struct Ticket {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TicketError {
     /// It begins otherwise.
-    #[error("a ticket begins with \"fw1\"; this text does not")]
+    #[error("not a ticket: it must start with \"fw1\"")]
     Prefix,
     /// A later version made it.
-    #[error("this ticket is of version {0}; this Fairwave reads version 1")]
+    #[error("unsupported ticket version {0}, expected 1")]
     Version(char),
     /// It has a character that no ticket has.
-    #[error("character {position} of the ticket is {character:?}, which no ticket has")]
+    #[error("invalid character {character:?} at position {position} of the ticket")]
     Character {
         /// Where, from 1.
         position: usize,
@@ -72,19 +72,19 @@ pub enum TicketError {
         character: char,
     },
     /// Something is missing.
-    #[error("the ticket is cut off: {characters} characters are too few")]
+    #[error("the ticket is truncated: it has only {characters} characters")]
     Short {
         /// How many there are.
         characters: usize,
     },
     /// It is longer than any ticket.
-    #[error("the ticket has more than {MOST_CHARACTERS} characters")]
+    #[error("the ticket is longer than {MOST_CHARACTERS} characters")]
     Long,
     /// Some character is wrong, or missing.
-    #[error("the ticket's checksum is wrong: a character was changed or lost on the way here")]
+    #[error("the ticket's checksum is wrong: it was damaged when it was copied")]
     Checksum,
     /// The checksum is right, and the content is not.
-    #[error("the ticket's {0} cannot be read: it was made by another version of Fairwave")]
+    #[error("cannot read the ticket's {0}: it was issued by another version of Fairwave")]
     Content(&'static str),
 }
 
@@ -249,12 +249,12 @@ mod tests {
     #[test]
     fn from_str__says_what_is_wrong() {
         let wrong = |text: &str| text.parse::<Ticket>().unwrap_err().to_string();
-        assert_eq!(wrong("hello"), "a ticket begins with \"fw1\"; this text does not");
-        assert_eq!(wrong("fw2abc"), "this ticket is of version 2; this Fairwave reads version 1");
-        assert_eq!(wrong("fw1ab-c"), "character 6 of the ticket is '-', which no ticket has");
-        assert_eq!(wrong("fw1\u{1b}[2J"), "character 4 of the ticket is '\\u{1b}', which no ticket has");
-        assert_eq!(wrong(&format!("fw1{}", "a".repeat(2000))), "the ticket has more than 1024 characters");
-        assert_eq!(wrong("ü"), "a ticket begins with \"fw1\"; this text does not");
+        assert_eq!(wrong("hello"), "not a ticket: it must start with \"fw1\"");
+        assert_eq!(wrong("fw2abc"), "unsupported ticket version 2, expected 1");
+        assert_eq!(wrong("fw1ab-c"), "invalid character '-' at position 6 of the ticket");
+        assert_eq!(wrong("fw1\u{1b}[2J"), "invalid character '\\u{1b}' at position 4 of the ticket");
+        assert_eq!(wrong(&format!("fw1{}", "a".repeat(2000))), "the ticket is longer than 1024 characters");
+        assert_eq!(wrong("ü"), "not a ticket: it must start with \"fw1\"");
     }
 
     #[test]

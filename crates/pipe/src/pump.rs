@@ -164,7 +164,7 @@ impl Worker {
         let number = shared.number;
         let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         if let Err(error) = epoll::add(&self.epoll, &descriptor, epoll::EventData::new_u64(number), flags) {
-            tracing::warn!(%error, "the system does not watch a descriptor");
+            tracing::warn!(%error, "cannot watch a descriptor");
             shared.cut();
         }
         self.ends.entry(number).or_insert_with(|| End::new(shared)).attach(descriptor);

@@ -41,7 +41,7 @@ impl Watch for () {}
 
 /// Closes a socket so that its other end sees a reset: of TCP with RST; a Unix socket has none, and its other end sees
 /// ECONNRESET only if it has written something that was not read.
-#[expect(clippy::needless_pass_by_value, reason = "it is closed here")]
+#[expect(clippy::needless_pass_by_value, reason = "closed locally")]
 pub fn reset(descriptor: OwnedFd) {
     // Where the system refuses, the other end sees the end of the stream: there is nothing else to be had.
     let _ = rustix::net::sockopt::set_socket_linger(&descriptor, Some(std::time::Duration::ZERO));

@@ -27,10 +27,10 @@ pub(crate) struct Flow {
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum JoinError {
     /// It is there.
-    #[error("session {0:x} is in the table already")]
+    #[error("session {0:x} is already in the table")]
     Known(u64),
     /// Its weight is no weight.
-    #[error("weight {0} must be above zero: from {least:e} to {most:e}", least = WEIGHTS.start(), most = WEIGHTS.end())]
+    #[error("weight {0} must be from {least:e} to {most:e}", least = WEIGHTS.start(), most = WEIGHTS.end())]
     Weight(f64),
     /// Its alpha would overshoot or stand still.
     #[error("alpha {0} must be above 0 and below 1")]
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(join(SessionOptions { beta: -0.1, ..usual }), Err(JoinError::Beta(-0.1)));
         assert_eq!(table.join(good, Rate::ZERO), Ok(()));
         let error = table.join(good, Rate::ZERO).unwrap_err();
-        assert_eq!(error.to_string(), "session a is in the table already");
+        assert_eq!(error.to_string(), "session a is already in the table");
         assert_eq!(table.len(), 1);
     }
 }

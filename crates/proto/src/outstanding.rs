@@ -85,10 +85,10 @@ struct NewestArrival {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FalseReport {
     /// It speaks of a number that was never sent.
-    #[error("packet {0} is reported and was never sent")]
+    #[error("packet {0} was reported but never sent")]
     Beyond(u64),
     /// It says that a packet arrived whose number was skipped.
-    #[error("packet {0} is reported to have arrived and was skipped")]
+    #[error("packet {0} was reported as received but was skipped")]
     Skipped(u64),
 }
 

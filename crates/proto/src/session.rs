@@ -35,7 +35,7 @@ pub enum OpenError {
     #[error(transparent)]
     Options(JoinError),
     /// What it wants to say does not fit into a hello.
-    #[error("a greeting of {0} bytes does not fit into a hello")]
+    #[error("a greeting of {0} bytes does not fit into the handshake")]
     Greeting(usize),
 }
 

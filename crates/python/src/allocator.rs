@@ -64,7 +64,7 @@ impl Allocator {
         for (argument, values) in [("weights", weights), ("demand_bps", demands)] {
             if let Some(values) = values.filter(|values| values.len() != measured.len()) {
                 return Err(PyValueError::new_err(format!(
-                    "{argument}: {} values for {} sessions: give one for each, or none at all",
+                    "{argument}: {} values for {} sessions: give one for each session, or omit it",
                     values.len(),
                     measured.len()
                 )));
@@ -98,7 +98,7 @@ impl Node {
             if let Some(weights) = weights {
                 row.weight = weights[k];
                 if !(1e-6..=1e6).contains(&row.weight) {
-                    return Err(format!("weights[{k}]: {} must be above zero: from 1e-6 to 1e6", row.weight));
+                    return Err(format!("weights[{k}]: {} must be from 1e-6 to 1e6", row.weight));
                 }
             }
             if let Some(demands) = demands
@@ -118,7 +118,7 @@ fn node_rule(name: &str) -> PyResult<&'static Scheme> {
     let is_node_rule = |scheme: &&Scheme| scheme.kind == SchemeKind::Node;
     scheme::find(name).filter(is_node_rule).ok_or_else(|| {
         let names: Vec<_> = scheme::schemes().iter().filter(is_node_rule).map(|scheme| scheme.name).collect();
-        PyValueError::new_err(format!("rule: \"{name}\" is no node rule\nhint: use one of {}", names.join(", ")))
+        PyValueError::new_err(format!("rule: \"{name}\" is not a node rule\nhint: use one of {}", names.join(", ")))
     })
 }
 

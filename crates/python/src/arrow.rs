@@ -36,9 +36,11 @@ impl ArrowTable {
         let mut columns = Vec::with_capacity(named.len());
         for (name, given) in named {
             let given: GivenColumn<'_> = given.extract().map_err(|_| {
-                PyTypeError::new_err(format!("column \"{name}\" is neither numbers nor switches nor words"))
+                PyTypeError::new_err(format!(
+                    "column \"{name}\" has an unsupported type: expected numbers, booleans or strings"
+                ))
             })?;
-            let name = CString::new(name).map_err(|_| PyValueError::new_err("a column's name has a zero byte"))?;
+            let name = CString::new(name).map_err(|_| PyValueError::new_err("a column name contains a zero byte"))?;
             columns.push(column(name, &given)?);
         }
         let length = columns.first().map_or(0, ArrowColumn::length);
@@ -102,7 +104,7 @@ fn column(name: CString, given: &GivenColumn<'_>) -> PyResult<ArrowColumn> {
             let codes: Vec<i32> = codes.as_array().iter().copied().collect();
             let most = i32::try_from(words.len()).unwrap_or(i32::MAX);
             if let Some(code) = codes.iter().find(|code| !(-1..most).contains(*code)) {
-                return Err(PyValueError::new_err(format!("column {name:?}: there is no word {code}")));
+                return Err(PyValueError::new_err(format!("column {name:?}: no category {code}")));
             }
             let (valid, nulls) = validity(codes.iter().map(|code| *code >= 0));
             let length = codes.len();

@@ -134,7 +134,7 @@ fn time(now_s: f64, clock: Time) -> PyResult<Time> {
     let clock_s = clock.as_secs_f64();
     if now_s < clock_s {
         return Err(PyValueError::new_err(format!(
-            "now_s: {now_s} lies before {clock_s}, to which the session's clock has come\nhint: time does not go back"
+            "now_s: {now_s} must be at least {clock_s}, the current time of the session's clock"
         )));
     }
     Ok(now)

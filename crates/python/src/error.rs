@@ -10,9 +10,9 @@ pyo3::create_exception!(
     fairwave,
     ScenarioError,
     PyValueError,
-    "A mistake in a scenario file, or in what the caller changed about it.\n\n\
-     The text names the file, the line, what is wrong and how to mend it; the parts are in the attributes `file`,\n\
-     `line` (None where there is none), `message` and `hint` (None where there is none)."
+    "An error in a scenario file or in an argument that changes it.\n\n\
+     The message has the file, the line, the problem and a hint; the attributes `file`, `line` (or None), `message`\n\
+     and `hint` (or None) hold the parts."
 );
 
 /// A mistake with all its parts.

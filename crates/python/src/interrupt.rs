@@ -45,9 +45,7 @@ pub(crate) fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) ->
                 Stop::part(|| work(&stop))
             });
             let worker = worker.map_err(|error| {
-                PyRuntimeError::new_err(format!(
-                    "no thread for the work: {error}\nhint: `ulimit -u` says how many there may be"
-                ))
+                PyRuntimeError::new_err(format!("cannot start a thread: {error}\nhint: `ulimit -u` shows the maximum"))
             })?;
             let mut signal = None;
             while done.recv_timeout(Duration::from_millis(50)) == Err(RecvTimeoutError::Timeout) {

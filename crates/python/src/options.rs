@@ -13,7 +13,7 @@ pub(crate) fn read_options(scheme: &'static Scheme, given: &Bound<'_, PyDict>) -
         let spec = scheme.option(&name).ok_or_else(|| {
             let names: Vec<_> = scheme.options.iter().map(|option| option.name).collect();
             let (rule, names) = (scheme.name, names.join(", "));
-            PyValueError::new_err(format!("option \"{name}\": {rule} has no such option\nhint: it has {names}"))
+            PyValueError::new_err(format!("option \"{name}\": {rule} has no such option\nhint: use one of {names}"))
         })?;
         let kind = value.get_type().name()?.to_string();
         let text = value.cast::<PyString>().ok().map(ToString::to_string);

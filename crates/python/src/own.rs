@@ -66,8 +66,8 @@ impl OwnRules {
         for (name, _, _, options) in &given {
             if let Some((option, _)) = options.iter().find(|(option, _)| is_drivers(option)) {
                 return Err(PyValueError::new_err(format!(
-                    "schemes: \"{name}\" has an option \"{option}\": what runs the rule has one of that name, and the \
-                     rule would never hear of it\nhint: choose another name, such as \"my_{option}\""
+                    "schemes: \"{name}\" has an option \"{option}\", which is reserved\nhint: choose another name, \
+                     such as \"my_{option}\""
                 )));
             }
         }
@@ -97,7 +97,7 @@ impl OwnRules {
         match (done, run.failure.borrow_mut().take()) {
             (_, Some(error)) => Err(error),
             (Some(done), None) => Ok(done),
-            (None, None) => Err(PyValueError::new_err("a run was stopped without a word")),
+            (None, None) => Err(PyValueError::new_err("a run was stopped without a reason")),
         }
     }
 }
@@ -257,7 +257,7 @@ impl SessionRule {
         if self.has_window {
             let packets: f64 = object.getattr(intern!(py, "window_packets"))?.extract()?;
             if packets.is_nan() {
-                return Err(PyValueError::new_err("window_packets: nan is no window"));
+                return Err(PyValueError::new_err("window_packets: nan is not a window"));
             }
             self.window.set(packets.min(NO_LIMIT_PACKETS));
         } else {
@@ -268,7 +268,7 @@ impl SessionRule {
             let rate = bps.filter(|bps| *bps != f64::INFINITY).map(Rate::from_bps).transpose();
             let rate = rate.map_err(|error| PyValueError::new_err(format!("rate_bps: {error}")))?;
             if rate == Some(Rate::ZERO) {
-                return Err(PyValueError::new_err("rate_bps: 0 sends nothing for ever: it must be above zero"));
+                return Err(PyValueError::new_err("rate_bps: 0 must be above zero"));
             }
             self.pacing = rate;
         }

@@ -29,7 +29,7 @@ pub(crate) fn response<'py>(
         })?,
         None if response.depends_on_rtt() => {
             return Err(PyValueError::new_err(format!(
-                "rtt_s: {scheme} grows by the clock, its response depends on the RTT\nhint: give rtt_s=0.1, in seconds"
+                "rtt_s: required for {scheme}, whose response depends on the RTT\nhint: pass rtt_s=0.1, in seconds"
             )));
         }
         None => Duration::ZERO,
@@ -38,7 +38,7 @@ pub(crate) fn response<'py>(
         (Response::Bic(bic), Some(form)) => bic_form(form).map(|window| Window::Bic(bic, window))?,
         (_, Some(_)) => {
             return Err(PyValueError::new_err(format!(
-                "form: {scheme}'s response has one form only\nhint: leave form out; bic has several"
+                "form: {scheme} has only one form\nhint: omit form; only bic has several"
             )));
         }
         (response, None) => Window::Plain(response, rtt),
@@ -79,10 +79,13 @@ fn read_response(scheme: &str, options: &Bound<'_, PyDict>) -> PyResult<Response
     let options = read_options(entry, options)?;
     if let Some((name, _)) = options.iter().find(|(name, _)| !Response::takes(scheme, name)) {
         let takes: Vec<_> = entry.options.iter().map(|o| o.name).filter(|name| Response::takes(scheme, name)).collect();
-        let hint =
-            if takes.is_empty() { "no option does".to_owned() } else { format!("these do: {}", takes.join(", ")) };
+        let hint = if takes.is_empty() {
+            "no option is supported".to_owned()
+        } else {
+            format!("use one of {}", takes.join(", "))
+        };
         return Err(PyValueError::new_err(format!(
-            "option \"{name}\": it does not change the response of {scheme}\nhint: {hint}"
+            "option \"{name}\": no effect on the response of {scheme}\nhint: {hint}"
         )));
     }
     Response::new(scheme, &options).map_err(|error| match error {
@@ -105,7 +108,7 @@ fn bic_form(form: &str) -> PyResult<BicResponse> {
     found.ok_or_else(|| {
         let names: Vec<_> = BIC_FORMS.iter().map(|(name, _)| *name).collect();
         PyValueError::new_err(format!(
-            "form: \"{form}\" is no form of bic's response\nhint: use one of {}",
+            "form: unknown form \"{form}\" of bic's response\nhint: use one of {}",
             names.join(", ")
         ))
     })

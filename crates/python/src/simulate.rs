@@ -96,7 +96,7 @@ fn several(file: &str, cases: &[Case]) -> Mistake {
     let mut labels: Vec<&str> = cases.iter().filter_map(|case| case.variant.as_deref()).collect();
     labels.dedup();
     let hint = format!("choose a variant: {}", labels.join(", "));
-    let message = format!("runs=1 asks for one run, and there are {}", cases.len());
+    let message = format!("runs=1 requires a single run, the file has {}", cases.len());
     Mistake { file: file.to_owned(), line: None, message, hint: Some(hint) }
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn check_memory(
             file: file.to_owned(),
             line: None,
             message: error.to_string(),
-            hint: Some("fewer sessions, a wider sample, or a machine with more memory".to_owned()),
+            hint: Some("use fewer sessions, a longer sample or a machine with more memory".to_owned()),
         })?;
     }
     Ok(())
@@ -131,7 +131,7 @@ pub(crate) fn check_memory(
 pub(crate) fn parse_model(name: Option<&str>) -> PyResult<Option<Model>> {
     let model = name.map(|name| lab::MODELS.iter().copied().find(|model| model.name() == name).ok_or(name)).transpose();
     model.map_err(|name| {
-        PyValueError::new_err(format!("model: there is no model \"{name}\"\nhint: use \"fluid\" or \"packet\""))
+        PyValueError::new_err(format!("model: unknown model \"{name}\"\nhint: use \"fluid\" or \"packet\""))
     })
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn parse_window(py: Python<'_>, from: &str, to: &str) -> PyResult<(Ti
     if window.0 < window.1 {
         return Ok(window);
     }
-    let message = format!("\"{from}..{to}\" is no span of time: it must end after it begins");
+    let message = format!("\"{from}..{to}\" must end after it starts");
     Err(scenario_error(py, &Mistake { file: "window".to_owned(), line: None, message, hint: None }))
 }
 

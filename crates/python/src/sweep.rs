@@ -172,7 +172,8 @@ impl Sweep {
         let mine = self.study.key(run).to_string();
         if mine != key {
             return Err(PyRuntimeError::new_err(format!(
-                "run {run} is {mine} here and {key} at a worker\nhint: every worker needs this build of fairwave"
+                "run {run} is {mine} here but {key} at a worker\nhint: install the same build of fairwave on every \
+                 worker"
             )));
         }
         let row = decode(row).ok_or_else(|| PyRuntimeError::new_err(format!("run {run}: a worker sent no row")))?;
@@ -209,7 +210,7 @@ impl Sweep {
     }
 
     fn check(&self, run: usize) -> PyResult<()> {
-        if run < self.study.len() { Ok(()) } else { Err(PyValueError::new_err(format!("there is no run {run}"))) }
+        if run < self.study.len() { Ok(()) } else { Err(PyValueError::new_err(format!("no run {run}"))) }
     }
 }
 

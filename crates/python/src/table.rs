@@ -53,7 +53,9 @@ pub(crate) fn write_parquet(py: Python<'_>, path: PathBuf, named: &Bound<'_, PyD
         } else if let Ok(values) = values.extract::<Vec<Option<String>>>() {
             ColumnData::Text(values)
         } else {
-            return Err(PyTypeError::new_err(format!("column \"{name}\" is neither numbers nor text")));
+            return Err(PyTypeError::new_err(format!(
+                "column \"{name}\" has an unsupported type: expected numbers or text"
+            )));
         };
         table.columns.push(Column { name, data });
     }

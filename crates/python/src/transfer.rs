@@ -116,7 +116,7 @@ fn wait(py: Python<'_>, transfer: &Transfer) -> PyResult<()> {
 
 fn outcome<'py>(py: Python<'py>, transfer: &Transfer) -> PyResult<Bound<'py, PyDict>> {
     let found = py.detach(|| transfer.wait(None));
-    let found = found.ok_or_else(|| system("the transfer has no end"))?;
+    let found = found.ok_or_else(|| system("the transfer ended without a result"))?;
     let entries = |entries: &[fairwave_files::Failure]| -> Vec<(Py<PyBytes>, String)> {
         entries.iter().map(|entry| (PyBytes::new(py, &entry.path).unbind(), entry.reason.clone())).collect()
     };
@@ -167,17 +167,15 @@ impl Server {
         let writable_into = match (writable, absolute.as_slice()) {
             (false, _) => None,
             (true, [one]) => Some(one.clone()),
-            (true, _) => return Err(PyValueError::new_err("writable: name one directory, which others can put into")),
+            (true, _) => return Err(PyValueError::new_err("writable: expected one directory")),
         };
         if (readable || links) && !writable {
             let option = if readable { "readable" } else { "links" };
-            return Err(PyValueError::new_err(format!(
-                "{option}: goes with writable: without it others get files, and put none"
-            )));
+            return Err(PyValueError::new_err(format!("{option}: requires writable")));
         }
         let quota = match quota.map(str::parse::<Bytes>).transpose() {
             Ok(Some(_)) if !writable => {
-                return Err(PyValueError::new_err("quota: without writable nothing is put there"));
+                return Err(PyValueError::new_err("quota: requires writable"));
             }
             Ok(Some(Bytes::ZERO)) => return Err(PyValueError::new_err("quota: must be above zero")),
             quota => quota.map_err(|error| parse_error(py, "quota", &error))?,
@@ -195,8 +193,8 @@ impl Server {
         let share = Arc::new(share);
         let listen = match listen {
             Some(text) => Listen::At(listen_address(text).ok_or_else(|| {
-                let hint = "write 192.0.2.7, 192.0.2.7:8642 or [2001:db8::7]:8642";
-                PyValueError::new_err(format!("listen: \"{text}\" is no address: {hint}"))
+                let hint = "use the form 192.0.2.7, 192.0.2.7:8642 or [2001:db8::7]:8642";
+                PyValueError::new_err(format!("listen: \"{text}\" is not an address: {hint}"))
             })?),
             None => Listen::Usual,
         };
@@ -247,9 +245,7 @@ fn validity(expires_s: Option<f64>, is_once: bool) -> PyResult<Option<Validity>>
         Some(f64::INFINITY) => None,
         Some(seconds) if seconds > 0.0 => Some(seconds.ceil() as u64),
         Some(seconds) => {
-            return Err(PyValueError::new_err(format!(
-                "expires_s: {seconds} is no span of time: it must be above zero"
-            )));
+            return Err(PyValueError::new_err(format!("expires_s: {seconds} must be above zero")));
         }
     };
     Ok((expires_s.is_some() || is_once).then_some(Validity { lasts_s, is_once }))

@@ -143,7 +143,7 @@ impl Resources {
 fn failure(scenario: &Scenario, active: &[usize], error: &MaxMinError) -> ScenarioError {
     let (message, hint) = match error {
         MaxMinError::Unlimited { session } => (
-            format!("session \"{}\": nothing limits its rate", scenario.sessions[active[*session]].name),
+            format!("session \"{}\": its rate is unlimited", scenario.sessions[active[*session]].name),
             Some("give it a demand, or a capacity to one of its nodes or links".to_owned()),
         ),
         // A valid scenario has no other; what it says is about numbers, which are positions here.
@@ -263,6 +263,6 @@ mod tests {
             node = [{ name = 'a', capacity = 'inf' }, { name = 'b', capacity = 'inf' }]
             session = [{ from = 'a', to = 'b', rtt = '1 ms' }]";
         let error = allocate(&scenario(text), None).unwrap_err();
-        assert_eq!(error.message, "session \"a-b\": nothing limits its rate");
+        assert_eq!(error.message, "session \"a-b\": its rate is unlimited");
     }
 }

@@ -132,7 +132,7 @@ impl Document {
                 return Err(Mistake::new(
                     Position::File,
                     format!("variants and runs make more than {} runs", limits::RUNS),
-                    "fewer runs, or --variant for one variant alone",
+                    "use fewer runs, or --variant for a single variant",
                 ));
             }
             cases.extend((0..runs).map(|run| Case {
@@ -203,7 +203,7 @@ impl Document {
                     (Position::Line(a), Position::Line(b)) => format!(", on lines {a} and {b}"),
                     _ => String::new(),
                 };
-                return Err(field.wrong(format!("stands twice{on}"), "every variant needs a label of its own"));
+                return Err(field.wrong(format!("is used twice{on}"), "give every variant a different label"));
             }
             variants.push((label, table));
         }
@@ -214,7 +214,7 @@ impl Document {
 fn parse(bytes: &[u8]) -> ReadResult<TomlTable> {
     if bytes.len() > limits::FILE_BYTES {
         let message =
-            format!("{} bytes, the limit for a scenario file is {} MiB", bytes.len(), limits::FILE_BYTES >> 20);
+            format!("{} bytes; the limit for a scenario file is {} MiB", bytes.len(), limits::FILE_BYTES >> 20);
         return Err(Mistake::new(Position::File, message, MANY_FROM_ONE));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {

@@ -105,7 +105,7 @@ fn parameter(name: &str, own: Option<f64>, scenario: &Scenario, session: &Sessio
 
 /// What to do about [`MixedRules`], for people.
 pub const SAME_RULE_HINT: &str =
-    "give all sessions of one node the same scheme and options; alpha and beta alone may differ";
+    "give all sessions of a node the same scheme and options; only alpha and beta may differ";
 
 /// Two sessions of one node ask it to run different rules.
 #[derive(Clone, Debug, PartialEq, Eq)]

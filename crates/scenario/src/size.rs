@@ -29,7 +29,7 @@ pub enum WorkKind {
 
 /// A scenario that needs more memory than there is.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{what} need about {}, and there is {}", mebibytes(*needed_bytes), mebibytes(*limit_bytes))]
+#[error("{what} need about {}, available {}", mebibytes(*needed_bytes), mebibytes(*limit_bytes))]
 pub struct TooLarge {
     /// The elements that take most of it.
     pub what: String,
@@ -144,7 +144,7 @@ mod tests {
         // 2 x 10^7 x 1050 bytes = 19.6 x 2^30.
         assert_eq!(
             error.to_string(),
-            "10000000 sessions and 2 nodes in the fluid model, 2 runs side by side, need about 19.6 GiB, and there is 16 GiB"
+            "10000000 sessions and 2 nodes in the fluid model, 2 runs side by side, need about 19.6 GiB, available 16 GiB"
         );
         let recorded = WorkKind::Run(Model::Fluid, Record { rates: true, ..Record::default() });
         assert!(size.check(recorded, 1, 16 << 30).unwrap_err().what.contains("in 600 samples"));

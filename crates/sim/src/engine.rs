@@ -37,7 +37,7 @@ pub enum SimError {
     },
     /// Two sessions of one node ask its host to run different rules.
     #[error(
-        "node \"{node}\" would have to run two rules: session \"{first}\" asks for {first_rule}, session \"{second}\" for \
+        "node \"{node}\" cannot run two rules: session \"{first}\" uses {first_rule}, session \"{second}\" uses \
          {second_rule}"
     )]
     Mixed {
@@ -53,9 +53,7 @@ pub enum SimError {
         second_rule: String,
     },
     /// A node has more sessions at once than its host has room for.
-    #[error(
-        "node \"{node}\": {sessions} sessions between hosts are there at once, and a host has room for {MOST_SESSIONS}"
-    )]
+    #[error("node \"{node}\" has {sessions} concurrent sessions, the maximum is {MOST_SESSIONS}")]
     Crowded {
         /// The node.
         node: Box<str>,
@@ -63,7 +61,7 @@ pub enum SimError {
         sessions: usize,
     },
     /// A key has no effect in the packet model of this version.
-    #[error("{what} has no effect in the packet model of this version")]
+    #[error("{what} is not supported by the packet model")]
     Unsupported {
         /// The thing and the key.
         what: String,
@@ -187,7 +185,7 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
     let links = scenario.links.iter().map(|link| (&link.name, link.discipline));
     for (name, discipline) in nodes.chain(links) {
         if let Some(discipline @ (Discipline::Gtp | Discipline::Jetmax)) = discipline {
-            let hint = if discipline == Discipline::Gtp { AS_FLUID } else { "leave it out" };
+            let hint = if discipline == Discipline::Gtp { AS_FLUID } else { "omit it" };
             return Err(unsupported(format!("the discipline \"{}\" of \"{name}\"", discipline.name()), hint));
         }
     }
@@ -225,7 +223,7 @@ fn fluid_key(choice: &SchemeChoice, session: &SessionSpec, rule: NodeRule) -> Op
 const FLUID_OPTIONS: [&str; 3] = ["declared", "loss", "late"];
 
 /// What would do where the fluid model can.
-const AS_FLUID: &str = "leave it out, or run it as a fluid: --model fluid";
+const AS_FLUID: &str = "omit it, or use --model fluid";
 
 fn unsupported(what: String, hint: &'static str) -> SimError {
     SimError::Unsupported { what, hint }

@@ -71,8 +71,8 @@ impl StudyError {
     pub(crate) fn other_build(path: &Path, theirs: &str) -> Self {
         Self::refused(
             path,
-            format!("has rows of another build of Fairwave: {theirs}, and this is {BUILD}"),
-            "results of different code are not mixed: go on with that build, or choose another --out",
+            format!("has rows of another Fairwave build: {theirs}, this is {BUILD}"),
+            "continue with that build, or choose another --out",
         )
     }
 
@@ -81,11 +81,11 @@ impl StudyError {
             io::ErrorKind::NotFound => "no such file or directory".into(),
             io::ErrorKind::PermissionDenied => "permission denied".into(),
             io::ErrorKind::IsADirectory => "is a directory".into(),
-            io::ErrorKind::NotADirectory => "a part of the path is not a directory".into(),
+            io::ErrorKind::NotADirectory => "a component of the path is not a directory".into(),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "no space left on the device".into(),
             io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only".into(),
-            io::ErrorKind::FileTooLarge => "larger than files may be here (ulimit -f)".into(),
-            io::ErrorKind::Unsupported => format!("its file system cannot do that: {error}"),
+            io::ErrorKind::FileTooLarge => "exceeds the maximum file size (ulimit -f)".into(),
+            io::ErrorKind::Unsupported => format!("not supported by its file system: {error}"),
             _ => error.to_string(),
         };
         Self::Io { path: path.to_owned(), what, kind: error.kind() }
@@ -99,14 +99,14 @@ impl StudyError {
             Self::Io {
                 kind: io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge,
                 ..
-            } => Some("the runs that ended are kept in the journal: make room, and go on with --resume".into()),
+            } => Some("finished runs are kept in the journal: free disk space and continue with --resume".into()),
             // Lustre without the mount option "flock", for one.
             Self::Io { kind: io::ErrorKind::Unsupported, .. } => {
                 Some("a journal needs a file system with locks: choose another directory".into())
             }
-            Self::Io { kind: io::ErrorKind::NotFound, .. } => Some("make the directory first".into()),
+            Self::Io { kind: io::ErrorKind::NotFound, .. } => Some("create the directory first".into()),
             Self::Io { kind: io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem, .. } => {
-                Some("choose a directory that may be written to".into())
+                Some("choose a writable directory".into())
             }
             Self::Io { .. } => None,
         }

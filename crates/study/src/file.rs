@@ -117,7 +117,7 @@ pub(crate) fn read_rows(path: &Path, hear: &mut dyn FnMut(Row) -> Result<(), Stu
     let broken = |what: String| {
         StudyError::refused(
             path,
-            format!("is no Parquet file that can be read: {what}"),
+            format!("not a readable Parquet file: {what}"),
             "choose another --out, or move it away",
         )
     };
@@ -136,7 +136,7 @@ pub(crate) fn read_rows(path: &Path, hear: &mut dyn FnMut(Row) -> Result<(), Stu
     match rows {
         Ok(Ok(done)) => done,
         Ok(Err(error)) => Err(broken(error.to_string())),
-        Err(_) => Err(broken("it is broken".into())),
+        Err(_) => Err(broken("corrupt file".into())),
     }
 }
 

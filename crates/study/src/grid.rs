@@ -23,8 +23,8 @@ impl Grid {
         let wrong = || {
             let shown: String = text.chars().take(60).collect();
             StudyError::grid(
-                format!("--set: \"{}\" gives no values", shown.escape_debug()),
-                "it takes PATH=V1,V2,..., as in options.alpha=0.05,0.1",
+                format!("--set: \"{}\" has no values", shown.escape_debug()),
+                "expected PATH=V1,V2,..., such as options.alpha=0.05,0.1",
             )
         };
         let (path, values) = text.split_once('=').ok_or_else(wrong)?;
@@ -67,7 +67,7 @@ impl Grid {
                 other => {
                     let other = written(other);
                     return Err(StudyError::grid(
-                        format!("{file}: {path} = {other} is no list of values"),
+                        format!("{file}: {path} = {other} is not a list of values"),
                         format!("write {path} = [{other}]"),
                     ));
                 }
@@ -80,25 +80,25 @@ impl Grid {
     pub fn add(&mut self, parameter: Parameter) -> Result<(), StudyError> {
         let path = &parameter.path;
         if parameter.values.is_empty() {
-            let hint = format!("give it some: {path}=V1,V2");
+            let hint = format!("give it values: {path}=V1,V2");
             return Err(StudyError::grid(format!("{path} has no values: the grid is empty"), hint));
         }
         let instead = match path.as_str() {
-            "seed" | "runs" => Some("--seeds says how many runs each point has"),
-            "variant" => Some("all variants of the file run; --variant chooses one"),
-            "title" | "cites" | "name" => Some("it changes no number of a run"),
+            "seed" | "runs" => Some("use --seeds to set the number of runs per point"),
+            "variant" => Some("all variants of the file run; use --variant to choose one"),
+            "title" | "cites" | "name" => Some("it does not affect results"),
             _ => None,
         };
         if let Some(instead) = instead {
-            return Err(StudyError::grid(format!("{path} is no parameter of a sweep"), instead));
+            return Err(StudyError::grid(format!("{path} is not a parameter of a sweep"), instead));
         }
         if self.parameters.iter().any(|known| known.path == *path) {
-            return Err(StudyError::grid(format!("{path} is given twice"), "give all of its values at once"));
+            return Err(StudyError::grid(format!("{path} is given twice"), "give all its values in one --set"));
         }
         let cells: Vec<Cell> = parameter.values.iter().map(|value| Cell::of_toml(value)).collect();
         if let Some(twice) = (1..cells.len()).find(|at| cells[..*at].contains(&cells[*at])) {
             let what = format!("{path} has the value {} twice", parameter.values[twice]);
-            return Err(StudyError::grid(what, "each value of a parameter is run with each seed: give it once"));
+            return Err(StudyError::grid(what, "give each value once; every value runs with every seed"));
         }
         self.parameters.push(parameter);
         Ok(())
@@ -207,13 +207,13 @@ mod tests {
     #[test]
     fn add_text__refuses_what_is_no_grid() {
         for (texts, word) in [
-            (&["options.alpha"][..], "gives no values"),
-            (&["=1"], "gives no values"),
-            (&["a="], "gives no values"),
-            (&["a=1,,2"], "gives no values"),
+            (&["options.alpha"][..], "has no values"),
+            (&["=1"], "has no values"),
+            (&["a="], "has no values"),
+            (&["a=1,,2"], "has no values"),
             (&["a=1", "a=2"], "twice"),
             (&["a=0.1,0.10"], "twice"),
-            (&["seed=1,2"], "no parameter"),
+            (&["seed=1,2"], "is not a parameter of a sweep"),
         ] {
             let error = grid(texts).unwrap_err();
             assert!(error.to_string().contains(word) && error.hint().is_some(), "{error}");
@@ -240,7 +240,7 @@ mod tests {
         for (text, word) in [
             ("", "empty"),
             ("a = []", "no values"),
-            ("a = 3", "no list"),
+            ("a = 3", "is not a list of values"),
             ("a = [1", "g.toml:1: not TOML"),
             ("\n\na = ]", "g.toml:3: not TOML"),
         ] {

@@ -55,8 +55,8 @@ impl Journal {
             Err(TryLockError::WouldBlock) => {
                 return Err(StudyError::refused(
                     path,
-                    "another process writes these results",
-                    "wait for its end, or choose another --out",
+                    "another process is writing these results",
+                    "wait until it ends, or choose another --out",
                 ));
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
@@ -66,7 +66,11 @@ impl Journal {
             file.metadata().is_ok_and(|mine| (mine.ino(), mine.dev()) == (there.ino(), there.dev()))
         });
         if !is_there {
-            return Err(StudyError::refused(path, "another process has just ended with these results", "begin again"));
+            return Err(StudyError::refused(
+                path,
+                "another process has just finished writing these results",
+                "run the command again",
+            ));
         }
         let mut journal = Self { place: Place::File(file, path.to_owned()), end: 0 };
         let records = journal.read_all()?;
@@ -96,7 +100,7 @@ impl Journal {
                     Next::End => break,
                     Next::Broken(behind) => {
                         let what = format!("row {} is broken, {behind} bytes follow", records.len() + 1);
-                        let hint = format!("`truncate -s {end} {}` keeps the rows before it", path.display());
+                        let hint = format!("run `truncate -s {end} {}` to keep the rows before it", path.display());
                         return Err(StudyError::refused(path, what, hint));
                     }
                 }
@@ -149,7 +153,7 @@ impl Journal {
                 Place::File(_, path) => path.as_path(),
                 Place::Memory(_) => Path::new("memory"),
             };
-            StudyError::refused(path, "was changed by somebody else meanwhile", "begin the sweep again")
+            StudyError::refused(path, "was changed by another process", "run the sweep again")
         })
     }
 
@@ -174,9 +178,9 @@ fn of_others(path: &Path, begin: &[u8]) -> StudyError {
         return StudyError::other_build(path, build.trim_end());
     }
     if begin.starts_with(ANY_MAGIC) {
-        return StudyError::other_build(path, "of another version");
+        return StudyError::other_build(path, "from another version");
     }
-    StudyError::refused(path, "is no journal of a sweep", "choose another --out, or move it away")
+    StudyError::refused(path, "is not a journal of a sweep", "choose another --out, or move it away")
 }
 
 /// What tells a length as it was written from one that was damaged since: bound to its place, so that bytes of another

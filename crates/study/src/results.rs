@@ -55,13 +55,13 @@ impl Results {
             if out.exists() {
                 return Err(StudyError::refused(
                     out,
-                    "is there already",
-                    "--resume goes on with it; or choose another --out",
+                    "already exists",
+                    "use --resume to continue it, or choose another --out",
                 ));
             }
             // One of which another process holds the lock is said to be in use below.
             if beside.exists() && !is_locked(&beside) {
-                let hint = format!("--resume goes on with it; or remove {}", beside.display());
+                let hint = format!("use --resume to continue it, or remove {}", beside.display());
                 return Err(StudyError::refused(out, "a sweep into this file was interrupted", hint));
             }
         }
@@ -88,7 +88,7 @@ impl Results {
             let taken = read_rows(out, &mut |row| {
                 let key = row.iter().find(|(name, _)| name == "run").map(|(_, cell)| cell.text());
                 let Some(key) = key.as_deref().and_then(RunKey::parse) else {
-                    let what = "is no file of a sweep: it says of its rows not which runs they are (column \"run\")";
+                    let what = "is not a result of a sweep: it has no column \"run\"";
                     return Err(StudyError::refused(out, what, "choose another --out"));
                 };
                 match results.by_key.get(&key).copied() {
@@ -111,11 +111,11 @@ impl Results {
         if !strangers.is_empty() {
             let (strangers, known) = (strangers.len(), results.done() + in_journal.iter().flatten().count());
             let what = if known == 0 {
-                format!("has {strangers} rows of another sweep: of another file, other options or another version")
+                format!("has {strangers} rows of another sweep: another file, other options or another version")
             } else {
-                format!("has {strangers} rows that this call does not ask for, beside {known} that it does")
+                format!("has {strangers} rows that this call does not request, and {known} that it does")
             };
-            let error = StudyError::refused(out, what, "ask for all of them, or choose another --out");
+            let error = StudyError::refused(out, what, "request all of them, or choose another --out");
             return refused(results, error);
         }
         for (run, place) in in_journal.into_iter().enumerate() {
@@ -152,7 +152,7 @@ impl Results {
         self.places.len() - self.missing
     }
 
-    /// Keeps the row of a run. One that is there already stays: equal keys give equal rows.
+    /// Keeps the row of a run. One that already exists stays: equal keys give equal rows.
     ///
     /// # Errors
     /// Where it cannot be written. Rows of before are kept.

@@ -90,7 +90,7 @@ impl Study {
         if let Some(twice) =
             grid.parameters().iter().find(|one| selection.set.iter().any(|(path, _)| *path == one.path))
         {
-            return Err(StudyError::grid(format!("{} is given twice", twice.path), "say its values once"));
+            return Err(StudyError::grid(format!("{} is given twice", twice.path), "give its values once"));
         }
         let own = |set: Vec<(String, String)>| Selection {
             seed: None,
@@ -102,7 +102,7 @@ impl Study {
             grid.points().filter(|points| points.checked_mul(seeds.len()).is_some_and(|runs| runs <= MOST_RUNS));
         let Some(points) = points else {
             let what = format!("the grid with {} seeds makes more than {MOST_RUNS} runs", seeds.len());
-            return Err(StudyError::grid(what, "fewer values, or fewer seeds"));
+            return Err(StudyError::grid(what, "use fewer values or fewer seeds"));
         };
         let base = blake3::Hasher::new()
             .update(b"fairwave sweep 1\0")
@@ -124,7 +124,7 @@ impl Study {
                 variants.len(),
                 seeds.len()
             );
-            return Err(StudyError::grid(what, "fewer values, fewer seeds, or --variant for one variant alone"));
+            return Err(StudyError::grid(what, "use fewer values, fewer seeds, or --variant for a single variant"));
         }
         let build = |point| {
             let values = grid.point(point);
@@ -140,13 +140,13 @@ impl Study {
                         size.check(work, jobs.max(1) as u64, limit).map_err(|error| {
                             StudyError::grid(
                                 format!("{file}: {error}"),
-                                "fewer sessions, or fewer runs at a time (--jobs)",
+                                "use fewer sessions or fewer parallel runs (--jobs)",
                             )
                         })?;
                     }
                     let (scenario, notes) = document.build(&case.with_seed(seeds[0]))?;
                     if let Some((_, to)) = window.filter(|(_, to)| *to > scenario.end()) {
-                        let what = format!("--window: {to} lies after the end of the run at {}", scenario.end());
+                        let what = format!("--window: {to} is after the end of the run at {}", scenario.end());
                         return Err(StudyError::grid(what, "choose a part of the run, or a longer --duration"));
                     }
                     let mut content = base.clone();
@@ -194,10 +194,10 @@ impl Study {
         match seeds {
             Seeds::OfFile => Ok(of_first.map(|case| case.seed).collect()),
             Seeds::Count(0) => {
-                Err(StudyError::grid("no seeds: nothing to run", "--seeds says how many runs each point has"))
+                Err(StudyError::grid("no seeds: nothing to run", "use --seeds to set the number of runs per point"))
             }
             Seeds::Count(count) if *count as usize > MOST_RUNS => {
-                Err(StudyError::grid(format!("{count} seeds are more than {MOST_RUNS} runs"), "fewer seeds"))
+                Err(StudyError::grid(format!("{count} seeds are more than {MOST_RUNS} runs"), "use fewer seeds"))
             }
             Seeds::Count(count) => match first.checked_add(count - 1) {
                 Some(last) => Ok((first..=last).collect()),
@@ -228,7 +228,7 @@ impl Study {
                         self.paths.iter().zip(&group.values).map(|(path, value)| format!("{path}={}", value.text()));
                     values.collect::<Vec<_>>().join(" ")
                 };
-                let what = format!("two points of the grid say the same: {} and {}", words(earlier), words(group));
+                let what = format!("two points of the grid are equal: {} and {}", words(earlier), words(group));
                 return Err(StudyError::grid(
                     what,
                     "one parameter changes what another one sets: take one of them out",

@@ -109,7 +109,7 @@ fn resume__goes_on_with_a_file_and_with_more_of_the_same() {
     assert_eq!(grown, finished(&large, &other));
     // Rows that were not asked for would be lost.
     let error = Results::begin(&small, &out, true).err().unwrap();
-    assert!(error.to_string().contains("4 rows that this call does not ask for, beside 2"), "{error}");
+    assert!(error.to_string().contains("4 rows that this call does not request, and 2"), "{error}");
     assert!(!journal(&out).exists());
 }
 
@@ -225,18 +225,18 @@ fn resume__says_where_other_code_made_the_rows() {
     other[first..first + BUILD.len()].fill(b'0');
     fs::write(journal(&out), &other).unwrap();
     let error = Results::begin(&study, &out, true).err().unwrap();
-    assert!(error.to_string().contains(&format!("another build of Fairwave: 0000000000000000, and this is {BUILD}")));
+    assert!(error.to_string().contains(&format!("another Fairwave build: 0000000000000000, this is {BUILD}")));
     assert!(error.is_usage() && fs::read(journal(&out)).unwrap() == other);
     // The form of before.
     fs::write(journal(&out), b"fairwave sweep journal 1\nrows").unwrap();
-    assert!(Results::begin(&study, &out, true).err().unwrap().to_string().contains("of another version"));
+    assert!(Results::begin(&study, &out, true).err().unwrap().to_string().contains("from another version"));
     fs::remove_file(journal(&out)).unwrap();
 
     let keys = ColumnData::Text(vec![Some("0123456789abcdef0123456789abcdef".into())]);
     let table = Table { columns: vec![Column { name: "run".into(), data: keys }] };
     write_parquet(&out, &table, &[("fairwave.build", "fedcba9876543210".into())]).unwrap();
     let error = Results::begin(&study, &out, true).err().unwrap();
-    assert!(error.to_string().contains("another build of Fairwave: fedcba9876543210"), "{error}");
+    assert!(error.to_string().contains("another Fairwave build: fedcba9876543210"), "{error}");
     // Of this build, they are simply others.
     write_parquet(&out, &table, &[("fairwave.build", BUILD.into())]).unwrap();
     assert!(Results::begin(&study, &out, true).err().unwrap().to_string().contains("of another sweep"));
@@ -260,8 +260,8 @@ fn begin__refuses_a_file_that_is_there_or_in_use_or_no_parquet() {
     fs::remove_file(journal(&out)).unwrap();
 
     fs::write(&out, "no parquet at all").unwrap();
-    assert!(message(&out, false).to_string().contains("is there already"));
-    assert!(message(&out, true).to_string().contains("is no Parquet file"), "{}", message(&out, true));
+    assert!(message(&out, false).to_string().contains("already exists"));
+    assert!(message(&out, true).to_string().contains("not a readable Parquet file"), "{}", message(&out, true));
     assert!(!journal(&out).exists());
     let words = Column { name: "a".into(), data: ColumnData::Float(vec![Some(1.0)]) };
     write_parquet(&out, &Table { columns: vec![words] }, &[]).unwrap();
@@ -269,7 +269,7 @@ fn begin__refuses_a_file_that_is_there_or_in_use_or_no_parquet() {
 
     fs::remove_file(&out).unwrap();
     fs::write(journal(&out), "a text of somebody").unwrap();
-    assert!(message(&out, true).to_string().contains("is no journal"));
+    assert!(message(&out, true).to_string().contains("is not a journal"));
     assert_eq!(fs::read(journal(&out)).unwrap(), b"a text of somebody");
 }
 
@@ -320,7 +320,7 @@ fn plan__finds_mistakes_before_the_first_run() {
     // Two names of one key: the second hides the first.
     let twice = ["session.s1-d.demand=1 Mb/s,2 Mb/s", "session.\"s1-d\".demand=3 Mb/s,4 Mb/s"];
     let error = plan(TEXT, &twice, 1).unwrap_err();
-    assert!(error.to_string().contains("say the same"), "{error}");
+    assert!(error.to_string().contains("are equal"), "{error}");
 }
 
 #[test]

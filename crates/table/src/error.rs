@@ -9,7 +9,7 @@ use crate::layout::VERSION;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TableError {
     /// The system would not make, seal or map it.
-    #[error("the system refuses {what}: {errno}")]
+    #[error("system call {what} failed: {errno}")]
     System {
         /// What was wanted of it.
         what: &'static str,
@@ -17,13 +17,13 @@ pub enum TableError {
         errno: Errno,
     },
     /// What was handed over for shared memory is none.
-    #[error("what was handed over for the {0} memory of a segment is no memory that can be sealed")]
+    #[error("the {0} memory of a segment is not a sealable memory file")]
     NoMemory(&'static str),
     /// It can still be changed under whoever maps it.
     #[error("the {0} memory of a segment is not sealed against being truncated or written by others")]
     NotSealed(&'static str),
     /// It is not as large as a segment.
-    #[error("the {what} memory of a segment has {bytes} bytes in place of {expected}")]
+    #[error("the {what} memory of a segment has {bytes} bytes, expected {expected}")]
     Size {
         /// Whose.
         what: &'static str,
@@ -33,10 +33,10 @@ pub enum TableError {
         expected: u64,
     },
     /// It says that it is something else.
-    #[error("the {0} memory of a segment is labelled as something else")]
+    #[error("the {0} memory of a segment has the wrong label")]
     Label(&'static str),
     /// It is of another version of Fairwave.
-    #[error("the table has layout {0}, and this program knows layout {VERSION}: both want to be of one version")]
+    #[error("unsupported table layout {0}, expected {VERSION}: update Fairwave and its daemon together")]
     Version(u64),
 }
 
@@ -51,10 +51,10 @@ pub enum RowError {
     #[error("the row is free")]
     Free,
     /// There are as many as [`ROWS`](crate::ROWS).
-    #[error("a segment has no such row")]
+    #[error("no such row in the segment")]
     NoRow,
     /// What stands in a field is no value of it.
-    #[error("the row's {0} is no value of it")]
+    #[error("the row's {0} is invalid")]
     Rubbish(&'static str),
 }
 

@@ -117,5 +117,5 @@ pub(crate) fn attempt(
 }
 
 fn confused(node: &str) -> Error {
-    Error::End { node: node.to_owned(), what: "says something else than it was asked for".into() }
+    Error::End { node: node.to_owned(), what: "sent an unexpected message".into() }
 }

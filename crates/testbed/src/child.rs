@@ -54,7 +54,7 @@ impl Child {
         let failed = |what: String| Error::End { node: self.node.clone(), what };
         let mut text = serde_json::to_string(line).map_err(|error| failed(error.to_string()))?;
         text.push('\n');
-        let orders = self.orders.as_mut().ok_or_else(|| failed("takes no more orders".into()))?;
+        let orders = self.orders.as_mut().ok_or_else(|| failed("does not accept commands".into()))?;
         orders.write_all(text.as_bytes()).map_err(|error| failed(format!("does not listen: {error}")))
     }
 
@@ -68,7 +68,7 @@ impl Child {
                     return match serde_json::from_str(&line) {
                         Ok(Told::Failed(what)) => Err(failed(&format!("failed: {what}"))),
                         Ok(told) => Ok(told),
-                        Err(_) => Err(failed(&format!("says what nobody understands: {line}"))),
+                        Err(_) => Err(failed(&format!("sent an unknown message: {line}"))),
                     };
                 }
                 Err(RecvTimeoutError::Disconnected) => {
@@ -76,7 +76,7 @@ impl Child {
                     look()?;
                     return Err(failed("ended early"));
                 }
-                Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => return Err(failed("does not answer")),
+                Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => return Err(failed("does not respond")),
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }

@@ -145,7 +145,7 @@ impl Ends {
                     (Some(SourceAt::Tcp(source)), _) => {
                         self.tcp.take(part, *source, begin).map_err(|error| error.to_string())
                     }
-                    _ => Err(format!("nobody said where the source of session {} is", part.session)),
+                    _ => Err(format!("no address for the source of session {}", part.session)),
                 }?;
             }
             Deed::Stop(session) => {

@@ -20,7 +20,7 @@ pub enum Error {
     #[error("{0}")]
     Closed(String),
     /// The program at a node ended, or did not answer.
-    #[error("the end at node \"{node}\" {what}")]
+    #[error("the process of node \"{node}\" {what}")]
     End {
         /// The node.
         node: String,

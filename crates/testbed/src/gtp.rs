@@ -126,7 +126,7 @@ impl GtpEnd {
 
     /// The sink opens a session; `begin` is when the run began.
     pub(crate) fn take(&mut self, part: &Part, ticket: &str, begin: Instant) -> Result<(), String> {
-        let mut ticket: Ticket = ticket.parse().map_err(|_| "the source's ticket is none".to_owned())?;
+        let mut ticket: Ticket = ticket.parse().map_err(|_| "the source's ticket is invalid".to_owned())?;
         for address in &mut ticket.addresses {
             address.set_ip(part.source);
         }

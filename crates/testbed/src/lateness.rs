@@ -61,7 +61,7 @@ impl Lateness {
             return Some(format!("half of the packets were late by up to {} us", self.late_half_us));
         }
         if self.standstill_ms > MOST_STANDSTILL.as_secs_f64() * 1e3 {
-            return Some(format!("the program at {} stood still for {:.0} ms", self.standstill_at, self.standstill_ms));
+            return Some(format!("the program at {} was stalled for {:.0} ms", self.standstill_at, self.standstill_ms));
         }
         (self.overflows > 0).then(|| format!("{} packets overflowed sockets of this machine", self.overflows))
     }
@@ -97,7 +97,7 @@ mod tests {
     fn busy__is_what_is_no_run_of_the_scenario() {
         assert_eq!(quiet().busy(), None);
         assert!(Lateness { late_half_us: 205.0, ..quiet() }.busy().unwrap().contains("205 us"));
-        assert!(Lateness { standstill_ms: 51.0, ..quiet() }.busy().unwrap().contains("d1 stood still for 51 ms"));
+        assert!(Lateness { standstill_ms: 51.0, ..quiet() }.busy().unwrap().contains("d1 was stalled for 51 ms"));
         assert!(Lateness { overflows: 1, ..quiet() }.busy().is_some());
         // Late packets alone, as long as half of them are in time, leave final rates what they are.
         assert_eq!(Lateness { late_p99_us: 9000.0, ..quiet() }.busy(), None);

@@ -74,7 +74,7 @@ impl Plan {
             if port >= MOST_NODES {
                 return Err(Error::unfit(
                     format!("{}: more than {MOST_NODES} nodes have sessions", scenario.name),
-                    "the testbed has a program a node: take a smaller scenario, or simulate it",
+                    "the testbed runs one program per node: use a smaller scenario, or simulate it",
                 ));
             }
             port_of.insert(at, port);
@@ -146,33 +146,33 @@ fn check_network(scenario: &Scenario) -> Result<(), Error> {
     if !scenario.links.is_empty() {
         return Err(Error::unfit(
             format!("{name}: the testbed has no links between routers"),
-            "its nodes are all joined by one relay: take a scenario whose sessions name their rtt, or simulate it",
+            "one relay connects all its nodes: use a scenario whose sessions set rtt, or simulate it",
         ));
     }
     if let Some(background) = scenario.background.first() {
         return Err(Error::unfit(
             format!("{name}: the testbed has no background traffic, as \"{}\"", background.name),
-            "leave it out, or simulate it",
+            "omit it, or simulate the scenario",
         ));
     }
     let fifo = |node: &&Node| node.discipline.is_some_and(|rule| rule != Discipline::DropTail);
     if let Some(node) = scenario.nodes.iter().find(fifo) {
         return Err(Error::unfit(
             format!(
-                "{name}: the queues of the testbed drop what does not fit, and node \"{}\" names another rule",
+                "{name}: the testbed supports only drop-tail queues, and node \"{}\" has another discipline",
                 node.name
             ),
-            "queue discipline \"drop-tail\" runs here",
+            "use queue discipline \"drop-tail\"",
         ));
     }
     if scenario.sessions.is_empty() {
-        return Err(Error::unfit(format!("{name}: there is no session"), "give it one"));
+        return Err(Error::unfit(format!("{name}: no sessions"), "add a [[session]]"));
     }
     for session in &scenario.sessions {
         let ends = [scenario.nodes[session.from as usize].send, scenario.nodes[session.to as usize].receive];
         if ends.iter().all(Option::is_none) && session.demand.largest().is_none() {
             return Err(Error::unfit(
-                format!("session \"{}\": nothing limits its rate but this machine", session.name),
+                format!("session \"{}\": only this machine limits its rate", session.name),
                 "give one of its nodes a capacity, or the session a demand",
             ));
         }
@@ -252,8 +252,8 @@ fn check_options(choice: &SchemeChoice) -> Result<(), Error> {
         let is_own = name == "react" && value == OptionValue::Time(Duration::from_millis(1));
         if !TAKEN.contains(&name) && usual != Some(value) && !is_own {
             return Err(Error::unfit(
-                format!("options.{name}: the program runs {} with its own", choice.scheme.name),
-                "leave it out, or simulate it",
+                format!("options.{name}: not supported: the program runs {} with its own value", choice.scheme.name),
+                "omit it, or simulate the scenario",
             ));
         }
     }
@@ -268,8 +268,8 @@ fn check_kernel_options(choice: &SchemeChoice) -> Result<(), Error> {
         let is_own = name == "min_rto" && value == OptionValue::Time(Duration::from_millis(200));
         if usual != Some(value) && !is_own {
             return Err(Error::unfit(
-                format!("options.{name}: the kernel runs {} with its own", choice.scheme.name),
-                "leave it out, or simulate it",
+                format!("options.{name}: not supported: the kernel runs {} with its own value", choice.scheme.name),
+                "omit it, or simulate the scenario",
             ));
         }
     }
@@ -422,9 +422,12 @@ mod tests {
             TWO_TO_ONE.replace("scheme = 'gtp'", &format!("scheme = '{scheme}'\noptions = {{ {options} }}"))
         };
         let text = refused(&with("cubic", "c = 0.8"));
-        assert!(text.contains("options.c: the kernel runs cubic with its own\nhint: leave it out"), "{text}");
+        assert!(
+            text.contains("options.c: not supported: the kernel runs cubic with its own value\nhint: omit it"),
+            "{text}"
+        );
         let text = refused(&with("newreno", "min_rto = '2 s'"));
-        assert!(text.contains("options.min_rto: the kernel runs newreno"), "{text}");
+        assert!(text.contains("options.min_rto: not supported: the kernel runs newreno"), "{text}");
         // What the kernel has anyway may be said.
         plan(&with("cubic", "c = 0.4")).unwrap();
         plan(&with("newreno", "min_rto = '200 ms'")).unwrap();
@@ -451,7 +454,7 @@ mod tests {
             node = [{ name = 'a', capacity = 'inf' }, { name = 'b', capacity = 'inf' }]
             session = [{ from = 'a', to = 'b', rtt = '1 ms' }]",
         );
-        assert!(free.contains("nothing limits its rate but this machine"), "{free}");
+        assert!(free.contains("only this machine limits its rate"), "{free}");
         let routed = refused(
             "name = 'routed'
             duration = '1 s'
@@ -462,7 +465,7 @@ mod tests {
         );
         assert!(routed.contains("no links between routers"), "{routed}");
         let red = refused(&TWO_TO_ONE.replace("receive_loss = 0.01", "discipline = 'red'"));
-        assert!(red.contains("node \"d1\" names another rule"), "{red}");
+        assert!(red.contains("node \"d1\" has another discipline"), "{red}");
         let own = refused(&TWO_TO_ONE.replace("scheme = 'gtp'", "scheme = 'gtp'\noptions = { budget = true }"));
         assert!(own.contains("options.budget"), "{own}");
     }

@@ -44,7 +44,7 @@ impl Options<'_> {
     pub fn of_this_program() -> Result<Self, Error> {
         let program = std::env::current_exe()?;
         let program =
-            program.into_os_string().into_string().map_err(|_| std::io::Error::other("its path is no text"))?;
+            program.into_os_string().into_string().map_err(|_| std::io::Error::other("its path is not valid UTF-8"))?;
         let command = vec![program, "testbed".into(), "end".into()];
         let processes = Processes::Node;
         Ok(Self { command, processes, attempts: 3, is_interrupted: &|| false, tell: &|_| {} })
@@ -95,8 +95,8 @@ pub fn check(scenario: &Scenario) -> Result<(), Error> {
 fn refuse_yields(scenario: &Scenario, processes: Processes) -> Result<(), Error> {
     match scenario.nodes.iter().find(|node| node.yields.is_some()) {
         Some(node) if processes == Processes::Node => Err(Error::unfit(
-            format!("node \"{}\" yields to other traffic, which takes a daemon a node", node.name),
-            "say --processes session, or simulate it",
+            format!("node \"{}\" yields to other traffic, which requires a daemon per node", node.name),
+            "use --processes session, or simulate it",
         )),
         _ => Ok(()),
     }
@@ -113,7 +113,10 @@ pub fn run(scenario: &Scenario, mut settings: Settings<'_>, options: &Options<'_
     refuse_yields(scenario, options.processes)?;
     for name in &plan.congestions {
         check_congestion(name).map_err(|error| {
-            Error::unfit(error.to_string(), format!("\"sudo modprobe tcp_{name}\" loads it, where the system has it"))
+            Error::unfit(
+                error.to_string(),
+                format!("run `sudo modprobe tcp_{name}` to load it, if the system provides it"),
+            )
         })?;
     }
     let mut attempts = 0;

@@ -141,8 +141,8 @@ impl TcpEnd {
             let because = match &given.failed {
                 Some(failed) => failed.clone(),
                 None => format!(
-                    "{congestion} of the kernel has a window of {} packets at an RTT of {:.1} ms, after {} that it \
-                     sent again",
+                    "{congestion} of the kernel has a window of {} packets at an RTT of {:.1} ms, after {} \
+                     retransmissions",
                     info.cwnd,
                     f64::from(info.rtt_us) / 1e3,
                     info.resent

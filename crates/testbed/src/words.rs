@@ -33,7 +33,7 @@ impl fmt::Display for Lateness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "lateness: {:.0} us (half), {:.0} us (99 %), {:.0} us (99.9 %); programs stood still for {:.0} ms at most \
+            "lateness: {:.0} us (half), {:.0} us (99 %), {:.0} us (99.9 %); programs were stalled for at most {:.0} ms \
              ({}); {} overflows; the relay took {:.0} % of a processor",
             self.late_half_us,
             self.late_p99_us,

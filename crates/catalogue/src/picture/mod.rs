@@ -81,13 +81,13 @@ pub enum PictureError {
     #[error(transparent)]
     Measure(#[from] MeasureError),
     /// A variant that was not run.
-    #[error("there is no variant \"{0}\"")]
+    #[error("no variant \"{0}\"")]
     Variant(String),
     /// There is nothing to show.
-    #[error("there is nothing to draw")]
+    #[error("no data to draw")]
     Empty,
     /// More runs than a sheet has room for.
-    #[error("{0} runs are too many for one picture")]
+    #[error("{0} runs are too many for one plot")]
     TooMany(usize),
     /// The drawing library failed.
     #[error("drawing failed: {0}")]

@@ -44,7 +44,7 @@ pub(crate) fn run() -> Done {
     let ask: CpRequest = message::receive(&mut io::stdin().lock()).map_err(|error| {
         CommandFailure::usage(
             format!("--bootstrap: stdin: {}", plain(&error)),
-            "`fairwave cp` calls this at the other end; it is of no use by hand",
+            "this option is internal: run `fairwave cp` instead",
         )
     })?;
     let begun = begin(&ask);
@@ -52,7 +52,7 @@ pub(crate) fn run() -> Done {
         Ok(far) => far.answer(),
         Err(failure) => CpReply::Refused {
             version: message::VERSION,
-            message: failure.message().unwrap_or("it cannot be done").to_owned(),
+            message: failure.message().unwrap_or("request failed").to_owned(),
         },
     };
     message::send(&mut io::stdout().lock(), &answer).map_err(|error| CommandFailure::writing(&error))?;
@@ -76,7 +76,7 @@ struct Far {
 fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
     if ask.version != message::VERSION {
         return Err(CommandFailure::Usage(format!(
-            "the two ends are of different versions: messages of version {} and {}",
+            "incompatible fairwave versions: local protocol {}, remote protocol {}",
             ask.version,
             message::VERSION
         )));

@@ -96,7 +96,7 @@ impl RemotePath {
 
     pub(crate) fn to_os_string(&self) -> io::Result<OsString> {
         let bytes = BASE64.decode(self.0.as_bytes());
-        bytes.map(OsString::from_vec).map_err(|_| io::Error::other("a path is not in base 64"))
+        bytes.map(OsString::from_vec).map_err(|_| io::Error::other("a path is not valid base64"))
     }
 }
 
@@ -104,7 +104,7 @@ impl RemotePath {
 pub(crate) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     let bytes = serde_json::to_vec(message)?;
     let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= MOST_BYTES);
-    let length = length.ok_or_else(|| io::Error::other("there are too many paths for one call"))?;
+    let length = length.ok_or_else(|| io::Error::other("too many paths for one call: the limit is 16 MiB"))?;
     to.write_all(&length.to_be_bytes())?;
     to.write_all(&bytes)?;
     to.flush()
@@ -117,14 +117,14 @@ pub(crate) fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T
     let length = u32::from_be_bytes(length);
     if length > MOST_BYTES {
         // What a login script prints is no message.
-        return Err(io::Error::other("something else than a message came"));
+        return Err(io::Error::other("the reply is not a Fairwave message"));
     }
     let mut bytes = Vec::new();
     from.take(length.into()).read_to_end(&mut bytes)?;
     if bytes.len() < length as usize {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    serde_json::from_slice(&bytes).map_err(|error| io::Error::other(format!("a message cannot be read: {error}")))
+    serde_json::from_slice(&bytes).map_err(|error| io::Error::other(format!("invalid message: {error}")))
 }
 
 #[cfg(test)]
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn receive__refuses_what_is_no_message() {
         let error = |bytes: &[u8]| receive::<CpRequest>(&mut &*bytes).unwrap_err();
-        assert_eq!(error(b"Welcome to host\n").to_string(), "something else than a message came");
+        assert_eq!(error(b"Welcome to host\n").to_string(), "the reply is not a Fairwave message");
         assert_eq!(error(&[0, 0, 0, 9, b'{']).kind(), io::ErrorKind::UnexpectedEof);
         assert_eq!(error(&[0]).kind(), io::ErrorKind::UnexpectedEof);
         assert!(error(&[0, 0, 0, 2, b'{', b'}']).to_string().contains("missing field"));

@@ -67,7 +67,7 @@ enum CopyDirection {
 
 pub(crate) fn run(args: &Args) -> Done {
     let screen = Screen::new(args.talk);
-    let why = "the files go by udp, or through the ssh that starts the other end";
+    let why = "cp supports udp and ssh only";
     args.link.check_carrier("cp", &[Carrier::Udp, Carrier::Ssh], why)?;
     match way(&args.words)? {
         CopyDirection::Local { from, to } => copy_here(&screen, args, &from, &to),
@@ -109,7 +109,7 @@ fn way(words: &[OsString]) -> Result<CopyDirection, CommandFailure> {
         .collect::<Result<_, _>>()
         .map_err(|message| wrong(message, hint))?;
     let Some((to, from)) = places.split_last().filter(|(_, from)| !from.is_empty()) else {
-        return Err(wrong("the destination is missing".into(), hint));
+        return Err(wrong("missing destination".into(), hint));
     };
     let (mut here, mut there, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
     for place in from {
@@ -131,11 +131,12 @@ fn way(words: &[OsString]) -> Result<CopyDirection, CommandFailure> {
         (CpPlace::There { host, path }, []) => {
             Ok(CopyDirection::Send { from: here, host: host.clone(), to: path.clone() })
         }
-        (CpPlace::There { .. }, _) => {
-            Err(wrong("one end must be on this machine".into(), "run it on one of the two: ssh HOST fairwave cp ..."))
-        }
+        (CpPlace::There { .. }, _) => Err(wrong(
+            "source and destination are both on other machines".into(),
+            "run it on one of them: ssh HOST fairwave cp ...",
+        )),
         (CpPlace::Here(_), _) => {
-            Err(wrong("the sources are on several machines".into(), "copy from one after the other"))
+            Err(wrong("the sources are on more than one machine".into(), "run one copy per machine"))
         }
     }
 }
@@ -198,7 +199,8 @@ fn refuse_into_itself(from: &[PathBuf], to: &std::path::Path) -> Done {
 /// Both ends are this process: what goes on after an interrupt does so here, too.
 fn copy_here(screen: &Screen, args: &Args, from: &[PathBuf], to: &std::path::Path) -> Done {
     let absolute = |path: &PathBuf| {
-        std::path::absolute(path).map_err(|error| CommandFailure::usage(plain(&error), "name files and directories"))
+        std::path::absolute(path)
+            .map_err(|error| CommandFailure::usage(plain(&error), "name existing files or directories"))
     };
     let paths = from.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
     refuse_into_itself(&paths, to)?;
@@ -261,10 +263,10 @@ mod tests {
         );
         assert!(matches!(of(&["a", "h:"]), Ok(CopyDirection::Send { host, to, .. }) if host == "h" && to.is_empty()));
         for (words, says) in [
-            (["h:a", "b", "c"], "several machines"),
-            (["h:a", "i:b", "c"], "several machines"),
-            (["h:a", "h:b", "i:c"], "one end must be on this machine"),
-            ([":a", "b", "c"], "host is missing"),
+            (["h:a", "b", "c"], "more than one machine"),
+            (["h:a", "i:b", "c"], "more than one machine"),
+            (["h:a", "h:b", "i:c"], "source and destination are both on other machines"),
+            ([":a", "b", "c"], "missing host"),
         ] {
             let failure = of(&words).err().unwrap();
             assert!(failure.message().unwrap().contains(says), "{words:?}");

@@ -30,16 +30,17 @@ impl CpPlace {
                 _ => return Ok(Self::Here(word.into())),
             },
         };
-        let host = std::str::from_utf8(&host).map_err(|_| format!("\"{}\": the host's name is no text", shown()))?;
+        let host =
+            std::str::from_utf8(&host).map_err(|_| format!("\"{}\": the host name is not valid UTF-8", shown()))?;
         if host.is_empty() {
-            return Err(format!("\"{}\": the host is missing before the colon (./ before a local name)", shown()));
+            return Err(format!("\"{}\": missing host before the colon (write ./ before a local name)", shown()));
         }
         // ssh would take it for an option.
         if host.starts_with('-') {
-            return Err(format!("\"{}\": a host's name does not begin with \"-\"", shown()));
+            return Err(format!("\"{}\": a host name must not start with \"-\"", shown()));
         }
         if host.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return Err(format!("\"{}\": a host's name has no blanks", shown()));
+            return Err(format!("\"{}\": a host name must not contain spaces", shown()));
         }
         Ok(Self::There { host: host.to_owned(), path: OsString::from_vec(path.to_vec()) })
     }
@@ -139,7 +140,7 @@ mod tests {
     #[test]
     fn read__a_host_that_ssh_would_take_for_an_option_is_refused() {
         for (word, says) in
-            [("-oProxyCommand=x:y", "does not begin"), (":a", "host is missing"), ("a b:c", "no blanks")]
+            [("-oProxyCommand=x:y", "must not start"), (":a", "missing host"), ("a b:c", "must not contain spaces")]
         {
             let error = CpPlace::read(OsStr::new(word)).unwrap_err();
             assert!(error.contains(says), "{word}: {error}");

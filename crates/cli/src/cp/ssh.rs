@@ -100,7 +100,7 @@ impl StartedFar {
         let (host, mut words) = (&call.host, call.ssh.split_whitespace());
         let usage = |message: String, hint| NoFarEnd::Usage(CommandFailure::usage(message, hint));
         let program = words.next().ok_or_else(|| {
-            usage("--ssh: the command is empty".to_owned(), "left out, it is ssh: --ssh \"ssh -p 2222\"")
+            usage("--ssh: the command is empty".to_owned(), "omit --ssh, or write --ssh \"ssh -p 2222\"")
         })?;
         let words: Vec<_> = words.collect();
         let begun = Command::new(program)
@@ -110,7 +110,7 @@ impl StartedFar {
             .stdout(Stdio::piped())
             .spawn();
         let mut child = begun.map_err(|error| {
-            usage(format!("{}: {}", program.escape_debug(), plain(&error)), "--ssh names another command")
+            usage(format!("{}: {}", program.escape_debug(), plain(&error)), "use --ssh COMMAND to name another command")
         })?;
         let answer = match is_stopped {
             Some(is_stopped) => exchange_within(&mut child, &call.request, is_stopped),
@@ -126,7 +126,7 @@ impl StartedFar {
             }
             Ok(CpReply::Refused { message, .. }) => return refuse(&mut child, message),
             Ok(CpReply::Ready { version, .. }) => {
-                let message = format!("its fairwave is of another version: messages of version {version}, not 1");
+                let message = format!("incompatible fairwave version: protocol {version}, expected 1");
                 return refuse(&mut child, message);
             }
             Err(error) => {
@@ -207,12 +207,13 @@ fn why(child: &mut Child, error: &io::Error) -> String {
         }
     };
     match status.and_then(|status| status.code()) {
-        Some(127) => "there is no fairwave in the path of its commands\nhint: install it there; `ssh HOST fairwave --version` must work"
-            .into(),
-        Some(255) => "ssh cannot reach it".into(),
-        Some(code) if code != 0 => format!("fairwave ended with status {code} there"),
-        _ if error.kind() == io::ErrorKind::UnexpectedEof => "it ended without an answer".into(),
-        _ => format!("{error}\nhint: a login script that prints to stdout stands in the way: `ssh HOST true` must print nothing"),
+        Some(127) => {
+            "fairwave is not in the PATH\nhint: install it there until `ssh HOST fairwave --version` works".into()
+        }
+        Some(255) => "ssh cannot connect".into(),
+        Some(code) if code != 0 => format!("the remote fairwave exited with status {code}"),
+        _ if error.kind() == io::ErrorKind::UnexpectedEof => "the remote fairwave exited without a reply".into(),
+        _ => format!("{error}\nhint: a login script may print to stdout: `ssh HOST true` must print nothing"),
     }
 }
 

@@ -183,7 +183,7 @@ fn told_claim(text: &mut String, claim: &Claim) {
     let unit = if claim.unit.is_empty() { String::new() } else { format!(" {}", claim.unit) };
     let whose = match claim.source {
         "paper" => "paper",
-        "ours" => "stated by us",
+        "ours" => "our statement",
         other => other,
     };
     let referee = claim.referee.map_or(String::new(), |value| format!(", referee {value}{unit}"));
@@ -194,9 +194,9 @@ fn told_claim(text: &mut String, claim: &Claim) {
         wrapped(text, &" ".repeat(INDENT), INDENT, &format!("reason: {reason}"));
     }
     if let (false, Some(proof)) = (claim.holds, &claim.proof) {
-        wrapped(text, &" ".repeat(INDENT), INDENT, &format!("the print is wrong: {}", proof.why));
+        wrapped(text, &" ".repeat(INDENT), INDENT, &format!("the paper is wrong: {}", proof.why));
         for check in &proof.checks {
-            let held = if check.holds { "" } else { ", which does not hold" };
+            let held = if check.holds { "" } else { ", which fails" };
             let line = format!(
                 "proof: {}: {} {unit}, ours {} {unit}{held}; tolerance {}",
                 check.what,

@@ -48,7 +48,7 @@ impl Broken {
 /// Runs a scenario on the testbed. All that did not run is told as skipped, so that the report has the others.
 pub(super) fn on_testbed(scenario: &Scenario, settings: Settings<'_>, broken: &Broken) -> Result<OnTestbed, String> {
     let failed = |error: Error| broken.note(&scenario.name, &error);
-    ENTERED.get().cloned().unwrap_or_else(|| Err("the testbed was not entered".to_owned()))?;
+    ENTERED.get().cloned().unwrap_or_else(|| Err("the testbed's namespaces were not created".to_owned()))?;
     let options = Options::of_this_program().map_err(failed)?;
     let outcome = fairwave_testbed::run(scenario, settings, &options).map_err(failed)?;
     Ok(match outcome {
@@ -65,7 +65,7 @@ pub(super) fn on_testbed(scenario: &Scenario, settings: Settings<'_>, broken: &B
 /// Adds what is told of a run with real programs beside its claims.
 pub(super) fn told(text: &mut String, notes: &WireNotes) {
     if notes.scale < 1.0 {
-        let _ = writeln!(text, "  ran at {} of these rates and sizes", notes.scale);
+        let _ = writeln!(text, "  scaled: {} of these rates and sizes", notes.scale);
     }
     for line in &notes.lateness {
         let _ = writeln!(text, "  {line}");
@@ -87,7 +87,7 @@ pub(super) fn unjudged(outcomes: &[ExperimentOutcome]) -> Option<String> {
     let skipped = notes().filter(|notes| notes.skipped.is_some()).count();
     let not_judged: usize = notes().map(|notes| notes.not_judged.len()).sum();
     let all = (skipped, not_judged) != (0, 0);
-    all.then(|| format!("without a verdict: {skipped} experiments skipped, {not_judged} claims not judged"))
+    all.then(|| format!("no verdict: {skipped} experiments skipped, {not_judged} claims not judged"))
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub(super) fn detach() -> Done {
     let begun = keep_standard_streams_alone().and_then(|()| {
         Command::new(this_program()).arg0("fairwave").args(std::env::args_os().skip(1)).arg("--detached").spawn()
     });
-    begun.map(drop).map_err(|error| CommandFailure::Run(format!("the bridge cannot start: {}", plain(&error))))
+    begun.map(drop).map_err(|error| CommandFailure::Run(format!("cannot start the bridge: {}", plain(&error))))
 }
 
 /// What this process starts has no other descriptors than the first three. The rest are the program's: a pipe that it
@@ -79,7 +79,7 @@ pub(super) fn stay(program: i32, args: &Args) -> Done {
             terminal::note(&format!("fairwave run: {text}"));
         }
     })
-    .map_err(|error| CommandFailure::Run(format!("no door on loopback: {}", plain(&error))))?;
+    .map_err(|error| CommandFailure::Run(format!("cannot listen on loopback: {}", plain(&error))))?;
     let _socket = monitor(&screen, "run", &bound, Vec::new);
     let (variable, plan) = near.plan();
     print(&format!("{variable}={plan}\n")).and_then(|()| terminal::flush())?;
@@ -108,7 +108,7 @@ fn let_go_of_standard_streams() {
 /// What the process that starts this one says: a map a line.
 fn maps() -> Result<Vec<Map>, CommandFailure> {
     let wrong = |why: String| {
-        CommandFailure::usage(format!("--beside: stdin: {why}"), "`fairwave run` calls this; it is of no use by hand")
+        CommandFailure::usage(format!("--beside: stdin: {why}"), "this option is internal: use `fairwave run --map`")
     };
     let lines = io::stdin().lock().lines();
     lines.map(|line| line.map_err(|error| error.to_string()).and_then(|line| line.parse()).map_err(wrong)).collect()

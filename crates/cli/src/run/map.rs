@@ -13,7 +13,7 @@ use crate::failure::CommandFailure;
 use crate::transfer::ticket;
 
 const HINT: &str =
-    "--map 10.9.9.9:8000=@FILE: what the program asks for, and the ticket that `fairwave bridge` printed";
+    "use --map 10.9.9.9:8000=@FILE: the address the program connects to, and the ticket from `fairwave bridge`";
 
 /// One `--map`.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,12 +28,12 @@ impl Map {
         let bytes = text.as_bytes();
         let at = bytes.iter().position(|byte| *byte == b'=');
         let (to, word) = at.and_then(|at| Some((bytes.get(..at)?, bytes.get(at + 1..)?))).ok_or_else(|| {
-            CommandFailure::usage(format!("--map {}: has no ticket", text.to_string_lossy().escape_debug()), HINT)
+            CommandFailure::usage(format!("--map {}: missing ticket", text.to_string_lossy().escape_debug()), HINT)
         })?;
         let to = String::from_utf8_lossy(to);
         let wrong = |why: &str| CommandFailure::usage(format!("--map {}: {why}", to.escape_debug()), HINT);
         if word == b"-" {
-            return Err(wrong("a ticket on stdin would be the program's to read"));
+            return Err(wrong("a ticket cannot come from stdin, which belongs to the program"));
         }
         let ticket = ticket::read(OsStr::from_bytes(word))?;
         let found = to.to_socket_addrs().map_err(|error| wrong(&error.to_string()))?;
@@ -41,8 +41,8 @@ impl Map {
         addresses.sort_unstable();
         addresses.dedup();
         match addresses.first() {
-            None => Err(wrong("has no address")),
-            Some(address) if address.port() == 0 => Err(wrong("has no port that can be connected to")),
+            None => Err(wrong("missing address")),
+            Some(address) if address.port() == 0 => Err(wrong("missing or invalid port (1 to 65535)")),
             Some(_) => Ok(Self { to: addresses, ticket }),
         }
     }
@@ -68,7 +68,7 @@ pub(crate) fn check_ways(maps: &[Map]) -> Result<(), CommandFailure> {
     for (index, map) in maps.iter().enumerate() {
         for other in maps.iter().skip(index + 1).filter(|other| other.ticket != map.ticket) {
             if let Some(twice) = map.to.iter().find(|address| other.to.contains(address)) {
-                return Err(CommandFailure::usage(format!("--map {twice}: goes to two bridges"), HINT));
+                return Err(CommandFailure::usage(format!("--map {twice}: given more than once"), HINT));
             }
         }
     }
@@ -88,7 +88,7 @@ impl FromStr for Map {
 
     fn from_str(line: &str) -> Result<Self, String> {
         let mut words = line.split_whitespace();
-        let ticket = words.next().ok_or("no ticket")?.parse().map_err(|error| format!("{error}"))?;
+        let ticket = words.next().ok_or("not a ticket")?.parse().map_err(|error| format!("{error}"))?;
         let to = words.map(|word| word.parse().map_err(|error| format!("{word}: {error}")));
         Ok(Self { to: to.collect::<Result<_, _>>()?, ticket })
     }
@@ -129,10 +129,10 @@ mod tests {
         let local = read(&format!("localhost:80={text}")).unwrap();
         assert!(local.to.iter().all(|address| address.ip().is_loopback()), "{local:?}");
         for (wrong, says) in [
-            ("10.9.9.9:8000".to_owned(), "has no ticket"),
+            ("10.9.9.9:8000".to_owned(), "missing ticket"),
             (format!("10.9.9.9={text}"), "--map 10.9.9.9: "),
-            (format!("10.9.9.9:0={text}"), "has no port"),
-            ("10.9.9.9:80=-".to_owned(), "a ticket on stdin"),
+            (format!("10.9.9.9:0={text}"), "missing or invalid port"),
+            ("10.9.9.9:80=-".to_owned(), "a ticket cannot come from stdin, which belongs to the program"),
             ("10.9.9.9:80=@/nowhere/at/all".to_owned(), "no such file"),
         ] {
             let failure = read(&wrong).unwrap_err();
@@ -145,6 +145,9 @@ mod tests {
         let (one, other) = (ticket(), ticket());
         assert!(check_ways(&[to(80, &one), to(81, &other), to(80, &one)]).is_ok());
         let failure = check_ways(&[to(80, &one), to(81, &one), to(80, &other)]).unwrap_err();
-        assert!(failure.code() == 2 && failure.message().unwrap().contains("10.9.9.9:80: goes to two"), "{failure:?}");
+        assert!(
+            failure.code() == 2 && failure.message().unwrap().contains("10.9.9.9:80: given more than once"),
+            "{failure:?}"
+        );
     }
 }

@@ -24,15 +24,15 @@ pub(crate) fn find() -> Result<PathBuf, CommandFailure> {
     }
     let command = std::env::current_exe()
         .and_then(|path| path.canonicalize())
-        .map_err(|error| CommandFailure::Run(format!("this command's own file cannot be found: {}", plain(&error))))?;
+        .map_err(|error| CommandFailure::Run(format!("cannot find the executable of fairwave: {}", plain(&error))))?;
     let places = places(&command);
     if let Some(library) = places.iter().find(|place| place.is_file()) {
         return loadable(library.clone());
     }
     let shown: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
     Err(CommandFailure::Run(format!(
-        "{NAME}, which `fairwave run` loads into the program, is not there: looked for {}\nhint: the packages have it, and \
-         `make build` makes it; `cargo install` does not: then set {PLACE_VARIABLE} to where it is",
+        "cannot find {NAME}, which `fairwave run` loads into the program: tried {}\nhint: install a package or run \
+         `make build` (`cargo install` does not build it), or set {PLACE_VARIABLE} to its path",
         shown.join(" and ")
     )))
 }
@@ -51,7 +51,7 @@ fn loadable(library: PathBuf) -> Result<PathBuf, CommandFailure> {
     if library.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b' ' | b':' | b'\n' | b'$')) {
         let shown = library.display();
         return Err(CommandFailure::Run(format!(
-            "{shown}: the loader takes no library at a path with a space, \":\" or \"$\""
+            "{shown}: the dynamic loader does not accept a path with a space, \":\" or \"$\""
         )));
     }
     Ok(library)

@@ -78,9 +78,9 @@ impl<'a> Attendance<'a> {
             terminal::flush()?;
         } else {
             let what = match visit.kind {
-                VisitKind::Get => "gets files",
-                VisitKind::Put => "puts files here",
-                VisitKind::DryPut => "looks what it would put here",
+                VisitKind::Get => "downloading",
+                VisitKind::Put => "uploading",
+                VisitKind::DryPut => "dry run of an upload",
             };
             let over = if carrier == Carrier::Udp { String::new() } else { format!(" over {carrier}") };
             self.screen.say(&format!("{peer}: {what}{over}"));
@@ -104,10 +104,10 @@ impl<'a> Attendance<'a> {
         let mean = mean_rate(new_bytes(outcome, moment), seconds);
         let moved = format!("{} in {}", size(bytes), span(seconds));
         let what = match &outcome.ended {
-            Ended::Done if is_dry => format!("has looked: {}", counted(outcome.files)),
+            Ended::Done if is_dry => format!("dry run complete: {}", counted(outcome.files)),
             Ended::Done => format!("done: {}, {moved}{mean}", counted(outcome.files)),
             Ended::Stopped => format!("stopped after {moved}"),
-            Ended::Failed(reason) => format!("ended early after {moved}: {reason}"),
+            Ended::Failed(reason) => format!("failed after {moved}: {reason}"),
         };
         let failed = match outcome.files_failed {
             0 => String::new(),

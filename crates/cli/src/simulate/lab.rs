@@ -145,7 +145,7 @@ impl SimulateCall<'_> {
             Some(out) if !kept.is_empty() => format!("; their results are in {}", out.display()),
             _ => String::new(),
         };
-        terminal::complain(&format!("interrupted: {} of {} runs had ended{place}", kept.len(), batch.places.len()));
+        terminal::complain(&format!("interrupted: {} of {} runs finished{place}", kept.len(), batch.places.len()));
         std::process::exit(interrupt::EXIT.into());
     }
 
@@ -170,7 +170,7 @@ impl SimulateCall<'_> {
             if let Some((_, to)) = self.window
                 && to > scenario.end()
             {
-                let message = format!("--window: {to} lies after the end of the run at {}", scenario.end());
+                let message = format!("--window: {to} is after the end of the run at {}", scenario.end());
                 return Err(CommandFailure::usage(message, "choose a part of the run, or a longer --duration"));
             }
             let heading = report::heading(&scenario);
@@ -234,21 +234,21 @@ impl SimulateCall<'_> {
         let refuse =
             |what: &str, hint: &str| CommandFailure::usage(format!("--trace {}: {what}", path.display()), hint);
         let [case] = cases else {
-            let what = format!("a trace is of one run, and there are {}", cases.len());
-            return Err(refuse(&what, "choose one with --variant and --set runs=1"));
+            let what = format!("a trace covers one run, and the file has {}", cases.len());
+            return Err(refuse(&what, "use --variant and --set runs=1 to choose one"));
         };
         let (scenario, _) = document.build(case)?;
         if self.model.unwrap_or_else(|| usual_model(&scenario)) != Model::Packet {
             return Err(refuse(
-                "a trace is of packets, and the fluid model has none",
-                "choose --model packet, and schemes that it runs",
+                "the fluid model has no packets to trace",
+                "use --model packet and schemes that it supports",
             ));
         }
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-            return Err(refuse("is no name of a file", "give it a plain name"));
+            return Err(refuse("not a file name", "name a file, such as --trace run.csv"));
         };
         if path.is_dir() {
-            return Err(refuse("is a directory", "name a file in it"));
+            return Err(refuse("is a directory", "name a file in this directory"));
         }
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let staging = Staging::begin_for("--trace", parent)?;
@@ -268,7 +268,7 @@ impl SimulateCall<'_> {
             outcome = Some(self.simulate(scenario, record, Some(&mut trace), progress));
             trace.end()
         })?;
-        outcome.unwrap_or_else(|| Err(CommandFailure::Run("the run gave no outcome".into())))
+        outcome.unwrap_or_else(|| Err(CommandFailure::Run("the run ended without a result".into())))
     }
 
     fn simulate(

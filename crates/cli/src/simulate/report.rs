@@ -63,7 +63,7 @@ fn what_ran(scenario: &Scenario, run: &Run) -> String {
 fn window(run: &Run) -> String {
     let window = &run.summary.window;
     format!(
-        "means over {} s to {} s; final: over the last tenth of a session's own time",
+        "means over {} s to {} s; final: the last tenth of a session's lifetime",
         short(window.from_s),
         short(window.to_s)
     )
@@ -86,8 +86,8 @@ fn measures(run: &Run) -> String {
     let (start, end) = (metrics.distance_start_bps, metrics.distance_final_bps);
     line("distance", format!("{} at the start, {} at the end (2-norm)", rate(start), rate(end)));
     let converged = match metrics.converged_s {
-        Some(at_s) => paint(GOOD, &format!("at {at_s:.2} s: every session within 5 % of max-min for good")),
-        None => paint(BAD, &format!("no: the largest gap to max-min is {:.1} %", metrics.gap_to_max_min * 100.0)),
+        Some(at_s) => paint(GOOD, &format!("at {at_s:.2} s: every session stays within 5 % of max-min")),
+        None => paint(BAD, &format!("not reached: largest gap to max-min {:.1} %", metrics.gap_to_max_min * 100.0)),
     };
     line("converged", converged);
     if run.summary.model != "fluid" {
@@ -97,13 +97,13 @@ fn measures(run: &Run) -> String {
         let (sent, lost) = (sum(|session| session.sent_packets), sum(|session| session.lost_packets));
         let share = lost as f64 / sent.max(1) as f64 * 100.0;
         let again = sum(|session| session.retransmitted_packets);
-        line("lost", format!("{lost} of {sent} packets ({share:.3} %); {again} sent again"));
+        line("lost", format!("{lost} of {sent} packets ({share:.3} %); {again} retransmitted"));
     }
-    line("peak load", format!("{:.3} x capacity, where it was highest", metrics.peak_overload));
+    line("peak load", format!("{:.3} x capacity at its maximum", metrics.peak_overload));
     let timeouts: u64 = run.summary.sessions.iter().map(|session| session.timeouts).sum();
     if timeouts > 0 {
         let of = run.summary.sessions.iter().filter(|session| session.timeouts > 0).count();
-        line("time-outs", format!("{timeouts}, of {of} session{}", if of == 1 { "" } else { "s" }));
+        line("time-outs", format!("{timeouts} in {of} session{}", if of == 1 { "" } else { "s" }));
     }
     text
 }
@@ -118,7 +118,7 @@ fn rates(scenario: &Scenario, run: &Run) -> String {
     }
     let names: Vec<_> = run.summary.sessions.iter().map(|session| shortened(&session.name, 14)).collect();
     let wide = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-    let mut text = format!("  {}\n", paint(BOLD, &format!("rates over time, a full block is {}", rate(most))));
+    let mut text = format!("  {}\n", paint(BOLD, &format!("rates over time; a full block is {}", rate(most))));
     for (n, (name, session)) in names.iter().zip(&run.summary.sessions).enumerate() {
         let curve: Vec<_> = (0..rates.ends.len()).map(|sample| wire[sample * rates.sessions + n]).collect();
         let curve = paint(ACCENT, &blocks::row(&over_time(scenario, &curve, CURVE), most, CURVE));
@@ -142,7 +142,7 @@ fn distance(scenario: &Scenario, run: &Run) -> String {
     let bottom = least.max(1e-4).log10().floor().min(-1.0);
     let span = most.log10() - bottom;
     let heights: Vec<_> = shares.iter().map(|share| (share.max(1e-12).log10() - bottom).max(0.0)).collect();
-    let mut text = format!("  {}\n", paint(BOLD, "distance to max-min over time, share of its norm, logarithmic"));
+    let mut text = format!("  {}\n", paint(BOLD, "distance to max-min over time, relative to its norm, logarithmic"));
     let mut labelled = f64::INFINITY;
     for (row, line) in blocks::area(&heights, span, CURVE + 12, HEIGHT).into_iter().enumerate() {
         // The decade that a row's upper edge is the first to reach.
@@ -232,13 +232,13 @@ pub(super) fn overview(heading: &str, lines: &[RunLine]) -> String {
     }
     let mut more = "gap: largest |final - max-min| / max-min".to_owned();
     if is_grouped {
-        more += "; of several runs the median, for gap and load the largest";
+        more += "; for several runs the median, or the maximum for gap and load";
     }
     format!(
         "{heading}\n{}\n  {}\n  {}\n",
         table.render(2),
         paint(DIM, &more),
-        paint(DIM, "--variant and --set runs=1 show one run in full, --json has all")
+        paint(DIM, "use --variant and --set runs=1 for one run in full, --json for all")
     )
 }
 

@@ -46,7 +46,7 @@ pub(super) fn sessions(run: &Run) -> String {
     let mut text = table.render(2);
     if run.summary.sessions.len() > shown.len() {
         let rest = run.summary.sessions.len() - shown.len();
-        let rest = format!("the four fastest; {rest} more sessions (--json has all)");
+        let rest = format!("the four fastest; {rest} more sessions (--json lists all)");
         let _ = writeln!(text, "  {}", paint(DIM, &rest));
     }
     if is_mixed {
@@ -88,7 +88,7 @@ pub(super) fn deliveries(run: &Run) -> String {
         return String::new();
     }
     let mut heads = vec!["session", ">RTT", ">delivered"];
-    heads.extend(if is_packet { &[">sent", ">lost", ">sent again"][..] } else { &[] });
+    heads.extend(if is_packet { &[">sent", ">lost", ">resent"][..] } else { &[] });
     heads.extend(is_done.then_some(">completed"));
     let mut table = TextTable::new(&heads);
     for session in shown(run) {
@@ -130,7 +130,7 @@ pub(super) fn links(run: &Run) -> String {
     let mut text = format!("\n{}", table.render(2));
     let rest = match links.len().saturating_sub(most) {
         0 => String::new(),
-        rest => format!("the four most used; {rest} more links (--json has all); "),
+        rest => format!("the four most used; {rest} more links (--json lists all); "),
     };
     let _ = writeln!(text, "  {}", paint(DIM, &format!("{rest}queues in full packets")));
     text

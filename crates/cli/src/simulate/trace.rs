@@ -27,8 +27,8 @@ impl Format {
             Ok(Self::Pcapng)
         } else {
             Err(CommandFailure::usage(
-                format!("--trace {}: the ending of the name says no format", path.display()),
-                "end it in .pcapng (for Wireshark) or in .csv",
+                format!("--trace {}: unknown file name extension", path.display()),
+                "use .pcapng (for Wireshark) or .csv",
             ))
         }
     }

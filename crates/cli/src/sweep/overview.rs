@@ -57,7 +57,7 @@ pub(super) fn text(study: &Study, table: &Table) -> String {
     }
     let mut text = lines.render(0);
     if points.len() > MOST_POINTS {
-        let _ = writeln!(text, "... and {} points more", points.len() - MOST_POINTS);
+        let _ = writeln!(text, "... and {} more points", points.len() - MOST_POINTS);
     }
     text
 }

@@ -61,7 +61,7 @@ impl SweepCall<'_> {
         let results = Results::begin(&study, self.out, self.is_resumed).map_err(CommandFailure::from)?;
         let missing = results.missing();
         if !self.is_quiet && results.done() > 0 {
-            terminal::note(&format!("{} of {} rows are there already", results.done(), study.len()));
+            terminal::note(&format!("{} of {} rows are already done", results.done(), study.len()));
         }
         let steps = (study.longest_s() * STEPS_PER_SECOND) as u64;
         let progress = StepProgress::new(steps.saturating_mul(missing.len() as u64), self.is_quiet);
@@ -133,7 +133,7 @@ impl SweepCall<'_> {
                 let gone = begin.elapsed().as_secs_f64();
                 let left =
                     if count == 0 { f64::NAN } else { gone / f64::from(count) * (runs as f64 - f64::from(count)) };
-                terminal::say(&format!("{count} of {runs} runs, {gone:.0} s gone, {left:.0} s to go"));
+                terminal::say(&format!("{count} of {runs} runs, {gone:.0} s elapsed, {left:.0} s left"));
             }
         }
     }
@@ -145,9 +145,9 @@ impl SweepCall<'_> {
         if let Some(results) = results.take() {
             let done = results.done();
             let words = match results.finish() {
-                Ok(()) if done == 0 => "interrupted before a run had ended".to_owned(),
+                Ok(()) if done == 0 => "interrupted before the first run finished".to_owned(),
                 Ok(()) => format!(
-                    "interrupted: {done} of {} rows are in {}; --resume runs the others",
+                    "interrupted: {done} of {} rows are in {}; --resume runs the rest",
                     sweep.study.len(),
                     self.out.display()
                 ),
@@ -169,8 +169,8 @@ impl SweepCall<'_> {
         }
         if same {
             terminal::note(
-                "seeds change nothing here: every point has the same numbers with each of them; one seed is enough, or \
-                 --start-jitter sets sessions apart",
+                "the seed has no effect: each point has the same results for every seed; use --seeds 1, or \
+                 --start-jitter to vary the start times",
             );
         }
         terminal::note(&format!("wrote {} rows to {}", table.len(), self.out.display()));
@@ -209,7 +209,7 @@ impl From<StudyError> for CommandFailure {
 
 /// A failure in the midst of a sweep, with what is kept.
 fn kept_so_far(failure: CommandFailure, kept: usize, runs: usize) -> CommandFailure {
-    let also = |message: String| format!("{message}\n{kept} of {runs} rows are kept; --resume goes on with them");
+    let also = |message: String| format!("{message}\n{kept} of {runs} rows are kept; --resume continues with them");
     match failure {
         CommandFailure::Usage(message) => CommandFailure::Usage(also(message)),
         CommandFailure::Run(message) => CommandFailure::Run(also(message)),

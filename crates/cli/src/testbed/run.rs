@@ -89,7 +89,7 @@ impl FromStr for ScaleArg {
             return Ok(Self::Auto);
         }
         let factor = text.parse().ok().filter(|factor| (1e-6..=1e3).contains(factor));
-        factor.map(Self::Factor).ok_or_else(|| "it takes a factor from 0.000001 to 1000, or \"auto\"".into())
+        factor.map(Self::Factor).ok_or_else(|| "expected a factor from 0.000001 to 1000, or \"auto\"".into())
     }
 }
 

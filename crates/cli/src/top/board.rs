@@ -71,7 +71,7 @@ impl Board {
             }
         }
         board.about = match processes {
-            [] => "no Fairwave process of this user runs".into(),
+            [] => "no Fairwave process of this user is running".into(),
             [only] => format!("1 process, capacity from {}", only.capacity_from),
             all => format!("{} processes, each its own end node", all.len()),
         };
@@ -138,7 +138,7 @@ fn of_row(row: &RowSnapshot, capacity_bps: Option<f64>) -> SessionLine {
         ShownState::Shares => row.limited_by.clone().unwrap_or_else(|| "-".into()),
         ShownState::Free => "no node".into(),
         ShownState::Refused => "refused".into(),
-        ShownState::Still => "stands still".into(),
+        ShownState::Still => "stalled".into(),
         ShownState::Exceeds => "above its grant".into(),
     };
     SessionLine {
@@ -285,7 +285,7 @@ pub(super) mod tests {
         assert_eq!((node.name.as_str(), node.sessions), ("get 77 receives", 2));
         assert_eq!((node.measured_bps, node.capacity_bps, node.gap_to_max_min), (6.99e8, Some(7e8), Some(0.0)));
         assert_eq!((board.sessions[1].id.as_str(), board.sessions[1].capacity_bps), ("00000000000000a1", 7e8));
-        assert_eq!(Board::of_processes(&[]).about, "no Fairwave process of this user runs");
+        assert_eq!(Board::of_processes(&[]).about, "no Fairwave process of this user is running");
     }
 
     #[test]
@@ -308,7 +308,7 @@ pub(super) mod tests {
         let board = Board::of_machine(&machine());
         assert_eq!((board.nodes[0].name.as_str(), board.nodes[0].other_bps), ("eth0 sends", Some(1.2e8)));
         assert_eq!(board.sessions[0].limited_by, "node");
-        assert_eq!((board.sessions[1].limited_by.as_str(), board.sessions[1].way.as_str()), ("stands still", "to -"));
+        assert_eq!((board.sessions[1].limited_by.as_str(), board.sessions[1].way.as_str()), ("stalled", "to -"));
     }
 
     #[test]

@@ -63,7 +63,7 @@ fn draw_node(frame: &mut Frame<'_>, line: Rect, node: &NodeLine, trail: &Trail) 
     let [name, looks, _, says] = Layout::horizontal(widths).areas(line);
     frame.render_widget(Paragraph::new(tamed(&node.name)), name);
     draw_looks(frame, looks, trail, &node.name, node.capacity_bps.unwrap_or(0.0));
-    let of = node.capacity_bps.map_or_else(|| "of an unknown capacity".into(), |bps| format!("of {}", rate(bps)));
+    let of = node.capacity_bps.map_or_else(|| "of unknown capacity".into(), |bps| format!("of {}", rate(bps)));
     let gap = node.gap_to_max_min.map_or(String::new(), |gap| format!(", gap to max-min {:.1} %", gap * 100.0));
     let other = node.other_bps.map_or(String::new(), |bps| format!(", others {}", rate(bps)));
     let sessions = if node.sessions == 1 { "session" } else { "sessions" };

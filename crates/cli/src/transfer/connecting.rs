@@ -20,7 +20,7 @@ pub(crate) fn patiently<T>(screen: &Screen, ticket: &Ticket, connect: impl FnOnc
         // Where no thread can be had nothing is said meanwhile.
         let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
             if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                screen.note(&format!("no answer yet from {}: {}", places(ticket), blocked(ticket)));
+                screen.note(&format!("no reply yet from {}: {}", places(ticket), blocked(ticket)));
             }
         });
         // Nobody listens any more after the patience is over.
@@ -37,11 +37,9 @@ pub(crate) fn failure(error: &ConnectError, ticket: &Ticket) -> CommandFailure {
         Some(Refusal::Expired | Refusal::UsedUp | Refusal::Revoked) => {
             CommandFailure::Run(format!("{message}\nhint: ask for a new ticket"))
         }
-        Some(Refusal::Plain) => {
-            CommandFailure::Run(format!("{message}\nhint: say --plain at both ends, or at neither"))
-        }
+        Some(Refusal::Plain) => CommandFailure::Run(format!("{message}\nhint: use --plain at both ends or at neither")),
         Some(Refusal::UnknownName) => CommandFailure::Run(format!(
-            "{message}\nhint: what was served was moved or removed, or the server offers something else now: ask for a ticket"
+            "{message}\nhint: the files were moved or removed, or the server offers others: ask for a new ticket"
         )),
         Some(Refusal::Direction) => CommandFailure::Run(format!(
             "{message}\nhint: `put` needs a ticket of `fairwave serve DIRECTORY --writable`"
@@ -50,7 +48,8 @@ pub(crate) fn failure(error: &ConnectError, ticket: &Ticket) -> CommandFailure {
             "{message}\nhint: `fairwave serve` prints tickets for files, `fairwave bench serve` for benches"
         )),
         Some(Refusal::InUse) => CommandFailure::Run(format!(
-            "{message}\nhint: it is free when that one stops, or 10 min after its connection was lost; or ask for a new ticket"
+            "{message}\nhint: wait until that transfer stops, or 10 min after it lost its connection, or ask for a \
+             new ticket"
         )),
         Some(Refusal::NoRoom) => CommandFailure::Run(message),
         None => CommandFailure::Lost(format!("{}: {message}\nhint: {}", places(ticket), blocked(ticket))),
@@ -62,9 +61,9 @@ pub(crate) fn transfer_failure(error: &TransferError, ticket: &Ticket) -> Comman
     match error {
         TransferError::Connect(error) => failure(error, ticket),
         TransferError::Thread(_) => CommandFailure::Run(error.to_string()),
-        TransferError::OnlyTakes => CommandFailure::Run(format!(
-            "{error}\nhint: a ticket of `fairwave serve DIRECTORY --writable --readable` does both; --writable alone no longer gives"
-        )),
+        TransferError::OnlyTakes => {
+            CommandFailure::Run(format!("{error}\nhint: serve with --writable --readable to allow downloads as well"))
+        }
         error => CommandFailure::Usage(error.to_string()),
     }
 }
@@ -79,7 +78,7 @@ fn refusal(error: &ConnectError) -> Option<Refusal> {
 /// Where the other end is, in words.
 pub(crate) fn places(ticket: &Ticket) -> String {
     let all: Vec<_> = ticket.addresses.iter().map(ToString::to_string).collect();
-    if all.is_empty() { "the ticket without an address".into() } else { all.join(", ") }
+    if all.is_empty() { "a ticket without addresses".into() } else { all.join(", ") }
 }
 
 fn blocked(ticket: &Ticket) -> String {
@@ -87,7 +86,7 @@ fn blocked(ticket: &Ticket) -> String {
     ports.dedup();
     let ports = ports.join(", ");
     format!(
-        "if the server runs, its firewall must let UDP port {ports} in (sudo ufw allow {ports}/udp), or at least TCP \
-         port {ports}, which is slower"
+        "check that the server is running and its firewall allows UDP port {ports} (sudo ufw allow {ports}/udp), or \
+         TCP port {ports}, which is slower"
     )
 }

@@ -145,7 +145,7 @@ fn follow_to_end(screen: &Screen, transfer: &Transfer, course: &KnownBefore) -> 
             None if interrupt::is_asked() => {
                 stopping = Some(Instant::now());
                 transfer.stop();
-                screen.note("stopping; once more to stop at once");
+                screen.note("stopping; press Ctrl-C again to stop at once");
             }
             Some(since) if since.elapsed() > STOPS_WITHIN => break Outcome::empty(Ended::Stopped),
             _ => {}
@@ -173,7 +173,8 @@ impl CarrierTeller<'_> {
         }
         self.told = carrier;
         let places = &self.course.places;
-        let note = price(places, carrier).unwrap_or_else(|| format!("UDP to {places} is answered: going on over UDP"));
+        let note =
+            price(places, carrier).unwrap_or_else(|| format!("{places} answers over UDP again: continuing over UDP"));
         self.screen.note(&note);
     }
 }
@@ -185,10 +186,7 @@ pub(crate) fn price(places: &str, carrier: Carrier) -> Option<String> {
         Carrier::Tcp => "over TCP",
         Carrier::Ssh => "through the ssh connection",
     };
-    Some(format!(
-        "UDP to {places} is not answered: going on {over}, which shares the path as TCP does and is slower on long or \
-         lossy paths"
-    ))
+    Some(format!("no answer over UDP from {places}: continuing {over}, which is slower on long or lossy paths"))
 }
 
 /// Tells how a transfer goes: with a bar, in lines, or in JSON.
@@ -284,7 +282,7 @@ impl<'a> Teller<'a> {
                 })?;
                 crate::terminal::flush()?;
             } else if self.attempt.is_some_and(|(at, _)| at + 1 == moment.reconnects) {
-                self.screen.say(&format!("{}connected again", self.label));
+                self.screen.say(&format!("{}reconnected", self.label));
             }
         }
         let Some(pause) = &moment.pause else { return Ok(()) };
@@ -336,7 +334,7 @@ fn tell_end(
         (Ended::Done, Some(verb)) => {
             let progress = &moment.progress;
             screen.say(&format!(
-                "dry run: would {verb} {}, {}; {}, {} are there",
+                "dry run: would {verb} {}, {}; {}, {} already complete",
                 counted(outcome.files.saturating_sub(progress.files_done)),
                 size(new_bytes),
                 counted(progress.files_done),
@@ -347,16 +345,16 @@ fn tell_end(
         (Ended::Done, None) => {
             let hash = outcome.blake3.map_or_else(String::new, |hash| format!(", blake3 {}", hex(&hash)));
             let some = |bytes, what| if bytes == 0 { String::new() } else { format!(", {} {what}", size(bytes)) };
-            let before = some(moment.progress.bytes_resumed, "were there before");
-            let holes = some(moment.progress.bytes_holes, "are holes");
+            let before = some(moment.progress.bytes_resumed, "already complete");
+            let holes = some(moment.progress.bytes_holes, "sparse");
             let mean = mean_rate(new_bytes, elapsed_s);
             let (files, bytes) = (counted(outcome.files), size(outcome.bytes));
             screen.say(&format!("{files}, {bytes} in {}{mean}{before}{holes}{hash}", span(elapsed_s)));
             all_well(outcome, strict)
         }
-        (Ended::Stopped, _) => Err(CommandFailure::Interrupted(format!(
-            "stopped; {there} are there\nhint: the same command goes on where it stopped"
-        ))),
+        (Ended::Stopped, _) => {
+            Err(CommandFailure::Interrupted(format!("stopped; {there} complete\nhint: repeat the command to resume")))
+        }
         (Ended::Failed(reason), _) => {
             let message = format!("{reason}\nhint: {}", what_next(transfer, &there));
             Err(if transfer.is_lost() { CommandFailure::Lost(message) } else { CommandFailure::Run(message) })
@@ -367,14 +365,14 @@ fn tell_end(
 /// What can be done where a transfer broke off.
 fn what_next(transfer: &Transfer, there: &str) -> String {
     if !matches!(transfer.refusal(), Some(Refusal::Revoked | Refusal::Expired | Refusal::UsedUp)) {
-        return format!("{there} are there; the same command goes on where it was");
+        return format!("{there} complete; repeat the command to resume");
     }
-    let over = "this ticket opens nothing any more: ask for another one";
+    let over = "this ticket is no longer valid: ask for a new one";
     // A server keeps parts of files by ticket, so that nobody meets those of another.
     if transfer.session().is_some_and(|session| session.facts().sends) {
-        format!("{over}; files that are complete there stay, and the others begin anew with it")
+        format!("{over}; complete files stay on the server, the others start over")
     } else {
-        format!("{over} of the same files; {there} are there, and the call goes on from them with it")
+        format!("{over} for the same files; {there} complete, and the transfer resumes from there")
     }
 }
 
@@ -441,7 +439,7 @@ fn say_entries(screen: &Screen, outcome: &Outcome) {
     let most = if screen.talk.is_verbose() { usize::MAX } else { NAMED };
     if screen.talk.is_verbose() {
         for failure in &outcome.skipped {
-            screen.say(&format!("left out: {}: {}", escaped(&failure.path), failure.reason));
+            screen.say(&format!("skipped: {}: {}", escaped(&failure.path), failure.reason));
         }
     }
     for failure in outcome.failed.iter().take(most) {
@@ -451,7 +449,7 @@ fn say_entries(screen: &Screen, outcome: &Outcome) {
     if let Some(more) = outcome.files_failed.checked_sub(named).filter(|more| *more > 0) {
         // The list has an end, too.
         let listed = match outcome.failed.len() as u64 {
-            all if all == outcome.files_failed => "them all".to_owned(),
+            all if all == outcome.files_failed => "all of them".to_owned(),
             some => format!("the first {some}"),
         };
         screen.complain(&format!("and {more} more failed\nhint: --json lists {listed}"));
@@ -465,8 +463,8 @@ fn say_entries(screen: &Screen, outcome: &Outcome) {
             .say(&format!("{} {have} an attribute that could not be set; the content is there", outcome.files_warned));
     }
     if outcome.files_skipped > 0 && !screen.talk.is_verbose() {
-        let were = if outcome.files_skipped == 1 { "entry was" } else { "entries were" };
-        screen.say(&format!("{} {were} left out (--verbose names them)", outcome.files_skipped));
+        let were = if outcome.files_skipped == 1 { "entry" } else { "entries" };
+        screen.say(&format!("{} {were} skipped (--verbose lists them)", outcome.files_skipped));
     }
 }
 

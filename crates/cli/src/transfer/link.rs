@@ -133,7 +133,7 @@ impl LinkArgs {
     pub(crate) fn check_carrier(&self, command: &str, has: &[Carrier], why: &str) -> Result<(), CommandFailure> {
         match self.carrier {
             Carriers::Only(only) if !has.contains(&only) => {
-                Err(CommandFailure::usage(format!("{command}: --carrier {only}: {why}"), "left out, it is auto"))
+                Err(CommandFailure::usage(format!("{command}: --carrier {only}: {why}"), "omit --carrier to use auto"))
             }
             _ => Ok(()),
         }
@@ -155,14 +155,14 @@ impl LinkArgs {
         let Some(minimum) = self.minimum else { return Ok(()) };
         let rule = self.rule.as_deref().unwrap_or("gtp");
         if !host_rule(rule).is_ok_and(|rule| rule.keeps_minimum) {
-            let problem = format!("--minimum {minimum}: the rule {rule} keeps no minimum rates");
-            return Err(CommandFailure::usage(problem, "`fairwave schemes NAME` tells what a rule can do"));
+            let problem = format!("--minimum {minimum}: the rule {rule} does not support minimum rates");
+            return Err(CommandFailure::usage(problem, "run `fairwave schemes NAME` to see what a rule supports"));
         }
         match capacity.rate.map(|capacity| capacity * LARGEST_MINIMA).filter(|most| minimum > *most) {
             None => Ok(()),
             Some(most) => Err(CommandFailure::usage(
                 format!("--minimum {minimum} is more than 90 % of this end's capacity, {most}"),
-                "the sessions beside it need something, too",
+                "the other sessions need capacity as well",
             )),
         }
     }
@@ -172,8 +172,8 @@ impl LinkArgs {
         (self.path == PathUse::Dedicated && capacity.rate.is_none()).then(|| {
             let origin = &capacity.origin;
             format!(
-                "--path dedicated is of no effect while this end does not know its capacity ({origin}): add `--capacity \
-                 \"RATE OF THE LINE\"`"
+                "--path dedicated has no effect because the capacity of this end is unknown ({origin}): add \
+                 --capacity RATE"
             )
         })
     }
@@ -212,12 +212,13 @@ impl LinkArgs {
 pub(crate) fn not_bound(option: &str, listen: &Listen, error: &ListenError) -> CommandFailure {
     match listen {
         Listen::At(address) => {
-            let hint = "`ss -lup` tells who has a port; port 0 is any that is free";
+            let hint = "run `ss -lup` to see which process uses the port, or use port 0 for any free port";
             CommandFailure::usage(format!("{option} {address}: {error}"), hint)
         }
-        Listen::Among(ports) => {
-            CommandFailure::usage(format!("--port {}: {error}", Ports(ports.clone())), "`ss -lup` tells who has them")
-        }
+        Listen::Among(ports) => CommandFailure::usage(
+            format!("--port {}: {error}", Ports(ports.clone())),
+            "run `ss -lup` to see which processes use them",
+        ),
         Listen::Usual => CommandFailure::Run(error.to_string()),
     }
 }
@@ -242,12 +243,13 @@ impl std::str::FromStr for Ports {
     /// "5000" or "5000-5010".
     fn from_str(text: &str) -> Result<Self, String> {
         let port = |text: &str| {
-            text.parse::<u16>().map_err(|_| format!("\"{}\" is no port: write 5000, or 5000-5010", text.escape_debug()))
+            text.parse::<u16>()
+                .map_err(|_| format!("\"{}\" is not a port: use the form 5000 or 5000-5010", text.escape_debug()))
         };
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let (first, last) = (port(first)?, port(last)?);
         if last < first {
-            return Err(format!("the last port, {last}, lies below the first, {first}"));
+            return Err(format!("the last port, {last}, is below the first, {first}"));
         }
         Ok(Self(first..=last))
     }
@@ -259,7 +261,7 @@ fn carriers(text: &str) -> Result<Carriers, String> {
 
 /// Where no ssh is.
 pub(crate) const OF_TICKETS: [Carrier; 2] = [Carrier::Udp, Carrier::Tcp];
-pub(crate) const NO_SSH: &str = "there is no ssh to go through; `fairwave cp` has one";
+pub(crate) const NO_SSH: &str = "only `fairwave cp` supports ssh";
 
 /// The name of a rule that hosts run.
 pub(crate) fn rule(text: &str) -> Result<String, String> {
@@ -271,7 +273,7 @@ fn node(text: &str) -> Result<NodeArg, String> {
     match text {
         "auto" => Ok(NodeArg(NodeChoice::Auto)),
         "own" => Ok(NodeArg(NodeChoice::Own)),
-        "" => Err("write auto, own, or the path of a daemon's socket".into()),
+        "" => Err("expected auto, own, or the path of a daemon's socket".into()),
         path => std::path::absolute(path).map(|path| NodeArg(NodeChoice::At(path))).map_err(|error| error.to_string()),
     }
 }
@@ -284,11 +286,11 @@ pub(crate) fn positive_rate(text: &str) -> Result<Rate, String> {
 
 /// A weight above zero.
 pub(crate) fn weight(text: &str) -> Result<f64, String> {
-    let weight: f64 = text.parse().map_err(|_| "is no number".to_owned())?;
+    let weight: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if weight > 0.0 && weight <= LARGEST_WEIGHT {
         Ok(weight)
     } else {
-        Err(format!("must lie above 0, and not above {LARGEST_WEIGHT}"))
+        Err(format!("must be above 0 and at most {LARGEST_WEIGHT}"))
     }
 }
 
@@ -299,8 +301,8 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 fn closed_share(text: &str) -> Result<f64, String> {
-    let share: f64 = text.parse().map_err(|_| "is no number".to_owned())?;
-    if share > 0.0 && share <= 1.0 { Ok(share) } else { Err("must lie above 0, and not above 1".into()) }
+    let share: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if share > 0.0 && share <= 1.0 { Ok(share) } else { Err("must be above 0 and at most 1".into()) }
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -308,7 +310,7 @@ fn interval(text: &str) -> Result<Duration, String> {
     if INTERVALS.contains(&interval) {
         Ok(interval)
     } else {
-        Err(format!("must lie between {} and {}", INTERVALS.start(), INTERVALS.end()))
+        Err(format!("must be between {} and {}", INTERVALS.start(), INTERVALS.end()))
     }
 }
 
@@ -323,9 +325,9 @@ mod tests {
         let read = |text: &str| text.parse::<Ports>();
         assert_eq!(read("5000"), Ok(Ports(5000..=5000)));
         assert_eq!(read("5000-5010").unwrap().to_string(), "5000-5010");
-        assert_eq!(read("5010-5000").unwrap_err(), "the last port, 5000, lies below the first, 5010");
-        assert!(read("70000").unwrap_err().contains("is no port"));
-        assert!(read("a-b").unwrap_err().contains("is no port"));
+        assert_eq!(read("5010-5000").unwrap_err(), "the last port, 5000, is below the first, 5010");
+        assert!(read("70000").unwrap_err().contains("is not a port"));
+        assert!(read("a-b").unwrap_err().contains("is not a port"));
     }
 
     #[test]
@@ -361,7 +363,7 @@ mod tests {
         assert_eq!(of(90.0, None, Some(100.0)), Ok(()));
         assert!(of(91.0, None, Some(100.0)).unwrap_err().starts_with("--minimum 91 Mb/s is more than 90 %"));
         assert_eq!(of(91.0, None, None), Ok(()));
-        assert!(of(1.0, Some("abr-charny"), None).unwrap_err().contains("the rule abr-charny keeps no minimum rates"));
+        assert!(of(1.0, Some("abr-charny"), None).unwrap_err().contains("does not support minimum rates"));
         assert_eq!(of(1.0, Some("abr-hou"), Some(100.0)), Ok(()));
     }
 
@@ -372,8 +374,7 @@ mod tests {
         let dedicated = LinkArgs { path: PathUse::Dedicated, ..LinkArgs::default() };
         assert_eq!([dedicated.without_capacity(&known), LinkArgs::default().without_capacity(&unknown)], [None, None]);
         let says = dedicated.without_capacity(&unknown).unwrap();
-        let expected = "--path dedicated is of no effect while this end does not know its capacity (eth0 tells no speed): \
-                        add `--capacity \"RATE OF THE LINE\"`";
+        let expected = "--path dedicated has no effect because the capacity of this end is unknown (eth0 reports no speed): add --capacity RATE";
         assert_eq!(says, expected);
     }
 
@@ -388,7 +389,7 @@ mod tests {
     fn rule__is_one_that_runs_on_hosts() {
         assert_eq!(rule("abr-hou").as_deref(), Ok("abr-hou"));
         let error = rule("cubic").unwrap_err();
-        assert!(error.starts_with("\"cubic\" is no node rule; use one of gtp, "), "{error}");
+        assert!(error.starts_with("\"cubic\" is not a node rule; use one of gtp, "), "{error}");
         let bound = LinkArgs { rule: Some("abr-charny".to_owned()), ..LinkArgs::default() }
             .bind_to("--listen", &Listen::Usual)
             .unwrap();
@@ -401,7 +402,7 @@ mod tests {
         let first = link.bind_to("--listen", &Listen::Usual).unwrap();
         let port = first.endpoint.local_addr().port();
         let error = link.bind_to("--listen", &Listen::Among(port..=port)).err().unwrap();
-        assert!(error.message().unwrap().contains(&format!("--port {port}: none of them is free")), "{error:?}");
+        assert!(error.message().unwrap().contains(&format!("--port {port}: no free port in the range")), "{error:?}");
         let address = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
         let error = link.bind_to("--listen", &Listen::At(address)).err().unwrap();
         assert!(error.message().unwrap().contains(&format!("--listen {address}: cannot listen")), "{error:?}");

@@ -30,7 +30,7 @@ pub(super) fn start(multi: &MultiProgress, talk: Talk) {
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(StderrLines { multi: multi.clone() });
     let is_first = tracing_subscriber::registry().with(targets).with(lines).try_init().is_ok();
     if let Some(error) = wrong.filter(|_| is_first) {
-        terminal::note(&format!("{VARIABLE} is not used: {error}; write debug, or fairwave_files=trace"));
+        terminal::note(&format!("ignoring {VARIABLE}: {error}; use a filter such as debug or fairwave_files=trace"));
     }
 }
 

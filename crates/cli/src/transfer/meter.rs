@@ -280,21 +280,21 @@ impl Moment {
             return format!("no answer from {} for {:.0} s", session.peer, session.silent_s);
         }
         let what = match self.progress.waits_for {
-            Some(WaitsFor::Disk) if gives => "the disk here, which is read",
-            Some(WaitsFor::Disk) => "the disk here",
-            Some(WaitsFor::Sync) => "the disk here, which makes durable what was written",
-            Some(WaitsFor::List) if gives => "the disk here, on which the files are listed",
-            _ if is_unheard => "the network: the other end is heard, and answers nothing",
-            Some(WaitsFor::List) => "the other end, which lists its files",
-            Some(WaitsFor::Results) if gives => "the other end, which writes what was sent",
-            Some(WaitsFor::Results) => "the other end, which is told what became of all",
+            Some(WaitsFor::Disk) if gives => "the local disk to be read",
+            Some(WaitsFor::Disk) => "the local disk",
+            Some(WaitsFor::Sync) => "the local disk to flush written data",
+            Some(WaitsFor::List) if gives => "the local disk to list the files",
+            _ if is_unheard => "the network: packets arrive, but no replies",
+            Some(WaitsFor::List) => "the peer to list its files",
+            Some(WaitsFor::Results) if gives => "the peer to write what was sent",
+            Some(WaitsFor::Results) => "the peer to confirm the results",
             Some(WaitsFor::Session) => "another session",
             Some(WaitsFor::Comparing) => "the comparison",
-            Some(WaitsFor::Peer) if gives => "the other end, which writes what it has",
-            Some(WaitsFor::Peer) => "the other end, which reads its disk",
+            Some(WaitsFor::Peer) if gives => "the peer to write what it received",
+            Some(WaitsFor::Peer) => "the peer to read its disk",
             None => "the network",
         };
-        format!("waits for {what} ({})", span(still.as_secs_f64()))
+        format!("waiting for {what} ({})", span(still.as_secs_f64()))
     }
 
     /// The same, for programs.
@@ -336,8 +336,8 @@ impl Moment {
 pub(crate) fn paused(pause: &Pause) -> String {
     let Pause { reason, attempt, next_in, gives_up_in } = pause;
     let next = match next_in {
-        Some(wait) => format!("connects again in {}", span(wait.as_secs_f64().ceil())),
-        None => "connects again".into(),
+        Some(wait) => format!("reconnecting in {}", span(wait.as_secs_f64().ceil())),
+        None => "reconnecting".into(),
     };
     let times = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
     format!("{reason}: {next}{times}; gives up in {}", span(gives_up_in.as_secs_f64()))
@@ -394,19 +394,19 @@ mod tests {
     fn text__a_stall_says_what_it_waits_for() {
         let progress = Progress { waits_for: Some(WaitsFor::Disk), ..moment().progress };
         let stalled = Moment { progress, stalled: Some(Duration::from_secs(7)), ..moment() };
-        assert_eq!(stalled.text(false), "1.0 GB of 3.0 GB, waits for the disk here (0:07)");
+        assert_eq!(stalled.text(false), "1.0 GB of 3.0 GB, waiting for the local disk (0:07)");
     }
 
     #[test]
     fn text__each_end_waits_for_its_own_disk_or_for_the_other_ones() {
         for (gives, waits_for, what) in [
-            (true, WaitsFor::Disk, "the disk here, which is read"),
-            (true, WaitsFor::Peer, "the other end, which writes what it has"),
-            (false, WaitsFor::Peer, "the other end, which reads its disk"),
+            (true, WaitsFor::Disk, "the local disk to be read"),
+            (true, WaitsFor::Peer, "the peer to write what it received"),
+            (false, WaitsFor::Peer, "the peer to read its disk"),
         ] {
             let progress = Progress { waits_for: Some(waits_for), gives, ..moment().progress };
             let stalled = Moment { progress, stalled: Some(Duration::from_secs(7)), ..moment() };
-            assert_eq!(stalled.text(false), format!("1.0 GB of 3.0 GB, waits for {what} (0:07)"));
+            assert_eq!(stalled.text(false), format!("1.0 GB of 3.0 GB, waiting for {what} (0:07)"));
         }
     }
 
@@ -416,8 +416,8 @@ mod tests {
             let progress = Progress { waits_for: Some(waits_for), gives: false, ..moment().progress };
             let session = Some(SessionStatus { unheard_s: 7.0, ..session() });
             let stalled = Moment { progress, session, stalled: Some(Duration::from_secs(7)), ..moment() };
-            let what = "the network: the other end is heard, and answers nothing";
-            assert_eq!(stalled.text(false), format!("1.0 GB of 3.0 GB, waits for {what} (0:07)"));
+            let what = "the network: packets arrive, but no replies";
+            assert_eq!(stalled.text(false), format!("1.0 GB of 3.0 GB, waiting for {what} (0:07)"));
         }
     }
 
@@ -450,10 +450,10 @@ mod tests {
         let pause =
             Pause { reason: "no answer".into(), attempt: 3, next_in: Some(span(3200)), gives_up_in: span(540_000) };
         let paused = |pause: Pause| Moment { pause: Some(pause), ..moment() };
-        let waits = "1.0 GB of 3.0 GB, no answer: connects again in 0:04, attempt 3; gives up in 9:00";
+        let waits = "1.0 GB of 3.0 GB, no answer: reconnecting in 0:04, attempt 3; gives up in 9:00";
         assert_eq!(paused(pause.clone()).text(true), waits);
         assert_eq!(paused(pause.clone()).event().waits_for, Some("session"));
-        let connects = "1.0 GB of 3.0 GB, no answer: connects again; gives up in 9:00";
+        let connects = "1.0 GB of 3.0 GB, no answer: reconnecting; gives up in 9:00";
         assert_eq!(paused(Pause { attempt: 1, next_in: None, ..pause }).text(false), connects);
     }
 

@@ -63,5 +63,5 @@ fn open(
         let dir = runtime_dir().map_err(|error| error.to_string())?;
         StatusSocket::open(&dir, status, leave).map_err(|error| format!("{}: {error}", dir.display()))
     };
-    open().map_err(|error| screen.note(&format!("`fairwave status` will not see this process: {error}"))).ok()
+    open().map_err(|error| screen.note(&format!("`fairwave status` will not show this process: {error}"))).ok()
 }

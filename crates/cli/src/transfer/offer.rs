@@ -91,7 +91,7 @@ impl DoorArgs {
 impl TicketOffer {
     /// Takes a port and issues a ticket for what goes by this name.
     fn open(&self, link: &LinkArgs, share: ShareId) -> Result<Offered, CommandFailure> {
-        let why = "a server is reached by udp, and with auto over tcp, too";
+        let why = "a server supports udp, and with auto also tcp";
         link.check_carrier("serve", &[Carrier::Udp], why)?;
         let state = StateDir::open().map_err(|error| of_state(&error))?;
         let keyring = Keyring::open(state, share).map_err(|error| of_state(&error))?;
@@ -109,7 +109,7 @@ impl TicketOffer {
             ServerError::Addresses(_) => CommandFailure::Run(error.to_string()),
             ServerError::Advertise { .. } => CommandFailure::usage(
                 format!("--advertise {error}"),
-                "write an address or a name, and a port if it is another one: 192.0.2.7, [2001:db8::7]:9000",
+                "write an address or a name, with a port if it differs: 192.0.2.7, [2001:db8::7]:9000",
             ),
         })?;
         Ok(Offered { bound: Bound::of(endpoint, &capacity), keyring, ticket, ticket_file: self.ticket.clone() })
@@ -155,15 +155,15 @@ impl Offered {
         }
         let places: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         let facts = self.bound.endpoint.facts();
-        let carriers = if facts.listens_tcp { "UDP, and TCP where that is blocked" } else { "UDP" };
-        screen.note(&format!("at {}, by {carriers}; capacity {}", places.join(", "), self.bound.capacity));
+        let carriers = if facts.listens_tcp { "UDP, or TCP if UDP is blocked" } else { "UDP" };
+        screen.note(&format!("listening on {} over {carriers}; capacity {}", places.join(", "), self.bound.capacity));
         if let Some(error) = &facts.tcp_error {
             let port = facts.local.port();
-            screen.note(&format!("TCP port {port} cannot be had ({error}): who cannot come by UDP cannot come"));
+            screen.note(&format!("cannot listen on TCP port {port}: {error}; clients without UDP cannot connect"));
         }
         let uses = if *is_once { ", for one transfer" } else { "" };
         screen.note(&format!(
-            "ticket {} is good {}{uses}; who has it is let in: {command}",
+            "ticket {} is valid {}{uses}; its holder can run: {command}",
             id_text(*id),
             until(*expires_unix_s, now_unix_s())
         ));
@@ -193,12 +193,12 @@ fn is_open_to_others() -> bool {
 
 /// What is wrong with the state directory.
 pub(crate) fn of_state(error: &StateError) -> CommandFailure {
-    CommandFailure::Run(format!("{error}\nhint: `fairwave doctor` looks at the state directory, too"))
+    CommandFailure::Run(format!("{error}\nhint: run `fairwave doctor` to check the state directory"))
 }
 
 fn until(expires_unix_s: u64, now_unix_s: u64) -> String {
     if expires_unix_s == 0 {
-        return "for ever".into();
+        return "until revoked".into();
     }
     match expires_unix_s.saturating_sub(now_unix_s) {
         left_s @ 0..=119 => format!("for {left_s} s"),
@@ -222,7 +222,7 @@ fn in_days(text: &str) -> Option<f64> {
 
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
     fairwave_host::listen_address(text)
-        .ok_or_else(|| "is no address: write 192.0.2.7, 192.0.2.7:8642 or [2001:db8::7]:8642".into())
+        .ok_or_else(|| "not an address: use the form 192.0.2.7, 192.0.2.7:8642 or [2001:db8::7]:8642".into())
 }
 
 fn validity(text: &str) -> Result<TicketExpiry, String> {
@@ -233,7 +233,7 @@ fn validity(text: &str) -> Result<TicketExpiry, String> {
         Some(seconds) => seconds,
         None => quantity::<fairwave_units::Duration>(text)
             .map_err(|_| {
-                format!("\"{}\" is no span of time; write it like 30m, 12h, 1d or \"90 min\"", text.escape_debug())
+                format!("\"{}\" is not a duration: use the form 30m, 12h, 1d or \"90 min\"", text.escape_debug())
             })?
             .as_secs_f64(),
     };
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn listen_address__says_how_one_is_written() {
         let error = listen_address("here").unwrap_err();
-        assert!(error.starts_with("is no address: write 192.0.2.7, "), "{error}");
+        assert!(error.starts_with("not an address: use the form 192.0.2.7, "), "{error}");
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn until__takes_any_end_and_any_clock() {
-        assert_eq!(until(0, 1_000), "for ever");
+        assert_eq!(until(0, 1_000), "until revoked");
         assert_eq!(until(1_060, 1_000), "for 60 s");
         assert_eq!(until(900, 1_000), "for 0 s");
         assert_eq!(until(1_000 + 7_199, 1_000), "for 119 min");

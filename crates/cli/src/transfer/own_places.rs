@@ -12,6 +12,6 @@ use super::screen::Screen;
 pub(crate) fn note_left_out(screen: &Screen, paths: &[PathBuf]) {
     for place in own_places_below(paths) {
         let place = escaped(place.as_os_str().as_bytes());
-        screen.note(&format!("{place}: holds Fairwave's keys or sockets, and is left out"));
+        screen.note(&format!("skipping {place}: it holds Fairwave's keys or sockets"));
     }
 }

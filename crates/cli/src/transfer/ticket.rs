@@ -15,7 +15,7 @@ use crate::terminal;
 pub(crate) const VARIABLE: &str = "FAIRWAVE_TICKET";
 /// No file that holds a ticket is larger.
 const MOST_BYTES: u64 = 64 << 10;
-const HINT: &str = "TICKET is @FILE, - for stdin, or the text that `fairwave serve` printed; or set FAIRWAVE_TICKET";
+const HINT: &str = "TICKET is @FILE, - for stdin, or the text printed by `fairwave serve`; or set FAIRWAVE_TICKET";
 
 /// Whether a word names a ticket, rather than a file.
 pub(crate) fn is_ticket(word: &OsStr) -> bool {
@@ -30,7 +30,7 @@ pub(crate) fn from_environment() -> Option<Result<Ticket, CommandFailure>> {
     let wrong = |error: String| CommandFailure::usage(format!("{VARIABLE}: {error}"), HINT);
     Some(match text.to_str() {
         Some(text) => text.parse().map_err(|error: fairwave_host::TicketError| wrong(error.to_string())),
-        None => Err(wrong("is no text".into())),
+        None => Err(wrong("not valid UTF-8".into())),
     })
 }
 
@@ -41,7 +41,10 @@ pub(crate) fn read(word: &OsStr) -> Result<Ticket, CommandFailure> {
         None if word == "-" => ("stdin".into(), limited("stdin", Ok(io::stdin().lock()))?),
         None => {
             if is_ticket(word) {
-                terminal::note("others can see a ticket in a command line; @FILE, - or FAIRWAVE_TICKET keep it secret");
+                terminal::note(
+                    "other users can see a ticket on the command line; use @FILE, - or FAIRWAVE_TICKET to \
+                                keep it secret",
+                );
             }
             ("TICKET".into(), word.to_string_lossy().into_owned())
         }
@@ -56,7 +59,7 @@ pub(crate) fn read(word: &OsStr) -> Result<Ticket, CommandFailure> {
 fn meant(word: &OsStr) -> Option<String> {
     let text = limited("", File::open(word)).ok().filter(|_| !is_ticket(word))?;
     text.parse::<Ticket>().ok()?;
-    Some(format!("did you mean @{}? A file that holds a ticket has an @ before its name", escaped(word.as_bytes())))
+    Some(format!("did you mean @{}? Write @ before the name of a ticket file", escaped(word.as_bytes())))
 }
 
 fn limited(name: &str, source: io::Result<impl Read>) -> Result<String, CommandFailure> {
@@ -67,7 +70,7 @@ fn limited(name: &str, source: io::Result<impl Read>) -> Result<String, CommandF
     };
     read().map_err(|error: io::Error| {
         let what = match error.kind() {
-            io::ErrorKind::InvalidData => "holds no ticket".into(),
+            io::ErrorKind::InvalidData => "does not hold a ticket".into(),
             _ => plain(&error),
         };
         CommandFailure::usage(format!("{name}: {what}"), HINT)
@@ -92,7 +95,7 @@ mod tests {
     fn read__names_what_is_wrong() {
         let message = |word: &str| read(OsStr::new(word)).unwrap_err().message().unwrap().to_owned();
         assert!(message("@/no/such/file").starts_with("/no/such/file: no such file\nhint: "));
-        assert!(message("hello").starts_with("TICKET: a ticket begins with \"fw1\""));
+        assert!(message("hello").starts_with("TICKET: not a ticket: it must start with \"fw1\""));
         assert_eq!(read(OsStr::new("hello")).unwrap_err().code(), 2);
     }
 }

@@ -179,15 +179,15 @@ fn daemon__shares_between_processes_and_is_missed_when_it_is_killed() {
     assert!(status["daemon"]["tick_cost_s"].as_f64().unwrap() > 0.0, "{status}");
     let text = String::from_utf8(world.fairwave(&["status"]).output().unwrap().stdout).unwrap();
     assert!(
-        text.contains("a tick costs ") && text.contains("this machine's end node") && text.contains("of 24.00 Mb/s"),
+        text.contains("a tick takes ") && text.contains("this machine's end node") && text.contains("of 24.00 Mb/s"),
         "{text}"
     );
-    assert!(text.contains("capacity 24.00 Mb/s (of this machine, by the daemon at"), "{text}");
+    assert!(text.contains("capacity 24.00 Mb/s (from the daemon at"), "{text}");
 
     world.kill_daemon();
     wait_for("all miss the daemon", || {
         let text = String::from_utf8(world.fairwave(&["status"]).output().unwrap().stdout).unwrap();
-        text.contains("what the daemon granted last")
+        text.contains("last grant of the daemon")
     });
     let status = world.status();
     assert_eq!(status["node"], Value::Null);
@@ -255,19 +255,19 @@ fn daemon__says_what_is_wrong_with_its_call() {
         said
     };
     assert!(refused(&world, &["daemon", "--capacity", "0 Mb/s"]).contains("must be above zero"));
-    assert!(refused(&world, &["daemon", "--interval", "1 s"]).contains("must lie between 1 ms and 200 ms"));
+    assert!(refused(&world, &["daemon", "--interval", "1 s"]).contains("must be between 1 ms and 200 ms"));
     let long = world.place.path().join("x".repeat(120));
     assert!(refused(&world, &["daemon", "--socket", long.to_str().unwrap()]).contains("--socket"));
     let said = refused(&world, &["daemon", "--config", "/nowhere.toml"]);
     assert!(
-        said.contains("/nowhere.toml: ") && said.contains("hint: the usual file is /etc/fairwave/daemon.toml"),
+        said.contains("/nowhere.toml: ") && said.contains("hint: the default is /etc/fairwave/daemon.toml"),
         "{said}"
     );
     let said = refused(&world, &["daemon", "--socket", "a/b/d.sock"]);
-    assert!(said.contains("there is no directory ") && said.contains("hint: make it"), "{said}");
+    assert!(said.contains("no directory ") && said.contains("hint: create the directory"), "{said}");
     assert!(!world.place.path().join("a").exists());
     world.start_daemon();
-    assert!(refused(&world, &["daemon"]).contains("a daemon listens there already"));
+    assert!(refused(&world, &["daemon"]).contains("a daemon is already listening"));
 }
 
 /// A daemon that stands still is named, with what helps; what the processes say themselves is there all the same.
@@ -286,10 +286,10 @@ fn status__of_a_daemon_that_stands_still_says_so_and_goes_on() {
     signal(rustix::process::Signal::CONT);
     let (text, said) = (String::from_utf8(status.stdout).unwrap(), String::from_utf8(status.stderr).unwrap());
     let socket = world.socket();
-    let silent = format!("note: {}: the daemon there (process {daemon}) has not answered for 2 s\n", socket.display());
+    let silent = format!("note: {}: no reply from the daemon (process {daemon}) for 2 s\n", socket.display());
     let said = anstream::adapter::strip_str(&said).to_string();
     assert!(said.starts_with(&silent), "{said}");
-    assert!(said.contains(&format!("\nhint: a daemon that was stopped goes on with `kill -CONT {daemon}`")), "{said}");
+    assert!(said.contains(&format!("\nhint: run `kill -CONT {daemon}`")), "{said}");
     assert!(!said.contains("os error"), "{said}");
     assert!(status.status.success() && text.contains("bench"), "{text}");
 }
@@ -361,7 +361,7 @@ fn daemon__shares_between_users_first_and_shows_each_its_own() {
     let why = String::from_utf8(world.fairwave(&["why"]).output().unwrap().stdout).unwrap();
     assert!(why.contains("this machine, 24.00 Mb/s for all its sessions"), "{why}");
     // Root's sessions share it, and are not shown.
-    assert!(why.contains("more that use less or are not shown"), "{why}");
+    assert!(why.contains("more, smaller or hidden"), "{why}");
     assert!(!why.contains("user 0"), "{why}");
 }
 

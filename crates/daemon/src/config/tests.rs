@@ -58,11 +58,14 @@ fn parse__reads_all_that_may_stand_there() {
 #[test]
 fn parse__names_the_line_the_value_and_the_limit() {
     for (text, expected) in [
-        ("\n[[user]]\nname = \"zoe\"\n", "daemon.toml:3: \"zoe\" is no user of this system\nhint: `getent passwd`"),
-        ("[[user]]\ngroup = \"x\"\n", "daemon.toml:2: \"x\" is no group of this system"),
-        ("[[user]]\nweight = 2\n", "daemon.toml:2: a [[user]] says neither name nor group"),
-        ("[[user]]\nname = \"ann\"\ngroup = \"staff\"\n", "daemon.toml:2: a [[user]] has a name or a group, not both"),
-        ("[[user]]\nname = \"ann\"\n[[user]]\nname = \"1000\"\n", "daemon.toml:4: \"1000\" has a [[user]] already"),
+        (
+            "\n[[user]]\nname = \"zoe\"\n",
+            "daemon.toml:3: \"zoe\" is not a user of this system\nhint: run `getent passwd`",
+        ),
+        ("[[user]]\ngroup = \"x\"\n", "daemon.toml:2: \"x\" is not a group of this system"),
+        ("[[user]]\nweight = 2\n", "daemon.toml:2: [[user]] needs name or group"),
+        ("[[user]]\nname = \"ann\"\ngroup = \"staff\"\n", "daemon.toml:2: [[user]] has both name and group"),
+        ("[[user]]\nname = \"ann\"\n[[user]]\nname = \"1000\"\n", "daemon.toml:4: \"1000\" has two [[user]] tables"),
         ("[[user]]\nname = \"ann\"\nweight = 0\n", "daemon.toml:3: weight 0 must be above 0 and at most 1000000"),
         ("[[user]]\nname = \"ann\"\nweight = nan\n", "daemon.toml:3: weight NaN must be above 0"),
         ("[[user]]\nname = \"ann\"\nweight = inf\n", "daemon.toml:3: weight inf must be above 0"),
@@ -75,8 +78,8 @@ fn parse__names_the_line_the_value_and_the_limit() {
         ("[[user]]\nname = \"ann\"\nsessions = -1\n", "daemon.toml:3: invalid value: integer `-1`"),
         ("[[user]]\nnames = \"ann\"\n", "daemon.toml:2: unknown field `names`"),
         ("[[nic]]\nsend = \"1 Gb/s\"\n", "daemon.toml:1: missing field `name`"),
-        ("[[nic]]\nname = \"eth0/../x\"\n", "daemon.toml:2: \"eth0/../x\" is no name of a card"),
-        ("[[nic]]\nname = \"a\"\n[[nic]]\nname = \"a\"\n", "daemon.toml:4: \"a\" has a [[nic]] already"),
+        ("[[nic]]\nname = \"eth0/../x\"\n", "daemon.toml:2: \"eth0/../x\" is not a network interface name"),
+        ("[[nic]]\nname = \"a\"\n[[nic]]\nname = \"a\"\n", "daemon.toml:4: \"a\" has two [[nic]] tables"),
         ("[[nic]]\nname = \"a\"\nshare = 1.5\n", "daemon.toml:3: share 1.5 must be above 0 and at most 1"),
         ("[[nic]]\nname = \"a\"\nsend = \"0 b/s\"\n", "daemon.toml:3: send \"0 b/s\" must be above zero"),
         ("yield = -1\n", "daemon.toml:1: weight -1 must be above 0"),
@@ -99,7 +102,7 @@ fn parse__promises_no_more_than_nine_tenths_of_what_there_is() {
     // 0.9 x 0.8 x 1000 / 2 = 360.
     assert!(of("360 Mb/s").is_ok());
     let error = of("361 Mb/s").unwrap_err();
-    assert!(error.starts_with("daemon.toml:6: minima of all users together, 722 Mb/s, are more than 90 %"), "{error}");
+    assert!(error.starts_with("daemon.toml:6: minimum rates add up to 722 Mb/s, more than 90 %"), "{error}");
     // Where one capacity is for everything, it is that.
     let capacity = CardCapacity { send: Some(Rate::mbps(100.0)), receive: None };
     let base = Settings { everything: Some(capacity), ..Settings::at("d.sock".into()) };

@@ -113,7 +113,7 @@ fn attend__a_user_has_so_many_who_wait_for_a_view() {
     let mut room = [0; 1024];
     let read = last.read(&mut room).unwrap();
     let told = String::from_utf8_lossy(&room[..read]).into_owned();
-    assert!(told.contains("being answered already"), "{told}");
+    assert!(told.contains("already being answered"), "{told}");
     assert_eq!(world.door.visitors.values().filter(|visitor| visitor.waits).count(), MOST_ASKING);
     world.door.show();
     world.door.attend(all[MOST_ASKING].0);

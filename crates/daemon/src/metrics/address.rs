@@ -11,7 +11,7 @@ pub struct MetricsAddress(pub SocketAddr);
 
 /// What is no such address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("\"{}\" is no address: write a port, such as 9464, or ADDRESS:PORT, such as 127.0.0.1:9464", .0.escape_debug())]
+#[error("\"{}\" is not an address: use a port, such as 9464, or ADDRESS:PORT, such as 127.0.0.1:9464", .0.escape_debug())]
 pub struct MetricsAddressError(String);
 
 impl FromStr for MetricsAddress {

@@ -31,20 +31,20 @@ struct Text(String);
 
 impl Text {
     fn daemon(&mut self, machine: &MachineSnapshot, left_out: usize) {
-        self.one("daemon_uptime_seconds", GAUGE, "How long the daemon has run", machine.uptime_s);
-        self.one("daemon_ticks_total", COUNTER, "Control intervals so far", machine.tick as f64);
-        self.one("daemon_interval_seconds", GAUGE, "The control interval", machine.interval_s);
-        self.one("daemon_tick_cost_seconds", GAUGE, "What a tick costs of late", machine.tick_cost_s);
-        let help = "1 while only those have something who had it before a restart";
+        self.one("daemon_uptime_seconds", GAUGE, "Uptime of the daemon", machine.uptime_s);
+        self.one("daemon_ticks_total", COUNTER, "Control intervals since the start", machine.tick as f64);
+        self.one("daemon_interval_seconds", GAUGE, "Control interval", machine.interval_s);
+        self.one("daemon_tick_cost_seconds", GAUGE, "Recent CPU time of a tick", machine.tick_cost_s);
+        let help = "1 during the grace period after a restart, when only earlier grants are honoured";
         self.one("daemon_grace", GAUGE, help, f64::from(u8::from(machine.is_grace)));
-        self.one("sessions_left_out", GAUGE, "Sessions that are in sums alone", left_out as f64);
+        self.one("sessions_left_out", GAUGE, "Sessions that are counted in totals only", left_out as f64);
         let counts = &machine.counts;
         for (name, help, count) in [
-            ("daemon_processes_joined_total", "Processes that took part", counts.joined),
+            ("daemon_processes_joined_total", "Processes that joined", counts.joined),
             ("daemon_processes_refused_total", "Processes that were refused", counts.refused_processes),
-            ("daemon_rows_refused_total", "Times that a session's row was refused", counts.refused_rows),
-            ("daemon_rows_unread_total", "Times that a row held nothing that could be read", counts.unread_rows),
-            ("daemon_sessions_exceeded_total", "Sessions that used more than they were granted", counts.exceeded),
+            ("daemon_rows_refused_total", "Session rows that were refused", counts.refused_rows),
+            ("daemon_rows_unread_total", "Session rows that could not be read", counts.unread_rows),
+            ("daemon_sessions_exceeded_total", "Sessions that exceeded their grant", counts.exceeded),
             ("daemon_ticks_late_total", "Ticks more than a tenth of an interval late", counts.late_ticks),
         ] {
             self.one(name, COUNTER, help, count as f64);
@@ -58,14 +58,16 @@ impl Text {
         let mut all = |name, help, of: &dyn Fn(&NodeSnapshot) -> Option<f64>| {
             self.family(name, GAUGE, help, nodes.iter().filter_map(|node| Some((labels(node), of(node)?))));
         };
-        all("node_capacity_bps", "What the sessions of an end node may use together", &|node| Some(node.capacity_bps));
-        all("node_measured_bps", "What they used in the last interval", &|node| Some(node.measured_bps));
-        all("node_expected_bps", "What they are granted together", &|node| Some(node.expected_bps));
-        all("node_sessions", "How many there are", &|node| Some(node.sessions as f64));
-        all("node_gap_to_max_min_ratio", "How far grants are from max-min at the most", &|node| node.gap_to_max_min);
+        all("node_capacity_bps", "Capacity of an end node", &|node| Some(node.capacity_bps));
+        all("node_measured_bps", "Rate of all its sessions in the last interval", &|node| Some(node.measured_bps));
+        all("node_expected_bps", "Total of the grants", &|node| Some(node.expected_bps));
+        all("node_sessions", "Number of sessions", &|node| Some(node.sessions as f64));
+        all("node_gap_to_max_min_ratio", "Largest gap of a grant to max-min", &|node| node.gap_to_max_min);
         let other = |node: &NodeSnapshot| node.other;
-        all("node_other_bps", "The card's other traffic", &|node| other(node).map(|other| other.measured_bps));
-        all("node_other_expected_bps", "What is left to it", &|node| other(node).map(|other| other.expected_bps));
+        all("node_other_bps", "Other traffic of the card", &|node| other(node).map(|other| other.measured_bps));
+        all("node_other_expected_bps", "Capacity left to other traffic", &|node| {
+            other(node).map(|other| other.expected_bps)
+        });
     }
 
     fn users(&mut self, users: &[UserSnapshot]) {
@@ -76,10 +78,10 @@ impl Text {
             self.family(name, GAUGE, help, users.iter().map(|user| (labels(user), of(user))));
         };
         all("user_processes", "Processes of a user", &|user| user.processes as f64);
-        all("user_sessions", "Sessions of a user, once a direction", &|user| user.sessions as f64);
-        all("user_sent_bps", "What a user's sessions send", &|user| user.sent_bps);
-        all("user_received_bps", "What a user's sessions receive", &|user| user.received_bps);
-        all("user_weight", "The weight of all of a user's sessions together", &|user| user.weight);
+        all("user_sessions", "Sessions of a user, per direction", &|user| user.sessions as f64);
+        all("user_sent_bps", "Send rate of a user's sessions", &|user| user.sent_bps);
+        all("user_received_bps", "Receive rate of a user's sessions", &|user| user.received_bps);
+        all("user_weight", "Total weight of a user's sessions", &|user| user.weight);
     }
 
     fn sessions(&mut self, rows: &[RowSnapshot]) {
@@ -94,21 +96,25 @@ impl Text {
         let mut all = |name, kind, help, of: &dyn Fn(&RowSnapshot) -> Option<f64>| {
             self.family(name, kind, help, rows.iter().filter_map(|row| Some((labels(row), of(row)?))));
         };
-        all("session_measured_bps", GAUGE, "What a session used in the last interval", &|row| Some(row.measured_bps));
-        all("session_expected_bps", GAUGE, "What it is granted", &|row| Some(row.expected_bps));
-        all("session_target_bps", GAUGE, "Where that leads", &|row| Some(row.target_bps));
-        all("session_desired_bps", GAUGE, "What its application can use", &|row| row.desired_bps);
-        all("session_max_min_bps", GAUGE, "What it would have by max-min", &|row| row.max_min_bps);
-        all("session_rtt_seconds", GAUGE, "Its round-trip time", &|row| row.rtt_s);
-        all("session_wire_bytes_total", COUNTER, "What it sent or received", &|row| Some(row.wire_bytes as f64));
-        all("session_lost_packets_total", COUNTER, "Packets that were lost", &|row| Some(f64::from(row.lost_packets)));
+        all("session_measured_bps", GAUGE, "Rate of a session in the last interval", &|row| Some(row.measured_bps));
+        all("session_expected_bps", GAUGE, "Expected rate of a session", &|row| Some(row.expected_bps));
+        all("session_target_bps", GAUGE, "Target rate of a session", &|row| Some(row.target_bps));
+        all("session_desired_bps", GAUGE, "Desired rate of a session", &|row| row.desired_bps);
+        all("session_max_min_bps", GAUGE, "Max-min rate of a session", &|row| row.max_min_bps);
+        all("session_rtt_seconds", GAUGE, "Round-trip time of a session", &|row| row.rtt_s);
+        all("session_wire_bytes_total", COUNTER, "Bytes sent or received by a session", &|row| {
+            Some(row.wire_bytes as f64)
+        });
+        all("session_lost_packets_total", COUNTER, "Lost packets of a session", &|row| {
+            Some(f64::from(row.lost_packets))
+        });
         let states = rows.iter().map(|row| {
             let mut labels = labels(row);
             labels.push(("state", state(row.state).to_owned()));
             labels.push(("limited_by", row.limited_by.clone().unwrap_or_default()));
             (labels, 1.0)
         });
-        self.family("session_info", GAUGE, "What became of it, and what limits it", states);
+        self.family("session_info", GAUGE, "State and limit of a session", states);
     }
 
     fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {

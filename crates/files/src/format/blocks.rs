@@ -104,7 +104,7 @@ impl HashKey {
 
 /// A tree has more bytes than a stream can number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the files have more than 2^62 bytes together")]
+#[error("the total size of the files exceeds 2^62 bytes")]
 pub(crate) struct TreeTooLarge;
 
 /// Where a file is in the tree's streams.

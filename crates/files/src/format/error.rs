@@ -10,13 +10,13 @@ pub(crate) const VERSION: u8 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum FormatError {
     /// The other end speaks another version.
-    #[error("version {0} of the file formats is not known here, {VERSION} is: one end is older than the other")]
+    #[error("unsupported file format version {0}, expected {VERSION}: the two ends run different versions")]
     Version(u8),
     /// It ends too early.
-    #[error("it ends within {0}")]
+    #[error("truncated in {0}")]
     Short(&'static str),
     /// A kind of entry that there is none of.
-    #[error("there is no {what} of kind {kind}")]
+    #[error("unknown kind of {what}: {kind}")]
     Kind {
         /// "greeting", "entry" or "result".
         what: &'static str,
@@ -24,7 +24,7 @@ pub(crate) enum FormatError {
         kind: u8,
     },
     /// A value outside of its domain.
-    #[error("{0} is out of its range")]
+    #[error("{0} is out of range")]
     Range(&'static str),
 }
 

@@ -8,17 +8,17 @@ use super::names::RelativePath;
 /// Why a link is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum TargetError {
-    #[error("a link to nothing is not copied")]
+    #[error("symbolic link with an empty target")]
     Empty,
-    #[error("a link to an absolute path is not copied: it would lead out of the destination")]
+    #[error("symbolic link to an absolute path, which is outside the destination")]
     Absolute,
-    #[error("a link that leads out of the destination is not copied")]
+    #[error("symbolic link to a path outside the destination")]
     Escapes,
-    #[error("a link with '..' behind a name is not copied: where it leads depends on other links")]
+    #[error("symbolic link with '..' after a name: its target depends on other links")]
     Turns,
-    #[error("a link with a zero byte in its target is not copied")]
+    #[error("symbolic link with a zero byte in its target")]
     Nul,
-    #[error("a link with a target of {0} bytes is not copied: {MOST_PATH_BYTES} is the most")]
+    #[error("symbolic link with a target of {0} bytes, the maximum is {MOST_PATH_BYTES}")]
     Long(usize),
 }
 

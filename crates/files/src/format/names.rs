@@ -26,25 +26,25 @@ pub(crate) struct RelativePath(Box<[u8]>);
 /// Why a path is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum NameError {
-    #[error("its name is empty")]
+    #[error("empty name")]
     Empty,
-    #[error("its path begins with '/': only what lies below the destination is written")]
+    #[error("absolute path: only paths below the destination are written")]
     Absolute,
-    #[error("its path has an empty name between two '/'")]
+    #[error("path with an empty component")]
     EmptyName,
-    #[error("its path has the name '.'")]
+    #[error("path with a component '.'")]
     Dot,
-    #[error("its path has the name '..': only what lies below the destination is written")]
+    #[error("path with a component '..': only paths below the destination are written")]
     DotDot,
-    #[error("its name has a zero byte")]
+    #[error("name with a zero byte")]
     Nul,
-    #[error("a name in its path has {0} bytes, and {MOST_NAME_BYTES} is the most")]
+    #[error("path component of {0} bytes, the maximum is {MOST_NAME_BYTES}")]
     LongName(usize),
-    #[error("its path has {0} bytes, and {MOST_PATH_BYTES} is the most")]
+    #[error("path of {0} bytes, the maximum is {MOST_PATH_BYTES}")]
     LongPath(usize),
-    #[error("it lies {0} directories deep, and {MOST_DEPTH} is the most")]
+    #[error("path of depth {0}, the maximum is {MOST_DEPTH}")]
     Deep(usize),
-    #[error("names that begin with '.fairwave-' are kept for unfinished transfers")]
+    #[error("names that start with '.fairwave-' are reserved for unfinished transfers")]
     Reserved,
 }
 

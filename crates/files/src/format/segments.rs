@@ -31,10 +31,10 @@ const MOST_TRIES: u32 = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum SegmentError {
     /// Somebody on the path changes it, each time.
-    #[error("part {0} of it came forged {MOST_TRIES} times: somebody on the path changes data")]
+    #[error("part {0} failed verification {MOST_TRIES} times: the data is being modified on the path")]
     Forged(u64),
     /// It ended, and what read it did not find that it was complete.
-    #[error("it ended before it was complete")]
+    #[error("ended before it was complete")]
     Ended,
     /// It proves itself, and is not understood.
     #[error(transparent)]

@@ -145,7 +145,7 @@ impl Giver {
             };
             self.told_bytes += body.len();
             if self.told_bytes > MOST_TOLD_BYTES {
-                break Some(format!("they have more than {} MiB", MOST_TOLD_BYTES >> 20));
+                break Some(format!("the results exceed {} MiB", MOST_TOLD_BYTES >> 20));
             }
             for record in Records::new(&body) {
                 match record {
@@ -187,7 +187,7 @@ impl Giver {
 
     fn break_off(&mut self, session: &Session, why: &str) {
         self.results = None;
-        let ended = Ended::Failed(format!("what the other end tells of its results: {why}"));
+        let ended = Ended::Failed(format!("invalid results from the peer: {why}"));
         let outcome = joined(self.told.clone(), self.source.close());
         self.ledger.end(Outcome { ended, ..outcome });
         session.close(CloseReason::Protocol);
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!((outcome.files, outcome.bytes, outcome.files_failed), (2, 40, 1));
         assert_eq!(outcome.failed.len(), 1);
         assert_eq!(outcome.failed[0].path, b"data/00001");
-        assert_eq!(outcome.failed[0].reason, "it vanished during the transfer");
+        assert_eq!(outcome.failed[0].reason, "vanished during the transfer");
         assert!(!outcome.is_complete());
     }
 

@@ -102,9 +102,9 @@ impl Gone {
     /// In words, to be put behind the path and a colon.
     pub(crate) fn why(&self) -> String {
         match self {
-            Self::Vanished => "it vanished during the transfer".to_owned(),
-            Self::Changed => "it was changed during the transfer".to_owned(),
-            Self::Shrank => "it became shorter during the transfer".to_owned(),
+            Self::Vanished => "vanished during the transfer".to_owned(),
+            Self::Changed => "changed during the transfer".to_owned(),
+            Self::Shrank => "truncated during the transfer".to_owned(),
             Self::Failed(error) => reason(error),
         }
     }
@@ -438,7 +438,7 @@ mod tests {
             std::os::unix::fs::FileExt::write_all_at(&file, b"other", offset).unwrap();
             file.set_modified(time).unwrap();
         };
-        let changed = "it was changed during the transfer";
+        let changed = "changed during the transfer";
         // Of what was read before there is another content now.
         assert_eq!(changed_meanwhile(|path| overwrite(path, 9)), [changed; 2]);
         // What is read later is of the same content as all the rest.
@@ -470,7 +470,7 @@ mod tests {
         let read = disk.read(&batch, None, Vec::new(), &mut |file, path, gone| {
             failed.push((file, path.to_vec(), gone.why()));
         });
-        assert_eq!(failed, [(99, b"data/099".to_vec(), "it became shorter during the transfer".to_owned())]);
+        assert_eq!(failed, [(99, b"data/099".to_vec(), "truncated during the transfer".to_owned())]);
         assert_eq!(read.voids[0].reason, VoidReason::Shrank);
     }
 }

@@ -68,7 +68,7 @@ fn may_be_made_when_read(stat: &Stat) -> bool {
 }
 
 /// Said of Fairwave's own places.
-const OWN: &str = "where Fairwave keeps its keys, which nobody else gets";
+const OWN: &str = "holds Fairwave's keys, which are never sent";
 
 /// Of what has changed since the first session of a transfer whose ticket has expired.
 const CHANGED: &str = "it changed after the transfer began, whose ticket has expired since";
@@ -137,7 +137,7 @@ impl Walk<'_> {
         }
         (self.names, self.bytes) = (names, bytes);
         if has_long {
-            let reason = format!("there are paths of more than {MOST_PATH_BYTES} bytes in it");
+            let reason = format!("contains paths of more than {MOST_PATH_BYTES} bytes");
             (self.found)(&TreeEntry::Failed { path, reason: &reason })?;
         }
         error.map_or(ControlFlow::Continue(()), |error| self.fail(path, &error))
@@ -203,9 +203,9 @@ impl Walk<'_> {
             FileType::Fifo => "a FIFO",
             FileType::Socket => "a socket",
             FileType::CharacterDevice | FileType::BlockDevice => "a device",
-            FileType::Directory | FileType::Unknown => "neither file, directory nor link",
+            FileType::Directory | FileType::Unknown => "not a file, directory or link",
         };
-        (self.found)(&TreeEntry::Skipped { path, reason: &format!("{what}, which is not copied") })
+        (self.found)(&TreeEntry::Skipped { path, reason: &format!("{what} cannot be copied") })
     }
 
     /// A regular file, and its holes before it.
@@ -327,9 +327,9 @@ mod tests {
         let expected = [
             "file single 7 640",
             "directory data 750",
-            "skipped data/fifo: a FIFO, which is not copied",
+            "skipped data/fifo: a FIFO cannot be copied",
             "link data/link ../../etc/passwd",
-            "skipped data/socket: a socket, which is not copied",
+            "skipped data/socket: a socket cannot be copied",
             "link data/to-b b",
             "file data/z 5 711",
             "file data/\\xff\\x1b[2J\\n 3 644",
@@ -440,8 +440,7 @@ mod tests {
         let lines = scanned(&[place.path().join("data")]);
         assert_eq!(lines.len(), 18);
         assert!(
-            lines[17].starts_with("failed data/")
-                && lines[17].ends_with(": there are paths of more than 4096 bytes in it")
+            lines[17].starts_with("failed data/") && lines[17].ends_with(": contains paths of more than 4096 bytes")
         );
     }
 

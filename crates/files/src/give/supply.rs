@@ -156,7 +156,9 @@ impl Supply {
             move || supply.walk(&paths, share, changed_until_unix_s)
         };
         if let Err(error) = thread::Builder::new().name("fairwave-walk".to_owned()).spawn(walk) {
-            supply.ledger.end(Outcome::empty(Ended::Failed(format!("no thread to list the files: {error}"))));
+            supply
+                .ledger
+                .end(Outcome::empty(Ended::Failed(format!("cannot start a thread to list the files: {error}"))));
             let is_server = !session.facts().is_initiator;
             session.close(if is_server { CloseReason::Refused(Refusal::NoRoom) } else { CloseReason::Stopped });
         }
@@ -331,8 +333,10 @@ impl Supply {
                 return ControlFlow::Break(());
             }
             if draft.is_full() {
-                let reason =
-                    format!("the list of files has {} MiB before this one: it ends here", MOST_MANIFEST_BYTES >> 20);
+                let reason = format!(
+                    "the file list has reached {} MiB, the maximum: this file and later ones are not listed",
+                    MOST_MANIFEST_BYTES >> 20
+                );
                 if let TreeEntry::File { path, .. } | TreeEntry::Directory { path, .. } = *entry {
                     self.enter(&TreeEntry::Failed { path, reason: &reason });
                     draft

@@ -30,7 +30,7 @@ pub(crate) enum PathClaim {
 pub(crate) enum ClaimRefusal {
     #[error("another entry has the same path")]
     Path,
-    #[error("a name in its path is another entry, and that is no directory")]
+    #[error("a parent of its path is another entry that is not a directory")]
     Parent,
 }
 

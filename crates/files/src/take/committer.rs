@@ -52,7 +52,7 @@ const MOST_FILES: usize = 2000;
 const LONGEST: Duration = Duration::from_secs(1);
 /// So many files or directories are made durable one by one; for more, all that the file system holds is.
 const FEW: usize = 16;
-const SYNC: &str = "make it durable";
+const SYNC: &str = "flush it";
 
 impl Committer {
     pub(crate) fn new(

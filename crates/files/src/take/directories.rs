@@ -74,7 +74,7 @@ pub(crate) struct FinishError {
 /// Why there is no such directory.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum DirectoryError {
-    #[error("the file system takes another directory's name for the same")]
+    #[error("the file system treats the name as equal to that of another directory")]
     Collides,
     #[error("Fairwave keeps its keys there, and nothing else is written there")]
     Own,
@@ -177,7 +177,7 @@ impl Directories {
 
     /// Takes note of an open directory.
     fn enter(&mut self, path: &[u8], directory: OwnedFd, is_new: bool) -> Result<OpenDirectory, DirectoryError> {
-        let there = There::new(&fstat(&directory).doing("look at its directory")?);
+        let there = There::new(&fstat(&directory).doing("examine its directory")?);
         if self.own.as_ref().is_some_and(|own| own.is_directory(there.id)) {
             return Err(DirectoryError::Own);
         }

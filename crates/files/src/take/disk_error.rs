@@ -33,7 +33,7 @@ pub(crate) enum Trouble {
     Disk(#[from] DiskError),
     #[error(transparent)]
     Quota(#[from] OverQuota),
-    #[error("the old file was changed at the destination while it was compared")]
+    #[error("the existing file changed while it was being compared")]
     OldChanged,
     /// The giver did not send a part of it.
     #[error("{}", explain_void(*.0))]
@@ -60,8 +60,8 @@ impl Trouble {
 fn explain_void(reason: VoidReason) -> &'static str {
     match reason {
         VoidReason::Vanished => "it vanished at the other end while it was copied",
-        VoidReason::Shrank => "it changed at the other end while it was copied",
-        VoidReason::Unreadable => "the other end cannot read it",
+        VoidReason::Shrank => "changed at the source during the transfer",
+        VoidReason::Unreadable => "the peer cannot read it",
     }
 }
 
@@ -69,20 +69,20 @@ fn explain_void(reason: VoidReason) -> &'static str {
 pub(crate) fn explain(error: Errno) -> String {
     let text = match error {
         Errno::NOSPC => "the disk is full",
-        Errno::DQUOT => "the user's quota of the disk is used up",
+        Errno::DQUOT => "the user's disk quota is exceeded",
         Errno::ACCESS | Errno::PERM => "permission denied",
         Errno::ROFS => "the file system is read-only",
-        Errno::IO => "the disk reports an input/output error",
-        Errno::LOOP => "a symbolic link is in its path, and links are not followed",
+        Errno::IO => "input/output error",
+        Errno::LOOP => "a component of its path is a symbolic link, which is not followed",
         Errno::XDEV => "its path leads to another file system, and files are not moved between those",
-        Errno::NOTDIR => "a name in its path is there and is no directory",
-        Errno::ISDIR => "there is a directory in its place",
-        Errno::EXIST => "something else was put in its place meanwhile",
-        Errno::NAMETOOLONG => "the file system takes no name that long",
-        Errno::FBIG => "the file system takes no file that large",
-        Errno::ILSEQ | Errno::INVAL => "the file system does not take it (invalid argument)",
+        Errno::NOTDIR => "a component of its path exists and is not a directory",
+        Errno::ISDIR => "a directory exists at its path",
+        Errno::EXIST => "it was replaced during the transfer",
+        Errno::NAMETOOLONG => "the name is too long for the file system",
+        Errno::FBIG => "the file is too large for the file system",
+        Errno::ILSEQ | Errno::INVAL => "the file system rejects it (invalid argument)",
         Errno::MFILE | Errno::NFILE => "too many open files",
-        Errno::NOENT => "it is not there any more",
+        Errno::NOENT => "it no longer exists",
         _ => return std::io::Error::from(error).to_string(),
     };
     text.to_owned()

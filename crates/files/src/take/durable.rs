@@ -18,7 +18,7 @@ pub enum Durable {
 
 /// A word that is none of these.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0:?} is none of \"each\", \"group\", \"none\"")]
+#[error("unknown value {0:?}: expected \"each\", \"group\" or \"none\"")]
 pub struct UnknownDurable(String);
 
 impl FromStr for Durable {
@@ -46,7 +46,7 @@ mod tests {
         );
         assert_eq!(
             "all".parse::<Durable>().unwrap_err().to_string(),
-            "\"all\" is none of \"each\", \"group\", \"none\""
+            "unknown value \"all\": expected \"each\", \"group\" or \"none\""
         );
     }
 }

@@ -27,7 +27,7 @@ pub(crate) enum EntryError {
     Trouble(#[from] Trouble),
     /// Only one thing can have the name that was asked for.
     #[error(
-        "\"{}\" was sent before it, and only one thing can have the name \"{}\"", escaped(.first), escaped(.name)
+        "name conflict: \"{}\" was already received as \"{}\"", escaped(.first), escaped(.name)
     )]
     Renamed {
         /// What has that name already: its own one.
@@ -35,9 +35,9 @@ pub(crate) enum EntryError {
         /// The name that was asked for.
         name: Box<[u8]>,
     },
-    #[error("there is a directory in its place")]
+    #[error("a directory exists at its path")]
     DirectoryInPlace,
-    #[error("{0}; --links keeps it as it is")]
+    #[error("{0}; use --links to keep it")]
     LeadsOut(TargetError),
     #[error(transparent)]
     Target(TargetError),
@@ -45,23 +45,23 @@ pub(crate) enum EntryError {
     #[error("{0}")]
     Giver(Box<str>),
     /// A name that was asked for.
-    #[error("there is nothing of that name in the share")]
+    #[error("no such file in the share")]
     Missing,
-    #[error("the disk is full: {bytes} bytes are to come, and there is room for {room}")]
+    #[error("not enough disk space: {bytes} bytes needed, {room} available")]
     DiskFull {
         /// How many.
         bytes: u64,
         /// What the file system has left.
         room: u64,
     },
-    #[error("the quota of what may be put here is used up: {bytes} bytes are to come, and there is room for {room}")]
+    #[error("quota of uploads exceeded: {bytes} bytes needed, {room} available")]
     QuotaUsedUp {
         /// How many.
         bytes: u64,
         /// What the quota has left.
         room: u64,
     },
-    #[error("what came of it at byte {offset} was wrong {tries} times: somebody on the path changes data")]
+    #[error("the data at byte {offset} failed verification {tries} times: it is being modified on the path")]
     Forged {
         /// Where the block begins in the file.
         offset: u64,
@@ -78,23 +78,17 @@ mod tests {
     fn entry_error__says_why_in_words() {
         let renamed = EntryError::Renamed { first: b"a\n".as_slice().into(), name: b"new".as_slice().into() };
         for (error, text) in [
-            (renamed, r#""a\x0a" was sent before it, and only one thing can have the name "new""#),
+            (renamed, r#"name conflict: "a\x0a" was already received as "new""#),
             (
                 EntryError::LeadsOut(TargetError::Absolute),
-                &format!("{}; --links keeps it as it is", TargetError::Absolute),
+                &format!("{}; use --links to keep it", TargetError::Absolute),
             ),
             (EntryError::Giver("it is cold".into()), "it is cold"),
-            (
-                EntryError::DiskFull { bytes: 70, room: 4 },
-                "the disk is full: 70 bytes are to come, and there is room for 4",
-            ),
-            (
-                EntryError::QuotaUsedUp { bytes: 70, room: 4 },
-                "the quota of what may be put here is used up: 70 bytes are to come, and there is room for 4",
-            ),
+            (EntryError::DiskFull { bytes: 70, room: 4 }, "not enough disk space: 70 bytes needed, 4 available"),
+            (EntryError::QuotaUsedUp { bytes: 70, room: 4 }, "quota of uploads exceeded: 70 bytes needed, 4 available"),
             (
                 EntryError::Forged { offset: 5, tries: 8 },
-                "what came of it at byte 5 was wrong 8 times: somebody on the path changes data",
+                "the data at byte 5 failed verification 8 times: it is being modified on the path",
             ),
         ] {
             assert_eq!(error.to_string(), text);

@@ -275,7 +275,7 @@ impl Intake {
 
 fn open(path: &Path) -> io::Result<Arc<Tree>> {
     if fs::metadata(path).is_ok_and(|meta| !meta.is_dir()) {
-        return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is not a directory"));
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, "not a directory"));
     }
     Tree::create(path).map(Arc::new)
 }

@@ -11,23 +11,23 @@ use crate::format::segments::SegmentError;
 /// Why the giver's list cannot be read on: nothing that follows in it makes sense, so the transfer ends.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum ListError {
-    #[error("the list of the other end's files: {0}")]
+    #[error("invalid file list from the peer: {0}")]
     Segment(#[from] SegmentError),
-    #[error("the list of the other end's files: {0}")]
+    #[error("invalid file list from the peer: {0}")]
     Entry(#[from] FormatError),
-    #[error("the other end's list has no beginning")]
+    #[error("the peer's file list has no start")]
     NoBeginning,
-    #[error("the other end's list goes on behind its end")]
+    #[error("the peer's file list continues after its end")]
     BehindEnd,
-    #[error("the other end's list has a beginning or an end in its middle")]
+    #[error("the peer's file list has a start or an end in its middle")]
     Middle,
-    #[error("the other end's list is not as long as its end says")]
+    #[error("the length of the peer's file list differs from its end record")]
     Length,
-    #[error("the other end's list has more than {MOST_HOLES} holes")]
+    #[error("the peer's file list has more than {MOST_HOLES} holes")]
     ManyHoles,
-    #[error("the other end's list has a hole behind the end of its file")]
+    #[error("the peer's file list has a hole after the end of its file")]
     HoleBehindEnd,
-    #[error("the list of the other end's files takes more than {mib} MiB here")]
+    #[error("the peer's file list needs more than {mib} MiB of memory")]
     Memory {
         /// What it may take.
         mib: u64,

@@ -425,7 +425,7 @@ impl TakePlan {
     fn prepare(&mut self, path: &RelativePath, claim: PathClaim) -> Result<Old, EntryError> {
         self.claims.claim(path, claim)?;
         let Some(OpenDirectory { directory, is_new: false }) = self.parent(path)? else { return Ok(Old::Nothing) };
-        match look(&directory, path.name()).doing("look at its place")? {
+        match look(&directory, path.name()).doing("examine its destination")? {
             Old::There(there) if there.kind == FileType::Directory => Err(EntryError::DirectoryInPlace),
             old => Ok(old),
         }

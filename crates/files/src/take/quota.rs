@@ -56,7 +56,7 @@ pub(crate) struct Reservation {
 
 /// There is no room for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("it would exceed the quota of what may be put here: {limit}, of which {left} are left")]
+#[error("quota of uploads exceeded: limit {limit}, {left} left")]
 pub(crate) struct OverQuota {
     limit: Bytes,
     left: Bytes,

@@ -13,19 +13,19 @@ use crate::format::names::escaped;
 pub(crate) enum TakeError {
     #[error(transparent)]
     List(#[from] ListError),
-    #[error("the destination: {0}")]
+    #[error("cannot use the destination: {0}")]
     Temps(#[from] TempsError),
     /// The name that the giver's only thing is to have.
-    #[error("the destination: cannot note the name \"{}\": {error}", escaped(.name))]
+    #[error("cannot record the name \"{}\" in the destination: {error}", escaped(.name))]
     Name {
         /// Which.
         name: Vec<u8>,
         /// Why.
         error: io::Error,
     },
-    #[error("the destination: cannot write a journal: {0}")]
+    #[error("cannot write a journal in the destination: {0}")]
     Journal(io::Error),
-    #[error("no thread for the disk: {0}")]
+    #[error("cannot start a disk thread: {0}")]
     Thread(io::Error),
 }
 
@@ -39,28 +39,25 @@ mod tests {
     fn take_error__says_what_broke_it_off() {
         let full = || io::Error::from_raw_os_error(28);
         let list = |error| TakeError::from(error).to_string();
-        assert_eq!(
-            list(ListError::Memory { mib: 1024 }),
-            "the list of the other end's files takes more than 1024 MiB here"
-        );
-        let ends_within = "the list of the other end's files: it ends within a path";
+        assert_eq!(list(ListError::Memory { mib: 1024 }), "the peer's file list needs more than 1024 MiB of memory");
+        let ends_within = "invalid file list from the peer: truncated in a path";
         assert_eq!(list(FormatError::Short("a path").into()), ends_within);
         assert_eq!(list(SegmentError::from(FormatError::Short("a path")).into()), ends_within);
         assert_eq!(
             TakeError::from(TempsError::Foreign).to_string(),
-            "the destination: the directory of its unfinished transfers belongs to somebody else"
+            "cannot use the destination: its directory of unfinished transfers belongs to another user"
         );
         assert_eq!(
             TakeError::Name { name: b"a\nb".to_vec(), error: full() }.to_string(),
-            r#"the destination: cannot note the name "a\x0ab": No space left on device (os error 28)"#
+            r#"cannot record the name "a\x0ab": No space left on device (os error 28)"#
         );
         assert_eq!(
             TakeError::Journal(full()).to_string(),
-            "the destination: cannot write a journal: No space left on device (os error 28)"
+            "cannot write a journal in the destination: No space left on device (os error 28)"
         );
         assert_eq!(
             TakeError::Thread(full()).to_string(),
-            "no thread for the disk: No space left on device (os error 28)"
+            "cannot start a disk thread: No space left on device (os error 28)"
         );
     }
 }

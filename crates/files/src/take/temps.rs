@@ -53,10 +53,10 @@ pub(crate) struct Finished {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum TempsError {
     #[error(
-        "another transfer with this ticket is writing there\nhint: wait for its end, or choose another destination"
+        "another transfer with this ticket is writing there\nhint: wait until it ends, or choose another destination"
     )]
     Busy,
-    #[error("the directory of its unfinished transfers belongs to somebody else")]
+    #[error("its directory of unfinished transfers belongs to another user")]
     Foreign,
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -69,7 +69,7 @@ const NEW: OFlags =
 const UNNAMED: OFlags = OFlags::WRONLY.union(OFlags::TMPFILE).union(OFlags::CLOEXEC);
 const OLD: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 /// What is done last to a file.
-pub(super) const PLACE: &str = "put it in its place";
+pub(super) const PLACE: &str = "move it into place";
 /// The one symbolic link that is being made.
 const LINK: &[u8] = b"link";
 /// A file that shows what a file system cuts times to.
@@ -84,10 +84,10 @@ impl Temps {
         let is_resumed = match mkdirat(tree.root(), name.as_slice(), Mode::RWXU) {
             Ok(()) => false,
             Err(Errno::EXIST) => true,
-            Err(error) => return Err(DiskError { doing: "make a directory for unfinished files", error }.into()),
+            Err(error) => return Err(DiskError { doing: "create a directory for unfinished files", error }.into()),
         };
         let directory = tree.directory(&name).doing("open the directory of unfinished files")?;
-        if !is_ours(&tree, &name, &directory).doing("look at the directory of unfinished files")? {
+        if !is_ours(&tree, &name, &directory).doing("examine the directory of unfinished files")? {
             return Err(TempsError::Foreign);
         }
         // Some network file systems lock no directories, which says nothing about others.
@@ -227,7 +227,7 @@ impl Temps {
     /// Makes a file of so many bytes, whose parts come later: nothing is below them.
     pub(crate) fn begin(&self, home: &Home, key: &TemporaryKey, bytes: u64) -> Result<(), DiskError> {
         let file = self.create(home, key, 0o600)?;
-        ftruncate(&file, bytes).doing("make it that large")
+        ftruncate(&file, bytes).doing("set its size")
     }
 
     /// A block of a file that was begun is about to be written: sets room aside for it and some that follow, if it is a
@@ -360,7 +360,7 @@ impl Temps {
         meta: Meta,
         old: Old,
     ) -> Result<(), DiskError> {
-        const DOING: &str = "make a link";
+        const DOING: &str = "create a link";
         // Some file systems keep no times of links.
         let set_time = |name: &[u8]| _ = utimensat(&parent, name, &times(meta), AtFlags::SYMLINK_NOFOLLOW);
         if old == Old::Nothing {
@@ -376,7 +376,7 @@ impl Temps {
         if moved.is_err() {
             let _ = unlinkat(&parent, &*name, AtFlags::empty());
         }
-        moved.doing("put a link in its place")
+        moved.doing("move a link into place")
     }
 
     /// The transfer is complete: nothing of it stays but what it brought.

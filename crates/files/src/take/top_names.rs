@@ -33,11 +33,11 @@ pub(crate) struct Gate {
 /// Why a list is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum Unasked {
-    #[error("the other end sent \"{}\", and what was asked for is {asked}", escaped(.sent))]
+    #[error("the peer sent \"{}\", expected {asked}", escaped(.sent))]
     Other { sent: Vec<u8>, asked: String },
     #[error(
-        "the other end calls what was asked for \"{}\", and a name that begins with \".\" is taken only if it was asked \
-         for\nhint: ask for it by that name, or give it another one at the destination",
+        "the peer sent \"{}\": a name that starts with \".\" is accepted only if requested by name\nhint: request it \
+         by that name, or choose another name at the destination",
         escaped(.0)
     )]
     Hidden(Vec<u8>),
@@ -132,7 +132,7 @@ mod tests {
             assert_eq!(gate.admit(path.as_bytes()), Ok(()), "{path}");
         }
         let error = gate.admit(b"third/\x1b[2J").unwrap_err();
-        let says = "the other end sent \"third/\\x1b[2J\", and what was asked for is \"a\" and 2 directories";
+        let says = "the peer sent \"third/\\x1b[2J\", expected \"a\" and 2 directories";
         assert_eq!(error.to_string(), says);
     }
 

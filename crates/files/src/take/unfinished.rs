@@ -58,7 +58,7 @@ fn unfinished_at(destination: &Path, now_unix_s: u64) -> io::Result<Vec<Check>> 
                     let leftovers = found.entry(transfer.to_vec()).or_default();
                     if let Err(error) = leftovers.add(&path, kind.is_dir()) {
                         let seen = format!("{}: {error}", quoted(path.as_os_str()));
-                        checks.push(Check::warn(NAME, seen, "look at it as the user that it belongs to"));
+                        checks.push(Check::warn(NAME, seen, "run doctor as the owner of this directory"));
                     }
                 }
                 None if kind.is_dir() => waiting.push(path),
@@ -107,11 +107,11 @@ impl Leftovers {
         let shown = quoted(destination.join(OsStr::from_bytes(&named)).as_os_str());
         let size = Bytes::new(self.bytes);
         if self.is_in_use {
-            return Check::ok(NAME, format!("{shown}: {size}, and a transfer writes there now"));
+            return Check::ok(NAME, format!("{shown}: {size}, in use by a transfer"));
         }
         if age_days < FORGOTTEN_DAYS {
             let days = if age_days == 1 { "day" } else { "days" };
-            let seen = format!("{shown}: {size}, untouched for {age_days} {days}; its command would go on with it");
+            let seen = format!("{shown}: {size}, untouched for {age_days} {days}; repeat its command to resume");
             return Check::ok(NAME, seen);
         }
         let seen = format!("{shown}: {size}, untouched for {age_days} days");
@@ -185,7 +185,7 @@ mod tests {
         flock(&held, FlockOperation::LockExclusive).unwrap();
         let far = now_unix_s() + 1000 * DAY_S;
         let check = unfinished_at(place.path(), far).unwrap().pop().unwrap();
-        assert!(check.fix.is_none() && check.seen.contains("writes there now"), "{check:?}");
+        assert!(check.fix.is_none() && check.seen.contains("in use by a transfer"), "{check:?}");
         drop(held);
         assert!(unfinished_at(place.path(), far).unwrap().pop().unwrap().fix.is_some());
     }

@@ -46,7 +46,7 @@ struct JobEffects {
     touched: Option<(Arc<TakenFile>, u64)>,
 }
 
-const JOURNAL: &str = "note in the journal what is done of it";
+const JOURNAL: &str = "record its progress in the journal";
 
 impl Worker {
     /// Works until nobody has anything to do.
@@ -237,7 +237,7 @@ impl Worker {
         let mut below = self.prepare(item, batch, buffer)?;
         let _claim = self.desk.claim(item, data.len() as u64 - piece.hole_bytes())?;
         let (mut offset, mut rest) = (piece.offset(), data);
-        let file = temps.reopen(&item.key).doing("open what there is of it")?;
+        let file = temps.reopen(&item.key).doing("open its partial data")?;
         // One that will have holes needs less than its length.
         if item.holes.is_empty() && temps.set_aside(&item.key, &file, item.bytes(), offset, data.len() as u64) {
             below = Below::Anything;

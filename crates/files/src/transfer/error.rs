@@ -16,7 +16,7 @@ use crate::format::reason::{is_no_room, reason};
 #[derive(Debug, Error)]
 pub enum TransferError {
     /// The destination cannot be used.
-    #[error("{}: cannot be written into: {}", shown(path), reason(error))]
+    #[error("{}: cannot write: {}", shown(path), reason(error))]
     Destination {
         /// Where.
         path: PathBuf,
@@ -30,13 +30,13 @@ pub enum TransferError {
     #[error(transparent)]
     Renew(#[from] RenewError),
     /// The server lets others put files, and gives none.
-    #[error("the server refused: this place only takes files, and gives none")]
+    #[error("the server refused: it accepts uploads only")]
     OnlyTakes,
     /// What is to be sent cannot be.
     #[error(transparent)]
     Source(#[from] ShareError),
     /// The system gives no thread.
-    #[error("no thread for the transfer: {0}")]
+    #[error("cannot start a thread for the transfer: {0}")]
     Thread(io::Error),
 }
 
@@ -63,7 +63,7 @@ impl TransferError {
 #[derive(Debug, Error)]
 pub enum ShareError {
     /// None was named.
-    #[error("there is nothing to offer\nhint: name files or directories")]
+    #[error("no files to serve\nhint: name files or directories")]
     Nothing,
     /// It is not there, or may not be read.
     #[error("{}: {}", shown(path), reason(error))]
@@ -74,20 +74,21 @@ pub enum ShareError {
         error: io::Error,
     },
     /// It has no name that a receiver could give it.
-    #[error("{}: has no name of its own\nhint: name what is in it", shown(path))]
+    #[error("{}: has no file name\nhint: name its contents", shown(path))]
     Nameless {
         /// Which.
         path: PathBuf,
     },
     /// It is neither file nor directory.
-    #[error("{}: is neither a file nor a directory", shown(path))]
+    #[error("{}: not a file or directory", shown(path))]
     Special {
         /// Which.
         path: PathBuf,
     },
     /// Two paths end in the same name, and a receiver has one place for both.
     #[error(
-        "{} and {} have the same name at the receiver\nhint: give the directory that they are in, or one after the other",
+        "{} and {} would have the same name at the receiver\nhint: send the directory that contains them, or send \
+         them separately",
         shown(first),
         shown(second)
     )]
@@ -98,7 +99,7 @@ pub enum ShareError {
         second: PathBuf,
     },
     /// The place for what visitors put is no directory that can be written into.
-    #[error("{}: cannot take files: {}", shown(path), reason(error))]
+    #[error("{}: cannot accept uploads: {}", shown(path), reason(error))]
     NotWritable {
         /// Which.
         path: PathBuf,
@@ -107,7 +108,7 @@ pub enum ShareError {
     },
     /// It is, or lies in, a directory of Fairwave's own.
     #[error(
-        "{}: lies in {}, where Fairwave keeps its keys: nobody else may have them, or write there\nhint: name another path",
+        "{}: is inside {}, which holds Fairwave's private keys\nhint: choose another path",
         shown(path),
         shown(place)
     )]
@@ -119,7 +120,8 @@ pub enum ShareError {
     },
     /// What visitors put could land in a directory of Fairwave's own.
     #[error(
-        "{}: holds {}, where Fairwave keeps its keys: who may write there could replace its keys\nhint: make a directory for what others send",
+        "{}: contains {}, which holds Fairwave's keys: uploads could replace them\nhint: create a separate directory \
+         for uploads",
         shown(path),
         shown(place)
     )]
@@ -130,7 +132,7 @@ pub enum ShareError {
         place: PathBuf,
     },
     /// The system gives no threads to read with.
-    #[error("no thread to read files: {0}")]
+    #[error("cannot start a reader thread: {0}")]
     Thread(io::Error),
 }
 

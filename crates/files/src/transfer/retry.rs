@@ -167,7 +167,7 @@ impl Retry {
             let now = Instant::now();
             if attempt > 0 && now >= gives_up {
                 let times = if attempt == 1 { "one attempt".to_owned() } else { format!("{attempt} attempts") };
-                return Err(Ended::Failed(format!("{first}; {times} to connect again failed: {reason}")));
+                return Err(Ended::Failed(format!("{first}; {times} to reconnect failed: {reason}")));
             }
             let wait = match attempt {
                 0 if is_for_keys => Duration::ZERO,
@@ -181,7 +181,7 @@ impl Retry {
             // The last attempt comes at the end of the patience. One there is in any case.
             let next = (now + wait).min(if attempt == 0 { now + wait } else { gives_up });
             attempt += 1;
-            tracing::info!(%reason, attempt, wait_ms = wait.as_millis() as u64, "a transfer connects again");
+            tracing::info!(%reason, attempt, wait_ms = wait.as_millis() as u64, "reconnecting a transfer");
             let pause = Break { reason, attempt, next: Some(next), gives_up };
             self.ledger.change_legs(|legs| legs.pause = Some(pause.clone()));
             self.wait_until(next)?;
@@ -193,7 +193,7 @@ impl Retry {
                     if let Some(refusal) = error.refusal() {
                         self.ledger.refuse(refusal);
                     }
-                    return Err(Ended::Failed(format!("{first}; and then: {error}")));
+                    return Err(Ended::Failed(format!("{first}; then: {error}")));
                 }
             }
         }
@@ -267,7 +267,7 @@ impl Retry {
         let is_stopped = || self.ledger.is_stopped();
         let lost = Lost { endpoint, former, attempt, is_stopped: &is_stopped };
         if let Some(ticket) = renew(&lost)? {
-            tracing::info!(?attempt, "a transfer goes on with another ticket");
+            tracing::info!(?attempt, "resuming a transfer with another ticket");
             (self.to.ticket, self.is_renewed) = (ticket, true);
         }
         Ok(())

@@ -198,7 +198,7 @@ fn get__of_a_server_without_descriptors_waits_until_there_is_room() {
     let slow = slow.expect("there is room for one");
     let (refused, _client) = begin("refused", None, 0);
     let refused = refused.map(|_| ()).expect_err("there is room for one alone").to_string();
-    assert_eq!(refused, "the server refused: the host has no room for another session");
+    assert_eq!(refused, "the server refused: the host has reached its maximum number of sessions");
     let (patient, _client) = begin("patient", None, 600);
     let patient = patient.expect("it waits");
     assert!(patient.pause().is_none_or(|pause| pause.reason == refused), "{:?}", patient.pause());

@@ -142,5 +142,5 @@ fn put__what_is_in_the_way_is_told() {
     let outcome = end(&transfer);
     assert_eq!((outcome.ended, outcome.files, outcome.files_failed), (Ended::Done, 300, 1));
     assert_eq!(outcome.failed[0].path, b"data/large");
-    assert_eq!(outcome.failed[0].reason, "there is a directory in its place");
+    assert_eq!(outcome.failed[0].reason, "a directory exists at its path");
 }

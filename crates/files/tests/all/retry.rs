@@ -158,7 +158,7 @@ fn get_and_put__go_on_when_the_server_comes_back() {
         reach(&transfer, 8 * MB);
         hosts.leave();
         let pause = pause_in(&transfer, |pause| pause.attempt == 2);
-        assert!(pause.reason.starts_with("no answer"), "{pause:?}");
+        assert!(pause.reason.starts_with("no reply"), "{pause:?}");
         assert!(pause.gives_up_in <= Duration::from_secs(600), "{pause:?}");
         let there = transfer.progress();
         assert!(there.bytes_done >= 8 * MB as u64, "{there:?}");
@@ -226,7 +226,7 @@ fn get__ends_at_once_when_its_ticket_is_no_good_any_more() {
         hosts.come_back();
         if is_revoked {
             let Ended::Failed(reason) = end(&transfer).ended else { panic!("it goes on") };
-            assert_eq!(reason, "the other end has ended; and then: the server refused: the ticket has been revoked");
+            assert_eq!(reason, "the peer shut down; then: the server refused: the ticket has been revoked");
         } else {
             // That cannot be told from a server that is not there: the client waits on, until it is stopped.
             pause_in(&transfer, |pause| pause.attempt == 2);
@@ -238,7 +238,7 @@ fn get__ends_at_once_when_its_ticket_is_no_good_any_more() {
 
 #[test]
 fn get__gives_up_when_its_patience_is_over() {
-    for (retry_s, says) in [(0, "the other end has ended"), (3, "the other end has ended; ")] {
+    for (retry_s, says) in [(0, "the peer shut down"), (3, "the peer shut down; ")] {
         let mut hosts = Hosts::new(Lasts::default(), forever(), 30 * MB);
         let transfer = hosts.begin(false, Rate::mbps(80.0), Duration::from_secs(retry_s));
         reach(&transfer, 5 * MB);
@@ -246,7 +246,7 @@ fn get__gives_up_when_its_patience_is_over() {
         let outcome = end(&transfer);
         let Ended::Failed(reason) = outcome.ended else { panic!("it goes on") };
         assert!(reason.starts_with(says), "{reason}");
-        assert_eq!(reason.contains("to connect again failed: no answer"), retry_s > 0, "{reason}");
+        assert_eq!(reason.contains("to reconnect failed: no reply"), retry_s > 0, "{reason}");
         assert_eq!((transfer.reconnects(), transfer.pause()), (0, None));
         // The next call goes on.
         hosts.come_back();

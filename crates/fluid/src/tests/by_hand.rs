@@ -238,7 +238,7 @@ fn simulate__two_rules_at_one_node_are_refused() {
     });
     let error = simulate(&network.0, Settings::default()).unwrap_err();
     assert!(matches!(error, FluidError::Mixed { .. }), "{error}");
-    assert!(error.to_string().starts_with("node \"s\" would have to run two rules"), "{error}");
+    assert!(error.to_string().starts_with("node \"s\" cannot run two rules"), "{error}");
 }
 
 #[test]

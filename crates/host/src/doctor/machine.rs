@@ -27,8 +27,8 @@ pub(super) fn clock_source() -> Check {
     match fs::read_to_string(CLOCK_SOURCE) {
         Ok(source) if SLOW_CLOCKS.contains(&source.trim()) => Check::warn(
             NAME,
-            format!("{}, which is slow to read", source.trim()),
-            format!("echo tsc | sudo tee {CLOCK_SOURCE} (if dmesg does not call the TSC unstable)"),
+            format!("{}: slow to read", source.trim()),
+            format!("echo tsc | sudo tee {CLOCK_SOURCE} (unless dmesg reports an unstable TSC)"),
         ),
         Ok(source) => Check::ok(NAME, source.trim()),
         Err(_) => Check::ok(NAME, "unknown"),
@@ -43,11 +43,11 @@ pub(super) fn clock_steps() -> Check {
     std::thread::sleep(WATCHED);
     let (steady, day) = (begin.elapsed(), day.elapsed());
     let step = day.map_or_else(|back| steady + back.duration(), |day| day.abs_diff(steady));
-    let seen = format!("the time of day moved by {:.1} ms against the steady clock", step.as_secs_f64() * 1e3);
+    let seen = format!("the system clock drifted by {:.1} ms from the monotonic clock", step.as_secs_f64() * 1e3);
     if step < STEP {
         Check::ok(NAME, seen)
     } else {
-        Check::warn(NAME, seen, "let one service keep the time: timedatectl set-ntp true")
+        Check::warn(NAME, seen, "use one time service: timedatectl set-ntp true")
     }
 }
 
@@ -63,11 +63,11 @@ pub(super) fn sleeps() -> Check {
         .collect();
     late.sort_unstable();
     let (median, worst) = (late[SLEEPS / 2], late[SLEEPS - 1]);
-    let seen = format!("sleeps end {} us late, at worst {} us", median.as_micros(), worst.as_micros());
+    let seen = format!("timers fire {} us late, at most {} us", median.as_micros(), worst.as_micros());
     if median < LATE {
         Check::ok(NAME, seen)
     } else {
-        Check::warn(NAME, seen, "give the machine more CPU: packets go in bursts while others hold it")
+        Check::warn(NAME, seen, "reduce other load: packets leave in bursts while the CPU is busy")
     }
 }
 
@@ -76,9 +76,9 @@ pub(super) fn descriptors() -> Check {
     const NAME: &str = "open files";
     match getrlimit(Resource::Nofile).current {
         Some(most) if most < DESCRIPTORS => {
-            Check::warn(NAME, format!("at most {most} a process"), format!("ulimit -n {DESCRIPTORS}"))
+            Check::warn(NAME, format!("{most} per process"), format!("ulimit -n {DESCRIPTORS}"))
         }
-        Some(most) => Check::ok(NAME, format!("at most {most} a process")),
+        Some(most) => Check::ok(NAME, format!("{most} per process")),
         None => Check::ok(NAME, "no limit"),
     }
 }
@@ -95,7 +95,7 @@ pub(super) fn sealing() -> Check {
     if has {
         Check::ok(NAME, "present")
     } else {
-        Check::warn(NAME, "absent: sealing is slow", "use --plain at both ends where nobody else reaches the network")
+        Check::warn(NAME, "absent: encryption is slow", "use --plain at both ends if the network is private")
     }
 }
 
@@ -116,7 +116,9 @@ pub(super) fn state(state: Result<&StateDir, &StateError>) -> Check {
     };
     match outcome {
         Ok(path) => Check::ok(NAME, path),
-        Err(error) => Check::fail(NAME, error, "name a place of your own: export XDG_STATE_HOME=\"$HOME/state\""),
+        Err(error) => {
+            Check::fail(NAME, error, "choose a directory that you own: export XDG_STATE_HOME=\"$HOME/state\"")
+        }
     }
 }
 

@@ -31,9 +31,9 @@ pub(super) fn buffers() -> Vec<Check> {
             "echo '{limit} = {BUFFER_BYTES}' | sudo tee /etc/sysctl.d/90-fairwave-{key}.conf && sudo sysctl -w {limit}={BUFFER_BYTES}"
         );
         match granted {
-            Err(error) => Check::fail(name, format!("the system gives no socket: {error}"), "allow UDP sockets"),
+            Err(error) => Check::fail(name, format!("cannot open a socket: {error}"), "allow UDP sockets"),
             Ok(granted) => {
-                let seen = format!("{} of the {} asked for", size(granted), size(BUFFER_BYTES));
+                let seen = format!("{} of {} requested", size(granted), size(BUFFER_BYTES));
                 if granted < LEAST_BUFFER_BYTES { Check::warn(name, seen, fix) } else { Check::ok(name, seen) }
             }
         }
@@ -60,13 +60,17 @@ pub(super) fn offloads() -> Check {
         Ok((state.max_gso_segments(), state.gro_segments()))
     };
     match look() {
-        Err(error) => Check::fail(NAME, format!("the system gives no socket: {error}"), "allow UDP sockets"),
+        Err(error) => Check::fail(NAME, format!("cannot open a socket: {error}"), "allow UDP sockets"),
         Ok((gso, gro)) => {
-            let seen = format!("{gso} datagrams a send, {gro} a receive");
+            let seen = format!("{gso} datagrams per send, {gro} per receive");
             if gso > 1 && gro > 1 {
                 Check::ok(NAME, seen)
             } else {
-                Check::warn(NAME, seen, "run Linux 5.0 or newer: without them a gigabyte costs several times the CPU")
+                Check::warn(
+                    NAME,
+                    seen,
+                    "use Linux 5.0 or newer: without offload a gigabyte takes several times the CPU time",
+                )
             }
         }
     }
@@ -77,8 +81,8 @@ pub(super) fn routes() -> Vec<Check> {
     // Of IPv4 and of IPv6, mostly the same.
     let names: BTreeSet<_> = default_routes().map(|route| route.name).collect();
     if names.is_empty() {
-        let fix = "add a route, or serve an address of your own network with --listen";
-        return vec![Check::warn("route", "no route leads to the world", fix)];
+        let fix = "add a route, or use --listen with an address of the local network";
+        return vec![Check::warn("route", "no default route", fix)];
     }
     let each = |name: String| {
         let mtu = interface_mtu(&name);
@@ -86,10 +90,10 @@ pub(super) fn routes() -> Vec<Check> {
         let of_mtu = match mtu {
             Some(mtu) if mtu < LEAST_MTU => {
                 let fix = format!("sudo ip link set dev {name} mtu {USUAL_MTU}");
-                Check::fail(format!("MTU of {name}"), format!("{bytes}; at least {LEAST_MTU} are needed"), fix)
+                Check::fail(format!("MTU of {name}"), format!("{bytes}; the minimum is {LEAST_MTU}"), fix)
             }
             Some(mtu) if mtu < USUAL_MTU => {
-                let fix = format!("sudo ip link set dev {name} mtu {USUAL_MTU}, if it is no tunnel");
+                let fix = format!("sudo ip link set dev {name} mtu {USUAL_MTU}, unless it is a tunnel");
                 Check::warn(format!("MTU of {name}"), bytes, fix)
             }
             _ => Check::ok(format!("MTU of {name}"), bytes),
@@ -98,8 +102,8 @@ pub(super) fn routes() -> Vec<Check> {
             Some(speed) => Check::ok(format!("speed of {name}"), format!("{speed:.2}")),
             None => Check::warn(
                 format!("speed of {name}"),
-                "the system tells none that can be believed, so fair shares are not promised",
-                "say it: --capacity \"1 Gb/s\"",
+                "unknown: fair shares are not guaranteed",
+                "set it with --capacity \"1 Gb/s\"",
             ),
         };
         [of_mtu, of_speed]
@@ -113,7 +117,7 @@ pub(super) fn ipv6() -> Check {
     if let Err(error) = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)) {
         return Check::warn(
             NAME,
-            format!("off ({error}): IPv4 alone is used"),
+            format!("off ({error}): only IPv4 is used"),
             "sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0",
         );
     }
@@ -135,22 +139,25 @@ pub(super) fn port(port: u16) -> Check {
     let (socket, bound) = match listening(port) {
         Ok(listening) => listening,
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            return Check::ok(name, "another process has it: Fairwave takes another one, or say --listen");
+            return Check::ok(
+                name,
+                "in use by another process: Fairwave will use another port, or choose one with --listen",
+            );
         }
         Err(error) => {
-            return Check::fail(name, format!("cannot be opened: {error}"), "name another one: --listen ADDR:PORT");
+            return Check::fail(name, format!("cannot open: {error}"), "choose another port: --listen ADDR:PORT");
         }
     };
     let addresses = advertised(bound).unwrap_or_default();
     let lost: Vec<_> = addresses.iter().filter(|to| !arrives(&socket, **to).unwrap_or(false)).collect();
     if lost.is_empty() {
-        return Check::ok(name, format!("open at {} addresses, as far as this host can see", addresses.len()));
+        return Check::ok(name, format!("open on {} addresses, as seen from this host", addresses.len()));
     }
     let mut seen = String::from("datagrams do not arrive at");
     for address in lost {
         let _ = write!(seen, " {address}");
     }
-    Check::fail(name, seen, format!("let UDP in: {}", open_port(bound.port())))
+    Check::fail(name, seen, format!("allow UDP in the firewall: {}", open_port(bound.port())))
 }
 
 /// The command that opens a port, for the firewalls that most have.
@@ -210,7 +217,7 @@ mod tests {
     fn port__one_in_use_is_no_failure() {
         let (socket, bound) = listening(0).unwrap();
         let check = port(bound.port());
-        assert!(check.seen.contains("another process has it"), "{check:?}");
+        assert!(check.seen.contains("in use by another process"), "{check:?}");
         drop(socket);
     }
 

@@ -127,7 +127,7 @@ impl Attempts {
         let attempt = self.attempts.swap_remove(index);
         let PendingConnect { sessions, connecting, call: Call { handler, reply, .. }, .. } = attempt;
         for (other, address) in sessions.into_iter().filter(|(other, _)| *other != session) {
-            tracing::debug!(address = %canonical(address), "given up: another way was faster");
+            tracing::debug!(address = %canonical(address), "abandoned: another route was faster");
             host.close(now, other, CloseReason::Done);
             if let Some(number) = tunnel_of(address).filter(|number| tunnels.get(*number).is_some_and(Tunnel::is_tcp)) {
                 tunnels.end(number, Broken::Slower);
@@ -222,7 +222,7 @@ impl PendingConnect {
             Way::Udp(address) | Way::Tunnel(address) => self.say_hello(now, address, host),
             Way::Tcp(address) => match tunnels.connect(now, address) {
                 Ok(number) => {
-                    tracing::info!(%address, "tries TCP");
+                    tracing::info!(%address, "trying TCP");
                     self.connecting.push(number);
                 }
                 Err(error) => {

@@ -162,7 +162,7 @@ impl Driver {
         for _ in 0..RECEIVES_PER_TURN {
             let count = inbox.receive(&self.socket).unwrap_or_else(|error| {
                 // What ICMP says of earlier datagrams; silence will tell.
-                tracing::trace!(%error, "the socket reports an error");
+                tracing::trace!(%error, "socket error");
                 0
             });
             // None came later than this. Of one that came while those before it were read an earlier time would say that
@@ -273,7 +273,7 @@ impl Driver {
                 }
                 EndpointOrder::Tunnel { ends, peer, is_gone } => {
                     if let Err(error) = self.tunnels.add(now, ends, peer, &is_gone) {
-                        tracing::info!(%peer, %error, "what ssh reads and writes cannot carry a session");
+                        tracing::info!(%peer, %error, "the descriptors of ssh cannot carry a session");
                         is_gone.store(true, Ordering::SeqCst);
                     }
                 }
@@ -416,10 +416,10 @@ impl Driver {
         self.shared.overflows.fetch_add(dropped, Ordering::Relaxed);
         if dropped > 0 {
             let ReadCount { datagrams, known } = read;
-            tracing::debug!(dropped, datagrams, known, "the socket was full");
+            tracing::debug!(dropped, datagrams, known, "the socket's send buffer is full");
         }
         let Some(bytes_per_s) = self.verdict.look(dropped, read, self.arrivals.bytes_per_s) else { return };
-        tracing::info!("the socket was full of what sessions sent: less is asked for");
+        tracing::info!("the socket's receive buffer overflowed: requesting less");
         self.host.on_overflow(Rate::nearest_bps(8.0 * bytes_per_s));
     }
 
@@ -445,7 +445,7 @@ impl Driver {
         self.tunnels.flush();
         let too_large: Vec<_> = self.outbox.too_large().collect();
         for (session, datagram_bytes) in too_large {
-            tracing::debug!(datagram_bytes, "the system refuses datagrams of this size");
+            tracing::debug!(datagram_bytes, "the system rejects datagrams of this size");
             self.host.on_too_large(now, session, datagram_bytes);
         }
         is_more

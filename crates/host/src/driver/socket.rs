@@ -131,10 +131,10 @@ impl Socket {
         }
         if segment_size.is_some() && self.segments() == 1 {
             self.refused_at = Some(Instant::now());
-            tracing::info!(%to, %error, "datagrams go one by one: the system refuses to cut them (GSO)");
+            tracing::info!(%to, %error, "GSO is unavailable: sending datagrams one by one");
             return Sent::Uncut;
         }
-        tracing::debug!(%to, %error, "a datagram was not sent");
+        tracing::debug!(%to, %error, "cannot send a datagram");
         Sent::Gone
     }
 
@@ -143,7 +143,7 @@ impl Socket {
         if is_time && let Ok(state) = state(&self.udp) {
             self.state = state;
             self.refused_at = None;
-            tracing::debug!(segments = self.segments(), "GSO is tried again");
+            tracing::debug!(segments = self.segments(), "retrying GSO");
         }
     }
 

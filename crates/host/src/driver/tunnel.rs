@@ -57,13 +57,13 @@ pub(super) enum Ends {
 /// Why a tunnel is no more.
 #[derive(Debug, Error)]
 pub(super) enum Broken {
-    #[error("the other end has closed the connection")]
+    #[error("the peer closed the connection")]
     Closed,
-    #[error("what came over the connection is not what Fairwave says")]
+    #[error("received data that is not the Fairwave protocol")]
     Nonsense,
-    #[error("nobody answered over the connection")]
+    #[error("no reply over the connection")]
     Idle,
-    #[error("another way was faster")]
+    #[error("another route was faster")]
     Slower,
     #[error("TCP: {0}")]
     System(io::Error),

@@ -199,7 +199,7 @@ impl Tunnels {
         if let Some(epoll) = &self.epoll {
             tunnel.delist(epoll);
         }
-        tracing::debug!(peer = %tunnel.address, carrier = %tunnel.carrier, ?why, "a tunnel is over");
+        tracing::debug!(peer = %tunnel.address, carrier = %tunnel.carrier, ?why, "tunnel closed");
         self.news.push(TunnelNews::Over(number, why));
     }
 
@@ -281,7 +281,7 @@ impl Tunnels {
                 // What happened to this one, and no other: accept(2).
                 Err(error) if is_of_one(&error) => door.count += 1,
                 Err(error) => {
-                    tracing::info!(%error, "nobody is let in over TCP for a moment");
+                    tracing::info!(%error, "TCP accept paused");
                     return self.close_door(now.saturating_add(CLOSED_FOR));
                 }
             }

@@ -190,7 +190,7 @@ impl Visits {
 
     fn log(&self, from: SocketAddr, ticket: TicketId, refusal: Refusal) {
         if tracing::enabled!(tracing::Level::INFO) && self.refusals.allows(Instant::now()) {
-            tracing::info!(from = %canonical(from), ticket = %id_text(ticket), "not let in: {refusal}");
+            tracing::info!(from = %canonical(from), ticket = %id_text(ticket), "refused: {refusal}");
         }
     }
 }

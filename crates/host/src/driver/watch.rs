@@ -28,18 +28,19 @@ impl Watch {
         let span = session.span();
         if ![0, self.datagram_bytes].contains(&stats.datagram_bytes) {
             self.datagram_bytes = stats.datagram_bytes;
-            tracing::info!(parent: span, datagram_bytes = stats.datagram_bytes, "largest datagram that the path takes");
+            tracing::info!(parent: span, datagram_bytes = stats.datagram_bytes, "path MTU");
         }
         if address.is_some() && address != self.address {
             if let (Some(from), Some(to)) = (self.address, address) {
-                tracing::info!(parent: span, from = %canonical(from), to = %canonical(to), "the peer has moved");
+                tracing::info!(parent: span, from = %canonical(from), to = %canonical(to), "the peer's address \
+                    changed");
             }
             self.address = address;
         }
         let is_silent = stats.silent_for >= SILENT;
         if is_silent != self.is_silent {
             self.is_silent = is_silent;
-            let what = if is_silent { "nothing comes from the peer" } else { "the peer is back" };
+            let what = if is_silent { "no packets from the peer" } else { "packets from the peer again" };
             tracing::info!(parent: span, "{what}");
         }
     }

@@ -82,19 +82,19 @@ impl HelperThread {
         while !self.is_over() {
             match self.join() {
                 Ok((socket, mut stream, segment)) => {
-                    tracing::info!(socket = %socket.display(), "shares the machine's end node");
+                    tracing::info!(socket = %socket.display(), "joined the machine's end node");
                     told = None;
                     self.say(SeatNews::Seat(socket, segment));
                     self.attend(&mut stream);
                     if !self.is_over() {
-                        tracing::info!("the daemon is gone");
+                        tracing::info!("the daemon has stopped");
                         self.say(SeatNews::Gone);
                     }
                 }
                 Err(error) => {
                     let is_absent = error.is_absence();
                     if told != Some(is_absent) {
-                        tracing::debug!(%error, "no end node of the machine");
+                        tracing::debug!(%error, "no daemon on this machine");
                         told = Some(is_absent);
                         self.say(SeatNews::None { is_absent });
                     }
@@ -122,7 +122,7 @@ impl HelperThread {
         join_any(sockets)
     }
 
-    /// Stays until the daemon is gone, or this end.
+    /// Stays until the daemon has stopped, or this end.
     fn attend(&self, stream: &mut DoorStream) {
         loop {
             self.bell.hush();
@@ -134,7 +134,7 @@ impl HelperThread {
                 match segment(stream, &Question::More) {
                     Ok(segment) => self.say(SeatNews::More(segment)),
                     Err(DoorError::Refused(error)) => {
-                        tracing::warn!(error, "the daemon has no more rows: further sessions wait");
+                        tracing::warn!(error, "the daemon's table is full: further sessions wait");
                         self.say(SeatNews::NoMore);
                     }
                     Err(_) => return,
@@ -187,7 +187,7 @@ fn join_any(sockets: Vec<PathBuf>) -> Result<(PathBuf, DoorStream, ProcessSegmen
             }
         }
     }
-    Err(found.unwrap_or_else(|| DoorError::Refused("there is no place for a socket".to_owned())))
+    Err(found.unwrap_or_else(|| DoorError::Refused("no directory for a socket".to_owned())))
 }
 
 /// Asks the daemon at a socket for a seat.

@@ -155,7 +155,7 @@ impl Seat {
                     (told.pulse, told.heard) = (pulse, now);
                     self.settle(now, host, &beat);
                 } else if now.since(told.heard) > still(told.interval) {
-                    tracing::info!("the daemon stands still");
+                    tracing::info!("the daemon does not respond");
                     self.be_orphan(now, host, true);
                     return;
                 } else if now >= told.check_at {

@@ -47,8 +47,8 @@ fn small_socket(status: &SessionStatus, stats: &SessionStats) -> Option<String> 
         let kib = stats.receive_buffer.get() >> 10;
         let overflows = stats.overflows;
         format!(
-            "the socket here holds {kib} KiB and had no room for {overflows} datagrams: `sysctl -w \
-             net.core.rmem_max={RECEIVE_BUFFER}` as root, and begin again"
+            "the socket buffer of {kib} KiB overflowed and dropped {overflows} datagrams: run `sysctl -w \
+             net.core.rmem_max={RECEIVE_BUFFER}` as root and restart the transfer"
         )
     })
 }
@@ -58,7 +58,7 @@ fn low_limit(status: &SessionStatus, here: Here) -> Option<String> {
     let (limit, capacity) = (status.desired_bps?, here.capacity?.as_bps());
     (status.limited_by == Some(LimitedBy::Limit) && limit < LOW * capacity).then(|| {
         format!(
-            "--limit \"{}\" is all that holds it, and this end has {}: leave it out, or raise it",
+            "only --limit \"{}\" limits it, and the capacity of this end is {}: raise or remove the limit",
             rate(limit),
             rate(capacity)
         )
@@ -80,8 +80,8 @@ fn long_queue(status: &SessionStatus) -> Option<String> {
     let delivered = status.path.delivery_rate_bps?;
     (is_so && may_be_the_path(status)).then(|| {
         format!(
-            "packets wait {:.0} ms in a queue on the way: where nobody else fills it, `--limit \"{}\"` keeps it empty; \
-             else whoever fills it takes the rest of the line",
+            "packets wait {:.0} ms in a queue of the path: `--limit \"{}\"` keeps the queue empty, unless other \
+             traffic fills it",
             queueing * 1e3,
             rate(BELOW * delivered)
         )
@@ -92,10 +92,10 @@ fn long_queue(status: &SessionStatus) -> Option<String> {
 fn loss_without_queue(status: &SessionStatus, here: Here) -> Option<String> {
     let is_so = status.path.loss_share? >= MUCH_LOSS && !status.path.has_queue() && is_long(status);
     (is_so && !status.is_dedicated && may_be_the_path(status)).then(|| {
-        let capacity = here.capacity.map_or_else(|| "RATE OF THE LINE".to_owned(), |capacity| rate(capacity.as_bps()));
+        let capacity = here.capacity.map_or_else(|| "RATE".to_owned(), |capacity| rate(capacity.as_bps()));
         format!(
-            "packets get lost where none wait: if nobody else uses the path, `--path dedicated --capacity \"{capacity}\"` \
-             at both ends"
+            "packets are lost without queueing: if no other traffic uses the path, use `--path dedicated --capacity \
+             \"{capacity}\"` at both ends"
         )
     })
 }
@@ -104,7 +104,10 @@ fn small_datagrams(status: &SessionStatus) -> Option<String> {
     let is_so = status.is_source && status.datagram_bytes <= LEAST_DATAGRAM && status.rate_bps >= FAST_BPS;
     (is_so && status.path.span_s >= LONG_S).then(|| {
         let host = status.peer.ip();
-        format!("datagrams of 1200 bytes alone get through, which costs processor time: `ping -M do -s 1472 {host}` tells whether the path takes 1500")
+        format!(
+            "datagrams are limited to 1200 bytes, which costs CPU time: run `ping -M do -s 1472 {host}` to check \
+                 whether the path carries 1500"
+        )
     })
 }
 
@@ -160,10 +163,9 @@ mod tests {
     fn advice__loss_without_a_queue_for_long_proposes_a_dedicated_path() {
         let lossy = PathStatus { loss_share: Some(0.005), ..status().path };
         let here = Here { capacity: Some(Rate::mbps(100.0)) };
-        let expected = "packets get lost where none wait: if nobody else uses the path, `--path dedicated --capacity \
-                        \"100.0 Mb/s\"` at both ends";
+        let expected = "packets are lost without queueing: if no other traffic uses the path, use `--path dedicated --capacity \"100.0 Mb/s\"` at both ends";
         assert_eq!(said(&with_path(lossy), here).as_deref(), Some(expected));
-        assert!(said(&with_path(lossy), HERE).unwrap().contains("--capacity \"RATE OF THE LINE\""));
+        assert!(said(&with_path(lossy), HERE).unwrap().contains("--capacity \"RATE\""));
         // At a sink that nothing holds, too.
         let sink = SessionStatus { is_source: false, limited_by: None, ..with_path(lossy) };
         assert_eq!(said(&sink, here).as_deref(), Some(expected));
@@ -182,8 +184,7 @@ mod tests {
     #[test]
     fn advice__a_long_queue_names_the_limit_that_keeps_it_empty() {
         let queued = PathStatus { queueing_s: Some(0.031), loss_share: Some(0.02), ..status().path };
-        let expected = "packets wait 31 ms in a queue on the way: where nobody else fills it, `--limit \"9.0 Mb/s\"` keeps \
-                        it empty; else whoever fills it takes the rest of the line";
+        let expected = "packets wait 31 ms in a queue of the path: `--limit \"9.0 Mb/s\"` keeps the queue empty, unless other traffic fills it";
         assert_eq!(said(&with_path(queued), HERE).as_deref(), Some(expected));
         // Half of the least round trip, and 25 ms.
         assert_eq!(said(&with_path(PathStatus { queueing_s: Some(0.029), ..queued }), HERE), None);
@@ -195,8 +196,7 @@ mod tests {
     fn advice__a_low_limit_is_named() {
         let limited = SessionStatus { desired_bps: Some(2e7), limited_by: Some(LimitedBy::Limit), ..status() };
         let here = |mbps| Here { capacity: Some(Rate::mbps(mbps)) };
-        let expected =
-            "--limit \"20.0 Mb/s\" is all that holds it, and this end has 100.0 Mb/s: leave it out, or raise it";
+        let expected = "only --limit \"20.0 Mb/s\" limits it, and the capacity of this end is 100.0 Mb/s: raise or remove the limit";
         assert_eq!(said(&limited, here(100.0)).as_deref(), Some(expected));
         assert_eq!(said(&limited, here(40.0)), None);
         assert_eq!(said(&SessionStatus { limited_by: Some(LimitedBy::Path), ..limited }, here(100.0)), None);
@@ -207,8 +207,7 @@ mod tests {
         let sink = SessionStatus { is_source: false, received_packets: 100_000, ..status() };
         let with = |overflows, receive_buffer| SessionStats { overflows, receive_buffer, ..SessionStats::default() };
         let small = Bytes::new(212_992);
-        let expected = "the socket here holds 208 KiB and had no room for 101 datagrams: `sysctl -w \
-                        net.core.rmem_max=16777216` as root, and begin again";
+        let expected = "the socket buffer of 208 KiB overflowed and dropped 101 datagrams: run `sysctl -w net.core.rmem_max=16777216` as root and restart the transfer";
         assert_eq!(advice(&sink, &with(101, small), HERE).as_deref(), Some(expected));
         assert_eq!(advice(&sink, &with(100, small), HERE), None);
         assert_eq!(advice(&sink, &with(101, Bytes::new(16 << 20)), HERE), None);
@@ -218,8 +217,7 @@ mod tests {
     #[test]
     fn advice__small_datagrams_cost_a_fast_path() {
         let small = SessionStatus { datagram_bytes: 1200, rate_bps: 5e8, ..status() };
-        let expected = "datagrams of 1200 bytes alone get through, which costs processor time: `ping -M do -s 1472 \
-                        192.0.2.1` tells whether the path takes 1500";
+        let expected = "datagrams are limited to 1200 bytes, which costs CPU time: run `ping -M do -s 1472 192.0.2.1` to check whether the path carries 1500";
         assert_eq!(said(&small, HERE).as_deref(), Some(expected));
         assert_eq!(said(&SessionStatus { rate_bps: 4.9e8, ..small.clone() }, HERE), None);
         assert_eq!(said(&SessionStatus { datagram_bytes: 1400, ..small }, HERE), None);

@@ -27,8 +27,8 @@ pub(super) fn explain(
     let gives = status.is_source;
     let by_disk = match waits_for {
         Some(WaitsFor::Disk) => Some(of_disk(gives, disk_bps)),
-        Some(WaitsFor::Sync) => Some("the disk here makes durable what was written".into()),
-        Some(WaitsFor::List) if gives => Some("the files here are still being listed".into()),
+        Some(WaitsFor::Sync) => Some("the local disk is flushing written data".into()),
+        Some(WaitsFor::List) if gives => Some("the files are still being listed".into()),
         _ => None,
     };
     if let Some(text) = by_disk {
@@ -43,77 +43,77 @@ pub(super) fn explain(
         return (Some(LimitedBy::Silence), text);
     }
     if waits_for_peer && status.is_unheard() {
-        let text = format!("{} is heard, and has answered nothing for {:.0} s", status.peer, status.unheard_s);
+        let text = format!("packets arrive from {}, but no replies for {:.0} s", status.peer, status.unheard_s);
         return (Some(LimitedBy::Silence), text);
     }
     if waits_for == Some(WaitsFor::Comparing) {
-        let text = "what is there already is compared, hash by hash, with what would be sent";
+        let text = "existing files are being compared by hash";
         return (Some(LimitedBy::Comparing), text.into());
     }
     let by_peer = match waits_for {
-        Some(WaitsFor::List) => Some("the other end still lists its files"),
-        Some(WaitsFor::Results) if gives => Some("all was sent; the other end writes it, and tells what became of it"),
-        Some(WaitsFor::Peer) if gives => Some("the other end asks for no more: it writes what it has"),
-        Some(WaitsFor::Peer) => Some("the other end is there and sends nothing: it reads its disk"),
+        Some(WaitsFor::List) => Some("the peer is still listing its files"),
+        Some(WaitsFor::Results) if gives => Some("all data is sent; the peer is writing it"),
+        Some(WaitsFor::Peer) if gives => Some("the peer requests no more data while it writes to its disk"),
+        Some(WaitsFor::Peer) => Some("the peer sends no data while it reads its disk"),
         _ => None,
     };
     if let Some(text) = by_peer {
         return (Some(LimitedBy::PeerDisk), text.into());
     }
     if waits_for == Some(WaitsFor::Results) {
-        return (Some(LimitedBy::Idle), "all is here; the other end is told what became of it".into());
+        return (Some(LimitedBy::Idle), "all data has arrived; the results are being confirmed".into());
     }
     if gives { at_the_source(status, hold) } else { at_the_sink(status, hold) }
 }
 
 fn of_disk(gives: bool, bps: Option<f64>) -> String {
-    let does = if gives { "gives" } else { "takes" };
-    let all = if gives { "what is asked for, and no faster" } else { "what comes, and no faster" };
-    format!("the disk here {does} {}", bps.map_or_else(|| all.into(), rate))
+    let does = if gives { "reads" } else { "writes" };
+    let all = if gives { "no faster than requested" } else { "no faster than data arrives" };
+    format!("the local disk {does} {}", bps.map_or_else(|| all.into(), rate))
 }
 
 fn at_the_source(status: &SessionStatus, hold: Option<Hold>) -> (Option<LimitedBy>, String) {
     let (by, what, bps) = match hold {
-        Some(Hold::Sink) => (LimitedBy::PeerNode, "the other end grants it", status.sink_expected_bps),
-        Some(Hold::Demand) => (LimitedBy::Limit, "this end allows it", status.desired_bps),
-        Some(Hold::Path) => (LimitedBy::Path, "its part of what the path is taken to carry is", status.path_rate_bps),
+        Some(Hold::Sink) => (LimitedBy::PeerNode, "the peer's node grants", status.sink_expected_bps),
+        Some(Hold::Demand) => (LimitedBy::Limit, "this end allows", status.desired_bps),
+        Some(Hold::Path) => (LimitedBy::Path, "its share of the estimated path rate is", status.path_rate_bps),
         Some(Hold::Silence) => {
-            let text = "the other end was not heard for some time: it sends at half until it has been for as long";
+            let text = "the peer was silent for a while: the rate is halved until it has been heard for as long";
             return (Some(LimitedBy::Silence), with_path(status, text.into()));
         }
         Some(Hold::Breaker) => {
-            let text = "more than a fifth gets lost on a path that both ends call dedicated: each second of that \
-                        halves its rate, and ten in a row end it";
+            let text = "the dedicated path loses more than a fifth of all packets: each such second halves the rate, \
+                        and ten in a row close the session";
             return (Some(LimitedBy::Breaker), with_path(status, text.into()));
         }
         Some(Hold::Application | Hold::Window) => return without_more(status),
-        Some(Hold::Source) | None => (LimitedBy::Node, "this end's node grants it", status.expected_bps),
+        Some(Hold::Source) | None => (LimitedBy::Node, "this end's node grants", status.expected_bps),
     };
-    let Some(bps) = bps else { return (Some(by), format!("{what} a rate that is not known here")) };
+    let Some(bps) = bps else { return (Some(by), format!("{what} an unknown rate")) };
     if status.rate_bps >= IDLE * bps {
         let text = format!("{what} {}", rate(bps));
         // Of what it grants and allows, this end knows all.
         return (Some(by), if by == LimitedBy::Path { with_path(status, text) } else { text });
     }
-    let text = format!("it sends {} of the {} that it may", rate(status.rate_bps), rate(bps));
+    let text = format!("it sends {} of the allowed {}", rate(status.rate_bps), rate(bps));
     if status.transfer.is_some() {
         // More is asked for, and has been read.
-        return (None, text + ", with more to send: it has just begun, or the processors here have other work");
+        return (None, text + ", with more data ready: it has just started, or the CPU is busy");
     }
-    (Some(LimitedBy::Idle), text + ": no more is asked for, or ready")
+    (Some(LimitedBy::Idle), text + ": no more data is requested or ready")
 }
 
 /// All that is asked for, and that is ready, has been sent.
 fn without_more(status: &SessionStatus) -> (Option<LimitedBy>, String) {
     let terms = [status.expected_bps, status.sink_expected_bps, status.desired_bps, status.path_rate_bps];
     let may = terms.into_iter().flatten().reduce(f64::min);
-    let of = may.map_or_else(String::new, |bps| format!(" of the {} that it may", rate(bps)));
+    let of = may.map_or_else(String::new, |bps| format!(" of the allowed {}", rate(bps)));
     let text = format!("it sends {}{of}", rate(status.rate_bps));
     if status.transfer.is_some() {
-        let text = text + ": what the other end asked for is all sent, and it asks for no more at a time";
+        let text = text + ": all requested data is sent, and the peer requests no more at a time";
         return (Some(LimitedBy::Window), with_path(status, text));
     }
-    (Some(LimitedBy::Idle), text + ": no more is asked for, or ready")
+    (Some(LimitedBy::Idle), text + ": no more data is requested or ready")
 }
 
 /// A sink knows what it allows itself, its node's grant, and what it has room for.
@@ -122,25 +122,27 @@ fn at_the_sink(status: &SessionStatus, hold: Option<Hold>) -> (Option<LimitedBy>
     let granted = status.expected_bps.unwrap_or(f64::INFINITY);
     let desired = status.desired_bps.filter(|desired| *desired <= granted);
     if let Some(desired) = desired.filter(|desired| measured >= NEARLY * desired) {
-        return (Some(LimitedBy::Limit), format!("this end allows it {}", rate(desired)));
+        return (Some(LimitedBy::Limit), format!("this end allows {}", rate(desired)));
     }
     // Of a session that gets no more elsewhere a node grants a little above what it has, and leads it far above that.
     let would_have = status.target_bps.filter(|target| *target > LEADS * measured);
     if measured >= FULL * granted && would_have.is_none() {
-        return (Some(LimitedBy::Node), format!("this end's node grants it {}", rate(granted)));
+        return (Some(LimitedBy::Node), format!("this end's node grants {}", rate(granted)));
     }
     if hold == Some(Hold::Window) {
-        let text = format!("a round trip brings all that this end asks for at a time, which is {}", rate(measured));
+        let text = format!("one round trip delivers everything this end requests at a time: {}", rate(measured));
         return (Some(LimitedBy::Window), with_path(status, text));
     }
-    let sends = format!("the other end sends {}", rate(measured));
+    let sends = format!("the peer sends {}", rate(measured));
     let text = match (desired, status.expected_bps) {
-        (Some(allowed), _) => format!("{sends} of the {} that this end allows: ask it why", rate(allowed)),
+        (Some(allowed), _) => {
+            format!("{sends} of the {} that this end allows: run `fairwave why` there", rate(allowed))
+        }
         (None, Some(granted)) => {
             let granted = would_have.unwrap_or(granted);
-            format!("{sends} of the {} that it may have here: ask it why", rate(granted))
+            format!("{sends} of the {} that this end's node grants: run `fairwave why` there", rate(granted))
         }
-        (None, None) => format!("{sends}, and this end does not limit it: ask it why"),
+        (None, None) => format!("{sends}, and this end does not limit it: run `fairwave why` there"),
     };
     (None, with_path(status, text))
 }
@@ -210,7 +212,7 @@ mod tests {
         let status = SessionStatus { rate_bps: 1e8, expected_bps: Some(9e8), ..status() };
         let (by, because) = explain(&status, Some(Hold::Source), None, None);
         assert_eq!(by, Some(LimitedBy::Idle));
-        assert_eq!(because, "it sends 100.00 Mb/s of the 900.00 Mb/s that it may: no more is asked for, or ready");
+        assert_eq!(because, "it sends 100.00 Mb/s of the allowed 900.00 Mb/s: no more data is requested or ready");
         // Of files it is known that there is more.
         let moving = SessionStatus { transfer: Some(transfer()), ..status };
         assert_eq!(explain(&moving, Some(Hold::Source), None, None).0, None);
@@ -220,18 +222,13 @@ mod tests {
     fn explain__each_end_names_its_own_disk_and_the_other_ones() {
         let (gives, takes) = (status(), SessionStatus { is_source: false, ..status() });
         for (status, waits_for, by, because) in [
-            (&takes, WaitsFor::Disk, LimitedBy::Disk, "the disk here takes 80.00 Mb/s"),
-            (&gives, WaitsFor::Disk, LimitedBy::Disk, "the disk here gives 80.00 Mb/s"),
-            (&takes, WaitsFor::Sync, LimitedBy::Disk, "the disk here makes durable what was written"),
-            (&takes, WaitsFor::List, LimitedBy::PeerDisk, "the other end still lists its files"),
-            (&gives, WaitsFor::List, LimitedBy::Disk, "the files here are still being listed"),
-            (
-                &takes,
-                WaitsFor::Peer,
-                LimitedBy::PeerDisk,
-                "the other end is there and sends nothing: it reads its disk",
-            ),
-            (&gives, WaitsFor::Peer, LimitedBy::PeerDisk, "the other end asks for no more: it writes what it has"),
+            (&takes, WaitsFor::Disk, LimitedBy::Disk, "the local disk writes 80.00 Mb/s"),
+            (&gives, WaitsFor::Disk, LimitedBy::Disk, "the local disk reads 80.00 Mb/s"),
+            (&takes, WaitsFor::Sync, LimitedBy::Disk, "the local disk is flushing written data"),
+            (&takes, WaitsFor::List, LimitedBy::PeerDisk, "the peer is still listing its files"),
+            (&gives, WaitsFor::List, LimitedBy::Disk, "the files are still being listed"),
+            (&takes, WaitsFor::Peer, LimitedBy::PeerDisk, "the peer sends no data while it reads its disk"),
+            (&gives, WaitsFor::Peer, LimitedBy::PeerDisk, "the peer requests no more data while it writes to its disk"),
         ] {
             let limit = status.is_source.then_some(Hold::Sink);
             let found = explain(status, limit, Some(waits_for), Some(8e7));
@@ -286,7 +283,7 @@ mod tests {
         for waits_for in [WaitsFor::Peer, WaitsFor::List, WaitsFor::Results, WaitsFor::Comparing] {
             let (by, because) = explain(&unheard, None, Some(waits_for), None);
             assert_eq!(by, Some(LimitedBy::Silence), "{waits_for:?}");
-            assert_eq!(because, "192.0.2.1:8642 is heard, and has answered nothing for 6 s");
+            assert_eq!(because, "packets arrive from 192.0.2.1:8642, but no replies for 6 s");
         }
         // Where data come, or the disk has work, some answers that got lost are no reason.
         assert_eq!(explain(&unheard, None, None, None).0, None);
@@ -302,12 +299,12 @@ mod tests {
         let half = SessionStatus { measured_bps: Some(2.4e8), ..full };
         let (by, because) = explain(&half, None, None, None);
         assert_eq!(by, None);
-        assert!(because.contains("240.00 Mb/s of the 500.00 Mb/s that it may have here"), "{because}");
+        assert!(because.contains("240.00 Mb/s of the 500.00 Mb/s that this end's node grants"), "{because}");
         // Its node grants a little above what it has, and would lead it to much more: what holds it is elsewhere.
         let follows = SessionStatus { expected_bps: Some(2.5e8), target_bps: Some(9e8), ..half };
         let (by, because) = explain(&follows, None, None, None);
         assert_eq!(by, None);
-        assert!(because.contains("240.00 Mb/s of the 900.00 Mb/s that it may have here"), "{because}");
+        assert!(because.contains("240.00 Mb/s of the 900.00 Mb/s that this end's node grants"), "{because}");
         let led = SessionStatus { target_bps: Some(2.6e8), ..follows };
         assert_eq!(explain(&led, None, None, None).0, Some(LimitedBy::Node));
     }
@@ -316,7 +313,7 @@ mod tests {
     fn explain__a_sink_that_gets_what_it_allows_is_limited_by_that() {
         let allowed = SessionStatus { is_source: false, rate_bps: 1.9e8, desired_bps: Some(2e8), ..status() };
         let (by, because) = explain(&allowed, None, None, None);
-        assert_eq!((by, because.as_str()), (Some(LimitedBy::Limit), "this end allows it 200.00 Mb/s"));
+        assert_eq!((by, because.as_str()), (Some(LimitedBy::Limit), "this end allows 200.00 Mb/s"));
         // Its node grants less than that.
         let granted = SessionStatus { expected_bps: Some(1.95e8), ..allowed };
         assert_eq!(explain(&granted, None, None, None).0, Some(LimitedBy::Node));

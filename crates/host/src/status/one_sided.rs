@@ -9,22 +9,22 @@ pub(super) fn one_sided(wishes: PathWishes, here: Option<Rate>) -> Option<String
     let PathWishes { here: own, there } = wishes;
     let why = match (own, there) {
         (PathWish::Shared, PathWish::Shared) | (PathWish::Dedicated, PathWish::Dedicated) => return None,
-        (PathWish::Shared, _) => "only the other end calls it dedicated",
-        (_, PathWish::Shared) => "only this end calls it dedicated",
-        (PathWish::WithoutCapacity, PathWish::WithoutCapacity) => "neither end knows its capacity",
-        (PathWish::WithoutCapacity, PathWish::Dedicated) => "this end does not know its capacity",
-        (PathWish::Dedicated, PathWish::WithoutCapacity) => "the other end does not know its capacity",
+        (PathWish::Shared, _) => "only the peer sets --path dedicated",
+        (_, PathWish::Shared) => "only this end sets --path dedicated",
+        (PathWish::WithoutCapacity, PathWish::WithoutCapacity) => "the capacity of both ends is unknown",
+        (PathWish::WithoutCapacity, PathWish::Dedicated) => "the capacity of this end is unknown",
+        (PathWish::Dedicated, PathWish::WithoutCapacity) => "the capacity of the peer is unknown",
     };
     let missing = |wish, is_known| match wish {
         PathWish::Shared if is_known => Some("--path dedicated"),
-        PathWish::Shared => Some("--path dedicated --capacity \"RATE OF THE LINE\""),
-        PathWish::WithoutCapacity => Some("--capacity \"RATE OF THE LINE\""),
+        PathWish::Shared => Some("--path dedicated --capacity RATE"),
+        PathWish::WithoutCapacity => Some("--capacity RATE"),
         PathWish::Dedicated => None,
     };
-    let ends = [(missing(own, here.is_some()), "here"), (missing(there, false), "at the other end")];
+    let ends = [(missing(own, here.is_some()), "here"), (missing(there, false), "at the peer")];
     let types: Vec<_> =
         ends.into_iter().filter_map(|(what, place)| what.map(|what| format!("`{what}` {place}"))).collect();
-    Some(format!("the path is taken for one that others use, since {why}: add {}", types.join(" and ")))
+    Some(format!("the path is treated as shared because {why}: add {}", types.join(" and ")))
 }
 
 #[cfg(test)]
@@ -38,41 +38,41 @@ mod tests {
         let told = |here, there, capacity: Option<Rate>| one_sided(PathWishes { here, there }, capacity);
         let known = Some(Rate::gbps(1.0));
         assert_eq!([told(Shared, Shared, None), told(Dedicated, Dedicated, known)], [None, None]);
-        let begin = "the path is taken for one that others use, since ";
-        let rate = "--capacity \"RATE OF THE LINE\"";
+        let begin = "the path is treated as shared because ";
+        let rate = "--capacity RATE";
         for (here, there, capacity, end) in [
             (
                 Dedicated,
                 Shared,
                 known,
-                format!("only this end calls it dedicated: add `--path dedicated {rate}` at the other end"),
+                format!("only this end sets --path dedicated: add `--path dedicated {rate}` at the peer"),
             ),
-            (Shared, Dedicated, known, "only the other end calls it dedicated: add `--path dedicated` here".to_owned()),
+            (Shared, Dedicated, known, "only the peer sets --path dedicated: add `--path dedicated` here".to_owned()),
             (
                 Shared,
                 Dedicated,
                 None,
-                format!("only the other end calls it dedicated: add `--path dedicated {rate}` here"),
+                format!("only the peer sets --path dedicated: add `--path dedicated {rate}` here"),
             ),
-            (WithoutCapacity, Dedicated, None, format!("this end does not know its capacity: add `{rate}` here")),
+            (WithoutCapacity, Dedicated, None, format!("the capacity of this end is unknown: add `{rate}` here")),
             (
                 Dedicated,
                 WithoutCapacity,
                 known,
-                format!("the other end does not know its capacity: add `{rate}` at the other end"),
+                format!("the capacity of the peer is unknown: add `{rate}` at the peer"),
             ),
             (
                 WithoutCapacity,
                 WithoutCapacity,
                 None,
-                format!("neither end knows its capacity: add `{rate}` here and `{rate}` at the other end"),
+                format!("the capacity of both ends is unknown: add `{rate}` here and `{rate}` at the peer"),
             ),
             (
                 WithoutCapacity,
                 Shared,
                 None,
                 format!(
-                    "only this end calls it dedicated: add `{rate}` here and `--path dedicated {rate}` at the other end"
+                    "only this end sets --path dedicated: add `{rate}` here and `--path dedicated {rate}` at the peer"
                 ),
             ),
         ] {

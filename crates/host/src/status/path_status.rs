@@ -88,12 +88,12 @@ impl PathStatus {
         let (now, least) = (rtt_s?, self.least_rtt_s?);
         let queue = self.queueing_s.filter(|_| self.has_queue());
         let queue = queue.map_or_else(|| ", no queue".to_owned(), |queue| format!(", {} of it in queues", ms(queue)));
-        Some(format!("RTT {} (least {}){queue}", ms(now), ms(least)))
+        Some(format!("RTT {} (minimum {}){queue}", ms(now), ms(least)))
     }
 
     fn loss_words(&self) -> Option<String> {
         let loss = self.loss_share?;
-        Some(if loss == 0.0 { "nothing lost".to_owned() } else { format!("{} lost", percent(loss)) })
+        Some(if loss == 0.0 { "no loss".to_owned() } else { format!("{} lost", percent(loss)) })
     }
 
     /// Which packets came late; nothing where none did.
@@ -159,7 +159,7 @@ mod tests {
     fn words__name_each_fact_that_there_is() {
         let plain = status();
         let words = |status: &PathStatus, rtt| status.words(Some(rtt)).unwrap();
-        assert_eq!(words(&plain, 0.0605), "RTT 60 ms (least 60 ms), no queue, nothing lost");
+        assert_eq!(words(&plain, 0.0605), "RTT 60 ms (minimum 60 ms), no queue, no loss");
         let bad = PathStatus {
             queueing_s: Some(0.045),
             loss_share: Some(0.0512),
@@ -168,7 +168,7 @@ mod tests {
             marked_share: Some(0.004),
             ..plain
         };
-        let expected = "RTT 105 ms (least 60 ms), 45 ms of it in queues, 5.1 % lost, 3.1 % late by 20 ms, 0.40 % marked \
+        let expected = "RTT 105 ms (minimum 60 ms), 45 ms of it in queues, 5.1 % lost, 3.1 % late by 20 ms, 0.40 % marked \
                         by routers";
         assert_eq!(words(&bad, 0.105), expected);
         assert_eq!(

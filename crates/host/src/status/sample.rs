@@ -135,7 +135,7 @@ mod tests {
         assert!((found[0].rate_bps - 4.8e8).abs() < 1.0, "{found:?}");
         assert_eq!((found[0].expected_bps, found[0].sink_expected_bps), (Some(9e8), Some(5e8)));
         assert_eq!(found[0].limited_by, Some(LimitedBy::PeerNode));
-        assert_eq!(found[0].because, "the other end grants it 500.00 Mb/s");
+        assert_eq!(found[0].because, "the peer's node grants 500.00 Mb/s");
     }
 
     #[test]

@@ -124,8 +124,8 @@ fn answer(stream: &UnixStream, status: &impl Fn() -> ProcessStatus, leave: Optio
             Ok(asked) if asked.ask == "leave" => {
                 serde_json::to_string(&Leaves { leaves: leave.is_some_and(|leave| leave(&asked.what)) })?
             }
-            Ok(_) => serde_json::to_string(&Refused { error: "this version does not know that question".into() })?,
-            Err(error) => serde_json::to_string(&Refused { error: format!("no question: {error}") })?,
+            Ok(_) => serde_json::to_string(&Refused { error: "unknown request".into() })?,
+            Err(error) => serde_json::to_string(&Refused { error: format!("no request: {error}") })?,
         };
         stream.write_all(format!("{told}\n").as_bytes())?;
         line.clear();
@@ -179,10 +179,7 @@ fn status_of(path: &Path) -> io::Result<Option<ProcessStatus>> {
     let Some(line) = ask(path, &StatusRequest { ask: "status".into(), what: String::new() })? else { return Ok(None) };
     let status: ProcessStatus = serde_json::from_str(&line)?;
     if status.version != VERSION {
-        return Err(io::Error::other(format!(
-            "speaks version {}, and this Fairwave version {VERSION}",
-            status.version
-        )));
+        return Err(io::Error::other(format!("protocol version {}, expected {VERSION}", status.version)));
     }
     Ok(Some(status))
 }
@@ -268,8 +265,8 @@ mod tests {
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines[0], r#"{"error":"this version does not know that question"}"#);
-        assert!(lines[1].starts_with(r#"{"error":"no question"#), "{text}");
+        assert_eq!(lines[0], r#"{"error":"unknown request"}"#);
+        assert!(lines[1].starts_with(r#"{"error":"no request"#), "{text}");
     }
 
     fn status(pid: u32) -> ProcessStatus {

@@ -79,34 +79,34 @@ pub enum VoidReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CloseReason {
     /// All is done.
-    #[error("all is done")]
+    #[error("done")]
     Done,
     /// The user stopped it.
-    #[error("it was stopped")]
+    #[error("stopped")]
     Stopped,
     /// The peer was silent for too long.
-    #[error("the other end was silent for too long")]
+    #[error("the peer stopped responding")]
     Silence,
     /// The path loses too much.
-    #[error("the path loses too much")]
+    #[error("excessive loss on the path")]
     Path,
     /// The peer claims more than it was granted.
-    #[error("the other end takes more than it was granted")]
+    #[error("the peer exceeds its granted rate")]
     ExceedsGrant,
     /// The peer broke the protocol.
-    #[error("the other end broke the protocol")]
+    #[error("the peer violated the protocol")]
     Protocol,
     /// The peer's process ends, in good order. It may come again.
-    #[error("the other end is ending")]
+    #[error("the peer is shutting down")]
     Leaving,
     /// Its keys are as old as keys may be: who opened it opens another.
-    #[error("its keys are a day old")]
+    #[error("the session keys are a day old")]
     Keys,
     /// The peer does not know the session any more: its process began anew.
-    #[error("the other end does not know the session any more: it began anew")]
+    #[error("the peer does not know the session: it was restarted")]
     Reset,
     /// The connection that carried its datagrams, of TCP or of ssh, is over. Nobody is told: there is no way there.
-    #[error("the connection that carried it was cut")]
+    #[error("the carrying connection was lost")]
     Cut,
     /// The application that the session was opened for cannot serve it, as shows when it looks: what it offers is gone,
     /// or it has no room.

@@ -59,13 +59,13 @@ pub use writer::{Full, Writer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
     /// They end too early.
-    #[error("the packet ends within {0}")]
+    #[error("the packet is truncated in {0}")]
     Short(&'static str),
     /// A version that this one does not speak.
-    #[error("version {0} of the protocol is not known here, {VERSION} is")]
+    #[error("unsupported protocol version {0}, expected {VERSION}")]
     Version(u8),
     /// A kind of packet or frame that there is none of.
-    #[error("there is no {what} of kind {kind}")]
+    #[error("unknown kind of {what}: {kind}")]
     Kind {
         /// "packet", "frame" or "payload".
         what: &'static str,
@@ -73,10 +73,10 @@ pub enum DecodeError {
         kind: u8,
     },
     /// A value outside of its domain.
-    #[error("{0} is out of its range")]
+    #[error("{0} is out of range")]
     Range(&'static str),
     /// The seal is broken: not from this peer, changed on the way, or for another session.
-    #[error("the seal is broken")]
+    #[error("packet authentication failed")]
     Seal,
 }
 

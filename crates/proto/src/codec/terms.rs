@@ -84,16 +84,16 @@ pub enum Refusal {
     #[error("the ticket has expired")]
     Expired,
     /// The ticket was for one use.
-    #[error("the ticket has been used up")]
+    #[error("the ticket has already been used")]
     UsedUp,
     /// What the greeting names is not there.
-    #[error("there is nothing of that name")]
+    #[error("unknown share")]
     UnknownName,
     /// There are too many sessions.
-    #[error("the host has no room for another session")]
+    #[error("the host has reached its maximum number of sessions")]
     NoRoom,
     /// One end alone asks for data without secrecy.
-    #[error("only one end asks for --plain: both must")]
+    #[error("only one end uses --plain")]
     Plain,
     /// The ticket is not for this direction.
     #[error("the ticket does not allow this direction")]
@@ -103,10 +103,10 @@ pub enum Refusal {
     Revoked,
     /// The ticket is for something else than what the greeting asks for: for files, and not for a bench, or the other
     /// way round.
-    #[error("the ticket is not for this")]
+    #[error("the ticket is for another purpose")]
     Purpose,
     /// The ticket is for one transfer, and somebody else's is under way, or may come back.
-    #[error("the ticket is for one transfer, and another one has it")]
+    #[error("the ticket is for one transfer, and another transfer is using it")]
     InUse,
 }
 

@@ -65,16 +65,16 @@ pub enum AttemptProgress<K> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HandshakeError {
     /// Not even a cookie came.
-    #[error("no answer: wrong ticket, server gone or UDP blocked")]
+    #[error("no reply: wrong ticket, server not running or UDP blocked")]
     NoAnswer,
     /// A cookie came, and then nothing.
-    #[error("the server answered once and then fell silent")]
+    #[error("the server replied once, then stopped responding")]
     FellSilent,
     /// The responder said no.
     #[error("the server refused: {0}")]
     Refused(Refusal),
     /// The responder's answer is sealed well and makes no sense.
-    #[error("the server's answer breaks the protocol")]
+    #[error("the server's reply violates the protocol")]
     Protocol,
 }
 

@@ -17,13 +17,13 @@ pub struct MachineLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// Its user has as many as it may.
-    #[error("the user has {0} processes at the daemon already")]
+    #[error("the user already has {0} processes at the daemon, the maximum")]
     Members(usize),
     /// Its user has as many rows as it may, or all have.
-    #[error("there is no room for another session")]
+    #[error("the daemon has reached its maximum number of sessions")]
     Rows,
     /// No rule can run with what it says.
-    #[error("a session's weight, alpha or beta is out of its range")]
+    #[error("weight, alpha or beta of a session is out of range")]
     Options,
 }
 

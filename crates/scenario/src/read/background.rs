@@ -54,18 +54,18 @@ fn one(
 ) -> ReadResult<(Background, RoundTripRoute)> {
     let node = |field: Field<'_>| match lookup(&ends.names, field.text()?, field, "node", || ends.node_names())? {
         LinkEnd::Node(node) => Ok(node),
-        LinkEnd::Router(_) => Err(field.wrong("is a router; traffic begins and ends at nodes", "name an end node")),
+        LinkEnd::Router(_) => Err(field.wrong("is a router; traffic starts and ends at nodes", "name an end node")),
     };
     let from = node(reader.need("from", "the node that sends: from = \"w1\"")?)?;
     let to_field = reader.need("to", "the node that receives: to = \"w2\"")?;
     let to = node(to_field)?;
     if from == to {
-        return Err(to_field.wrong("is where the traffic begins as well", "from and to must differ"));
+        return Err(to_field.wrong("is also the source", "from and to must differ"));
     }
     let foreign: &[&'static str] = if kind == "web" { &["on", "off"] } else { &["mean_size", "shape"] };
     if let Some(field) = foreign.iter().find_map(|key| reader.get(key)) {
         return Err(field.wrong(
-            format!("has no meaning for kind \"{kind}\""),
+            format!("does not apply to kind \"{kind}\""),
             "\"web\" takes mean_size and shape, \"on-off\" takes on and off",
         ));
     }
@@ -117,11 +117,11 @@ fn rtts(
     let rtt = reader.read("rtt", |field| Drawn::read(field, count, |field| field.positive_span(limits::DELAY)))?;
     let Some(rtt) = rtt else {
         if way.delay > limits::DELAY {
-            let what = format!("its links take {} both ways, the limit is 1 h", way.delay);
+            let what = format!("the delay of its links both ways is {}, the limit is 1 h", way.delay);
             return Err(reader.wrong(what, "use shorter delays"));
         }
         if way.delay.is_zero() {
-            notes.push(format!("background \"{name}\" gives no rtt, and crosses no link with a delay: {RTT}"));
+            notes.push(format!("background \"{name}\" has no rtt, and its path has no link with a delay: {RTT}"));
             return Ok(Box::new([RTT]));
         }
         return Ok(Box::new([way.delay]));
@@ -134,7 +134,7 @@ fn rtts(
         None => Ok(all),
         Some(least) => Err(reader.need("rtt", "")?.wrong(
             format!("makes {least}, below the delay of its links both ways, {}", way.delay),
-            "with links, rtt is the whole RTT; leave it out to take the links' delay",
+            "with links, rtt is the whole RTT; omit it to use the delay of the links",
         )),
     }
 }

@@ -29,10 +29,9 @@ fn demand(field: Field<'_>) -> ReadResult<Demand> {
         return Ok(rate.map_or(Demand::Unlimited, Demand::Constant));
     };
     if steps.len() > limits::SCHEDULE_STEPS {
-        return Err(field.wrong(
-            format!("has {} steps, the limit is {}", steps.len(), limits::SCHEDULE_STEPS),
-            "a schedule is for changes that matter: merge steps",
-        ));
+        return Err(
+            field.wrong(format!("has {} steps, the limit is {}", steps.len(), limits::SCHEDULE_STEPS), "merge steps")
+        );
     }
     let mut schedule: Vec<(Time, Option<Rate>)> = Vec::with_capacity(steps.len());
     for step in steps {
@@ -46,8 +45,8 @@ fn demand(field: Field<'_>) -> ReadResult<Demand> {
         match schedule.last() {
             None if time != Time::ZERO => {
                 return Err(time_field.wrong(
-                    "must be \"0 s\": the first step says how the demand begins",
-                    "for instance [\"0 s\", \"0 Mb/s\"] for a demand that begins at zero",
+                    "must be \"0 s\": the first step is the initial demand",
+                    "for instance [\"0 s\", \"0 Mb/s\"] for an initial demand of zero",
                 ));
             }
             Some((before, _)) if time <= *before => {

@@ -138,7 +138,7 @@ fn uniform<'a, T: Draw>(field: Field<'a>, read: impl Fn(Field<'a>) -> ReadResult
     };
     let (least, most) = (read(field.entry(least))?, read(field.entry(most))?);
     if most < least {
-        return Err(field.wrong("ends before it begins", "write the smaller value first"));
+        return Err(field.wrong("ends before it starts", "write the smaller value first"));
     }
     Ok(Drawn::Uniform(least, most))
 }

@@ -142,9 +142,9 @@ impl<T: Copy> TakenNames<T> {
 pub(crate) fn twice(kind: &str, name: &str, first: Position, second: Position) -> Mistake {
     let message = match (first, second) {
         (Position::Line(a), Position::Line(b)) if a != b => {
-            format!("{kind} {}: the name stands twice, on lines {a} and {b}", quoted(name))
+            format!("{kind} {}: the name is used twice, on lines {a} and {b}", quoted(name))
         }
-        _ => format!("{kind} {}: the name stands twice", quoted(name)),
+        _ => format!("{kind} {}: the name is used twice", quoted(name)),
     };
     Mistake::new(second, message, "names of nodes and routers, of links and of sessions must be unique")
 }
@@ -160,13 +160,13 @@ pub(crate) fn lookup<T: Copy>(
     names.get(name).ok_or_else(|| {
         let all = all();
         let hint = match all[..] {
-            [] => format!("there is no {kind}: write [[{}]]", kind.split(' ').next().unwrap_or(kind)),
+            [] => format!("no {kind} defined: write [[{}]]", kind.split(' ').next().unwrap_or(kind)),
             _ => did_you_mean(name, all.iter().map(String::as_str)),
         };
         if field.text().is_ok_and(|text| text == name) {
-            field.wrong(format!("is no {kind}"), hint)
+            field.wrong(format!("is not a {kind}"), hint)
         } else {
-            field.wrong(format!("names {}, which is no {kind}", quoted(name)), hint)
+            field.wrong(format!("names {}, which is not a {kind}", quoted(name)), hint)
         }
     })
 }

@@ -249,7 +249,11 @@ pub(crate) fn set(path_text: &str, value: &str) -> ReadResult<TomlTable> {
     const SET: Position = Position::Call("--set");
     const DEEPEST: usize = 8;
     let path = path(path_text).filter(|path| path.len() <= DEEPEST).ok_or_else(|| {
-        Mistake::new(SET, format!("{} is no path of keys", quoted(path_text)), "for instance session.a.demand=25 Mb/s")
+        Mistake::new(
+            SET,
+            format!("{} is not a path of keys", quoted(path_text)),
+            "for instance session.a.demand=25 Mb/s",
+        )
     })?;
     let parsed = super::tree::parse(&format!("value = {value}\n"))
         .ok()
@@ -282,7 +286,7 @@ pub(crate) fn overridden(variant: &TomlTable, call: &[TomlTable], label: &str, n
             let is_changed = of_variant.iter().any(|(other, value)| meets(other) && value.value != item.value);
             if let (true, Position::Call(option)) = (is_changed, item.place) {
                 let what = if option == "--set" { format!("--set {}", path.join(".")) } else { option.to_owned() };
-                notes.push(format!("{what} goes before variant {}, which says otherwise", quoted(label)));
+                notes.push(format!("{what} overrides variant {}, which sets another value", quoted(label)));
             }
         }
     }

@@ -62,7 +62,7 @@ struct Maker<'a> {
 impl Maker<'_> {
     fn make(&mut self, thing: Thing<'_>, patches: &mut Patches, notes: &mut Vec<String>) -> ReadResult<()> {
         let reader = TableReader::new(thing, self.place, self.table, KEYS)?;
-        let from_field = reader.need("from", "a link begins at a node or router")?;
+        let from_field = reader.need("from", "a link starts at a node or router")?;
         let to_field = reader.need("to", "a link ends at a node or router")?;
         let (from, to) = (Pattern::read(from_field)?, Pattern::read(to_field)?);
         let is_duplex = reader.read_or("duplex", false, Field::flag)?;
@@ -82,7 +82,7 @@ impl Maker<'_> {
             let begin = lookup(&self.ends.names, &from_name, from_field, "node or router", all)?;
             let end = lookup(&self.ends.names, &to_name, to_field, "node or router", all)?;
             if begin == end {
-                return Err(to_field.wrong("is where the link begins as well", "from and to must differ"));
+                return Err(to_field.wrong("is also the start of the link", "from and to must differ"));
             }
             let forward = format!("{from_name}-{to_name}");
             let given = name.as_ref().map(|name| name.name(pair));
@@ -137,7 +137,7 @@ impl Pairs {
         }
         Err(reader.need("pair", "")?.wrong(
             format!("joins names one by one, but from makes {} names and to {}", from.len(), to.len()),
-            "write ranges of the same length, or leave pair out: then from and to mean every pair",
+            "write ranges of the same length, or omit pair to connect every pair",
         ))
     }
 
@@ -216,7 +216,7 @@ fn red(field: Field<'_>) -> ReadResult<Red> {
         let field = reader.need("max_th", "")?;
         return Err(field.wrong(
             format!("must be above min_th, {} packets", red.min_th_packets),
-            "leave both out for automatic thresholds",
+            "omit both for automatic thresholds",
         ));
     }
     Ok(red)

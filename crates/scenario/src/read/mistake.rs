@@ -34,7 +34,7 @@ pub(crate) fn did_you_mean<'a>(written: &str, words: impl IntoIterator<Item = &'
     });
     match near(written, counted) {
         Some(word) => format!("did you mean \"{word}\"?"),
-        None if count == 0 => "there are none".to_owned(),
+        None if count == 0 => "no names are defined".to_owned(),
         None if count <= FEW => format!("known: {}", few.join(", ")),
         None => format!("none of the {count} known names is close to it"),
     }
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(did_you_mean("s3", ["s1"]), "did you mean \"s1\"?");
         assert_eq!(did_you_mean("bbr", ["cbr"]), "known: cbr");
         assert_eq!(did_you_mean("cbt", ["cbr"]), "did you mean \"cbr\"?");
-        assert_eq!(did_you_mean("x", []), "there are none");
+        assert_eq!(did_you_mean("x", []), "no names are defined");
     }
 
     #[test]

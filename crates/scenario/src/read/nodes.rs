@@ -115,7 +115,7 @@ pub(crate) fn check_count(reader: &TableReader<'_>, so_far: usize, more: u64, ki
         let count = if all == u64::MAX { "far too many".to_owned() } else { all.to_string() };
         return Err(reader.wrong(
             format!("{count} {kind}, the limit is {}", limits::ELEMENTS),
-            "look for a range, a count or a product of both that is larger than meant",
+            "check for a range, a count or a product of both that is larger than intended",
         ));
     }
     Ok(())
@@ -241,7 +241,7 @@ pub(crate) fn interval(
 /// A control interval among several: a time.
 pub(crate) fn span_of_interval(field: Field<'_>) -> ReadResult<Duration> {
     gtp_interval(field)?
-        .ok_or_else(|| field.wrong("is for all nodes of a table, not for one among several", "write a time"))
+        .ok_or_else(|| field.wrong("applies to all nodes of a table, not to one of them", "write a time"))
 }
 
 fn router(field: Field<'_>, ends: &KnownNodes) -> ReadResult<u32> {

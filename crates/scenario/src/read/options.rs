@@ -18,7 +18,7 @@ pub(crate) fn scheme(field: Field<'_>) -> ReadResult<&'static Scheme> {
             Some(near) => format!("did you mean \"{near}\"?"),
             None => format!("the schemes are {}", scheme::known_names().collect::<Vec<_>>().join(" ")),
         };
-        field.wrong("is no scheme", hint)
+        field.wrong("is not a scheme", hint)
     })
 }
 

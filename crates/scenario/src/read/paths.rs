@@ -226,7 +226,7 @@ pub(crate) fn no_way(reader: &TableReader<'_>, paths: &Routes<'_>, no_way: &NoWa
     let (source, sink) = (name(LinkEnd::Node(from)), name(LinkEnd::Node(to)));
     match *no_way {
         NoWay::There => reader.wrong(
-            format!("no links lead from {source} to {sink}"),
+            format!("no links connect {source} to {sink}"),
             "attach both nodes with router = ..., or by [[link]], and join their routers",
         ),
         NoWay::Hop(a, b) => reader.wrong(
@@ -238,7 +238,7 @@ pub(crate) fn no_way(reader: &TableReader<'_>, paths: &Routes<'_>, no_way: &NoWa
             "acknowledgements take the same routers backwards: add that [[link]], or duplex = true",
         ),
         NoWay::TooMany => reader.wrong(
-            format!("up to here sessions cross more than {} links together", limits::CROSSINGS),
+            format!("the sessions up to this one cross more than {} links in total", limits::CROSSINGS),
             "use fewer sessions, or shorter paths",
         ),
     }

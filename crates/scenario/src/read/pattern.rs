@@ -42,7 +42,7 @@ impl Pattern {
             let (plain, tail) = rest.split_at(open);
             push_plain(&mut parts, plain, field)?;
             let Some((range, after)) = tail.strip_prefix('{').and_then(|tail| tail.split_once('}')) else {
-                return Err(field.wrong("has a brace without its partner", EXAMPLE));
+                return Err(field.wrong("has an unmatched brace", EXAMPLE));
             };
             parts.push(range_part(range).ok_or_else(|| field.wrong(format!("has no range in {{{range}}}"), EXAMPLE))?);
             rest = after;
@@ -55,7 +55,7 @@ impl Pattern {
             .ok_or_else(|| {
                 field.wrong(
                     format!("makes more than {} names", limits::ELEMENTS),
-                    "look for a range that is larger than meant",
+                    "check for a range that is larger than intended",
                 )
             })?;
         Ok(Self { parts, len })
@@ -106,7 +106,7 @@ fn push_plain(parts: &mut Vec<PatternPart>, text: &str, field: Field<'_>) -> Rea
     if let Some(bad) = text.chars().find(|c| !allowed(*c)) {
         return Err(field.wrong(
             format!("must not contain '{}'", bad.escape_debug()),
-            "a name is made of letters, digits and - _ . # + / > @ ~",
+            "a name may contain letters, digits and - _ . # + / > @ ~",
         ));
     }
     if !text.is_empty() {

@@ -39,11 +39,11 @@ impl Field<'_> {
     pub(crate) fn capacity(self) -> ReadResult<Rate> {
         let rate = self.rate()?;
         if rate == Rate::ZERO {
-            return Err(self.wrong("must be above zero", "use \"inf\" for an unlimited one"));
+            return Err(self.wrong("must be above zero", "use \"inf\" if unlimited"));
         }
         if rate.as_bps() < limits::LEAST_CAPACITY_BPS {
             return Err(self.wrong(
-                format!("is below the least capacity, {} b/s", limits::LEAST_CAPACITY_BPS),
+                format!("is below the minimum capacity, {} b/s", limits::LEAST_CAPACITY_BPS),
                 "use a larger capacity",
             ));
         }
@@ -77,10 +77,8 @@ impl Field<'_> {
     pub(crate) fn size(self, least: Bytes, most: Bytes) -> ReadResult<Bytes> {
         let size: Bytes = self.quantity("a size", "\"1.5 GB\"")?;
         if size < least || size > most {
-            return Err(self.wrong(
-                format!("must be from {least} to {most}"),
-                "is the unit right? B is a byte, kB are 1000 of them",
-            ));
+            return Err(self
+                .wrong(format!("must be from {least} to {most}"), "is the unit right? B is a byte, kB is 1000 bytes"));
         }
         Ok(size)
     }
@@ -135,7 +133,7 @@ impl Field<'_> {
     /// The chance of a loss, 0 <= p < 1.
     pub(crate) fn chance(self) -> ReadResult<f64> {
         let chance = self.number(0.0, 1.0, false)?;
-        if chance < 1.0 { Ok(chance) } else { Err(self.wrong("must be below 1", "at 1 nothing arrives")) }
+        if chance < 1.0 { Ok(chance) } else { Err(self.wrong("must be below 1", "at 1 no packet arrives")) }
     }
 
     fn quantity<T: std::str::FromStr<Err = ParseError>>(self, meant: &str, example: &str) -> ReadResult<T> {

@@ -208,10 +208,9 @@ impl<'a> Field<'a> {
             );
         }
         if text.chars().count() > crate::limits::TEXT_CHARS {
-            return Err(self.wrong(
-                format!("is longer than {} characters", crate::limits::TEXT_CHARS),
-                "it is for people: keep it short",
-            ));
+            return Err(
+                self.wrong(format!("is longer than {} characters", crate::limits::TEXT_CHARS), "use a shorter text")
+            );
         }
         Ok(text.to_owned())
     }

@@ -64,7 +64,7 @@ pub(crate) fn read(
     let title = top.read_or("title", String::new(), Field::line)?;
     let cites = top.read_or("cites", String::new(), Field::line)?;
     let duration = top.read("duration", |field| field.positive_span(limits::RUN))?.unwrap_or_else(|| {
-        notes.push(format!("the file gives no duration: {DEFAULT_DURATION}"));
+        notes.push(format!("the file sets no duration: using {DEFAULT_DURATION}"));
         DEFAULT_DURATION
     });
     let sample = top.read_or("sample", DEFAULT_SAMPLE, |field| field.positive_span(limits::RUN))?;
@@ -122,7 +122,7 @@ pub(crate) fn seed_and_runs(top: &TableReader<'_>) -> ReadResult<(u64, u64)> {
         let place = top.get("seed").map_or(Position::File, |field| field.item.place);
         return Err(Mistake::new(
             place,
-            format!("seed {seed} leaves no room for {runs} runs, each with the next seed"),
+            format!("seed {seed} is too large for {runs} runs with consecutive seeds"),
             "choose a smaller seed",
         ));
     }
@@ -148,7 +148,7 @@ fn check_samples(top: &TableReader<'_>, duration: Duration, sample: Duration) ->
     }
     let message = format!("{duration} in samples of {sample} are {samples} samples, the limit is {}", limits::SAMPLES);
     let place = top.get("duration").or(top.get("sample")).map_or(Position::File, |field| field.item.place);
-    Err(Mistake::new(place, message, "a wider sample, for instance sample = \"10 s\""))
+    Err(Mistake::new(place, message, "use a longer sample, for instance sample = \"10 s\""))
 }
 
 fn own_scheme(top: &TableReader<'_>) -> ReadResult<SchemeChoice> {
@@ -178,8 +178,8 @@ fn check_network_kind(top: &TableReader<'_>) -> ReadResult<()> {
         if let Some(field) = written {
             return Err(Mistake::new(
                 field.item.place,
-                format!("[[{}]] beside [generate]", field.key),
-                "[generate] makes the whole network: take out one of them",
+                format!("both [[{}]] and [generate]", field.key),
+                "[generate] makes the whole network: remove one of them",
             ));
         }
     }

@@ -130,7 +130,7 @@ impl<'a> Sessions<'a> {
             if let Some(field) = reader.get("from").or(reader.get("to")) {
                 return Err(field.wrong(
                     "cannot be changed for a generated session",
-                    "[generate] draws its ends; change the seed for another draw",
+                    "[generate] draws its nodes; change the seed for another draw",
                 ));
             }
             let mut template = self.template(reader, 1)?;
@@ -312,7 +312,7 @@ impl<'a> Sessions<'a> {
         match lookup(&self.ends.names, name, field, "node", || self.ends.node_names())? {
             LinkEnd::Node(node) => Ok(node),
             LinkEnd::Router(_) => Err(field
-                .wrong("is a router; sessions begin and end at nodes", "name an end node, attached to that router")),
+                .wrong("is a router; sessions start and end at nodes", "name an end node, attached to that router")),
         }
     }
 
@@ -320,7 +320,7 @@ impl<'a> Sessions<'a> {
         if self.paths.is_lambda() {
             return Err(field.wrong(
                 "needs [[link]]: this network has none",
-                "leave it out: in a lambda network only end nodes limit",
+                "omit it: in a lambda network only end nodes limit rates",
             ));
         }
         let router = |item| {
@@ -329,7 +329,7 @@ impl<'a> Sessions<'a> {
                 LinkEnd::Router(router) => Ok(router),
                 LinkEnd::Node(_) => Err(field.wrong(
                     "is a node; a path lists routers",
-                    "leave the ends out: a path names the routers between them",
+                    "omit the end nodes: a path lists the routers between them",
                 )),
             }
         };
@@ -338,7 +338,7 @@ impl<'a> Sessions<'a> {
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             let name = &self.ends.routers[twice[0] as usize].name;
-            return Err(field.wrong(format!("passes router {} twice", quoted(name)), "name every router once"));
+            return Err(field.wrong(format!("passes router {} twice", quoted(name)), "list every router once"));
         }
         Ok(routers)
     }
@@ -395,7 +395,7 @@ fn check_minimum(reader: &TableReader<'_>, session: &SessionSpec, ends: &KnownNo
         Some((name, capacity)) => {
             let limit = capacity.unwrap_or_default();
             let what = format!("is above the capacity of {}, {limit}", quoted(name));
-            Err(reader.need("minimum", "")?.wrong(what, "a guaranteed rate must fit everywhere on the path"))
+            Err(reader.need("minimum", "")?.wrong(what, "a guaranteed rate must fit every part of the path"))
         }
     }
 }
@@ -405,15 +405,16 @@ fn whole_rtt(reader: &TableReader<'_>, rtt: Option<Duration>, way: &RoundTripRou
     match rtt {
         Some(rtt) if rtt < way.delay => Err(reader.need("rtt", "")?.wrong(
             format!("is below the delay of its links both ways, {}", way.delay),
-            "with links, rtt is the whole RTT; leave it out to take the links' delay",
+            "with links, rtt is the whole RTT; omit it to use the delay of the links",
         )),
         Some(rtt) => Ok(rtt),
         None if way.delay.is_zero() => {
             Err(reader.wrong("rtt is missing, and its links have no delay", "give it an rtt: rtt = \"60 ms\""))
         }
-        None if way.delay > limits::DELAY => {
-            Err(reader.wrong(format!("its links take {} both ways, the limit is 1 h", way.delay), "use shorter delays"))
-        }
+        None if way.delay > limits::DELAY => Err(reader.wrong(
+            format!("the delay of its links both ways is {}, the limit is 1 h", way.delay),
+            "use shorter delays",
+        )),
         None => Ok(way.delay),
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn check(text: &str, lines: &LineStarts) -> ReadResult<()> {
         if open.len() > limits::NESTING || dots > limits::NESTING {
             let place = Position::Line(lines.line(token.span().start()));
             let message = format!("tables and lists nest deeper than {}", limits::NESTING);
-            return Err(Mistake::new(place, message, "a scenario needs four levels at most"));
+            return Err(Mistake::new(place, message, "a scenario needs at most four levels"));
         }
     }
     if values > limits::VALUES {
@@ -57,4 +57,4 @@ pub(super) fn check(text: &str, lines: &LineStarts) -> ReadResult<()> {
 
 /// The hint where a file is too large.
 pub(crate) const MANY_FROM_ONE: &str =
-    "ranges (\"s{1..5}\"), count and [generate] make many sessions and nodes from one table";
+    "use ranges (\"s{1..5}\"), count and [generate] to make many sessions and nodes from one table";

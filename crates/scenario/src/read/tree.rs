@@ -141,13 +141,13 @@ pub(crate) fn parse(text: &str) -> ReadResult<TomlTable> {
 /// Most broken lines are quantities without quotes.
 fn syntax_hint(message: &str, line: &str) -> String {
     if message.contains("duplicate key") {
-        return "the same key stands above, in the same table".to_owned();
+        return "the key is already set above in the same table".to_owned();
     }
     let value = line.split_once('=').map_or("", |(_, value)| value.split('#').next().unwrap_or("").trim());
     if value.is_empty() || value.contains(['"', '\'', '[', '{']) {
         return "a line is key = value, [table], [[table]] or # a remark".to_owned();
     }
-    format!("text and quantities stand in quotes: \"{}\"", value.chars().take(40).collect::<String>())
+    format!("write text and quantities in quotes: \"{}\"", value.chars().take(40).collect::<String>())
 }
 
 fn table(table: DeTable<'_>, lines: &LineStarts) -> ReadResult<TomlTable> {

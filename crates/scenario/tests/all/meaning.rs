@@ -529,7 +529,7 @@ fn build__another_scheme_starts_from_its_own_defaults_and_says_what_it_drops() {
     assert_eq!(
         *notes,
         [
-            "--scheme goes before variant \"same\", which says otherwise",
+            "--scheme overrides variant \"same\", which sets another value",
             "scheme gtp-printed in place of gtp: dropped options.alpha, options.beta, options.phase"
         ]
     );
@@ -571,7 +571,7 @@ fn build__missing_duration_and_scheme_have_defaults() {
     let text = format!("name = 'short'\n{NODES}\n[[session]]\nfrom = 's1'\nto = 'd1'\nrtt = '1 ms'");
     let (scenario, notes) = all(&text, &Selection::default()).remove(0);
     assert_eq!((scenario.duration, scenario.scheme.scheme.name), (Duration::from_secs(60), "gtp"));
-    assert_eq!(notes, ["the file gives no duration: 60 s"]);
+    assert_eq!(notes, ["the file sets no duration: using 60 s"]);
 }
 
 #[test]

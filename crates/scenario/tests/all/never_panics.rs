@@ -101,7 +101,7 @@ fn parse__deep_nesting_is_refused_without_a_stack_to_match() {
 fn parse__large_files_are_refused_before_they_are_read() {
     let message = |bytes: &[u8]| Document::parse("large.toml", bytes).unwrap_err().to_string();
     let large = message(&vec![b' '; 100_000_000]);
-    assert!(large.starts_with("large.toml: 100000000 bytes, the limit for a scenario file is 64 MiB"), "{large}");
+    assert!(large.starts_with("large.toml: 100000000 bytes; the limit for a scenario file is 64 MiB"), "{large}");
     let many = message(format!("v = [{}]", "1,".repeat(3_000_000)).as_bytes());
     assert!(many.starts_with("large.toml: 3000002 values, the limit is 2000000"), "{many}");
 }

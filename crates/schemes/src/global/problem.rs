@@ -73,7 +73,8 @@ pub enum Paths<'a> {
 pub enum MaxMinError {
     /// A capacity is not a number, below zero or absurd.
     #[error(
-        "capacity {capacity_bps} bit/s of resource {resource} must be from 0 to {LARGEST_BPS:e}, or infinity for an unlimited one"
+        "capacity {capacity_bps} bit/s of resource {resource} must be from 0 to {LARGEST_BPS:e}, or infinity if \
+         unlimited"
     )]
     Capacity {
         /// The resource.
@@ -83,7 +84,7 @@ pub enum MaxMinError {
     },
     /// A demand is not a number, below zero or absurd.
     #[error(
-        "demand {demand_bps} bit/s of session {session} must be from 0 to {LARGEST_BPS:e}, or infinity for as much as there is"
+        "demand {demand_bps} bit/s of session {session} must be from 0 to {LARGEST_BPS:e}, or infinity if unlimited"
     )]
     Demand {
         /// The session.
@@ -92,7 +93,7 @@ pub enum MaxMinError {
         demand_bps: f64,
     },
     /// A weight is not a number, not above zero, or absurd.
-    #[error("weight {weight} of session {session} must be above zero: from {:e} to {:e}", WEIGHTS.start(), WEIGHTS.end())]
+    #[error("weight {weight} of session {session} must be from {:e} to {:e}", WEIGHTS.start(), WEIGHTS.end())]
     Weight {
         /// The session.
         session: usize,
@@ -101,7 +102,8 @@ pub enum MaxMinError {
     },
     /// A path names a resource that does not exist.
     #[error(
-        "session {session} crosses resource {resource}, but there are {resources} resources (numbered from 0; {NONE}, or -1, for none)"
+        "session {session} crosses resource {resource}, but the problem has {resources} resources (numbered from 0; \
+         {NONE} or -1 for an unused entry)"
     )]
     UnknownResource {
         /// The session.
@@ -112,7 +114,7 @@ pub enum MaxMinError {
         resources: usize,
     },
     /// A path names a resource twice.
-    #[error("session {session} crosses resource {resource} twice: name a resource once in a path")]
+    #[error("session {session} crosses resource {resource} twice: list each resource of a path once")]
     RepeatedResource {
         /// The session.
         session: usize,
@@ -120,13 +122,13 @@ pub enum MaxMinError {
         resource: u32,
     },
     /// Nothing limits a session.
-    #[error("nothing limits session {session}: give it a demand, or one of its resources a finite capacity")]
+    #[error("session {session} is unlimited: give it a demand, or one of its resources a finite capacity")]
     Unlimited {
         /// The session.
         session: usize,
     },
     /// There is not one value per session.
-    #[error("there are {found} {what} for {sessions} sessions: give one for each, or none at all")]
+    #[error("{found} {what} for {sessions} sessions: give one for each session, or omit them")]
     Length {
         /// "demands" or "weights".
         what: PerSession,
@@ -136,7 +138,7 @@ pub enum MaxMinError {
         sessions: usize,
     },
     /// The numbers of the paths do not make whole rows.
-    #[error("{found} resource numbers do not make rows of {width}")]
+    #[error("{found} resource numbers are not a multiple of the row width {width}")]
     Rows {
         /// How many numbers there are.
         found: usize,
@@ -144,9 +146,7 @@ pub enum MaxMinError {
         width: usize,
     },
     /// The offsets of the lists do not cut them.
-    #[error(
-        "the offsets of the paths must rise from 0 to {length}, the number of resource numbers; the one at position {position} does not"
-    )]
+    #[error("path offsets must rise from 0 to {length}, the number of resource numbers; offset {position} does not")]
     Offsets {
         /// Where in the offsets.
         position: usize,
@@ -154,7 +154,7 @@ pub enum MaxMinError {
         length: usize,
     },
     /// More sessions, resources or resource numbers than can be counted in 32 bits.
-    #[error("{found} are too many: at most {} sessions, resources and resource numbers each", NONE - 1)]
+    #[error("{found} exceeds the maximum of {} sessions, resources and resource numbers each", NONE - 1)]
     TooMany {
         /// How many there are.
         found: usize,

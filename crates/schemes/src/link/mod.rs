@@ -36,7 +36,7 @@ pub(crate) const SCHEMES: &[Scheme] = &[
     // Known by name alone: nothing runs it yet.
     registry::link(
         "jetmax",
-        "the most congested link states the fair rate and its limited sessions",
+        "the most congested link sets the fair rate and counts its limited sessions",
         "Zhang et al. 2008",
         20,
     ),

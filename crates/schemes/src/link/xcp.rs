@@ -383,7 +383,12 @@ impl XcpConfig {
 
 /// Its entry in the list of schemes.
 pub(super) const SCHEME: Scheme = registry::at_packets(
-    registry::link("xcp", "routers tell every packet how to change its window", "Katabi, Handley & Rohrs 2002", 20),
+    registry::link(
+        "xcp",
+        "routers write into every packet how to change its window",
+        "Katabi, Handley & Rohrs 2002",
+        20,
+    ),
     &OPTIONS,
     SOURCE,
     |options, setup| Box::new(XcpLink::new(XcpKind::Plain, XcpConfig::from_options(options), setup)),

@@ -48,11 +48,11 @@ pub(super) const PRINTED: Scheme = Scheme {
 const NEEDS: &str = "the rule at every end node of the sessions";
 const OPTIONS: [OptionSpec; 11] = [
     number("alpha", UNIT, "0.1", "share of the gap to the target rate that is closed per interval"),
-    number("beta", CLOSED_UNIT, "0.2", "least step, as a share of alpha x target rate"),
+    number("beta", CLOSED_UNIT, "0.2", "minimum step, as a share of alpha x target rate"),
     INTERVAL,
     PHASE,
     flag("drain", "false", "allocate less while more than the capacity was offered, so that a queue drains"),
-    flag("fair_start", "false", "start at the lesser of both ends' capacity over sessions, in place of initial_rate"),
+    flag("fair_start", "false", "start at the smaller of both ends' capacity per session instead of initial_rate"),
     OptionSpec {
         name: "budget",
         domain: Domain::Switch { usual: 1.05, least: 1.001, most: 1e6 },
@@ -69,14 +69,14 @@ const OPTIONS: [OptionSpec; 11] = [
         name: "path",
         domain: Domain::Word(&["dedicated", "shared"]),
         default: "dedicated",
-        help: "whether the network between the ends is theirs, or shared with others (packet model)",
+        help: "whether the network between the ends is dedicated or shared (packet model)",
     },
     flag(
         "find_capacity",
         "false",
-        "a node whose sessions all lose or queue alike takes its capacity for less (packet model)",
+        "a node whose sessions all lose or queue alike lowers its capacity estimate (packet model)",
     ),
-    flag("wire", "false", "packets are sealed datagrams, byte by byte, in place of values (packet model)"),
+    flag("wire", "false", "packets are encoded and sealed datagrams instead of values (packet model)"),
 ];
 
 /// Measured rates per unit weight that differ by less than this share are ties.

@@ -105,10 +105,10 @@ const PHASE: OptionSpec = OptionSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NodeError {
     /// The name is not that of a node rule.
-    #[error("\"{0}\" is no node rule")]
+    #[error("\"{0}\" is not a node rule")]
     UnknownRule(String),
     /// The rule is two halves that exchange messages: no table of measured rates is all that it needs to know.
-    #[error("the node rule \"{0}\" works by messages between the two ends: it has no allocator")]
+    #[error("the node rule \"{0}\" exchanges messages between the two ends and has no allocator")]
     Exchanges(&'static str),
     /// The rule runs in the fluid model alone.
     #[error("the node rule \"{0}\" does not run on hosts")]
@@ -169,7 +169,7 @@ mod tests {
         let hint = error.map(|error| error.hint()).unwrap_or_default();
         assert!(hint.ends_with("abr-charny, abr-hou"), "{hint}");
         let error = allocator("GTP", &Options::default()).err().map(|error| error.to_string());
-        assert_eq!(error.as_deref(), Some("\"GTP\" is no node rule"));
+        assert_eq!(error.as_deref(), Some("\"GTP\" is not a node rule"));
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
             assert_eq!(host_rule(scheme.name).is_ok(), scheme.runs_on_hosts(), "{}", scheme.name);
         }
         let error = host_rule("cubic").unwrap_err();
-        assert_eq!(error.to_string(), "\"cubic\" is no node rule");
+        assert_eq!(error.to_string(), "\"cubic\" is not a node rule");
         assert!(error.hint().starts_with("use one of gtp, gtp-printed, abr-charny, abr-hou"), "{}", error.hint());
         let error = NodeError::NotOnHosts("some");
         assert_eq!(error.to_string(), "the node rule \"some\" does not run on hosts");

@@ -59,10 +59,10 @@ pub enum NoResponse {
     #[error("\"{0}\" has no response function")]
     Unknown(String),
     /// Its window follows the delay.
-    #[error("\"{0}\" has no response function: its window follows the delay, not the loss rate")]
+    #[error("\"{0}\" has no response function: its window depends on the delay, not on the loss rate")]
     Delay(&'static str),
     /// BIC in Linux's form.
-    #[error("\"bic\" with constants = \"linux\" has no response function in closed form: the paper's form has one")]
+    #[error("\"bic\" with constants = \"linux\" has no closed-form response function: use the paper's constants")]
     Linux,
     /// The options contradict each other.
     #[error(transparent)]

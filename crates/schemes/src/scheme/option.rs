@@ -108,7 +108,7 @@ pub struct OptionError {
 impl OptionError {
     /// How to mend it, in one line.
     pub fn hint(&self) -> String {
-        self.hint.clone().unwrap_or_else(|| format!("it takes {}", self.domain))
+        self.hint.clone().unwrap_or_else(|| format!("it must be {}", self.domain))
     }
 }
 
@@ -217,7 +217,7 @@ impl OptionSpec {
             }
             GivenValue::Other(what) => what.to_owned(),
         };
-        self.error(format!("{what} does not suit; it must be {}", self.domain))
+        self.error(format!("{what} is not allowed; it must be {}", self.domain))
     }
 }
 
@@ -399,7 +399,7 @@ mod tests {
         );
         assert_eq!(
             message("gtp", "alpha", GivenValue::Text("0.1")),
-            "option \"alpha\": \"0.1\" does not suit; it must be a number above 0 and below 1"
+            "option \"alpha\": \"0.1\" is not allowed; it must be a number above 0 and below 1"
         );
         assert_eq!(
             message("gtp", "interval", GivenValue::Text("0.5 ms")),
@@ -407,7 +407,7 @@ mod tests {
         );
         assert_eq!(
             message("gtp", "drain", GivenValue::Number(1.0)),
-            "option \"drain\": the number 1 does not suit; it must be true or false"
+            "option \"drain\": the number 1 is not allowed; it must be true or false"
         );
         assert_eq!(
             message("newreno", "max_window", GivenValue::Number(0.5)),
@@ -415,7 +415,7 @@ mod tests {
         );
         assert_eq!(
             message("bic", "constants", GivenValue::Other("a list")),
-            "option \"constants\": a list does not suit; it must be \"paper\" or \"linux\""
+            "option \"constants\": a list is not allowed; it must be \"paper\" or \"linux\""
         );
         let error = option("gtp", "phase").read(GivenValue::Text("5 parsec")).unwrap_err();
         assert_eq!(error.to_string(), "option \"phase\": \"5 parsec\" is not a time: unknown unit \"parsec\"");

@@ -59,7 +59,7 @@ impl AimdConfig {
 /// Its entry in the list of schemes.
 pub(super) const SCHEME: Scheme = registry::window(
     "aimd",
-    "additive increase, multiplicative decrease, with constants of choice",
+    "additive increase, multiplicative decrease, with configurable constants",
     "Xu et al. 2004",
     &OPTIONS,
     |options, window| Ok(windowed(Aimd::new(AimdConfig::from_options(options)), window)),

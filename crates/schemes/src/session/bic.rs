@@ -131,15 +131,15 @@ pub(super) const SCHEME: Scheme = registry::window(
 const OPTIONS: [OptionSpec; 15] = join(
     TCP,
     [
-        number("s_max", POSITIVE, "32", "largest increment per RTT in packets"),
-        number("s_min", POSITIVE, "0.01", "least increment per RTT in packets"),
+        number("s_max", POSITIVE, "32", "maximum increment per RTT in packets"),
+        number("s_min", POSITIVE, "0.01", "minimum increment per RTT in packets"),
         number("beta", UNIT, "0.125", "fraction removed at a loss"),
         packets_only("low_window", "14 packets", "standard TCP up to this window"),
         OptionSpec {
             name: "constants",
             domain: Domain::Word(&["paper", "linux"]),
             default: "paper",
-            help: "the paper's constants or those of the Linux kernel, for what is not named",
+            help: "the paper's constants or those of the Linux kernel, for options not set",
         },
     ],
 );

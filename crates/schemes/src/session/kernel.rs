@@ -2,7 +2,7 @@
 
 use crate::scheme::{Model, Scheme, registry};
 
-const NEEDS: &str = "a Linux kernel that has it: the testbed alone runs it";
+const NEEDS: &str = "a Linux kernel with this module; only the testbed runs it";
 
 /// CUBIC as the kernel has it.
 pub(super) const CUBIC: Scheme = kernel("kernel:cubic", "CUBIC of the Linux kernel", "RFC 9438");

@@ -9,12 +9,12 @@ use crate::scheme::{self, Options};
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RuleError {
     /// The name is not that of a window-based session rule.
-    #[error("\"{0}\" is no window-based session rule")]
+    #[error("\"{0}\" is not a window-based session rule")]
     Unknown(String),
     /// HighSpeed TCP's line has to fall: a larger window at a lower loss rate.
     #[error(
-        "hstcp's high_window of {high_window} packets at loss rate high_p = {high_p} must lie above its low_window of \
-         {low_window} packets, and high_p below TCP's loss rate there, {low_p}"
+        "hstcp: high_window {high_window} at loss rate high_p = {high_p} must be above low_window {low_window}, and \
+         high_p below TCP's loss rate there, {low_p}"
     )]
     HighSpeedLine {
         /// The low window, packets.

@@ -87,7 +87,7 @@ pub(crate) const OTHERS: &[Scheme] = &[udt::SCHEME, rbudp::SCHEME, CBR, kernel::
 /// No rule at all.
 const CBR: Scheme = Scheme {
     models: &[Model::Packet],
-    ..registry::session("cbr", "constant bit rate: sends at its demand, whatever happens", "")
+    ..registry::session("cbr", "constant bit rate: sends at its demand regardless of loss", "")
 };
 
 /// Makes the controller of a session, with the options that were named for its scheme.

@@ -78,8 +78,12 @@ pub fn rbudp_transfer_s(size_bits: f64, rate_bps: f64, rtt_s: f64, loss: f64, pa
 /// Its entry in the list of schemes.
 pub(super) const SCHEME: Scheme = Scheme {
     models: &[Model::Packet],
-    needs: "a demand, which is its rate, and a size",
-    ..registry::session("rbudp", "blasts at a fixed rate, then what was lost, until all arrived", "He et al. 2002")
+    needs: "a demand (its rate) and a size",
+    ..registry::session(
+        "rbudp",
+        "sends at a fixed rate, then resends losses until all data has arrived",
+        "He et al. 2002",
+    )
 };
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub(super) const fn tcp(sack: &'static str, min_rto: &'static str) -> [OptionSpe
         OptionSpec { default: sack, ..SACK },
         flag("delayed_ack", "false", "the sink acknowledges every second packet"),
         flag("pacing", "false", "spread a window over the RTT"),
-        packets("max_burst", "inf", "most packets sent at one acknowledgement"),
+        packets("max_burst", "inf", "maximum packets sent per acknowledgement"),
         packets("initial_window", "2 packets", "window at the start"),
         packets("max_window", "inf", "largest window"),
         OptionSpec { default: min_rto, ..MIN_RTO },

@@ -245,11 +245,11 @@ pub(super) const SCHEME: Scheme = Scheme {
     options: &OPTIONS,
     ..registry::session(
         "udt",
-        "UDP-based transfer: rate changes every 10 ms by estimated bandwidth",
+        "UDP-based transfer: the rate changes every 10 ms by estimated bandwidth",
         "Gu & Grossman 2007; draft-gg-udt-03",
     )
 };
-const OPTIONS: [OptionSpec; 1] = [packets_only("max_window", "25600 packets", "most unacknowledged packets")];
+const OPTIONS: [OptionSpec; 1] = [packets_only("max_window", "25600 packets", "maximum unacknowledged packets")];
 
 #[cfg(test)]
 mod tests {

@@ -119,7 +119,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
         None => node_rule.make,
         Some(_) => node_rule.over_groups.ok_or_else(|| SimError::Unsupported {
             what: format!("yield of node \"{}\", whose sessions run \"{}\",", node.name, choice.scheme.name),
-            hint: "use gtp or gtp-printed, or leave it out",
+            hint: "use gtp or gtp-printed, or omit it",
         })?,
     };
     let (longest, packet) = (beat.interval(largest_rtt), Bytes::new(header + scenario.packet.payload.get()));

@@ -259,7 +259,7 @@ fn refusals__say_what_is_missing() {
     let unlimited = two("", "", "").replace("100 Mb/s", "inf");
     assert!(refusal(&unlimited).contains("needs a capacity at its source or its sink"), "{}", refusal(&unlimited));
     let rated = two("", "", "initial_rate = \"1 Mb/s\"\n");
-    assert!(refusal(&rated).contains("initial_rate of session \"a\" has no effect"), "{}", refusal(&rated));
+    assert!(refusal(&rated).contains("is not supported by the packet model"), "{}", refusal(&rated));
     let mixed = two("", "", "scheme = \"gtp-printed\"\n");
     let error = simulate(&scenario(&mixed), Settings::default()).unwrap_err();
     assert!(matches!(&error, SimError::Mixed { node, .. } if &**node == "d"), "{error}");

@@ -111,7 +111,7 @@ fn accept__an_endpoint_with_another_greeting_is_refused() {
     let options =
         ConnectOptions { sends: true, receives: true, greeting: b"other".to_vec(), options: SessionOptions::default() };
     let error = endpoint.connect(&ticket, options, Box::new(Nothing)).err().unwrap();
-    assert_eq!(error.to_string(), "the server refused: the ticket is not for this");
+    assert_eq!(error.to_string(), "the server refused: the ticket is for another purpose");
     assert_eq!(API.poll(listening, POLLIN, 0), 0);
     g_close(listening);
 }
@@ -426,7 +426,7 @@ fn stats__count_what_went() {
 fn strerror__has_words() {
     // SAFETY: both give strings.
     let (words, version) = unsafe { (CStr::from_ptr(g_strerror(libc::EKEYEXPIRED)), CStr::from_ptr(g_version())) };
-    assert_eq!(words.to_str(), Ok("The ticket has expired, or was used up"));
+    assert_eq!(words.to_str(), Ok("The ticket has expired or was already used"));
     assert_eq!(version.to_str(), Ok(env!("CARGO_PKG_VERSION")));
     // SAFETY: a string of the system.
     assert!(!unsafe { CStr::from_ptr(g_strerror(libc::ENOENT)) }.is_empty());

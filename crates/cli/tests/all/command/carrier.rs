@@ -116,7 +116,7 @@ fn get__where_udp_is_blocked_goes_over_tcp_and_says_what_it_costs() {
     let done = host.run(&["get", &serve.at(), "to", "--json"]);
     let end = done.json().pop().unwrap();
     assert_eq!((end["event"].as_str(), end["carrier"].as_str()), (Some("done"), Some("tcp")), "{end}");
-    let says = format!("UDP to {} is not answered: going on over TCP, which shares the path", firewall.place);
+    let says = format!("no answer over UDP from {}: continuing over TCP, which is slower", firewall.place);
     assert!(done.stderr().contains(&says), "{}", done.stderr());
     assert!(host.tree("to") == [(b"/small.bin".to_vec(), b"the first byte, and some more".to_vec())]);
     let mut opened = Value::Null;
@@ -128,11 +128,11 @@ fn get__where_udp_is_blocked_goes_over_tcp_and_says_what_it_costs() {
     // Who wants UDP alone hears that it is blocked.
     let done = host.run(&["get", &serve.at(), "to", "--carrier", "udp", "--check", "--retry", "0 s"]);
     assert_eq!(done.code(), Some(4), "{}", done.stderr());
-    assert!(done.stderr().contains("no answer"), "{}", done.stderr());
+    assert!(done.stderr().contains("no reply"), "{}", done.stderr());
     // Who asks for TCP waits for nothing, and is not told what it knows.
     let done = host.run(&["get", &serve.at(), "to", "--carrier", "tcp", "--check"]);
     done.good();
-    assert!(!done.stderr().contains("not answered"), "{}", done.stderr());
+    assert!(!done.stderr().contains("no answer over UDP"), "{}", done.stderr());
 }
 
 #[test]
@@ -157,11 +157,11 @@ fn bench__where_udp_is_blocked_goes_over_tcp_and_says_what_it_costs() {
     let events = done.json();
     let carriers: Vec<_> = events.iter().map(|event| event["carrier"].as_str().unwrap_or("-")).collect();
     assert!(carriers.len() > 1 && carriers.iter().all(|carrier| *carrier == "tcp"), "{events:?}");
-    let says = format!("UDP to {} is not answered: going on over TCP, which shares the path", firewall.place);
+    let says = format!("no answer over UDP from {}: continuing over TCP, which is slower", firewall.place);
     assert_eq!(done.stderr().matches(&says).count(), 1, "{}", done.stderr());
     let done = host.run(&[&call[..], &["--carrier", "tcp"]].concat());
     assert_eq!(done.json().pop().unwrap()["carrier"].as_str(), Some("tcp"));
-    assert!(!done.stderr().contains("not answered"), "{}", done.stderr());
+    assert!(!done.stderr().contains("no answer over UDP"), "{}", done.stderr());
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn cp__where_udp_is_blocked_goes_through_ssh() {
         let end = done.json().pop().unwrap();
         assert_eq!((end["event"].as_str(), end["carrier"].as_str()), (Some("done"), Some("ssh")), "{end}");
         assert!(host.path(there).is_file());
-        let says = "is not answered: going on through the ssh connection, which shares the path";
+        let says = "continuing through the ssh connection, which is slower";
         assert!(done.stderr().contains(says), "{}", done.stderr());
     }
 }
@@ -288,10 +288,10 @@ fn carrier__that_a_command_has_not_is_refused_and_named() {
     host.write("a.bin", b"a");
     let serve = host.serve(&["a.bin", "--listen", "127.0.0.1:0"]);
     for (args, says) in [
-        (vec!["get", &serve.at(), "to", "--carrier", "ssh"], "get: --carrier ssh: there is no ssh"),
-        (vec!["cp", "a.bin", "server:", "--carrier", "tcp"], "cp: --carrier tcp: the files go by udp"),
-        (vec!["serve", "a.bin", "--carrier", "tcp"], "serve: --carrier tcp: a server is reached by udp"),
-        (vec!["get", &serve.at(), "to", "--carrier", "quic"], "is no carrier: write auto, udp, tcp or ssh"),
+        (vec!["get", &serve.at(), "to", "--carrier", "ssh"], "get: --carrier ssh: only `fairwave cp` supports ssh"),
+        (vec!["cp", "a.bin", "server:", "--carrier", "tcp"], "cp: --carrier tcp: cp supports udp and ssh only"),
+        (vec!["serve", "a.bin", "--carrier", "tcp"], "serve: --carrier tcp: a server supports udp"),
+        (vec!["get", &serve.at(), "to", "--carrier", "quic"], "not a carrier: expected auto, udp, tcp or ssh"),
     ] {
         let stderr = host.run(&args).refused();
         assert!(stderr.contains(says), "{args:?}: {stderr}");
@@ -309,7 +309,10 @@ fn serve__without_its_tcp_port_says_so_and_goes_on() {
     serve.process.signal(Signal::INT);
     let (status, stderr) = serve.process.end();
     assert_eq!(status.code(), Some(0), "{stderr}");
-    assert!(stderr.contains("cannot be had") && stderr.contains("who cannot come by UDP cannot come"), "{stderr}");
+    assert!(
+        stderr.contains("cannot listen on TCP port") && stderr.contains("clients without UDP cannot connect"),
+        "{stderr}"
+    );
     // Asked for UDP alone, it wants no such port.
     let mut serve = host.serve(&["a.bin", "--listen", &at, "--carrier", "udp"]);
     serve.process.signal(Signal::INT);

@@ -39,14 +39,14 @@ fn cp__a_far_end_cannot_plant_other_names() {
     for (asked, said) in [("server:a.bin", "\"a.bin\""), ("server:data/b", "\"b\""), ("server:a.bin/", "\"a.bin\"")] {
         let done = host.run(&["cp", "--ssh", &ssh, asked, "to/"]);
         assert_eq!(done.code(), Some(1), "{asked}: {}", done.stderr());
-        let says = format!("the other end sent \".bashrc\", and what was asked for is {said}");
+        let says = format!("the peer sent \".bashrc\", expected {said}");
         assert!(done.stderr().contains(&says), "{asked}: {}", done.stderr());
         assert_eq!(host.tree("to"), [], "{asked}");
     }
     for asked in ["server:.", "server:~", "server:~/", "server:"] {
         let done = host.run(&["cp", "--ssh", &ssh, asked, "to/"]);
         assert_eq!(done.code(), Some(1), "{asked}: {}", done.stderr());
-        assert!(done.stderr().contains("only if it was asked for"), "{asked}: {}", done.stderr());
+        assert!(done.stderr().contains("accepted only if requested by name"), "{asked}: {}", done.stderr());
         assert_eq!(host.tree("to"), [], "{asked}");
     }
 }

@@ -104,7 +104,7 @@ fn why__names_the_disk_that_takes_nothing_at_either_end() {
         let found: BTreeSet<_> = reasons.iter().map(|reason| reason["limited_by"].as_str().unwrap_or("-")).collect();
         assert_eq!(found, BTreeSet::from([here, there]), "{gets}: {reasons:?}");
         for text in host.run(&["why"]).good().split("\n\n") {
-            let by = text.lines().find_map(|line| line.trim().strip_prefix("limited by: ")?.split(',').next());
+            let by = text.lines().find_map(|line| line.trim().strip_prefix("limited by: ")?.split([',', ':']).next());
             let marked = text.lines().find(|line| line.ends_with("<- this"));
             assert!(by.is_some() && marked.is_some_and(|line| line.trim().starts_with(by.unwrap())), "{text}");
         }

@@ -125,7 +125,7 @@ fn set__that_overrides_a_key_of_the_variant_is_said() {
     let args = ["simulate", "-", "--model", "fluid", "--json", "--set", "options.alpha=0.15"];
     let done = feed(&args, &format!("{PAIR}{FOUR}"));
     assert!(
-        done.stderr().contains("--set options.alpha goes before variant \"alpha 0.1\""),
+        done.stderr().contains("--set options.alpha overrides variant \"alpha 0.1\""),
         "nothing says that the variants are all alike: {}",
         done.stderr()
     );

@@ -37,7 +37,7 @@ fn file__that_is_too_large_is_refused_by_its_size() {
     // A sparse file: it takes no room.
     std::fs::File::create(&file).unwrap().set_len(100_000_000).unwrap();
     let stderr = run(&["simulate", &file]).refused();
-    assert!(stderr.contains("100000000 bytes, the limit for a scenario file is 64 MiB"), "{stderr}");
+    assert!(stderr.contains("100000000 bytes; the limit for a scenario file is 64 MiB"), "{stderr}");
 }
 
 #[test]
@@ -51,12 +51,12 @@ fn call__mistakes_name_the_option_and_say_how_it_is_written() {
     for (args, words) in [
         (&["--scheme", "jetmax", "--model", "packet"][..], "does not run in the packet model"),
         (&["--scheme", "cubic", "--model", "fluid"], "does not run in the fluid model"),
-        (&["--scheme", "gpt"], "--scheme: there is no scheme \"gpt\""),
+        (&["--scheme", "gpt"], "--scheme: unknown scheme \"gpt\""),
         (&["--duration", "5"], "the unit is missing"),
         (&["--duration", "0 s"], "must be above zero"),
         (&["--window", "5 s"], "A..B"),
-        (&["--window", "6s..5s"], "must lie after the first"),
-        (&["--window", "5s..11s"], "lies after the end of the run"),
+        (&["--window", "6s..5s"], "must be after the first"),
+        (&["--window", "5s..11s"], "is after the end of the run"),
         (&["--seed", "-1"], "--seed"),
         (&["--set", "options.alpha"], "PATH=VALUE"),
         (&["--set", "options.alhpa=0.1"], "did you mean \"alpha\"?"),

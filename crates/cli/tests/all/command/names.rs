@@ -59,7 +59,7 @@ fn calls__with_names_that_lead_nowhere_are_told_in_words() {
         (&["serve", "\u{1b}[2Jno"][..], "\\x1b[2Jno: No such file or directory"),
         (&["serve", "--writable", "none"], "none: No such file or directory"),
         (&["put", "none", &serve.at()], "none: No such file or directory"),
-        (&["get", &serve.at(), "file/x"], "file/x: cannot be written into: Not a directory"),
+        (&["get", &serve.at(), "file/x"], "file/x: cannot write: Not a directory"),
     ] {
         let done = host.run(args);
         assert_eq!(done.code(), Some(2), "{args:?}");

@@ -15,7 +15,7 @@ fn quota__what_exceeds_it_fails_and_says_so_at_both_ends() {
     assert_eq!(put.code(), Some(3), "{}", put.stderr());
     let last: Value = serde_json::from_str(put.stdout().lines().last().unwrap()).unwrap();
     assert_eq!((last["files"].as_u64(), last["files_failed"].as_u64()), (Some(1), Some(1)), "{last}");
-    let says = "it would exceed the quota of what may be put here: 1 MB";
+    let says = "quota of uploads exceeded: limit 1 MB";
     assert!(put.stdout().contains(says), "{}", put.stdout());
     // What the first visitor brought counts for the second.
     let put = host.run(&["put", "second.bin", &serve.at()]);

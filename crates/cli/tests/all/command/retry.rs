@@ -57,11 +57,11 @@ fn get__goes_on_when_the_server_begins_anew() {
     get.moves(HALF);
     serve.interrupt();
     let retry = get.named("retry");
-    assert_eq!((retry["reason"].as_str(), retry["attempt"].as_u64()), (Some("the other end has ended"), Some(1)));
+    assert_eq!((retry["reason"].as_str(), retry["attempt"].as_u64()), (Some("the peer shut down"), Some(1)));
     assert!(retry["next_s"].as_f64().unwrap() <= 1.0 && retry["gives_up_s"].as_f64().unwrap() <= 600.0, "{retry}");
     assert!(retry["bytes_done"].as_u64().unwrap() > 0, "{retry}");
     let second = get.named("retry");
-    assert!(second["reason"].as_str().unwrap().starts_with("no answer"), "{second}");
+    assert!(second["reason"].as_str().unwrap().starts_with("no reply"), "{second}");
     gate.open();
     let _serve = gate.serve(&host, &["big.bin"]);
     let resumed = get.named("resumed");
@@ -90,7 +90,7 @@ fn get_and_put__go_on_when_the_server_was_killed() {
         let _serve = gate.serve(&host, &offer);
         // The new server rejects the session, so no client waits for 30 s of silence.
         let last = client.event(|event| {
-            assert_ne!(event["reason"], "nothing came from the other end any more");
+            assert_ne!(event["reason"], "the peer stopped responding");
             event["event"] == "done"
         });
         assert_went_on(&last);
@@ -137,7 +137,7 @@ fn get__an_interrupt_while_it_waits_ends_it() {
     get.named("stopped");
     let (status, stderr) = get.end();
     assert_eq!(status.code(), Some(130), "{stderr}");
-    assert!(stderr.contains("the same command goes on where it stopped"), "{stderr}");
+    assert!(stderr.contains("hint: repeat the command to resume"), "{stderr}");
 }
 
 #[test]
@@ -149,10 +149,10 @@ fn get__without_retries_ends_with_its_session() {
     get.moves(HALF);
     serve.interrupt();
     let last = get.named("failed");
-    assert_eq!((last["reason"].as_str(), last["reconnects"].as_u64()), (Some("the other end has ended"), Some(0)));
+    assert_eq!((last["reason"].as_str(), last["reconnects"].as_u64()), (Some("the peer shut down"), Some(0)));
     let (status, stderr) = get.end();
     assert_eq!(status.code(), Some(4), "{stderr}");
-    assert!(stderr.contains("the same command goes on where it was"), "{stderr}");
+    assert!(stderr.contains("complete; repeat the command to resume"), "{stderr}");
     let wrong = host.run(&["get", &format!("@{}", host.path("x").display()), "to", "--retry", "10"]).refused();
     assert!(wrong.contains("--retry"), "{wrong}");
 }

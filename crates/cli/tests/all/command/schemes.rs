@@ -38,5 +38,5 @@ fn name__shows_one_with_its_options() {
         "{text}"
     );
     assert!(!run(&["schemes", "cubic"]).good().contains("\n  can "));
-    assert!(run(&["schemes", "gpt"]).refused().contains("there is no scheme \"gpt\""));
+    assert!(run(&["schemes", "gpt"]).refused().contains("unknown scheme \"gpt\""));
 }

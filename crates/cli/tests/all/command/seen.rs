@@ -73,11 +73,11 @@ fn daemon__reads_its_file_again_and_a_bad_one_changes_nothing() {
     write("0");
     kill_process(pid, Signal::HUP).unwrap();
     line(&mut says, "daemon.toml:3: weight 0 must be above 0");
-    line(&mut says, "nothing is changed");
+    line(&mut says, "the old configuration stays in force");
     wait_for_weight(&address, 2.0);
     write("3");
     kill_process(pid, Signal::HUP).unwrap();
-    line(&mut says, "has read");
+    line(&mut says, "reloaded");
     wait_for_weight(&address, 3.0);
 
     kill_process(pid, Signal::TERM).unwrap();

@@ -187,7 +187,11 @@ fn serve_once__belongs_to_the_first_who_comes() {
     for _ in 0..2 {
         let other = host.run(&["get", &serve.at(), "other"]);
         assert_eq!(other.code(), Some(1), "{}", other.stderr());
-        assert!(other.stderr().contains("is for one transfer, and another one has it"), "{}", other.stderr());
+        assert!(
+            other.stderr().contains("the ticket is for one transfer, and another transfer is using it"),
+            "{}",
+            other.stderr()
+        );
     }
     gate.open();
     first.wait_for(|event| event["event"] == "done");
@@ -227,7 +231,7 @@ fn own_places__are_never_given_away() {
     other.write("ticket", text.as_bytes());
     let got = other.run(&["get", "@ticket", "got", "--verbose"]);
     got.good();
-    assert!(got.stderr().contains("where Fairwave keeps its keys"), "{}", got.stderr());
+    assert!(got.stderr().contains("holds Fairwave's keys"), "{}", got.stderr());
     std::fs::create_dir(other.path("put")).unwrap();
     let box_of = other.serve(&["put", "--writable", "--listen", "127.0.0.1:0"]);
     let put = host.run(&["put", ".", &format!("@{}", box_of.ticket.display())]);
@@ -242,7 +246,10 @@ fn own_places__are_never_given_away() {
         let own = |name: &&String| name.contains("/fairwave/") || name.ends_with("/backup");
         assert_eq!(names.iter().filter(own).collect::<Vec<_>>(), Vec::<&String>::new(), "{at}");
         let state = host.path("state/fairwave").canonicalize().unwrap();
-        assert!(says.contains(&format!("{}: holds Fairwave's keys or sockets", state.display())), "{at}: {says}");
+        assert!(
+            says.contains(&format!("skipping {}: it holds Fairwave's keys or sockets", state.display())),
+            "{at}: {says}"
+        );
     }
 }
 
@@ -252,13 +259,13 @@ fn own_places__are_no_place_to_serve_from_or_into() {
     host.run(&["serve", "--tickets"]).good();
     let identity = "state/fairwave/identity";
     for (args, says) in [
-        (&["state/fairwave"][..], "where Fairwave keeps its keys"),
-        (&[identity], "where Fairwave keeps its keys"),
-        (&["run/fairwave"], "where Fairwave keeps its keys"),
-        (&["state/fairwave", "--writable"], "where Fairwave keeps its keys"),
-        (&["state/fairwave/new", "--writable"], "where Fairwave keeps its keys"),
-        (&[".", "--writable"], "who may write there could replace its keys"),
-        (&["state", "--writable"], "who may write there could replace its keys"),
+        (&["state/fairwave"][..], "Fairwave's private keys"),
+        (&[identity], "Fairwave's private keys"),
+        (&["run/fairwave"], "Fairwave's private keys"),
+        (&["state/fairwave", "--writable"], "Fairwave's private keys"),
+        (&["state/fairwave/new", "--writable"], "Fairwave's private keys"),
+        (&[".", "--writable"], "uploads could replace them"),
+        (&["state", "--writable"], "uploads could replace them"),
     ] {
         std::fs::create_dir_all(host.path("run/fairwave")).unwrap();
         let args = [&["serve", "--listen", "127.0.0.1:0"], args].concat();
@@ -276,7 +283,7 @@ fn own_places__are_no_place_to_serve_from_or_into() {
             serve = Some(serving);
         }
         let stderr = host.run(args).refused();
-        assert!(stderr.contains("where Fairwave keeps its keys"), "{args:?}: {stderr}");
+        assert!(stderr.contains("Fairwave's private keys"), "{args:?}: {stderr}");
         drop(serve);
     }
 }
@@ -294,17 +301,16 @@ fn path__dedicated_at_one_end_alone_is_said_at_both_with_what_to_type() {
     };
     get.wait_for(&mut is_note);
     serve.process.wait_for(&mut is_note);
-    let here = "the path is taken for one that others use, since only this end calls it dedicated: add \
-                `--path dedicated --capacity \"RATE OF THE LINE\"` at the other end";
+    let here = "the path is treated as shared because only this end sets --path dedicated: add `--path dedicated --capacity RATE` at the peer";
     assert_eq!(note, here);
     serve.ends(1);
     // For people, on stderr; and `--path dedicated` is all that is missing at an end that knows its capacity.
     let done = host.run(&["get", &serve.ticket, "again", "--capacity", "100 Mb/s"]);
     assert_eq!(done.good(), "");
-    let there = "only the other end calls it dedicated: add `--path dedicated` here";
+    let there = "only the peer sets --path dedicated: add `--path dedicated` here";
     assert!(done.stderr().contains(there), "{}", done.stderr());
     // With it there is nothing to say.
     let done = host.run(&["get", &serve.ticket, "quick", "--capacity", "100 Mb/s", "--path", "dedicated"]);
     assert_eq!(done.good(), "");
-    assert!(!done.stderr().contains("calls it dedicated"), "{}", done.stderr());
+    assert!(!done.stderr().contains("sets --path dedicated"), "{}", done.stderr());
 }

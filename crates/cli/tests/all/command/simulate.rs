@@ -85,7 +85,7 @@ fn report__says_what_ran_the_rates_and_the_measures_in_80_columns() {
         "s5-d1",
         "100.00 Mb/s",
         "Jain's index",
-        "every session within 5 % of max-min for good",
+        "every session stays within 5 % of max-min",
         "peak load",
         "▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄",
     ] {

@@ -84,7 +84,7 @@ fn cp__an_ssh_that_ends_is_started_again_and_it_goes_on() {
         host.kill_ssh();
         let events = rest(&mut cp);
         let retry = events.iter().find(|event| event["event"] == "retry").unwrap();
-        assert_eq!(retry["reason"].as_str(), Some("the connection that carried the session was cut"), "{retry}");
+        assert_eq!(retry["reason"].as_str(), Some("the carrying connection was lost"), "{retry}");
         let end = events.last().unwrap();
         let (status, stderr) = cp.end();
         assert_eq!((end["event"].as_str(), end["carrier"].as_str()), (Some("done"), Some("ssh")), "{end} {stderr}");
@@ -109,11 +109,7 @@ fn cp__an_ssh_that_cannot_be_started_again_is_tried_until_it_can() {
         events.iter().filter(|event| event["event"] == "retry").map(|event| &event["reason"]).collect();
     assert_eq!(
         reasons,
-        [
-            "the connection that carried the session was cut",
-            "server: ssh cannot reach it",
-            "server: ssh cannot reach it"
-        ]
+        ["the carrying connection was lost", "server: ssh cannot connect", "server: ssh cannot connect"]
     );
     let end = events.last().unwrap();
     assert_eq!((end["event"].as_str(), end["reconnects"].as_u64()), (Some("done"), Some(1)), "{end}");

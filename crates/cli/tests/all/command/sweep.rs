@@ -68,7 +68,7 @@ fn kill_and_resume(name: &str, more: &[&str]) {
     let resumed = run(&[&to_killed[..], &["--resume"]].concat());
     let there = resumed.stderr();
     resumed.good();
-    assert!(there.contains("rows are there already") && !there.contains("note: 0 of"), "{there}");
+    assert!(there.contains("rows are already done") && !there.contains("note: 0 of"), "{there}");
     assert!(fs::read(whole).unwrap() == fs::read(killed).unwrap());
 }
 
@@ -103,26 +103,26 @@ fn sweep__mistakes_are_met_before_the_first_run() {
     for (args, words) in [
         (&["--set", "options.alhpa=0.1,0.2"][..], "did you mean \"alpha\"?"),
         (&["--set", "session.s9-d1.demand=1 Mb/s"], "no session is named"),
-        (&["--set", "options.alpha="], "gives no values"),
+        (&["--set", "options.alpha="], "has no values"),
         (&["--set", "options.alpha=0.1,0.1"], "twice"),
         (&["--set", "seed=1,2"], "--seeds"),
         (&["--seeds", "0"], "no seeds"),
         (&["--seeds", "1000001"], "more than"),
         (&["--jobs", "0"], "--jobs"),
         (&["--grid", "scenarios/nobody.toml"], "no such file"),
-        (&["--grid", "scenarios/five-to-one.toml"], "no list of values"),
-        (&["--scheme", "cubik"], "no scheme"),
+        (&["--grid", "scenarios/five-to-one.toml"], "is not a list of values"),
+        (&["--scheme", "cubik"], "unknown scheme"),
     ] {
         let error = refused(args);
         assert!(error.contains(words), "{args:?}: {error}");
     }
     fs::write(&out, "not a table").unwrap();
     let file = run(&swept(&out, &["--resume"])).refused();
-    assert!(file.contains("is no Parquet file"), "{file}");
+    assert!(file.contains("not a readable Parquet file"), "{file}");
     let there = run(&swept(&out, &[])).refused();
-    assert!(there.contains("is there already"), "{there}");
+    assert!(there.contains("already exists"), "{there}");
     let nowhere = run(&swept(&scratch.path("no/where.parquet"), &[])).refused();
-    assert!(nowhere.contains("make the directory first"), "{nowhere}");
+    assert!(nowhere.contains("create the directory first"), "{nowhere}");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn sweep__says_where_seeds_change_nothing() {
     let scratch = Scratch::new("sweep-5");
     let fixed = ["--set", "options.phase=0 s", "--start-jitter", "0 s", "--seeds", "2"];
     let done = run(&swept(&scratch.path("r.parquet"), &fixed));
-    assert!(done.stderr().contains("seeds change nothing"), "{}", done.stderr());
+    assert!(done.stderr().contains("the seed has no effect"), "{}", done.stderr());
 }
 
 #[test]
@@ -173,15 +173,15 @@ fn sweep__on_a_full_disk_keeps_what_there_is_and_says_so() {
     };
     let (code, words) = limited(&swept(&full, &more));
     assert_eq!(code, Some(1), "{words}");
-    assert!(words.contains("full.parquet.part: larger than files may be here"), "{words}");
-    assert!(words.contains("of 30 rows are kept; --resume goes on with them"), "{words}");
+    assert!(words.contains("full.parquet.part: exceeds the maximum file size"), "{words}");
+    assert!(words.contains("of 30 rows are kept; --resume continues with them"), "{words}");
     let kept: usize = words.lines().find_map(|line| line.split_once(" of 30 rows are kept")?.0.parse().ok()).unwrap();
     assert!((1..30).contains(&kept), "{words}");
     // Again on a full disk: nothing is lost, and nothing is won.
     let (_, again) = limited(&swept(&full, &[&more[..], &["--resume"]].concat()));
-    assert!(again.contains(&format!("{kept} of 30 rows are there already")), "{again}");
+    assert!(again.contains(&format!("{kept} of 30 rows are already done")), "{again}");
     let resumed = run(&swept(&full, &[&more[..], &["--resume"]].concat()));
-    assert!(resumed.stderr().contains(&format!("{kept} of 30 rows are there already")), "{}", resumed.stderr());
+    assert!(resumed.stderr().contains(&format!("{kept} of 30 rows are already done")), "{}", resumed.stderr());
     resumed.good();
     assert!(fs::read(&whole).unwrap() == fs::read(&full).unwrap());
 }

@@ -197,10 +197,13 @@ fn trace__is_of_one_run_by_packets_in_a_known_form() {
     let scratch = Scratch::new("trace-refused");
     let file = scratch.file("lossy.toml", LOSSY);
     let refused = |more: &[&str]| run(&[&["simulate", &file], more].concat()).refused();
-    assert!(refused(&["--trace", "t.pcap"]).contains("end it in .pcapng"));
+    assert!(refused(&["--trace", "t.pcap"]).contains("use .pcapng"));
     let place = scratch.path("t.csv");
-    assert!(refused(&["--trace", &place, "--set", "runs=2"]).contains("a trace is of one run, and there are 2"));
-    assert!(refused(&["--trace", &place, "--model", "fluid", "--scheme", "gtp"]).contains("the fluid model has none"));
+    assert!(refused(&["--trace", &place, "--set", "runs=2"]).contains("a trace covers one run, and the file has 2"));
+    assert!(
+        refused(&["--trace", &place, "--model", "fluid", "--scheme", "gtp"])
+            .contains("the fluid model has no packets to trace")
+    );
     assert!(refused(&["--trace", &format!("{file}/t.csv")]).contains("--trace"));
     assert!(!Path::new(&place).exists());
 }

@@ -25,8 +25,8 @@ fn get__of_a_ticket_that_was_taken_back_says_that_it_opens_nothing_more() {
     let (status, stderr) = get.end();
     assert_eq!(status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("the ticket has been revoked"), "{stderr}");
-    assert!(stderr.contains("opens nothing any more") && stderr.contains("ask for another"), "{stderr}");
-    assert!(!stderr.contains("the same command"), "{stderr}");
+    assert!(stderr.contains("is no longer valid") && stderr.contains("ask for a new one"), "{stderr}");
+    assert!(!stderr.contains("repeat the command"), "{stderr}");
     let again = host.run(&["get", &serve.at(), "to"]);
     assert_eq!(again.code(), Some(1), "{}", again.stderr());
     // What is there goes on with another ticket for the same.
@@ -50,8 +50,8 @@ fn put__of_a_ticket_that_was_taken_back_says_what_is_kept() {
     put.wait_for(|event| event["event"] == "failed");
     let (status, stderr) = put.end();
     assert_eq!(status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("opens nothing any more") && stderr.contains("ask for another"), "{stderr}");
-    assert!(stderr.contains("files that are complete there stay"), "{stderr}");
+    assert!(stderr.contains("is no longer valid") && stderr.contains("ask for a new one"), "{stderr}");
+    assert!(stderr.contains("complete files stay on the server"), "{stderr}");
     drop(serve);
     let serve = host.serve(&["in", "--writable", "--listen", "127.0.0.1:0"]);
     let last = host.run(&["put", "tree", &serve.at(), "--json"]).json().pop().unwrap();
@@ -69,7 +69,7 @@ fn serve__a_writable_place_only_takes() {
     host.run(&["put", "mine.txt", &serve.at()]).good();
     let refused = host.run(&["get", &serve.at(), "to"]);
     assert_eq!(refused.code(), Some(1), "{}", refused.stderr());
-    assert!(refused.stderr().contains("this place only takes"), "{}", refused.stderr());
+    assert!(refused.stderr().contains("it accepts uploads only"), "{}", refused.stderr());
     assert!(refused.stderr().contains("--writable --readable"), "{}", refused.stderr());
     assert!(!host.path("to/in").exists());
     // Who looks is refused, too.
@@ -249,7 +249,7 @@ fn get__of_nothing_new_has_no_rate() {
 fn get__a_file_that_holds_a_ticket_is_recognised() {
     let host = Host::new();
     host.write("a.bin", b"a");
-    host.write("plain.txt", b"no ticket");
+    host.write("plain.txt", b"not a ticket");
     let serve = host.serve(&["a.bin", "--listen", "127.0.0.1:0"]);
     std::fs::copy(&serve.ticket, host.path("big.ticket")).unwrap();
     for args in [&["get", "big.ticket", "."][..], &["put", "a.bin", "big.ticket"]] {

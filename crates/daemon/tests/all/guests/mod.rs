@@ -67,10 +67,10 @@ fn door__refuses_other_versions_and_other_clocks() {
     };
     let join =
         |version: u32, layout: u64, clock_ns: u64| Question::Join { version, layout, clock_ns, command: String::new() };
-    assert!(ask(&join(DOOR_VERSION + 1, VERSION, monotonic_ns())).contains("want to be of one version"));
-    assert!(ask(&join(DOOR_VERSION, VERSION + 1, monotonic_ns())).contains("want to be of one version"));
+    assert!(ask(&join(DOOR_VERSION + 1, VERSION, monotonic_ns())).contains("update both to the same version"));
+    assert!(ask(&join(DOOR_VERSION, VERSION + 1, monotonic_ns())).contains("update both to the same version"));
     assert!(ask(&join(DOOR_VERSION, VERSION, monotonic_ns() + 3_600_000_000_000)).contains("time namespace"));
-    assert!(ask(&Question::More).contains("does not take part"));
+    assert!(ask(&Question::More).contains("the process has not joined"));
     wait_for("all four are counted", || world.daemon().snapshot().counts.refused_processes == 4);
 }
 
@@ -78,7 +78,7 @@ fn door__refuses_other_versions_and_other_clocks() {
 fn socket__of_a_killed_daemon_is_taken_over_and_one_that_lives_is_not() {
     let mut world = World::new();
     let error = Daemon::start(world.settings()).err().unwrap().to_string();
-    assert!(error.contains("a daemon listens there already"), "{error}");
+    assert!(error.contains("a daemon is already listening"), "{error}");
     world.stop();
     assert!(!world.socket().exists());
     drop(std::os::unix::net::UnixListener::bind(world.socket()).unwrap());
@@ -100,10 +100,10 @@ fn segments__come_until_the_user_has_as_many_rows_as_it_may() {
     };
     // 4096 rows of a user / 256 a segment.
     assert_eq!(more, 16, "{why}");
-    assert!(why.contains("a user has 4096 sessions at the most"), "{why}");
+    assert!(why.contains("a user can have at most 4096 sessions"), "{why}");
     // It goes on with what it has.
     guest.is_served();
     let mut again = connect(&world.socket());
     let _two = again.ask_for_seat(&join()).unwrap();
-    assert!(again.ask_for_seat(&join()).unwrap_err().to_string().contains("takes part already"));
+    assert!(again.ask_for_seat(&join()).unwrap_err().to_string().contains("the process has already joined"));
 }

@@ -141,7 +141,7 @@ impl Taker {
         let temps = loop {
             match Temps::open(Arc::clone(tree), transfer) {
                 Err(TempsError::Busy) if since.elapsed() < patience && !self.ledger.is_stopped() => {
-                    tracing::debug!(parent: session.span(), "waits for an older transfer of the same to give way");
+                    tracing::debug!(parent: session.span(), "waiting for an older transfer of the same files to end");
                     thread::sleep(TICK / 2);
                 }
                 opened => break opened,
@@ -175,7 +175,7 @@ impl Taker {
             kept.keys().filter(|key| there.get(*key).is_some_and(|found| temps.give_back_all(key, found.bytes)));
         let _ = journal.append(&[], temps.stamps(freed.copied()));
         let blocks: usize = kept.values().map(BTreeMap::len).sum();
-        tracing::info!(parent: session.span(), files = kept.len(), blocks, "found of an earlier transfer");
+        tracing::info!(parent: session.span(), files = kept.len(), blocks, "resuming an earlier transfer");
         self.plan.go_on_with(kept, there, temps.sweeper(), temps.time_probe());
         Ok(journal)
     }

@@ -64,7 +64,7 @@ impl OpenParcels {
         self.open = open;
     }
 
-    /// Nobody works any more: keeps what came of blocks that are not whole, at most so much, for the next session.
+    /// Nobody works any more: keeps the data of incomplete blocks, up to a limit, for the next session.
     /// Where it is known which files are `missing`, it keeps what is of these and of the parcels alone.
     pub(super) fn keep(
         &mut self,
@@ -83,7 +83,7 @@ impl OpenParcels {
             parcels = self.open.len(),
             bytes = kept_parts.bytes,
             kept = kept_parts.kept,
-            "keeps what came of blocks that are not whole"
+            "keeping the data of incomplete blocks"
         );
         kept_parts
     }

@@ -185,7 +185,7 @@ impl Parts {
                 result.is_some = !parts.is_empty();
             }
             // What is there from before is as good as it was.
-            Err(trouble) => tracing::debug!(%trouble, "what came of blocks that are not whole is not kept"),
+            Err(trouble) => tracing::debug!(%trouble, "cannot keep the data of incomplete blocks"),
         }
         result
     }
@@ -211,7 +211,7 @@ fn write(parts: &[PartOf<'_>], desk: &DiskQueue) -> Result<(), Trouble> {
         // A disk that is full has the room back.
         let _ = unlinkat(directory, NEXT, AtFlags::empty());
     }
-    Ok(written.doing("keep what came of blocks that are not whole")?)
+    Ok(written.doing("keep the data of incomplete blocks")?)
 }
 
 fn write_next(directory: &OwnedFd, parts: &[PartOf<'_>]) -> rustix::io::Result<()> {

@@ -82,7 +82,7 @@ impl Taker {
 
     fn on_wrong(&mut self, piece: ParcelBlock, tries: u32, is_check: bool) {
         let ParcelBlock { item, block } = piece;
-        tracing::debug!(path = ?item.path, block, tries, "a block is wrong");
+        tracing::debug!(path = ?item.path, block, tries, "a block failed verification");
         if tries < MOST_TRIES {
             self.flow.want_again(WantedBlocks { item, blocks: block..block + 1, tries, is_check });
         } else if item.fail() {

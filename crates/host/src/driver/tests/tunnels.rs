@@ -127,7 +127,7 @@ fn connect__without_tcp_there_says_what_the_system_says() {
     let answer = ends[0].connect(to);
     run(&mut ends, |_| !answer.is_empty());
     let error = answer.recv().unwrap().err().unwrap().to_string();
-    assert!(error.starts_with("no answer: TCP: ") && error.contains("refused"), "{error}");
+    assert!(error.starts_with("no reply: TCP: ") && error.contains("refused"), "{error}");
 }
 
 #[test]

@@ -279,7 +279,7 @@ fn loss__without_a_queue_is_told_at_both_ends_with_what_to_type() {
     assert_eq!(giver.limited_by, Some(LimitedBy::Path), "{giver:?}");
     let loss = |status: &SessionStatus| status.path.loss_share.unwrap();
     assert!((loss(&giver) - 0.05).abs() < 0.01 && (loss(&taker) - 0.05).abs() < 0.01, "{giver:?} {taker:?}");
-    assert!(giver.because.contains("(least 60 ms), no queue, "), "{}", giver.because);
+    assert!(giver.because.contains("(minimum 60 ms), no queue, "), "{}", giver.because);
     assert!(giver.because.contains(" % lost"), "{}", giver.because);
     assert!(taker.because.contains(" % lost"), "{}", taker.because);
 }
@@ -302,7 +302,7 @@ fn marks__of_a_router_hold_the_rate_and_keep_its_queue_short() {
     assert!(here <= there && there < here + 100, "{here} {there}");
     assert_eq!(giver.path.loss_share, Some(0.0), "{giver:?}");
     assert!(giver.path.queueing_s.unwrap() < 0.05, "{giver:?}");
-    assert!(giver.because.contains("nothing lost, ") && giver.because.contains(" marked by routers"), "{giver:?}");
+    assert!(giver.because.contains("no loss, ") && giver.because.contains(" marked by routers"), "{giver:?}");
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn queue__of_others_is_told_at_the_source_with_what_to_type() {
     let queueing = giver.path.queueing_s.unwrap();
     assert!((0.119..0.2).contains(&queueing), "{giver:?}");
     assert!(
-        giver.because.contains("ms (least 60 ms), 1") && giver.because.contains(" ms of it in queues"),
+        giver.because.contains("ms (minimum 60 ms), 1") && giver.because.contains(" ms of it in queues"),
         "{giver:?}"
     );
     let advice = giver.advice.expect("there is some");
@@ -352,9 +352,9 @@ fn window__of_a_sink_with_little_room_holds() {
     pair.run_to(Time::from_secs(5));
     let [giver, taker] = [GIVER, TAKER].map(|at| pair.told(at));
     assert_eq!(taker.limited_by, Some(LimitedBy::Window), "{taker:?}");
-    assert!(taker.because.starts_with("a round trip brings all that this end asks for at a time"), "{taker:?}");
+    assert!(taker.because.starts_with("one round trip delivers everything this end requests at a time"), "{taker:?}");
     assert_eq!(giver.limited_by, Some(LimitedBy::Idle), "{giver:?}");
-    assert!(giver.because.ends_with("no more is asked for, or ready"), "{giver:?}");
+    assert!(giver.because.ends_with("no more data is requested or ready"), "{giver:?}");
 }
 
 #[test]
@@ -363,6 +363,6 @@ fn breaker__of_a_dedicated_path_that_loses_a_third_is_told() {
     pair.run_to(Time::from_secs(4));
     let giver = pair.told(GIVER);
     assert_eq!(giver.limited_by, Some(LimitedBy::Breaker), "{giver:?}");
-    assert!(giver.because.contains("each second of that halves its rate"), "{giver:?}");
+    assert!(giver.because.contains("each such second halves the rate"), "{giver:?}");
     assert!(giver.because.contains(" % lost"), "{giver:?}");
 }

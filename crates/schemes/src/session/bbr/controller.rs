@@ -96,7 +96,7 @@ impl CongestionController for BbrController {
 /// Its entry in the list of schemes.
 pub(in super::super) const SCHEME: Scheme = registry::window(
     "bbr",
-    "BBR, its third version: a model of the path's bandwidth and round-trip time, within bounds by loss",
+    "BBR version 3: a model of the path's bandwidth and round-trip time, bounded by loss",
     "draft-ietf-ccwg-bbr",
     &OPTIONS,
     |_, window| Ok(Box::new(BbrController::new(&window))),
@@ -105,7 +105,7 @@ pub(in super::super) const SCHEME: Scheme = registry::window(
 const OPTIONS: [OptionSpec; 7] = [
     SACK,
     flag("delayed_ack", "false", "the sink acknowledges every second packet"),
-    packets("max_burst", "inf", "most packets sent at one acknowledgement"),
+    packets("max_burst", "inf", "maximum packets sent per acknowledgement"),
     packets("initial_window", "2 packets", "window at the start"),
     packets("max_window", "inf", "largest window"),
     LINUX_MIN_RTO,

@@ -74,12 +74,12 @@ fn max_min__messages_say_what_where_and_what_helps() {
     let instance = Instance { capacities: vec![10.0, -4.0], ..small() };
     assert_eq!(
         error(&instance).to_string(),
-        "capacity -4 bit/s of resource 1 must be from 0 to 1e100, or infinity for an unlimited one"
+        "capacity -4 bit/s of resource 1 must be from 0 to 1e100, or infinity if unlimited"
     );
     let instance = Instance::new(&[f64::INFINITY], &[&[0]]);
     assert_eq!(
         error(&instance).to_string(),
-        "nothing limits session 0: give it a demand, or one of its resources a finite capacity"
+        "session 0 is unlimited: give it a demand, or one of its resources a finite capacity"
     );
 }
 

@@ -37,8 +37,8 @@ fn disk__full_fails_what_does_not_fit() {
     assert_eq!((run.outcome.ended.clone(), run.outcome.files), (Ended::Done, 2), "{:?}", run.outcome);
     let failed = messages(&run.outcome.failed);
     assert_eq!(failed[0], ("data/large".to_owned(), "cannot write it: the disk is full".to_owned()));
-    assert!(failed[1].0 == "data/zz" && failed[1].1.starts_with("the disk is full: "), "{failed:?}");
-    assert!(failed[1].1.contains(" bytes are to come, and there is room for "), "{failed:?}");
+    assert!(failed[1].0 == "data/zz" && failed[1].1.starts_with("not enough disk space: "), "{failed:?}");
+    assert!(failed[1].1.contains(" bytes needed, "), "{failed:?}");
     assert!(fs::read(world.to().join("data/z")).unwrap() == content(3, 2_000_000));
     assert_eq!(fs::read_dir(world.to()).unwrap().count(), 1, "what was written of it is gone");
 }
@@ -66,7 +66,9 @@ fn disk__read_only_is_said_at_once() {
     let run = world.get(&Get::default());
     let text = format!("{:?}", run.outcome.ended);
     assert!(
-        text.contains("the destination: cannot make a directory for unfinished files: the file system is read-only"),
+        text.contains(
+            "cannot use the destination: cannot create a directory for unfinished files: the file system is read-only"
+        ),
         "{text}"
     );
 }

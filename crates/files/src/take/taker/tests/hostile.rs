@@ -175,17 +175,20 @@ fn giver__what_it_cannot_send_fails_alone() {
         failed.contains(&("gone".to_owned(), "it vanished at the other end while it was copied".to_owned())),
         "{failed:?}"
     );
-    assert!(failed.contains(&("big".to_owned(), "the other end cannot read it".to_owned())), "{failed:?}");
+    assert!(failed.contains(&("big".to_owned(), "the peer cannot read it".to_owned())), "{failed:?}");
     assert_eq!(paths(&world), ["a", "b", "c"]);
 }
 
 #[test]
 fn giver__a_list_that_makes_no_sense_ends_the_transfer() {
     for (fake, reason) in [
-        (Fake::new([file("a", "a"), Said::End, file("b", "b")]), "not as long as its end says"),
-        (Fake::new([file("a", "a"), Said::End]), "goes on behind its end"),
+        (
+            Fake::new([file("a", "a"), Said::End, file("b", "b")]),
+            "the length of the peer's file list differs from its end record",
+        ),
+        (Fake::new([file("a", "a"), Said::End]), "the peer's file list continues after its end"),
         (Fake { is_cut: true, ..Fake::new([file("a", "a")]) }, "ended before it was complete"),
-        (Fake { entries: vec![Said::End], ..Fake::default() }, "goes on behind its end"),
+        (Fake { entries: vec![Said::End], ..Fake::default() }, "the peer's file list continues after its end"),
     ] {
         let world = World::new();
         let run = fake.get(&world, &Get::default());
@@ -215,24 +218,24 @@ fn giver__a_length_that_no_disk_has() {
         if is_dry {
             assert_eq!((run.outcome.files, run.outcome.bytes), (1, 1 << 55));
         } else {
-            assert_eq!(messages(&run.outcome.failed)[0].1, "it changed at the other end while it was copied");
+            assert_eq!(messages(&run.outcome.failed)[0].1, "changed at the source during the transfer");
         }
         assert_eq!(paths(&world), Vec::<String>::new());
     }
     let world = World::new();
     let run = Fake::new([Said::Huge(b"a".to_vec(), 1 << 61), Said::Huge(b"b".to_vec(), 1 << 61)])
         .get(&world, &Get::default());
-    assert_eq!(run.outcome.ended, Ended::Failed("the files have more than 2^62 bytes together".to_owned()));
+    assert_eq!(run.outcome.ended, Ended::Failed("the total size of the files exceeds 2^62 bytes".to_owned()));
 }
 
 #[test]
 fn giver__holes_that_make_no_sense_end_the_transfer() {
     for (pairs, reason) in [
-        (vec![0, 11], "has a hole behind the end of its file"),
-        (vec![10, 1], "has a hole behind the end of its file"),
-        (vec![0, 0], "a hole is out of its range"),
-        (vec![0], "it ends within a hole"),
-        (vec![0xff; 4096], "a hole is out of its range"),
+        (vec![0, 11], "the peer's file list has a hole after the end of its file"),
+        (vec![10, 1], "the peer's file list has a hole after the end of its file"),
+        (vec![0, 0], "a hole is out of range"),
+        (vec![0], "truncated in a hole"),
+        (vec![0xff; 4096], "a hole is out of range"),
     ] {
         let world = World::new();
         let run = Fake::new([Said::Holes(pairs), file("a", [0; 10])]).get(&world, &Get::default());
@@ -287,7 +290,7 @@ fn hostile__what_was_not_asked_for_ends_the_transfer() {
             let wanted = [file("a.bin", "a"), planted.clone()];
             let entries = if is_first { [wanted[1].clone(), wanted[0].clone()] } else { wanted };
             let run = Fake::new(entries).get(&world, &Get { top_names: Some(asked()), ..Get::default() });
-            let says = format!("the other end sent \"{name}\", and what was asked for is \"a.bin\"");
+            let says = format!("the peer sent \"{name}\", expected \"a.bin\"");
             assert_eq!(run.outcome.ended, Ended::Failed(says));
             let there = paths(&world);
             assert!(there.iter().all(|path| path == "a.bin" || path.starts_with(".fairwave-")), "{there:?}");
@@ -297,7 +300,7 @@ fn hostile__what_was_not_asked_for_ends_the_transfer() {
     for planted in [Said::Failed(b"b".to_vec(), "gone"), link("b", "a.bin"), file("../b", "evil"), file("/b", "evil")] {
         let world = World::new();
         let run = Fake::new([planted]).get(&world, &Get { top_names: Some(asked()), ..Get::default() });
-        assert!(format!("{:?}", run.outcome.ended).contains("what was asked for is"), "{:?}", run.outcome);
+        assert!(format!("{:?}", run.outcome.ended).contains("expected"), "{:?}", run.outcome);
     }
 }
 
@@ -325,7 +328,7 @@ fn hostile__of_names_that_were_asked_for_nothing_beside_them_is_taken() {
 fn hostile__a_new_name_is_for_one_thing() {
     let world = World::new();
     let run = Fake::new([file("a", "a"), file("b", "b")]).get(&world, &Get { rename: Some("new"), ..Get::default() });
-    let says = "\"a\" was sent before it, and only one thing can have the name \"new\"";
+    let says = "name conflict: \"a\" was already received as \"new\"";
     assert_eq!(messages(&run.outcome.failed), [("b".to_owned(), says.to_owned())]);
     assert_eq!(paths(&world), ["new"]);
 }
