@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Pictures, reference pages and results in docs/ are what the program and the recorded data give. `tests/generated.sh FAIRWAVE --write` renews them.
+# Pictures, reference pages, results in docs/ and texts in tests/texts are what the program and the recorded data give. `tests/generated.sh FAIRWAVE --write` renews them.
 # usage: tests/generated.sh FAIRWAVE [--write]
 set -euo pipefail
 fairwave=$1 mode=${2:-}
@@ -22,3 +22,4 @@ check=--check
 if [ "$mode" = --write ]; then check=; fi
 python3 docs/generate.py "$fairwave" $check
 python3 docs/results/render.py $check
+python3 tests/texts.py "$fairwave" $mode
