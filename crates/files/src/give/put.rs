@@ -350,11 +350,7 @@ mod tests {
         let closed = Loopback::open(Box::new(giver), Box::new(Talker::default()), false, FAIR).run_out(LASTS);
         assert_eq!(closed, Some(CloseReason::Protocol));
         let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).unwrap();
-        assert!(
-            matches!(&outcome.ended, Ended::Failed(why) if why.contains("more than 64 MiB")),
-            "{:?}",
-            outcome.ended
-        );
+        assert!(matches!(&outcome.ended, Ended::Failed(why) if why.contains("exceed 64 MiB")), "{:?}", outcome.ended);
         // What was told until then: 64 MiB of some 4100 bytes each.
         assert!(outcome.files_failed > 16_000, "{}", outcome.files_failed);
         assert!(outcome.failed.bytes() <= crate::transfer::failures::MOST_LISTED_BYTES && outcome.failed.len() < 4100);

@@ -49,7 +49,7 @@ mod tests {
         );
         assert_eq!(
             TakeError::Name { name: b"a\nb".to_vec(), error: full() }.to_string(),
-            r#"cannot record the name "a\x0ab": No space left on device (os error 28)"#
+            r#"cannot record the name "a\x0ab" in the destination: No space left on device (os error 28)"#
         );
         assert_eq!(
             TakeError::Journal(full()).to_string(),
