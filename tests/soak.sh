@@ -3,6 +3,8 @@
 set -euo pipefail
 export FAIRWAVE_INSTANCES=${FAIRWAVE_INSTANCES:-1300} PROPTEST_CASES=${PROPTEST_CASES:-5000}
 set -x
+# The release build gives the bytes that the tests recorded.
+bash tests/same_bytes.sh target/release/fairwave
 FAIRWAVE_CLIMB=${FAIRWAVE_CLIMB:-2000} FAIRWAVE_TALLY=${FAIRWAVE_TALLY:-10000} \
   cargo test --locked --release --package fairwave-schemes --test all tally:: -- --nocapture
 # Ten families: 10^6 networks.
