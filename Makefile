@@ -65,7 +65,7 @@ test-rust: test-compile
 
 test-bytes: test-compile
 	bash tests/same_bytes.sh $(TEST_BIN)
-	bash tests/generated.sh $(TEST_BIN)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" bash tests/generated.sh $(TEST_BIN)
 
 test-papers: test-compile
 	bash tests/papers.sh $(TEST_BIN)
