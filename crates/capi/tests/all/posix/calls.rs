@@ -456,12 +456,13 @@ fn send__in_a_signal_handler_comes_back() {
     assert_eq!(connect(calling), Ok(()));
     let called = accept(listening);
     SENDS_TO.store(calling, SeqCst);
+    // Another signal than other tests of this process have.
     // SAFETY: the action is whole, and the handler calls what may be called in one.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_signal as extern "C" fn(c_int) as usize;
         action.sa_flags = libc::SA_RESTART;
-        assert_eq!(libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut()), 0);
+        assert_eq!(libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()), 0);
     }
     let (tell, thread) = std::sync::mpsc::channel();
     let (done, is_done) = std::sync::mpsc::channel();
@@ -486,7 +487,7 @@ fn send__in_a_signal_handler_comes_back() {
         assert!(begin.elapsed() < Duration::from_secs(120), "a call stands still after {} signals", SENT.load(SeqCst));
         if SENT.load(SeqCst) < 3000 {
             // SAFETY: the thread has not been joined.
-            unsafe { libc::pthread_kill(thread, libc::SIGUSR2) };
+            unsafe { libc::pthread_kill(thread, libc::SIGUSR1) };
         }
         std::thread::yield_now();
     }
