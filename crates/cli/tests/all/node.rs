@@ -13,8 +13,8 @@ use fairwave_daemon::{MachineSnapshot, ask};
 use fairwave_testing::{Deadline, LIMIT, Process, wait_for};
 use serde_json::Value;
 
-/// Mb/s, each way. Little enough for a build without optimisation on a machine that does other things, too.
-const CAPACITY: f64 = 24.0;
+/// Mb/s, each way. A build without optimisation carries that on a busy machine.
+const CAPACITY: f64 = 10.0;
 /// A directory, a daemon in it, and the processes that know of it. All are gone with it.
 struct World {
     place: tempfile::TempDir,
@@ -162,27 +162,27 @@ fn daemon__shares_between_processes_and_is_missed_when_it_is_killed() {
     }
     world.until_shared(3);
     let status = world.status();
-    assert_eq!((&status["node"]["origin"], &status["node"]["capacity_bps"]), (&"daemon".into(), &24e6.into()));
+    assert_eq!((&status["node"]["origin"], &status["node"]["capacity_bps"]), (&"daemon".into(), &10e6.into()));
     assert!(status["node"]["total_bps"].as_f64().unwrap() > 0.0);
     assert_eq!(status["users"].as_array().unwrap().len(), 1);
     let why = String::from_utf8(world.fairwave(&["why"]).output().unwrap().stdout).unwrap();
     let count = |verb: &str| why.lines().filter(|line| line.contains(verb) && line.contains("(bench")).count();
     assert_eq!((count(" receives from "), count(" sends to ")), (3, 3), "{why}");
-    assert_eq!(why.matches("  sink           this machine, 24.00 Mb/s for all its sessions").count(), 3, "{why}");
-    assert_eq!(why.matches("  source         this machine, 24.00 Mb/s for all its sessions").count(), 3, "{why}");
+    assert_eq!(why.matches("  sink           this machine, 10.00 Mb/s for all its sessions").count(), 3, "{why}");
+    assert_eq!(why.matches("  source         this machine, 10.00 Mb/s for all its sessions").count(), 3, "{why}");
     let because = String::from_utf8(world.fairwave(&["why", "--json"]).output().unwrap().stdout).unwrap();
     let nodes: Vec<Value> =
         because.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["node"].clone()).collect();
-    assert!(nodes.iter().all(|node| node["origin"] == "daemon" && node["capacity_bps"] == 24e6), "{because}");
+    assert!(nodes.iter().all(|node| node["origin"] == "daemon" && node["capacity_bps"] == 10e6), "{because}");
     let sinks = nodes.iter().filter(|node| node["role"] == "sink");
     assert!(sinks.clone().all(|node| node["others"].as_array().unwrap().len() >= 2) && sinks.count() == 3, "{because}");
     assert!(status["daemon"]["tick_cost_s"].as_f64().unwrap() > 0.0, "{status}");
     let text = String::from_utf8(world.fairwave(&["status"]).output().unwrap().stdout).unwrap();
     assert!(
-        text.contains("a tick takes ") && text.contains("this machine's end node") && text.contains("of 24.00 Mb/s"),
+        text.contains("a tick takes ") && text.contains("this machine's end node") && text.contains("of 10.00 Mb/s"),
         "{text}"
     );
-    assert!(text.contains("capacity 24.00 Mb/s (from the daemon at"), "{text}");
+    assert!(text.contains("capacity 10.00 Mb/s (from the daemon at"), "{text}");
 
     world.kill_daemon();
     wait_for("all miss the daemon", || {
@@ -301,23 +301,23 @@ fn node__a_capacity_that_is_said_is_a_bound_with_and_without_a_daemon() {
     // What a daemon leaves that is killed.
     drop(std::os::unix::net::UnixListener::bind(world.socket()).unwrap());
     world.serve();
-    let bound = ["bench", "@t0", "--direction", "receive", "--time", "3600 s", "--quiet", "--capacity", "6 Mb/s"];
+    let bound = ["bench", "@t0", "--direction", "receive", "--time", "3600 s", "--quiet", "--capacity", "2.5 Mb/s"];
     let client = Process::spawn(world.fairwave(&bound).stdout(Stdio::null()).stderr(Stdio::null()));
     world.clients.push(client);
     let bounded = |world: &World| {
         // A server is a source, and has no grant here.
-        wait_for("a session is granted 6 Mb/s", || of_processes(&world.status()).contains(&6e6));
+        wait_for("a session is granted 2.5 Mb/s", || of_processes(&world.status()).contains(&2.5e6));
     };
     bounded(&world);
     world.start_daemon();
     world.fetch(0);
-    // The session that is bound has no more than 6 of 24, and the other has most of the rest: it may be granted what a
+    // The session that is bound has no more than 2.5 of 10, and the other has most of the rest: it may be granted what a
     // busy machine keeps the first from using.
-    world.until("6 Mb/s at most, and more than half of all", |seen| {
+    world.until("2.5 Mb/s at most, and more than half of all", |seen| {
         let rows = seen.sessions.iter().filter(|row| row.receives && row.measured_bps > 1e5);
         let mut used: Vec<f64> = rows.map(|row| row.measured_bps / 1e6).collect();
         used.sort_by(f64::total_cmp);
-        matches!(used[..], [bound, other] if bound < 6.6 && other > 12.0)
+        matches!(used[..], [bound, other] if bound < 2.75 && other > 5.0)
     });
     bounded(&world);
 }
@@ -341,8 +341,8 @@ fn daemon__shares_between_users_first_and_shows_each_its_own() {
         world.user = user;
         world.fetch(server);
     }
-    // 6, 6 and 12 Mb/s: shared between sessions, each would have 8.
-    world.until("two sessions below 8 Mb/s and one above", |seen| {
+    // 2.5, 2.5 and 5 Mb/s: shared between sessions, each would have a third.
+    world.until("two sessions below a third and one above", |seen| {
         let sinks = || seen.sessions.iter().filter(|row| row.receives && row.measured_bps > 1e5);
         sinks().count() == 3 && sinks().all(|row| (row.expected_bps > 1e6 * CAPACITY / 3.0) == (row.user == NOBODY))
     });
@@ -359,7 +359,7 @@ fn daemon__shares_between_users_first_and_shows_each_its_own() {
     assert_eq!(users(&by_nobody), [u64::from(NOBODY)].into());
     assert_eq!(by_nobody["users"].as_array().unwrap().len(), 2, "sums of both");
     let why = String::from_utf8(world.fairwave(&["why"]).output().unwrap().stdout).unwrap();
-    assert!(why.contains("this machine, 24.00 Mb/s for all its sessions"), "{why}");
+    assert!(why.contains("this machine, 10.00 Mb/s for all its sessions"), "{why}");
     // Root's sessions share it, and are not shown.
     assert!(why.contains("more, smaller or hidden"), "{why}");
     assert!(!why.contains("user 0"), "{why}");

@@ -43,6 +43,9 @@ fn testbed__nothing_stays_after_a_kill_and_after_ctrl_c() {
     let Some(_turn) = turn() else { return };
     for signal in [Signal::KILL, Signal::INT] {
         let mut command = fairwave();
+        // A process that is killed leaves its directory of sockets behind.
+        let place = tempfile::tempdir().expect("there is room");
+        command.env("TMPDIR", place.path());
         command.args(["testbed", "run", "five-to-one", "--scale", "0.1", "--duration", "60 s", "--json", "--quiet"]);
         let mut child = Process::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
         let deadline = Deadline::new();

@@ -140,7 +140,7 @@ impl Server {
 }
 
 fn until(mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + fairwave_testing::LIMIT;
     while !is_so() {
         assert!(Instant::now() < deadline, "it does not come to that");
         std::thread::sleep(Duration::from_millis(5));

@@ -317,7 +317,7 @@ mod tests {
         let (tell, told) = std::sync::mpsc::channel();
         let transfer = ledger.transfer();
         thread::spawn(move || tell.send(transfer.retransmitted_packets()));
-        assert_eq!(told.recv_timeout(std::time::Duration::from_secs(10)), Ok(Some(5)));
+        assert_eq!(told.recv_timeout(fairwave_testing::LIMIT), Ok(Some(5)));
     }
 
     fn session()

@@ -123,7 +123,7 @@ fn stderr__has_no_escapes_and_no_bar_where_nobody_watches() {
 #[test]
 fn notes__go_to_stderr_and_quiet_stops_them() {
     let text = PAIR.replacen("duration", "options = { beta = 0.3 }\nduration", 1);
-    let args = ["simulate", "-", "--scheme", "abr-charny", "--json"];
+    let args = ["simulate", "-", "--scheme", "abr-charny", "--duration", "1 s", "--json"];
     let loud = feed(&args, &text);
     assert!(loud.stderr().contains("dropped options.beta"), "{}", loud.stderr());
     assert_eq!(feed(&[&args[..], &["--quiet"]].concat(), &text).stderr(), "");

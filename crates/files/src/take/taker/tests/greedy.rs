@@ -32,13 +32,10 @@ fn deep(depth: usize) -> Vec<u8> {
 #[test]
 fn greedy__a_path_that_is_too_deep_makes_no_directory() {
     let world = World::new();
-    let since = Instant::now();
     let run = Fake::new([file(deep(2030), "f"), file("good", "good")]).get(&world, &Get::default());
-    let (took, (directories, _)) = (since.elapsed(), occupied(&world.to()));
-    println!("{directories} directories in {took:?}");
+    let (directories, _) = occupied(&world.to());
     assert_eq!((run.outcome.files, run.outcome.files_failed, directories), (1, 1, 0), "{:?}", run.outcome);
     assert!(run.outcome.failed[0].reason.contains("path of depth"), "{:?}", run.outcome);
-    assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
 /// A giver that claims a large file and sends its first blocks, until it is cut or stopped: bytes on the disk meanwhile
@@ -81,10 +78,8 @@ fn greedy__implied_directories_are_made_once_each() {
     let world = World::new();
     // As deep as is allowed, and each shares all but its last directory with the one before.
     let entries = (0..20).map(|i| file([&b"x/".repeat(255)[..], format!("{i}/f").as_bytes()].concat(), "f"));
-    let since = Instant::now();
     let run = Fake::new(entries).get(&world, &Get::default());
-    let (took, (directories, _)) = (since.elapsed(), occupied(&world.to()));
-    println!("{directories} directories in {took:?}");
+    let (directories, _) = occupied(&world.to());
     assert!(run.outcome.is_complete(), "{:?}", run.outcome);
     assert_eq!(directories, 255 + 20);
 }
