@@ -404,7 +404,8 @@ fn line(plan: &FluidPlan<'_>, resource: &Resource) -> Option<AecpResource> {
     let limit_bits = match resource.place.queue(scenario) {
         QueueLimit::Packets(packets) => packets as f64 * packet_bits,
         QueueLimit::Bytes(bytes) => bytes.as_bits_f64(),
-        QueueLimit::Bdp(share) => {
+        share @ (QueueLimit::Bdp(_) | QueueLimit::Usual) => {
+            let share = if let QueueLimit::Bdp(share) = share { share } else { 1.0 };
             let rtt = |row: &crate::plan::Crossing| scenario.sessions[row.session as usize].rtt.as_secs_f64();
             let largest_s = plan.rows[resource.rows.clone()].iter().map(rtt).fold(0.0, f64::max);
             (capacity_bps * largest_s * share).max(2.0 * packet_bits)

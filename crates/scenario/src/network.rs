@@ -57,6 +57,8 @@ pub struct Node {
 /// How much may wait in a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueLimit {
+    /// Not named: one bandwidth-delay product; at a host, whose rule divides its capacity, at least 1000 packets.
+    Usual,
     /// This many bandwidth-delay products (capacity x largest RTT through it), at least two packets.
     Bdp(f64),
     /// So many packets.

@@ -38,6 +38,8 @@ pub struct Scheme {
     pub ack_header: Bytes,
     /// Where it is defined.
     pub cites: &'static str,
+    /// Whether its packets ask for marks of congestion (ECN), and it responds to them.
+    pub answers_marks: bool,
     /// Of an end node's rule: how it is made, and what it can do.
     pub node: Option<NodeRule>,
     /// How the rule of one session is made; `None` where it has none, or one that is no [`CongestionController`].
@@ -119,6 +121,11 @@ impl Scheme {
     pub fn value(&self, options: &Options, name: &str) -> Option<OptionValue> {
         let option = self.option(name)?;
         Some(options.get(name).unwrap_or_else(|| option.default_value()))
+    }
+
+    /// Whether one of its options is on: as named, else by its default. Off if it has no such option.
+    pub fn flag(&self, options: &Options, name: &str) -> bool {
+        self.value(options, name) == Some(OptionValue::Flag(true))
     }
 
     /// Whether it is a rule of end nodes that hosts run: in the simulator packet by packet, and on a wire.

@@ -15,7 +15,7 @@ use crate::sender::{SenderConfig, WindowSender};
 use crate::simulator::{SimEvent, Simulator};
 use crate::source::TrafficSource;
 use crate::web::Web;
-use crate::window_source::min_rto;
+use crate::window_source::{initial_rto, min_rto};
 
 /// The scheme of web flows.
 const WEB_SCHEME: &str = "sack";
@@ -116,6 +116,9 @@ fn web_sender(packet_bytes: u32, size_packets: u64) -> WindowSender {
         sack: true,
         max_window_packets: u64::MAX,
         min_rto: min_rto(scheme, &Options::default()),
+        initial_rto: initial_rto(scheme, &Options::default()),
+        // A web flow never pauses.
+        restart_window_packets: None,
         size_packets,
         pacing: false,
         packet_bytes,

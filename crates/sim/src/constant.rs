@@ -1,7 +1,8 @@
 //! A source that sends at its desired rate, whatever happens.
 
+use fairwave_scenario::random::{self, RandomStream};
 use fairwave_scenario::{Demand, TraceKind};
-use fairwave_units::{Rate, Time};
+use fairwave_units::{Duration, Rate, Time};
 
 use crate::flow::FlowOptions;
 use crate::simulator::{SimEvent, Simulator};
@@ -12,13 +13,19 @@ use crate::transmitter::Transmitter;
 pub(crate) const KIND: SourceKind = SourceKind::new(
     |scheme| scheme.name == "cbr",
     |simulator, asked| {
-        let source = Constant::new(&asked.session.demand, asked.session.stop, asked.size_packets);
+        let is_dithered = asked.choice.scheme.flag(&asked.choice.options, "dither");
+        let name = format!("dither {}", asked.session.name);
+        let stream = is_dithered.then(|| random::stream(asked.scenario.seed, &name));
+        let source = Constant::new(&asked.session.demand, asked.session.stop, asked.size_packets, stream);
         simulator.add_flow(source.into(), [asked.data_bytes, 0], None, asked.active(), FlowOptions::default());
         Ok(())
     },
 );
 
-/// Packets at a constant rate, exact to the nanosecond: the n-th leaves at floor(start + n x bits / rate).
+/// Packets at a constant rate: the n-th is due at floor(start + n x bits / rate), exact to the nanosecond.
+///
+/// With dither each leaves at a random moment between its time and that of the next one. Sources of equal rates would
+/// otherwise keep their phases, and one would lose all that a full queue drops (Floyd & Jacobson 1992 on phase effects).
 #[derive(Clone, Debug)]
 pub(crate) struct Constant {
     demand: Demand,
@@ -27,12 +34,24 @@ pub(crate) struct Constant {
     stop: Time,
     size_packets: u64,
     next: u64,
+    /// When the next packet is due.
+    due: Time,
+    dither: Option<RandomStream>,
 }
 
 impl Constant {
-    pub(crate) fn new(demand: &Demand, stop: Option<Time>, size_packets: u64) -> Self {
+    pub(crate) fn new(demand: &Demand, stop: Option<Time>, size_packets: u64, dither: Option<RandomStream>) -> Self {
         let stop = stop.unwrap_or(Time::MAX);
-        Self { demand: demand.clone(), rate: None, clock: Transmitter::new(1), stop, size_packets, next: 0 }
+        Self {
+            demand: demand.clone(),
+            rate: None,
+            clock: Transmitter::new(1),
+            stop,
+            size_packets,
+            next: 0,
+            due: Time::ZERO,
+            dither,
+        }
     }
 
     /// Packets to deliver.
@@ -48,13 +67,18 @@ impl Constant {
         let rate = self.demand.at(now).filter(|rate| *rate > Rate::ZERO);
         if rate != self.rate {
             self.rate = rate;
+            self.due = now;
             self.clock = Transmitter::new(rate.map_or(1, |rate| rate.as_bps().round() as u64));
         }
         if rate.is_none() {
             return (None, self.demand.next_change(now));
         }
         self.next += 1;
-        let again = self.clock.send(now, bytes);
+        let before = self.due;
+        self.due = self.clock.send(before, bytes);
+        let period_ns = self.due.since(before).as_nanos() as f64;
+        let after_ns = self.dither.as_mut().map_or(0, |stream| stream.uniform(0.0, period_ns) as u64);
+        let again = self.due.saturating_add(Duration::from_nanos(after_ns)).max(now);
         (Some(self.next - 1), Some(again))
     }
 }

@@ -73,7 +73,7 @@ const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
 
 impl RbudpSession {
     pub(crate) fn new(config: RbudpConfig, start: Time) -> Self {
-        let mut rtt = RttEstimator::new(MinRto::Whole(LEAST_TIMEOUT));
+        let mut rtt = RttEstimator::new(MinRto::Whole(LEAST_TIMEOUT), LEAST_TIMEOUT);
         rtt.on_sample(config.rtt, true);
         Self {
             transfer: Rbudp::new(config.size_packets),

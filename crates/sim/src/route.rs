@@ -113,6 +113,7 @@ pub(crate) fn build(scenario: &Scenario, window: (Time, Time)) -> Network {
         scenario,
         window,
         largest_rtt: largest_rtts(scenario),
+        hosts: hosts(scenario),
         known: BTreeMap::new(),
         shared: BTreeMap::new(),
         network: Network {
@@ -138,12 +139,27 @@ pub(crate) fn build(scenario: &Scenario, window: (Time, Time)) -> Network {
     builder.network
 }
 
+/// A host's own queue in packets: Linux's default for a network card (`txqueuelen`, `netdev_max_backlog`).
+const HOST_QUEUE_PACKETS: u64 = 1000;
+
+fn hosts(scenario: &Scenario) -> BTreeMap<u32, u64> {
+    let mut hosts = BTreeMap::new();
+    for session in scenario.sessions.iter().filter(|session| scenario.scheme_of(session).scheme.runs_on_hosts()) {
+        for node in [session.from, session.to] {
+            *hosts.entry(node).or_default() += 1;
+        }
+    }
+    hosts
+}
+
 struct Builder<'a> {
     scenario: &'a Scenario,
     window: (Time, Time),
     /// By origin: a queue of one BDP is sized by the largest RTT through it.
     largest_rtt: BTreeMap<Origin, Duration>,
     known: BTreeMap<Origin, u32>,
+    /// Sessions at each node that is a host: one whose rule divides its capacity.
+    hosts: BTreeMap<u32, u64>,
     /// Lines by the link in front of them, if any, and their delay.
     shared: BTreeMap<(Option<u32>, Duration), u32>,
     network: Network,
@@ -240,13 +256,15 @@ impl Builder<'_> {
         };
         let rtt = self.largest_rtt.get(&origin).copied().unwrap_or_default();
         let packet = self.scenario.full_packet();
+        let bdp_packets = |share: f64| {
+            let bits = capacity.as_bps() * rtt.as_secs_f64() * share;
+            (bits / packet.as_bits_f64()).round() as u64
+        };
         let limit = match queue {
             QueueLimit::Packets(packets) => QueueBound::Packets(packets),
             QueueLimit::Bytes(bytes) => QueueBound::Bytes(bytes.get()),
-            QueueLimit::Bdp(share) => {
-                let bits = capacity.as_bps() * rtt.as_secs_f64() * share;
-                QueueBound::Packets(((bits / packet.as_bits_f64()).round() as u64).max(2))
-            }
+            QueueLimit::Bdp(share) => QueueBound::Packets(bdp_packets(share).max(2)),
+            QueueLimit::Usual => QueueBound::Packets(bdp_packets(1.0).max(self.least_queue_packets(origin))),
         };
         let losses = Bernoulli::new(loss, random::stream(self.scenario.seed, &format!("loss {name}")));
         let mut link = SimLink::new(capacity.as_bps().round() as u64, limit, losses, self.window);
@@ -263,6 +281,17 @@ impl Builder<'_> {
             link = link.with_control(Controlled::new(rule));
         }
         Some((name, capacity, link))
+    }
+
+    /// Packets that a queue without a named size holds at least. In front of a host's card they do not get lost: its
+    /// messages to all sessions leave at one instant, and packets of many sources arrive at one.
+    fn least_queue_packets(&self, origin: Origin) -> u64 {
+        match origin {
+            Origin::Send(node) | Origin::Receive(node) => {
+                self.hosts.get(&node).map_or(2, |sessions| HOST_QUEUE_PACKETS.max(4 * sessions))
+            }
+            Origin::Link(_) => 2,
+        }
     }
 
     /// The rule for congestion headers of the link that comes next: of its discipline, or else of the scenario's

@@ -27,13 +27,24 @@ pub(crate) struct RttEstimator {
     /// The largest sample of this round trip.
     largest_ns: u64,
     min_rto: MinRto,
+    initial_rto: Duration,
     backoff: u32,
 }
 
 impl RttEstimator {
-    /// No sample yet; `min_rto` bounds the time-out from below.
-    pub(crate) fn new(min_rto: MinRto) -> Self {
-        Self { smoothed_ns: 0, least: Duration::MAX, mean_ns: 0, variation_ns: 0, largest_ns: 0, min_rto, backoff: 0 }
+    /// An estimator without a sample. `min_rto` bounds the time-out from below; `initial_rto` is the time-out before the
+    /// first sample.
+    pub(crate) fn new(min_rto: MinRto, initial_rto: Duration) -> Self {
+        Self {
+            smoothed_ns: 0,
+            least: Duration::MAX,
+            mean_ns: 0,
+            variation_ns: 0,
+            largest_ns: 0,
+            min_rto,
+            initial_rto,
+            backoff: 0,
+        }
     }
 
     /// A sample of a packet that was sent once, or told apart by its stamp; `ends_round` with the last of a round trip.
@@ -83,10 +94,13 @@ impl RttEstimator {
     /// The retransmission time-out.
     pub(crate) fn timeout(&self) -> Duration {
         // RFC 6298 s2.3: SRTT + max(G, 4 RTTVAR).
-        let margin_ns = self.variation_ns.saturating_mul(4).max(GRANULARITY.as_nanos());
+        // A bound below the usual clock asks for a finer clock.
+        let (MinRto::Whole(bound) | MinRto::BeyondRtt(bound)) = self.min_rto;
+        let granularity = bound.clamp(FINEST_CLOCK, GRANULARITY);
+        let margin_ns = self.variation_ns.saturating_mul(4).max(granularity.as_nanos());
         let base_ns = match (self.mean_ns, self.min_rto) {
-            (0, MinRto::BeyondRtt(_)) => FIRST_TIMEOUT.as_nanos(),
-            (0, MinRto::Whole(least)) => FIRST_TIMEOUT.max(least).as_nanos(),
+            (0, MinRto::BeyondRtt(_)) => self.initial_rto.as_nanos(),
+            (0, MinRto::Whole(least)) => self.initial_rto.max(least).as_nanos(),
             (mean_ns, MinRto::Whole(least)) => mean_ns.saturating_add(margin_ns).max(least.as_nanos()),
             (mean_ns, MinRto::BeyondRtt(least)) => mean_ns.saturating_add(margin_ns.max(least.as_nanos())),
         };
@@ -98,21 +112,24 @@ impl RttEstimator {
     }
 }
 
-/// RFC 6298 s2.1 says one second; RFC 2988 and ns-2 said three.
-const FIRST_TIMEOUT: Duration = Duration::from_secs(3);
 /// RFC 6298's G. The clock is exact to a nanosecond, but a round-trip time that never varied is no promise: as with
 /// ns-2's `tcpTick_`, 10 ms.
 const GRANULARITY: Duration = Duration::from_millis(10);
+/// The finest clock that a bound can ask for: that of Linux's high-resolution timers, which fire within some
+/// microseconds.
+const FINEST_CLOCK: Duration = Duration::from_micros(1);
 const MOST_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const INITIAL_RTO: Duration = Duration::from_secs(1);
+
     #[test]
     fn timeout__follows_rfc_6298() {
-        let mut rtt = RttEstimator::new(MinRto::Whole(Duration::from_millis(200)));
-        assert_eq!(rtt.timeout(), Duration::from_secs(3));
+        let mut rtt = RttEstimator::new(MinRto::Whole(Duration::from_millis(200)), INITIAL_RTO);
+        assert_eq!(rtt.timeout(), Duration::from_secs(1));
         rtt.on_sample(Duration::from_millis(100), true);
         assert_eq!(rtt.timeout(), Duration::from_millis(300)); // 100 + 4 x 50
         rtt.on_sample(Duration::from_millis(200), true);
@@ -131,7 +148,7 @@ mod tests {
 
     #[test]
     fn timeout__of_a_steady_round_trip_comes_down_to_the_granularity() {
-        let mut rtt = RttEstimator::new(MinRto::Whole(Duration::from_millis(200)));
+        let mut rtt = RttEstimator::new(MinRto::Whole(Duration::from_millis(200)), INITIAL_RTO);
         // R = 1 s again and again: RTTVAR = 1/2, 3/8, 9/32, ... s, and SRTT = 1 s.
         for timeout_us in [3_000_000, 2_500_000, 2_125_000, 1_843_750] {
             rtt.on_sample(Duration::from_secs(1), true);
@@ -146,7 +163,7 @@ mod tests {
     #[test]
     fn timeout__remembers_a_round_trip_s_variation_in_a_window_of_thousands() {
         // Rounds of 5000 samples: 600 ms, but for a queue that makes it 700 ms for a tenth of every other round.
-        let mut rtt = RttEstimator::new(MinRto::Whole(Duration::ZERO));
+        let mut rtt = RttEstimator::new(MinRto::Whole(Duration::ZERO), INITIAL_RTO);
         for round in 0..40 {
             for at in 0..5000 {
                 let queued = round % 2 == 0 && (1000..1500).contains(&at);
@@ -161,7 +178,7 @@ mod tests {
 
     #[test]
     fn timeout__linux_s_floor_is_beyond_the_round_trip() {
-        let mut rtt = RttEstimator::new(MinRto::BeyondRtt(Duration::from_millis(200)));
+        let mut rtt = RttEstimator::new(MinRto::BeyondRtt(Duration::from_millis(200)), INITIAL_RTO);
         for _ in 0..100 {
             rtt.on_sample(Duration::from_millis(600), true);
         }
@@ -169,8 +186,18 @@ mod tests {
     }
 
     #[test]
+    fn timeout__bound_below_the_clock_takes_effect() {
+        // 100 us again and again: SRTT + G, where G is the bound.
+        let mut rtt = RttEstimator::new(MinRto::Whole(Duration::from_millis(1)), INITIAL_RTO);
+        for _ in 0..100 {
+            rtt.on_sample(Duration::from_micros(100), true);
+        }
+        assert_eq!(rtt.timeout(), Duration::from_micros(1100));
+    }
+
+    #[test]
     fn timeout__is_bounded_below() {
-        let mut rtt = RttEstimator::new(MinRto::Whole(Duration::from_millis(200)));
+        let mut rtt = RttEstimator::new(MinRto::Whole(Duration::from_millis(200)), INITIAL_RTO);
         for _ in 0..100 {
             rtt.on_sample(Duration::from_millis(10), true);
         }

@@ -3,7 +3,7 @@
 
 use fairwave_schemes::header::{CongestionHeader, EcnCode};
 use fairwave_schemes::session::{Ack, Allowance, CongestionController, Feedback, Loss, Sending};
-use fairwave_units::Time;
+use fairwave_units::{Duration, Time};
 
 use crate::deliveries::Deliveries;
 use crate::pacer::WindowPacer;
@@ -20,6 +20,10 @@ pub(crate) struct SenderConfig {
     pub(crate) max_window_packets: u64,
     /// Least retransmission time-out.
     pub(crate) min_rto: MinRto,
+    /// Time-out before the first round-trip time is known.
+    pub(crate) initial_rto: Duration,
+    /// Largest window, in packets, after an idle time longer than a time-out (RFC 5681 s4.1); `None` keeps the window.
+    pub(crate) restart_window_packets: Option<f64>,
     /// Packets to deliver.
     pub(crate) size_packets: u64,
     /// Whether the window is spread over the round-trip time.
@@ -52,10 +56,39 @@ pub(crate) struct WindowSender {
     must_resend: bool,
     /// Whether the window stopped the last attempt to send.
     window_limited: bool,
+    usage: WindowUsage,
+    /// When the last packet was sent.
+    last_sent: Time,
     /// Whether the acknowledgement that comes next carries a mark of congestion.
     is_marked: bool,
     /// Only where packets are paced, or were: by option from the start, by the rule from when it first sets a rate.
     pacer: Option<Box<WindowPacer>>,
+}
+
+/// How far the session fills its window, by round trips: Linux's `tcp_cwnd_validate`.
+#[derive(Clone, Copy, Debug, Default)]
+struct WindowUsage {
+    /// Whether the window stopped an attempt to send in this round trip.
+    is_limited: bool,
+    /// Most packets outstanding in this round trip.
+    most_packets: u64,
+    /// The first number of the next round trip.
+    round_end: u64,
+}
+
+impl WindowUsage {
+    /// An attempt to send ended: `next` is the next new number and `outstanding` the packets in flight.
+    fn note(&mut self, is_limited: bool, una: u64, next: u64, outstanding: u64) {
+        if una >= self.round_end || is_limited || (!self.is_limited && outstanding > self.most_packets) {
+            *self = Self { is_limited, most_packets: outstanding, round_end: next };
+        }
+    }
+
+    /// Whether the window may grow: it limits the session, or slow start has not yet come to twice what is used, so
+    /// that an application with a steady rate gets it within some round trips.
+    fn lets_grow(&self, window_packets: f64, is_slow_start: bool) -> bool {
+        self.is_limited || (is_slow_start && window_packets < 2.0 * self.most_packets as f64)
+    }
 }
 
 /// Where a sender stands.
@@ -97,7 +130,7 @@ impl WindowSender {
             controller,
             config,
             board: Scoreboard::told(deliveries),
-            rtt: RttEstimator::new(config.min_rto),
+            rtt: RttEstimator::new(config.min_rto, config.initial_rto),
             state: SenderState::Open,
             round: 0,
             round_end: 0,
@@ -108,6 +141,8 @@ impl WindowSender {
             careful_until: None,
             must_resend: false,
             window_limited: true,
+            usage: WindowUsage { is_limited: true, ..WindowUsage::default() },
+            last_sent: Time::ZERO,
             is_marked: false,
             pacer: config.pacing.then(|| Box::new(WindowPacer::new(true, config.packet_bytes))),
         }
@@ -164,6 +199,7 @@ impl WindowSender {
     /// as for [`WindowSender::poll_send`].
     pub(crate) fn end_burst(&mut self, may_send_new: bool) {
         self.window_limited = may_send_new;
+        self.usage.note(may_send_new, self.board.una(), self.board.next(), self.board.outstanding());
     }
 
     /// No new packets from here on: the session was stopped.
@@ -174,7 +210,16 @@ impl WindowSender {
     /// The next packet to send at `now`, if the window allows one; takes note that it is sent. `may_send_new` is the
     /// application's word: whether it has a packet's worth of data.
     pub(crate) fn poll_send(&mut self, now: Time, may_send_new: bool) -> Option<Next> {
-        let next = self.next(now, may_send_new)?;
+        if may_send_new && self.board.outstanding() == 0 {
+            self.resume(now);
+        }
+        let next = self.next(now, may_send_new);
+        if next.is_none() {
+            let (una, outstanding) = (self.board.una(), self.board.outstanding());
+            self.usage.note(self.window_limited, una, self.board.next(), outstanding);
+        }
+        let next = next?;
+        self.last_sent = now;
         if let Some((stamp, bytes)) = self.board.deliveries().and_then(Deliveries::take_sent) {
             self.controller.on_sent(now, bytes, &stamp);
         }
@@ -185,6 +230,13 @@ impl WindowSender {
             self.deadline = Some(now.saturating_add(self.rtt.timeout()));
         }
         Some(next)
+    }
+
+    /// Packets go again after none was in flight.
+    fn resume(&mut self, now: Time) {
+        // RFC 5681 s4.1: after an idle time longer than the time-out, the restart window.
+        let is_long = self.board.next() > 0 && now.since(self.last_sent) > self.rtt.timeout();
+        self.controller.on_resume(now, self.config.restart_window_packets.filter(|_| is_long));
     }
 
     fn next(&mut self, now: Time, may_send_new: bool) -> Option<Next> {
@@ -321,6 +373,9 @@ impl WindowSender {
         }
         // RFC 5681 s3.1: what is acknowledged cumulatively makes the window grow, not the duplicates before a recovery.
         if news.acked_packets > 0 && (news.advanced || was_in_recovery) {
+            let window_packets = self.controller.allowance().window_packets;
+            let is_slow_start = window_packets < self.controller.ssthresh_packets();
+            let window_limited = self.usage.lets_grow(window_packets, is_slow_start);
             self.controller.on_ack(&Ack {
                 now,
                 acked_packets: u32::try_from(news.acked_packets).unwrap_or(u32::MAX),
@@ -329,7 +384,7 @@ impl WindowSender {
                 smoothed_rtt: self.rtt.smoothed(),
                 in_flight_packets: u32::try_from(pipe).unwrap_or(u32::MAX),
                 round: self.round,
-                window_limited: self.window_limited,
+                window_limited,
                 in_recovery: was_in_recovery,
             });
         }
@@ -440,7 +495,15 @@ impl WindowSender {
         }
         self.board.on_timeout(self.answered_by(now));
         self.rtt.on_timeout();
-        self.state = SenderState::TimedOut { first, point: self.board.next(), at: now, is_judged: false };
+        // While losses are repaired, the answer to a retransmission has a stamp from before the time-out, too, and proves
+        // nothing: only a time-out of an open session is judged (Linux's F-RTO, RFC 5682 s2.1 step 1), by the first of
+        // several for one packet.
+        let (at, is_judged) = match self.state {
+            SenderState::Open => (now, false),
+            SenderState::TimedOut { at, is_judged, .. } if is_again => (at, is_judged),
+            SenderState::TimedOut { .. } | SenderState::Recovery { .. } => (now, true),
+        };
+        self.state = SenderState::TimedOut { first, point: self.board.next(), at, is_judged };
         self.careful_until = Some(self.board.next());
         self.duplicates = 0;
         self.inflation = 0;

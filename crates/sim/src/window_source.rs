@@ -2,7 +2,7 @@
 
 use fairwave_scenario::{Discipline, LossKind, Scenario, SessionSpec, TraceKind, random};
 use fairwave_schemes::scheme::{OptionValue, Options, Scheme, SchemeKind};
-use fairwave_schemes::session::led_controller;
+use fairwave_schemes::session::{WindowConfig, led_controller};
 use fairwave_units::Duration;
 
 use crate::engine::SimError;
@@ -20,7 +20,7 @@ pub(crate) const KIND: SourceKind =
 fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError> {
     let Asked { scenario, session, choice, size_packets, data_bytes, .. } = *asked;
     let (max_window_packets, offer) = asked.limits();
-    let sack = choice.scheme.value(&choice.options, "sack") == Some(OptionValue::Flag(true));
+    let sack = choice.scheme.flag(&choice.options, "sack");
     let is_led = choice.scheme.kind == SchemeKind::Link;
     let mut options = choice.options.clone();
     if is_led && max_window_packets < u64::MAX {
@@ -30,10 +30,15 @@ fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError>
     let dither_packets = random::stream(scenario.seed, &format!("dither {}", session.name)).unit();
     let controller = led_controller(choice.scheme.name, &options, dither_packets)
         .map_err(|problem| SimError::Options { session: session.name.clone(), problem })?;
+    // Schemes whose links or whose own model set their window restart by these.
+    let restarts = !is_led && !controller.takes_samples() && choice.scheme.flag(&options, "idle_restart");
+    let restart_window_packets = restarts.then(|| WindowConfig::from_options(&options).initial_window_packets);
     let config = SenderConfig {
         sack,
         max_window_packets,
         min_rto: min_rto(choice.scheme, &options),
+        initial_rto: initial_rto(choice.scheme, &options),
+        restart_window_packets,
         size_packets,
         pacing: options.flag("pacing"),
         packet_bytes: data_bytes,
@@ -65,6 +70,15 @@ pub(crate) fn min_rto(scheme: &Scheme, options: &Options) -> MinRto {
         Some(OptionValue::Time(least)) => MinRto::Whole(least),
         // Linux 6 tcp_rtt_estimator: the variation is at least TCP_RTO_MIN, HZ / 5.
         _ => MinRto::BeyondRtt(Duration::from_millis(200)),
+    }
+}
+
+/// The time-out of a scheme before its first round-trip time, as named or its default.
+pub(crate) fn initial_rto(scheme: &Scheme, options: &Options) -> Duration {
+    match scheme.value(options, "initial_rto") {
+        Some(OptionValue::Time(initial)) => initial,
+        // RFC 6298 s2.1.
+        _ => Duration::from_secs(1),
     }
 }
 

@@ -297,6 +297,7 @@ fn ways(scenario: &Scenario, at: u32, node: &Node) -> [Way; 2] {
 fn queue_bytes(scenario: &Scenario, node: &Node, capacity: Rate, rtt: Duration) -> u64 {
     let bytes_per_s = capacity.as_bps() / 8.0;
     let said = match node.queue {
+        QueueLimit::Usual => (bytes_per_s * rtt.as_secs_f64()) as u64,
         QueueLimit::Bdp(share) => (share * bytes_per_s * rtt.as_secs_f64()) as u64,
         QueueLimit::Packets(packets) => packets.saturating_mul(scenario.full_packet().get()),
         QueueLimit::Bytes(bytes) => bytes.get(),

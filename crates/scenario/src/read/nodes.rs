@@ -136,7 +136,7 @@ pub(crate) fn unsaid() -> Node {
         name: Box::default(),
         send: None,
         receive: None,
-        queue: QueueLimit::Bdp(1.0),
+        queue: QueueLimit::Usual,
         send_loss: 0.0,
         receive_loss: 0.0,
         discipline: None,

@@ -26,6 +26,8 @@ pub(crate) struct Routes<'a> {
     trees: HashMap<u32, Vec<RouteEnd>>,
     /// Links on all ways that were found.
     crossings: usize,
+    /// The ends of the first session that has several shortest paths.
+    pub(crate) tied: Option<(u32, u32)>,
 }
 
 /// The end of the shortest way to a router.
@@ -34,6 +36,8 @@ struct RouteEnd {
     cost: Cost,
     /// The last link, or `NOTHING` at the root and where no way leads.
     link: u32,
+    /// Whether another last link leads here at the same cost.
+    is_tied: bool,
 }
 
 /// Delay, then number of links.
@@ -83,7 +87,7 @@ impl<'a> Routes<'a> {
                 (LinkEnd::Node(_), LinkEnd::Node(_)) => {}
             }
         }
-        Self { ends, links, hops, onward, entries, exits, trees: HashMap::new(), crossings: 0 }
+        Self { ends, links, hops, onward, entries, exits, trees: HashMap::new(), crossings: 0, tied: None }
     }
 
     /// Whether the network has no links, so that sessions cross none.
@@ -158,15 +162,21 @@ impl<'a> Routes<'a> {
             return Some(Vec::new());
         }
         let (_, first, last) = best?;
+        let mut is_tied = false;
         let mut routers = vec![LinkEnd::Router(last)];
         let mut at = last;
         while at != first {
-            let link = &self.links[self.trees[&first][at as usize].link as usize];
+            let leg = self.trees[&first][at as usize];
+            is_tied |= leg.is_tied;
+            let link = &self.links[leg.link as usize];
             routers.push(link.from);
             match link.from {
                 LinkEnd::Router(router) => at = router,
                 LinkEnd::Node(_) => break,
             }
+        }
+        if is_tied {
+            self.tied.get_or_insert((from, to));
         }
         routers.reverse();
         Some(routers)
@@ -196,7 +206,7 @@ impl<'a> Routes<'a> {
         if (self.trees.len() + 1) * self.onward.len() > KEPT {
             self.trees.clear();
         }
-        let mut legs = vec![RouteEnd { cost: NEVER, link: NOTHING }; self.onward.len()];
+        let mut legs = vec![RouteEnd { cost: NEVER, link: NOTHING, is_tied: false }; self.onward.len()];
         legs[root as usize].cost = (0, 0);
         let mut open = BinaryHeap::from([Reverse(((0, 0), root))]);
         while let Some(Reverse((cost, at))) = open.pop() {
@@ -207,8 +217,10 @@ impl<'a> Routes<'a> {
                 let further = add(cost, (self.links[*link as usize].delay.as_nanos(), 1));
                 let leg = &mut legs[*next as usize];
                 if further < leg.cost {
-                    *leg = RouteEnd { cost: further, link: *link };
+                    *leg = RouteEnd { cost: further, link: *link, is_tied: false };
                     open.push(Reverse((further, *next)));
+                } else if further == leg.cost && leg.link != NOTHING && leg.link != *link {
+                    leg.is_tied = true;
                 }
             }
         }

@@ -13,7 +13,7 @@ use super::reader::{Field, TableReader, Thing};
 use super::sessions::Sessions;
 use super::tree::{Position, TomlTable};
 use super::{background, generate, jitter, links, nodes, options};
-use crate::{PacketSizes, Scenario, SchemeChoice, SessionSpec, limits};
+use crate::{DemandBy, Discipline, Link, Node, PacketSizes, Scenario, SchemeChoice, SessionSpec, limits};
 
 /// The keys of a file as a whole.
 pub(crate) const KEYS: &[&str] = &[
@@ -85,9 +85,18 @@ pub(crate) fn read(
     let mut maker = Sessions::new(seed, &ends, Routes::new(&ends, &links), sessions);
     maker.read(root, &mut patches, notes)?;
     let background = background::read(root, seed, &ends, &mut maker.paths, notes)?;
+    if let Some((from, to)) = maker.paths.tied {
+        notes.push(format!(
+            "several shortest paths lead from \"{}\" to \"{}\": all packets take the one whose links come first in the \
+             file, as ECMP is not modelled; to spread sessions, name the routers of each with path = [...]",
+            ends.nodes[from as usize].name, ends.nodes[to as usize].name
+        ));
+    }
     let mut sessions = maker.made;
     jitter::spread_starts(&mut sessions, jitter::most(&top, duration)?, seed);
     check_network(&top, &ends, &sessions)?;
+    check_window_demands(&top, packet, &scheme, &sessions)?;
+    notes.extend(unanswered_marks(&scheme, &ends.nodes, &links, &sessions));
     let KnownNodes { nodes, routers, .. } = ends;
     let variant = variant.map(str::to_owned);
     Ok(Scenario {
@@ -105,6 +114,49 @@ pub(crate) fn read(
         routers,
         links,
         background,
+    })
+}
+
+/// A demand by window is a whole number of packets in flight: one of less than half a packet cannot be kept.
+fn check_window_demands(
+    top: &TableReader<'_>,
+    packet: PacketSizes,
+    scheme: &SchemeChoice,
+    sessions: &[SessionSpec],
+) -> ReadResult<()> {
+    for session in sessions.iter().filter(|session| session.demand_by == DemandBy::Window) {
+        let bits = packet.on_link(session.scheme.as_deref().unwrap_or(scheme).scheme).as_bits_f64();
+        let Some(rate) = session.demand.at(session.start) else { continue };
+        if rate.as_bps() * session.rtt.as_secs_f64() < bits / 2.0 {
+            let least_kbps = bits / session.rtt.as_secs_f64() / 1e3;
+            return Err(top.wrong(
+                format!(
+                    "session \"{}\": a demand of {rate} by window is less than one packet per round trip of {}, which \
+                     is {least_kbps:.0} kb/s",
+                    session.name, session.rtt
+                ),
+                "leave demand_by out: the application then offers that rate",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A note if a queue marks packets and no session's scheme responds to marks.
+fn unanswered_marks(scheme: &SchemeChoice, nodes: &[Node], links: &[Link], sessions: &[SessionSpec]) -> Option<String> {
+    let at_nodes = nodes.iter().map(|node| ("node", &node.name, node.discipline));
+    let at_links = links.iter().map(|link| ("link", &link.name, link.discipline));
+    let (kind, name, _) = at_nodes.chain(at_links).find(|(.., discipline)| *discipline == Some(Discipline::EcnStep))?;
+    let schemes = sessions.iter().map(|session| session.scheme.as_deref().unwrap_or(scheme).scheme);
+    let mut deaf: Vec<&str> = schemes.filter(|scheme| !scheme.answers_marks).map(|scheme| scheme.name).collect();
+    deaf.sort_unstable();
+    deaf.dedup();
+    (!deaf.is_empty()).then(|| {
+        format!(
+            "{kind} \"{name}\" marks packets (ecn-step), and {} does not respond to marks: its packets are not marked, \
+             and find a drop-tail queue",
+            deaf.join(", ")
+        )
     })
 }
 

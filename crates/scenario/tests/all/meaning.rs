@@ -53,7 +53,7 @@ fn build__defaults_are_those_of_the_contract() {
     assert_eq!((scenario.packet.payload, scenario.packet.header), (Bytes::new(1000), Bytes::new(40)));
     assert!(scenario.is_lambda());
     let node = &scenario.nodes[0];
-    assert_eq!((node.queue, node.gtp_share, node.discipline), (QueueLimit::Bdp(1.0), 1.0, None));
+    assert_eq!((node.queue, node.gtp_share, node.discipline), (QueueLimit::Usual, 1.0, None));
     let session = &scenario.sessions[0];
     assert_eq!((&*session.name, session.from, session.to), ("s1-d1", 0, 3));
     assert_eq!((&session.demand, session.demand_by), (&Demand::Unlimited, DemandBy::Application));
@@ -494,7 +494,7 @@ fn build__variants_change_keys_by_path_and_elements_by_name() {
     assert_eq!(weights, [1.0, 3.0, 4.0, 3.0]);
     assert_eq!(scenario.sessions[2].rtt, Duration::from_millis(2));
     assert_eq!(scenario.nodes[2].send, Some(Rate::mbps(10.0)));
-    assert_eq!((scenario.nodes[2].queue, scenario.nodes[1].queue), (QueueLimit::Packets(7), QueueLimit::Bdp(1.0)));
+    assert_eq!((scenario.nodes[2].queue, scenario.nodes[1].queue), (QueueLimit::Packets(7), QueueLimit::Usual));
 }
 
 #[test]
@@ -584,4 +584,27 @@ fn build__schemes_are_shared() {
     let scenario = one(&text);
     let first = scenario.sessions[0].scheme.as_ref().unwrap();
     assert!(scenario.sessions.iter().all(|s| std::sync::Arc::ptr_eq(s.scheme.as_ref().unwrap(), first)));
+}
+
+#[test]
+fn notes__name_what_a_run_leaves_out() {
+    // Two spines of equal delay, and a queue whose marks nobody answers.
+    let text = "
+        name = 't'
+        scheme = 'cubic'
+        duration = '1 s'
+        router = [{ name = 'leaf{1..2}' }, { name = 'spine{1..2}' }]
+        node = [
+            { name = 'a', capacity = '1 Gb/s', router = 'leaf1' },
+            { name = 'b', capacity = '1 Gb/s', router = 'leaf2', discipline = 'ecn-step' },
+        ]
+        link = [{ from = 'leaf{1..2}', to = 'spine{1..2}', capacity = '1 Gb/s', delay = '1 us', duplex = true }]
+        session = [{ from = 'a', to = 'b' }]
+    ";
+    let notes = all(text, &Selection::default()).remove(0).1.join("\n");
+    assert!(notes.contains("several shortest paths lead from \"a\" to \"b\"") && notes.contains("ECMP"), "{notes}");
+    assert!(notes.contains("node \"b\" marks packets (ecn-step), and cubic does not respond"), "{notes}");
+    let single = text.replace("cubic", "bbr").replace("spine{1..2}", "spine{1..1}");
+    let notes = all(&single, &Selection::default()).remove(0).1;
+    assert!(notes.is_empty(), "{notes:?}");
 }

@@ -41,6 +41,7 @@ pub(crate) const fn session(name: &'static str, help: &'static str, cites: &'sta
         header: Bytes::ZERO,
         ack_header: Bytes::ZERO,
         cites,
+        answers_marks: false,
         controller: None,
         link_controller: None,
         node: None,

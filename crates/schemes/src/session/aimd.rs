@@ -1,7 +1,7 @@
 //! AIMD(a, b): `increase` packets per round trip, a share `decrease` removed after a loss (Xu et al. 2004, section
 //! III).
 
-use super::tcp_options::TCP;
+use super::tcp_options::{TCP, TCP_OPTIONS};
 use super::{Ack, Loss, WindowRule, windowed};
 use crate::scheme::registry::{self, POSITIVE, UNIT, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
@@ -65,7 +65,7 @@ pub(super) const SCHEME: Scheme = registry::window(
     |options, window| Ok(windowed(Aimd::new(AimdConfig::from_options(options)), window)),
 );
 /// Xu et al., in March 2004: ns-2 with one second, as TCP.
-const OPTIONS: [OptionSpec; 12] = join(
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 2] = join(
     TCP,
     [
         number("increase", POSITIVE, "32", "packets added per RTT"),

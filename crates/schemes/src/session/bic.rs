@@ -2,7 +2,7 @@
 //! increase where that is far away, slow probing beyond it.
 
 use super::new_reno::NewReno;
-use super::tcp_options::TCP;
+use super::tcp_options::{TCP, TCP_OPTIONS};
 use super::{Ack, Loss, WindowRule, windowed};
 use crate::scheme::registry::{self, POSITIVE, UNIT, join, number, packets_only};
 use crate::scheme::{Domain, OptionSpec, Options, Scheme};
@@ -128,7 +128,7 @@ pub(super) const SCHEME: Scheme = registry::window(
     |options, window| Ok(windowed(Bic::new(BicConfig::from_options(options)), window)),
 );
 /// Xu et al., in March 2004: ns-2 with one second, as TCP.
-const OPTIONS: [OptionSpec; 15] = join(
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 5] = join(
     TCP,
     [
         number("s_max", POSITIVE, "32", "maximum increment per RTT in packets"),

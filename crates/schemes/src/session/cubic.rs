@@ -3,7 +3,7 @@
 
 use fairwave_units::{Duration, Time};
 
-use super::tcp_options::LINUX_TCP;
+use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
 use super::{Ack, Loss, WindowRule, windowed};
 use crate::scheme::registry::{self, POSITIVE, UNIT, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
@@ -49,9 +49,9 @@ impl Cubic {
 
     /// RFC 9438 s4.2: K, the time to grow back to the old maximum.
     fn begin(&mut self, now: Time, window_packets: f64) -> Epoch {
-        let gap = self.max_packets - window_packets;
-        let (k_s, origin_packets) =
-            if gap > 0.0 { ((gap / self.config.c).cbrt(), self.max_packets) } else { (0.0, window_packets) };
+        // RFC 9438 s4.8: the first congestion avoidance after a time-out starts at K = 0 and W_max = cwnd.
+        self.max_packets = self.max_packets.max(window_packets);
+        let (k_s, origin_packets) = (((self.max_packets - window_packets) / self.config.c).cbrt(), self.max_packets);
         Epoch { start: now, k_s, origin_packets, reno_packets: window_packets }
     }
 
@@ -97,8 +97,16 @@ impl WindowRule for Cubic {
     }
 
     fn time_out(&mut self, window_packets: f64, loss: &Loss) -> f64 {
-        // RFC 9438 s4.8: as after a loss, then from one packet.
-        self.decrease(window_packets, loss)
+        // RFC 9438 s4.8: ssthresh as after a loss. The old maximum is forgotten: congestion avoidance starts at its own.
+        let ssthresh_packets = self.decrease(window_packets, loss);
+        self.max_packets = 0.0;
+        ssthresh_packets
+    }
+
+    fn pause(&mut self, span: Duration) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.start = epoch.start.saturating_add(span);
+        }
     }
 }
 
@@ -126,7 +134,7 @@ pub(super) const SCHEME: Scheme = registry::of_kernels(registry::window(
     |options, window| Ok(windowed(Cubic::new(CubicConfig::from_options(options)), window)),
 ));
 /// RFC 9438 is what Linux runs.
-const OPTIONS: [OptionSpec; 12] = join(
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 2] = join(
     LINUX_TCP,
     [
         number("c", POSITIVE, "0.4", "scale of the cubic in packets/s^3"),
@@ -149,6 +157,27 @@ mod tests {
         assert!((at(0.0) - 700.0).abs() < 1e-9);
         assert!((at(epoch.k_s) - 1000.0).abs() < 1e-6);
         assert!((at(2.0 * epoch.k_s) - 1300.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn time_out__forgets_the_old_maximum() {
+        // RFC 9438 s4.8: K = 0 and W_max = cwnd when congestion avoidance starts after a time-out.
+        let mut cubic = Cubic::new(CubicConfig::default());
+        assert_eq!(cubic.time_out(1000.0, &test_loss(1000)), 700.0);
+        let epoch = cubic.begin(Time::ZERO, 700.0);
+        assert_eq!((epoch.k_s, epoch.origin_packets, cubic.max_packets), (0.0, 700.0, 700.0));
+    }
+
+    #[test]
+    fn pause__leaves_the_span_out_of_the_epoch() {
+        let grown = |pause_s: u64| {
+            let mut cubic = Cubic::new(CubicConfig::default());
+            cubic.decrease(1000.0, &test_loss(1000));
+            cubic.increase(700.0, &Ack { now: Time::from_secs(1), ..test_ack(1) });
+            cubic.pause(Duration::from_secs(pause_s));
+            cubic.increase(800.0, &Ack { now: Time::from_secs(5 + pause_s), ..test_ack(1) })
+        };
+        assert_eq!(grown(0), grown(60));
     }
 
     #[test]

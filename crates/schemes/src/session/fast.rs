@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use fairwave_units::{Duration, Time};
 
-use super::tcp_options::LINUX_TCP;
+use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
 use super::{Ack, CongestionController, CongestionWindow, Loss, WindowConfig};
 use crate::scheme::registry::{self, HALF_OPEN_UNIT, POSITIVE, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
@@ -134,7 +134,7 @@ pub(super) const SCHEME: Scheme = registry::window(
     |options, window| Ok(Box::new(Fast::new(FastConfig::from_options(options), window))),
 );
 /// Jin, Wei & Low 2004 measured Linux.
-const OPTIONS: [OptionSpec; 12] = join(
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 2] = join(
     LINUX_TCP,
     [
         number("alpha", POSITIVE, "100", "packets queued in equilibrium"),

@@ -1,7 +1,7 @@
 //! HighSpeed TCP (RFC 3649): growth and cut depend on the window, so that large windows recover in reasonable time.
 
 use super::new_reno::NewReno;
-use super::tcp_options::TCP;
+use super::tcp_options::{TCP, TCP_OPTIONS};
 use super::{Ack, Loss, RuleError, WindowRule, windowed};
 use crate::scheme::registry::{self, UNIT, join, number, packets_only};
 use crate::scheme::{OptionSpec, Options, Scheme};
@@ -176,7 +176,7 @@ pub(super) const SCHEME: Scheme = registry::window(
     &OPTIONS,
     |options, window| Ok(windowed(HighSpeed::new(HighSpeedConfig::from_options(options)?), window)),
 );
-const OPTIONS: [OptionSpec; 14] = join(
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 4] = join(
     TCP,
     [
         packets_only("low_window", "38 packets", "standard TCP up to this window"),

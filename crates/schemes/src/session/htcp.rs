@@ -120,6 +120,10 @@ impl WindowRule for Htcp {
         window_packets * self.kept
     }
 
+    fn pause(&mut self, span: Duration) {
+        self.last_loss = self.last_loss.map(|last| last.saturating_add(span));
+    }
+
     fn time_out(&mut self, window_packets: f64, loss: &Loss) -> f64 {
         self.decrease(window_packets, loss)
     }
@@ -153,6 +157,18 @@ mod tests {
         assert_eq!(htcp.step(Duration::from_millis(500)), 1.0);
         assert_eq!(htcp.step(Duration::from_secs(1)), 1.0);
         assert_eq!(htcp.step(Duration::from_secs(3)), 22.0); // 1 + 20 + 1
+    }
+
+    #[test]
+    fn pause__leaves_the_span_out_of_the_growth() {
+        let grown = |pause_s: u64| {
+            let mut htcp = Htcp::new(HtcpConfig::default());
+            htcp.increase(100.0, &Ack { now: Time::from_secs(1), ..test_ack(1) });
+            htcp.pause(Duration::from_secs(pause_s));
+            htcp.increase(100.0, &Ack { now: Time::from_secs(4 + pause_s), ..test_ack(1) })
+        };
+        assert_eq!(grown(0), grown(60));
+        assert_eq!(grown(0), 0.22); // 1 + 10 x 2 + 0.25 x 2^2 = 22 a round trip
     }
 
     #[test]

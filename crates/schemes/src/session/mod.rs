@@ -87,6 +87,7 @@ pub(crate) const OTHERS: &[Scheme] = &[udt::SCHEME, rbudp::SCHEME, CBR, kernel::
 /// No rule at all.
 const CBR: Scheme = Scheme {
     models: &[Model::Packet],
+    options: &[registry::flag("dither", "true", "each packet leaves at a random moment of its period")],
     ..registry::session("cbr", "constant bit rate: sends at its demand regardless of loss", "")
 };
 
@@ -113,6 +114,15 @@ pub trait CongestionController: Send {
     /// The retransmission timer ran out.
     fn on_timeout(&mut self, loss: &Loss) {
         self.window_mut().begin_again(loss.half_of_flight_packets());
+    }
+
+    /// Sending goes on after nothing was in flight. After an idle time longer than the time-out, `restart_packets` bounds
+    /// the window (RFC 5681 s4.1).
+    fn on_resume(&mut self, _now: Time, restart_packets: Option<f64>) {
+        if let Some(most) = restart_packets {
+            let window_packets = self.window().packets().min(most);
+            self.window_mut().set(window_packets);
+        }
     }
 
     /// Whether it goes by delivery rates: then it is told of each packet sent and of each sample, besides all else.

@@ -2,7 +2,7 @@
 //! depend on the rate.
 
 use super::new_reno::NewReno;
-use super::tcp_options::LINUX_TCP;
+use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
 use super::{Ack, Loss, WindowRule, windowed};
 use crate::scheme::registry::{self, POSITIVE, UNIT, join, number, packets_only};
 use crate::scheme::{OptionSpec, Options, Scheme};
@@ -75,7 +75,7 @@ pub(super) const SCHEME: Scheme = registry::window(
     |options, window| Ok(windowed(Scalable::new(ScalableConfig::from_options(options)), window)),
 );
 /// Kelly 2003 measured Linux.
-const OPTIONS: [OptionSpec; 13] = join(
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 3] = join(
     LINUX_TCP,
     [
         number("increase", POSITIVE, "0.01", "packets added per acknowledged packet"),

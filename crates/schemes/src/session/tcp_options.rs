@@ -22,8 +22,11 @@ const RFC_6298: &str = "1 s";
 pub(super) const NS2: &str = "200 ms";
 const LINUX: &str = "linux";
 
+/// Options that every TCP-like sender takes.
+pub(super) const TCP_OPTIONS: usize = 12;
+
 /// What every TCP-like sender takes; defaults as in ns-2, the shortest time-out as in RFC 6298.
-pub(super) const fn tcp(sack: &'static str, min_rto: &'static str) -> [OptionSpec; 10] {
+pub(super) const fn tcp(sack: &'static str, min_rto: &'static str) -> [OptionSpec; TCP_OPTIONS] {
     [
         OptionSpec { default: sack, ..SACK },
         flag("delayed_ack", "false", "the sink acknowledges every second packet"),
@@ -32,6 +35,14 @@ pub(super) const fn tcp(sack: &'static str, min_rto: &'static str) -> [OptionSpe
         packets("initial_window", "2 packets", "window at the start"),
         packets("max_window", "inf", "largest window"),
         OptionSpec { default: min_rto, ..MIN_RTO },
+        // RFC 6298 s2.1; RFC 2988, and with it ns-2, had three seconds.
+        OptionSpec {
+            name: "initial_rto",
+            domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(3600), words: &[] },
+            default: "1 s",
+            help: "time-out before the first round-trip time is known (RFC 6298)",
+        },
+        flag("idle_restart", "true", "restart from the initial window after an idle time-out (RFC 5681 s4.1)"),
         packets("max_ssthresh", "inf", "limited slow start from this window on (RFC 3742)"),
         OptionSpec {
             name: "limited_slow_start",
@@ -44,10 +55,10 @@ pub(super) const fn tcp(sack: &'static str, min_rto: &'static str) -> [OptionSpe
 }
 /// What every sender of a rule of one's own takes: selective acknowledgements, and the time-out of RFC 6298.
 pub const SENDER_OPTIONS: &[OptionSpec] = &TCP;
-pub(super) const TCP: [OptionSpec; 10] = tcp("true", RFC_6298);
-pub(super) const NEWRENO: [OptionSpec; 10] = tcp("false", RFC_6298);
+pub(super) const TCP: [OptionSpec; TCP_OPTIONS] = tcp("true", RFC_6298);
+pub(super) const NEWRENO: [OptionSpec; TCP_OPTIONS] = tcp("false", RFC_6298);
 /// Of schemes that Linux has, or that were measured there.
-pub(super) const LINUX_TCP: [OptionSpec; 10] = tcp("true", LINUX);
+pub(super) const LINUX_TCP: [OptionSpec; TCP_OPTIONS] = tcp("true", LINUX);
 
 impl WindowConfig {
     /// What all TCP-like schemes take: the first and the largest window, and the form of slow start.

@@ -3,7 +3,7 @@
 
 use fairwave_units::Duration;
 
-use super::tcp_options::{NS2, tcp};
+use super::tcp_options::{NS2, TCP_OPTIONS, tcp};
 use super::{Ack, CongestionController, CongestionWindow, Loss, WindowConfig};
 use crate::scheme::registry::{self, POSITIVE, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
@@ -152,7 +152,7 @@ pub(super) const SCHEME: Scheme = registry::window(
     |options, window| Ok(Box::new(Vegas::new(VegasConfig::from_options(options), window))),
 );
 /// ns-2's, as its constants.
-const OPTIONS: [OptionSpec; 13] = join(
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 3] = join(
     tcp("true", NS2),
     [
         number("alpha", POSITIVE, "1", "grow while fewer packets than this are queued"),

@@ -1,5 +1,7 @@
 //! What all TCP-like rules share: a window, a slow start, and a rule that differs in two small functions.
 
+use fairwave_units::{Duration, Time};
+
 use super::slow_start::SlowStart;
 use super::{Ack, CongestionController, Loss};
 
@@ -11,6 +13,10 @@ pub trait WindowRule: Send {
 
     /// The window after a loss, in packets.
     fn decrease(&mut self, window_packets: f64, loss: &Loss) -> f64;
+
+    /// For this long the application, not the window, held the session, or it was idle: a rule whose growth follows a clock
+    /// leaves the span out (RFC 9438 s5.8).
+    fn pause(&mut self, _span: Duration) {}
 
     /// The retransmission timer ran out at this window: ssthresh, in packets. The window itself becomes one packet.
     fn time_out(&mut self, window_packets: f64, loss: &Loss) -> f64 {
@@ -101,6 +107,8 @@ pub struct Windowed<R> {
     rule: R,
     slow_start: SlowStart,
     window: CongestionWindow,
+    /// The last acknowledgement or resumption.
+    last_event: Option<Time>,
     /// No loss since the start or since a time-out: the ns-2 form of limited slow start stays on.
     is_probing: bool,
 }
@@ -111,7 +119,7 @@ impl<R: WindowRule> Windowed<R> {
         let slow_start = config.slow_start;
         let initial_ssthresh_packets = slow_start.first_ssthresh(config.initial_ssthresh_packets);
         let window = CongestionWindow::new(&WindowConfig { initial_ssthresh_packets, ..config });
-        Self { rule, slow_start, window, is_probing: true }
+        Self { rule, slow_start, window, last_event: None, is_probing: true }
     }
 
     /// The rule itself.
@@ -130,7 +138,12 @@ impl<R: WindowRule> CongestionController for Windowed<R> {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
-        if ack.in_recovery || !ack.window_limited {
+        let before = self.last_event.replace(ack.now);
+        if ack.in_recovery {
+            return;
+        }
+        if !ack.window_limited {
+            self.rule.pause(before.map_or(Duration::ZERO, |before| ack.now.since(before)));
             return;
         }
         let window = self.window.packets;
@@ -146,6 +159,15 @@ impl<R: WindowRule> CongestionController for Windowed<R> {
     fn on_loss(&mut self, loss: &Loss) {
         self.window.cut_to(self.rule.decrease(self.window.packets, loss));
         self.is_probing = false;
+    }
+
+    fn on_resume(&mut self, now: Time, restart_packets: Option<f64>) {
+        if let Some(before) = self.last_event.replace(now) {
+            self.rule.pause(now.since(before));
+        }
+        if let Some(most) = restart_packets {
+            self.window.set(self.window.packets.min(most));
+        }
     }
 
     fn on_timeout(&mut self, loss: &Loss) {

@@ -17,6 +17,8 @@ fn config(sack: bool) -> SenderConfig {
         sack,
         max_window_packets: u64::MAX,
         min_rto: MinRto::Whole(Duration::from_millis(200)),
+        initial_rto: Duration::from_secs(1),
+        restart_window_packets: Some(2.0),
         size_packets: u64::MAX,
         pacing: false,
         packet_bytes: 1000,

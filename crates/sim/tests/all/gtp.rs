@@ -67,7 +67,7 @@ fn queues__of_one_bdp_hold_no_more_than_that_on_the_link() {
     // each.
     let flood = "scheme = \"cbr\"\ndemand = \"99 Mb/s\"";
     let other = format!("[[session]]\nfrom = \"s2\"\nto = \"d\"\nrtt = \"20 ms\"\n{flood}");
-    let run = run(&two("", "", &format!("{flood}\n{other}")));
+    let run = run(&two("", "queue = \"1 bdp\"", &format!("{flood}\n{other}")));
     let sink = run.summary.links.iter().find(|link| &*link.name == "d:in").unwrap();
     let largest_bytes = sink.max_queue_packets * 1077.0;
     assert!(
@@ -157,6 +157,11 @@ fn yield__leaves_tcp_its_part_and_takes_what_tcp_leaves() {
         )
     };
     let usual = "yield = 1\nqueue = \"200 packets\"";
+    // TCP would fill a host's queue in front of its own card, too.
+    let sources = "name = \"s{1..2}\"\n";
+    let two = |options, sink, sessions: &str| {
+        two(options, sink, sessions).replace(sources, &format!("{sources}queue = \"200 packets\"\n"))
+    };
     // As one group TCP has half, and the two sessions of GTP a quarter each.
     let both = final_mbps(&run(&two("interval = \"20 ms\"", usual, &tcp(""))));
     assert!((40.0..60.0).contains(&both[1]), "{both:?}");

@@ -11,6 +11,7 @@ mod options;
 mod oracle;
 mod rbudp;
 mod rcp;
+mod rivals;
 mod shared_path;
 mod tally;
 mod throughput;

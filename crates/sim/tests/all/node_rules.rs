@@ -87,7 +87,7 @@ fn switch_rules__are_max_min_fair_over_five_round_trip_times() {
 fn switch_rules__are_max_min_fair_among_sixteen_nodes() {
     let text = SIXTEEN_NODES.replace("500 Mb/s", "50 Mb/s");
     for rule in ["abr-charny", "abr-hou"] {
-        let scenario = scenario(&text, rule, "8 s", 1);
+        let scenario = scenario(&text, rule, "16 s", 1);
         let run = run(&scenario);
         assert_max_min(&scenario, &run, 0.01);
         assert!(run.summary.metrics.converged_s.is_some(), "{:?}", run.summary.metrics);

@@ -94,13 +94,16 @@ impl CongestionController for BbrController {
 }
 
 /// Its entry in the list of schemes.
-pub(in super::super) const SCHEME: Scheme = registry::window(
-    "bbr",
-    "BBR version 3: a model of the path's bandwidth and round-trip time, bounded by loss",
-    "draft-ietf-ccwg-bbr",
-    &OPTIONS,
-    |_, window| Ok(Box::new(BbrController::new(&window))),
-);
+pub(in super::super) const SCHEME: Scheme = Scheme {
+    answers_marks: true,
+    ..registry::window(
+        "bbr",
+        "BBR version 3: a model of the path's bandwidth and round-trip time, bounded by loss",
+        "draft-ietf-ccwg-bbr",
+        &OPTIONS,
+        |_, window| Ok(Box::new(BbrController::new(&window))),
+    )
+};
 /// It paces by itself, and has no slow start to limit. As in Linux otherwise.
 const OPTIONS: [OptionSpec; 7] = [
     SACK,
