@@ -4,21 +4,16 @@
 
 #![expect(clippy::disallowed_types, reason = "it measures real time")]
 
-use std::net::SocketAddr;
+#[path = "../tests/network/mod.rs"]
+mod network;
+
 use std::time::Instant;
 
-use fairwave_proto::codec::TicketId;
-use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
-use fairwave_proto::{
-    Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathControl, PathKind,
-    SessionOptions,
-};
-use fairwave_schemes::node::{Gtp, Reading};
-use fairwave_schemes::scheme::Options;
-use fairwave_units::{Bytes, Duration, Rate, Time};
+use fairwave_proto::handshake::insecure::InsecureInitiator;
+use fairwave_proto::{Ecn, Event, Host, OpenRequest, Packet, SessionOptions};
+use fairwave_units::{Bytes, Time};
 
-const TICKET: (TicketId, u64) = (TicketId(1), 7);
-const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2, minimum: Rate::ZERO };
+use network::{Setup, TICKET, address};
 
 fn main() {
     for (sessions, loses_one_in) in [(1, u64::MAX), (1, 4000), (100, u64::MAX)] {
@@ -27,10 +22,11 @@ fn main() {
 }
 
 fn run(sessions: usize, loses_one_in: u64) {
-    let address = SocketAddr::from(([10, 0, 0, 1], 1));
-    let mut hosts = [host(1), host(2)];
+    let (address, options) = (address(1), SessionOptions::default());
+    let setup = Setup { capacity_bps: Some(10e9), fair_start: false, room: Bytes::new(1 << 30), ..Setup::default() };
+    let mut hosts = [1, 2].map(|seed| Host::new(Time::ZERO, setup.config(seed)));
     for nonce in 0..sessions as u64 {
-        let wish = OpenRequest { sends: false, receives: true, greeting: b"", options: OPTIONS };
+        let wish = OpenRequest { sends: false, receives: true, greeting: b"", options };
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, nonce);
         hosts[1].connect(Time::ZERO, address, crypto, &wish).expect("there is room");
     }
@@ -60,7 +56,7 @@ fn run(sessions: usize, loses_one_in: u64) {
                         control += 1;
                         other.handle_control(now, address, &packet);
                     }
-                    Packet::Handshake(bytes) => other.handle_handshake(now, address, &bytes, &mut |_| Ok(OPTIONS)),
+                    Packet::Handshake(bytes) => other.handle_handshake(now, address, &bytes, &mut |_| Ok(options)),
                 }
             }
         }
@@ -76,33 +72,4 @@ fn run(sessions: usize, loses_one_in: u64) {
         data as f64 / wall_s / 1e6,
         wall_s / data as f64 * 1e9,
     );
-}
-
-fn host(seed: u8) -> Host<Insecure> {
-    let node = || NodeConfig {
-        capacity: Rate::gbps(10.0),
-        share: 1.0,
-        interval: IntervalRule::Fixed(Duration::from_millis(20)),
-        phase: Duration::from_millis(7),
-        allocator: Box::new(Gtp::new(Reading::Adopted, &Options::default())),
-        exchange: None,
-    };
-    let config = HostConfig {
-        lower_bytes: 28,
-        piece_bytes: 1000,
-        send_bytes: Bytes::new(1),
-        sending: Some(node()),
-        receiving: Some(node()),
-        fair_start: false,
-        room: Bytes::new(1 << 30),
-        buffer: None,
-        seed: [seed; 32],
-        path: PathKind::Dedicated,
-        path_control: PathControl::Bbr,
-        probes_mtu: false,
-        is_plain: false,
-        lasts: Lasts::default(),
-        crypto: InsecureResponder::new(u64::from(seed), [TICKET]),
-    };
-    Host::new(Time::ZERO, config)
 }

@@ -13,6 +13,12 @@
 
 #![cfg_attr(test, allow(non_snake_case, clippy::single_range_in_vec_init))]
 
+#[cfg(test)]
+extern crate self as fairwave_proto;
+#[cfg(test)]
+#[path = "../tests/network/mod.rs"]
+mod network;
+
 mod address;
 mod alarms;
 mod breaker;

@@ -9,30 +9,22 @@
 
 #![allow(missing_docs)]
 
-use std::alloc::System;
-use std::net::SocketAddr;
+#[path = "system/memory.rs"]
+mod memory;
+mod network;
 
-use fairwave_proto::codec::{CloseReason, Frame, Frames, Piece, Reader, SessionId, TicketId, VoidReason, Writer};
-use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
-use fairwave_proto::{
-    ControlPacket, DataPacket, Direction, Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest,
-    Opened, Packet, PathControl, PathKind, PieceAt, SessionOptions,
-};
-use fairwave_schemes::node::{Gtp, Reading};
-use fairwave_schemes::scheme::Options;
+use fairwave_proto::codec::{CloseReason, Frame, Frames, Piece, Reader, SessionId, VoidReason, Writer};
+use fairwave_proto::handshake::insecure::Insecure;
+use fairwave_proto::{ControlPacket, DataPacket, Direction, Ecn, Event, Host, Packet, PathKind, PieceAt};
 use fairwave_units::{Bytes, Duration, Rate, Time};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+use network::{Flow, LIVE_BYTES, Load, Network, Setup, address};
 
 /// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
 const ITERATIONS: usize = 300;
 const LARGEST: usize = 1500;
 
-const TICKET: (TicketId, u64) = (TicketId(1), 7);
-const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2, minimum: Rate::ZERO };
-const CAPACITY_MBPS: f64 = 20.0;
+const CAPACITY_BPS: f64 = 20e6;
 /// What the victim and the honest peer move in each direction: some 20 ms at half of the capacity.
 const HONEST_BYTES: u64 = 30_000;
 /// Both get it within this, whatever else the victim has to do: every wait of the protocol is shorter than 4 s.
@@ -55,19 +47,13 @@ const HONEST: usize = 1;
 const HOSTILE: usize = 2;
 
 struct Scene {
-    hosts: [Host<Insecure>; 3],
-    now: Time,
+    network: Network,
     /// The session that the hostile peer has with the victim, by the victim's name for it.
-    open: Option<Opened>,
-    honest: Option<Opened>,
+    open: Option<SessionId>,
     /// The hostile peer's next numbers: data, control.
     numbers: [u64; 2],
-    /// Bytes that came to the honest peer, and from it.
-    moved: [u64; 2],
     /// Bytes of control packets that the victim sent to the hostile peer.
     answered: u64,
-    held: i64,
-    victim_refuses: bool,
 }
 
 /// What an input says of the scene, in its first byte.
@@ -110,78 +96,39 @@ fn sealed() {
     });
 }
 
-fn live() -> i64 {
-    let stats = ALLOCATOR.stats();
-    stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated).cast_signed() as i64
-}
-
-fn address(at: usize) -> SocketAddr {
-    SocketAddr::from(([10, 0, 0, 1 + at as u8], 9))
-}
-
-fn host(seed: u8, path: PathKind, has_nodes: bool) -> Host<Insecure> {
-    let node = || NodeConfig {
-        capacity: Rate::mbps(CAPACITY_MBPS),
-        share: 1.0,
-        interval: IntervalRule::Fixed(Duration::from_millis(20)),
-        phase: Duration::from_millis(7),
-        allocator: Box::new(Gtp::new(Reading::Adopted, &Options::default())),
-        exchange: None,
-    };
-    let config = HostConfig {
-        lower_bytes: 28,
-        piece_bytes: 1000,
-        send_bytes: Bytes::new(1),
-        sending: has_nodes.then(node),
-        receiving: has_nodes.then(node),
-        fair_start: false,
-        room: Bytes::new(1 << 20),
-        buffer: (!has_nodes).then_some(Bytes::new(1 << 20)),
-        seed: [seed; 32],
-        path,
-        path_control: PathControl::Bbr,
-        probes_mtu: true,
-        is_plain: false,
-        lasts: Lasts::default(),
-        crypto: InsecureResponder::new(u64::from(seed), [TICKET]),
-    };
-    Host::new(Time::ZERO, config)
-}
-
 impl Scene {
     fn new(plan: &Plan) -> Self {
-        let hosts = [1, 2, 3].map(|seed| host(seed, plan.path, plan.has_nodes));
-        let mut scene = Self {
-            hosts,
-            now: Time::ZERO,
-            open: None,
-            honest: None,
-            numbers: [0, 0],
-            moved: [0, 0],
-            answered: 0,
-            held: 0,
-            victim_refuses: plan.refuses,
+        LIVE_BYTES.get_or_init(|| memory::live);
+        let setup = Setup {
+            capacity_bps: plan.has_nodes.then_some(CAPACITY_BPS),
+            path: plan.path,
+            fair_start: false,
+            phase: Some(Duration::from_millis(7)),
+            room: Bytes::new(1 << 20),
+            buffer: (!plan.has_nodes).then_some(Bytes::new(1 << 20)),
+            probes_mtu: true,
+            ..Setup::default()
         };
-        scene.connect(HONEST, VICTIM, (true, true), 1);
-        if plan.victim_calls {
-            scene.connect(VICTIM, HOSTILE, (plan.sends, plan.receives), 2);
-        } else {
-            scene.connect(HOSTILE, VICTIM, (plan.receives, plan.sends), 2);
-        }
-        for _ in 0..20 {
-            scene.pump();
-            scene.wait(Duration::from_millis(1));
-        }
-        assert!(scene.open.is_some() && scene.honest.is_some(), "the handshakes are proper");
+        let mut network = Network::of(1, vec![setup; 3], Duration::from_micros(10));
+        let honest = Flow { is_mutual: true, sizes: vec![HONEST_BYTES], ..Flow::endless(VICTIM, HONEST) };
+        let (source, sink) = if plan.sends { (VICTIM, HOSTILE) } else { (HOSTILE, VICTIM) };
+        let hostile = Flow {
+            is_fetched: plan.victim_calls == (sink == VICTIM),
+            is_mutual: plan.sends && plan.receives,
+            is_refused: plan.refuses,
+            has: u64::MAX,
+            sizes: vec![0],
+            ..Flow::endless(source, sink)
+        };
+        network.flows = vec![honest, hostile];
+        network.run_until(Time::from_nanos(20_000_000));
+        let open = network.session(VICTIM, 1);
+        assert!(open.is_some() && network.session(VICTIM, 0).is_some(), "the handshakes are proper");
         // From here on the input speaks for it; numbers that its host has used are used.
-        scene.numbers = [1 << 20; 2];
+        network.hosts[HOSTILE].pauses = vec![network.now..Time::MAX];
+        let mut scene = Self { network, open, numbers: [1 << 20; 2], answered: 0 };
+        scene.settle();
         scene
-    }
-
-    fn connect(&mut self, from: usize, to: usize, (sends, receives): (bool, bool), nonce: u64) {
-        let wish = OpenRequest { sends, receives, greeting: b"", options: OPTIONS };
-        let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, nonce);
-        self.hosts[from].connect(self.now, address(to), crypto, &wish).expect("there is room");
     }
 
     /// Does the next thing that the input says: nothing if there is none.
@@ -218,7 +165,7 @@ impl Scene {
                 let [stream, length, shift] = reader.bytes(3, "a piece").ok()?.try_into().ok()?;
                 let offset = spread(reader)?;
                 let length = 1 + (u32::from(length) << (shift & 3));
-                let stamp_us = (self.now.as_nanos() / 1000) as u32;
+                let stamp_us = (self.network.now.as_nanos() / 1000) as u32;
                 let count = if what >> 6 == 3 { 200 } else { 1 };
                 for at in 0..count {
                     let offset = offset.saturating_add(2 * at * u64::from(length));
@@ -228,7 +175,6 @@ impl Scene {
             6 => {
                 let ms = u64::from(reader.u8("a time").ok()?);
                 self.wait(Duration::from_millis(ms));
-                self.pump();
             }
             _ => self.wants(reader)?,
         }
@@ -238,7 +184,7 @@ impl Scene {
     /// The victim's application wants or gives up something, or closes.
     fn wants(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         let [what, stream, length] = reader.bytes(3, "a wish").ok()?.try_into().ok()?;
-        let session = self.open?.session;
+        let session = self.open?;
         let start = spread(reader)? >> 2;
         let range = start..start + 1 + (u64::from(length) << (what >> 4));
         let stream = u32::from(stream & 3);
@@ -274,14 +220,14 @@ impl Scene {
 
     /// A control packet, sealed by the hostile peer.
     fn say(&mut self, choice: u8, frames: Vec<u8>) {
-        let Some(Opened { session, .. }) = self.open else { return };
+        let Some(session) = self.open else { return };
         let number = self.number(1, choice);
         let (bytes, before) = (frames.len() as u64, self.answered);
-        let allocations = ALLOCATOR.stats().allocations;
+        let allocations = memory::allocations();
         let packet = ControlPacket { session, number, frames };
         self.at_victim(|victim, now| victim.handle_control(now, address(HOSTILE), &packet));
-        let allocations = ALLOCATOR.stats().allocations - allocations;
-        assert!(allocations as u64 <= 64 + 8 * bytes, "{allocations} allocations for a packet of {bytes} bytes");
+        let allocations = memory::allocations() - allocations;
+        assert!(allocations <= 64 + 8 * bytes, "{allocations} allocations for a packet of {bytes} bytes");
         self.settle();
         let answer = self.answered - before;
         assert!(answer <= MOST_ANSWER + 2 * bytes, "{answer} bytes answer a packet of {bytes} bytes");
@@ -289,176 +235,79 @@ impl Scene {
 
     /// A data packet, sealed by the hostile peer.
     fn give(&mut self, choice: u8, stamp_us: u32, piece: PieceAt) {
-        let Some(Opened { session, .. }) = self.open else { return };
+        let Some(session) = self.open else { return };
         let number = self.number(0, choice);
         let packet = DataPacket { session, number, stamp_us, piece };
         self.at_victim(|victim, now| _ = victim.handle_data(now, address(HOSTILE), Ecn::NotCapable, &packet));
-        let parts = self.hosts[VICTIM].parts(session);
+        let parts = self.network.hosts[VICTIM].parts(session);
         let range = piece.range();
         assert!(parts.iter().all(|part| range.start <= part.start && part.start < part.end && part.end <= range.end));
         self.settle();
     }
 
     fn at_victim<T>(&mut self, does: impl FnOnce(&mut Host<Insecure>, Time) -> T) -> T {
-        let before = live();
-        let outcome = does(&mut self.hosts[VICTIM], self.now);
-        self.held += live() - before;
-        outcome
+        let now = self.network.now;
+        self.network.hosts[VICTIM].at(|host| does(host, now))
     }
 
-    /// Carries what hosts say to each other at this instant.
+    /// Takes what hosts have to say at this instant.
     fn settle(&mut self) {
-        for at in [VICTIM, HONEST, VICTIM] {
-            self.take_events(at);
-            self.take_packets(at);
-        }
+        self.wait(Duration::ZERO);
     }
 
-    fn take_events(&mut self, at: usize) {
-        let (now, refuses) = (self.now, self.victim_refuses && at == VICTIM);
-        loop {
-            let before = live();
-            let event = self.hosts[at].poll_event();
-            if at == VICTIM {
-                self.held += live() - before;
-            }
-            let Some(event) = event else { return };
-            let before = live();
-            match event {
-                Event::Open(opened) => self.on_open(at, opened),
-                Event::Requested { session, stream, range } if refuses && Some(session) == self.hostile() => {
-                    self.hosts[at].refuse(now, session, stream, range, VoidReason::Vanished);
-                }
-                Event::Requested { session, stream, range } => self.hosts[at].serve(now, session, stream, range),
-                Event::Closed { session, reason, by_peer, .. } if at != HOSTILE => {
-                    let is_honest = at == HONEST || Some(session) == self.honest.map(|opened| opened.session);
-                    assert!(!is_honest, "the honest session ended: {reason}, by its peer: {by_peer}");
-                    self.open = None;
-                }
-                _ => {}
-            }
-            if at == VICTIM {
-                self.held += live() - before;
-            }
-        }
-    }
-
-    fn hostile(&self) -> Option<SessionId> {
-        self.open.map(|opened| opened.session)
-    }
-
-    fn on_open(&mut self, at: usize, opened: Opened) {
-        match (at, opened.address == address(HONEST)) {
-            (VICTIM, true) => {
-                self.honest = Some(opened);
-                self.hosts[at].want(self.now, opened.session, 0, 0..HONEST_BYTES);
-            }
-            (VICTIM, false) => self.open = Some(opened),
-            (HONEST, _) => self.hosts[at].want(self.now, opened.session, 0, 0..HONEST_BYTES),
-            _ => {}
-        }
-    }
-
-    fn take_packets(&mut self, at: usize) {
-        let is_handshake_over = self.numbers != [0, 0];
-        loop {
-            let before = live();
-            let transmit = self.hosts[at].poll_transmit(self.now);
-            if at == VICTIM {
-                self.held += live() - before;
-                if let Some(Packet::Control(ControlPacket { frames: bytes, .. }) | Packet::Handshake(bytes)) =
-                    transmit.as_ref().map(|transmit| &transmit.packet)
-                {
-                    // What goes with it is the driver's.
-                    self.held -= bytes.capacity().cast_signed() as i64;
-                }
-            }
-            let Some(transmit) = transmit else { return };
-            let Some(to) = (0..3).find(|to| address(*to) == transmit.to) else { continue };
-            if to == HOSTILE && is_handshake_over {
-                if let Packet::Control(packet) = &transmit.packet {
-                    assert!(Frames::new(&packet.frames).all(|frame| frame.is_ok()), "it speaks the protocol");
-                    self.answered += packet.frames.len() as u64;
-                }
-                continue;
-            }
-            let before = live();
-            self.deliver(at, to, transmit.packet);
-            if to == VICTIM {
-                self.held += live() - before;
-            }
-        }
-    }
-
-    fn deliver(&mut self, from: usize, to: usize, packet: Packet) {
-        let (host, now, from_address) = (&mut self.hosts[to], self.now, address(from));
-        match packet {
-            Packet::Data(packet) => {
-                let bytes = host.handle_data(now, from_address, Ecn::NotCapable, &packet).bytes;
-                if from == HONEST || to == HONEST {
-                    self.moved[usize::from(to == HONEST)] += bytes;
-                }
-            }
-            Packet::Control(packet) => {
-                host.handle_control(now, from_address, &packet);
-            }
-            Packet::Handshake(bytes) => {
-                host.handle_handshake(now, from_address, &bytes, &mut |_| Ok(OPTIONS));
-            }
-        }
-    }
-
-    /// Lets time pass, and the hosts do what is due in it.
+    /// Lets time pass.
     fn wait(&mut self, span: Duration) {
-        let end = self.now.saturating_add(span);
-        while let Some(at) = self.next().filter(|at| *at <= end) {
-            // A packet takes some time, whatever is due.
-            self.now = at.max(self.now.saturating_add(Duration::from_micros(1)));
-            self.pump();
-        }
-        self.now = self.now.max(end);
-    }
-
-    fn next(&self) -> Option<Time> {
-        let all = if self.numbers == [0, 0] { &self.hosts[..] } else { &self.hosts[..HOSTILE] };
-        all.iter().filter_map(Host::poll_timeout).min()
-    }
-
-    fn pump(&mut self) {
-        let all: &[usize] = if self.numbers == [0, 0] { &[VICTIM, HONEST, HOSTILE] } else { &[VICTIM, HONEST] };
-        for _ in 0..3 {
-            for &at in all {
-                let before = live();
-                self.hosts[at].handle_timeout(self.now);
-                if at == VICTIM {
-                    self.held += live() - before;
-                }
-                self.take_events(at);
-                self.take_packets(at);
+        self.network.run_for(span);
+        let answered = &mut self.answered;
+        self.network.under_way.retain(|_, datagram| {
+            let is_answer = datagram.to == address(HOSTILE);
+            if let Load::Packet(Packet::Control(packet)) = &datagram.load
+                && is_answer
+            {
+                assert!(Frames::new(&packet.frames).all(|frame| frame.is_ok()), "it speaks the protocol");
+                *answered += packet.frames.len() as u64;
+            }
+            !is_answer
+        });
+        for event in self.network.hosts[..HOSTILE].iter_mut().flat_map(|host| host.events.drain(..)) {
+            if let Event::Closed { session, reason, by_peer, .. } = event {
+                assert_eq!(Some(session), self.open, "the honest session ended: {reason}, by its peer: {by_peer}");
+                self.open = None;
             }
         }
     }
 
     fn check_bounds(&self) {
-        assert!(self.held <= MOST_HELD + OTHERS_HELD, "the host holds {} bytes", self.held);
+        let victim = &self.network.hosts[VICTIM];
+        assert!(victim.held <= MOST_HELD + OTHERS_HELD, "the host holds {} bytes", victim.held);
         for direction in [Direction::Sending, Direction::Receiving] {
-            assert!(self.hosts[VICTIM].sessions(direction).is_none_or(|sessions| sessions <= 2));
+            assert!(victim.sessions(direction).is_none_or(|sessions| sessions <= 2));
         }
+    }
+
+    /// Bytes that came to the victim from the honest peer, and to that.
+    fn moved(&self) -> [u64; 2] {
+        [VICTIM, HONEST].map(|host| {
+            let session = self.network.session(host, 0);
+            session.and_then(|session| self.network.hosts[host].received(session)).map_or(0, |counts| counts.bytes)
+        })
     }
 
     /// The honest session has gone on.
     fn finish(&mut self) {
-        let end = self.now.saturating_add(PATIENCE);
-        while self.moved != [HONEST_BYTES; 2] {
-            assert!(self.now < end, "the honest session moved {:?} of {HONEST_BYTES} bytes each way", self.moved);
+        let end = self.network.now.saturating_add(PATIENCE);
+        while self.moved() != [HONEST_BYTES; 2] {
+            let moved = self.moved();
+            assert!(self.network.now < end, "the honest session moved {moved:?} of {HONEST_BYTES} bytes each way");
             self.wait(Duration::from_millis(20));
         }
         self.check_bounds();
-        if let Some(session) = self.hostile() {
+        if let Some(session) = self.open {
             self.at_victim(|host, now| host.close(now, session, CloseReason::Done));
         }
         self.wait(Duration::from_secs(1));
-        assert!(self.held <= OTHERS_HELD, "{} bytes stay when the session is over", self.held);
+        let held = self.network.hosts[VICTIM].held;
+        assert!(held <= OTHERS_HELD, "{held} bytes stay when the session is over");
     }
 }
 

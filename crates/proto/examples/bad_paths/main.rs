@@ -8,11 +8,13 @@
 //! With `tally` the path is dedicated, and both ends know its capacity and share it by claims and grants. What is not as
 //! both say, a rate that jumps, a neighbour of whom neither knows, a queue that nobody fills, is left out then.
 
+#[path = "../../tests/network/mod.rs"]
+mod network;
 mod road;
 
 use fairwave_proto::PathControl;
 use fairwave_units::{Bytes, Duration, Rate, Time};
-use road::{FlowPlan, Road, RoadPlan};
+use road::{FlowPlan, RoadPlan};
 
 const RTT: Duration = Duration::from_millis(60);
 const SECONDS: u64 = 30;
@@ -78,15 +80,17 @@ fn main() {
     let plans = plans.into_iter().filter(|(name, _)| wanted(name));
     for (name, plan) in plans.filter(|(_, plan)| tally.is_none() || is_as_said(plan)) {
         for seed in seeds.clone() {
-            let outcome = Road::new(plan.clone(), seed).run(Time::from_secs(SECONDS));
+            let outcome = road::run(&plan, seed, Time::from_secs(SECONDS));
+            let line = outcome.line();
+            let waits: f64 = line.waits.iter().map(|wait| wait.as_secs_f64()).sum();
             let goodputs: Vec<_> =
                 (0..plan.flows.len()).map(|flow| format!("{:.1}", outcome.mbps(flow, 0, SECONDS as usize))).collect();
             println!(
                 "{name:22} {:15} {:10.1} {:10.2} {:12.2}",
                 goodputs.join(" "),
-                outcome.mean_wait_ms(0, SECONDS as usize),
+                waits / SECONDS as f64,
                 outcome.above_s(RTT),
-                outcome.dropped as f64 / outcome.sent as f64 * 100.0,
+                line.dropped as f64 / line.sent as f64 * 100.0,
             );
         }
     }

@@ -4,6 +4,8 @@
 //! `cargo run --release -p fairwave-proto --example hardships`
 
 mod lane;
+#[path = "../../tests/network/mod.rs"]
+mod network;
 
 use fairwave_units::{Duration, Time};
 use lane::{Hardship, Lane, Meter, jain};
@@ -31,7 +33,7 @@ fn main() {
 /// Runs a hardship with both meters, and prints what came of it from one second to another.
 fn rows(what: &str, hardship: Hardship, (from, to): (usize, usize)) {
     for (meter, name) in [(Meter::Sent, "sent"), (Meter::Read, "read")] {
-        let outcome = Lane::new(meter, hardship, 1).run(Time::from_secs(to as u64));
+        let outcome = Lane::run(meter, hardship, 1, Time::from_secs(to as u64));
         let goodputs = outcome.goodputs(from, to);
         print!(
             "{what:10} {name:5}  {:6.2}  {:9.2}  {:.4}  {:9.3}  {:8.2}  {:4}",
@@ -40,7 +42,7 @@ fn rows(what: &str, hardship: Hardship, (from, to): (usize, usize)) {
             jain(&goodputs),
             outcome.peak(from, to),
             outcome.longest_queue(from, to).as_secs_f64() * 1e3,
-            outcome.lost,
+            outcome.lost(),
         );
         if let Some((_, end)) = hardship.blackhole {
             let again = outcome.full_after_s(end.as_secs_f64() as usize);

@@ -3,15 +3,11 @@
 //! A transfer of 60 ms and some 40 Mb/s, in virtual time and from one seed. What it shows goes to stdout.
 
 use fairwave_proto::codec::SessionId;
-use fairwave_proto::{Direction, IntervalRule, PathFacts, PathKind, ReceiverCounts, SenderCounts};
-use fairwave_units::{Bytes, Duration, Time};
+use fairwave_proto::{Direction, PathFacts, PathKind, ReceiverCounts, SenderCounts};
+use fairwave_units::{Duration, Time};
 
-use crate::machine::{Machine, Setup};
-use crate::memory;
-use crate::random::Random;
+use crate::network::{Flow, Line, Link, Network, Setup};
 use crate::trick::Trick;
-use crate::way::Way;
-use crate::world::{Transfer, World, address};
 
 const SOURCE: usize = 0;
 const SINK: usize = 1;
@@ -30,56 +26,46 @@ struct Stand {
 }
 
 struct BadPath {
-    world: World,
+    world: Network,
 }
 
 impl BadPath {
     /// From a source to a sink of the same capacity; or, on a shared path, of a line that has it and a queue of 60 ms.
-    fn new(path: PathKind, change: impl Fn(&mut Way)) -> Self {
-        let mut random = Random::new(7);
+    fn new(path: PathKind, change: impl Fn(&mut Link)) -> Self {
         let is_shared = path == PathKind::Shared;
         let setup = Setup {
             capacity_bps: (!is_shared).then_some(BPS),
             path,
             piece_bytes: PIECE,
-            probes_mtu: false,
-            fair_start: true,
             drain: true,
-            exchange: None,
-            interval: IntervalRule::Fixed(Duration::from_millis(20)),
-            room: Bytes::new(50_000_000),
+            ..Setup::default()
         };
-        let machines = (0..2).map(|at| Machine::new(setup.clone(), address(at, 1), random.bits())).collect();
-        let mut there = Way::plain(ONE_WAY);
-        there.line = is_shared.then_some((BPS, Duration::from_millis(60)));
-        change(&mut there);
-        let ways = vec![vec![Way::plain(ONE_WAY), there], vec![Way::plain(ONE_WAY), Way::plain(ONE_WAY)]];
-        let mut world = World::new(7, random, machines, ways);
-        world.transfers.push(Transfer::new(SINK, SOURCE, true, Time::ZERO, vec![1 << 40]));
+        let mut world = Network::of(7, [setup.clone(), setup], ONE_WAY);
+        world.lines.push(Line::lasting(BPS, Duration::from_millis(60)));
+        world.links[SOURCE][SINK].line = is_shared.then_some(0);
+        change(&mut world.links[SOURCE][SINK]);
+        let honest = Flow { is_honest: true, is_retried: true, ..Flow::endless(SOURCE, SINK) };
+        world.flows.push(honest);
         Self { world }
     }
 
     fn session(&self, machine: usize) -> Option<SessionId> {
-        self.world.machines[machine].sessions.keys().next().copied()
+        self.world.hosts[machine].sessions.keys().next().copied()
     }
 
     fn facts(&mut self, machine: usize) -> PathFacts {
         let session = self.session(machine).unwrap();
         let direction = if machine == SOURCE { Direction::Sending } else { Direction::Receiving };
-        self.world.machines[machine].host.path_facts(self.world.now, session, direction).unwrap()
+        self.world.hosts[machine].host.path_facts(self.world.now, session, direction).unwrap()
     }
 
     /// At that second.
     fn at(&mut self, second: u64) -> Stand {
         self.world.run_until(Time::from_secs(second));
-        let host = |machine: usize| &self.world.machines[machine].host;
+        let host = |machine: usize| &self.world.hosts[machine];
         let sent = self.session(SOURCE).and_then(|session| host(SOURCE).sent(session));
         let came = self.session(SINK).and_then(|session| host(SINK).received(session));
-        Stand {
-            got: self.world.transfers[0].got_bytes(),
-            sent: sent.unwrap_or_default(),
-            came: came.unwrap_or_default(),
-        }
+        Stand { got: self.world.flows[0].got_bytes(), sent: sent.unwrap_or_default(), came: came.unwrap_or_default() }
     }
 
     /// What happened from one second to another.
@@ -105,7 +91,7 @@ impl BadPath {
         while self.world.now < Time::from_secs(until) {
             let now = self.world.now + Duration::from_millis(1);
             self.world.run_until(now);
-            let got = &self.world.transfers[0].got[0];
+            let got = &self.world.flows[0].got[0];
             let first = got.iter().next().map_or(0, |range| range.end);
             if first != front || got.len() < 2 {
                 (front, since) = (first, now);
@@ -128,13 +114,12 @@ struct Seen {
     late_at_sink: u64,
 }
 
-fn late(share: f64, ms: u64) -> impl Fn(&mut Way) {
+fn late(share: f64, ms: u64) -> impl Fn(&mut Link) {
     move |way| way.late = (share, Duration::from_millis(ms))
 }
 
 #[test]
 fn late__five_in_a_hundred_by_20_ms_are_not_lost() {
-    let _turn = memory::turn();
     let mut path = BadPath::new(PathKind::Dedicated, late(0.05, 20));
     let first = path.between("5 % late by 20 ms, dedicated", 0, 1);
     // The window begins at 15 ms.
@@ -158,7 +143,6 @@ fn late__five_in_a_hundred_by_20_ms_are_not_lost() {
 
 #[test]
 fn late__five_in_a_hundred_by_20_ms_are_not_lost_on_a_shared_path() {
-    let _turn = memory::turn();
     let mut clean = BadPath::new(PathKind::Shared, |_| {});
     let mut path = BadPath::new(PathKind::Shared, late(0.05, 20));
     let first = path.between("5 % late by 20 ms, shared", 0, 2);
@@ -172,7 +156,6 @@ fn late__five_in_a_hundred_by_20_ms_are_not_lost_on_a_shared_path() {
 
 #[test]
 fn lost__is_repaired_within_a_round_trip_the_window_and_a_report() {
-    let _turn = memory::turn();
     // A loss is known 30 ms, the window of 15 ms and up to two periods of 15 ms after its packet should have come, and
     // made up for 30 ms later: at most 105 ms a time that it is lost. Of 3600 packets a second that many times in a row.
     // With a loss of 30 % the breaker halves the rate each second.
@@ -191,7 +174,6 @@ fn lost__is_repaired_within_a_round_trip_the_window_and_a_report() {
 
 #[test]
 fn late__every_packet_by_up_to_50_ms() {
-    let _turn = memory::turn();
     let mut path = BadPath::new(PathKind::Dedicated, |way| way.jitter = Duration::from_millis(50));
     path.at(1);
     let seen = path.between("all late by 0 to 50 ms", 1, 5);
@@ -201,10 +183,9 @@ fn late__every_packet_by_up_to_50_ms() {
 
 #[test]
 fn late__what_comes_and_goes_is_met_with_the_window_of_before() {
-    let _turn = memory::turn();
     let mut path = BadPath::new(PathKind::Dedicated, late(0.05, 20));
     path.at(1);
-    path.world.ways[SOURCE][SINK].late_in = Time::from_secs(5)..Time::from_secs(6);
+    path.world.links[SOURCE][SINK].late_in = Time::from_secs(5)..Time::from_secs(6);
     let gone = path.between("none late", 1, 5);
     let again = path.between("5 % late by 20 ms again", 5, 6);
     assert_eq!([gone.again_bytes, again.again_bytes], [0, 0]);
@@ -213,11 +194,10 @@ fn late__what_comes_and_goes_is_met_with_the_window_of_before() {
 
 #[test]
 fn late__a_sink_that_says_so_of_everything_gains_nothing() {
-    let _turn = memory::turn();
     // Of every other packet: for a report, which is 15 ms, and for four, which is what the window grows to.
     let outcomes = [0, 1, 4].map(|calls_late| {
         let mut path = BadPath::new(PathKind::Shared, |_| {});
-        path.world.machines[SINK].trick = Some(Trick { calls_late, ..Trick::default() });
+        path.world.hosts[SINK].tamper = Some(Box::new(Trick { calls_late, ..Trick::default() }));
         path.between(&format!("a sink that calls packets late in {calls_late} reports"), 2, 8)
     });
     let [honest, late, later] = outcomes.map(|seen| seen.goodput);
@@ -225,17 +205,17 @@ fn late__a_sink_that_says_so_of_everything_gains_nothing() {
     assert!(outcomes[1].late > 1000 && outcomes[2].late > 1000, "{outcomes:?}");
     // For eight, which it does not: nobody waits so long. What it claims is sent again, and then the breaker acts.
     let mut path = BadPath::new(PathKind::Dedicated, |_| {});
-    path.world.machines[SINK].trick = Some(Trick { calls_late: 8, ..Trick::default() });
+    path.world.hosts[SINK].tamper = Some(Box::new(Trick { calls_late: 8, ..Trick::default() }));
     let seen = path.between("a sink that calls packets late in 8 reports, dedicated", 2, 8);
     assert!(seen.spurious > 100 && seen.goodput < 0.5, "{seen:?}");
 }
 
 #[test]
 fn late__a_sink_that_says_so_of_what_is_lost_is_found_out() {
-    let _turn = memory::turn();
     let mut path = BadPath::new(PathKind::Shared, |way| way.loss = 0.01);
-    path.world.transfers[0].is_honest = false;
-    path.world.machines[SINK].trick = Some(Trick { calls_late: 1, hides_losses: true, ..Trick::default() });
+    path.world.flows[0].is_honest = false;
+    let trick = Trick { calls_late: 1, hides_losses: true, ..Trick::default() };
+    path.world.hosts[SINK].tamper = Some(Box::new(trick));
     path.at(10);
     let closed = path.world.counts.closed;
     println!("it is closed {closed} times in ten seconds");
@@ -244,7 +224,6 @@ fn late__a_sink_that_says_so_of_what_is_lost_is_found_out() {
 
 #[test]
 fn doubled__packets_are_neither_late_nor_lost() {
-    let _turn = memory::turn();
     let mut path = BadPath::new(PathKind::Dedicated, |way| way.doubles = 0.5);
     let seen = path.between("half of all doubled", 1, 4);
     assert_eq!((seen.lost, seen.late, seen.late_at_sink), (0, 0, 0));

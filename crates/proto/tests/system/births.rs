@@ -1,14 +1,11 @@
 //! Sessions that open all at once in the processes of one machine.
 
-use fairwave_proto::{GRACE, IntervalRule, PathKind};
-use fairwave_units::{Bytes, Duration, Time};
+use fairwave_proto::GRACE;
+use fairwave_units::Duration;
 
-use crate::machine::{Machine, Setup};
-use crate::memory;
-use crate::random::Random;
-use crate::shared::{Shared, Watch};
-use crate::way::Way;
-use crate::world::{Transfer, World, address};
+use crate::network::{ENDLESS, Flow, Link, Network, Random, Setup, TestHost, address, ms};
+use crate::shared::Shared;
+use crate::watch::Watch;
 
 const CAPACITY_BPS: f64 = 40e6;
 /// From when on the daemon gives sessions what is theirs.
@@ -47,43 +44,31 @@ impl Births {
         let machines = (0..=self.processes)
             .map(|at| {
                 let far = if at == self.processes { 1000.0 } else { 1.0 };
-                let setup = Setup {
-                    capacity_bps: Some(CAPACITY_BPS * far),
-                    path: PathKind::Dedicated,
-                    piece_bytes: 400,
-                    probes_mtu: false,
-                    fair_start: true,
-                    drain: false,
-                    exchange: None,
-                    interval: IntervalRule::Fixed(Duration::from_millis(INTERVAL_MS)),
-                    room: Bytes::new(50_000_000),
-                };
-                Machine::new(setup, address(at, 1), random.bits())
+                let capacity_bps = Some(CAPACITY_BPS * far);
+                TestHost::new(Setup { capacity_bps, piece_bytes: 400, ..Setup::default() }, address(at), random.bits())
             })
             .collect();
-        let way = || Way::plain(Duration::from_nanos((self.delay_ms * 1e6) as u64));
+        let way = || Link::plain(Duration::from_nanos((self.delay_ms * 1e6) as u64));
         let ways = (0..=self.processes).map(|_| (0..=self.processes).map(|_| way()).collect()).collect();
-        let mut world = World::new(self.seed, random.clone(), machines, ways);
+        let mut world = Network::new(self.seed, random.clone(), machines, ways);
         for at in 0..self.running + self.comers {
             let (process, far) = (at % self.processes, self.processes);
             let (initiator, responder) = if random.chance(0.5) { (process, far) } else { (far, process) };
             let is_fetched = self.receives == (initiator == process);
             let within_ms = random.below(INTERVAL_MS as usize - 1) as u64;
             let begins_ms = if at < self.running { SETTLED_MS + within_ms } else { BIRTHS_MS + within_ms };
-            let begins = Time::from_nanos(begins_ms * 1_000_000);
-            let mut transfer = Transfer::new(initiator, responder, is_fetched, begins, vec![1 << 40]);
-            transfer.is_honest = false;
-            world.transfers.push(transfer);
+            let flow = Flow::new(initiator, responder, is_fetched, ms(begins_ms), vec![ENDLESS]);
+            world.flows.push(Flow { is_honest: false, ..flow });
         }
         let hosts: Vec<usize> = (0..self.processes).collect();
         let mut shared = Shared::new(&mut world, &hosts, CAPACITY_BPS, random);
         // A process that takes a cut late has for so long what it had, whoever comes.
         shared.is_prompt = true;
-        let mut watch = Watch::new(&world);
-        watch.run_until(&mut world, &mut shared, BIRTHS_MS - 1);
-        watch.most = [0.0; 2];
-        watch.run_until(&mut world, &mut shared, BIRTHS_MS + SHARED_MS + LOOKED_MS);
-        let load = watch.most[usize::from(self.receives)];
+        let mut watch = Watch::new(&world, shared.capacities(&world));
+        watch.run_until(&mut world, BIRTHS_MS - 1, |world| shared.step(world));
+        watch.most[0] = [0.0; 2];
+        watch.run_until(&mut world, BIRTHS_MS + SHARED_MS + LOOKED_MS, |world| shared.step(world));
+        let load = watch.most[0][usize::from(self.receives)];
         let share_bps = CAPACITY_BPS / (self.running + self.comers) as f64;
         Found { load, shares: watch.means(LOOKED_MS as usize).iter().map(|rate| rate / share_bps).collect() }
     }
@@ -91,7 +76,6 @@ impl Births {
 
 /// All kinds of births.
 fn each(mut judge: impl FnMut(Births, Found)) {
-    let _turn = memory::turn();
     for (seed, comers) in (0..).zip([1, 10, 100]) {
         for processes in [1, 3] {
             for (receives, running, delay_ms) in [(false, 3, 0.2), (true, 0, 0.2), (true, 3, 30.0), (false, 0, 30.0)] {
@@ -119,7 +103,6 @@ fn births__of_many_sessions_in_one_tick_are_no_load_and_have_their_parts_soon() 
 /// have been given since: no more than the capacity.
 #[test]
 fn births__by_long_handshakes_are_no_more_than_what_was_free() {
-    let _turn = memory::turn();
     for comers in [1, 10, 100] {
         let births = Births { processes: 3, running: 0, comers, receives: true, delay_ms: 70.0, seed: 111 };
         let found = births.run();

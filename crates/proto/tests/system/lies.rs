@@ -1,14 +1,10 @@
 //! What a liar gains: the same world twice, once with all honest and once with a liar.
 
-use fairwave_proto::{ExchangeConfig, IntervalRule, PathKind};
-use fairwave_units::{Bytes, Duration, Time};
+use fairwave_proto::ExchangeConfig;
+use fairwave_units::{Duration, Time};
 
-use crate::machine::{Machine, Setup};
-use crate::plan;
-use crate::random::Random;
+use crate::network::{Flow, Line, Link, Network, Random, Setup, TestHost, address, tally};
 use crate::trick::Trick;
-use crate::way::Way;
-use crate::world::{Access, Transfer, World, address};
 use crate::{each, env};
 
 /// Of what a liar has without lying.
@@ -18,48 +14,34 @@ const LIARS: u64 = 1;
 
 /// Some machines that send to one, or receive from one; the last of them may lie. What each of their transfers brought
 /// in the twenty seconds from the tenth on, in bytes.
-fn shares(seed: u64, is_at_sink: bool, exchange: Option<ExchangeConfig>, trick: Option<&Trick>) -> (Vec<u64>, World) {
+fn shares(seed: u64, is_at_sink: bool, exchange: Option<ExchangeConfig>, trick: Option<&Trick>) -> (Vec<u64>, Network) {
     let mut random = Random::new(seed);
     let others = 2 + random.below(3);
     let capacity_bps = random.scaled(5e6..20e6);
     let mut machines = Vec::new();
     for at in 0..=others {
         let bps = if at == 0 { capacity_bps } else { 10.0 * capacity_bps };
-        let setup = Setup {
-            capacity_bps: Some(bps),
-            path: PathKind::Dedicated,
-            piece_bytes: 1000,
-            probes_mtu: false,
-            fair_start: true,
-            drain: true,
-            exchange,
-            interval: IntervalRule::Fixed(Duration::from_millis(20)),
-            room: Bytes::new(50_000_000),
-        };
-        machines.push(Machine::new(setup, address(at, 1), random.bits()));
+        let setup = Setup { capacity_bps: Some(bps), drain: true, exchange, ..Setup::default() };
+        machines.push(TestHost::new(setup, address(at), random.bits()));
     }
-    machines[others].trick = trick.cloned();
+    machines[others].tamper = trick.map(|trick| Box::new(trick.clone()) as _);
     let delays: Vec<_> = (0..=others).map(|_| random.ms(1.0..40.0)).collect();
-    let ways = (0..=others).map(|from| (0..=others).map(|to| Way::plain(delays[from.max(to)])).collect()).collect();
-    let mut world = World::new(seed, random, machines, ways);
+    let ways = (0..=others).map(|from| (0..=others).map(|to| Link::plain(delays[from.max(to)])).collect()).collect();
+    let mut world = Network::new(seed, random, machines, ways);
     if is_at_sink {
-        world.access[0] = Some(Access::new(capacity_bps, Duration::from_millis(200)));
+        world.lines.push(Line::lasting(capacity_bps, Duration::from_millis(200)));
+        for link in world.links.iter_mut().map(|links| &mut links[0]) {
+            (link.line, link.before, link.delays) = (Some(0), link.delays[0].1, Vec::new());
+        }
     }
     for at in 1..=others {
-        let mut transfer = Transfer::new(
-            if is_at_sink { 0 } else { at },
-            if is_at_sink { at } else { 0 },
-            true,
-            Time::ZERO,
-            vec![1 << 40],
-        );
-        transfer.is_honest = at < others;
-        world.transfers.push(transfer);
+        let (source, sink) = if is_at_sink { (at, 0) } else { (0, at) };
+        world.flows.push(Flow { is_honest: at < others, is_retried: true, ..Flow::endless(source, sink) });
     }
     world.run_until(Time::from_secs(10));
-    let before: Vec<_> = world.transfers.iter().map(Transfer::got_bytes).collect();
+    let before: Vec<_> = world.flows.iter().map(Flow::got_bytes).collect();
     world.run_until(Time::from_secs(30));
-    let got = world.transfers.iter().zip(before).map(|(transfer, before)| transfer.got_bytes() - before).collect();
+    let got = world.flows.iter().zip(before).map(|(flow, before)| flow.got_bytes() - before).collect();
     (got, world)
 }
 
@@ -108,7 +90,7 @@ fn worlds__nobody_gains_by_lying_of_claims_and_grants() {
         let claims = random.chance(0.5).then(|| random.scaled(1.02..1e6));
         let (trick, is_at_sink) = (draw(&mut random), random.chance(0.7));
         let trick = Trick { claims: claims.unwrap_or(1.0), ..trick };
-        let gain = gain(seed, is_at_sink, Some(plan::exchange()), &trick);
+        let gain = gain(seed, is_at_sink, Some(tally()), &trick);
         assert!(gain <= MOST_GAIN, "{trick:?}, many to one {is_at_sink}: {gain:+.3}");
     });
 }

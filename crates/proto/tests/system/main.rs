@@ -15,23 +15,27 @@
 
 mod bad_paths;
 mod births;
-mod content;
+mod hardships;
+#[path = "../../examples/hardships/lane.rs"]
+mod lane;
 mod lies;
-mod machine;
 mod memory;
+#[path = "../network/mod.rs"]
+mod network;
 mod plan;
-mod random;
+#[path = "../../examples/bad_paths/road.rs"]
+mod road;
 mod shared;
+mod shared_paths;
 mod tally;
 mod trick;
-mod way;
-mod world;
+mod watch;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use network::{Network, random};
 use plan::Rules;
-use world::World;
 
 /// Seeds of each kind of world, besides a fresh one each.
 const WORLDS: u64 = 12;
@@ -55,7 +59,7 @@ fn seeds(count: u64) -> Vec<u64> {
 
 /// Judges the world of each seed; the first ones that fail are named at the end.
 fn each(name: &str, count: u64, judge: impl Fn(u64)) {
-    let _turn = memory::turn();
+    count_memory();
     let seeds = seeds(count);
     let mut failed = Vec::new();
     for &seed in &seeds {
@@ -80,6 +84,11 @@ fn each(name: &str, count: u64, judge: impl Fn(u64)) {
     );
 }
 
+/// Worlds weigh what their hosts hold.
+fn count_memory() {
+    network::LIVE_BYTES.get_or_init(|| memory::live);
+}
+
 #[test]
 fn worlds__every_honest_transfer_completes() {
     each("worlds__every_honest_transfer_completes", WORLDS, |seed| {
@@ -98,9 +107,9 @@ fn worlds__hostile_peers_do_no_harm() {
     });
 }
 
-fn report(world: &World) {
+fn report(world: &Network) {
     if env("FAIRWAVE_SEED").is_some() {
-        let done: Vec<_> = world.transfers.iter().map(|transfer| (transfer.completed, transfer.attempts)).collect();
+        let done: Vec<_> = world.flows.iter().map(|flow| (flow.completed, flow.attempts)).collect();
         println!("seed {}: {} {:?} {done:?}", world.seed, world.now, world.counts);
     }
 }

@@ -1,29 +1,52 @@
-//! What a host holds of memory.
+//! Memory that this thread holds.
 
-use std::alloc::System;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+#![expect(unsafe_code, reason = "an allocator that counts")]
 
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// The allocator of the system, which counts for each thread apart.
+struct Counting;
 
 #[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+static ALLOCATOR: Counting = Counting;
 
-static TURN: Mutex<()> = Mutex::new(());
-
-/// One simulation at a time: the allocator counts for the whole program.
-pub(crate) fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+thread_local! {
+    static LIVE_BYTES: Cell<i64> = const { Cell::new(0) };
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Does something, and adds what it has kept to `held`.
-pub(crate) fn counted<T>(held: &mut i64, does: impl FnOnce() -> T) -> T {
-    let before = live();
-    let outcome = does();
-    *held += live() - before;
-    outcome
+// SAFETY: all requests go to the system's allocator as they are; the counters are plain numbers without destructors, which
+// allocate nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LIVE_BYTES.set(LIVE_BYTES.get().wrapping_add(layout.size().cast_signed() as i64));
+        ALLOCATIONS.set(ALLOCATIONS.get().wrapping_add(1));
+        // SAFETY: the caller keeps to the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        LIVE_BYTES.set(LIVE_BYTES.get().wrapping_add(bytes.cast_signed() as i64 - layout.size().cast_signed() as i64));
+        ALLOCATIONS.set(ALLOCATIONS.get().wrapping_add(1));
+        // SAFETY: the caller keeps to the contract of `realloc`.
+        unsafe { System.realloc(pointer, layout, bytes) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE_BYTES.set(LIVE_BYTES.get().wrapping_sub(layout.size().cast_signed() as i64));
+        // SAFETY: the caller keeps to the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
 }
 
-fn live() -> i64 {
-    let stats = ALLOCATOR.stats();
-    stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated).cast_signed() as i64
+/// Bytes that this thread has allocated and not freed.
+pub(crate) fn live() -> i64 {
+    LIVE_BYTES.get()
+}
+
+/// Allocations of this thread so far.
+#[allow(dead_code, reason = "the fuzz target asks for it")]
+pub(crate) fn allocations() -> u64 {
+    ALLOCATIONS.get()
 }

@@ -6,15 +6,14 @@ use std::collections::BTreeMap;
 use fairwave_proto::codec::SessionId;
 use fairwave_proto::{
     CardCapacity, CardId, Direction, GRACE, Looked, Machine as Daemon, MachineConfig, MachineGrant, MachineLimits,
-    MachineRow, MachineStanding, MemberId, RateTerm, ShareBy, ToldGrant, ToldNode,
+    MachineRow, MachineStanding, MemberId, ShareBy, ToldGrant, ToldNode,
 };
-use fairwave_schemes::global::{Paths, Problem, max_min};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::random::Random;
+use crate::network::{Network, Random, tally};
 use crate::tally::endless;
-use crate::world::{Transfer, World};
-use crate::{WORLDS, each, memory, plan, report};
+use crate::watch::{Capacity, Watch, assert_near, is_near, optimum, own};
+use crate::{WORLDS, each, report};
 
 const CARD: CardId = CardId(0);
 const INTERVAL: Duration = Duration::from_millis(20);
@@ -49,7 +48,7 @@ struct Seat {
 
 impl Shared {
     /// The hosts are processes from now on.
-    pub(crate) fn new(world: &mut World, hosts: &[usize], bps: f64, mut random: Random) -> Self {
+    pub(crate) fn new(world: &mut Network, hosts: &[usize], bps: f64, mut random: Random) -> Self {
         let config = MachineConfig {
             interval: INTERVAL,
             share_by: ShareBy::Session,
@@ -67,11 +66,11 @@ impl Shared {
             .iter()
             .zip(members)
             .map(|(&host, member)| {
-                let machine = &mut world.machines[host];
+                let machine = &mut world.hosts[host];
                 machine.setup.capacity_bps = Some(bps);
                 for direction in BOTH {
-                    machine.host.be_own(world.now, direction, Rate::nearest_bps(bps));
-                    machine.host.be_told(direction, told[direction as usize]);
+                    machine.be_own(world.now, direction, Rate::nearest_bps(bps));
+                    machine.be_told(direction, told[direction as usize]);
                 }
                 let (rows, grants) = (BTreeMap::new(), BTreeMap::new());
                 Seat { host, member, rows, grants, tick: 0, told, taken: 0, takes_at_ms: u64::MAX }
@@ -81,7 +80,7 @@ impl Shared {
     }
 
     /// Once a millisecond.
-    fn step(&mut self, world: &mut World) {
+    pub(crate) fn step(&mut self, world: &mut Network) {
         let ms = world.now.as_nanos() / 1_000_000;
         let next_ms = self.daemon.next_tick().as_nanos().div_ceil(1_000_000);
         for at in 0..self.seats.len() {
@@ -97,10 +96,10 @@ impl Shared {
         }
     }
 
-    fn take(&mut self, world: &mut World, at: usize) {
+    fn take(&mut self, world: &mut Network, at: usize) {
         let seat = &mut self.seats[at];
         (seat.takes_at_ms, seat.taken) = (u64::MAX, seat.tick);
-        let host = &mut world.machines[seat.host].host;
+        let host = &mut world.hosts[seat.host];
         for direction in BOTH {
             let rows = seat.rows.range((direction as u8, SessionId(0))..=(direction as u8, SessionId(u64::MAX)));
             let granted = |((_, session), (row, _)): (&(u8, SessionId), &(u32, MachineRow))| {
@@ -115,9 +114,9 @@ impl Shared {
         world.drain(seat.host);
     }
 
-    fn look(&mut self, world: &mut World, at: usize) {
+    fn look(&mut self, world: &mut Network, at: usize) {
         let seat = &mut self.seats[at];
-        let host = &mut world.machines[seat.host].host;
+        let host = &mut world.hosts[seat.host];
         let mut said = BTreeMap::new();
         for direction in BOTH {
             for looked in host.look(world.now, direction) {
@@ -158,8 +157,11 @@ impl Shared {
         }
     }
 
-    fn has(&self, host: usize) -> bool {
-        self.seats.iter().any(|seat| seat.host == host)
+    /// The machine's capacity, and those of other hosts.
+    pub(crate) fn capacities(&self, world: &Network) -> Vec<Capacity> {
+        let hosts: Vec<usize> = self.seats.iter().map(|seat| seat.host).collect();
+        let others = own(world).into_iter().filter(|capacity| !hosts.contains(&capacity.hosts[0]));
+        [Capacity { hosts: hosts.clone(), bps: self.bps }].into_iter().chain(others).collect()
     }
 }
 
@@ -185,83 +187,14 @@ fn row_of(looked: &Looked, direction: Direction, now: Time, taken: u64) -> Machi
     }
 }
 
-/// The rate that a transfer may send at now.
-fn rate(world: &World, at: usize, transfer: &Transfer) -> f64 {
-    let machine = &world.machines[transfer.source()];
-    let sessions = machine.sessions.iter().filter(|(_, of)| **of == at);
-    let limits = sessions.filter_map(|(session, _)| {
-        let limit = |term| machine.host.limit(*session, term).map(Rate::as_bps);
-        Some(limit(RateTerm::Source)?.min(limit(RateTerm::Sink)?))
-    });
-    limits.sum()
-}
-
-/// Rates of transfers over time, and the largest load of the machine, as a source and as a sink.
-pub(crate) struct Watch {
-    /// Bit/s in each millisecond.
-    history: Vec<Vec<f64>>,
-    pub(crate) most: [f64; 2],
-}
-
-impl Watch {
-    pub(crate) fn new(world: &World) -> Self {
-        Self { history: vec![Vec::new(); world.transfers.len()], most: [0.0; 2] }
-    }
-
-    pub(crate) fn run_until(&mut self, world: &mut World, shared: &mut Shared, end_ms: u64) {
-        for ms in world.now.as_nanos() / 1_000_000 + 1..=end_ms {
-            world.run_until(Time::from_nanos(ms * 1_000_000));
-            shared.step(world);
-            let (mut sent, mut came) = (0.0, 0.0);
-            for (at, (transfer, history)) in world.transfers.iter().zip(&mut self.history).enumerate() {
-                history.push(rate(world, at, transfer));
-                let (source, sink) = (transfer.source(), transfer.sink());
-                if shared.has(source) {
-                    sent += history.last().copied().unwrap_or(0.0);
-                }
-                if shared.has(sink) {
-                    let delay_ms = world.ways[source][sink].delays[0].1.as_nanos().div_ceil(1_000_000) as usize;
-                    came += history.len().checked_sub(delay_ms + 1).map_or(0.0, |left| history[left]);
-                }
-            }
-            self.most = [self.most[0].max(sent / shared.bps), self.most[1].max(came / shared.bps)];
-        }
-    }
-
-    pub(crate) fn means(&self, ms: usize) -> Vec<f64> {
-        self.history.iter().map(|rates| rates.iter().rev().take(ms).sum::<f64>() / ms as f64).collect()
-    }
-}
-
-/// Max-min of a world in which some hosts share one capacity each way.
-fn optimum(world: &World, shared: &Shared) -> Vec<f64> {
-    let count = world.machines.len();
-    let mut capacities: Vec<f64> =
-        world.machines.iter().flat_map(|machine| [machine.setup.capacity_bps.unwrap(); 2]).collect();
-    capacities.extend([shared.bps; 2]);
-    let place = |host: usize| if shared.has(host) { count } else { host } as u32;
-    let ends = |transfer: &Transfer| [2 * place(transfer.source()), 2 * place(transfer.sink()) + 1];
-    let resources: Vec<u32> = world.transfers.iter().flat_map(ends).collect();
-    max_min(&Problem::new(&capacities, Paths::Rows { width: 2, resources: &resources })).unwrap().rates_bps
-}
-
-fn assert_near(world: &World, shared: &Shared, found: &[f64], share: f64) {
-    let optimum = optimum(world, shared);
-    assert!(is_near(&optimum, found, share), "{found:?} is not {optimum:?}: {}", world.describe());
-}
-
-fn is_near(optimum: &[f64], found: &[f64], share: f64) -> bool {
-    found.iter().zip(optimum).all(|(rate, right)| (rate - right).abs() <= share * right)
-}
-
 /// A world of endless transfers, whose first hosts are two or three processes of one machine.
-fn shared_world(seed: u64, bps: std::ops::Range<f64>, is_tally: impl Fn(usize) -> bool) -> (World, Shared, Watch) {
-    let mut world = endless(seed, bps, |at| is_tally(at).then(plan::exchange));
+fn shared_world(seed: u64, bps: std::ops::Range<f64>, is_tally: impl Fn(usize) -> bool) -> (Network, Shared, Watch) {
+    let mut world = endless(seed, bps, |at| is_tally(at).then(tally));
     let mut random = Random::new(seed ^ 0x7368_6172_6564);
-    let hosts: Vec<usize> = (0..(2 + random.below(2)).min(world.machines.len())).collect();
-    let capacity = world.machines[0].setup.capacity_bps.unwrap();
+    let hosts: Vec<usize> = (0..(2 + random.below(2)).min(world.hosts.len())).collect();
+    let capacity = world.hosts[0].setup.capacity_bps.unwrap();
     let shared = Shared::new(&mut world, &hosts, capacity, random);
-    let watch = Watch::new(&world);
+    let watch = Watch::new(&world, shared.capacities(&world));
     (world, shared, watch)
 }
 
@@ -276,17 +209,16 @@ fn worlds__processes_that_share_by_claims_are_exact_and_never_above_the_capacity
 /// control packets, of 64 bytes where such an interval carries 1160, came in every other one.
 #[test]
 fn worlds__slow_sessions_that_keep_to_their_grants_are_not_closed() {
-    let _turn = memory::turn();
     [1414, 6_923_676, 106_633_495].into_iter().for_each(by_claims);
 }
 
 fn by_claims(seed: u64) {
     let (mut world, mut shared, mut watch) = shared_world(seed, 2e6..20e6, |_| true);
-    watch.run_until(&mut world, &mut shared, 8000);
+    watch.run_until(&mut world, 8000, |world| shared.step(world));
     assert_eq!(world.counts.closed, 0, "{}", world.describe());
-    assert!(watch.most.iter().all(|most| *most <= 1.0201), "{:?}: {}", watch.most, world.describe());
+    assert!(watch.most[0].iter().all(|most| *most <= 1.0201), "{:?}: {}", watch.most[0], world.describe());
     assert!(shared.daemon.next_tick() > Time::ZERO.saturating_add(GRACE));
-    assert_near(&world, &shared, &watch.means(20), 0.01);
+    assert_near(&world, &watch.capacities, &watch.means(20), 0.01);
     report(&world);
 }
 
@@ -301,7 +233,6 @@ fn worlds__processes_of_both_rules_come_to_max_min() {
 /// and in which a process of GTP scaled its grants down to the machine's capacity, steps that nobody took among them.
 #[test]
 fn worlds__processes_of_gtp_have_what_is_free_beside_those_of_claims() {
-    let _turn = memory::turn();
     [2_004_433_589, 2, 41].into_iter().for_each(by_both_rules);
 }
 
@@ -321,11 +252,11 @@ fn by_both_rules(seed: u64) {
     let is_tally = |at: usize| if at < 2 { at == 0 } else { claims >> at & 1 == 1 };
     let (mut world, mut shared, mut watch) = shared_world(seed, 8e6..80e6, is_tally);
     for look in 1..=LOOKS {
-        watch.run_until(&mut world, &mut shared, 20_000 + look * LOOK_MS);
-        if is_near(&optimum(&world, &shared), &watch.means(LOOK_MS as usize), 0.02) {
+        watch.run_until(&mut world, 20_000 + look * LOOK_MS, |world| shared.step(world));
+        if is_near(&optimum(&world, &watch.capacities), &watch.means(LOOK_MS as usize), 0.02) {
             break;
         }
     }
-    assert_near(&world, &shared, &watch.means(LOOK_MS as usize), 0.02);
+    assert_near(&world, &watch.capacities, &watch.means(LOOK_MS as usize), 0.02);
     report(&world);
 }

@@ -11,7 +11,7 @@ use fairwave_proto::{ByteRanges, ControlPacket, DataPacket, EcnCounts, MOST_FRAM
 
 use fairwave_units::Duration;
 
-use crate::random::Random;
+use crate::network::{Random, Tamper};
 
 /// What is changed.
 #[derive(Clone, Debug)]
@@ -59,9 +59,8 @@ impl Default for Trick {
     }
 }
 
-impl Trick {
-    /// What it makes of frames that came.
-    pub(crate) fn hear(&self, frames: &[u8]) -> Vec<u8> {
+impl Tamper for Trick {
+    fn hear(&self, frames: &[u8]) -> Vec<u8> {
         each(frames, |frame, writer| {
             let frame = match frame {
                 Frame::Feedback { expected_bps } => Frame::Feedback { expected_bps: times(expected_bps, self.takes) },
@@ -77,8 +76,7 @@ impl Trick {
         })
     }
 
-    /// What it makes of a packet that is to go.
-    pub(crate) fn say(&mut self, to: SocketAddr, session: SessionId, packet: Packet) -> Packet {
+    fn say(&mut self, to: SocketAddr, session: SessionId, packet: Packet) -> Packet {
         let mut count = self.nonsense;
         while self.random.chance(count) {
             count -= 1.0;
@@ -104,11 +102,12 @@ impl Trick {
         }
     }
 
-    /// What else there is to send.
-    pub(crate) fn more(&mut self) -> Option<(SocketAddr, SessionId, Packet)> {
+    fn more(&mut self) -> Option<(SocketAddr, SessionId, Packet)> {
         self.waiting.pop()
     }
+}
 
+impl Trick {
     /// Numbers of control packets go up, with nonsense between them.
     fn numbered(&mut self, session: SessionId, packet: Packet) -> Packet {
         match packet {

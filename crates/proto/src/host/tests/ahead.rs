@@ -18,8 +18,8 @@ fn claiming(seed: u8) -> TestHost {
 }
 
 fn network(delay_ms: u64) -> Network {
-    let mut network = Network::new(&[100.0, 100.0], delay_ms);
-    network.hosts = vec![claiming(0), claiming(1)];
+    let mut network = between([100.0, 100.0], delay_ms);
+    (0..2).for_each(|at| network.hosts[at].host = claiming(at as u8));
     network
 }
 
@@ -33,12 +33,12 @@ fn mbps(bytes: u64, ms: u64) -> f64 {
 #[test]
 fn open__a_lone_source_that_answers_sends_at_its_full_rate_from_the_first_packet_on() {
     let mut network = network(25);
-    network.open(0, 1);
+    network.open(Flow::endless(0, 1));
     // Hello, cookie, hello, answer: 100 ms; the session is open at the source at 125 ms, and its first data come at 150.
-    network.run(ms(150));
-    assert_eq!(network.delivered[1], 0);
-    network.run(ms(200));
-    let rate = mbps(network.delivered[1], 50);
+    network.run_until(ms(150));
+    assert_eq!(network.hosts[1].delivered, 0);
+    network.run_until(ms(200));
+    let rate = mbps(network.hosts[1].delivered, 50);
     assert!((95.0..102.0).contains(&rate), "{rate} Mb/s");
 }
 
@@ -46,17 +46,15 @@ fn open__a_lone_source_that_answers_sends_at_its_full_rate_from_the_first_packet
 #[test]
 fn open__a_lone_source_that_asks_sends_at_its_full_rate_from_the_first_packet_on() {
     let mut network = network(25);
-    let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, 1);
-    let wish = OpenRequest { sends: true, receives: false, greeting: b"", options: OPTIONS };
-    let session = network.hosts[0].connect(Time::ZERO, address(1), crypto, &wish).unwrap();
-    network.run(ms(100));
+    let session = network.open(Flow { is_fetched: false, ..Flow::endless(0, 1) });
+    network.run_until(ms(100));
     let limit = |network: &Network, term| network.hosts[0].limit(session, term).map(Rate::as_mbps);
     let limits = [RateTerm::Source, RateTerm::Sink].map(|term| limit(&network, term));
     assert_eq!(limits, [Some(100.0), Some(100.0)]);
     assert_eq!(network.hosts[1].reserved().map(Rate::as_mbps), Some(100.0));
     // The session is open at the sink at 125 ms; what it asks for comes at 175.
-    network.run(ms(225));
-    let rate = mbps(network.delivered[1], 50);
+    network.run_until(ms(225));
+    let rate = mbps(network.hosts[1].delivered, 50);
     assert!((95.0..102.0).contains(&rate), "{rate} Mb/s");
 }
 
@@ -124,18 +122,18 @@ fn promise__a_flood_of_hellos_leaves_nearly_all_to_those_who_come() {
     let mut network = network(5);
     let mut promised = Vec::new();
     for nonce in 0..200 {
-        network.run(ms(nonce * 100));
+        network.run_until(ms(nonce * 100));
         promised.push(never_confirmed(&mut network.hosts[1], ms(nonce * 100), nonce).2);
         assert!(reserved_mbps(&network.hosts[1]) <= 100.0);
     }
     // The first 5 s one of them had all there is, then one half of it, a quarter, an eighth.
     let most = |from: usize| promised[from..from + 50].iter().sum::<u64>() as f64 / 1e6;
     assert_eq!([0, 50, 100, 150].map(most), [100.0, 50.0, 25.0, 12.5]);
-    network.open(0, 1);
-    network.run(ms(20_500));
-    let before = network.delivered[1];
-    network.run(ms(21_000));
-    let rate = mbps(network.delivered[1] - before, 500);
+    network.open(Flow::endless(0, 1));
+    network.run_until(ms(20_500));
+    let before = network.hosts[1].delivered;
+    network.run_until(ms(21_000));
+    let rate = mbps(network.hosts[1].delivered - before, 500);
     assert!(rate > 87.0, "{rate} Mb/s");
 }
 
@@ -144,16 +142,14 @@ fn promise__a_flood_of_hellos_leaves_nearly_all_to_those_who_come() {
 fn promise__nothing_beside_plain_gtp() {
     for plain in [0, 1] {
         let mut network = network(5);
-        network.hosts[plain] = host(100.0, plain as u8);
-        let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, 1);
-        let wish = OpenRequest { sends: true, receives: false, greeting: b"", options: OPTIONS };
-        let session = network.hosts[0].connect(Time::ZERO, address(1), crypto, &wish).unwrap();
-        network.run(ms(20));
+        network.hosts[plain].host = host(100.0, plain as u8);
+        let session = network.open(Flow { is_fetched: false, ..Flow::endless(0, 1) });
+        network.run_until(ms(20));
         assert_eq!(network.hosts[0].limit(session, RateTerm::Sink), Some(Rate::ZERO));
-        network.run(ms(3000));
-        let before = network.delivered[1];
-        network.run(ms(4000));
-        let rate = mbps(network.delivered[1] - before, 1000);
+        network.run_until(ms(3000));
+        let before = network.hosts[1].delivered;
+        network.run_until(ms(4000));
+        let rate = mbps(network.hosts[1].delivered - before, 1000);
         assert!(rate > 98.0, "{plain}: {rate} Mb/s");
     }
 }

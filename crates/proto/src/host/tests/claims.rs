@@ -33,32 +33,30 @@ fn claims(rows: &Mutex<Vec<Row>>) -> (Option<f64>, f64) {
 
 #[test]
 fn rows__have_what_is_desired_and_guaranteed_at_each_end() {
-    let mut network = Network::new(&[100.0, 100.0], 5);
+    let mut network = between([100.0, 100.0], 5);
     let (source, [sent, _]) = witnessed(1);
     let (sink, [_, received]) = witnessed(2);
-    network.hosts = vec![source, sink];
-    let sink = network.open(0, 1);
-    network.run(ms(500));
-    let Some(&Event::Open(Opened { session: source, .. })) = network.events[0].first() else {
-        panic!("{:?}", network.events)
-    };
+    (network.hosts[0].host, network.hosts[1].host) = (source, sink);
+    let sink = network.open(Flow::endless(0, 1));
+    network.run_until(ms(500));
+    let Opened { session: source, .. } = opened(&network);
     assert_eq!((claims(&sent), claims(&received)), ((None, 0.0), (None, 0.0)));
 
     // The source's application wants 30 Mb/s: its own node knows, and the sink's does not.
     network.hosts[0].set_desired(ms(500), source, Rate::mbps(30.0));
     let guaranteed = SessionOptions { minimum: Rate::mbps(4.0), ..OPTIONS };
     assert!(network.hosts[0].set_options(ms(500), source, guaranteed));
-    network.run(ms(600));
+    network.run_until(ms(600));
     assert_eq!((claims(&sent), claims(&received)), ((Some(30.0), 4.0), (None, 0.0)));
 
     // The sink's takes no more than 20 Mb/s.
     network.hosts[1].set_ceiling(ms(600), sink, Some(Rate::mbps(20.0)));
-    network.run(ms(700));
+    network.run_until(ms(700));
     assert_eq!((claims(&sent), claims(&received)), ((Some(30.0), 4.0), (Some(20.0), 0.0)));
 
     // And now both want all there is.
     network.hosts[0].set_desired(ms(700), source, Rate::nearest_bps(f64::MAX));
     network.hosts[1].set_ceiling(ms(700), sink, None);
-    network.run(ms(800));
+    network.run_until(ms(800));
     assert_eq!((claims(&sent), claims(&received)), ((None, 4.0), (None, 0.0)));
 }

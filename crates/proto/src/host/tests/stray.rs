@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::codec::{Header, LEAST_RESET_BYTES, MOST_RESET_BYTES, PacketKind, Reader, TOKEN_BYTES, Writer};
 use crate::handshake::MOST_RESETS;
+use crate::network::Load;
 
 const IDENTITY: u64 = 4711;
 
@@ -17,16 +18,16 @@ fn known(seed: u8, identity: u64) -> TestHost {
 
 /// Its first host listens with an identity, and sends to the second one, which has none.
 fn network() -> Network {
-    let mut network = Network::new(&[100.0, 100.0], 5);
-    network.hosts[0] = known(0, IDENTITY);
+    let mut network = between([100.0, 100.0], 5);
+    network.hosts[0].host = known(0, IDENTITY);
     network
 }
 
 /// A session that is open: its names at the first host, which sends, and at the second one.
 fn open(network: &mut Network) -> (SessionId, SessionId) {
-    let sink = network.open(0, 1);
-    network.run(network.now.saturating_add(Duration::from_millis(500)));
-    let Some(&Event::Open(opened)) = network.events[0].last() else { panic!("{:?}", network.events) };
+    let sink = network.open(Flow::endless(0, 1));
+    network.run_until(network.now.saturating_add(Duration::from_millis(500)));
+    let Some(&Event::Open(opened)) = network.hosts[0].events.last() else { panic!("{}", network.describe()) };
     (opened.session, sink)
 }
 
@@ -62,7 +63,7 @@ fn handle_stray__a_host_that_began_anew_ends_its_sessions() {
     let mut network = network();
     let (source, sink) = open(&mut network);
     let now = network.now;
-    network.hosts[0] = known(9, IDENTITY);
+    network.hosts[0].host = known(9, IDENTITY);
     let reset = answer(&mut network.hosts[0], now, address(1), source, 42).unwrap();
     assert_eq!(hears(&mut network.hosts[1], now, address(0), &reset), None);
     assert_eq!(ends(&mut network.hosts[1]), [is_reset(sink)]);
@@ -113,11 +114,11 @@ fn handle_stray__no_other_reset_ends_a_session() {
 #[test]
 fn handle_stray__a_session_that_is_known_is_never_reset() {
     let mut network = network();
-    network.open(0, 1);
+    network.open(Flow::endless(0, 1));
     // Two round trips, and then the first packet of the session is under way: it is half open.
-    network.run(ms(22));
-    let first = network.under_way.values().find_map(|(.., packet)| match packet {
-        Packet::Control(packet) => Some(packet.session),
+    network.run_until(ms(22));
+    let first = network.under_way.values().find_map(|datagram| match &datagram.load {
+        Load::Packet(Packet::Control(packet)) => Some(packet.session),
         _ => None,
     });
     let half_open = first.expect("it goes at once");
@@ -128,7 +129,7 @@ fn handle_stray__a_session_that_is_known_is_never_reset() {
     assert_eq!(answer(&mut network.hosts[0], now, address(1), source, 1000), None);
     network.hosts[0].close(now, source, CloseReason::Done);
     assert_eq!(answer(&mut network.hosts[0], now, address(1), source, 1000), None, "it is closing");
-    network.run(now.saturating_add(Duration::from_secs(1)));
+    network.run_until(now.saturating_add(Duration::from_secs(1)));
     assert!(answer(&mut network.hosts[0], network.now, address(1), source, 1000).is_some(), "it is forgotten");
 }
 
@@ -177,7 +178,7 @@ fn handle_stray__a_flood_gets_so_many_answers_a_second() {
         (0..50_000).filter(answered).count()
     };
     // From one prefix, with many addresses.
-    assert_eq!(answers(1, &|index| port((index % 200) as usize, index as u16)), of_prefix);
+    assert_eq!(answers(1, &|index| SocketAddr::from(([10, 0, 0, (index % 200) as u8], index as u16))), of_prefix);
     // From everywhere: at random all places of the table are in use.
     assert_eq!(
         answers(2, &|index| SocketAddr::from((((index as u32).wrapping_mul(0x9e37_79b9)).to_be_bytes(), 1))),

@@ -13,9 +13,9 @@ fn told() -> ToldNode {
 
 /// A sink of so much from a source of 100 Mb/s, that has run for a second; and its session.
 fn running(mbps: f64) -> (Network, SessionId) {
-    let mut network = Network::new(&[100.0, mbps], 5);
-    let session = network.open(0, 1);
-    network.run(ms(1000));
+    let mut network = between([100.0, mbps], 5);
+    let session = network.open(Flow::endless(0, 1));
+    network.run_until(ms(1000));
     (network, session)
 }
 
@@ -33,7 +33,7 @@ fn granted(network: &mut Network, session: SessionId, expected: Option<f64>, unt
         network.hosts[1].be_told(SINK, told());
         let grant = ToldGrant { session, expected, target: expected.unwrap_or(Rate::ZERO), exceeds: false };
         network.hosts[1].settle(now, SINK, &[grant]);
-        network.run(now.saturating_add(told().interval));
+        network.run_until(now.saturating_add(told().interval));
     }
     measured
 }
@@ -45,11 +45,11 @@ fn near(found: f64, mbps: f64) {
 #[test]
 fn be_told__grants_of_another_take_the_place_of_the_own() {
     let (mut network, session) = running(80.0);
-    near(network.mbps_until(ms(1500)), 80.0);
+    near(mbps_until(&mut network, ms(1500)), 80.0);
     network.hosts[1].be_told(SINK, told());
     assert!(network.hosts[1].is_told(SINK) && !network.hosts[1].is_told(Direction::Sending));
     // Until it hears of a grant it goes on with what it had.
-    near(network.mbps_until(ms(2500)), 80.0);
+    near(mbps_until(&mut network, ms(2500)), 80.0);
     granted(&mut network, session, Some(25.0), 3000);
     near(granted(&mut network, session, Some(25.0), 3500), 25.0);
     let rates = network.hosts[1].sink_rates(session).unwrap();
@@ -60,21 +60,21 @@ fn be_told__grants_of_another_take_the_place_of_the_own() {
     // Nobody says anything any more: what was granted last is its own capacity.
     let now = network.now;
     network.hosts[1].be_own(now, SINK, Rate::mbps(30.0));
-    network.run(ms(5500));
-    near(network.mbps_until(ms(6500)), 30.0);
+    network.run_until(ms(5500));
+    near(mbps_until(&mut network, ms(6500)), 30.0);
     network.hosts[1].be_own(ms(6500), SINK, Rate::mbps(20.0));
-    network.run(ms(7500));
-    near(network.mbps_until(ms(8500)), 20.0);
-    assert_eq!(network.ends(1), [], "nothing was lost on the way");
+    network.run_until(ms(7500));
+    near(mbps_until(&mut network, ms(8500)), 20.0);
+    assert_eq!(network.hosts[1].ends(), [], "nothing was lost on the way");
 }
 
 #[test]
 fn set_node__that_comes_late_finds_its_sessions_with_what_they_use() {
-    let mut network = Network::new(&[50.0, 100.0], 5);
-    network.hosts[1] = Host::new(Time::ZERO, HostConfig { receiving: None, ..config(100.0, 1) });
-    let session = network.open(0, 1);
-    network.run(ms(2000));
-    near(network.mbps_until(ms(2500)), 50.0);
+    let mut network = between([50.0, 100.0], 5);
+    network.hosts[1].host = Host::new(Time::ZERO, HostConfig { receiving: None, ..config(100.0, 1) });
+    let session = network.open(Flow::endless(0, 1));
+    network.run_until(ms(2000));
+    near(mbps_until(&mut network, ms(2500)), 50.0);
     assert_eq!(network.hosts[1].sessions(SINK), None);
     network.hosts[1].set_node(ms(2500), SINK, Some(node(1000.0)));
     network.hosts[1].be_told(SINK, told());
@@ -85,13 +85,13 @@ fn set_node__that_comes_late_finds_its_sessions_with_what_they_use() {
     near(granted(&mut network, session, Some(10.0), 3500), 10.0);
     // No node holds it: the source's own is left.
     granted(&mut network, session, None, 4500);
-    near(network.mbps_until(ms(5000)), 50.0);
+    near(mbps_until(&mut network, ms(5000)), 50.0);
     // And no node at all.
     granted(&mut network, session, Some(10.0), 5500);
     network.hosts[1].set_node(ms(5500), SINK, None);
-    network.run(ms(6500));
-    near(network.mbps_until(ms(7000)), 50.0);
-    assert_eq!(network.ends(1), []);
+    network.run_until(ms(6500));
+    near(mbps_until(&mut network, ms(7000)), 50.0);
+    assert_eq!(network.hosts[1].ends(), []);
 }
 
 #[test]
@@ -101,8 +101,8 @@ fn settle__closes_a_session_that_the_machine_says_exceeds_its_grant() {
     let expected = Some(Rate::mbps(10.0));
     let grant = ToldGrant { session, expected, target: Rate::mbps(10.0), exceeds: true };
     network.hosts[1].settle(ms(1000), SINK, &[grant]);
-    network.run(ms(1100));
-    assert_eq!(network.ends(1), [(session, CloseReason::ExceedsGrant, false)]);
+    network.run_until(ms(1100));
+    assert_eq!(network.hosts[1].ends(), [(session, CloseReason::ExceedsGrant, false)]);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn flow(session: u64, weight: f64) -> crate::flow_table::Flow {
 }
 
 fn told_alone() -> EndNode {
-    let gtp = Box::new(Gtp::new(Reading::Adopted, &Options::default()));
+    let gtp = node(100.0).allocator;
     let mut node = EndNode::new(Time::ZERO, Duration::ZERO, Rate::mbps(100.0), 1.0, IntervalRule::default(), gtp);
     node.be_told(told());
     node

@@ -1,13 +1,9 @@
 //! What a source on a shared path makes of one that is bad: `examples/bad_paths` in short, at 20 Mb/s.
 
-#![allow(non_snake_case)]
-
-#[path = "../examples/bad_paths/road.rs"]
-mod road;
-
 use fairwave_proto::PathControl;
 use fairwave_units::{Bytes, Duration, Rate, Time};
-use road::{FlowPlan, Road, RoadOutcome, RoadPlan};
+
+use crate::road::{self, FlowPlan, RoadOutcome, RoadPlan};
 
 const RTT: Duration = Duration::from_millis(60);
 const MBPS: f64 = 20.0;
@@ -31,13 +27,13 @@ fn plan() -> RoadPlan {
 }
 
 fn run(plan: RoadPlan, seconds: u64) -> RoadOutcome {
-    Road::new(plan, 1).run(Time::from_secs(seconds))
+    road::run(&plan, 1, Time::from_secs(seconds))
 }
 
 /// What each flow has of what all that passes the link could carry of streams, from one second to another.
 fn shares(outcome: &RoadOutcome, from_s: usize, to_s: usize) -> Vec<f64> {
     let share = |flow| outcome.mbps(flow, from_s, to_s) / (MBPS * PAYLOAD);
-    (0..outcome.fresh.len()).map(share).collect()
+    (0..outcome.0.flows.len()).map(share).collect()
 }
 
 #[test]
@@ -54,8 +50,8 @@ fn source__fills_a_path_and_its_start_costs_less_than_a_second() {
 fn source__has_93_of_100_mbps_in_the_first_half_minute() {
     for seed in 1..=3 {
         let rates = vec![(Time::ZERO, Rate::mbps(100.0))];
-        let outcome =
-            Road::new(RoadPlan { rates, queue: Bytes::new(750_000), ..plan() }, seed).run(Time::from_secs(30));
+        let plan = RoadPlan { rates, queue: Bytes::new(750_000), ..plan() };
+        let outcome = road::run(&plan, seed, Time::from_secs(30));
         let mbps = outcome.mbps(0, 0, 30);
         println!("{mbps}");
         assert!(mbps >= 93.0, "{mbps}");
@@ -68,7 +64,7 @@ fn source__has_93_of_100_mbps_in_the_first_half_minute() {
 #[test]
 fn source__starts_with_no_more_than_its_first_window_where_a_queue_shows() {
     let rates = vec![(Time::ZERO, Rate::mbps(1.0))];
-    let outcome = Road::new(RoadPlan { rates, queue: Bytes::new(250_000), ..plan() }, 1).run(Time::from_secs(6));
+    let outcome = road::run(&RoadPlan { rates, queue: Bytes::new(250_000), ..plan() }, 1, Time::from_secs(6));
     assert!(outcome.above_s(Duration::from_millis(500)) == 0.0);
 }
 
@@ -83,7 +79,7 @@ fn session__that_leaves_does_not_slow_the_path() {
             flows: vec![FlowPlan::new(0, RTT), leaves],
             ..plan()
         };
-        let mbps = Road::new(plan, seed).run(Time::from_secs(20)).mbps(0, 10, 20);
+        let mbps = road::run(&plan, seed, Time::from_secs(20)).mbps(0, 10, 20);
         println!("{mbps}");
         assert!(mbps >= 89.0, "{mbps}");
     }
@@ -97,7 +93,7 @@ fn source__makes_nothing_of_a_round_trip_time_that_is_guessed() {
     let rtt = Duration::from_millis(300);
     for seed in 1..=3 {
         let plan = RoadPlan { flows: vec![FlowPlan::new(0, rtt)], queue: Bytes::new(5 * BDP), ..plan() };
-        let mbps = Road::new(plan, seed).run(Time::from_secs(10)).mbps(0, 3, 10);
+        let mbps = road::run(&plan, seed, Time::from_secs(10)).mbps(0, 3, 10);
         println!("{mbps}");
         assert!(mbps >= 17.0, "{mbps}");
     }
@@ -114,7 +110,7 @@ fn source__is_not_slowed_by_what_its_probes_lost_where_packets_come_late() {
             late: (0.05, Duration::from_millis(20)),
             ..plan()
         };
-        let mbps = Road::new(plan, seed).run(Time::from_secs(30)).mbps(0, 0, 30);
+        let mbps = road::run(&plan, seed, Time::from_secs(30)).mbps(0, 0, 30);
         println!("{mbps}");
         assert!(mbps >= 88.0, "{mbps}");
     }
@@ -131,7 +127,7 @@ fn source__is_not_slowed_by_packets_that_come_late() {
 fn source__takes_no_queue_of_its_own_for_somebody_elses() {
     for seed in 1..=3 {
         let plan = RoadPlan { late: (0.05, Duration::from_millis(20)), ..plan() };
-        let share = shares(&Road::new(plan, seed).run(Time::from_secs(40)), 5, 40)[0];
+        let share = shares(&road::run(&plan, seed, Time::from_secs(40)), 5, 40)[0];
         println!("{share}");
         assert!(share > 0.9, "{share}");
     }
@@ -214,7 +210,7 @@ fn hosts__share_a_path_whatever_their_round_trips() {
     let mut firsts = Vec::new();
     for seed in 1..=16 {
         let plan = RoadPlan { flows: vec![far(0, 20), far(1, 100)], ..plan() };
-        let shares = shares(&Road::new(plan, seed).run(Time::from_secs(30)), 5, 30);
+        let shares = shares(&road::run(&plan, seed, Time::from_secs(30)), 5, 30);
         assert!(shares[0] + shares[1] > 0.93, "{shares:?}");
         firsts.push(shares[0] / (shares[0] + shares[1]));
     }
@@ -250,7 +246,7 @@ fn tally__loses_what_the_path_loses_and_builds_no_queue() {
     for (name, plan, least) in worlds {
         let outcome = run(plan, 8);
         let (all, later) = (shares(&outcome, 0, 8)[0], shares(&outcome, 1, 8)[0]);
-        let longest = outcome.waits.iter().max().copied().unwrap_or_default();
+        let longest = outcome.line().waits.iter().max().copied().unwrap_or_default();
         println!("{name}: {all:.4}, {later:.4} from 1 s on, waits of {longest} at the most");
         // The handshake takes two round trips and a half of the 8 s, and half a one is on the way.
         assert!(later > least && all > least - 0.03, "{name}: {all}, {later}");

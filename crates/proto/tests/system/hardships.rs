@@ -1,17 +1,12 @@
 //! What a stalled sink and a path that fails for a second cost at the most: `examples/hardships` in short.
 
-#![allow(non_snake_case)]
-
-#[path = "../examples/hardships/lane.rs"]
-#[expect(dead_code, reason = "the example asks for more")]
-mod lane;
-
 use fairwave_units::{Duration, Time};
-use lane::{Hardship, Lane, Meter, jain};
 
-fn stalls(meter: Meter, stall_ms: u64) -> lane::Outcome {
+use crate::lane::{Hardship, Lane, Meter, jain};
+
+fn stalls(meter: Meter, stall_ms: u64) -> Lane {
     let hardship = Hardship { stall: Duration::from_millis(stall_ms), ..Hardship::default() };
-    Lane::new(meter, hardship, 1).run(Time::from_secs(5))
+    Lane::run(meter, hardship, 1, Time::from_secs(5))
 }
 
 #[test]
@@ -21,7 +16,7 @@ fn meter__does_not_take_a_stalled_reader_for_slow_sources() {
     let [sent, read] = [Meter::Sent, Meter::Read].map(|meter| stalls(meter, 50));
     assert!(sent.used(1, 5) > 0.995 && jain(&sent.goodputs(1, 5)) > 0.999, "{}", sent.used(1, 5));
     assert!(read.used(1, 5) < 0.98, "{}", read.used(1, 5));
-    assert_eq!(sent.lost, 0);
+    assert_eq!(sent.lost(), 0);
 }
 
 #[test]
@@ -34,9 +29,9 @@ fn sources__lose_little_more_than_their_silence_to_a_stall() {
 #[test]
 fn sources__are_back_within_half_a_second_of_a_blackhole() {
     let hardship = Hardship { blackhole: Some((Time::from_secs(2), Time::from_secs(3))), ..Hardship::default() };
-    let outcome = Lane::new(Meter::Sent, hardship, 1).run(Time::from_secs(6));
+    let outcome = Lane::run(Meter::Sent, hardship, 1, Time::from_secs(6));
     assert!(outcome.full_after_s(3).is_some_and(|after_s| after_s <= 0.6), "{:?}", outcome.full_after_s(3));
     // No breaker opens for what the silence has lost.
     assert!(outcome.used(4, 6) > 0.99, "{}", outcome.used(4, 6));
-    assert_eq!(outcome.lost, 0);
+    assert_eq!(outcome.lost(), 0);
 }

@@ -1,6 +1,6 @@
 //! What streams hold: each byte follows from where it is.
 
-use crate::random::mixed;
+use super::random::mixed;
 
 /// The bytes of a stream of a transfer from `offset` on, into all of `room`.
 pub(crate) fn fill(transfer: usize, stream: u32, offset: u64, room: &mut [u8]) {
