@@ -7,7 +7,7 @@
 //! Whatever comes: the host does not panic, holds no more than a bound, does no more for a packet than its bytes are
 //! worth, and its session with the honest peer goes on. This target has a program of its own, whose allocator counts.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, non_snake_case)]
 
 #[path = "system/memory.rs"]
 mod memory;
