@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn read__rejects_an_id_twice() {
         let text = format!("[[experiment]]\nid = \"a\"\ntitle = \"t\"\ncites = \"c\"\n{CLAIM}").repeat(2);
-        assert!(read_all(&[("009", &text)]).unwrap_err().to_string().contains("another"));
+        assert!(read_all(&[("009", &text)]).unwrap_err().to_string().contains("duplicate ID"));
     }
 
     #[test]
