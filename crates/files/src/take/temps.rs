@@ -67,6 +67,8 @@ pub(super) const LARGE: u64 = 64 << 20;
 const NEW: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const UNNAMED: OFlags = OFlags::WRONLY.union(OFlags::TMPFILE).union(OFlags::CLOEXEC);
+/// openat2 refuses any other flag beside `O_PATH`.
+const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const OLD: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 /// What is done last to a file.
 pub(super) const PLACE: &str = "move it into place";
@@ -154,7 +156,7 @@ impl Temps {
     pub(crate) fn stamps(&self, keys: impl IntoIterator<Item = TemporaryKey>) -> Vec<(TemporaryKey, TemporaryStamp)> {
         let stamp = |key| {
             let spot = self.homes.spot(&key)?;
-            let stat = self.open_at(&spot, &key, OLD | OFlags::PATH).and_then(fstat).ok()?;
+            let stat = self.open_at(&spot, &key, LOOK).and_then(fstat).ok()?;
             Some((key, spot.file_system.stamp(&stat)))
         };
         keys.into_iter().filter_map(stamp).collect()
@@ -195,8 +197,8 @@ impl Temps {
         }
         let mode = Mode::from_raw_mode(meta.mode.into());
         let file = match openat(directory, ".", UNNAMED, mode) {
-            // File systems that cannot, and kernels that do not know the flag.
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
+            // File systems that cannot, kernels that do not know the flag, and a directory that was removed (EPERM on ext4).
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT | Errno::PERM) => {
                 file_system.has_unnamed.clear();
                 return Ok(None);
             }

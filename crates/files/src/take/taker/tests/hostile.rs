@@ -205,7 +205,7 @@ fn giver__bytes_that_are_not_what_was_listed() {
     fake.bytes[500] ^= 1;
     let run = fake.get(&world, &Get::default());
     assert_eq!((run.outcome.files, run.outcome.files_failed), (1, 1));
-    assert!(run.outcome.failed[0].reason.contains("wrong 8 times"), "{:?}", run.outcome);
+    assert!(run.outcome.failed[0].reason.contains("failed verification 8 times"), "{:?}", run.outcome);
     assert_eq!(paths(&world), ["b"]);
 }
 
@@ -272,7 +272,7 @@ fn giver__a_hole_where_its_hash_has_data_fails() {
     let entries = [Said::Holes(vec![5, 10]), file("a", content(1, 100)), file("b", "b")];
     let run = Fake::new(entries).get(&world, &Get::default());
     assert_eq!((run.outcome.files, run.outcome.files_failed), (1, 1));
-    assert!(run.outcome.failed[0].reason.contains("wrong 8 times"), "{:?}", run.outcome);
+    assert!(run.outcome.failed[0].reason.contains("failed verification 8 times"), "{:?}", run.outcome);
     assert_eq!(paths(&world), ["b"]);
 }
 
