@@ -173,6 +173,7 @@ impl Line {
         let waits = self.is_free_at.since(now);
         self.sent += 1;
         *by_ms(&mut self.offered, now) += bytes;
+        // The queue is what waits before this packet.
         if (rate * waits.as_secs_f64()).as_bps() / 8.0 > self.queue.get() as f64 {
             self.dropped += 1;
             return None;
