@@ -34,6 +34,8 @@ BUILD_SERVERS = frozenset({"sccache"})
 # pytest keeps the directories of failed tests here, and removes old ones itself.
 PYTEST = "pytest-of-"
 LISTED = 40
+# The identity of a host, which the library makes once and keeps, and what GLib makes for programs that tests start.
+KEPT = frozenset({"state/fairwave/identity", "state/fairwave/identity.lock", "run/dconf/user"})
 
 
 def main() -> int:
@@ -173,7 +175,7 @@ def files(place: Path) -> list[Path]:
     for top, directories, names in os.walk(place):
         if top == str(place / "tmp"):
             directories[:] = [name for name in directories if not name.startswith(PYTEST)]
-        found += [Path(top, name) for name in names]
+        found += [Path(top, name) for name in names if str(Path(top, name).relative_to(place)) not in KEPT]
         if Path(top).is_relative_to(place / "tmp"):
             found += [Path(top, name) for name in directories]
     return sorted(found)

@@ -22,7 +22,6 @@ use crate::format::results::ResultRecord;
 use crate::format::segments::{SegmentError, SegmentReader, SegmentWriter};
 use crate::format::streams::{MANIFEST, RESULTS};
 use crate::give::put::{PutOptions, giver};
-use crate::memory::Holder;
 use crate::take::durable::Durable;
 use crate::take::journal::{Journal, Kept};
 use crate::take::kept_key::KeptKey;
@@ -34,6 +33,7 @@ use crate::take::tree::Tree;
 use crate::take::verified::Verified;
 use crate::transfer::failures::MOST_LISTED;
 use crate::transfer::ledger::Ledger;
+use crate::transfer::memory::Holder;
 use crate::transfer::outcome::Ended;
 
 /// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.

@@ -23,13 +23,11 @@ mod fuzz;
 mod give;
 #[cfg(test)]
 mod loopback;
-mod memory;
 mod once;
 mod open_rates;
 mod share;
 mod take;
 mod transfer;
-mod zeros;
 
 pub use format::names::escaped;
 pub use give::put::{PutOptions, put, put_renewed};

@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 use fairwave_host::{Handler, Lock, OneUse, Proof, Session};
 use fairwave_proto::codec::{CloseReason, Refusal, TicketId, VoidReason};
 
-use crate::give::listing::GivenFile;
 use crate::transfer::ledger::Transfer;
 use crate::transfer::outcome::{Ended, Outcome};
+use crate::transfer::progress::GivenFile;
 use crate::transfer::progress::GivenFiles;
 use crate::transfer::visit::VisitKind;
 

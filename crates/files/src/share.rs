@@ -18,12 +18,12 @@ use crate::give::giving_end::GivingEnd;
 use crate::give::roots::Roots;
 use crate::give::share_name::share_name;
 use crate::give::supply::Readers;
-use crate::memory::Holder;
 use crate::open_rates::OpenRates;
 use crate::take::durable::Durable;
 use crate::take::get::Intake;
 use crate::transfer::error::ShareError;
 use crate::transfer::ledger::{Ledger, Transfer};
+use crate::transfer::memory::Holder;
 use crate::transfer::visit::{Visit, VisitKind};
 
 /// Transfers that are over and still told of,

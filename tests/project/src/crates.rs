@@ -10,10 +10,11 @@ use serde_json::Value;
 /// Room -> the rooms it may name directly. What those use, it may use too. Nothing runs back.
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
-    // What the tests of host and files put between hosts.
-    ("wan", &[]),
-    // What tests with real sockets, threads and processes share.
+    // Shared by the tests of other crates.
     ("testing", &[]),
+    // What the tests of host and files put between hosts.
+    ("wan", &["testing"]),
+    // What tests with real sockets, threads and processes share.
     ("table", &["units", "testing"]),
     // What is loaded into other programs: it uses the C library alone.
     ("preload", &[]),

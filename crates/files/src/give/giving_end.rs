@@ -19,8 +19,8 @@ use super::roots::GivenPaths;
 use super::supply::{Readers, Supply, SupplyNews};
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::streams::{HASHES, MANIFEST, TREE};
-use crate::memory::Holder;
 use crate::transfer::ledger::Ledger;
+use crate::transfer::memory::Holder;
 use crate::transfer::outcome::{Ended, Outcome};
 
 /// Bytes of batches that stay in memory, for what is lost on the way.

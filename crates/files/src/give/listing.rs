@@ -10,6 +10,7 @@ use crate::format::holes::Holes;
 use crate::format::manifest::{FileIdentity, SegmentEntries, TreeEntry};
 use crate::format::segments::SegmentWriter;
 use crate::format::short_hash::short;
+use crate::transfer::progress::GivenFile;
 
 /// Bytes of a manifest at the most.
 pub(crate) const MOST_MANIFEST_BYTES: u64 = 1 << 30;
@@ -166,17 +167,6 @@ pub(crate) struct BatchPlan {
     pub(crate) holes: Holes,
     segment: Arc<[u8]>,
     entry: usize,
-}
-
-/// How much of a file a session gave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GivenFile {
-    /// A hash of its path.
-    pub(crate) name: [u8; 16],
-    /// Each byte counted once.
-    pub(crate) given_bytes: u64,
-    /// Its bytes that are not in holes.
-    pub(crate) data_bytes: u64,
 }
 
 /// A file, as the manifest has it.

@@ -16,7 +16,7 @@ use super::roots::Roots;
 use super::scan::{ChangeTime, changed_at, identity};
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, HASH_RECORD_BYTES, HashKey, block_value, blocks_of};
 use crate::format::reason::reason;
-use crate::zeros::wait_for_zeros;
+use crate::transfer::zeros::wait_for_zeros;
 
 /// Files that stay open, because there is more of them to read.
 const MOST_OPEN: usize = 64;

@@ -11,8 +11,8 @@ use super::listing::{BatchPlan, Listing, ManifestPart};
 use super::reading::{BatchBytes, Void};
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::streams::{HASHES, MANIFEST, TREE};
-use crate::memory::{BLOCKS, Holder, LISTS, Room};
 use crate::transfer::hold::Hold;
+use crate::transfer::memory::{BLOCKS, Holder, LISTS, Room};
 
 /// Bytes that are being read, or were read and have not been sent once. What a taker has asked for beyond that waits:
 /// it would push out of memory what goes first.

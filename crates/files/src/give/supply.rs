@@ -23,9 +23,9 @@ use super::schedule::{Schedule, WorkStep};
 use crate::format::blocks::HashKey;
 use crate::format::manifest::TreeEntry;
 use crate::format::streams::TREE;
-use crate::memory::Holder;
 use crate::transfer::error::ShareError;
 use crate::transfer::ledger::Ledger;
+use crate::transfer::memory::Holder;
 use crate::transfer::outcome::{Ended, Outcome};
 use crate::transfer::visit::Visit;
 

@@ -16,7 +16,7 @@ use super::pool::BufferPool;
 use super::taken_file::TakenFile;
 use super::tree::Tree;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, HashKey, block_value};
-use crate::zeros::wait_for_zeros;
+use crate::transfer::zeros::wait_for_zeros;
 
 /// Compares files with hashes that came, and writes nothing.
 #[derive(Clone, Copy)]

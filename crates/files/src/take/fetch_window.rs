@@ -10,7 +10,7 @@ use fairwave_host::Session;
 use super::parcel::{Parcel, ParcelBlock};
 use super::taken_file::TakenFile;
 use crate::format::blocks::BLOCK_BYTES;
-use crate::memory::{BLOCKS, Holder, Room};
+use crate::transfer::memory::{BLOCKS, Holder, Room};
 
 /// Blocks that are to be fetched, and what is under way of them.
 ///

@@ -27,9 +27,9 @@ use super::top_note::Former;
 use super::tree::Tree;
 use super::verified::Verified;
 use crate::format::greeting::{Greeting, Look};
-use crate::memory::Holder;
 use crate::transfer::error::TransferError;
 use crate::transfer::ledger::Transfer;
+use crate::transfer::memory::Holder;
 use crate::transfer::renewal::Renew;
 use crate::transfer::retry::{Destination, Opening, RETRY, persist};
 

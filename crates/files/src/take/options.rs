@@ -16,7 +16,7 @@ use super::top_note::Former;
 use super::tree::Tree;
 use super::verified::Verified;
 use crate::format::greeting::Look;
-use crate::memory::Holder;
+use crate::transfer::memory::Holder;
 
 /// What a taker is to do.
 pub(crate) struct TakeOptions {

@@ -34,8 +34,8 @@ use crate::format::holes::{Holes, MOST_HOLES};
 use crate::format::link::check_target;
 use crate::format::manifest::{Meta, TreeEntry};
 use crate::format::names::{RelativePath, escaped};
-use crate::memory::{LISTS, Room};
 use crate::transfer::ledger::Ledger;
+use crate::transfer::memory::{LISTS, Room};
 use crate::transfer::outcome::{Ended, Outcome};
 
 use link::PlannedSymlink;

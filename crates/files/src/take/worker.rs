@@ -19,7 +19,7 @@ use super::taken_file::{TakenFile, Temporary};
 use super::temps::{AtPlace, Finished, LARGE};
 use super::tree::Old;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, block_value};
-use crate::zeros::wait_for_zeros;
+use crate::transfer::zeros::wait_for_zeros;
 
 /// One of several threads that do the same.
 pub(crate) struct Worker {

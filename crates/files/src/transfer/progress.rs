@@ -6,7 +6,6 @@ use std::time::Instant;
 use fairwave_host::Lock;
 
 use super::hold::{Hold, Holds};
-use crate::give::listing::GivenFile;
 pub(crate) use fairwave_host::WaitsFor;
 
 /// How far a transfer is, as of now.
@@ -87,6 +86,17 @@ pub(crate) struct ProgressCounts {
     given: Lock<GivenFiles>,
     /// At a giver: what holds it.
     holds: Lock<Option<Holds>>,
+}
+
+/// How much of a file a session gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GivenFile {
+    /// A hash of its path.
+    pub(crate) name: [u8; 16],
+    /// Each byte counted once.
+    pub(crate) given_bytes: u64,
+    /// Its bytes that are not in holes.
+    pub(crate) data_bytes: u64,
 }
 
 /// What a session gave of each file, if that is counted.

@@ -16,7 +16,6 @@ use std::collections::{BTreeMap, VecDeque};
 use fairwave_proto::codec::{CloseReason, Refusal, TicketId};
 use fairwave_units::{Duration, Time};
 
-use super::entry::OpenSession;
 use crate::proof::Proof;
 
 /// Bytes before what the application says, at the most.
@@ -85,7 +84,13 @@ impl Link {
 
 impl Returns {
     /// A session is over that another host opened.
-    pub(super) fn on_closed(&mut self, now: Time, entry: &OpenSession, reason: CloseReason) {
+    pub(super) fn on_closed(
+        &mut self,
+        now: Time,
+        session: Option<(TicketId, Link)>,
+        proof: Proof,
+        reason: CloseReason,
+    ) {
         let may_return = match reason {
             CloseReason::Silence
             | CloseReason::Path
@@ -101,8 +106,8 @@ impl Returns {
             // Only who opened a session hears of this.
             | CloseReason::Reset => false,
         };
-        if let (Some(ticket), Some(link), true) = (entry.ticket, entry.link, may_return) {
-            self.add(EndedSession { at: now, ticket, proof: entry.session.proof(), link });
+        if let (Some((ticket, link)), true) = (session, may_return) {
+            self.add(EndedSession { at: now, ticket, proof, link });
         }
     }
 

@@ -332,7 +332,8 @@ impl Driver {
                     if let Some(mut entry) = self.entries.remove(session) {
                         entry.publish_last(counts);
                         entry.log_end(reason, by_peer);
-                        self.visits.returns.on_closed(now, &entry, reason);
+                        let link = entry.ticket.zip(entry.link);
+                        self.visits.returns.on_closed(now, link, entry.session.proof(), reason);
                         entry.handler.on_closed(&entry.session, reason, by_peer);
                         entry.answer(reason, by_peer);
                         if let Some(tunnel) = entry.tunnel.and_then(|number| self.tunnels.get_mut(number)) {

@@ -193,7 +193,9 @@ fn yield__is_refused_where_the_rule_knows_none() {
                 [[node]]\nname = \"s\"\ncapacity = \"100 Mb/s\"\n[[session]]\nfrom = \"s\"\nto = \"d\"\nrtt = \"10 ms\"\n";
     let error = simulate(&scenario(text), Settings::default()).unwrap_err();
     assert!(
-        error.to_string().starts_with("yield of node \"d\", whose sessions run \"tally\", is not supported by the packet model"),
+        error
+            .to_string()
+            .starts_with("yield of node \"d\", whose sessions run \"tally\", is not supported by the packet model"),
         "{error}"
     );
 }

@@ -13,7 +13,7 @@ use super::super::quota::Quota;
 use super::super::temps::Temps;
 use super::parts::{KeptParts, Parts};
 use crate::format::streams::{HASHES, TREE};
-use crate::memory::Holder;
+use crate::transfer::memory::Holder;
 
 /// Parcels that are asked for: the sink has them until they are filled.
 pub(super) struct OpenParcels {

@@ -28,7 +28,7 @@ use super::super::quota::{Quota, occupied};
 use super::super::sparse::write_all;
 use super::super::temps::Temps;
 use crate::format::blocks::BLOCK_BYTES;
-use crate::memory::{BLOCKS, Holder, Room};
+use crate::transfer::memory::{BLOCKS, Holder, Room};
 
 /// Parts that an earlier session left, until their blocks are asked for.
 #[derive(Debug, Default)]

@@ -33,8 +33,8 @@ use crate::give::giving_end::GivingEnd;
 use crate::give::roots::Roots;
 use crate::give::supply::Readers;
 use crate::loopback::{FAIR, Loopback, LoopbackPath, ROUGH};
-use crate::memory::Holder;
 use crate::transfer::ledger::{Ledger, Transfer};
+use crate::transfer::memory::Holder;
 use crate::transfer::outcome::Outcome;
 
 const LASTS: Duration = Duration::from_secs(120);
