@@ -335,7 +335,7 @@ mod tests {
         let mut loopback = Loopback::open(giver, Box::new(collector), true, FAIR);
         assert_eq!(loopback.run_out(StdDuration::from_secs(600)), refused);
         let (_, taker) = writable.visit(&visitor(&Greeting::Put(Look::default()).to_bytes())).unwrap();
-        let (giver, _) = crate::give::put::giver(&[place.path().into()], &Default::default()).unwrap();
+        let (giver, _) = crate::give::put::giver(&[place.path().into()], &crate::PutOptions::default()).unwrap();
         let mut loopback = Loopback::open(giver, taker, false, FAIR);
         assert_eq!(loopback.run_out(StdDuration::from_secs(600)), refused);
     }

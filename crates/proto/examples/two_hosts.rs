@@ -24,7 +24,7 @@ fn main() {
 fn run(sessions: usize, loses_one_in: u64) {
     let (address, options) = (address(1), SessionOptions::default());
     let setup = Setup { capacity_bps: Some(10e9), fair_start: false, room: Bytes::new(1 << 30), ..Setup::default() };
-    let mut hosts = [1, 2].map(|seed| Host::new(Time::ZERO, setup.config(seed)));
+    let mut hosts: [Host<Insecure>; 2] = [1, 2].map(|seed| Host::new(Time::ZERO, setup.config(seed)));
     for nonce in 0..sessions as u64 {
         let wish = OpenRequest { sends: false, receives: true, greeting: b"", options };
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, nonce);

@@ -258,7 +258,8 @@ impl LentFile {
     /// Batches that were sent, and are kept in case that they get lost, give way to those that were not.
     fn make_room(&mut self) {
         let is_spent = |cached: &Cached| cached.is_spent && cached.owed.is_empty();
-        let spent: Vec<_> = self.batches.extract_if(.., |_, cached| is_spent(cached)).collect();
+        let keys: Vec<_> = self.batches.iter().filter(|(_, cached)| is_spent(cached)).map(|(key, _)| *key).collect();
+        let spent: Vec<_> = keys.iter().filter_map(|key| self.batches.remove_entry(key)).collect();
         if spent.is_empty() {
             return;
         }
@@ -267,7 +268,7 @@ impl LentFile {
             self.supply.step(|schedule, _| schedule.on_dropped(cached.read.blocks.start));
             self.supply.give_back(cached.read.content);
         }
-        self.supply.step(|schedule, steps| schedule.on_room(steps));
+        self.supply.step(super::schedule::Schedule::on_room);
     }
 
     fn keep(&mut self, mut read: BatchBytes, is_awaited: bool) {

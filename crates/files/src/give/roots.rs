@@ -25,8 +25,11 @@ pub(crate) struct Roots {
     /// What is never given, wherever the walk meets it.
     own: OwnPlaces,
     /// The contents of files that are made when they are read, by their paths, and how many bytes these have.
-    kept: Lock<(HashMap<Vec<u8>, Arc<[u8]>>, usize)>,
+    kept: Lock<Kept>,
 }
+
+/// Contents by path, and the sum of their bytes.
+type Kept = (HashMap<Vec<u8>, Arc<[u8]>>, usize);
 
 /// All of them have no more bytes than this.
 const MAX_KEPT_BYTES: usize = 64 << 20;
@@ -42,6 +45,7 @@ struct Root {
 }
 
 /// Roots that are found, or paths that are looked for when a walk begins.
+#[expect(clippy::large_enum_variant, reason = "one for a session, and soon taken apart")]
 pub(crate) enum GivenPaths {
     Found(Roots),
     Named(Vec<PathBuf>),
@@ -175,9 +179,9 @@ const TRIES: usize = 16;
 
 /// Opens what is below a directory, and no link on the way there.
 fn open_beneath(directory: &OwnedFd, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
-    assert_may_wait();
     /// Whether the kernel has no `openat2`, or a sandbox hides it.
     static IS_MISSING: AtomicBool = AtomicBool::new(false);
+    assert_may_wait();
     let call =
         |path: &[u8]| openat2(directory, path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS);
     open_with(call, &IS_MISSING, directory, path, flags)

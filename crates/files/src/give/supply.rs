@@ -121,6 +121,7 @@ impl Readers {
 impl Supply {
     /// What lies at these roots, for a session. `share` names it to the taker. The walk begins at once, and what the
     /// handler has to hear comes out of the receiver.
+    #[expect(clippy::too_many_arguments, reason = "each is one of a session's own parts, from one caller")]
     pub(crate) fn open(
         session: &Session,
         given: GivenPaths,

@@ -325,7 +325,9 @@ impl Handler for Asking {
 fn network_thread__opens_no_file_of_a_get_or_a_put() {
     let place = tempfile::tempdir().unwrap();
     let paths: Vec<_> = (0..100).map(|number| place.path().join(format!("file{number}"))).collect();
-    paths.iter().for_each(|path| fs::write(path, "hello").unwrap());
+    for path in &paths {
+        fs::write(path, "hello").unwrap();
+    }
     let into = place.path().join("into");
     let options = ShareOptions { writable_into: Some(into.clone()), ..ShareOptions::default() };
     let server = Server::new(Share::new(paths.clone(), options).unwrap());

@@ -175,6 +175,7 @@ fn begin(
 
 /// A directory that takes what others put.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "settings that do not depend on each other")]
 pub(crate) struct Intake {
     directory: PathBuf,
     /// The name of what is put, if it is to have another than it comes with.

@@ -118,7 +118,9 @@ impl Journal {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(directory, NEXT, flags, Mode::RUSR | Mode::WUSR)?);
         let mut bytes = MAGIC.to_vec();
-        places.iter().for_each(|place| push_frame(&key, &mut bytes, PLACE, |body| body.extend_from_slice(place)));
+        for place in &places {
+            push_frame(&key, &mut bytes, PLACE, |body| body.extend_from_slice(place));
+        }
         let mut by_boot = BTreeMap::<BootId, Vec<Written>>::new();
         for (key, blocks) in &kept {
             for (&block, &KeptBlock { value, boot: other }) in blocks {
@@ -496,7 +498,9 @@ mod tests {
         let fd = OwnedFd::from(File::open(directory.path()).unwrap());
         let (journal, _) = open(directory.path(), BOOT_A);
         let names: [&[u8]; 4] = [b"a/b", b"", b"a/b", b"\xff"];
-        names.iter().for_each(|path| journal.place(path).unwrap());
+        for path in &names {
+            journal.place(path).unwrap();
+        }
         let bytes = fs::metadata(directory.path().join(NAME)).unwrap().len();
         for boot in [BOOT_A, BOOT_B] {
             let places = Journal::places(&fd, &KEY);

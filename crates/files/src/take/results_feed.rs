@@ -71,13 +71,13 @@ fn answer(session: &Session, length: u64, range: Range<u64>) {
 }
 
 fn stream(secret: [u8; 32], Before { files, bytes }: Before, outcome: &Outcome) -> Vec<u8> {
+    fn said(entry: &Failure) -> (&[u8], &str) {
+        (&entry.path, &entry.reason)
+    }
     let mut writer = SegmentWriter::new(secret);
     let mut stream = Vec::new();
     let hash = outcome.blake3.map(|blake3| ResultRecord::Hash { blake3 });
     let done = ResultRecord::Done { files: outcome.files, bytes: outcome.bytes, failed: outcome.files_failed };
-    fn said(entry: &Failure) -> (&[u8], &str) {
-        (&entry.path, &entry.reason)
-    }
     let failed = outcome.failed.iter().map(said).map(|(path, reason)| ResultRecord::Failed { path, reason });
     let skipped = outcome.skipped.iter().map(said).map(|(path, reason)| ResultRecord::Skipped { path, reason });
     let warned = outcome.warned.iter().map(said).map(|(path, reason)| ResultRecord::Warned { path, reason });

@@ -120,7 +120,9 @@ impl Returns {
             self.remove_first_of(ticket);
         } else if self.ended.len() >= MOST {
             let crowd = self.by_ticket.iter().max_by_key(|(_, count)| **count).map(|(ticket, _)| *ticket);
-            crowd.into_iter().for_each(|ticket| self.remove_first_of(ticket));
+            if let Some(ticket) = crowd {
+                self.remove_first_of(ticket);
+            }
         }
         *self.by_ticket.entry(ticket).or_default() += 1;
         self.ended.push_back(session);
@@ -132,7 +134,9 @@ impl Returns {
 
     fn remove_first_of(&mut self, ticket: TicketId) {
         let first = self.ended.iter().position(|ended| ended.ticket == ticket);
-        first.into_iter().for_each(|at| self.remove(at));
+        if let Some(at) = first {
+            self.remove(at);
+        }
     }
 
     fn remove(&mut self, at: usize) {
@@ -156,7 +160,9 @@ impl Returns {
     pub(super) fn take(&mut self, ticket: TicketId, shown: &Proof) {
         let is_it = |ended: &EndedSession| ended.ticket == ticket && ended.link.is_shown(&ended.proof, shown);
         let at = self.ended.iter().position(is_it);
-        at.into_iter().for_each(|at| self.remove(at));
+        if let Some(at) = at {
+            self.remove(at);
+        }
     }
 }
 

@@ -61,7 +61,9 @@ fn lose_one_in(network: &mut Network, one_in: u64, spares_control: bool) {
 
 /// What is sent to these hosts is lost, or is not any more.
 fn cut(network: &mut Network, hosts: &[usize], is_cut: bool) {
-    hosts.iter().for_each(|host| network.hosts[*host].address.set_port(if is_cut { 2 } else { 1 }));
+    for host in hosts {
+        network.hosts[*host].address.set_port(if is_cut { 2 } else { 1 });
+    }
 }
 
 /// The source's view of its session.

@@ -11,6 +11,7 @@ pub(crate) const ENDLESS: u64 = 1 << 40;
 
 /// Streams from a source to a sink, and the sessions that carry them, one after the other.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "properties that do not depend on each other")]
 pub(crate) struct Flow {
     pub(crate) source: usize,
     pub(crate) sink: usize,

@@ -179,7 +179,8 @@ pub(crate) fn weigh(world: &mut Network, at: usize) {
             (host.sent_under_way(*session) as u64 + came).cast_signed()
         };
         let packets: i64 = host.sessions.keys().map(under_way).sum();
-        let open = host.sessions.keys().filter(|session| host.keys(**session).is_some()).count() as i64;
+        let open = host.sessions.keys().filter(|session| host.keys(**session).is_some()).count();
+        let open = i64::try_from(open).expect("sessions fit");
         let most = HOST_BYTES + open * SESSION_BYTES + packets * PACKET_BYTES;
         assert!(held <= most, "host {at} holds {held} bytes for {open} sessions and {packets} packets: {most}");
     }

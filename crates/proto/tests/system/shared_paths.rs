@@ -28,6 +28,7 @@ fn plan() -> RoadPlan {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "plans are made for one run")]
 fn run(plan: RoadPlan, seconds: u64) -> RoadOutcome {
     road::run(&plan, 1, Time::from_secs(seconds))
 }

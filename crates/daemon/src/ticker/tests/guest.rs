@@ -89,6 +89,7 @@ impl Table {
     }
 
     /// A process ends without a word: the daemon sees the end of its connection.
+    #[expect(clippy::needless_pass_by_value, reason = "the process is gone afterwards")]
     pub(super) fn leave(&self, guest: Guest) {
         self.door.send(DoorNews::Gone(guest.visitor)).unwrap();
     }
@@ -96,10 +97,14 @@ impl Table {
     /// The next tick of the daemon, for which all processes write their rows.
     pub(super) fn tick(&mut self, guests: &mut [&mut Guest]) {
         self.now = self.ticker.machine.next_tick();
-        guests.iter().for_each(|guest| guest.write(self.now));
+        for guest in guests.iter() {
+            guest.write(self.now);
+        }
         assert!(self.ticker.take_news(self.now));
         self.ticker.tick(self.now);
-        guests.iter_mut().for_each(|guest| guest.take_grants());
+        for guest in guests.iter_mut() {
+            guest.take_grants();
+        }
     }
 
     /// Ticks until a condition holds at 20 ticks in a row.

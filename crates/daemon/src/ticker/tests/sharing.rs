@@ -54,7 +54,9 @@ fn daemon__that_comes_back_hands_out_no_more_than_its_processes_had() {
     table.restart();
     let come_back = |table: &mut Table, rates: &[f64]| {
         let mut guest = table.come();
-        rates.iter().for_each(|rate| guest.open(*rate));
+        for rate in rates {
+            guest.open(*rate);
+        }
         guest
     };
     // One process returns, and a new one joins.

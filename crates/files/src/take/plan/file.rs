@@ -178,10 +178,9 @@ impl TakePlan {
         if !is_as_listed
             && !self.look.is_dry
             && let Some(OpenDirectory { directory, .. }) = self.parent(path)?
+            && let Err(error) = set_time(&directory, path.name(), meta).doing("set its time")
         {
-            if let Err(error) = set_time(&directory, path.name(), meta).doing("set its time") {
-                self.warn(path.as_bytes(), &error);
-            }
+            self.warn(path.as_bytes(), &error);
         }
         self.ledger.tally().resume(bytes);
         self.ledger.tally().place(1);

@@ -22,7 +22,9 @@ fn ends() -> ([End; 2], Arc<Keyring>) {
 }
 
 fn open(ends: &mut [End; 2], keyring: &Arc<Keyring>) {
-    ends.iter_mut().for_each(|end| (end.session, end.closed) = (None, None));
+    for end in ends.iter_mut() {
+        (end.session, end.closed) = (None, None);
+    }
     ends[TAKER].connect(ticket(keyring, &ends[GIVER]));
     run(ends, |ends| ends.iter().all(|end| end.session.is_some()));
     ends[TAKER].session.as_ref().unwrap().want(1, 0..1 << 40);
