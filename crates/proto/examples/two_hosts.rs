@@ -9,7 +9,7 @@ mod network;
 
 use std::time::Instant;
 
-use fairwave_proto::handshake::insecure::InsecureInitiator;
+use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator};
 use fairwave_proto::{Ecn, Event, Host, OpenRequest, Packet, SessionOptions};
 use fairwave_units::{Bytes, Time};
 
