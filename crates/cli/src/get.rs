@@ -50,6 +50,7 @@ pub(crate) struct Args {
 
 /// What the taking end looks at before files move.
 #[derive(Clone, Copy, Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "options of a command")]
 pub(crate) struct LookArgs {
     /// Compare the hashes of existing files and transfer what differs
     #[arg(long)]

@@ -79,7 +79,7 @@ fn carry(mut from: &TcpStream, mut to: &TcpStream, left: &AtomicI64) -> io::Resu
             return Ok(());
         }
         wait_for("more may pass", || {
-            let take = |left: i64| (left > 0).then(|| left.saturating_sub(bytes as i64));
+            let take = |left: i64| (left > 0).then(|| left.saturating_sub(i64::try_from(bytes).expect("lengths fit")));
             left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_ok()
         });
         to.write_all(&room[..bytes])?;

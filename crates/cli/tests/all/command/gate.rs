@@ -91,7 +91,7 @@ impl Client {
 
     fn passes(&self, datagram: &[u8]) -> bool {
         let Some(left) = &self.left else { return true };
-        let bytes = datagram.len() as i64;
+        let bytes = i64::try_from(datagram.len()).expect("lengths fit");
         let take = |left: i64| (left > 0).then(|| left.saturating_sub(bytes));
         datagram.len() <= CONTROL_BYTES
             || is_handshake(datagram)

@@ -270,7 +270,9 @@ impl Drop for Host {
         let mark = [b"XDG_STATE_HOME=", self.path("state").as_os_str().as_bytes()].concat();
         wait_for("the end of the processes of a host", || {
             let ids = processes_with(&mark);
-            ids.iter().for_each(|id| _ = kill_process(*id, Signal::KILL));
+            for id in &ids {
+                _ = kill_process(*id, Signal::KILL);
+            }
             ids.is_empty()
         });
     }
