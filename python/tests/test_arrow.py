@@ -102,7 +102,7 @@ def test_arrow__empty_tables_have_their_columns() -> None:
         ({"a": np.zeros((2, 2))}, ValueError, "2 dimensions"),
         ({"a": pd.to_datetime(["2026-01-01"])}, TypeError, "is not supported: use numbers"),
         ({"a": [object()]}, TypeError, "not a number or a string"),
-        ({"a": np.array([2**63], dtype=np.uint64)}, ValueError, "64 bits"),
+        ({"a": np.array([2**63], dtype=np.uint64)}, ValueError, "64-bit"),
     ],
 )
 def test_arrow__says_what_is_wrong(columns: dict[str, Any], error: type[Exception], words: str) -> None:

@@ -232,7 +232,7 @@ def test_options__are_those_of_scenario_files() -> None:
 
 def test_defaults__are_those_of_the_list() -> None:
     schemes = fw.schemes().set_index("name")["options"]
-    sender = {"sack", "delayed_ack", "pacing", "max_burst", "min_rto", "send_jitter"}
+    sender = {"sack", "delayed_ack", "pacing", "max_burst", "min_rto", "initial_rto", "idle_restart", "send_jitter"}
     for name in NAMES:
         spelled: dict[str, Any] = {}
         for option, text in schemes[name].items():
