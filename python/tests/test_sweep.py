@@ -164,7 +164,7 @@ def test_sweep__that_was_killed_goes_on_to_the_same_rows(tmp_path: Path) -> None
         ({"seeds": -1}, "not a number of seeds"),
         ({"jobs": 0}, "jobs: 0"),
         ({"resume": True}, "no results to continue"),
-        ({"model": "gas"}, "no model"),
+        ({"model": "gas"}, "unknown model"),
         ({"start_jitter": "5"}, "not a time"),
     ],
 )
