@@ -79,7 +79,7 @@ pub fn read(path: &Path, base: &Settings) -> Result<Settings, ConfigError> {
 /// assert_eq!((settings.users[0].user, settings.users[0].terms.weight), (1000, 2.0));
 ///
 /// let error = parse(Path::new("daemon.toml"), "[[user]]\nname = \"bob\"", &base, &Ann).unwrap_err();
-/// assert!(error.to_string().starts_with("daemon.toml:2: \"bob\" is no user of this system"));
+/// assert!(error.to_string().starts_with("daemon.toml:2: \"bob\" is not a user of this system"));
 /// ```
 pub fn parse(path: &Path, text: &str, base: &Settings, names: &dyn Names) -> Result<Settings, ConfigError> {
     let wrong = |mistake: Mistake| {
