@@ -34,8 +34,9 @@ BUILD_SERVERS = frozenset({"sccache"})
 # pytest keeps the directories of failed tests here, and removes old ones itself.
 PYTEST = "pytest-of-"
 LISTED = 40
-# The identity of a host, which the library makes once and keeps, and what GLib makes for programs that tests start.
-KEPT = frozenset({"state/fairwave/identity", "state/fairwave/identity.lock", "run/dconf/user"})
+# The identity and the tickets of a host, which it makes once and keeps, and what GLib makes for programs of tests.
+STATE = (f"state/fairwave/{name}{end}" for name in ("identity", "keyring") for end in ("", ".lock"))
+KEPT = frozenset({*STATE, "run/dconf/user"})
 
 
 def main() -> int:

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,17 @@ from pandas.testing import assert_frame_equal
 import fairwave as fw
 
 distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
 pytestmark = pytest.mark.filterwarnings("default")
 
 STUDY: dict[str, Any] = {"set": {"options.alpha": [0.05, 0.1]}, "seeds": 20, "model": "fluid", "duration": "40 s"}
+
+
+@pytest.fixture(autouse=True)
+def _files_of_dask(tmp_path: Path) -> Iterator[None]:
+    """The locks that Dask leaves in its directory stay below the test's."""
+    with dask.config.set({"temporary-directory": str(tmp_path)}):
+        yield
 
 
 def test_sweep__on_a_cluster_that_loses_a_worker_has_the_rows_of_a_local_one(
@@ -24,9 +33,7 @@ def test_sweep__on_a_cluster_that_loses_a_worker_has_the_rows_of_a_local_one(
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     out = tmp_path / "r.parquet"
     with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=str(tmp_path)
-        ) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
         victim = next(iter(client.run(os.getpid).values()))
