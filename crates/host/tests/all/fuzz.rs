@@ -19,10 +19,7 @@ use fairwave_testing::LIMIT;
 use fairwave_units::{Bytes, Rate};
 
 #[allow(dead_code, reason = "the tests between namespaces use it, too, each a part")]
-#[path = "net/content.rs"]
-mod content;
-
-use content::Giver;
+use crate::net::content::Giver;
 
 /// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
 const ITERATIONS: usize = 1000;

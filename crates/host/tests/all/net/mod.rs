@@ -4,7 +4,7 @@
 #![allow(non_snake_case)]
 
 mod actor;
-mod content;
+pub(crate) mod content;
 mod floods;
 mod hardships;
 mod hosts;
