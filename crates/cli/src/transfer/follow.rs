@@ -152,6 +152,8 @@ fn follow_to_end(screen: &Screen, transfer: &Transfer, course: &KnownBefore) -> 
         }
     };
     let moment = meter.look();
+    // A reconnect since the last tick: what was left may have come whole within one.
+    teller.tell_breaks(&moment)?;
     teller.tell_path(&moment)?;
     teller.end();
     tell_end(screen, &outcome, &moment, transfer, course)
