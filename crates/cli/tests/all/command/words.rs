@@ -41,11 +41,11 @@ fn get__of_a_ticket_that_was_taken_back_says_that_it_opens_nothing_more() {
 fn put__of_a_ticket_that_was_taken_back_says_what_is_kept() {
     let host = Host::new();
     host.write("tree/a.bin", &bytes(3_000_000));
-    host.write("tree/big.bin", &bytes(12_000_000));
+    host.write("tree/big.bin", &bytes(40_000_000));
     std::fs::create_dir(host.path("in")).unwrap();
     let serve = Gate::new(12_000_000).serve(&host, &["in", "--writable"]);
     let mut put = host.start(&["put", "tree", &serve.at(), "--json"]);
-    put.wait_for(|event| event["files_done"] == 1 && event["bytes_done"].as_u64().unwrap_or(0) > 7_000_000);
+    put.wait_for(|event| event["files_done"] == 1);
     host.run(&["serve", "--revoke", &ticket_id(&host)]).good();
     put.wait_for(|event| event["event"] == "failed");
     let (status, stderr) = put.end();
