@@ -9,7 +9,6 @@
 mod allocate;
 mod allocator;
 mod arrow;
-mod arrow_stream;
 mod controller;
 mod error;
 mod feedback;
