@@ -51,6 +51,8 @@ struct HostAt {
     /// Round-trip times of its sessions, without queueing, and how many have them: its interval where the scenario
     /// says "rtt", else not kept.
     rtts: Option<BTreeMap<Duration, u32>>,
+    /// Time that a full packet takes at each of its capacities, sending and receiving.
+    packet_times: [Duration; 2],
     /// Its capacities that it shares with traffic that is not GTP's.
     yields: Vec<Yielding>,
     /// Bytes of IP and UDP around a datagram.
@@ -115,18 +117,18 @@ impl HostAt {
     /// A session is there, or is gone.
     fn count(&mut self, rtt: Duration, is_there: bool) {
         let Some(rtts) = &mut self.rtts else { return };
-        let before = rtts.last_key_value().map(|(rtt, _)| *rtt);
         let count = rtts.entry(rtt).or_default();
         *count = if is_there { *count + 1 } else { count.saturating_sub(1) };
         if *count == 0 {
             rtts.remove(&rtt);
         }
         // Without sessions the last interval stays.
-        let largest = rtts.last_key_value().map(|(rtt, _)| *rtt);
-        if let Some(largest) = largest.filter(|_| largest != before) {
-            for direction in [Direction::Sending, Direction::Receiving] {
-                self.host.set_interval_rule(direction, IntervalRule::Fixed(largest));
-            }
+        let Some((&largest, _)) = rtts.last_key_value() else { return };
+        let sessions = self.flows.len() as u64;
+        for (direction, packet) in [Direction::Sending, Direction::Receiving].into_iter().zip(self.packet_times) {
+            // An interval in which most sessions send no packet measures nothing: each has time for one at its share.
+            let round = Duration::from_nanos(packet.as_nanos().saturating_mul(sessions));
+            self.host.set_interval_rule(direction, IntervalRule::Fixed(largest.max(round)));
         }
     }
 }

@@ -91,7 +91,8 @@ const INTERVAL: OptionSpec = OptionSpec {
     name: "interval",
     domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(60), words: &["rtt"] },
     default: "rtt",
-    help: "control interval of an end node; \"rtt\" is the largest RTT of its sessions",
+    help: "control interval of an end node; \"rtt\" is the largest RTT of its sessions, in the packet model \
+           at least the time in which each can send a packet",
 };
 /// And this one.
 const PHASE: OptionSpec = OptionSpec {

@@ -177,6 +177,8 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
         later_timer: None,
         flows: BTreeMap::new(),
         rtts: beat.follows_rtt().then(BTreeMap::new),
+        packet_times: [node.send, node.receive]
+            .map(|rate| rate.and_then(|rate| rate.time_for(packet)).unwrap_or_default()),
         yields: Vec::new(),
         lower_bytes,
     })

@@ -116,9 +116,12 @@ fn cbr__without_dither_is_exact() {
 /// A sink's messages to all its sessions leave at one instant: its own queue has to hold them.
 #[test]
 fn hosts__share_a_sink_on_a_lan() {
-    for (rule, senders, rtt, capacity) in
-        [("gtp", 20, "0.2 ms", 100), ("gtp", 50, "1 ms", 100), ("tally", 20, "0.2 ms", 100)]
-    {
+    for (rule, senders, rtt, capacity) in [
+        ("gtp", 50, "1 ms", 100),
+        ("gtp", 200, "0.2 ms", 100),
+        ("tally", 20, "0.2 ms", 100),
+        ("tally", 200, "0.2 ms", 100),
+    ] {
         let run = run(&format!(
             "name = \"many\"\nduration = \"10 s\"\nscheme = \"{rule}\"\n\
              [[node]]\nname = \"s{{1..{senders}}}\"\ncapacity = \"{capacity} Mb/s\"\n\
