@@ -130,7 +130,7 @@ fn hosts__share_a_sink_on_a_lan() {
         ));
         let out = run.summary.links.iter().find(|link| &*link.name == "d:out").expect("the sink sends messages");
         assert_eq!(out.dropped_packets, 0, "{rule}, {senders} senders");
-        let rates: Vec<f64> = run.summary.sessions.iter().map(|session| session.wire_rate_bps).collect();
+        let rates: Vec<f64> = run.summary.sessions.iter().map(|session| session.final_wire_rate_bps).collect();
         let sum: f64 = rates.iter().sum();
         let jain = sum * sum / (rates.len() as f64 * rates.iter().map(|rate| rate * rate).sum::<f64>());
         assert!(jain > 0.95 && sum > 0.85e6 * f64::from(capacity), "{rule}, {senders} senders: {jain} {sum}");
