@@ -151,7 +151,7 @@ fn pages__name_what_there_is() {
     );
 }
 
-/// As docs/reference/c.md says: installed into an empty place, and found there by pkg-config.
+/// As docs/how-to/libfairwave.md shows: installed into an empty place, and found there by pkg-config.
 #[test]
 fn install__gives_what_a_program_needs() {
     let place = tempfile::tempdir().unwrap();
