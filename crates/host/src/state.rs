@@ -32,7 +32,7 @@ pub enum StateError {
     #[error("no state directory: neither XDG_STATE_HOME nor HOME is an absolute path")]
     NoHome,
     /// Somebody else could change what is in it.
-    #[error("{path}: owned by another user (ID {owner}), who could read the keys", path = .path.display())]
+    #[error("{path}: owned by another user (ID {owner}); that user could read the keys", path = .path.display())]
     Owner {
         /// The directory.
         path: PathBuf,
