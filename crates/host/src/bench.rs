@@ -19,7 +19,7 @@ use crate::connect::{ConnectError, ConnectOptions};
 use crate::endpoint::Endpoint;
 use crate::handler::Handler;
 use crate::purpose::Purpose;
-use crate::session::Session;
+use crate::session::{Session, SessionStats};
 use crate::ticket::Ticket;
 use crate::visitor::{Accept, Judge, Visitor};
 
@@ -347,6 +347,13 @@ fn direction_byte(direction: BenchDirection) -> u8 {
     }
 }
 
+/// `bytes` with all that was received around them.
+///
+/// Statistics are some milliseconds old, or still zero: a ratio of them would multiply the few packets of a start.
+fn wire_bytes(bytes: u64, stats: &SessionStats) -> u64 {
+    bytes.saturating_add(stats.received_wire_bytes.saturating_sub(stats.received_bytes))
+}
+
 /// CPU time of this process.
 fn cpu_s() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -408,9 +415,7 @@ impl Handler for Load {
                 let stats = session.stats();
                 let cpu_ns = ((cpu_s() - self.cpu_before_s) * 1e9) as u64;
                 let elapsed_ns = self.first.map_or(0, |first| first.elapsed().as_nanos() as u64);
-                // Statistics are some milliseconds old; what is around the bytes is the same all the time.
-                let around = stats.received_wire_bytes as f64 / stats.received_bytes.max(1) as f64;
-                let wire_bytes = (self.bytes as f64 * around) as u64;
+                let wire_bytes = wire_bytes(self.bytes, &stats);
                 let report = [cpu_ns, self.bytes, wire_bytes, elapsed_ns, stats.lost_packets];
                 for (place, value) in self.report.chunks_mut(8).zip(report) {
                     place.copy_from_slice(&value.to_be_bytes());
@@ -485,6 +490,19 @@ mod tests {
         let flow = |lost_packets| BenchFlow { lost_packets, ..BenchFlow::default() };
         assert_eq!(lost_packets(&[flow(2), flow(3)]), 5);
         assert_eq!(lost_packets(&[flow(u64::MAX), flow(u64::MAX)]), u64::MAX);
+    }
+
+    #[test]
+    fn wire_bytes__is_not_multiplied_by_what_came_before_the_first_byte() {
+        let stats = |received_bytes, received_wire_bytes| SessionStats {
+            received_bytes,
+            received_wire_bytes,
+            ..<_>::default()
+        };
+        // Three control packets of 100 bytes, and then a megabyte that no statistics count yet.
+        assert_eq!(wire_bytes(1_000_000, &stats(0, 300)), 1_000_300);
+        // 1000 packets of 1400 bytes with 77 bytes of headers each.
+        assert_eq!(wire_bytes(1_400_000, &stats(1_400_000, 1_477_000)), 1_477_000);
     }
 
     #[test]
