@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Weak};
 
 use fairwave_host::{
-    CloseReason, Endpoint, EndpointConfig, Lock, NodeChoice, PathKind, Session, SessionOptions, StatusSample, Ticket,
+    CloseReason, Endpoint, EndpointConfig, Lasts, Lock, NodeChoice, PathKind, Session, SessionOptions, StatusSample,
+    Ticket,
 };
-use fairwave_pipe::{Pipe, PipeOptions, Watch};
+use fairwave_pipe::{OPENS_WITHIN, Pipe, PipeOptions, Watch};
 use fairwave_units::{Bytes, Rate};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
@@ -96,6 +97,7 @@ impl Wishes {
             receive_capacity: capacity,
             is_card_capacity: self.capacity.is_none(),
             node: NodeChoice::Auto,
+            lasts: Lasts { opening: OPENS_WITHIN, ..Lasts::default() },
             ..EndpointConfig::default()
         }
     }
@@ -347,5 +349,11 @@ mod tests {
         assert!(!socket.is_over());
         drop(theirs);
         assert!(socket.is_over());
+    }
+
+    #[test]
+    fn endpoint__waits_for_a_busy_host_as_long_as_for_a_silent_one() {
+        let lasts = Wishes::default().endpoint(None, None).lasts;
+        assert_eq!((lasts.opening, lasts.silent), (OPENS_WITHIN, OPENS_WITHIN));
     }
 }

@@ -66,7 +66,7 @@ mod watch;
 
 pub use direct::Given;
 pub use greeting::{greeting, read_greeting};
-pub use options::PipeOptions;
+pub use options::{OPENS_WITHIN, PipeOptions};
 pub use pipe::{Pipe, PipeStatus};
 pub use pump::Pump;
 pub use watch::{Watch, reset};

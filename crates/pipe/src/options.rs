@@ -24,6 +24,12 @@ impl Default for PipeOptions {
     }
 }
 
+/// Time without an answer after which opening a session for a program's stream has failed.
+///
+/// A program that connects expects the patience of TCP: Linux gives up after 127 s (tcp_syn_retries). A host that is busy
+/// answers after seconds, which is no failure; one that is silent for as long as sessions may be (`Lasts::silent`) is gone.
+pub const OPENS_WITHIN: fairwave_units::Duration = fairwave_units::Duration::from_secs(30);
+
 /// A request is as large as this at the least.
 const LEAST: u64 = 64 << 10;
 

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fairwave_bridge::{Near, NearOptions};
-use fairwave_host::{Endpoint, EndpointConfig};
-use fairwave_pipe::PipeOptions;
+use fairwave_host::{Endpoint, EndpointConfig, Lasts};
+use fairwave_pipe::{OPENS_WITHIN, PipeOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -68,7 +68,8 @@ pub(super) fn stay(program: i32, args: &Args) -> Done {
     let maps = maps()?;
     let peer = maps.iter().flat_map(Map::peers).next().map(SocketAddr::ip);
     let (config, capacity) = args.link.config(peer);
-    let config = EndpointConfig { tunnels_after: TCP_AFTER, ..config };
+    let lasts = Lasts { opening: OPENS_WITHIN, ..config.lasts };
+    let config = EndpointConfig { tunnels_after: TCP_AFTER, lasts, ..config };
     let endpoint = Endpoint::bind(&config).map_err(|error| CommandFailure::Run(error.to_string()))?;
     let bound = Bound { endpoint: endpoint.clone(), capacity };
     let options = NearOptions { session: args.link.session(), pipe: PipeOptions::default() };
