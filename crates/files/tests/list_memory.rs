@@ -196,7 +196,7 @@ fn list__takes_no_more_memory_than_it_is_allowed() {
     }
 }
 
-/// Of a server's 256 MiB for blocks.
+/// A ticket's part of a server's 512 MiB for blocks.
 const SHARE_BYTES: usize = 128 << 20;
 /// Buffers that are used again, and 40 sessions at both ends.
 const SESSIONS_BYTES: usize = 64 << 20;

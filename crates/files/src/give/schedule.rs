@@ -291,7 +291,7 @@ impl Schedule {
         if let Some(room) = &mut self.room
             && !self.held.contains_key(&key)
         {
-            if !room.grow(bytes) {
+            if !room.grow_fairly(bytes) {
                 self.is_short = true;
                 return false;
             }

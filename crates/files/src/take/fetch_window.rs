@@ -101,7 +101,7 @@ impl FetchWindow {
         if self.parcels > 0 && self.on_way + self.at_work + PARCEL_BYTES > self.memory {
             return None;
         }
-        if self.queue.is_empty() || !self.room.grow(BLOCK_BYTES) {
+        if self.queue.is_empty() || !self.room.grow_fairly(BLOCK_BYTES) {
             return None;
         }
         let Some(parcel) = self.pack() else {

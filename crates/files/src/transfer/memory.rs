@@ -2,7 +2,9 @@
 //!
 //! What a session may hold is bounded, and visitors open many sessions: the sum is bounded here. Blocks that were read
 //! ahead or may have to go again, blocks that came and are not written, and parts of blocks that an earlier session left
-//! are taken from one budget, and lists from another. One ticket, or one address prefix, has at most half of each.
+//! are taken from one budget, and lists from another. One address prefix has at most half of each, and one ticket half
+//! of that, so that two holders behind one prefix do not take each other's. Sessions of one ticket share its part: see
+//! [`Room::grow_fairly`].
 
 use std::collections::BTreeMap;
 
@@ -17,10 +19,14 @@ pub(crate) struct MemoryBudget {
     held: Lock<HeldBytes>,
 }
 
-/// For blocks: half of it, which one ticket may have, is what a path of 10 Gb/s and 100 ms holds.
-pub(crate) static BLOCKS: MemoryBudget = MemoryBudget::new(256 << 20);
-/// For lists: half of it is the most that one list may take.
-pub(crate) static LISTS: MemoryBudget = MemoryBudget::new(2 << 30);
+/// For blocks: a quarter of it, which one ticket may have, is what a path of 10 Gb/s and 100 ms holds.
+pub(crate) static BLOCKS: MemoryBudget = MemoryBudget::new(512 << 20);
+/// For lists: a quarter of it is the most that one list may take.
+pub(crate) static LISTS: MemoryBudget = MemoryBudget::new(4 << 30);
+/// A session that holds something takes more only while it holds at most this many times what is left to its ticket
+/// (dynamic thresholds: Choudhury and Hahne 1998). One session alone then has two thirds of the ticket's part, and a
+/// newcomer always finds room next to a few others.
+const FAIR_TIMES: u64 = 2;
 
 #[derive(Debug)]
 struct HeldBytes {
@@ -61,8 +67,9 @@ impl MemoryBudget {
     fn left(&self, held: &HeldBytes, ticket: TicketId, prefix: Prefix) -> u64 {
         let of_ticket = held.by_ticket.get(&ticket).copied().unwrap_or_default();
         let of_prefix = held.by_prefix.get(&prefix).copied().unwrap_or_default();
-        let share = (self.bytes / 2).saturating_sub(of_ticket.max(of_prefix));
-        share.min(self.bytes.saturating_sub(held.all))
+        let [of_ticket, of_prefix, all] = [(4, of_ticket), (2, of_prefix), (1, held.all)]
+            .map(|(part, held)| (self.bytes / part).saturating_sub(held));
+        of_ticket.min(of_prefix).min(all)
     }
 }
 
@@ -78,21 +85,30 @@ impl Room {
 
     /// Takes so many bytes more, or none: whether they were there.
     pub(crate) fn grow(&mut self, bytes: u64) -> bool {
-        self.take(bytes, bytes) == bytes
+        self.take(bytes, |left| if bytes <= left { bytes } else { 0 }) == bytes
+    }
+
+    /// The same for a session that competes with others of its ticket: none of them takes what the next one needs to
+    /// start. The first bytes of a session need only be there.
+    pub(crate) fn grow_fairly(&mut self, bytes: u64) -> bool {
+        let own = self.bytes;
+        let is_fair = |left: u64| own == 0 || own + bytes <= left.saturating_mul(FAIR_TIMES);
+        self.take(bytes, |left| if bytes <= left && is_fair(left) { bytes } else { 0 }) == bytes
     }
 
     /// Takes as much as there is, and no more than `most`.
     pub(crate) fn grow_up_to(&mut self, most: u64) {
-        self.take(0, most);
+        self.take(most, |left| left.min(most));
     }
 
-    fn take(&mut self, least: u64, most: u64) -> u64 {
+    /// Takes what `of` says of the bytes that are left to a visitor; a transfer of this process takes all it wants.
+    fn take(&mut self, wanted: u64, of: impl FnOnce(u64) -> u64) -> u64 {
         let taken = match self.holder {
-            Holder::Own => most,
+            Holder::Own => wanted,
             Holder::Visitor(ticket, prefix) => {
                 let mut held = self.budget.held.lock();
-                let taken = self.budget.left(&held, ticket, prefix).min(most);
-                if taken < least || taken == 0 {
+                let taken = of(self.budget.left(&held, ticket, prefix));
+                if taken == 0 {
                     return 0;
                 }
                 held.all += taken;
@@ -148,26 +164,57 @@ mod tests {
     }
 
     #[test]
-    fn grow__one_ticket_or_one_prefix_has_half_of_all() {
+    fn grow__one_prefix_has_half_of_all_and_one_ticket_a_quarter() {
         static BUDGET: MemoryBudget = MemoryBudget::new(1000);
         let room = |ticket, at| Room::new(&BUDGET, Holder::Visitor(TicketId(ticket), prefix(at)));
-        // However many sessions it has.
+        // However many sessions and addresses it has.
         let mut one: Vec<_> = (0..100).map(|at| room(1, at)).collect();
-        assert_eq!(one.iter_mut().filter_map(|room| room.grow(10).then_some(10)).sum::<u64>(), 500);
-        let mut same_prefix = [room(2, 200), room(3, 200)];
-        assert!(same_prefix[0].grow(300) && !same_prefix[1].grow(201) && same_prefix[1].grow(200));
+        assert_eq!(one.iter_mut().filter_map(|room| room.grow(10).then_some(10)).sum::<u64>(), 250);
+        let mut same_prefix = [room(2, 200), room(3, 200), room(4, 200)];
+        assert!(same_prefix[0].grow(250) && !same_prefix[1].grow(251) && same_prefix[1].grow(240));
+        assert!(!same_prefix[2].grow(11) && same_prefix[2].grow(10));
+        let mut late = [room(5, 201), room(6, 202)];
+        late[0].grow_up_to(10_000);
+        assert_eq!((late[0].bytes(), BUDGET.held()), (250, 1000));
         // All is taken.
-        let mut late = room(4, 201);
-        assert!(!late.grow(1));
+        assert!(!late[1].grow(1));
         drop(one);
-        late.grow_up_to(10_000);
-        assert_eq!((late.bytes(), BUDGET.held()), (500, 1000));
-        late.shrink(100);
-        late.keep(50);
-        assert_eq!((late.bytes(), BUDGET.held()), (50, 550));
+        late[1].grow_up_to(10_000);
+        assert_eq!((late[1].bytes(), BUDGET.held()), (250, 1000));
+        late[1].shrink(100);
+        late[1].keep(50);
+        assert_eq!((late[1].bytes(), BUDGET.held()), (50, 800));
         drop((late, same_prefix));
         assert_eq!(BUDGET.held(), 0);
         assert!(BUDGET.held.lock().by_ticket.is_empty() && BUDGET.held.lock().by_prefix.is_empty());
+    }
+
+    #[test]
+    fn grow_fairly__sessions_of_one_ticket_leave_room_for_the_next_and_for_other_tickets() {
+        static BUDGET: MemoryBudget = MemoryBudget::new(4 * 32 * 4);
+        let room = |ticket| Room::new(&BUDGET, Holder::Visitor(TicketId(ticket), prefix(1)));
+        let fill = |room: &mut Room| while room.grow_fairly(4) {};
+        // One alone has two thirds of 128.
+        let mut first = room(1);
+        fill(&mut first);
+        assert_eq!(first.bytes(), 88);
+        // The next sessions find blocks, however greedy each is.
+        let mut others: Vec<_> = (0..40).map(|_| room(1)).collect();
+        others.iter_mut().for_each(fill);
+        assert!(others[..3].iter().all(|room| room.bytes() >= 4), "{others:?}");
+        // When the first one's blocks have been sent, all get a turn before anybody has a second one.
+        first.keep(0);
+        for room in &mut others {
+            room.keep(0);
+        }
+        for room in &mut others {
+            room.grow_fairly(4);
+        }
+        assert_eq!(others.iter().filter(|room| room.bytes() == 4).count(), 32);
+        // A holder of another ticket has all of its own part.
+        let mut other_ticket = room(2);
+        fill(&mut other_ticket);
+        assert_eq!(other_ticket.bytes(), 88);
     }
 
     #[test]
