@@ -329,6 +329,19 @@ mod tests {
     }
 
     #[test]
+    fn issue__up_to_the_maximum() {
+        let keyring = Keyring::in_memory(Identity::random().unwrap(), SHARE);
+        let first = keyring.issue(Validity::default(), addresses()).unwrap();
+        let issued = keyring.lookup(first.id).unwrap();
+        // All but one more.
+        keyring.known.lock().tickets.extend((1..MOST_TICKETS as u64 - 1).map(|id| (TicketId(id), issued.clone())));
+        let last = keyring.issue_as(TicketId(0), Validity::default(), addresses()).unwrap();
+        let error = keyring.issue(Validity::default(), addresses()).unwrap_err().to_string();
+        assert!(error.contains("10000 tickets, the maximum; revoke some"), "{error}");
+        assert_eq!(keyring.refusal(last.id), None);
+    }
+
+    #[test]
     fn keep_offering__outlives_the_process_as_long_as_there_is_a_ticket() {
         let (place, keyring) = keyring();
         let offering = Offering { paths: vec!["/a b".into()], takes: true, gives: false };

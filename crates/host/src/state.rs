@@ -191,6 +191,18 @@ mod tests {
     }
 
     #[test]
+    fn read__of_a_file_above_the_maximum_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let state = StateDir::at(place.path()).unwrap();
+        let file = File::create(place.path().join("x")).unwrap();
+        file.set_len(MOST_BYTES).unwrap();
+        assert_eq!(state.read("x").unwrap().unwrap().len() as u64, MOST_BYTES);
+        file.set_len(MOST_BYTES + 1).unwrap();
+        let error = state.read("x").unwrap_err().to_string();
+        assert!(error.contains(&format!("the maximum is {MOST_BYTES}")), "{error}");
+    }
+
+    #[test]
     fn write__replaces_at_once_and_for_the_owner_alone() {
         let place = tempfile::tempdir().unwrap();
         let state = StateDir::at(place.path()).unwrap();

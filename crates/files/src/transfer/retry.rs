@@ -165,7 +165,7 @@ impl Retry {
         let (mut reason, mut attempt) = (first.clone(), 0);
         loop {
             let now = Instant::now();
-            if attempt > 0 && now >= gives_up {
+            if is_over(attempt, now, gives_up) {
                 let times = if attempt == 1 { "one attempt".to_owned() } else { format!("{attempt} attempts") };
                 return Err(Ended::Failed(format!("{first}; {times} to reconnect failed: {reason}")));
             }
@@ -178,8 +178,7 @@ impl Retry {
                 }
                 _ => self.next_wait(),
             };
-            // The last attempt comes at the end of the patience. One there is in any case.
-            let next = (now + wait).min(if attempt == 0 { now + wait } else { gives_up });
+            let next = next_attempt(attempt, now + wait, gives_up);
             attempt += 1;
             tracing::info!(%reason, attempt, wait_ms = wait.as_millis() as u64, "reconnecting a transfer");
             let pause = Break { reason, attempt, next: Some(next), gives_up };
@@ -284,6 +283,16 @@ impl Retry {
     }
 }
 
+/// Whether no further attempt follows: there is one in any case.
+fn is_over(attempts: u32, now: Instant, gives_up: Instant) -> bool {
+    attempts > 0 && now >= gives_up
+}
+
+/// When the next attempt starts: the last one comes at the end of the patience.
+fn next_attempt(attempts: u32, wanted: Instant, gives_up: Instant) -> Instant {
+    if attempts == 0 { wanted } else { wanted.min(gives_up) }
+}
+
 /// Whether the end of a session may be one that passes.
 fn may_pass(reason: CloseReason, by_peer: bool) -> bool {
     match reason {
@@ -331,6 +340,18 @@ mod tests {
             assert_eq!(may_pass(CloseReason::Refused(refusal), true), passes, "{refusal:?}");
             assert!(!may_pass(CloseReason::Refused(refusal), false));
         }
+    }
+
+    #[test]
+    fn next_attempt__the_last_comes_at_the_end_of_the_patience() {
+        let now = Instant::now();
+        let [second, gives_up] = [1, 10].map(|s| now + Duration::from_secs(s));
+        // The first one comes however short the patience is.
+        assert!(!is_over(0, gives_up + Duration::from_secs(1), gives_up));
+        assert_eq!(next_attempt(0, gives_up + Duration::from_secs(1), gives_up), gives_up + Duration::from_secs(1));
+        assert_eq!(next_attempt(1, second, gives_up), second);
+        assert_eq!(next_attempt(1, gives_up + Duration::from_secs(1), gives_up), gives_up);
+        assert!(!is_over(1, gives_up - Duration::from_nanos(1), gives_up) && is_over(1, gives_up, gives_up));
     }
 
     #[test]

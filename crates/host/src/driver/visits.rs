@@ -222,6 +222,20 @@ fn one_use(tickets: &Arc<Keyring>, ticket: TicketId, follows: Option<Proof>) -> 
 /// How many sessions a ticket has, if it may have another one.
 fn room(entries: &OpenSessions, ticket: TicketId, ip: IpAddr) -> Result<usize, Refusal> {
     let sessions = entries.of_ticket(ticket);
-    let is_full = sessions >= MOST_OF_TICKET || entries.of_prefix(Prefix::of(ip)) >= MOST_OF_PREFIX;
-    if is_full { Err(Refusal::NoRoom) } else { Ok(sessions) }
+    if is_full(sessions, entries.of_prefix(Prefix::of(ip))) { Err(Refusal::NoRoom) } else { Ok(sessions) }
+}
+
+fn is_full(of_ticket: usize, of_prefix: usize) -> bool {
+    of_ticket >= MOST_OF_TICKET || of_prefix >= MOST_OF_PREFIX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_full__by_ticket_and_by_prefix() {
+        assert!(!is_full(MOST_OF_TICKET - 1, MOST_OF_PREFIX - 1));
+        assert!(is_full(MOST_OF_TICKET, 0) && is_full(0, MOST_OF_PREFIX));
+    }
 }
