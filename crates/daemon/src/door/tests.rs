@@ -167,3 +167,30 @@ fn hear__closes_descriptors_that_come_with_a_question() {
     assert!(world.door.visitors[&id].waits, "the question was heard");
     assert_eq!(rustix::io::read(&reader, &mut [0; 1]).unwrap(), 0);
 }
+
+#[test]
+fn join__up_to_the_users_maximum_and_each_leaves_once() {
+    let mut world = World::new();
+    let most = world.door.limits.members_a_user;
+    let join = |world: &mut World, id| world.door.join(id, (DOOR_VERSION, VERSION), monotonic_ns(), "get");
+    let mut all: Vec<_> = (0..=most).map(|_| world.come()).collect();
+    for (id, _) in &all {
+        join(&mut world, *id);
+    }
+    let joined = world.door.visitors.values().filter(|visitor| visitor.segments == 1).count();
+    assert_eq!((joined, world.door.visitors.len()), (most, most), "the last was sent away");
+    let mut answer = String::new();
+    all[most].1.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains(&format!("already has {most} processes")), "{answer}");
+    // The ticker hears of each that joined when it leaves, once.
+    world.door.close(all[0].0);
+    world.door.close(all[0].0);
+    let news: Vec<DoorNews> = world.news.try_iter().collect();
+    let count = |is_it: fn(&DoorNews) -> bool| news.iter().filter(|news| is_it(news)).count();
+    assert_eq!(count(|news| matches!(news, DoorNews::Joined { .. })), most);
+    assert_eq!(count(|news| matches!(news, DoorNews::Gone(_))), 1);
+    // Its place is free again.
+    let (id, _far) = world.come();
+    join(&mut world, id);
+    assert_eq!(world.door.visitors[&id].segments, 1);
+}
