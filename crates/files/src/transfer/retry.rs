@@ -345,13 +345,14 @@ mod tests {
     #[test]
     fn next_attempt__the_last_comes_at_the_end_of_the_patience() {
         let now = Instant::now();
-        let [second, gives_up] = [1, 10].map(|s| now + Duration::from_secs(s));
+        let [second, before, gives_up, after] =
+            [1_000, 9_999, 10_000, 11_000].map(|ms| now + Duration::from_millis(ms));
         // The first one comes however short the patience is.
-        assert!(!is_over(0, gives_up + Duration::from_secs(1), gives_up));
-        assert_eq!(next_attempt(0, gives_up + Duration::from_secs(1), gives_up), gives_up + Duration::from_secs(1));
+        assert!(!is_over(0, after, gives_up));
+        assert_eq!(next_attempt(0, after, gives_up), after);
         assert_eq!(next_attempt(1, second, gives_up), second);
-        assert_eq!(next_attempt(1, gives_up + Duration::from_secs(1), gives_up), gives_up);
-        assert!(!is_over(1, gives_up - Duration::from_nanos(1), gives_up) && is_over(1, gives_up, gives_up));
+        assert_eq!(next_attempt(1, after, gives_up), gives_up);
+        assert!(!is_over(1, before, gives_up) && is_over(1, gives_up, gives_up));
     }
 
     #[test]

@@ -537,8 +537,8 @@ fn run__rsync_brings_a_tree_as_it_is_and_fails_where_it_is_cut() {
     bridged.run(&["rsync", "-a", &from, "to"]).good();
     assert!(far.tree("tree") == bridged.near.tree("to"), "a tree of {count} files is another");
 
-    // So slow that it is under way when its bridge is killed.
-    let cut = ["rsync", "-a", "--bwlimit=1m", &from, "cut"];
+    // So slow that it is under way when its bridge is killed: 200 s for the large file.
+    let cut = ["rsync", "-a", "--bwlimit=100", &from, "cut"];
     let mut child = Process::spawn(bridged.program(&cut).stderr(Stdio::piped()));
     let beside = bridged.beside();
     wait_for("the first file", || bridged.near.path("cut").exists());
