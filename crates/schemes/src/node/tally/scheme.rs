@@ -95,12 +95,9 @@ pub(crate) fn tally_options(options: &Options) -> TallyOptions {
     }
 }
 
-/// An end's default delay from news to a tick, as hosts have it: messages of one burst are answered together.
-const REACT: Duration = Duration::from_millis(1);
-
 /// How long after news an end ticks once more, besides its control intervals; `None`: not at all.
 pub fn react(options: &Options) -> Option<Duration> {
-    if options.get("react").is_some() { options.time("react") } else { Some(REACT) }
+    options.time("react")
 }
 
 #[cfg(test)]
@@ -125,7 +122,7 @@ mod tests {
             named.set(spec.name, spec.default_value());
         }
         assert_eq!(tally_options(&named), TallyOptions::default());
-        assert_eq!([&named, &Options::default()].map(react), [Some(REACT); 2]);
+        assert_eq!(react(&named), Some(Duration::from_millis(1)));
     }
 
     #[test]
