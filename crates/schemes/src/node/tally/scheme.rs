@@ -29,8 +29,8 @@ pub(crate) const OPTIONS: [OptionSpec; 11] = [
     OptionSpec {
         name: "react",
         domain: Domain::Time { least: Duration::from_micros(1), most: Duration::from_millis(100), words: &["off"] },
-        default: "1 ms",
-        help: "an end ticks once more this long after news, besides its control intervals; \"off\": never",
+        default: "off",
+        help: "an end ticks once more this long after news, besides its control intervals (\"1 ms\")",
     },
     OptionSpec {
         name: "verify",
@@ -122,7 +122,7 @@ mod tests {
             named.set(spec.name, spec.default_value());
         }
         assert_eq!(tally_options(&named), TallyOptions::default());
-        assert_eq!(react(&named), Some(Duration::from_millis(1)));
+        assert_eq!(react(&named), None);
     }
 
     #[test]
