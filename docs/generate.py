@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,52 +36,13 @@ def commands(program, above=()):
             yield from commands(program, (*above, name))
 
 
-def option_blocks(text):
-    """The lines of a help text, each option with its meaning and values as one block."""
-    blocks = []
-    for line in text.splitlines():
-        is_option = re.match(r" {2,6}-", line)
-        is_inside = blocks and re.match(r" {2,6}-", blocks[-1]) and (not line or line.startswith(" " * 10))
-        if is_inside and not is_option:
-            blocks[-1] += f"\n{line}"
-        else:
-            blocks.append(line)
-    return blocks
-
-
-def option_name(block):
-    """The long name of the option that a block starts with, without its value."""
-    return re.search(r"--[a-z-]+", block).group()
-
-
-def is_everywhere(block):
-    """Whether a block is an option of every command."""
-    found = re.match(r" {2,6}-\w, --|\s{2,6}--", block)
-    return bool(found) and option_name(block) in {"--help", "--help-all", "--version"}
-
-
 def command_page(program):
-    """The page of all commands, where the text of an option that several commands share appears once."""
-    pages = [(" ".join(("fairwave", *name)), text) for name, text in commands(program)]
-    pages = [(name, option_blocks("\n".join(map(str.rstrip, text.strip().splitlines())))) for name, text in pages]
-    count = Counter(block.rstrip() for _, blocks in pages for block in blocks if re.match(r" {2,6}-", block))
-    # One text for each name: the most common one, so that a name below leads to one meaning.
-    most_common = {option_name(block): block for block, _ in reversed(count.most_common())}
-    shared = {block for block in most_common.values() if count[block] > 1}
+    """The page of all commands."""
     lines = ["# Commands", "", "The help of every command, from `fairwave COMMAND --help-all`.", ""]
     lines += ["[Exit codes](exit-codes.md) and [JSON output](json.md) are separate pages."]
-    lines += ["Every command has `--help`, `--help-all` and `--version`."]
-    lines += ["Options with the same text in several commands are under [shared options](#shared-options)."]
-    for name, blocks in pages:
-        own = "\n".join(block for block in blocks if block.rstrip() not in shared and not is_everywhere(block))
-        # The commands and the exit status are on this site already: as headings, and on a page.
-        own = re.sub(r"^Commands:\n(?:  .*\n)+\n|^Exit status: 0 done;.*\n?.*", "", own, flags=re.MULTILINE)
-        own = re.sub(r"^[A-Z][^\n]*:\n\s*(?=^[A-Z][^\n]*:\n|\Z)", "", own, flags=re.MULTILINE)
-        names = [option_name(block) for block in blocks if block.rstrip() in shared and not is_everywhere(block)]
-        lines += ["", f"## {name}", "", "```text", re.sub(r"\n{3,}", "\n\n", own).rstrip(), "```"]
-        lines += ["", f"Shared options: {', '.join(f'`{option}`' for option in names)}."] if names else []
-    texts = sorted((block for block in shared if not is_everywhere(block)), key=option_name)
-    lines += ["", "## Shared options", "", "```text", "\n\n".join(texts), "```"]
+    for name, text in commands(program):
+        text = "\n".join(line.rstrip() for line in text.strip().splitlines())
+        lines += ["", f"## {' '.join(('fairwave', *name))}", "", "```text", text, "```"]
     return "\n".join(lines) + "\n"
 
 
