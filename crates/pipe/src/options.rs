@@ -26,8 +26,8 @@ impl Default for PipeOptions {
 
 /// Time without an answer after which opening a session for a program's stream has failed.
 ///
-/// A program that connects expects the patience of TCP: Linux gives up after 127 s (tcp_syn_retries). A host that is busy
-/// answers after seconds, which is no failure; one that is silent for as long as sessions may be (`Lasts::silent`) is gone.
+/// A busy host may take seconds to answer, and programs expect the patience of TCP: Linux gives up after 127 s
+/// (`tcp_syn_retries`). The value is that of `Lasts::silent`, after which an open session is given up.
 pub const OPENS_WITHIN: fairwave_units::Duration = fairwave_units::Duration::from_secs(30);
 
 /// A request is as large as this at the least.

@@ -28,7 +28,7 @@ impl SocketDir {
         loop {
             let chance = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
             let path = base.join(format!("{PREFIX}{}-{}", std::process::id(), chance.tv_nsec));
-            // One that is there belongs to somebody else.
+            // An existing one belongs to another process.
             DirBuilder::new().mode(0o700).create(&path)?;
             // Another run may remove it up to here.
             match lock(&path, FlockOperation::LockExclusive) {

@@ -23,9 +23,9 @@ pub(crate) struct MemoryBudget {
 pub(crate) static BLOCKS: MemoryBudget = MemoryBudget::new(512 << 20);
 /// For lists: a quarter of it is the most that one list may take.
 pub(crate) static LISTS: MemoryBudget = MemoryBudget::new(4 << 30);
-/// A session that holds something takes more only while it holds at most this many times what is left to its ticket
-/// (dynamic thresholds: Choudhury and Hahne 1998). One session alone then has two thirds of the ticket's part, and a
-/// newcomer always finds room next to a few others.
+/// A session that holds memory gets more only while it holds at most this many times what its ticket has left (dynamic
+/// thresholds: Choudhury and Hahne 1998). A single session then gets two thirds of the ticket's part, and some of it
+/// stays free for the next session.
 const FAIR_TIMES: u64 = 2;
 
 #[derive(Debug)]
@@ -88,8 +88,8 @@ impl Room {
         self.take(bytes, |left| if bytes <= left { bytes } else { 0 }) == bytes
     }
 
-    /// The same for a session that competes with others of its ticket: none of them takes what the next one needs to
-    /// start. The first bytes of a session need only be there.
+    /// Like [`Room::grow`], with a limit that leaves room for other sessions of the ticket: see [`FAIR_TIMES`]. It does
+    /// not apply to a session that holds nothing.
     pub(crate) fn grow_fairly(&mut self, bytes: u64) -> bool {
         let own = self.bytes;
         let is_fair = |left: u64| own == 0 || own + bytes <= left.saturating_mul(FAIR_TIMES);
@@ -101,7 +101,7 @@ impl Room {
         self.take(most, |left| left.min(most));
     }
 
-    /// Takes what `of` says of the bytes that are left to a visitor; a transfer of this process takes all it wants.
+    /// Takes `of` the bytes left, for a visitor. A transfer of this process takes `wanted`.
     fn take(&mut self, wanted: u64, of: impl FnOnce(u64) -> u64) -> u64 {
         let taken = match self.holder {
             Holder::Own => wanted,
@@ -194,7 +194,7 @@ mod tests {
         static BUDGET: MemoryBudget = MemoryBudget::new(4 * 32 * 4);
         let room = |ticket| Room::new(&BUDGET, Holder::Visitor(TicketId(ticket), prefix(1)));
         let fill = |room: &mut Room| while room.grow_fairly(4) {};
-        // One alone has two thirds of 128.
+        // A single session gets two thirds of 128.
         let mut first = room(1);
         fill(&mut first);
         assert_eq!(first.bytes(), 88);
@@ -211,7 +211,7 @@ mod tests {
             room.grow_fairly(4);
         }
         assert_eq!(others.iter().filter(|room| room.bytes() == 4).count(), 32);
-        // A holder of another ticket has all of its own part.
+        // The other ticket's part is untouched.
         let mut other_ticket = room(2);
         fill(&mut other_ticket);
         assert_eq!(other_ticket.bytes(), 88);
