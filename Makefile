@@ -60,9 +60,8 @@ test-compile: $(VENV)/.installed
 	$(CARGO) build $(TARGETS)
 	@bash tests/native.sh target/debug
 
-# Tests at once, by default one a core: eight overlap what they wait for (cli: 112 s with two on two cores, 38 s with
-# eight).
-export RUST_TEST_THREADS ?= 8
+# Tests at once, by default one a core: more overlap what they wait for (cli on two cores: 112 s with two).
+export RUST_TEST_THREADS ?= 4
 
 # The example of a scheme from outside runs as its page says.
 test-rust: test-compile

@@ -226,8 +226,8 @@ fn port_of(fd: c_int) -> u16 {
 
 #[test]
 fn bind__the_port_of_one_that_was_closed_by_the_system_is_free() {
-    // A child would have copies of what is closed here.
-    let _nobody_forks = beside_others();
+    // A child would have copies of what is closed here, and another test may get the port while it is free.
+    let _alone = alone();
     let (mut listening, _) = listener_at(0, 8).unwrap();
     let port = port_of(listening);
     assert_eq!(listener_at(port, 8).unwrap_err().raw_os_error(), Some(libc::EADDRINUSE), "it is taken");
