@@ -16,7 +16,7 @@ use fairwave_testing::{wait_for, wait_some};
 use libc::{POLLHUP, POLLIN, POLLOUT, SOCK_NONBLOCK};
 
 use crate::posix::api::{Api, LIMIT_MS, SOL_FAIRWAVE, TICKET, call, caller, listener, listener_at, stats, ticket_of};
-use crate::posix::forked::{Forked, alone, beside_others};
+use crate::posix::forked::{Forked, alone};
 
 const API: Api = Api::Fairwave;
 
