@@ -233,7 +233,9 @@ def test_sweep__in_a_second_process_into_the_same_file_is_refused(tmp_path: Path
     call = f"fw.sweep('five-to-one', seeds=400, model='fluid', duration='200 s', jobs=1, out={str(out)!r})"
     child = subprocess.Popen([sys.executable, "-c", f"import fairwave as fw; {call}"])
     begin = time.monotonic()
-    while not (tmp_path / "r.parquet.part").exists():
+    journal = tmp_path / "r.parquet.part"
+    # It is locked before anything is written to it.
+    while not (journal.exists() and journal.stat().st_size > 0):
         assert child.poll() is None, "it ended before it began"
         assert time.monotonic() - begin < 60, "it never began"
         time.sleep(0.002)

@@ -226,7 +226,7 @@ fn port_of(fd: c_int) -> u16 {
 
 #[test]
 fn bind__the_port_of_one_that_was_closed_by_the_system_is_free() {
-    // A child would have copies of what is closed here, and another test may get the port while it is free.
+    // A child would have copies of what is closed here.
     let _alone = alone();
     let (mut listening, _) = listener_at(0, 8).unwrap();
     let port = port_of(listening);
@@ -234,7 +234,8 @@ fn bind__the_port_of_one_that_was_closed_by_the_system_is_free() {
     for _ in 0..20 {
         // SAFETY: the test has it.
         unsafe { libc::close(listening) };
-        listening = listener_at(port, 8).unwrap().0;
+        // A test that starts a program has copies until the program runs.
+        listening = free_again(port);
         assert_eq!(port_of(listening), port);
     }
     close_all(&[listening]);
@@ -253,11 +254,15 @@ fn bind__the_port_of_one_that_was_closed_is_free_though_a_child_lives() {
         }
     });
     g_close(listening);
-    let again = wait_some("the port is free", || match listener_at(port, 8) {
+    close_all(&[free_again(port)]);
+}
+
+/// A socket that listens on a port, as soon as that is free.
+fn free_again(port: u16) -> c_int {
+    wait_some("the port is free", || match listener_at(port, 8) {
         Err(error) if error.raw_os_error() == Some(libc::EADDRINUSE) => None,
-        other => Some(other.unwrap()),
-    });
-    close_all(&[again.0]);
+        other => Some(other.unwrap().0),
+    })
 }
 
 #[test]
