@@ -198,6 +198,9 @@ impl<C: Crypto> Control<C> {
 
     /// Whose a session is.
     pub(crate) fn set_group(&mut self, session: SessionId, group: u32) {
+        if let Some(peer) = self.peers.get_mut(session) {
+            peer.group = group;
+        }
         // It may be in one of them or in both.
         for node in self.nodes.iter_mut().flatten() {
             node.set_owner(session, group, None);

@@ -124,6 +124,10 @@ impl FlowTable {
         self.entries.get_mut(at)
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &FlowEntry> {
+        self.entries.iter()
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut FlowEntry> {
         self.entries.iter_mut()
     }

@@ -42,6 +42,8 @@ pub(crate) struct Peer<K> {
     pub(crate) unheard: Option<(Time, u32)>,
     /// What this host's end nodes were told of it.
     pub(crate) options: SessionOptions,
+    /// Whose the session is; zero if it is in no group.
+    pub(crate) group: u32,
     /// What its application wants to send at the most, where this end sends.
     pub(crate) desired: Option<Rate>,
     /// What its application takes at the most, where this end receives.
@@ -79,6 +81,7 @@ impl<K> Peer<K> {
             unanswered: None,
             unheard: None,
             options: SessionOptions::default(),
+            group: 0,
             desired: None,
             ceiling: None,
             told: None,

@@ -57,6 +57,7 @@ impl<C: Crypto> Control<C> {
                 // Names differ, and the options were checked.
                 let _ = node.join(flow, start);
             }
+            node.set_owner(session, peer.group, None);
         }
         self.nodes[direction as usize] = node;
     }
@@ -81,6 +82,7 @@ impl<C: Crypto> Control<C> {
             let LookedFlow { session, measured: counts, expected, standing, .. } = row;
             let over = Flow { session, options: SessionOptions::default(), desired: None, rtt: Duration::ZERO };
             let Flow { options, desired, rtt, .. } = *row.flow.unwrap_or(&over);
+            let options = SessionOptions { weight: row.weight, ..options };
             let waiting = of(session).and_then(|at| measured[at].waiting);
             let (measured, is_over) = (counts, row.flow.is_none());
             looked.push(Looked { session, measured, options, desired, rtt, waiting, expected, standing, is_over });

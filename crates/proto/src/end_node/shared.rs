@@ -43,6 +43,9 @@ impl EndNode {
 
     /// Whose a session is: the group, and what the session is not to be granted more than. Whether it is here.
     pub(crate) fn set_owner(&mut self, session: SessionId, group: u32, maximum: Option<Rate>) -> bool {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.set_group(session, group);
+        }
         let entry = self.table.get_mut(session);
         entry.map(|entry| (entry.group, entry.maximum) = (group, maximum)).is_some()
     }

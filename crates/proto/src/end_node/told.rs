@@ -1,7 +1,7 @@
 //! An end node whose grants come from outside: several processes share the capacity, and one of them divides it.
 
 use fairwave_schemes::Grant;
-use fairwave_schemes::node::tally::{Standing, StandingGrant};
+use fairwave_schemes::node::tally::{Claimant, Standing, StandingGrant, weigh_by_group};
 use fairwave_units::{Rate, Time};
 
 use super::{EndNode, TickOutcome};
@@ -10,6 +10,8 @@ use crate::exchange::Exchange;
 use crate::flow_table::Flow;
 use crate::told::{Told, ToldGrant, ToldNode};
 
+/// A session of GTP that uses this share of its grant is limited by it.
+const USES_GRANT: f64 = 0.8;
 /// Of a session that no node holds.
 pub(super) const NO_LIMIT: f64 = f64::MAX;
 
@@ -66,8 +68,9 @@ impl EndNode {
     ) {
         self.look(now, measured);
         let standings = self.standings(now);
+        let weights = self.told_weights(&standings);
         let mut standings = standings.into_iter().peekable();
-        for (entry, row) in self.table.iter_mut().zip(&self.rows) {
+        for ((entry, row), weight) in self.table.iter_mut().zip(&self.rows).zip(weights) {
             let (session, mut standing) = (entry.flow.session, None);
             while let Some((of, said)) = standings.next_if(|(of, _)| *of <= session) {
                 if of == session {
@@ -77,9 +80,31 @@ impl EndNode {
                 }
             }
             let (measured, expected) = (row.measured, entry.granted.current());
-            tell(LookedFlow { session, flow: Some(&entry.flow), measured, expected, standing });
+            tell(LookedFlow { session, flow: Some(&entry.flow), weight, measured, expected, standing });
         }
         standings.for_each(|(of, said)| tell(LookedFlow::over(of, said)));
+    }
+
+    /// The weights by which one level among all sessions of the machine, or of a user, gives each group of sessions here
+    /// what one session of weight 1 has: the machine knows no groups of sessions.
+    fn told_weights(&self, standings: &[(SessionId, Standing)]) -> Vec<f64> {
+        let endless = f64::INFINITY;
+        let mut used_bps = 0.0;
+        let (mut groups, mut claims) = (Vec::with_capacity(self.rows.len()), Vec::with_capacity(self.rows.len()));
+        for (entry, row) in self.table.iter().zip(&self.rows) {
+            used_bps += row.measured.as_bps();
+            groups.push(entry.group);
+            let at = standings.binary_search_by_key(&entry.flow.session, |(session, _)| *session);
+            let claim_bps = match at {
+                Ok(at) => standings[at].1.claim.map_or(endless, Rate::as_bps),
+                // What uses its grant could use more.
+                Err(_) if row.measured < entry.granted.current() * USES_GRANT => row.measured.as_bps(),
+                Err(_) => endless,
+            };
+            claims.push(Claimant { claim_bps, weight: row.weight, minimum_bps: row.minimum.as_bps() });
+        }
+        weigh_by_group(used_bps, &groups, &mut claims);
+        claims.into_iter().map(|claim| claim.weight).collect()
     }
 
     /// What this host itself can take, or may, if that is less than what the machine has: that is the machine's to
@@ -176,6 +201,8 @@ pub(crate) struct LookedFlow<'a> {
     pub(crate) session: SessionId,
     /// What is known of it; none of one that is over.
     pub(crate) flow: Option<&'a Flow>,
+    /// Its share relative to the other sessions of the machine.
+    pub(crate) weight: f64,
     /// What of its rate counts.
     pub(crate) measured: Rate,
     pub(crate) expected: Rate,
@@ -184,6 +211,13 @@ pub(crate) struct LookedFlow<'a> {
 
 impl LookedFlow<'_> {
     fn over(session: SessionId, standing: Standing) -> Self {
-        Self { session, flow: None, measured: Rate::ZERO, expected: standing.granted, standing: Some(standing) }
+        Self {
+            session,
+            flow: None,
+            weight: 1.0,
+            measured: Rate::ZERO,
+            expected: standing.granted,
+            standing: Some(standing),
+        }
     }
 }

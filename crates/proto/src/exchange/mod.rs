@@ -129,6 +129,14 @@ impl Exchange {
         }
     }
 
+    /// Whose a session is; zero if it is in no group.
+    pub(crate) fn set_group(&mut self, session: SessionId, group: u32) {
+        match &mut self.half {
+            Half::Source(source) => source.node.set_group(session.0, group),
+            Half::Sink(sink) => sink.set_group(session, group),
+        }
+    }
+
     /// What the application wants or takes at the most.
     pub(crate) fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
         match &mut self.half {

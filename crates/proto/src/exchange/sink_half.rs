@@ -22,6 +22,8 @@ pub(super) struct SinkHalf {
 #[derive(Debug)]
 struct SinkSession {
     terms: SessionTerms,
+    /// Whose it is; zero if it is in no group.
+    group: u32,
     /// What the application here takes at the most.
     ceiling: Option<Rate>,
     /// Its source tells no claims: up to when what it sends is measured.
@@ -35,7 +37,7 @@ impl SinkHalf {
 
     pub(super) fn open(&mut self, now: Time, flow: &Flow, begins: Beginning) {
         let plain = (begins == Beginning::Plain).then_some(now);
-        let session = SinkSession { terms: terms(flow), ceiling: None, plain };
+        let session = SinkSession { terms: terms(flow), group: 0, ceiling: None, plain };
         match begins {
             Beginning::Plain => {
                 let (alpha, beta) = (flow.options.alpha, flow.options.beta);
@@ -65,6 +67,13 @@ impl SinkHalf {
         }
     }
 
+    pub(super) fn set_group(&mut self, session: SessionId, group: u32) {
+        if let Some(known) = self.sessions.get_mut(&session) {
+            known.group = group;
+            self.node.set_group(session.0, group);
+        }
+    }
+
     pub(super) fn set_ceiling(&mut self, session: SessionId, ceiling: Option<Rate>) {
         if let Some(known) = self.sessions.get_mut(&session) {
             known.ceiling = ceiling;
@@ -89,6 +98,7 @@ impl SinkHalf {
             self.node.on_claim(now, session.0, &known.terms, claim, &mut self.out);
         }
         self.node.set_ceiling(session.0, known.ceiling);
+        self.node.set_group(session.0, known.group);
     }
 
     /// So many bytes of a session came since the last tick. Of a source that tells no claims it is not what comes that

@@ -28,6 +28,7 @@ mod road;
 mod shared;
 mod shared_paths;
 mod tally;
+mod tickets;
 mod trick;
 mod watch;
 

@@ -94,6 +94,21 @@ fn set_node__that_comes_late_finds_its_sessions_with_what_they_use() {
     assert_eq!(network.hosts[1].ends(), []);
 }
 
+/// A machine knows no tickets: their sessions share one weight, also at a node that came after them.
+#[test]
+fn set_node__that_comes_late_knows_whose_its_sessions_are() {
+    let mut network = between([50.0, 100.0], 5);
+    let sessions = [0, 0].map(|_| network.open(Flow::endless(0, 1)));
+    network.run_until(ms(500));
+    for session in sessions {
+        network.hosts[1].set_group(ms(500), session, 7);
+    }
+    network.hosts[1].set_node(ms(500), SINK, Some(node(1000.0)));
+    network.hosts[1].be_told(SINK, told());
+    let weights: Vec<f64> = network.hosts[1].look(ms(500), SINK).iter().map(|looked| looked.options.weight).collect();
+    assert_eq!(weights, [0.5, 0.5]);
+}
+
 #[test]
 fn settle__closes_a_session_that_the_machine_says_exceeds_its_grant() {
     let (mut network, session) = running(80.0);

@@ -14,6 +14,7 @@
 //! (a sink with sessions of plain GTP: by a twentieth more).
 
 mod beside_gtp;
+mod by_group;
 mod caps;
 mod fill;
 mod gauge;
@@ -37,6 +38,7 @@ mod standing;
 mod tests;
 mod water;
 
+pub use by_group::weigh_by_group;
 pub use caps::{Capped, caps};
 pub use fill::{Claimant, Fill};
 pub use message::{ClaimMessage, ClaimTo, GrantMessage, GrantTo, Promise, SessionTerms};

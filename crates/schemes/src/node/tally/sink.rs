@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use fairwave_units::{Rate, Time};
 
+use super::by_group::weigh_by_group;
 use super::fill::{Claimant, Fill};
 use super::headroom::{RecentHeadroom, head_bps};
 use super::lease::{Lease, refresh};
@@ -56,7 +57,7 @@ pub struct SinkNode {
     is_told: bool,
 }
 
-/// What the rows claim that are not freed, in their order.
+/// What the rows claim that are not freed, in their order, with weights by which groups share the capacity first.
 struct Claims {
     rows: Vec<Claimant>,
     weights: f64,
@@ -302,7 +303,7 @@ impl SinkNode {
         let options = self.options;
         let (_, rows) = self.rows.settled_mut();
         let mut claims = Claims { rows: Vec::with_capacity(rows.len()), weights: 0.0, has_plain: false };
-        let (mut is_any_over, mut excess_bps) = (false, 0.0);
+        let (mut is_any_over, mut has_groups, mut excess_bps) = (false, false, 0.0);
         for row in rows {
             if row.end_what_is_over(now, &options) {
                 is_any_over = true;
@@ -312,17 +313,27 @@ impl SinkNode {
                 excess_bps += row.end_interval(now, passed, &options);
             }
             if row.freed_until().is_none() {
-                let claim = row.claimant();
-                claims.weights += claim.weight;
                 claims.has_plain |= row.plain().is_some();
-                claims.rows.push(claim);
+                has_groups |= row.group() != 0;
+                claims.rows.push(row.claimant());
             }
         }
         if passed.is_some() {
             self.excess_bps = excess_bps;
         }
         self.forget_freed(now, is_any_over);
+        if has_groups {
+            self.weigh(&mut claims.rows);
+        }
+        claims.weights = claims.rows.iter().map(|claim| claim.weight).sum();
         claims
+    }
+
+    /// Groups share the capacity first, and then the sessions of each. Of rows that are not freed.
+    fn weigh(&self, claims: &mut [Claimant]) {
+        let live = self.rows.values().filter(|row| row.freed_until().is_none());
+        let groups: Vec<u32> = live.map(SinkRow::group).collect();
+        weigh_by_group(self.capacity_bps, &groups, claims);
     }
 
     /// How far beyond what came the sessions of plain GTP may go: all together by a twentieth of the capacity, and what

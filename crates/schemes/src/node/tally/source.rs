@@ -8,6 +8,7 @@ mod told;
 
 use fairwave_units::{Rate, Time};
 
+use super::by_group::weigh_by_group;
 use super::caps::{Capped, caps};
 use super::fill::{Claimant, Fill};
 use super::headroom::head_bps;
@@ -252,8 +253,9 @@ impl SourceNode {
     /// Offers and caps from claims and grants.
     fn share_out(&mut self) {
         let (capacity_bps, headroom) = (self.capacity_bps, self.options.headroom);
-        let claims: Vec<Claimant> = self.open_rows().map(SourceRow::claimant).collect();
-        let limits: Vec<Capped> = self.open_rows().map(SourceRow::capped).collect();
+        let claims = self.claims(capacity_bps);
+        let weighed = |(row, claim): (&SourceRow, &Claimant)| Capped { weight: claim.weight, ..row.capped() };
+        let limits: Vec<Capped> = self.open_rows().zip(&claims).map(weighed).collect();
         let fill = Fill::new(capacity_bps, &claims);
         let weights: f64 = claims.iter().map(|row| row.weight).sum();
         let caps = caps(capacity_bps, &limits);
@@ -266,6 +268,14 @@ impl SourceNode {
                 row.cap_bps = cap_bps.max((cap_bps + head).min(row.offer_bps));
             }
         }
+    }
+
+    /// What the open sessions claim of a capacity, with weights by which groups share it first.
+    fn claims(&self, capacity_bps: f64) -> Vec<Claimant> {
+        let mut claims: Vec<Claimant> = self.open_rows().map(SourceRow::claimant).collect();
+        let groups: Vec<u32> = self.open_rows().map(SourceRow::group).collect();
+        weigh_by_group(capacity_bps, &groups, &mut claims);
+        claims
     }
 
     fn open_rows(&self) -> impl Iterator<Item = &SourceRow> {

@@ -35,6 +35,13 @@ impl SinkNode {
         true
     }
 
+    /// Whose a session is: groups share the capacity, and their sessions what each gets; of group 0 each is for itself.
+    pub fn set_group(&mut self, session: u64, group: u32) {
+        if self.rows.get_mut(session).is_some_and(|row| row.set_group(group)) {
+            self.next_tick = Time::ZERO;
+        }
+    }
+
     /// What the application here takes of a session at the most; `None` if all.
     pub fn set_ceiling(&mut self, session: u64, ceiling: Option<Rate>) {
         let ceiling_bps = ceiling.map_or(f64::INFINITY, Rate::as_bps);

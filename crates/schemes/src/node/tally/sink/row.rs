@@ -36,6 +36,8 @@ struct Claim(f64);
 pub(super) struct Rare {
     weight: f64,
     minimum_bps: f64,
+    /// Whose it is; zero if it is in no group.
+    group: u32,
     /// What the application here takes at the most.
     pub(super) ceiling_bps: f64,
     /// The session was not heard of for two leases; its numbers are kept until then.
@@ -67,6 +69,7 @@ impl Rare {
         Self {
             weight: 1.0,
             minimum_bps: 0.0,
+            group: 0,
             ceiling_bps: f64::INFINITY,
             freed_until: None,
             promised_until: None,
@@ -76,7 +79,7 @@ impl Rare {
     }
 
     fn is_empty(&self) -> bool {
-        (self.weight, self.minimum_bps, self.ceiling_bps) == (1.0, 0.0, f64::INFINITY)
+        (self.weight, self.minimum_bps, self.group, self.ceiling_bps) == (1.0, 0.0, 0, f64::INFINITY)
             && self.freed_until.is_none()
             && self.promised_until.is_none()
             && self.use_check.is_none()
@@ -136,6 +139,20 @@ impl SinkRow {
 
     fn weight_and_minimum(&self) -> (f64, f64) {
         self.rare().map_or((1.0, 0.0), |rare| (rare.weight, rare.minimum_bps))
+    }
+
+    /// Whose it is; zero if it is in no group.
+    pub(super) fn group(&self) -> u32 {
+        self.rare().map_or(0, |rare| rare.group)
+    }
+
+    /// Whether that is another than before.
+    pub(super) fn set_group(&mut self, group: u32) -> bool {
+        let is_other = group != self.group();
+        if is_other {
+            self.rare_mut(|rare| rare.group = group);
+        }
+        is_other
     }
 
     pub(super) fn plain(&self) -> Option<&PlainSource> {

@@ -29,7 +29,8 @@ impl SinkNode {
         let options = self.options;
         let passed = Passed::new(std::mem::replace(&mut self.interval_from, now), now);
         let live = self.rows.values().filter(|row| row.freed_until().is_none());
-        let claims: Vec<Claimant> = live.map(SinkRow::claimant).collect();
+        let mut claims: Vec<Claimant> = live.map(SinkRow::claimant).collect();
+        self.weigh(&mut claims);
         let fill = narrow(most, &claims);
         let live = self.rows.iter_mut().filter(|(_, row)| row.freed_until().is_none());
         for ((session, row), claim) in live.zip(&claims) {

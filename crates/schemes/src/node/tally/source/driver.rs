@@ -24,4 +24,11 @@ impl SourceNode {
         self.has_news |= row.set_terms(&terms);
         true
     }
+
+    /// Whose a session is: groups share the capacity, and their sessions what each gets; of group 0 each is for itself.
+    pub fn set_group(&mut self, session: u64, group: u32) {
+        if let Some(row) = self.sessions.get_mut(session) {
+            self.has_news |= row.set_group(group);
+        }
+    }
 }

@@ -33,6 +33,8 @@ pub(super) struct SourceRow {
 struct Rare {
     weight: f64,
     minimum_bps: f64,
+    /// Whose it is; zero if it is in no group.
+    group: u32,
     declared_bps: Option<f64>,
     /// How often bye may still be said; `None` while it is open.
     byes_left: Option<u8>,
@@ -42,7 +44,7 @@ struct Rare {
 
 impl Rare {
     fn new() -> Self {
-        Self { weight: 1.0, minimum_bps: 0.0, declared_bps: None, byes_left: None, opened: None }
+        Self { weight: 1.0, minimum_bps: 0.0, group: 0, declared_bps: None, byes_left: None, opened: None }
     }
 }
 
@@ -88,6 +90,20 @@ impl SourceRow {
         let is_other = (weight, minimum_bps) != self.weight_and_minimum();
         if is_other {
             self.rare_mut(|rare| (rare.weight, rare.minimum_bps) = (weight, minimum_bps));
+        }
+        is_other
+    }
+
+    /// Whose it is; zero if it is in no group.
+    pub(super) fn group(&self) -> u32 {
+        self.rare().map_or(0, |rare| rare.group)
+    }
+
+    /// Whether that is another than before.
+    pub(super) fn set_group(&mut self, group: u32) -> bool {
+        let is_other = group != self.group();
+        if is_other {
+            self.rare_mut(|rare| rare.group = group);
         }
         is_other
     }

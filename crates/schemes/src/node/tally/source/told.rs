@@ -2,8 +2,8 @@
 
 use fairwave_units::{Rate, Time};
 
-use super::{SourceNode, SourceRow};
-use crate::node::tally::fill::{Claimant, narrow};
+use super::SourceNode;
+use crate::node::tally::fill::narrow;
 use crate::node::tally::message::{ClaimTo, as_limit};
 use crate::node::tally::standing::{Standing, StandingGrant};
 
@@ -24,7 +24,7 @@ impl SourceNode {
             row.note_allowed();
         }
         self.interval_from = now;
-        let claims: Vec<Claimant> = self.open_rows().map(SourceRow::claimant).collect();
+        let claims = self.claims(self.capacity_bps);
         let fill = narrow(most, &claims);
         let open = self.sessions.iter().filter(|(_, row)| row.is_open());
         for ((session, row), claim) in open.zip(&claims) {
