@@ -12,7 +12,7 @@ use crate::{ParseError, ParseProblem};
 pub struct Bytes(u64);
 
 impl Bytes {
-    /// Nothing.
+    /// Zero bytes.
     pub const ZERO: Self = Self(0);
 
     /// A size of `bytes` bytes.
@@ -66,7 +66,7 @@ impl FromStr for Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// The largest decimal unit that leaves a number of at least one; `{:.2}` rounds, `{}` is exact.
+    /// Prints the value in the largest decimal unit of which it is at least one; `{:.2}` rounds, `{}` is exact.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, factor) = UNITS[..5].iter().rev().copied().find(|(_, factor)| self.0 >= *factor).unwrap_or(UNITS[0]);
         if let Some(places) = f.precision() {

@@ -32,7 +32,7 @@ pub(crate) fn split(text: &str, meant: Meant) -> Result<(&str, &str), ParseError
     }
 }
 
-/// Where the number at the head of a text ends: digits, one point, and an exponent if digits follow the `e`.
+/// Length of the number at the start of a text: digits, one point, and an exponent if digits follow the `e`.
 fn number_end(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digits = |mut at: usize| {
@@ -132,7 +132,7 @@ pub(crate) fn decimal(value: u64, factor: u64) -> String {
     format!("{int}.{}", frac.trim_end_matches('0'))
 }
 
-/// At most 40 characters of a text, so that an error about rubbish stays readable.
+/// At most 40 characters of a text, to keep error messages readable.
 fn shorten(text: &str) -> String {
     let mut head: String = text.chars().take(40).collect();
     if head.len() < text.len() {

@@ -1,24 +1,24 @@
-//! Why a text is not the quantity that was asked for.
+//! Errors of parsing a quantity.
 
 use std::fmt;
 
-/// A text that is not a quantity: which text, which quantity was meant, what is wrong and how to mend it.
+/// A text that is not a quantity: the text, the expected quantity, the problem and an accepted example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// The text as it was given.
     pub text: String,
-    /// What was meant: "rate", "time" or "size".
+    /// Expected quantity: "rate", "time" or "size".
     pub quantity: &'static str,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: ParseProblem,
     /// A quantity that would be accepted.
     pub example: &'static str,
 }
 
-/// What is wrong with a quantity's text.
+/// The reason why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParseProblem {
-    /// There is no number in front of the unit.
+    /// No number precedes the unit.
     NotANumber,
     /// The number is below zero.
     Negative,
@@ -50,7 +50,7 @@ impl fmt::Display for ParseError {
 }
 
 impl ParseError {
-    /// How to mend it, in one line: an accepted form.
+    /// An accepted form, in one line.
     pub fn hint(&self) -> String {
         match &self.problem {
             ParseProblem::UnknownUnit(unit) if self.quantity == "rate" && unit.ends_with("ps") => {

@@ -13,12 +13,12 @@ use crate::{Bytes, Duration, ParseError, ParseProblem};
 #[repr(transparent)]
 pub struct Rate(f64);
 
-/// A number that is no rate: NaN, infinite or below zero.
+/// A number that is not a rate: NaN, infinite or below zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InvalidRate(pub f64);
 
 impl Rate {
-    /// No bits at all.
+    /// Zero bits per second.
     pub const ZERO: Self = Self(0.0);
 
     /// A rate of `bps` bits per second.
@@ -26,8 +26,8 @@ impl Rate {
         if (0.0..f64::INFINITY).contains(&bps) { Ok(Self(bps)) } else { Err(InvalidRate(bps)) }
     }
 
-    /// The rate nearest to the outcome of a calculation: NaN and what is below zero become zero, infinity the largest
-    /// rate. For inner loops where rounding may leave a hair below zero.
+    /// The rate nearest to a calculated value: NaN and negative values become zero, infinity the largest rate. For
+    /// inner loops in which rounding may yield a value slightly below zero.
     #[inline]
     #[expect(clippy::manual_clamp, reason = "clamp lets NaN through; max takes the other operand")]
     pub fn nearest_bps(bps: f64) -> Self {
@@ -37,7 +37,7 @@ impl Rate {
     /// `mbps` megabits (10^6 bits) per second; for constants.
     ///
     /// # Panics
-    /// If it is not a rate.
+    /// If `mbps` is not a rate.
     pub fn mbps(mbps: f64) -> Self {
         Self::from_bps(mbps * 1e6).expect("a constant rate is finite and not below zero")
     }
@@ -45,7 +45,7 @@ impl Rate {
     /// `gbps` gigabits (10^9 bits) per second; for constants.
     ///
     /// # Panics
-    /// If it is not a rate.
+    /// If `gbps` is not a rate.
     pub fn gbps(gbps: f64) -> Self {
         Self::from_bps(gbps * 1e9).expect("a constant rate is finite and not below zero")
     }
@@ -75,7 +75,7 @@ impl Rate {
         Self(self.0.max(other.0))
     }
 
-    /// How long `bytes` take at this rate, rounded up to a nanosecond; `None` at rate zero or beyond a `Duration`.
+    /// Time that `bytes` take at this rate, rounded up to a nanosecond; `None` at rate zero or beyond a `Duration`.
     pub fn time_for(self, bytes: Bytes) -> Option<Duration> {
         let nanos = (bytes.get() as f64 * 8e9 / self.0).ceil();
         // 2^64 as f64; NaN (0 bytes at rate 0) fails the comparison too.
@@ -92,7 +92,7 @@ impl Add for Rate {
     }
 }
 
-/// What is left of a rate; never below zero.
+/// The difference, at least zero.
 impl Sub for Rate {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
@@ -140,7 +140,8 @@ impl FromStr for Rate {
 }
 
 impl fmt::Display for Rate {
-    /// The largest unit that leaves a number of at least one; `{:.2}` rounds, `{}` reads back to the same rate.
+    /// Prints the rate in the largest unit of which it is at least one; `{:.2}` rounds, `{}` reads back to the same
+    /// rate.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (exponent, unit) = match self.0 {
             bps if bps >= 1e12 => (12, "Tb/s"),

@@ -18,7 +18,7 @@ pub struct Duration(u64);
 impl Time {
     /// The start of the run.
     pub const ZERO: Self = Self(0);
-    /// Later than everything.
+    /// The latest instant.
     pub const MAX: Self = Self(u64::MAX);
 
     /// `nanos` nanoseconds after the start.
@@ -43,7 +43,7 @@ impl Time {
         self.0 as f64 / 1e9
     }
 
-    /// This instant and `span` more; `None` past the end of time.
+    /// This instant plus `span`; `None` if out of range.
     #[inline]
     pub const fn checked_add(self, span: Duration) -> Option<Self> {
         match self.0.checked_add(span.0) {
@@ -52,14 +52,14 @@ impl Time {
         }
     }
 
-    /// This instant and `span` more, at most [`Time::MAX`].
+    /// This instant plus `span`, at most [`Time::MAX`].
     #[inline]
     #[must_use]
     pub const fn saturating_add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(span.0))
     }
 
-    /// The span since `earlier`; zero if that is not earlier.
+    /// Span since `earlier`; zero if `earlier` is not earlier.
     #[inline]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
@@ -67,7 +67,7 @@ impl Time {
 }
 
 impl Duration {
-    /// No time at all.
+    /// An empty span.
     pub const ZERO: Self = Self(0);
     /// The longest span.
     pub const MAX: Self = Self(u64::MAX);
@@ -105,7 +105,7 @@ impl Duration {
     /// The span nearest to `secs`; `None` if that is NaN, below zero or beyond 584 years.
     pub fn from_secs_f64(secs: f64) -> Option<Self> {
         let nanos = (secs * 1e9).round();
-        // 2^64 as f64; NaN is in no range.
+        // 2^64 as f64; no range contains NaN.
         (0.0..18_446_744_073_709_551_616.0).contains(&nanos).then_some(Self(nanos as u64))
     }
 
@@ -121,19 +121,19 @@ impl Duration {
         self.0 as f64 / 1e9
     }
 
-    /// Half of it, rounded down: the way one way.
+    /// Half of the span, rounded down, such as the one-way delay of an RTT.
     #[inline]
     #[must_use]
     pub const fn half(self) -> Self {
         Self(self.0 / 2)
     }
 
-    /// True for no time at all.
+    /// True for an empty span.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// Both spans together; `None` beyond 584 years.
+    /// Sum of both spans; `None` beyond 584 years.
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
             Some(nanos) => Some(Self(nanos)),
@@ -201,7 +201,8 @@ const UNITS: [(&str, u64); 6] = [
 impl FromStr for Duration {
     type Err = ParseError;
 
-    /// "60 ms", "1.5 s", "10us"; ns, us, ms, s, min, h. Exact: what does not fall on a nanosecond is an error.
+    /// Parses "60 ms", "1.5 s", "10us"; units ns, us, ms, s, min, h. A value that is not a whole number of nanoseconds
+    /// is an error.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         const MEANT: Meant = Meant { quantity: "time", example: "60 ms" };
         let (number, unit) = number::split(text, MEANT)?;
@@ -224,7 +225,7 @@ impl FromStr for Time {
 }
 
 impl fmt::Display for Duration {
-    /// The largest of ns, us, ms, s that leaves a number of at least one; `{:.2}` rounds, `{}` is exact.
+    /// Prints the value in the largest of ns, us, ms, s of which it is at least one; `{:.2}` rounds, `{}` is exact.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, factor) =
             UNITS[..4].iter().rev().copied().find(|(_, factor)| self.0 >= *factor).unwrap_or(("s", 1_000_000_000));
