@@ -1,8 +1,8 @@
 //! Time per row of one node's tick: `cargo bench -p fairwave-schemes --bench allocator`; the throughput is rows a
 //! second.
 //!
-//! Two states of a table: "steady", where each call finds the rates that the last one granted, with a hair of noise
-//! (what a simulator calls nearly always), and "shuffled", where every call finds another table.
+//! Two states of a table: "steady", where each call finds the rates that the last one granted, with slight noise (the
+//! usual case in a simulator), and "shuffled", where every call gets an unrelated table.
 
 #![allow(missing_docs, reason = "criterion_group makes public functions")]
 
@@ -55,7 +55,7 @@ fn bench(criterion: &mut Criterion, name: &str, mut rule: Box<dyn RateAllocator>
     group.finish();
 }
 
-/// Tables of one node in a row: half of the sessions share its capacity, half are limited elsewhere.
+/// Successive tables of one node: half of the sessions share its capacity, half are limited elsewhere.
 fn steady(size: usize) -> Vec<Vec<Row>> {
     let mut random = Random(7);
     let fair = 1e9 / size as f64;
@@ -68,7 +68,7 @@ fn steady(size: usize) -> Vec<Vec<Row>> {
         .collect()
 }
 
-/// Tables that have nothing in common.
+/// Unrelated tables.
 fn shuffled(size: usize) -> Vec<Vec<Row>> {
     let mut random = Random(9);
     let mut table =
@@ -76,7 +76,7 @@ fn shuffled(size: usize) -> Vec<Vec<Row>> {
     (0..if size < 100 { 101 } else { 7 }).map(|_| table()).collect()
 }
 
-/// Marsaglia's xorshift: enough to fill tables.
+/// Marsaglia's xorshift, good enough to fill tables.
 struct Random(u64);
 
 impl Random {

@@ -14,7 +14,7 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 criterion_group!(benches, lambda, chain, hub, order);
 criterion_main!(benches);
 
-/// A network and its sessions, `width` resources each.
+/// A network and its sessions, each with `width` resources.
 struct Network {
     capacities: Vec<f64>,
     width: usize,
@@ -22,7 +22,7 @@ struct Network {
     demands: Option<Vec<f64>>,
 }
 
-/// Random lambda networks: sessions from each source in turn, sinks with replacement, as many sinks as sources.
+/// Random lambda networks: each source in turn opens a session to a random sink; as many sinks as sources.
 fn lambda(criterion: &mut Criterion) {
     for sessions in [2_000, 200_000, 2_000_000] {
         run(criterion, "lambda, 4 per source", sessions, || random(sessions, 4));
@@ -34,7 +34,7 @@ fn lambda(criterion: &mut Criterion) {
     run(criterion, "lambda, 64 per source", sessions, || random(sessions, 64));
 }
 
-/// One bottleneck after another: resource i has capacity 1 + i and the sessions i - 1 and i.
+/// A chain of bottlenecks: resource i has capacity 1 + i and the sessions i - 1 and i.
 fn chain(criterion: &mut Criterion) {
     for sessions in [200_000, 2_000_000] {
         run(criterion, "chain", sessions, || {
@@ -45,8 +45,8 @@ fn chain(criterion: &mut Criterion) {
     }
 }
 
-/// The worst for a descent: all sessions share a hub, and its level rises over another tenth of the leaves each time
-/// that it has looked at them all.
+/// Worst case of a descent: all sessions share a hub, whose level rises over another tenth of the leaves each time that
+/// the descent has visited all of them.
 fn hub(criterion: &mut Criterion) {
     for sessions in [200_000, 2_000_000] {
         run(criterion, "hub", sessions, || {
@@ -56,13 +56,13 @@ fn hub(criterion: &mut Criterion) {
             while capacities.len() < sessions {
                 let left = sessions - capacities.len();
                 let batch = left.div_ceil(10);
-                // Just above the level before, so that the next rise is as large as it can be.
+                // Just above the previous level, so that the next rise is as large as possible.
                 let leaf = if before == 0.0 { 0.1 } else { before + (level - before) * 1e-3 };
                 capacities.extend(std::iter::repeat_n(leaf, batch));
                 rest -= leaf * batch as f64;
                 (before, level) = (level, if left > batch { rest / (left - batch) as f64 } else { level });
             }
-            // The leaves that are found last stand first.
+            // The leaves that are found last come first.
             capacities.reverse();
             capacities.push(sessions as f64);
             let resources = (0..sessions as u32).flat_map(|i| [i, sessions as u32]).collect();
@@ -71,8 +71,8 @@ fn hub(criterion: &mut Criterion) {
     }
 }
 
-/// The way for paths of any length, which fills in the order of the levels, O(K log N): chains and random paths of
-/// three resources.
+/// The general algorithm for paths of any length, which fills in the order of the levels, O(K log N): chains and random
+/// paths of three resources.
 fn order(criterion: &mut Criterion) {
     for sessions in [20_000, 200_000, 2_000_000] {
         run(criterion, "three resources, chain", sessions, || {
@@ -94,7 +94,7 @@ fn order(criterion: &mut Criterion) {
 fn run(criterion: &mut Criterion, name: &str, sessions: usize, network: impl FnOnce() -> Network) {
     let mut group = criterion.benchmark_group(name);
     group.throughput(Throughput::Elements(sessions as u64));
-    // Flat: long calls are not repeated in growing numbers.
+    // Flat: slow cases are not repeated in growing numbers.
     group.sampling_mode(SamplingMode::Flat).sample_size(10);
     group.warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
     let mut network = Some(network);
@@ -135,7 +135,7 @@ fn shuffled(mut network: Network) -> Network {
     network
 }
 
-/// Every other session, at random, wants a rate from 0 to twice the share that its source has for it.
+/// Every other session, at random, has a demand between 0 and twice its share at its source.
 fn modest(mut network: Network) -> Network {
     let mut random = Pcg64::seed_from_u64(5);
     let sessions = network.resources.len() / 2;
@@ -148,7 +148,7 @@ fn below(random: &mut Pcg64, limit: usize) -> usize {
     ((u128::from(random.next_u64()) * limit as u128) >> 64) as usize
 }
 
-/// From 0 to 1, without 1.
+/// Uniform in [0, 1).
 fn unit(random: &mut Pcg64) -> f64 {
     (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -1,7 +1,7 @@
 //! Time of one control interval of Tally at a node: `cargo bench -p fairwave-schemes --bench tally`.
 //!
-//! "news": the capacity has changed, so that every grant and every offer is told anew. "one": the claim of one session
-//! has. "none": nothing has.
+//! "news": the capacity changed, so that every grant and every offer is sent again. "one": the claim of one session
+//! changed. "none": nothing changed.
 
 #![allow(missing_docs, reason = "criterion_group makes public functions")]
 
@@ -23,12 +23,12 @@ fn claim(number: u64, claim: Option<Rate>, in_force: u64) -> ClaimMessage {
     ClaimMessage { number, claim, is_application_limited, is_bye, wants_answer, in_force, rate_in_force: Rate::ZERO }
 }
 
-/// What a session claims: every tenth all, the others something of their own.
+/// Demand of a session: every tenth is unlimited, the others have different finite demands.
 fn wish(session: u64) -> Option<Rate> {
     (!session.is_multiple_of(10)).then(|| Rate::nearest_bps(1e4 + (session * 7919 % 10_007) as f64 * 1e2))
 }
 
-/// A sink at rest: every session was granted, and has confirmed.
+/// A sink in equilibrium: every session was granted its rate and has confirmed it.
 fn sink(sessions: u64) -> SinkNode {
     let mut sink = SinkNode::new(Rate::gbps(1.0), TallyOptions::default());
     let mut out: Vec<GrantTo> = Vec::new();
@@ -37,7 +37,7 @@ fn sink(sessions: u64) -> SinkNode {
             sink.on_claim(at(20 * round), session, &TERMS, &claim(round, wish(session), in_force), &mut out);
         }
         sink.tick(at(20 * round), &mut out);
-        // All is used.
+        // All sessions use their grants.
         for session in 0..sessions {
             sink.received(session, sink.granted(session).map_or(0.0, Rate::as_bps) * 0.02);
         }
@@ -64,7 +64,7 @@ fn ticks(criterion: &mut Criterion) {
         news.set_capacity(Rate::mbps(900.0));
         let mut one = rest.clone();
         one.on_claim(at(81), 0, &TERMS, &claim(5, Some(Rate::mbps(1.0)), 3), &mut Vec::new());
-        // A driver keeps the vector that it takes messages in: its memory has been written to.
+        // Like a driver, reuse the message vector, whose memory has been written to.
         let used = || {
             let mut out = Vec::with_capacity(size as usize);
             news.clone().tick(at(100), &mut out);

@@ -2,10 +2,10 @@
 
 use fairwave_units::{Duration, Rate};
 
-/// What one end node runs once per control interval, for its sending or for its receiving capacity: measured rates
-/// in, expected rates out (Wu 2007, Eq. VI.1).
+/// The rule that an end node runs once per control interval, for its sending or for its receiving capacity: measured
+/// rates in, expected rates out (Wu 2007, Eq. VI.1).
 ///
-/// The same object serves a simulated node and a real one. A rule may keep state between intervals (a virtual queue,
+/// One implementation serves simulated nodes and real ones. A rule may keep state between intervals (a virtual queue,
 /// scratch space), never a clock.
 pub trait RateAllocator: Send {
     /// Allocates the capacity over the rows and writes one grant per row into `grants`, in the same order.
@@ -17,20 +17,19 @@ pub trait RateAllocator: Send {
     /// If `rows` and `grants` differ in length.
     fn allocate(&mut self, interval: &Interval, rows: &[Row], grants: &mut [Grant]);
 
-    /// In the interval that ended, packets waited for so long at the least: a queue that the rule reckons from rates
-    /// alone is no longer than that. A driver that can see it says so before it allocates; a rule without such a
-    /// queue takes no notice.
+    /// Reports the minimum queueing delay of packets in the interval that ended, an upper bound for a queue that the
+    /// rule estimates from rates only. A driver that can observe it calls this before it allocates; a rule without such
+    /// a queue ignores it.
     fn see_queue(&mut self, _waiting: Duration) {}
 
-    /// What the sessions of a group are to have together; none is the usual. A rule that knows no groups takes no
-    /// notice.
+    /// Sets the terms of a group of sessions; `None` restores the default. A rule without groups ignores it.
     fn set_group(&mut self, _group: u32, _terms: Option<GroupTerms>) {}
 
-    /// What traffic that no grant holds uses of the same capacity, and what it is to have; none where the capacity is
-    /// the sessions' own. A driver says so before it allocates; a rule that knows no groups takes no notice.
+    /// Reports traffic outside the rule's control that uses the same capacity, and its terms; `None` if the sessions
+    /// have the capacity to themselves. A driver calls this before it allocates; a rule without groups ignores it.
     fn see_other(&mut self, _other: Option<Others>) {}
 
-    /// Whether it remembers nothing between calls but scratch space, so that one object may serve many nodes.
+    /// Whether the rule keeps only scratch space between calls, so that one object may serve many nodes.
     fn is_stateless(&self) -> bool {
         false
     }
@@ -39,7 +38,7 @@ pub trait RateAllocator: Send {
 /// The control interval that just ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// What the rule may allocate.
+    /// Capacity to allocate.
     pub capacity: Rate,
     /// Time since the node's previous tick; zero at its first.
     pub elapsed: Duration,
@@ -51,38 +50,38 @@ pub struct Row {
     /// Mean rate over the interval that just ended: bytes sent (at a source) or offered (at a sink, in front of its
     /// queue).
     pub measured: Rate,
-    /// The desired rate, where the session declared one. Only the ATM rules look at it.
+    /// The desired rate, if the session declared one. Only the ATM rules use it.
     pub desired: Option<Rate>,
     /// Guaranteed rate.
     pub minimum: Rate,
-    /// The rate that it is never granted more than, whatever is left; only GTP looks at it.
+    /// Upper bound of the session's grants; only GTP uses it.
     pub maximum: Option<Rate>,
-    /// Whose it is, where sessions of one owner share what the owner gets: only
-    /// [`Groups`](crate::node::Groups) looks at it.
+    /// Owner of the session; sessions of one owner share the owner's allocation. Only [`Groups`](crate::node::Groups)
+    /// uses it.
     pub group: u32,
-    /// Share relative to the other sessions, above zero.
+    /// Weight relative to the other sessions, above zero.
     pub weight: f64,
     /// Share of the gap to the target rate that is closed per interval, 0 < alpha < 1 (Wu 2007, Eq. VI.3).
     pub alpha: f64,
-    /// Least step, as a share of alpha x target rate, 0 <= beta <= 1.
+    /// Minimum step, as a share of alpha x target rate, 0 <= beta <= 1.
     pub beta: f64,
 }
 
 impl Row {
-    /// A session of weight one without declared demand, minimum and maximum, in group 0.
+    /// A session of weight one in group 0, without declared demand, minimum or maximum.
     pub fn new(measured: Rate, alpha: f64, beta: f64) -> Self {
         Self { measured, desired: None, minimum: Rate::ZERO, maximum: None, group: 0, weight: 1.0, alpha, beta }
     }
 }
 
-/// What an owner of sessions is to have, where sessions of one owner share what the owner gets ([`Row::group`]).
+/// Terms of a group, the sessions of one owner ([`Row::group`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GroupTerms {
-    /// Its share relative to other groups, above zero.
+    /// Weight relative to other groups, above zero.
     pub weight: f64,
-    /// What its sessions have together at the least, as far as they use it.
+    /// Guaranteed rate of its sessions in total, as far as they use it.
     pub minimum: Rate,
-    /// What they have together at the most.
+    /// Maximum rate of its sessions in total.
     pub maximum: Option<Rate>,
 }
 
@@ -92,22 +91,22 @@ impl Default for GroupTerms {
     }
 }
 
-/// Traffic that shares a node's capacity and asks nobody (Wu 2007, VIII.1.B): it counts as one more group
-/// ([`Row::group`]), whose grant is enforced by nobody.
+/// Traffic that shares a node's capacity without asking for it (Wu 2007, VIII.1.B): it counts as one more group
+/// ([`Row::group`]), whose grant is not enforced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Others {
-    /// Its share relative to groups, above zero.
+    /// Weight relative to groups, above zero.
     pub weight: f64,
-    /// What it used in the interval that ended, as [`OtherMeter`](crate::node::OtherMeter) measures it.
+    /// Its rate in the interval that ended, as [`OtherMeter`](crate::node::OtherMeter) measures it.
     pub measured: Rate,
 }
 
-/// What a node grants one session.
+/// A node's grant to one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Grant {
-    /// The rate that the session may send at until the next interval.
+    /// The rate at which the session may send until the next interval.
     pub expected: Rate,
-    /// The rate that the node steers the session towards: the fair share of what was left when it was the session's
-    /// turn (x_f in Wu 2007, Eq. VI.3).
+    /// The rate towards which the node steers the session: the fair share of the remaining capacity when it was the
+    /// session's turn (x_f in Wu 2007, Eq. VI.3).
     pub target: Rate,
 }

@@ -1,9 +1,9 @@
-//! What a packet carries for the links on its way, and an acknowledgement carries back.
+//! The congestion header: packets carry it to the links on their path, acknowledgements carry it back.
 
 use fairwave_units::Duration;
 
-/// The congestion header of the explicit-feedback schemes: the source fills it in, the links on the way change it, the
-/// sink sends it back. A packet of any other scheme has none. Its bytes are in [`crate::scheme::Scheme::header`].
+/// The congestion header of the explicit-feedback schemes: the source fills it in, the links on the path change it, the
+/// sink returns it. Packets of other schemes have no header. [`crate::scheme::Scheme::header`] has its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CongestionHeader {
     /// XCP, iXCP and P-XCP.
@@ -14,7 +14,7 @@ pub enum CongestionHeader {
     Vcp(LoadCode),
     /// RCP.
     Rcp(RcpHeader),
-    /// The two bits of the IP header that any scheme may use.
+    /// The two ECN bits of the IP header, open to any scheme.
     Ecn(EcnCode),
 }
 
@@ -23,9 +23,9 @@ pub enum CongestionHeader {
 pub struct XcpHeader {
     /// The source's round-trip time; `None` before it has measured one: such a packet gets no feedback.
     pub rtt: Option<Duration>,
-    /// Time between the source's packets: round-trip time over window (the draft's X).
+    /// Time between the source's packets in seconds: round-trip time over window (the draft's X).
     pub interval_s: f64,
-    /// Change of the source's rate that is asked for, then granted, in bit/s (the draft's Delta_Throughput).
+    /// Change of the source's rate, requested and then granted, in bit/s (the draft's Delta_Throughput).
     pub change_bps: f64,
     /// The link that limited the session's last packets.
     pub bottleneck: LinkId,
@@ -36,11 +36,11 @@ pub struct XcpHeader {
 /// AECP's congestion header (Huang et al. 2010, section V): one field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AecpHeader {
-    /// The least rate factor on the way, in bit/s; infinite when the packet sets out.
+    /// Smallest rate factor on the path, in bit/s; infinite when the packet is sent.
     pub rate_factor_bps: f64,
 }
 
-/// VCP's two bits: how loaded the most loaded link on the way is (Xia et al. 2005, section 3).
+/// VCP's two bits: the load of the most loaded link on the path (Xia et al. 2005, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LoadCode {
     /// Below 80 % of the target: 01.
@@ -51,25 +51,25 @@ pub enum LoadCode {
     Overload,
 }
 
-/// What a packet says of congestion in its IP header (RFC 3168 s5), where its scheme answers marks.
+/// The ECN codepoint of a packet (RFC 3168 s5), if its scheme responds to marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EcnCode {
-    /// Its ends understand marks: ECT.
+    /// ECT: both ends understand marks.
     Capable,
-    /// A link on its way marked it: CE.
+    /// CE: a link on the path marked the packet.
     Experienced,
 }
 
 /// RCP's congestion header (Dukkipati et al. 2005).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RcpHeader {
-    /// The least rate on the way, in bit/s; infinite when the packet sets out.
+    /// Smallest rate on the path, in bit/s; infinite when the packet is sent.
     pub rate_bps: f64,
     /// The source's round-trip time, if it has measured one.
     pub rtt: Option<Duration>,
 }
 
-/// Tells links apart in headers.
+/// Identifies a link in headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LinkId(u32);
 
@@ -84,8 +84,8 @@ impl LinkId {
 }
 
 impl CongestionHeader {
-    /// One acknowledgement answers this packet and one that came after it: what it carries back. XCP's changes add up,
-    /// as each packet got its share (draft-falk-xcp-spec-03 s3.3); a mark stays one; the other schemes state what holds now.
+    /// Merges the header of a later packet, if one acknowledgement answers both. XCP's changes add up, as each packet
+    /// got its share (draft-falk-xcp-spec-03 s3.3); a mark persists; for the other schemes the later value counts.
     pub fn absorb(&mut self, newer: Self) {
         match (self, newer) {
             (Self::Xcp(held), Self::Xcp(newer)) => {

@@ -1,9 +1,9 @@
-//! Every rule of the papers, as plain values that do no I/O: give a rule what it measured and the time, get what it
-//! decides. Simulators and the transport drive the same objects.
+//! Every rule of the papers, as plain values without I/O: a rule takes measurements and the time, and returns its
+//! decision. Simulators and the transport drive the same objects.
 //!
-//! - [`RateAllocator`]: what one end node runs once per control interval ([`node`]).
-//! - [`global`]: the max-min fair optimum that every allocation is compared with, and the measures of that comparison.
-//! - [`response`]: window against loss rate in closed form.
+//! - [`RateAllocator`]: the rule that an end node runs once per control interval ([`node`]).
+//! - [`global`]: the max-min fair optimum, and the distance of an allocation from it.
+//! - [`response`]: window as a function of the loss rate in closed form.
 //! - [`scheme`]: the one list of names, options and header bytes that the command line, scenario files and Python read.
 //!
 //! Read [`RateAllocator`] and [`scheme::Scheme`] first.

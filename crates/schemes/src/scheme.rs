@@ -1,7 +1,7 @@
-//! The one list of schemes: names, what each supplies, its options and its header bytes.
+//! The registry of schemes: names, capabilities, options and header bytes.
 //!
-//! [`Scheme`] is an entry, [`schemes`] the list, [`find`] looks a name up. What an option may be is said by its
-//! [`OptionSpec`], which also reads it ([`OptionSpec::read`], [`OptionSpec::read_text`]); a run carries [`Options`].
+//! [`Scheme`] is an entry, [`schemes`] the list, [`find`] looks up a name. An [`OptionSpec`] has the domain of an
+//! option and parses it ([`OptionSpec::read`], [`OptionSpec::read_text`]); a run carries [`Options`].
 
 mod node_rule;
 pub(crate) mod option;
@@ -17,59 +17,59 @@ use fairwave_units::Bytes;
 use crate::link::MakeLinkController;
 use crate::session::MakeController;
 
-/// A scheme of the papers or the field, as scenario files, the command line and Python name it.
+/// A scheme of the papers or the field, as named in scenario files, on the command line and in Python.
 #[derive(Clone, Copy, Debug)]
 pub struct Scheme {
     /// The name in scenario files and on the command line.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// One-line description.
     pub help: &'static str,
-    /// What it supplies.
+    /// The part of a network that it controls.
     pub kind: SchemeKind,
-    /// The simulators that run it in this version; empty if none does yet.
+    /// The simulators that run it in this version; may be empty.
     pub models: &'static [Model],
-    /// What it needs from the network or the hosts, in a few words; empty for nothing.
+    /// Requirements on the network or the hosts, in a few words; empty if there are none.
     pub needs: &'static str,
     /// The options it takes, with their defaults (the paper's constants).
     pub options: &'static [OptionSpec],
-    /// Bytes that it adds to the header of a data packet, as the papers' simulators count them.
+    /// Bytes added to the header of a data packet, as the papers' simulators count them.
     pub header: Bytes,
-    /// The same of an acknowledgement.
+    /// Bytes added to the header of an acknowledgement.
     pub ack_header: Bytes,
-    /// Where it is defined.
+    /// Source of the definition.
     pub cites: &'static str,
-    /// Whether its packets ask for marks of congestion (ECN), and it responds to them.
+    /// Whether its packets are ECN-capable, and it responds to marks.
     pub answers_marks: bool,
-    /// Of an end node's rule: how it is made, and what it can do.
+    /// Constructor and capabilities of an end node's rule.
     pub node: Option<NodeRule>,
-    /// How the rule of one session is made; `None` where it has none, or one that is no [`CongestionController`].
+    /// Constructor of a session's rule; `None` if it has none, or one that is not a [`CongestionController`].
     ///
     /// [`CongestionController`]: crate::session::CongestionController
     pub controller: Option<MakeController>,
-    /// How the rule of one link is made; `None` where it has none.
+    /// Constructor of a link's rule; `None` if it has none.
     pub link_controller: Option<MakeLinkController>,
 }
 
-/// A scheme is its name: the list has none twice.
+/// Names are unique in the registry.
 impl PartialEq for Scheme {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-/// What a scheme supplies.
+/// The part of a network that a scheme controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SchemeKind {
-    /// A rule of one session.
+    /// The rule of a session.
     Session,
-    /// A rule of an end node, which its sessions follow.
+    /// The rule of an end node, which its sessions follow.
     Node,
-    /// A rule of a link together with the sessions that obey it.
+    /// The rule of a link together with the sessions that obey it.
     Link,
 }
 
 impl SchemeKind {
-    /// The word for it in output: "session", "node" or "link".
+    /// Its name in output: "session", "node" or "link".
     pub const fn name(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -79,14 +79,14 @@ impl SchemeKind {
     }
 }
 
-/// A way of running a scenario.
+/// Engine that runs a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Model {
     /// Rates as fluids.
     Fluid,
     /// Packet by packet.
     Packet,
-    /// With real ends: processes that send over an emulated network.
+    /// Real end systems: processes that send over an emulated network.
     Testbed,
 }
 
@@ -101,44 +101,44 @@ impl Model {
     }
 }
 
-/// Every scheme, in the order in which lists show them.
+/// Every scheme, in the order of lists.
 pub const fn schemes() -> &'static [Scheme] {
     registry::SCHEMES
 }
 
-/// The scheme of that name: of the list, else of this thread's own ([`with_own`]).
+/// The scheme of that name in the registry, or among this thread's own ([`with_own`]).
 pub fn find(name: &str) -> Option<&'static Scheme> {
     schemes().iter().find(|scheme| scheme.name == name).or_else(|| own::find_own(name))
 }
 
 impl Scheme {
-    /// Its option of that name.
+    /// The option of that name.
     pub fn option(&self, name: &str) -> Option<&'static OptionSpec> {
         self.options.iter().find(|option| option.name == name)
     }
 
-    /// The value of one of its options: as named, else its default. `None` if it has no such option.
+    /// The value of an option: as set, else its default. `None` if the scheme has no such option.
     pub fn value(&self, options: &Options, name: &str) -> Option<OptionValue> {
         let option = self.option(name)?;
         Some(options.get(name).unwrap_or_else(|| option.default_value()))
     }
 
-    /// Whether one of its options is on: as named, else by its default. Off if it has no such option.
+    /// Whether an option is on: as set, else by its default. Off if the scheme has no such option.
     pub fn flag(&self, options: &Options, name: &str) -> bool {
         self.value(options, name) == Some(OptionValue::Flag(true))
     }
 
-    /// Whether it is a rule of end nodes that hosts run: in the simulator packet by packet, and on a wire.
+    /// Whether it is a rule of end nodes that hosts run: in the packet simulator, and on a network.
     pub fn runs_on_hosts(&self) -> bool {
         self.node.is_some_and(|rule| rule.runs_on_hosts)
     }
 
-    /// Whether it is a rule of end nodes that can do with a share of their capacity.
+    /// Whether it is a rule of end nodes that can use a share of their capacity.
     pub fn takes_share(&self) -> bool {
         self.node.is_some_and(|rule| rule.takes_share)
     }
 
-    /// Whether this version's `model` runs it.
+    /// Whether `model` runs it in this version.
     pub fn runs_in(&self, model: Model) -> bool {
         self.models.contains(&model)
     }

@@ -1,4 +1,4 @@
-//! How much memory Tally takes: bytes of the heap that a session and a grant under way cost at a sink and at a source.
+//! Memory use of Tally: bytes of the heap per session and per pending grant at a sink and at a source.
 
 #![allow(non_snake_case, missing_docs)]
 #![allow(unsafe_code, reason = "an allocator that counts is one")]
@@ -9,22 +9,22 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use fairwave_schemes::node::tally::{ClaimMessage, GrantTo, SessionTerms, SinkNode, SourceNode, TallyOptions};
 use fairwave_units::{Duration, Rate, Time};
 
-/// The system's allocator, and how many bytes are taken.
+/// The system's allocator with a count of allocated bytes.
 struct Counting;
 
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: everything is left to `System`.
+// SAFETY: all calls are forwarded to `System`.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         TAKEN.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         TAKEN.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -45,7 +45,7 @@ fn claim(number: u64, in_force: u64) -> ClaimMessage {
     ClaimMessage { number, claim: None, is_application_limited, is_bye, wants_answer, in_force, rate_in_force }
 }
 
-/// One test: others beside it would be counted, too.
+/// A single test, as the memory of parallel ones would be counted.
 #[test]
 fn memory__of_a_session_and_of_a_grant_under_way() {
     let before = TAKEN.load(Relaxed);
@@ -59,7 +59,7 @@ fn memory__of_a_session_and_of_a_grant_under_way() {
         out = Vec::new();
     }
     let a_session = (TAKEN.load(Relaxed) - before) as f64 / SESSIONS as f64;
-    // 64 changes of the capacity, none of which is confirmed.
+    // 64 changes of the capacity, all unconfirmed.
     for change in 0..64 {
         sink.set_capacity(Rate::mbps(if change % 2 == 0 { 900.0 } else { 1000.0 }));
         sink.tick(at(60 + change), &mut out);
@@ -80,7 +80,7 @@ fn memory__of_a_session_and_of_a_grant_under_way() {
     drop(claims);
     let at_source = (TAKEN.load(Relaxed) - before) as f64 / SESSIONS as f64;
     eprintln!("{a_session:.0} B a session at a sink, {a_grant:.1} B a grant under way, {at_source:.0} B at a source");
-    // docs/results/tally.md has the numbers, and what they were meant to be.
+    // docs/results/tally.md has the numbers and their targets.
     assert!(a_session < 74.0, "{a_session} B a session");
     assert!(a_grant < 16.0, "{a_grant} B a grant under way");
     assert!(at_source < 150.0, "{at_source} B a session at a source");

@@ -1,9 +1,9 @@
-//! Numbers of twice the precision of f64, as far as filling needs them.
+//! Arithmetic with twice the precision of f64, limited to the operations that filling needs.
 
-/// The unevaluated sum of two f64, about 106 bits: what remains of a capacity after millions of subtractions, and the
-/// quotients that are subtracted. With plain f64 the rounding of each subtraction would add up.
+/// The unevaluated sum of two f64, about 106 bits. It holds the capacity that remains after millions of subtractions,
+/// and the quotients that are subtracted; with plain f64 the rounding errors would add up.
 ///
-/// Valid for magnitudes far from overflow (the problem's limits see to that).
+/// Valid for magnitudes far from overflow (the problem's limits ensure that).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Double {
     hi: f64,
@@ -13,14 +13,15 @@ pub(crate) struct Double {
 impl Double {
     pub(crate) const ZERO: Self = Self { hi: 0.0, lo: 0.0 };
 
-    /// The number, if it is finite, or zero: a product, as a choice may be compiled to a branch.
+    /// The number if `is_all`, otherwise zero. The number must be finite: it is a multiplication, because a choice may
+    /// be compiled to a branch.
     #[inline]
     pub(crate) fn all_or_none(self, is_all: bool) -> Self {
         let factor = f64::from(u8::from(is_all));
         Self { hi: self.hi * factor, lo: self.lo * factor }
     }
 
-    /// The sum of two numbers of which one is zero.
+    /// The sum of two numbers, one of which is zero.
     #[inline]
     pub(crate) fn or(self, other: Self) -> Self {
         Self { hi: self.hi + other.hi, lo: self.lo + other.lo }
@@ -38,10 +39,10 @@ impl Double {
         self.subtract(Self::from(-other));
     }
 
-    /// Subtracts; the error is within 2^-104 of the larger operand.
+    /// Subtracts with an error within 2^-104 of the larger operand.
     #[inline]
     pub(crate) fn subtract(&mut self, other: Self) {
-        // Knuth's two-sum: `hi` and the rounding error of the high parts are exact together.
+        // Knuth's two-sum: the sum of `hi` and the rounding error is exactly the difference of the high parts.
         let hi = self.hi - other.hi;
         let back = hi - self.hi;
         let error = (self.hi - (hi - back)) - (other.hi + back);
@@ -63,7 +64,7 @@ impl Double {
     pub(crate) fn divide_by_count(self, count: u32) -> Self {
         let count = f64::from(count);
         let hi = self.value() / count;
-        // Each half has at most 27 significant bits, the count as many as it needs: the products are exact.
+        // Each half has at most 27 significant bits, the count at most 26: the products are exact.
         let (upper, lower) = halves(hi);
         let mut rest = self;
         rest.subtract(Self { hi: upper * count, lo: lower * count });
@@ -78,8 +79,8 @@ impl Double {
         product
     }
 
-    /// Dekker's product of two f64: exact but for one bit of the product of the low halves. A fused multiply-add
-    /// would do, but is a call into libm on targets without the instruction.
+    /// Dekker's product of two f64: exact except for one bit of the product of the low halves. A fused multiply-add
+    /// would be simpler, but is a call into libm on targets without the instruction.
     #[inline]
     fn product(a: f64, b: f64) -> Self {
         let hi = a * b;
@@ -97,7 +98,7 @@ impl From<f64> for Double {
     }
 }
 
-/// An f64 as a sum of two with at most 27 significant bits each.
+/// Splits an f64 into two with at most 27 significant bits each.
 #[inline]
 fn halves(value: f64) -> (f64, f64) {
     let hi = f64::from_bits(value.to_bits() & !((1 << 27) - 1));
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn subtract__small_parts_are_kept() {
-        // 1e16 - 10 000 x 0.1 = 1e16 - 1000; each 0.1 alone is lost in an f64 of that size, whose spacing is 2.
+        // 1e16 - 10 000 x 0.1 = 1e16 - 1000; a single 0.1 is lost in an f64 of that size, whose spacing is 2.
         let mut plain = 1e16;
         let mut double = Double::from(1e16);
         for _ in 0..10_000 {

@@ -7,21 +7,21 @@ use super::double::Double;
 use super::index::Index;
 use super::problem::{MaxMinError, NONE, Problem};
 
-/// The level of each resource: the rate per unit weight at which it is full, infinity where others limit all of its
-/// sessions.
+/// The level of each resource: the rate per unit weight at which it is full, infinity if other resources limit all of
+/// its sessions.
 ///
 /// O(P log N + K log K) for P resource numbers, N resources, K sessions with a demand: each resource is in the heap
-/// once, with a level that it had some time ago. Levels only rise while sessions are determined, so the stored one is a
-/// lower bound: the head of the heap is filled if its level is still what is stored, and goes back with the true level
-/// otherwise, at most once for each of its sessions.
+/// once, with the level of an earlier time. Levels only rise while sessions are determined, so the stored one is a
+/// lower bound: the head of the heap is filled if the stored level is still current, and otherwise goes back with the
+/// current level, at most once for each of its sessions.
 pub(super) fn levels(problem: &Problem<'_>) -> Result<Vec<f64>, MaxMinError> {
     let index = Index::build(problem)?;
     let open = problem.capacities_bps.iter().map(|&capacity| (Double::from(capacity), 0.0));
     Ok(Filling::new(problem, &index, open).run())
 }
 
-/// Continues from where another way of filling stopped: the problem has the sessions that are undetermined, and `open`
-/// says, in place of the capacities, what the resources have left, and levels below which they cannot be.
+/// Continues a filling that another algorithm started: the problem has the sessions that are undetermined, and `open`
+/// has, in place of the capacities, the remaining capacity of each resource and a lower bound of its level.
 ///
 /// # Panics
 /// If the problem's paths are not valid.
@@ -36,26 +36,27 @@ struct Filling<'a> {
     shares: Vec<ResourceShare>,
     determined: Vec<bool>,
     levels: Vec<f64>,
-    /// The level filled last. No later one is lower but for rounding.
+    /// The level filled last. Later ones are not lower, apart from rounding.
     floor: f64,
 }
 
-/// What one resource has left.
+/// A resource while it is being filled.
 #[derive(Clone, Copy)]
 struct ResourceShare {
-    /// Capacity without the rates of the determined sessions.
+    /// Capacity minus the rates of the determined sessions.
     remaining: Double,
-    /// A level that it had before.
+    /// A lower bound of its level: the level at an earlier time.
     least: f64,
-    /// Weights of the undetermined sessions.
+    /// Total weight of the undetermined sessions.
     weight: Double,
     /// Number of the undetermined sessions.
     undetermined: u32,
-    /// `weight` when it was last summed afresh.
+    /// `weight` when it was last summed from scratch.
     summed_weight: f64,
 }
 
-/// A resource in the heap, with a lower bound of its level. The lowest is the greatest; ties go to the lower number.
+/// A resource in the heap, with a lower bound of its level. The lowest level is the greatest entry; the lower number
+/// wins ties.
 #[derive(PartialEq)]
 struct HeapEntry {
     level: f64,
@@ -140,8 +141,8 @@ impl<'a> Filling<'a> {
 
     /// Gives all undetermined sessions of a resource its level.
     fn fill(&mut self, resource: u32, level: Double) {
-        // Rounding may leave a level a hair below one that was filled before; the rates of the sessions that they
-        // share have been subtracted already at the higher one.
+        // Rounding may leave a level slightly below one that was filled before; the rates of the shared sessions have
+        // been subtracted already at the higher one.
         let level = if level.value() < self.floor { Double::from(self.floor) } else { level };
         self.floor = level.value();
         self.levels[resource as usize] = self.floor;
@@ -152,7 +153,7 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Takes a session's rate from all of its resources.
+    /// Subtracts a session's rate from all of its resources.
     fn determine(&mut self, session: u32, rate: Double) {
         self.determined[session as usize] = true;
         let weight = self.problem.weight(session as usize);
@@ -164,8 +165,8 @@ impl<'a> Filling<'a> {
             share.undetermined -= 1;
             share.remaining.subtract(rate);
             share.weight.add(-weight);
-            // Where heavy sessions went and light ones stay, the difference loses its digits: sum afresh. This can
-            // happen a dozen times to a resource at most, as weights are bounded.
+            // When heavy sessions are determined and light ones stay, the difference loses its digits: sum from
+            // scratch. This can happen about a dozen times per resource, as weights are bounded.
             if share.undetermined > 0 && share.weight.value() < share.summed_weight * FRESH_SUM_BELOW {
                 self.sum_weights(resource);
             }
@@ -186,11 +187,11 @@ impl<'a> Filling<'a> {
 }
 
 impl ResourceShare {
-    /// b(v) = remaining capacity / weights of the undetermined sessions (Wu 2007, Eq. V.2; there all weights are one).
+    /// b(v) = remaining capacity / weight of the undetermined sessions (Wu 2007, Eq. V.2; there all weights are one).
     #[inline]
     fn level(&self) -> Double {
         let level = self.remaining.divide(self.weight);
-        // Levels never fall, but for rounding.
+        // Levels never fall, apart from rounding.
         if level.value() < self.least { Double::from(self.least) } else { level }
     }
 }
@@ -209,6 +210,6 @@ impl PartialOrd for HeapEntry {
     }
 }
 
-/// A sum of weights is made afresh when differences brought it below this share (2^-40) of the last fresh one: of the
-/// 106 bits of the sum more than 60 are then still right.
+/// A sum of weights is computed from scratch when differences brought it below this share (2^-40) of the last such sum:
+/// of its 106 bits more than 60 are then still correct.
 const FRESH_SUM_BELOW: f64 = 1.0 / (1_u64 << 40) as f64;

@@ -1,18 +1,18 @@
-//! Which sessions cross a resource.
+//! Index of the sessions that cross each resource.
 
 use super::problem::{MaxMinError, NONE, Problem};
 
-/// The sessions of each resource, in rising order, one list after another.
+/// The sessions of each resource in ascending order, one list after another.
 pub(super) struct Index {
     offsets: Vec<u32>,
     sessions: Vec<u32>,
 }
 
 impl Index {
-    /// Inverts the paths and checks their numbers.
+    /// Inverts the paths and checks their resource numbers.
     pub(super) fn build(problem: &Problem<'_>) -> Result<Self, MaxMinError> {
         let resources = problem.capacities_bps.len();
-        // First the number of sessions of resource r at r + 1, then, by summing, where its list begins at r.
+        // First the number of sessions of resource r at r + 1, then, by summing, the start of its list at r.
         let mut offsets = vec![0_u32; resources + 1];
         let mut last_session = vec![NONE; resources];
         for session in 0..problem.sessions() {
@@ -35,7 +35,7 @@ impl Index {
             sum += *offset;
             *offset = sum;
         }
-        // The next free place of each list.
+        // Next free position of each list.
         let mut next = last_session;
         next.copy_from_slice(&offsets[..resources]);
         let mut sessions = vec![0; sum as usize];

@@ -1,9 +1,9 @@
-//! What limits a session.
+//! The reason why a session's rate is not higher.
 
 use super::double::Double;
 use super::problem::{NONE, Problem};
 
-/// What limits a session's rate.
+/// The limit of a session's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Limit {
     /// Its own demand.
@@ -12,7 +12,7 @@ pub enum Limit {
     Resource(u32),
 }
 
-/// What limits each session of a max-min allocation, ties in the order demand, then along the path.
+/// The limit of each session of a max-min allocation; of several, the demand comes first, then the order of the path.
 pub(super) fn limits(problem: &Problem<'_>, rates: &[f64], levels: &[f64]) -> Vec<Limit> {
     let levels = with_ties(problem, rates, levels);
     (0..problem.sessions())
@@ -22,15 +22,15 @@ pub(super) fn limits(problem: &Problem<'_>, rates: &[f64], levels: &[f64]) -> Ve
                 problem.paths.of(session).iter().find(|&&r| r != NONE && levels[r as usize] <= most).copied();
             match resource {
                 Some(resource) if problem.demand(session) > rates[session] * (1.0 + TIE) => Limit::Resource(resource),
-                // A rate that no resource explains is a demand: the allocation is the problem's own.
+                // The allocation belongs to the problem, so a rate that no resource explains is a demand.
                 _ => Limit::Demand,
             }
         })
         .collect()
 }
 
-/// The levels, completed for resources that became full only as others limited all of their sessions: a session that
-/// has the highest rate there is limited by them as well.
+/// The levels, completed for resources that became full only because others limited all of their sessions: the session
+/// with the highest rate there is limited by them as well.
 fn with_ties(problem: &Problem<'_>, rates: &[f64], levels: &[f64]) -> Vec<f64> {
     let is_silent = |r: usize| levels[r] == f64::INFINITY && problem.capacities_bps[r] < f64::INFINITY;
     let mut loads = vec![(Double::ZERO, 0.0_f64); levels.len()];
@@ -53,5 +53,5 @@ fn with_ties(problem: &Problem<'_>, rates: &[f64], levels: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Relative distance within which two levels, or a load and a capacity, are the same.
+/// Relative distance within which two levels, or a load and a capacity, count as equal.
 const TIE: f64 = 1e-12;

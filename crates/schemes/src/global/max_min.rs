@@ -10,24 +10,24 @@ use super::problem::{MaxMinError, Paths, Problem};
 pub struct MaxMin {
     /// Rate of each session in bit/s.
     pub rates_bps: Vec<f64>,
-    /// Level of each resource: the rate per unit weight, in bit/s, of the sessions that it limits; infinity for one
-    /// that is not needed to explain any session's rate.
+    /// Level of each resource: the rate per unit weight, in bit/s, of the sessions that it limits; infinity if it
+    /// limits none.
     pub levels_bps: Vec<f64>,
 }
 
 /// The max-min fair rates (Wu 2007, Algorithm 1 and Definition 2), for any number of resources per session, with
 /// demands and weights.
 ///
-/// It is the one allocation in which no session's rate per unit weight can rise without lowering that of another which
-/// has no more. A session's rate is its demand or weight x the lowest level among its resources.
+/// In this unique allocation no session's rate per unit weight can rise without lowering that of another session that
+/// is not higher. A session's rate is its demand or weight x the lowest level among its resources.
 ///
-/// The outcome is a function of the input, to the last bit. Capacities are used up in twice the precision of f64
-/// whatever the number of sessions: the rates at a resource that limits any session sum to its capacity within a
-/// relative 2^-51 (weights: 2^-50), and each level is what exact arithmetic gives for the demands and for capacities
-/// that differ by no more than that. Another order of the sessions or resources changes rates within the same bound.
+/// The result is deterministic to the last bit. Capacities are subtracted in twice the precision of f64, for any number
+/// of sessions: the rates at a resource that limits any session sum to its capacity within a relative 2^-51 (weights:
+/// 2^-50), and each level is the exact one for the demands and for capacities that differ by no more than that. Another
+/// order of the sessions or resources changes rates within the same bound.
 ///
 /// # Errors
-/// See [`MaxMinError`]; the first that is found.
+/// The first [`MaxMinError`] that is found.
 pub fn max_min(problem: &Problem<'_>) -> Result<MaxMin, MaxMinError> {
     problem.check()?;
     let levels_bps = pairs::levels(problem).unwrap_or_else(|| filling::levels(problem))?;
@@ -36,7 +36,7 @@ pub fn max_min(problem: &Problem<'_>) -> Result<MaxMin, MaxMinError> {
 }
 
 impl MaxMin {
-    /// What limits each session: its demand, or the first resource on its path that is full and gives no session more
+    /// The limit of each session: its demand, or the first resource on its path that is full and gives no session more
     /// per unit weight. "Full" and "more" count within a relative 1e-12.
     ///
     /// # Panics
@@ -61,7 +61,7 @@ fn rates(problem: &Problem<'_>, levels: &[f64]) -> Result<Vec<f64>, MaxMinError>
     }
 }
 
-/// Rates from the lowest levels of the paths, by weights and demands.
+/// Rates from the lowest level of each path, the weights and the demands.
 fn dress(problem: &Problem<'_>, least: impl Iterator<Item = f64>) -> Vec<f64> {
     // Adding zero turns a demand of -0.0 into 0.0.
     match (problem.weights, problem.demands_bps) {

@@ -27,8 +27,8 @@ pub fn distance(rates: &[f64], others: &[f64]) -> f64 {
     norm_of(rates.iter().zip(others).map(|(x, y)| x - y))
 }
 
-/// Jain's fairness index, (sum x)^2 / (n sum x^2), from 1/n (one session has everything) to 1 (all have the same). One
-/// where there are no sessions or all rates are zero: nobody has more than another.
+/// Jain's fairness index, (sum x)^2 / (n sum x^2), from 1/n (one session has everything) to 1 (all rates are equal).
+/// One if there are no sessions or all rates are zero.
 pub fn jain_index(rates: &[f64]) -> f64 {
     let largest = rates.iter().fold(0.0_f64, |most, rate| most.max(rate.abs()));
     if largest == 0.0 {
@@ -41,12 +41,12 @@ pub fn jain_index(rates: &[f64]) -> f64 {
         sum += x;
         squares += x * x;
     }
-    // Equal rates may come out a rounding above it.
+    // Rounding may take the index of equal rates above one.
     (sum * sum / (rates.len() as f64 * squares)).min(1.0)
 }
 
-/// Largest relative difference from the optimum, max |x - x*| / x* over the sessions with x* > 0; zero if there are
-/// none.
+/// Largest relative difference from the optimum, max |x - x*| / x* over the sessions with x* > 0; zero if there are no
+/// such sessions.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -59,8 +59,8 @@ pub fn gap(rates: &[f64], optimum: &[f64]) -> f64 {
         .fold(0.0, |gap, (x, best)| gap.max((x - best).abs() / best))
 }
 
-/// Load of each resource over its capacity. Of an unlimited resource it is zero; of one without capacity it is zero if
-/// idle, infinity if not.
+/// Load of each resource relative to its capacity. Zero for an unlimited resource; for one without capacity zero if
+/// idle, otherwise infinity.
 ///
 /// # Panics
 /// If there is not one rate per session, or the problem is not valid.
@@ -82,8 +82,8 @@ fn share(load: f64, capacity: f64) -> f64 {
     if load == 0.0 { 0.0 } else { load / capacity }
 }
 
-/// The power of two at or below a number above zero. Divided by that of the largest, numbers keep all their digits and
-/// their squares neither overflow nor vanish.
+/// The largest power of two that is at most a number above zero. Divided by it, numbers keep all their
+/// digits and their squares neither overflow nor underflow.
 fn power_of_two_below(value: f64) -> f64 {
     f64::from_bits(value.to_bits() & f64::INFINITY.to_bits()).max(f64::MIN_POSITIVE)
 }

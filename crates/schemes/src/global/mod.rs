@@ -1,7 +1,7 @@
-//! What is true of a whole network at once: the max-min fair optimum and how far an allocation is from it.
+//! Properties of a whole network: the max-min fair optimum, and the distance of an allocation from it.
 //!
-//! [`max_min()`] allocates the capacities of a [`Problem`] over its sessions (Wu 2007, Algorithm 1); the [`MaxMin`]
-//! that comes back has the rates and says what limits each session. [`metrics`] compares an allocation with it.
+//! [`max_min()`] allocates the capacities of a [`Problem`] over its sessions (Wu 2007, Algorithm 1); the returned
+//! [`MaxMin`] has the rates and finds the limit of each session. [`metrics`] compares an allocation with it.
 
 pub(crate) mod double;
 mod filling;

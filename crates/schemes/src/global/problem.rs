@@ -1,24 +1,24 @@
-//! What is to be shared: capacities, the sessions' paths, demands and weights.
+//! The input of an allocation: capacities, the sessions' paths, demands and weights.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use thiserror::Error;
 
-/// Stands in a path where there is no resource: pads the rows of sessions that cross fewer than others. It has the
+/// Stands in a path for "no resource": pads the rows of sessions that cross fewer resources than others. It has the
 /// bits of -1.
 pub const NONE: u32 = u32::MAX;
 
 /// The largest finite capacity or demand, in bit/s; infinity, for "unlimited", is allowed too.
 pub const LARGEST_BPS: f64 = 1e100;
 
-/// The weights that a session may have.
+/// Permitted weights of a session.
 pub const WEIGHTS: RangeInclusive<f64> = 1e-100..=1e100;
 
-/// Capacities to share, and the sessions that want them. Borrowed: a (K, 2) array of 32-bit integers needs no copy.
+/// Capacities and the sessions that share them. Borrowed: a (K, 2) array of 32-bit integers needs no copy.
 ///
-/// A *resource* is anything with a capacity that sessions cross: the sending side of a source, the receiving side of a
-/// sink, a link. Resources and sessions are numbered from zero.
+/// A *resource* is anything with a capacity on the sessions' paths: the sending side of a source, the receiving side of
+/// a sink, a link. Resources and sessions are numbered from zero.
 ///
 /// ```
 /// use fairwave_schemes::global::{Limit, Paths, Problem, max_min};
@@ -35,23 +35,24 @@ pub const WEIGHTS: RangeInclusive<f64> = 1e-100..=1e100;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Problem<'a> {
-    /// Capacity of each resource in bit/s: zero to [`LARGEST_BPS`], or infinity for one that limits nothing.
+    /// Capacity of each resource in bit/s: zero to [`LARGEST_BPS`], or infinity if unlimited.
     pub capacities_bps: &'a [f64],
     /// The resources that each session crosses.
     pub paths: Paths<'a>,
-    /// Desired rate of each session in bit/s: zero to [`LARGEST_BPS`], or infinity for "as much as there is". `None`
-    /// is infinity for all.
+    /// Desired rate of each session in bit/s: zero to [`LARGEST_BPS`], or infinity for unlimited. `None` is infinity
+    /// for all.
     pub demands_bps: Option<&'a [f64]>,
-    /// Weight of each session, in [`WEIGHTS`]; at a common bottleneck rates are as the weights. `None` is one for all.
+    /// Weight of each session, in [`WEIGHTS`]; at a common bottleneck rates are proportional to the weights. `None` is
+    /// one for all.
     pub weights: Option<&'a [f64]>,
 }
 
 /// The resources that each session crosses, in the order of its path: source, links, sink.
 ///
-/// No session may cross a resource twice: whether it then needs the capacity once or twice is for the caller to say.
+/// No session may cross a resource twice: whether it then needs the capacity once or twice is the caller's decision.
 #[derive(Clone, Copy, Debug)]
 pub enum Paths<'a> {
-    /// The same number of resources for each session, a row of an array, padded with [`NONE`] anywhere in the row.
+    /// Rows of an array with the same number of resources for each session, padded anywhere in the row with [`NONE`].
     Rows {
         /// Resources in a row.
         width: usize,
@@ -60,18 +61,18 @@ pub enum Paths<'a> {
     },
     /// Lists of any length, one after another.
     Lists {
-        /// Where the list of each session begins, and at last where the last one ends: one more than there are
-        /// sessions, from zero to the length of `resources`, never falling.
+        /// Start of each session's list, followed by the end of the last one: one more than there are sessions,
+        /// ascending from zero to the length of `resources`.
         offsets: &'a [usize],
         /// The lists. [`NONE`] is skipped.
         resources: &'a [u32],
     },
 }
 
-/// Why there is no max-min allocation. Sessions and resources are named by their position, from zero.
+/// Error of a max-min allocation. Sessions and resources are named by their position, from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum MaxMinError {
-    /// A capacity is not a number, below zero or absurd.
+    /// A capacity is NaN, below zero or too large.
     #[error(
         "capacity {capacity_bps} bit/s of resource {resource} must be from 0 to {LARGEST_BPS:e}, or infinity if \
          unlimited"
@@ -82,7 +83,7 @@ pub enum MaxMinError {
         /// Its capacity.
         capacity_bps: f64,
     },
-    /// A demand is not a number, below zero or absurd.
+    /// A demand is NaN, below zero or too large.
     #[error(
         "demand {demand_bps} bit/s of session {session} must be from 0 to {LARGEST_BPS:e}, or infinity if unlimited"
     )]
@@ -92,7 +93,7 @@ pub enum MaxMinError {
         /// Its demand.
         demand_bps: f64,
     },
-    /// A weight is not a number, not above zero, or absurd.
+    /// A weight is NaN, not above zero, or out of range.
     #[error("weight {weight} of session {session} must be from {:e} to {:e}", WEIGHTS.start(), WEIGHTS.end())]
     Weight {
         /// The session.
@@ -110,7 +111,7 @@ pub enum MaxMinError {
         session: usize,
         /// The number in its path.
         resource: u32,
-        /// How many resources there are.
+        /// Number of resources.
         resources: usize,
     },
     /// A path names a resource twice.
@@ -121,42 +122,42 @@ pub enum MaxMinError {
         /// The resource.
         resource: u32,
     },
-    /// Nothing limits a session.
+    /// A session has no limit.
     #[error("session {session} is unlimited: give it a demand, or one of its resources a finite capacity")]
     Unlimited {
         /// The session.
         session: usize,
     },
-    /// There is not one value per session.
+    /// The number of values is not that of the sessions.
     #[error("{found} {what} for {sessions} sessions: give one for each session, or omit them")]
     Length {
         /// "demands" or "weights".
         what: PerSession,
-        /// How many there are.
+        /// Number of values.
         found: usize,
-        /// How many sessions there are.
+        /// Number of sessions.
         sessions: usize,
     },
-    /// The numbers of the paths do not make whole rows.
+    /// The resource numbers of the paths do not fill whole rows.
     #[error("{found} resource numbers are not a multiple of the row width {width}")]
     Rows {
-        /// How many numbers there are.
+        /// Number of resource numbers.
         found: usize,
         /// Resources in a row.
         width: usize,
     },
-    /// The offsets of the lists do not cut them.
+    /// The offsets of the lists are not valid.
     #[error("path offsets must rise from 0 to {length}, the number of resource numbers; offset {position} does not")]
     Offsets {
-        /// Where in the offsets.
+        /// Position in the offsets.
         position: usize,
-        /// How many resource numbers there are.
+        /// Number of resource numbers.
         length: usize,
     },
     /// More sessions, resources or resource numbers than can be counted in 32 bits.
     #[error("{found} exceeds the maximum of {} sessions, resources and resource numbers each", NONE - 1)]
     TooMany {
-        /// How many there are.
+        /// Their number.
         found: usize,
     },
 }
@@ -171,7 +172,7 @@ pub enum PerSession {
 }
 
 impl<'a> Problem<'a> {
-    /// Sessions of weight one that want as much as there is.
+    /// Sessions of weight one with unlimited demands.
     pub fn new(capacities_bps: &'a [f64], paths: Paths<'a>) -> Self {
         Self { capacities_bps, paths, demands_bps: None, weights: None }
     }
@@ -181,7 +182,7 @@ impl<'a> Problem<'a> {
         self.paths.sessions()
     }
 
-    /// The desired rate of a session; infinity where none is given.
+    /// The desired rate of a session; infinity by default.
     #[inline]
     pub(super) fn demand(&self, session: usize) -> f64 {
         self.demands_bps.map_or(f64::INFINITY, |demands| demands[session])
@@ -193,7 +194,7 @@ impl<'a> Problem<'a> {
         self.weights.map_or(1.0, |weights| weights[session])
     }
 
-    /// Checks all but the numbers in the paths, which are checked where they are first read.
+    /// Checks everything except the numbers in the paths, which are checked when they are first read.
     pub(super) fn check(&self) -> Result<(), MaxMinError> {
         self.paths.check()?;
         let sessions = self.sessions();
@@ -240,7 +241,7 @@ impl<'a> Paths<'a> {
     /// The resources that a session crosses, with [`NONE`] where its row is padded.
     ///
     /// # Panics
-    /// If there is no such session, or the offsets are not valid.
+    /// If the session does not exist, or the offsets are not valid.
     #[inline]
     pub fn of(&self, session: usize) -> &'a [u32] {
         match *self {

@@ -1,5 +1,5 @@
 //! AECP's router rule (Huang et al. 2010, Eqs. 43 to 47): one rate factor for all sessions of a link, which grows or
-//! shrinks by how far traffic and queue are from what the link aims at.
+//! shrinks with the distance of traffic and queue from the link's targets.
 
 use fairwave_units::{Duration, Time};
 
@@ -16,7 +16,7 @@ pub struct AecpLink {
     capacity_packets_per_s: f64,
     packet_bytes: f64,
     rate_factor_packets_per_s: f64,
-    /// Arrivals since the interval began.
+    /// Arrivals since the start of the interval.
     input_bytes: u64,
     interval_began: Time,
     next_timer: Time,
@@ -27,37 +27,37 @@ pub struct AecpLink {
 pub struct AecpConfig {
     /// Gain of the link in 1/s.
     pub beta_per_s: f64,
-    /// Time over which a deviation of the queue is mended.
+    /// Time in which a deviation of the queue is corrected.
     pub t: Duration,
-    /// The queue that the link aims at.
+    /// Target queue in packets.
     pub q0_packets: f64,
     /// Time between changes (the paper's T2).
     pub interval: Duration,
-    /// First rate factor, as a share of the capacity. The paper is silent; a small one makes slow starts, and one of 1
-    /// floods the link with the first sessions.
+    /// First rate factor, as a share of the capacity. The paper gives none; a small one makes slow starts, and one of 1
+    /// lets the first sessions flood the link.
     pub first_share: f64,
 }
 
 impl AecpConfig {
-    /// The next rate factor of a link of `capacity` that saw `arrivals` per second and has a queue, all in packets
-    /// (Huang et al. 2010, Eq. 47), within one packet a second and the capacity.
+    /// The next rate factor of a link of `capacity` with `arrivals` per second and a queue, all in packets (Huang et
+    /// al. 2010, Eq. 47), between one packet a second and the capacity.
     fn next(&self, rate_factor: f64, capacity: f64, arrivals: f64, queue: f64, interval_s: f64) -> f64 {
         let growth_per_s = self.growth_per_s(capacity, arrivals, queue);
-        // Differs from the paper, which bounds nothing: where sessions cannot use their share the factor would grow
-        // without end, and take as long to come back.
+        // Differs from the paper, which has no bounds: if sessions cannot use their share the factor would grow without
+        // end, and take as long to return.
         (rate_factor * (interval_s * growth_per_s).exp()).min(capacity).max(1.0)
     }
 
-    /// How fast the rate factor of a link of `capacity` grows that sees `arrivals` per second and has a queue, all in
-    /// packets, relative to itself, in 1/s (Huang et al. 2010, Eq. 2).
+    /// Relative growth in 1/s of the rate factor of a link of `capacity` with `arrivals` per second and a queue, all in
+    /// packets (Huang et al. 2010, Eq. 2).
     pub fn growth_per_s(&self, capacity: f64, arrivals: f64, queue: f64) -> f64 {
         let load = (arrivals + (queue - self.q0_packets) / self.t.as_secs_f64()) / capacity;
         self.beta_per_s * (1.0 - load)
     }
 }
 
-/// AECP's control law for one interval, by hand, with the paper's constants: the next rate factor, in packets a second,
-/// within one and the capacity. All arguments but the queue are above zero.
+/// One step of AECP's control law with the paper's constants, for use outside a link: the next rate factor in packets a
+/// second, between one and the capacity. All arguments except the queue are above zero.
 pub fn aecp_control(
     config: &AecpConfig,
     rate_packets_per_s: f64,
@@ -128,7 +128,7 @@ impl Default for AecpConfig {
 }
 
 impl AecpConfig {
-    /// The constants that were named, else the defaults.
+    /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
         let default = Self::default();
         Self {
@@ -141,7 +141,7 @@ impl AecpConfig {
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = Scheme {
     models: &[Model::Fluid, Model::Packet],
     ..registry::at_packets(
@@ -151,7 +151,7 @@ pub(super) const SCHEME: Scheme = Scheme {
         |options, setup| Box::new(AecpLink::new(AecpConfig::from_options(options), setup)),
     )
 };
-/// Of 2010: ns-2 with 200 ms.
+/// A paper of 2010: ns-2 with 200 ms.
 const OPTIONS: [OptionSpec; 7] = [
     number("alpha", POSITIVE, "2", "gain of the source in 1/s"),
     number("beta", POSITIVE, "1", "gain of the router in 1/s"),
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn aecp_control__rests_at_capacity_with_the_queue_it_aims_at() {
         assert_eq!(aecp_control(&AecpConfig::default(), 6_250.0, 62_500.0, 62_500.0, 100.0, 0.1), 6_250.0);
-        // Less traffic and more queue balance: Y + (q - q0) / T = C (Huang et al. 2010, Eq. 16).
+        // Less traffic and a longer queue balance: Y + (q - q0) / T = C (Huang et al. 2010, Eq. 16).
         assert_eq!(aecp_control(&AecpConfig::default(), 6_250.0, 62_500.0, 62_400.0, 300.0, 0.1), 6_250.0);
     }
 
@@ -207,16 +207,15 @@ mod tests {
 
     #[test]
     fn on_timer__counts_arrivals_per_second() {
-        // A tenth of the capacity to begin with. The first interval ends at 0.1 s x (0.5 + 0.5) with 3,125 packets:
-        // half of the capacity; the queue is 100 packets below the aim. e^(0.1 (1 - (31,250 - 50) / 62,500)) =
-        // e^0.05008.
+        // A tenth of the capacity initially. The first interval ends at 0.1 s x (0.5 + 0.5) with 3,125 packets: half of
+        // the capacity; the queue is 100 packets below the target. e^(0.1 (1 - (31,250 - 50) / 62,500)) = e^0.05008.
         let mut link = link();
         assert_eq!(link.next_timer(), Time::from_nanos(100_000_000));
         arrive(&mut link, 3_125);
         link.on_timer(Time::from_nanos(100_000_000), 0);
         assert!((link.rate_factor_packets_per_s / (6_250.0 * 0.05008_f64.exp()) - 1.0).abs() < 1e-12, "{link:?}");
         assert_eq!(link.next_timer(), Time::from_nanos(200_000_000));
-        // The count begins anew: at capacity with the queue it aims at, nothing changes.
+        // The count restarts: at capacity with the target queue, nothing changes.
         let before = link.rate_factor_packets_per_s;
         arrive(&mut link, 6_250);
         link.on_timer(Time::from_nanos(200_000_000), 100_000);

@@ -1,18 +1,18 @@
-//! What AECP's differential equations solve to where they can be solved (Huang et al. 2010, section 4).
+//! Closed-form solutions of AECP's differential equations (Huang et al. 2010, section 4).
 
 use super::AecpConfig;
 use crate::session::AecpSourceConfig;
 
-/// The logistic curve: what grows at `growth_per_s` from `start`, and ever slower up to `most` (Huang et al. 2010, Eq.
-/// 1 and Fig. 1; Verhulst), `at_s` seconds later. With AECP's beta it is the rate of sources that follow their link at
-/// once (Eq. 22, for a queue of zero to aim at).
+/// The logistic curve after `at_s` seconds: growth from `start` at `growth_per_s`, slowing towards `most` (Huang et al.
+/// 2010, Eq. 1 and Fig. 1; Verhulst). With AECP's beta it is the rate of sources that follow their link immediately
+/// (Eq. 22, for a target queue of zero).
 pub fn logistic(start: f64, most: f64, growth_per_s: f64, at_s: f64) -> f64 {
     most / (1.0 + (most / start - 1.0) * (-growth_per_s * at_s).exp())
 }
 
-/// Theorem 2 (Huang et al. 2010, Eq. 18): the earliest and the latest time in seconds at which sessions that start
-/// together with `start_share` of the capacity, all of them, come to use the share `efficiency` of it. Both shares lie
-/// between 0 and 1, the first far below the second.
+/// Theorem 2 (Huang et al. 2010, Eq. 18): the earliest and the latest time in seconds at which sessions that together
+/// start with `start_share` of the capacity reach the share `efficiency` of it. Both shares lie between 0 and 1, the
+/// first far below the second.
 pub fn aecp_efficiency_s(
     source: &AecpSourceConfig,
     link: &AecpConfig,
@@ -24,22 +24,22 @@ pub fn aecp_efficiency_s(
     (of_link.max(of_source), of_link + of_source)
 }
 
-/// The time in seconds after which a session that joined with `start_share` of what each of the others has, has the
-/// share `fairness` of theirs. Both follow the same factor, so their ratio g has g' = -alpha g ln g, whatever that
-/// factor does (Huang et al. 2010, Eq. 31): ln g falls by e^(-alpha t).
+/// Time in seconds after which a session that joined with `start_share` of each other session's rate has the share
+/// `fairness` of theirs. Both follow the same factor, so their ratio g has g' = -alpha g ln g, independent of that
+/// factor (Huang et al. 2010, Eq. 31): ln g falls by e^(-alpha t).
 pub fn aecp_fairness_s(source: &AecpSourceConfig, start_share: f64, fairness: f64) -> f64 {
     (start_share.ln() / fairness.ln()).ln() / source.alpha_per_s
 }
 
-/// The same as Theorem 3 prints it (Eq. 29), ln ln (fairness / start_share) / alpha: the term of Eq. 31's upper bound,
-/// ln ln (1 / fairness), moved into the logarithm. It is too early for a fairness near 1.
+/// [`aecp_fairness_s`] as Theorem 3 prints it (Eq. 29), ln ln (fairness / start_share) / alpha: the term of Eq. 31's
+/// upper bound, ln ln (1 / fairness), moved into the logarithm. It is too early for a fairness near 1.
 pub fn aecp_fairness_printed_s(source: &AecpSourceConfig, start_share: f64, fairness: f64) -> f64 {
     (fairness / start_share).ln().ln() / source.alpha_per_s
 }
 
-/// How late the link's word may be in seconds before AECP's loop is unstable near its equilibrium: the phase that the
-/// open loop alpha beta (s + 1 / T) / (s^2 (s + alpha)) (Huang et al. 2010, Eq. 38) has left at gain 1, over that
-/// frequency. No number of sessions or capacity is in it.
+/// Delay margin in seconds: the maximum feedback delay at which AECP's loop is stable near its equilibrium. It is the
+/// phase margin of the open loop alpha beta (s + 1 / T) / (s^2 (s + alpha)) (Huang et al. 2010, Eq. 38) at gain 1, over
+/// that frequency. It does not depend on the number of sessions or the capacity.
 pub fn aecp_delay_margin_s(source: &AecpSourceConfig, link: &AecpConfig) -> f64 {
     let (alpha, beta, t_s) = (source.alpha_per_s, link.beta_per_s, link.t.as_secs_f64());
     let gain = |w: f64| alpha * beta * w.hypot(1.0 / t_s) / (w * w * w.hypot(alpha));

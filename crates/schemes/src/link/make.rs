@@ -1,10 +1,10 @@
-//! Link rules by name, with the options that a scenario names.
+//! Link rules by name, with a scenario's options.
 
 use super::{LinkController, LinkSetup};
 use crate::scheme::{Options, find};
 
-/// The rule of a discipline (the name of a scheme that has one) with the options that were named for it; the others
-/// have the scheme's defaults. `None` for a discipline that has none.
+/// The rule of a discipline (the name of a scheme that has one) with the given options; the others have the scheme's
+/// defaults. `None` for a discipline without a rule.
 pub fn link_controller(discipline: &str, options: &Options, setup: &LinkSetup) -> Option<Box<dyn LinkController>> {
     let make = find(discipline)?.link_controller?;
     Some(make(options, setup))
@@ -43,13 +43,13 @@ mod tests {
     #[test]
     fn link_controller__is_of_every_scheme_of_links_that_runs() {
         for scheme in schemes() {
-            // endpoint-xcp is xcp at a node's links.
+            // endpoint-xcp is xcp at the node's access links.
             let wanted = scheme.kind == SchemeKind::Link && !scheme.models.is_empty() && scheme.name != "endpoint-xcp";
             assert_eq!(scheme.link_controller.is_some(), wanted, "{}", scheme.name);
         }
     }
 
-    /// Whether a link left a header that a source can go by.
+    /// Whether a link left a header that a source can use.
     fn is_sound(header: &CongestionHeader) -> bool {
         match header {
             CongestionHeader::Aecp(header) => header.rate_factor_bps > 0.0 && header.rate_factor_bps.is_finite(),
@@ -60,7 +60,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever passes and whenever: the clock goes on, and headers say something.
+        /// Any packets at any times: the clock advances, and headers stay sound.
         #[test]
         fn link_controller__takes_whatever_comes(
             name in select(names()),

@@ -1,7 +1,7 @@
-//! The rules of one link, one file each: what its queue does with the congestion headers of the packets that pass.
+//! The rules of one link, one file each: how its queue changes the congestion headers of the packets that pass.
 //!
-//! A rule hears of every packet that reaches its queue, of every packet that leaves it, and of the time. Packets of
-//! schemes that it does not know are bytes to it. How much may wait, and what is dropped, is the queue's own business.
+//! A rule is called for every packet that reaches its queue, for every packet that leaves it, and by a timer. Packets
+//! of unknown schemes count as bytes. Queue limits and drops are the queue's concern.
 
 mod aecp;
 mod aecp_theory;
@@ -24,7 +24,7 @@ pub use vcp::{VcpConfig, VcpLink};
 pub use xcp::{XcpConfig, XcpKind, XcpLink, XcpPools, xcp_control};
 pub use xcp_equilibrium::{XcpEquilibrium, xcp_equilibrium};
 
-/// The rules of links, with the sessions that obey them, in the order in which lists show them.
+/// The link schemes, with the sessions that obey them, in the order of lists.
 pub(crate) const SCHEMES: &[Scheme] = &[
     xcp::SCHEME,
     xcp::ENDPOINT,
@@ -33,7 +33,7 @@ pub(crate) const SCHEMES: &[Scheme] = &[
     vcp::SCHEME,
     aecp::SCHEME,
     rcp::SCHEME,
-    // Known by name alone: nothing runs it yet.
+    // Only listed: no engine runs it yet.
     registry::link(
         "jetmax",
         "the most congested link sets the fair rate and counts its limited sessions",
@@ -42,38 +42,38 @@ pub(crate) const SCHEMES: &[Scheme] = &[
     ),
 ];
 
-/// Makes the rule of a link, with the options that were named for its scheme.
+/// Makes the rule of a link, with the options of its scheme.
 pub type MakeLinkController = fn(&Options, &LinkSetup) -> Box<dyn LinkController>;
 
-/// What one link runs.
+/// The rule of one link.
 pub trait LinkController: Send {
-    /// A packet reaches the queue; whether it will be dropped does not matter.
+    /// A packet reaches the queue, whether or not it will be dropped.
     fn on_arrival(&mut self, passage: &Passage, header: Option<&CongestionHeader>);
 
     /// A packet leaves the queue, onto the wire.
     fn on_departure(&mut self, passage: &Passage, header: Option<&mut CongestionHeader>);
 
-    /// When [`LinkController::on_timer`] has to come next.
+    /// Time of the next [`LinkController::on_timer`].
     fn next_timer(&self) -> Time;
 
-    /// The time that was asked for has come; `queue_bytes` wait.
+    /// The time of [`LinkController::next_timer`] has come; `queue_bytes` are queued.
     fn on_timer(&mut self, now: Time, queue_bytes: u64);
 }
 
 /// A packet at a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Passage {
-    /// When it arrives or leaves.
+    /// Time of the arrival or departure.
     pub now: Time,
     /// Its bytes on the wire.
     pub bytes: u32,
     /// Whether it is a data packet; acknowledgements only count as bytes.
     pub is_data: bool,
-    /// Bytes that wait when it arrives, without it; when it leaves, with it: zero where it did not have to wait.
+    /// Bytes in the queue: on arrival without the packet; on departure including it, zero if it did not wait.
     pub queue_bytes: u64,
 }
 
-/// The link that a rule is for.
+/// The link that runs a rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkSetup {
     /// Its name in headers.
@@ -82,6 +82,6 @@ pub struct LinkSetup {
     pub capacity: Rate,
     /// Bytes of a full packet on the wire, for rules that count in packets.
     pub packet_bytes: u32,
-    /// Where the first timers fall, 0 <= phase < 1: links started together must not tick together.
+    /// Phase of the first timers, 0 <= phase < 1: links started together must not tick together.
     pub phase: f64,
 }

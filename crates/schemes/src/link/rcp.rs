@@ -1,5 +1,5 @@
 //! RCP's router rule (Dukkipati, Kobayashi, Zhang-Shen & McKeown 2005, section 2): one rate for all sessions of a link,
-//! which follows spare bandwidth and queue, as a link that shared its processor would give it.
+//! which follows spare bandwidth and queue to emulate processor sharing.
 
 use fairwave_units::{Duration, Time};
 
@@ -18,11 +18,11 @@ pub struct RcpLink {
     rate_bps: f64,
     /// Moving mean of the sessions' round-trip times, weighted by their bytes.
     rtt_s: f64,
-    /// What came since the interval began; a packet comes over the time that the link takes to send it.
+    /// Bytes since the start of the interval; a packet arrives over the time that the link takes to send it.
     input_bytes: f64,
-    /// What of the last packets comes after the interval.
+    /// Bytes of the last packets that arrive after the interval.
     spill_bytes: f64,
-    /// Bytes whose round-trip time is known, and the sum of those times.
+    /// Bytes with a known round-trip time, and the sum of those times.
     timed_bytes: f64,
     rtt_byte_s: f64,
     interval_began: Time,
@@ -36,25 +36,24 @@ pub struct RcpConfig {
     pub alpha: f64,
     /// Share of the queue drained per round-trip time.
     pub beta: f64,
-    /// Share of the capacity that is aimed at.
+    /// Target share of the capacity.
     pub gamma: f64,
-    /// Time between changes of the rate, at the most.
+    /// Maximum time between changes of the rate.
     pub interval: Duration,
     /// First rate, as a share of the capacity.
     pub first_share: f64,
-    /// Mean round-trip time before any is known.
+    /// Mean round-trip time until one is measured.
     pub first_rtt: Duration,
 }
 
 impl RcpConfig {
     /// The next rate of a link that saw `arrivals_bps` for `interval_s` and has a queue (Dukkipati et al. 2005, Eq. 2;
-    /// the capacity is gamma's share). No more than the capacity, no less than a hundredth of a packet per
-    /// round-trip time.
+    /// the capacity is gamma's share). At most the capacity, at least a hundredth of a packet per round-trip time.
     fn next(&self, rate_bps: f64, link: &RcpLink, interval_s: f64, arrivals_bps: f64, queue_bits: f64) -> f64 {
         let capacity_bps = self.gamma * link.capacity_bps;
         let spare_bps = self.alpha * (capacity_bps - arrivals_bps);
         let drained_bps = self.beta * queue_bits / link.rtt_s;
-        // Of the change that is due in a round-trip time, the part of this interval.
+        // This interval's part of the change that is due in a round-trip time.
         let part = (interval_s / link.rtt_s).min(1.0);
         let next_bps = rate_bps * (1.0 + part * (spare_bps - drained_bps) / capacity_bps);
         next_bps.max(LEAST_PACKETS * link.packet_bits / link.rtt_s).min(capacity_bps)
@@ -81,7 +80,7 @@ impl RcpLink {
         }
     }
 
-    /// Takes the interval's round-trip times into the mean. Shorter ones count less where the rate is small, as those
+    /// Adds the interval's round-trip times to the mean. Shorter ones have less weight if the rate is small, as those
     /// sessions then send little (the authors' ns-2 code).
     fn measure_rtt(&mut self, interval_s: f64) {
         let (bytes, sum) = (std::mem::take(&mut self.timed_bytes), std::mem::take(&mut self.rtt_byte_s));
@@ -150,13 +149,13 @@ impl Default for RcpConfig {
     }
 }
 
-/// Packets of each session in a round-trip time, at the least.
+/// Minimum rate of each session, in packets per round-trip time.
 const LEAST_PACKETS: f64 = 0.01;
-/// Differs from the authors' code, which follows round-trip times however short.
+/// Minimum interval. Differs from the authors' code, which follows round-trip times of any length.
 const LEAST_INTERVAL: Duration = Duration::from_micros(100);
 
 impl RcpConfig {
-    /// The constants that were named, else the defaults.
+    /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
         let default = Self::default();
         Self {
@@ -167,14 +166,14 @@ impl RcpConfig {
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = registry::at_packets(
     registry::link("rcp", "routers give one rate to all sessions of a link", "Dukkipati et al. 2005", 0),
     &OPTIONS,
     |_, window| Ok(Box::new(Rcp::new(window))),
     |options, setup| Box::new(RcpLink::new(RcpConfig::from_options(options), setup)),
 );
-/// Of 2005: ns-2 with 200 ms.
+/// A paper of 2005: ns-2 with 200 ms.
 const OPTIONS: [OptionSpec; 4] = [
     number("alpha", POSITIVE, "0.4", "share of the spare bandwidth given out per RTT"),
     number("beta", POSITIVE, "0.4", "share of the queue drained per RTT"),

@@ -1,5 +1,5 @@
 //! VCP's router rule (Xia, Subramanian, Stoica & Kalyanaraman 2005, section 3.1): a load factor from traffic and queue,
-//! told in two bits.
+//! encoded in two bits.
 
 use fairwave_units::{Duration, Time};
 
@@ -15,15 +15,15 @@ pub struct VcpLink {
     config: VcpConfig,
     capacity_bps: f64,
     code: LoadCode,
-    /// Arrivals since the interval began.
+    /// Arrivals since the start of the interval.
     input_bytes: u64,
     interval_began: Time,
     next_load: Time,
-    /// Sum and number of the queue's samples since the interval began.
+    /// Sum and number of the queue's samples since the start of the interval.
     sampled_bytes: u64,
     samples: u32,
     next_sample: Time,
-    /// The queue that stays: a moving mean over intervals.
+    /// The steady queue: a moving mean over intervals.
     steady_queue_bytes: f64,
 }
 
@@ -34,7 +34,7 @@ pub struct VcpConfig {
     pub t_rho: Duration,
     /// Time between samples of the queue.
     pub t_q: Duration,
-    /// Share of the queue that the load factor wants drained within an interval.
+    /// Share of the steady queue that the load factor drains within an interval.
     pub kappa_q: f64,
     /// Share of the capacity that counts as full load.
     pub target: f64,
@@ -43,8 +43,8 @@ pub struct VcpConfig {
 }
 
 impl VcpConfig {
-    /// The load factor of an interval of `interval_s` that saw `input_bytes` and a steady queue (Xia et al. 2005, Eq.
-    /// 1).
+    /// The load factor of an interval of `interval_s` with `input_bytes` of arrivals and a steady queue (Xia et al.
+    /// 2005, Eq. 1).
     fn load_factor(&self, capacity_bps: f64, interval_s: f64, input_bytes: f64, steady_queue_bytes: f64) -> f64 {
         8.0 * (input_bytes + self.kappa_q * steady_queue_bytes) / (self.target * capacity_bps * interval_s)
     }
@@ -145,7 +145,7 @@ const LOW_BELOW: f64 = 0.8;
 const OVERLOAD_FROM: f64 = 1.0;
 
 impl VcpConfig {
-    /// The constants that were named, else the defaults.
+    /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
         let default = Self::default();
         Self {
@@ -156,14 +156,14 @@ impl VcpConfig {
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = registry::at_packets(
     registry::link("vcp", "two bits of load from routers select MI, AI or MD", "Xia et al. 2005", 0),
     &OPTIONS,
     |options, window| Ok(Box::new(Vcp::new(VcpSourceConfig::from_options(options), window))),
     |options, setup| Box::new(VcpLink::new(VcpConfig::from_options(options), setup)),
 );
-/// Papers of 2005 and later: ns-2 with 200 ms. VCP was NewReno beyond its window.
+/// Papers of 2005 and later: ns-2 with 200 ms. VCP was NewReno except for its window.
 const OPTIONS: [OptionSpec; 4] = [
     OptionSpec {
         name: "t_rho",

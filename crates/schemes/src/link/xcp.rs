@@ -1,12 +1,12 @@
-//! XCP's router rule (Katabi, Handley & Rohrs 2002, section 3.5; draft-falk-xcp-spec-03, section 4), and the two rules
-//! that were made from it.
+//! XCP's router rule (Katabi, Handley & Rohrs 2002, section 3.5; draft-falk-xcp-spec-03, section 4), and two rules
+//! derived from it.
 //!
-//! Once per mean round-trip time a link reckons how much the rates through it may change in all, and hands that out
-//! over the packets of the next interval: what there is to gain in equal parts for all sessions, what there is to lose
-//! in parts as large as their rates. It keeps nothing about any session.
+//! Once per mean round-trip time a link computes the total change of the rates through it, and distributes it over the
+//! packets of the next interval: gains in equal parts for all sessions, losses in proportion to their rates. It has no
+//! state per session.
 //!
-//! - iXCP (Zan & Yang 2007, section 3) shuffles among the sessions that say that this link limits them, and no others.
-//! - P-XCP (Zhou, Yeung & Li 2004) multiplies spare bandwidth by all sessions over those that no link before limits
+//! - iXCP (Zan & Yang 2007, section 3) shuffles only among the sessions that name this link as their limit.
+//! - P-XCP (Zhou, Yeung & Li 2004) multiplies spare bandwidth by all sessions over those that no earlier link limits
 //!   more.
 
 use fairwave_units::{Bytes, Duration, Time};
@@ -24,16 +24,16 @@ pub struct XcpLink {
     kind: XcpKind,
     config: XcpConfig,
     capacity_bps: f64,
-    /// What was measured since the interval began.
+    /// Measurements since the start of the interval.
     sums: Sums,
     interval_began: Time,
     next_control: Time,
-    /// What is left to hand out in this interval, to all.
+    /// Rest of this interval's pool, for all sessions.
     spare: XcpPool,
-    /// The same, to sessions that this link limits: iXCP alone.
+    /// Rest of the pool for sessions that this link limits, iXCP only.
     shuffled: XcpPool,
     mean_rtt: Duration,
-    /// The queue that did not drain during the last queue period, and the least one so far in this.
+    /// The queue that did not drain during the last queue period, and the minimum so far in this one.
     persistent_queue_bytes: u64,
     least_queue_bytes: u64,
     next_queue: Time,
@@ -50,7 +50,7 @@ pub struct XcpConfig {
     pub gamma: f64,
 }
 
-/// Which of the three rules.
+/// Variant of the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XcpKind {
     /// Katabi, Handley & Rohrs 2002.
@@ -61,30 +61,30 @@ pub enum XcpKind {
     Scaled,
 }
 
-/// What an interval showed.
+/// Measurements of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sums {
     /// Bytes of all packets.
     input_bytes: f64,
-    /// Sum of the packets' intervals, and weighted by their round-trip times.
+    /// Sum of the packets' intervals, and the same weighted by their round-trip times.
     interval_s: f64,
     interval_rtt_s2: f64,
-    /// The same of sessions that this link limits: iXCP goes by what they say. P-XCP goes by whether a link before has
-    /// granted less; it cannot know of those behind.
+    /// Sums of the sessions that this link limits: iXCP uses what their headers state. P-XCP uses whether an earlier
+    /// link granted less; it cannot know about later ones.
     limited_bytes: f64,
     limited_interval_s: f64,
 }
 
-/// How much the rates at a link may rise and have to fall within an interval, each in bit/s and at least zero.
+/// Total rise and total fall of the rates at a link within an interval, each in bit/s and at least zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct XcpPools {
-    /// In all, to be shared out by time between packets.
+    /// Total rise, shared out by the time between packets.
     pub positive_bps: f64,
-    /// In all, to be shared out by bytes.
+    /// Total fall, shared out by bytes.
     pub negative_bps: f64,
 }
 
-/// What there is left of [`XcpPools`], and what a packet gets.
+/// The rest of [`XcpPools`], and a packet's share.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct XcpPool {
     left: XcpPools,
@@ -94,9 +94,8 @@ struct XcpPool {
 
 impl XcpConfig {
     /// XCP's control law for one interval that showed `input_bytes` in `interval_s`, with a queue of `queue_bytes` that
-    /// did not drain, for sessions with a mean round-trip time of `mean_rtt_s`; shuffling `shuffled_bps` of the
-    /// traffic at the most (Katabi, Handley & Rohrs 2002, Eqs. 1 and 4; per second, as draft-falk-xcp-spec-03 s4.2
-    /// has it).
+    /// did not drain, for sessions with a mean round-trip time of `mean_rtt_s`; at most `shuffled_bps` of the traffic
+    /// are shuffled (Katabi, Handley & Rohrs 2002, Eqs. 1 and 4; per second, as in draft-falk-xcp-spec-03 s4.2).
     fn control(&self, interval: &XcpInterval, shuffled_bps: f64) -> (f64, f64) {
         let spare_bps = interval.capacity_bps - interval.input_bps();
         let drained_bps = interval.queue_bytes * 8.0 / interval.mean_rtt_s;
@@ -106,7 +105,7 @@ impl XcpConfig {
     }
 }
 
-/// An interval, for the control law.
+/// An interval, as input of the control law.
 #[derive(Clone, Copy, Debug)]
 struct XcpInterval {
     capacity_bps: f64,
@@ -122,7 +121,7 @@ impl XcpInterval {
     }
 }
 
-/// XCP's control law for one interval, by hand: how much the rates may change in all (Katabi, Handley & Rohrs 2002,
+/// One step of XCP's control law, for use outside a link: the total change of the rates (Katabi, Handley & Rohrs 2002,
 /// Eqs. 1 and 4, in bit/s as in draft-falk-xcp-spec-03 s4.2). `interval_s` and `mean_rtt_s` are above zero;
 /// `queue_bytes` is the queue that did not drain.
 pub fn xcp_control(
@@ -153,7 +152,7 @@ impl XcpPools {
 }
 
 impl XcpPool {
-    /// For traffic with these sums; nothing where there was none.
+    /// Pools for traffic with these sums; empty without traffic.
     fn new(pools: XcpPools, interval_s: f64, bytes: f64) -> Self {
         let mut pool = Self::default();
         if interval_s > 0.0 {
@@ -167,7 +166,7 @@ impl XcpPool {
         pool
     }
 
-    /// A packet's share, and whether it had to be cut because the pool runs out.
+    /// A packet's share, and whether it was cut because the pool is exhausted.
     fn share(&self, interval_s: f64, bytes: f64) -> (XcpPools, bool) {
         let whole = self.whole(interval_s, bytes);
         let share = XcpPools {
@@ -177,7 +176,7 @@ impl XcpPool {
         (share, share != whole)
     }
 
-    /// The same where neither part may be had without the other.
+    /// A packet's share if its two parts must be equal: the smaller of both.
     fn balanced_share(&self, interval_s: f64, bytes: f64) -> (XcpPools, bool) {
         let whole = self.whole(interval_s, bytes);
         let there = |left: f64, wanted: f64| if wanted > left { left / wanted } else { 1.0 };
@@ -190,13 +189,13 @@ impl XcpPool {
         XcpPools { positive_bps: self.per_interval_s_bps * interval_s, negative_bps: self.per_byte_bps * bytes }
     }
 
-    /// Takes a share out, which is no more than there is.
+    /// Takes out a share, which is at most the rest.
     fn take(&mut self, share: XcpPools) {
         self.left.positive_bps -= share.positive_bps;
         self.left.negative_bps -= share.negative_bps;
     }
 
-    /// So much has not to be taken from anybody any more, as far as it had to be; what is more than that.
+    /// Reduces the fall that is still to be taken by `unused_bps`, and returns the excess.
     fn forgive(&mut self, unused_bps: f64) -> f64 {
         let forgiven_bps = unused_bps.min(self.left.negative_bps);
         self.left.negative_bps -= forgiven_bps;
@@ -207,7 +206,7 @@ impl XcpPool {
 impl XcpLink {
     /// The rule for a link that starts at time zero.
     pub fn new(kind: XcpKind, config: XcpConfig, setup: &LinkSetup) -> Self {
-        // Links that started together would else act together for ever (ns-2 draws the first times, too).
+        // Links that started together would otherwise stay synchronised (ns-2 draws the first times as well).
         let first = |phase: f64| Time::ZERO + part(FIRST_INTERVAL, 0.5 + phase);
         Self {
             id: setup.id,
@@ -226,7 +225,7 @@ impl XcpLink {
         }
     }
 
-    /// An interval is over: shares out what the next one may hand out.
+    /// End of an interval: computes the pools of the next one.
     fn control(&mut self, now: Time) {
         let Sums { input_bytes, interval_s, interval_rtt_s2, limited_bytes, limited_interval_s } =
             std::mem::take(&mut self.sums);
@@ -235,7 +234,7 @@ impl XcpLink {
         } else {
             FIRST_INTERVAL
         };
-        // The traffic is that of the interval that ends, the round-trip time the new one.
+        // The traffic is that of the interval that ends, the round-trip time is the new one.
         let length_s = now.since(self.interval_began).as_secs_f64();
         let interval = XcpInterval {
             capacity_bps: self.capacity_bps,
@@ -248,13 +247,13 @@ impl XcpLink {
         let shuffled_bytes = if is_ixcp { limited_bytes } else { input_bytes };
         let (mut change_bps, shuffle_bps) = self.config.control(&interval, shuffled_bytes * 8.0 / length_s);
         if self.kind == XcpKind::Scaled && change_bps > 0.0 {
-            // Sums of intervals over the interval: sessions. At least one counts as limited here.
+            // Sums of intervals over the interval: number of sessions. At least one counts as limited here.
             change_bps *= (interval_s / limited_interval_s.max(length_s)).max(1.0);
         }
         let spare = XcpPools::of(change_bps);
         if is_ixcp {
             self.spare = XcpPool::new(spare, interval_s, input_bytes);
-            // What is taken from the sessions limited here has to come back to them.
+            // Rate that is taken from the sessions limited here has to return to them.
             let has_limited = limited_bytes > 0.0 && limited_interval_s > 0.0;
             let shuffle = XcpPools::default().and(if has_limited { shuffle_bps } else { 0.0 });
             self.shuffled = XcpPool::new(shuffle, limited_interval_s, limited_bytes);
@@ -265,7 +264,7 @@ impl XcpLink {
         self.next_control = now.saturating_add(self.mean_rtt.max(LEAST_INTERVAL).min(MOST_INTERVAL));
     }
 
-    /// A packet's header gets its share.
+    /// Adds a packet's share to its header.
     fn grant(&mut self, bytes: f64, header: &mut XcpHeader) {
         if header.rtt.is_none() {
             header.change_bps = 0.0;
@@ -278,9 +277,8 @@ impl XcpLink {
         } else {
             (XcpPools::default(), false)
         };
-        // Each pool pays for what it grants, and for nothing else: were the shuffle paid from what is spare, sessions
-        // limited elsewhere would find nothing of it left, and would take this link for the one that limits
-        // them.
+        // Each pool pays only for its own grants: if the shuffle were paid from the spare bandwidth, sessions limited
+        // elsewhere would find none left, and would name this link as their limit.
         self.spare.take(spare);
         self.shuffled.take(shuffled);
         let change_bps = spare.net_bps() + shuffled.net_bps();
@@ -289,14 +287,14 @@ impl XcpLink {
                 self.sums.limited_interval_s += header.interval_s;
             }
             if header.change_bps > change_bps {
-                // A pool that ends before its interval does says nothing about who limits whom.
+                // A pool that is exhausted before its interval ends does not show which link limits a session.
                 let is_cut = is_spare_cut || is_shuffled_cut;
                 header.next_bottleneck = if is_cut { header.bottleneck } else { self.id };
             }
             header.change_bps = change_bps;
         } else {
-            // draft-falk-xcp-spec-03 s4.4: a link before has granted less. What is not used here goes towards what has
-            // to be taken from the others; what is more than that stays to be granted.
+            // draft-falk-xcp-spec-03 s4.4: an earlier link granted less. The part that is not used here offsets what
+            // must be taken from the others; the rest remains to be granted.
             let unused_bps = self.spare.forgive(change_bps - header.change_bps);
             let unused_bps = if is_limited_here { self.shuffled.forgive(unused_bps) } else { unused_bps };
             let returned_bps = unused_bps.min(spare.positive_bps);
@@ -315,7 +313,7 @@ impl LinkController for XcpLink {
         if is_limited_here {
             self.sums.limited_bytes += bytes;
         }
-        // Packets before the first measured round-trip time count as bytes alone.
+        // Packets before the first measured round-trip time count only as bytes.
         if let Some(rtt) = header.rtt {
             self.sums.interval_s += header.interval_s;
             self.sums.interval_rtt_s2 += header.interval_s * rtt.min(MOST_INTERVAL).as_secs_f64();
@@ -343,7 +341,7 @@ impl LinkController for XcpLink {
         if now >= self.next_queue {
             self.persistent_queue_bytes = self.least_queue_bytes.min(queue_bytes);
             self.least_queue_bytes = queue_bytes;
-            // Half of the round-trip time without queueing; never the whole, or the queue would be drained twice.
+            // Half of the round-trip time without queueing; never all of it, or the queue would be drained twice.
             let draining_s = queue_bytes as f64 * 8.0 / self.capacity_bps;
             let period = Duration::from_secs_f64((self.mean_rtt.as_secs_f64() - draining_s).max(0.0) / 2.0);
             self.next_queue = now.saturating_add(period.unwrap_or_default().max(LEAST_QUEUE_PERIOD));
@@ -362,15 +360,15 @@ fn part(whole: Duration, share: f64) -> Duration {
     Duration::from_secs_f64(whole.as_secs_f64() * share).unwrap_or(whole)
 }
 
-/// ns-2: before anything was measured.
+/// First interval, before any measurement (ns-2).
 const FIRST_INTERVAL: Duration = Duration::from_millis(50);
-/// ns-2; the draft recommends 5 to 10 ms.
+/// Minimum interval (ns-2); the draft recommends 5 to 10 ms.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 const MOST_INTERVAL: Duration = Duration::from_secs(1);
 const LEAST_QUEUE_PERIOD: Duration = Duration::from_millis(2);
 
 impl XcpConfig {
-    /// The constants that were named, else the defaults.
+    /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
         let default = Self::default();
         Self {
@@ -381,7 +379,7 @@ impl XcpConfig {
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = registry::at_packets(
     registry::link(
         "xcp",
@@ -393,13 +391,13 @@ pub(super) const SCHEME: Scheme = registry::at_packets(
     SOURCE,
     |options, setup| Box::new(XcpLink::new(XcpKind::Plain, XcpConfig::from_options(options), setup)),
 );
-/// The same links and sources where only end nodes' access links are in the way.
+/// XCP on paths that have only the end nodes' access links.
 pub(super) const ENDPOINT: Scheme = Scheme {
     name: "endpoint-xcp",
     help: "the XCP link rule at both ends' access links: xcp in a network without [[link]]",
     needs: "a network without [[link]]",
     cites: "Wu & Chien 2006, section 3",
-    // A link names xcp.
+    // A link's discipline is named xcp.
     link_controller: None,
     ..SCHEME
 };

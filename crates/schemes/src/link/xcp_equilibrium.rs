@@ -1,9 +1,9 @@
-//! Where XCP comes to rest at a link that some of its sessions cannot use (Low, Andrew & Wydrowski 2005): shuffling
-//! takes from the sessions that the link limits and gives to the others, who have no use for it.
+//! The equilibrium of XCP at a link that some of its sessions cannot use (Low, Andrew & Wydrowski 2005): shuffling
+//! takes from the sessions that the link limits and gives to the others, which cannot use it.
 
 use super::XcpConfig;
 
-/// An XCP link at rest.
+/// An XCP link in equilibrium.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct XcpEquilibrium {
     /// Rate of the one session that the link limits, in bit/s.
@@ -12,19 +12,18 @@ pub struct XcpEquilibrium {
     pub utilisation: f64,
 }
 
-/// The equilibrium of one session that a link of `capacity_bps` limits, beside `external_sessions` others of
-/// `external_bps` in all, as many bit/s each, that something behind the link limits (their demand, or a link further
-/// on).
+/// The equilibrium of a link of `capacity_bps` that limits one session, and carries `external_sessions` others,
+/// `external_bps` in total at equal rates, that are limited elsewhere (by their demand, or by a later link).
 ///
-/// The others keep the rate that limits them, so what counts is that the one neither gains nor loses: the feedback that
-/// it gets, (alpha S + h) / (N + 1), is what it pays, h r / y, with the traffic y = D + r, the spare bandwidth S = C -
-/// y and the shuffled h = gamma y - alpha S. That is one quadratic equation,
+/// The others stay at their limits, so the condition is that the one session neither gains nor loses: the feedback that
+/// it gets, (alpha S + h) / (N + 1), equals the feedback that it pays, h r / y, with the traffic y = D + r, the spare
+/// bandwidth S = C - y and the shuffled h = gamma y - alpha S. That is one quadratic equation,
 ///
 /// gamma y^2 = (N + 1) r (gamma y - alpha (C - y)),
 ///
 /// with one root above zero. As N grows the link's utilisation falls towards alpha / (alpha + gamma), 0.8 by default,
-/// or towards D / C if that is more. Others that are not limited below C / (N + 1) each are no external ones: all share
-/// the link equally. `capacity_bps` is above zero and `external_bps` at least zero.
+/// or towards D / C if that is more. Others that are not limited below C / (N + 1) each are not external: all share the
+/// link equally. `capacity_bps` is above zero and `external_bps` at least zero.
 pub fn xcp_equilibrium(
     config: &XcpConfig,
     capacity_bps: f64,
@@ -36,14 +35,14 @@ pub fn xcp_equilibrium(
     if external_sessions == 0 || external_bps >= capacity_bps - fair_bps {
         return XcpEquilibrium { local_bps: fair_bps, utilisation: 1.0 };
     }
-    // In shares of the capacity: p r^2 - q r - s = 0, where p > 0 and s >= 0.
+    // As shares of the capacity: p r^2 - q r - s = 0, where p > 0 and s >= 0.
     let external = external_bps / capacity_bps;
     let XcpConfig { alpha, gamma, .. } = *config;
     let p = sessions * (gamma + alpha) - gamma;
     let q = 2.0 * gamma * external - sessions * ((gamma + alpha) * external - alpha);
     let s = gamma * external * external;
     let root = (q * q + 4.0 * p * s).sqrt();
-    // Either form is the same number; each loses digits where the other does not.
+    // Both forms are equal; each loses digits where the other does not.
     let local = if q >= 0.0 { (q + root) / (2.0 * p) } else { 2.0 * s / (root - q) };
     XcpEquilibrium { local_bps: local * capacity_bps, utilisation: (external + local).min(1.0) }
 }
@@ -60,7 +59,7 @@ mod tests {
 
     #[test]
     fn xcp_equilibrium__paper_003_figure_2() {
-        // 155 Mb/s, n long sessions held to 100 Mb/s elsewhere: utilisation, and rate over the 55 Mb/s that are left.
+        // 155 Mb/s, n long sessions limited to 100 Mb/s elsewhere: utilisation, and rate over the remaining 55 Mb/s.
         for (n, utilisation, share) in [
             (4, 0.9227, 0.7822),
             (16, 0.8423, 0.5557),
@@ -78,7 +77,7 @@ mod tests {
 
     #[test]
     fn xcp_equilibrium__paper_004_figure_10() {
-        // Session 2 beside session 1 of 125 Mb/s, on 500 Mb/s: the paper's 338, ns-2's 339.0.
+        // Session 2 next to session 1 of 125 Mb/s, on 500 Mb/s: the paper's 338, ns-2's 339.0.
         let (local_mbps, _) = at(500.0, 125.0, 1);
         assert!((local_mbps - 338.5).abs() < 0.05, "{local_mbps}");
     }
@@ -94,7 +93,7 @@ mod tests {
     #[test]
     fn xcp_equilibrium__nobody_is_limited_elsewhere() {
         assert_eq!(at(100.0, 0.0, 0), (100.0, 1.0));
-        // Four that could have 90 Mb/s of 100 in all get no more than the fifth: 20 each.
+        // Four sessions that could have 90 of 100 Mb/s in total get no more than the fifth: 20 each.
         assert_eq!(at(100.0, 90.0, 4), (20.0, 1.0));
     }
 

@@ -1,8 +1,9 @@
 //! ATM switch rules at an end node: one advertised rate for all sessions.
 //!
-//! A switch recognises the sessions that are limited elsewhere by their rates, and tells *every* session the fair
-//! share of the rest. At an end node that is a hazard: when a session's demand rises, it may at once send at the
-//! advertised rate, and so may all others (Wu & Chien 2006, section 2.2). docs/explanation/abr.md works the example.
+//! A switch recognises the sessions that are limited elsewhere by their rates, and advertises the fair share of the
+//! rest to *every* session. At an end node that is a hazard: when a session's demand rises, it may immediately send at
+//! the advertised rate, and so may all others (Wu & Chien 2006, section 2.2). docs/explanation/abr.md works the
+//! example.
 
 use fairwave_units::Rate;
 
@@ -12,7 +13,7 @@ use crate::{Grant, Interval, RateAllocator, Row};
 use super::compensated::Compensated;
 use super::{INTERVAL, PHASE, entry};
 
-/// Consistent marking in the list of schemes.
+/// Registry entry of consistent marking.
 pub(super) const CHARNY: Scheme = Scheme {
     needs: NEEDS,
     ..entry(
@@ -38,17 +39,17 @@ const NEEDS: &str = "sources that declare their demands";
 const OPTIONS: [OptionSpec; 2] = [INTERVAL, PHASE];
 
 /// Consistent marking (Charny, Clark & Jain 1995): sessions whose rate is at most the advertised rate are marked as
-/// limited elsewhere; the advertised rate is what they leave, divided by the number of the others.
+/// limited elsewhere; the advertised rate is the capacity that they leave, divided by the number of the others.
 ///
-/// The marking is computed anew in every interval, from no marks at all, until it is consistent: every marked session
-/// is at or below the advertised rate, every other above. Minimum rates and weights are ignored.
+/// The marking is computed from scratch in every interval, until it is consistent: every marked session is at or below
+/// the advertised rate, every other above. Minimum rates and weights are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct Charny {
     limits: Vec<f64>,
 }
 
 impl Charny {
-    /// The advertised rate for sessions that are limited to these rates elsewhere. The order changes.
+    /// The advertised rate for sessions that are limited to these rates elsewhere. Reorders `limits`.
     fn advertised(capacity: f64, limits: &mut [f64]) -> f64 {
         limits.sort_unstable_by(f64::total_cmp);
         let mut left = Compensated::new(capacity);
@@ -59,7 +60,7 @@ impl Charny {
             }
             left.subtract(*limit);
         }
-        // All are marked: the largest may have what is left on top of its own.
+        // All are marked: the largest may have the rest on top of its own rate.
         (left.value() + limits.last().copied().unwrap_or(0.0)).max(0.0)
     }
 }
@@ -77,15 +78,14 @@ impl RateAllocator for Charny {
 /// Generalized max-min with minimum and peak rates (Hou, Tzeng, Panwar & Kumar 1998).
 ///
 /// The advertised rate mu solves sum of max(minimum, min(mu, rate limited elsewhere)) = capacity. A session is granted
-/// max(minimum, mu); its peak rate is applied where it is known, by the session itself. Weights are ignored. If the
-/// minimum rates alone exceed the capacity, every session is granted its minimum: to admit no such session is the
-/// business of whoever promises minimum rates.
+/// max(minimum, mu); the session itself applies its peak rate. Weights are ignored. If the minimum rates exceed the
+/// capacity, every session is granted its minimum: admission control is up to the caller.
 #[derive(Clone, Debug, Default)]
 pub struct Hou {
     bends: Vec<Bend>,
 }
 
-/// Where the load as a function of the advertised rate changes its slope.
+/// A point where the load as a function of the advertised rate changes its slope.
 #[derive(Clone, Copy, Debug)]
 struct Bend {
     at: f64,
@@ -101,8 +101,8 @@ impl Hou {
         for row in rows {
             let (minimum, limit) = (row.minimum.as_bps(), limit(row).as_bps());
             spare.subtract(minimum);
-            // Who has no more than its guaranteed rate has it whatever is advertised: it says nothing of what the
-            // others may have, and is not one that could have more.
+            // A session held at its guaranteed rate has that rate for any advertised rate: it does not affect the
+            // others' share, and is not one that could have more.
             if limit > minimum * (1.0 + NEAR) {
                 largest = largest.max(limit);
                 self.bends.push(Bend { at: minimum, slope: 1.0 });
@@ -112,7 +112,7 @@ impl Hou {
         if spare.value() <= 0.0 {
             return 0.0;
         }
-        // The steepest bend first among equals: the slope never falls below zero on the way.
+        // Of equal points the steepest first: the slope never falls below zero on the way.
         self.bends.sort_unstable_by(|a, b| a.at.total_cmp(&b.at).then(b.slope.total_cmp(&a.slope)));
         let (mut mu, mut rising) = (0.0, 0.0);
         for bend in &self.bends {
@@ -124,14 +124,14 @@ impl Hou {
             mu = bend.at;
             rising += bend.slope;
         }
-        // All are limited elsewhere: the largest may have what is left on top of its own.
+        // All are limited elsewhere: the largest may have the rest on top of its own rate.
         largest + spare.value().max(0.0)
     }
 }
 
-/// A session whose measured rate is above its minimum rate by no more than this share counts as held at it: measured
-/// rates are counts of packets, and one more falls into a control interval now and then. A twentieth is one of twenty;
-/// 40 Mb/s have 93 of 1077 bytes in 20 ms, of which one is more than a hundredth.
+/// A session whose measured rate exceeds its minimum rate by at most this share counts as held at it: measured rates
+/// are counts of packets, and sometimes one more falls into a control interval. A twentieth is one of twenty; 40 Mb/s
+/// have 93 packets of 1077 bytes in 20 ms, of which one is more than a hundredth.
 const NEAR: f64 = 0.05;
 
 impl RateAllocator for Hou {
@@ -144,7 +144,7 @@ impl RateAllocator for Hou {
     }
 }
 
-/// What limits a session elsewhere, as far as this node knows: the rate it has, or its declared demand if that is less.
+/// A session's limit elsewhere, as far as this node knows: its rate, or its declared demand if that is less.
 fn limit(row: &Row) -> Rate {
     row.desired.map_or(row.measured, |desired| desired.min(row.measured))
 }
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn charny__marks_level_after_level() {
-        // 12 over six: 2 marks the 1; 11/5 = 2.2 marks the 2; 9/4 = 2.25 marks nobody else.
+        // 12 over six: 2 marks the 1; 11/5 = 2.2 marks the 2; 9/4 = 2.25 marks no other.
         assert_eq!(charny(12.0, &rows(&[9.0, 1.0, 3.0, 2.0, 8.0, 3.0])), 2.25);
         assert_eq!(charny(6.0, &rows(&[7.0, 7.0, 7.0])), 2.0); // overloaded: an even split
         assert_eq!(charny(6.0, &rows(&[0.0, 0.0])), 6.0); // idle: all of it, to each
@@ -201,7 +201,7 @@ mod tests {
         let expected: Vec<_> = granted.iter().map(|grant| grant.expected.as_bps()).collect();
         assert_eq!(expected, [4.0, 2.5, 2.5, 2.5]);
         assert!(granted.iter().all(|grant| grant.target.as_bps() == 2.5));
-        // Minimum rates beyond the capacity are granted none the less.
+        // Minimum rates beyond the capacity are granted nevertheless.
         table[1].minimum = Rate::nearest_bps(8.0);
         let granted = grants(&mut Hou::default(), 10.0, &table);
         assert_eq!(granted.iter().map(|grant| grant.expected.as_bps()).collect::<Vec<_>>(), [4.0, 8.0, 0.0, 0.0]);
@@ -209,14 +209,14 @@ mod tests {
 
     #[test]
     fn hou__a_guaranteed_session_is_not_what_the_others_are_advertised() {
-        // The equilibrium of the test above, exactly, and as packets measure it: the others keep what they have.
+        // The equilibrium of the test above, exactly and as packets measure it: the others keep their rates.
         for (guaranteed, other) in [(4.0, 2.5), (4.002, 2.499), (4.15, 2.4999)] {
             let mut table = rows(&[guaranteed, 1.0, other, other]);
             table[0].minimum = Rate::nearest_bps(4.0);
             let mu = grants(&mut Hou::default(), 10.0, &table)[0].target.as_bps();
             assert!((mu - 2.5).abs() < 0.01, "{mu}");
         }
-        // Where it has more than its minimum it is one of those that share.
+        // A session above its minimum is one of those that share.
         let mut table = rows(&[5.0, 1.0, 4.0]);
         table[0].minimum = Rate::nearest_bps(4.0);
         assert_eq!(grants(&mut Hou::default(), 10.0, &table)[0].target.as_bps(), 5.0);
@@ -234,7 +234,7 @@ mod tests {
                 // Those above mu share what the marked ones leave.
                 prop_assert!((mu * others + sum - capacity).abs() < 1e-6, "mu {mu}");
             } else {
-                // Nobody is above mu: there is room for all, and the largest may have the rest.
+                // No session is above mu: there is room for all, and the largest may have the rest.
                 let largest = limits.iter().copied().fold(0.0, f64::max);
                 prop_assert!((mu - (capacity - sum + largest)).abs() < 1e-6, "mu {mu}");
             }
@@ -248,7 +248,7 @@ mod tests {
             let rows: Vec<_> = table.iter().map(|(limit, minimum)| with_minimum(*limit, minimum / 10.0)).collect();
             let mu = grants(&mut Hou::default(), capacity, &rows)[0].target.as_bps();
             let is_above = |row: &&Row| row.measured > row.minimum * (1.0 + NEAR);
-            // One that is held at its minimum rate has that, whatever little more was measured.
+            // A session held at its minimum rate has that rate, even if slightly more was measured.
             let load = |mu: f64| -> f64 {
                 let rate = |row: &Row| if is_above(&row) { mu.min(row.measured.as_bps()) } else { 0.0 };
                 rows.iter().map(|row| row.minimum.as_bps().max(rate(row))).sum()
@@ -294,7 +294,7 @@ mod tests {
         }
     }
 
-    /// Rates that coincide now and then.
+    /// Rates that sometimes coincide.
     fn limit_of() -> impl Strategy<Value = f64> {
         prop_oneof![Just(0.0), (0..8_u8).prop_map(f64::from), 0.0..10.0_f64]
     }

@@ -1,59 +1,60 @@
-//! What a node may allocate whose real capacity is not known.
+//! Search for the capacity that a node can really allocate.
 
 use std::collections::BTreeMap;
 
 use fairwave_units::{Duration, Rate};
 
-/// A budget below the capacity that a node was told, found by what becomes of its sessions' packets (Wu 2007, X.3.D).
+/// A budget below a node's configured capacity, found by observing losses and queueing of its sessions (Wu 2007,
+/// X.3.D).
 ///
 /// "If all sessions experience the same level of packet loss, the total capacity should be adjusted downward. However,
-/// if packet loss is observed only at some of the sessions, it may not be related to the total bandwidth capacity": so
-/// it is lowered only where all active sessions lose alike, or wait in a queue alike, and there are at least two of
-/// them. It becomes less than what arrived meanwhile, and then goes up again along a cubic, as CUBIC's window does
-/// (RFC 9438 s4.2): slowly near the rate that was too much, faster the longer nothing happens.
+/// if packet loss is observed only at some of the sessions, it may not be related to the total bandwidth capacity": the
+/// budget is lowered only if there are at least two active sessions and all of them have similar losses, or similar
+/// queueing delays. It falls below the arrival rate at that time, and then rises along a cubic, as CUBIC's window does
+/// (RFC 9438 s4.2): slowly near the rate that failed, and faster the longer there is no trouble.
 ///
-/// Where several lowerings in a row change nothing of what was lost, the cause is not the node's capacity: they are
-/// taken back, and as much trouble is no reason for a while.
+/// If several consecutive reductions do not reduce the losses, the cause is not the node's capacity: they are undone,
+/// and trouble of that size is ignored for a while.
 ///
-/// Its driver tells of each session once a control interval ([`CapacityFinder::see`]), and then that the interval is
-/// over ([`CapacityFinder::end_interval`]).
+/// Its driver reports each session once per control interval ([`CapacityFinder::see`]), and then the end of the
+/// interval ([`CapacityFinder::end_interval`]).
 #[derive(Clone, Debug, Default)]
 pub struct CapacityFinder {
     found: Option<Found>,
     sessions: BTreeMap<u64, Seen>,
-    /// What the window that is open now has of time.
+    /// Time since the start of the current window.
     window: Duration,
-    /// For so long nothing is judged: what was lowered has not shown itself yet.
+    /// Remaining time without judgement, until the last reduction has had its effect.
     hold: Duration,
     series: Option<Series>,
     harmless: Option<Harmless>,
 }
 
-/// What has become of the packets of one session since it began.
+/// Totals of a session's packets since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PathTotals {
     /// Packets that arrived.
     pub arrived: u64,
-    /// Packets that were lost, and have not come after all.
+    /// Packets that were lost, without those that arrived later.
     pub lost: u64,
     /// Bytes on the wire that arrived.
     pub arrived_bytes: u64,
-    /// For how long packets waited in queues in the interval that ended, at the least.
+    /// Minimum queueing delay of packets in the interval that ended.
     pub waiting: Option<Duration>,
 }
 
-/// A budget that was found.
+/// The budget of a lowered node.
 #[derive(Clone, Copy, Debug)]
 struct Found {
-    /// What arrived when it was lowered, in bits per second: about what was too much.
+    /// Arrival rate at the reduction in bit/s: about the rate that was too much.
     failed_bps: f64,
-    /// What it was lowered to.
+    /// Budget after the reduction in bit/s.
     lowered_bps: f64,
-    /// For how long it has gone up since.
+    /// Time in seconds since the reduction during which the budget rose.
     calm_s: f64,
 }
 
-/// A session in the window that is open now.
+/// A session in the current window.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     begin: PathTotals,
@@ -62,16 +63,16 @@ struct Seen {
     is_here: bool,
 }
 
-/// What all active sessions have alike; zero where they do not.
+/// Trouble that all active sessions share; zero if they do not.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Trouble {
-    /// The share of packets that was lost.
+    /// Share of packets lost.
     loss: f64,
-    /// What the packets of each waited for at the least, in seconds.
+    /// Minimum queueing delay of all sessions in seconds.
     queue_s: f64,
 }
 
-/// Lowerings of which none has been made good yet.
+/// Consecutive reductions that have not helped yet.
 #[derive(Clone, Copy, Debug)]
 struct Series {
     first: Trouble,
@@ -79,7 +80,7 @@ struct Series {
     lowerings: u32,
 }
 
-/// Trouble that was there at any rate.
+/// Trouble that the node's rate does not cause.
 #[derive(Clone, Copy, Debug)]
 struct Harmless {
     level: Trouble,
@@ -87,44 +88,44 @@ struct Harmless {
     pause: Duration,
 }
 
-/// Sessions are judged over so long at the least, and over their longest round trip.
+/// Sessions are judged over at least this time, and over their longest round trip.
 const WINDOW: Duration = Duration::from_millis(200);
-/// A session that has had fewer packets in a window is not judged in it.
+/// Minimum packets in a window of a session that is judged in it.
 const LEAST_PACKETS: u64 = 20;
-/// Sessions lose alike that have at least this share of the mean loss each,
+/// Losses are similar if each session has at least this share of the mean loss,
 const ALIKE: f64 = 0.25;
-/// and of this share of their packets or more.
+/// and lost at least this share of its packets.
 const LEAST_LOSS: f64 = 0.002;
-/// Sessions wait alike whose packets wait for so long each,
+/// Queueing is similar if each session's packets wait at least this long,
 const LEAST_QUEUE: Duration = Duration::from_millis(5);
-/// and the longest of them at most so many times the shortest.
+/// and the longest delay is at most this multiple of the shortest.
 const ALIKE_QUEUE: f64 = 2.0;
-/// What arrived is no sign of a lower capacity where it is nearly all of the budget that was told.
+/// Arrivals are not a sign of a lower capacity if they are at least this share of the configured budget.
 const NEARLY_TOLD: f64 = 0.99;
-/// The budget becomes this share of what arrived,
+/// The budget becomes this share of the arrival rate,
 const LOWERED: f64 = 0.95;
-/// less what drains the queue in so many seconds,
+/// less the rate that drains the queue in this time in seconds,
 const DRAIN_S: f64 = 1.0;
-/// and no less than this share of what arrived.
+/// and at least this share of the arrival rate.
 const LEAST_LOWERED: f64 = 0.5;
-/// So many seconds later the budget is again what arrived. With five it took 20 s to find a capacity that came back.
+/// Time in seconds until the budget is again the arrival rate at the reduction. With five it took 20 s to find a
+/// capacity that returned.
 const BACK_S: f64 = 1.0;
-/// Beyond that it grows only while so much of it is used.
+/// Beyond that it grows only while at least this share of it is used.
 const IN_USE: f64 = 0.8;
-/// After so many lowerings in a row it is looked whether they were of use:
+/// Consecutive reductions after which their effect is checked:
 const MOST_LOWERINGS: u32 = 3;
-/// whether the trouble is below this share of what it was.
+/// the trouble must be below this share of the first.
 const OF_USE: f64 = 0.5;
-/// How long trouble that was there at any rate is no reason, at first; twice as long each time that it is found again.
+/// First period during which harmless trouble is ignored; it doubles each time that the trouble is found again.
 const PAUSE: Duration = Duration::from_secs(10);
-/// That at the most.
+/// Maximum of that period.
 const MOST_PAUSE: Duration = Duration::from_secs(160);
-/// More than so many times as much is a reason all the same.
+/// Trouble beyond this multiple of the harmless one counts all the same.
 const WORSE: f64 = 2.0;
 
 impl CapacityFinder {
-    /// What a session's packets have come to by the end of this interval. Sessions are told apart by any number that
-    /// stays theirs.
+    /// Reports the totals of a session's packets at the end of this interval. `session` is any stable number.
     pub fn see(&mut self, session: u64, totals: PathTotals) {
         let first = Seen { begin: totals, now: totals, waited: None, is_here: true };
         let seen = self.sessions.entry(session).or_insert(first);
@@ -135,8 +136,8 @@ impl CapacityFinder {
         (seen.now, seen.is_here) = (totals, true);
     }
 
-    /// A control interval is over, `elapsed` after the one before, at a node that was told the capacity `told`; the
-    /// longest round trip of its sessions is `rtt`.
+    /// Ends a control interval of length `elapsed` at a node with the configured capacity `told`; `rtt` is the longest
+    /// round-trip time of its sessions.
     pub fn end_interval(&mut self, told: Rate, elapsed: Duration, rtt: Duration) {
         self.sessions.retain(|_, seen| std::mem::take(&mut seen.is_here));
         self.harmless =
@@ -158,12 +159,12 @@ impl CapacityFinder {
         self.begin_window();
     }
 
-    /// What the node may allocate of what it was told.
+    /// The part of the configured capacity that the node may allocate.
     pub fn capacity(&self, told: Rate) -> Rate {
         self.found.map_or(told, |found| Rate::nearest_bps(found.budget_bps()).min(told))
     }
 
-    /// Whether that is less than it was told.
+    /// Whether that is less than the configured capacity.
     pub fn is_lowered(&self) -> bool {
         self.found.is_some()
     }
@@ -180,7 +181,7 @@ impl CapacityFinder {
         bytes as f64 * 8.0 / self.window.as_secs_f64().max(1e-9)
     }
 
-    /// What all active sessions have alike; none where too few are active to tell.
+    /// The trouble that all active sessions share; `None` if too few are active.
     fn trouble(&self) -> Option<Trouble> {
         let active = || self.sessions.values().filter(|seen| seen.arrived().0 + seen.arrived().1 >= LEAST_PACKETS);
         if active().count() < 2 {
@@ -198,13 +199,13 @@ impl CapacityFinder {
         Some(Trouble { loss, queue_s: if is_queue { shortest.as_secs_f64() } else { 0.0 } })
     }
 
-    /// A window is over in which all active sessions had this alike.
+    /// Ends a window in which all active sessions shared this trouble.
     fn judge(&mut self, told: Rate, trouble: Trouble, arrived_bps: f64, shows_after: Duration) {
         let excused = self.harmless.as_ref().filter(|harmless| !harmless.left.is_zero());
         let trouble = trouble.beyond(excused.map(|harmless| harmless.level));
         let is_told = arrived_bps >= NEARLY_TOLD * told.as_bps();
         if trouble.is_none() || is_told {
-            // It has come through what was too much without trouble: the next lowering is another matter.
+            // The budget passed the rate that failed without trouble: the next reduction starts a new series.
             if self.found.is_none_or(|found| found.calm_s >= BACK_S) {
                 self.series = None;
             }
@@ -222,14 +223,14 @@ impl CapacityFinder {
         self.series = Some(series);
         let factor = (LOWERED - trouble.queue_s / DRAIN_S).max(LEAST_LOWERED);
         self.found = Some(Found { failed_bps: arrived_bps, lowered_bps: arrived_bps * factor, calm_s: 0.0 });
-        // What stands in the queue goes at the rate that is not allocated any more.
+        // The queue drains at the rate that is not allocated any more.
         let drains = Duration::from_secs_f64(trouble.queue_s / (1.0 - factor));
         self.hold = sum(shows_after, drains.unwrap_or(Duration::ZERO));
     }
 
     fn grow(&mut self, told: Rate, elapsed: Duration, arrived_bps: f64) {
         let Some(found) = &mut self.found else { return };
-        // Behind what failed, nothing is known of a rate that nobody uses.
+        // Beyond the rate that failed, an unused budget proves nothing.
         if found.calm_s < BACK_S || arrived_bps >= IN_USE * found.budget_bps() {
             found.calm_s += elapsed.as_secs_f64();
         }
@@ -240,16 +241,17 @@ impl CapacityFinder {
 }
 
 impl Found {
-    /// As CUBIC's window: flat around what failed.
+    /// As CUBIC's window: flat around the rate that failed.
     fn budget_bps(&self) -> f64 {
-        // RFC 9438, Eq. 1: W_cubic(t) = C (t - K)^3 + W_max, with C such that it begins at what it was lowered to.
+        // RFC 9438, Eq. 1: W_cubic(t) = C (t - K)^3 + W_max, with C such that it starts at the lowered budget.
         let from_failed = (self.calm_s - BACK_S) / BACK_S;
         self.failed_bps + (self.failed_bps - self.lowered_bps) * from_failed.powi(3)
     }
 }
 
 impl Seen {
-    /// Packets that arrived and were lost in this window, and bytes that arrived. What was thought lost may have come.
+    /// Packets that arrived and were lost in this window, and bytes that arrived. Packets counted as lost may have
+    /// arrived later.
     fn arrived(&self) -> (u64, u64, u64) {
         let Self { begin, now, .. } = self;
         let bytes = now.arrived_bytes.saturating_sub(begin.arrived_bytes);
@@ -258,7 +260,7 @@ impl Seen {
 }
 
 impl Trouble {
-    /// What of it is a reason, beside what was found to be none.
+    /// The trouble that remains after subtracting the harmless one.
     fn beyond(self, harmless: Option<Self>) -> Self {
         let Some(level) = harmless else { return self };
         let beyond = |now: f64, level: f64| if now > WORSE * level { now } else { 0.0 };
@@ -273,7 +275,7 @@ impl Trouble {
         self == Self::default()
     }
 
-    /// Whether what was lowered meanwhile was of no use.
+    /// Whether the reductions had no effect.
     fn is_as_bad_as(self, first: Self) -> bool {
         let as_bad = |now: f64, first: f64| first > 0.0 && now >= OF_USE * first;
         as_bad(self.loss, first.loss) || as_bad(self.queue_s, first.queue_s)

@@ -1,4 +1,4 @@
-//! A running difference that keeps what rounding would lose.
+//! A running difference that compensates rounding.
 
 /// A number in two parts whose sum is exact to about twice the precision of an f64 (Knuth's two-sum).
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,7 +40,7 @@ mod tests {
     fn value__keeps_what_a_plain_sum_loses() {
         let mut left = Compensated::new(1e16);
         for _ in 0..1000 {
-            left.subtract(1.0); // 1e16 - 1 is no f64
+            left.subtract(1.0); // 1e16 - 1 is not an f64
         }
         left.subtract(1e16 - 2000.0);
         assert_eq!(left.value(), 1000.0);

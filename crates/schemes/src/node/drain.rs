@@ -1,4 +1,4 @@
-//! A virtual queue, so that a queue once built drains.
+//! A virtual queue that makes standing queues drain.
 
 use fairwave_units::{Duration, Rate};
 
@@ -9,20 +9,20 @@ use super::compensated::Compensated;
 /// Time within which a standing queue is to drain.
 const DRAIN_TIME_S: f64 = 0.2;
 
-/// The queue in front of a node's capacity, reckoned from the measured rates alone.
+/// The queue in front of a node's capacity, estimated from the measured rates only.
 ///
-/// Rates that sum to exactly the capacity leave a queue as long as it is. While the virtual queue stands, the rule
+/// Rates that sum to exactly the capacity keep the length of a queue. While the virtual queue stands, the rule
 /// allocates less: capacity - queue / 0.2 s, at least half of the capacity. No message is needed. See "Drain" in
 /// docs/explanation/design-notes.md.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Drain {
     queue_bits: f64,
-    /// What packets waited for in the interval that ended, where somebody saw it.
+    /// Queueing delay in the interval that ended, if it was observed.
     seen: Option<Duration>,
 }
 
 impl Drain {
-    /// Counts the interval that ended and gives the capacity to allocate in the next.
+    /// Counts the interval that ended and returns the capacity to allocate in the next.
     #[inline]
     pub fn capacity(&mut self, interval: &Interval, rows: &[Row]) -> Rate {
         let capacity = interval.capacity.as_bps();
@@ -37,7 +37,7 @@ impl Drain {
         Rate::nearest_bps((capacity - self.queue_bits / DRAIN_TIME_S).max(capacity / 2.0))
     }
 
-    /// In the interval that ends next, packets waited for so long at the least.
+    /// Reports the minimum queueing delay of packets in the interval that is about to end.
     pub fn see(&mut self, waiting: Duration) {
         self.seen = Some(waiting);
     }
@@ -48,7 +48,7 @@ impl Drain {
     }
 }
 
-/// Absurd rates leave no infinite queue behind, and none that is not a number.
+/// Bounds absurd rates: the queue stays finite and is never NaN.
 #[expect(clippy::manual_clamp, reason = "clamp lets NaN through; max takes the other operand")]
 fn within_range(queue_bits: f64) -> f64 {
     queue_bits.max(0.0).min(f64::MAX)
@@ -67,7 +67,7 @@ mod tests {
         // 20 Mb/s too much for 50 ms: 1 Mb; over 0.2 s that is 5 Mb/s.
         assert_eq!(drain.capacity(&interval, &offered(120.0)), Rate::mbps(95.0));
         assert_eq!(drain.queue_bits(), 1e6);
-        // Packets that wait for 4 ms show 0.4 Mb of it at the most, 6 ms another.
+        // Packets that wait for 4 ms show at most 0.4 Mb of it, 6 ms another.
         let mut seen = drain;
         seen.see(Duration::from_millis(4));
         assert_eq!((seen.capacity(&interval, &offered(100.0)), seen.queue_bits()), (Rate::mbps(98.0), 0.4e6));
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!((seen.capacity(&interval, &offered(100.0)), seen.queue_bits()), (Rate::mbps(98.0), 0.4e6));
         // 5 Mb/s too little: 0.25 Mb drain, 0.75 Mb stand.
         assert_eq!(drain.capacity(&interval, &offered(95.0)), Rate::mbps(96.25));
-        // 200 Mb/s too much: 10.75 Mb would take 53.75 Mb/s away, half of the capacity stays.
+        // 200 Mb/s too much: 10.75 Mb would take 53.75 Mb/s away, but half of the capacity stays.
         assert_eq!(drain.capacity(&interval, &offered(300.0)), Rate::mbps(50.0));
         // 10.75 Mb drain at 100 Mb/s within 107.5 ms: the third idle interval leaves none.
         drain.capacity(&interval, &[]);

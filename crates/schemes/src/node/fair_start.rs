@@ -2,12 +2,12 @@
 
 use fairwave_units::Rate;
 
-/// The expected rate that a session starts with at both ends: the smallest of its shares at its ends,
-/// min(C_s / n_s, C_r / n_r), where n counts the newcomer (Wu 2007, VIII.1.A suggests it).
+/// The expected rate that a session starts with at both ends: the smallest of its shares at its ends, min(C_s / n_s,
+/// C_r / n_r), where n counts the newcomer (Wu 2007, VIII.1.A suggests it).
 ///
-/// It is agreed in the handshake, in place of a start at rate zero: the driver applies it when a session joins. An
-/// end is (capacity, total weight of its sessions, the newcomer's included); the session gets `weight` of that. Ends
-/// without a limit are left out; without any, there is no rate to start with: `None`.
+/// It is agreed in the handshake and replaces a start at rate zero: the driver applies it when a session joins. An end
+/// is (capacity, total weight of its sessions including the newcomer); the session gets `weight` of that. Ends without
+/// a limit are left out; `None` if no end has a limit.
 ///
 /// ```
 /// use fairwave_schemes::node::fair_start;

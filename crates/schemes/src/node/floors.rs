@@ -1,24 +1,25 @@
-//! Minimum rates in a table that is looked at by measured rate.
+//! Minimum rates for a rule that visits its table by measured rate.
 
 use crate::Row;
 
 use super::compensated::Compensated;
 
-/// What sessions with a minimum rate take off the top while the rule looks at a table, lowest measured rate first.
+/// The capacity that sessions with a minimum rate take in advance while the rule visits a table, lowest measured rate
+/// first.
 ///
-/// At level L a session with minimum m and weight w is to have max(m, w L), as Hou's rule gives it (docs/explanation/abr.md); here
-/// L is the target rate of a unit of weight, which rises from session to session. So those whose minimum is more than
-/// their share stand at their minimum at first, and join the others one after the other. A session that is *below* its
-/// minimum is limited elsewhere, or has just begun: what it uses counts, and its minimum is its own at once.
+/// At level L a session with minimum m and weight w is to have max(m, w L), as in Hou's rule (docs/explanation/abr.md);
+/// here L is the target rate of a unit of weight, which rises from session to session. Sessions whose minimum exceeds
+/// their share start at their minimum, and join the others one after the other. A session *below* its minimum is
+/// limited elsewhere, or has just started: its actual use counts, and its minimum is available to it immediately.
 ///
-/// A table without minima is left alone: its levels are those of the rule, to the last bit.
+/// A table without minima is unchanged: its levels are those of the rule, to the last bit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Floors {
     /// Sessions at or above their minimum, highest minimum per unit of weight first.
     sorted: Vec<Floor>,
-    /// So many of these, from the first, stand at their minimum.
+    /// Number of these, from the first, that stand at their minimum.
     standing: usize,
-    /// Weight of those that are at or above their minimum, and are not determined.
+    /// Weight of those that are at or above their minimum and not yet determined.
     weights: Compensated,
     has_minima: bool,
 }
@@ -27,19 +28,19 @@ pub(super) struct Floors {
 struct Floor {
     /// Minimum rate per unit of weight.
     level: f64,
-    /// Sums over this one and all before it.
+    /// Sums over this one and all previous ones.
     minima: f64,
     weights: f64,
 }
 
-/// Whether a session uses less than its minimum: it is limited elsewhere, or has just begun.
+/// Whether a session uses less than its minimum: it is limited elsewhere, or has just started.
 #[inline]
 pub(super) fn is_below(row: &Row) -> bool {
     row.measured < row.minimum
 }
 
 impl Floors {
-    /// Begins a table, and takes off the capacity what those use that are below their minimum.
+    /// Starts a table, and subtracts the use of sessions below their minimum from the capacity.
     pub(super) fn begin(&mut self, rows: &[Row], remaining: &mut Compensated) {
         self.has_minima = rows.iter().any(|row| row.minimum.as_bps() > 0.0);
         if !self.has_minima {
@@ -71,13 +72,13 @@ impl Floors {
         }
     }
 
-    /// Whether a session of the table has a minimum: else there is nothing to ask here.
+    /// Whether a session of the table has a minimum; otherwise this type is not needed.
     #[inline]
     pub(super) fn has_minima(&self) -> bool {
         self.has_minima
     }
 
-    /// The target rate of a unit of weight now, where `remaining` is left by those that are determined.
+    /// The current target rate of a unit of weight, if the determined sessions leave `remaining`.
     pub(super) fn target(&mut self, remaining: Compensated) -> f64 {
         while let Some(before) = self.standing.checked_sub(1)
             && self.sorted.get(before).is_some_and(|last| last.level <= self.level(before, remaining))
@@ -87,7 +88,7 @@ impl Floors {
         self.level(self.standing, remaining)
     }
 
-    /// The same for a session that is below its minimum, as if it were not.
+    /// The target for a session below its minimum, as if it were not.
     pub(super) fn target_below(&mut self, row: &Row, remaining: Compensated) -> f64 {
         let mut left = remaining;
         left.add(row.measured.as_bps());
@@ -97,20 +98,20 @@ impl Floors {
         (left.value() / (self.weights.value() - weights + row.weight)).max(0.0)
     }
 
-    /// A session at or above its minimum is determined.
+    /// Removes a session at or above its minimum that is determined.
     pub(super) fn leave(&mut self, row: &Row) {
         if self.has_minima {
             self.weights.subtract(row.weight);
         }
     }
 
-    /// The level at which the first `standing` have their minimum, and the others share what is left.
+    /// The level at which the first `standing` have their minimum, and the others share the rest.
     fn level(&self, standing: usize, remaining: Compensated) -> f64 {
         let (minima, weights) = self.sums(standing);
         let mut left = remaining;
         left.subtract(minima);
         let (left, weights) = (left.value(), self.weights.value() - weights);
-        // Of sums of the same weights in another order, nothing may be left as a few of the last bits.
+        // Sums of the same weights in another order may differ in the last bits: that counts as nothing.
         match (left > 0.0, weights > self.weights.value() * 1e-12) {
             (true, true) => left / weights,
             (true, false) => f64::INFINITY,

@@ -13,17 +13,17 @@ use super::gtp::{Gtp, Reading};
 
 /// GTP in two levels: owners ("groups") share a capacity, and the sessions of each share what it gets.
 ///
-/// The outer level looks at groups by the sums of their sessions' measured rates, and says *target rates* only; GTP
-/// itself then runs inside each group, with the group's target as its capacity. So alpha is applied once: two rules
-/// behind each other would have sessions approach their shares by alpha squared. With measured rates as they are
-/// granted this comes to the hierarchical max-min allocation.
+/// The outer level sees groups as the sums of their sessions' measured rates, and yields only *target rates*; GTP
+/// itself then runs inside each group, with the group's target as its capacity. Alpha is therefore applied once: with
+/// two rules in series, sessions would approach their shares by alpha squared. If sessions use their grants, this
+/// converges to the hierarchical max-min allocation.
 ///
-/// One group without terms is [`Gtp`], to the last bit; so is one session a group, but for rounding. A group has the
-/// weight one, no minimum and no maximum where [`RateAllocator::set_group`] says nothing else. The minima of sessions are in force up
-/// to what the sessions use of them: such a minimum lifts its group.
+/// One group without terms equals [`Gtp`], to the last bit; so does one session per group, apart from rounding. Unless
+/// [`RateAllocator::set_group`] sets other terms, a group has weight one, no minimum and no maximum. The minima of
+/// sessions apply as far as the sessions use them: such a minimum raises its group.
 ///
-/// Traffic that nobody grants anything to counts as one more group, where a driver tells of it
-/// ([`RateAllocator::see_other`]): what it uses of its share is left to it.
+/// Traffic outside the rule's control counts as one more group, if a driver reports it ([`RateAllocator::see_other`]):
+/// the part of its share that it uses is left to it.
 ///
 /// ```
 /// use fairwave_schemes::node::Groups;
@@ -44,16 +44,16 @@ pub struct Groups {
     /// Largest sum of expected rates as a multiple of the capacity.
     budget: Option<f64>,
     drain: Option<Drain>,
-    /// Traffic that no grant holds.
+    /// Traffic outside the rule's control.
     other: Option<Others>,
-    /// Of the outer level: for its targets alone.
+    /// The outer level's rule, for its targets only.
     outer: Gtp,
-    /// What a group begins with.
+    /// Initial rule of a group.
     inner: Gtp,
-    /// The rows, by group: (group, index). It is nearly in order from call to call.
+    /// The rows by group: (group, index). Nearly in order from call to call.
     by_group: Vec<(u32, u32)>,
-    /// Of each group, in order: where it begins in `by_group`, its row of the outer level, and its own rule, which
-    /// knows the order of its sessions of the last call.
+    /// Of each group, in order: the start of its rows in `by_group`, its row of the outer level, and its rule, which
+    /// remembers the order of its sessions in the last call.
     found: Vec<Found>,
     rules: Vec<Gtp>,
     totals: Vec<Row>,
@@ -69,14 +69,14 @@ struct Found {
 }
 
 impl Groups {
-    /// With the options `drain`, `budget` and `exponential_start` of a scheme, as [`Gtp::new`].
+    /// The rule with the options `drain`, `budget` and `exponential_start` of a scheme, as in [`Gtp::new`].
     pub fn new(reading: Reading, options: &Options) -> Self {
-        // Both hold for the whole capacity, and not for what a group gets.
+        // Both apply to the whole capacity, not to a group's allocation.
         let (budget, drain) = (options.number("budget"), options.flag("drain").then(Drain::default));
         Self { budget, drain, inner: Gtp::within_group(reading, options), ..Self::default() }
     }
 
-    /// What a group is to have.
+    /// Terms of a group.
     pub fn terms(&self, group: u32) -> GroupTerms {
         self.terms.get(&group).copied().unwrap_or_default()
     }
@@ -130,14 +130,14 @@ impl Groups {
             let total = self.total(at, rows);
             self.totals.push(total);
         }
-        // Last, behind the groups: nobody asks for its target below.
+        // Last, after the groups: its target is not used below.
         self.totals.extend(self.other.map(row_of_other));
         self.targets.clear();
         self.targets.resize(self.totals.len(), Grant::default());
         self.outer.fill(capacity, &self.totals, &mut self.targets);
         if let (Some(_), Some((other, grant))) = (self.other, self.totals.last_mut().zip(self.targets.last())) {
-            // The groups leave it what it is granted and not only what it uses: it does not push its way in as a
-            // session does that sends at its grant. See "Traffic that asks nobody" in docs/explanation/design-notes.md.
+            // It gets its grant and not only its use from the groups: it does not push its way in as a session does
+            // that sends at its grant. See "Traffic that asks nobody" in docs/explanation/design-notes.md.
             other.measured = grant.expected;
             self.outer.fill(capacity, &self.totals, &mut self.targets);
         }
@@ -156,7 +156,7 @@ impl Groups {
     }
 }
 
-/// Steps of the outer level are not looked at.
+/// Steps of the outer level are not used.
 const OUTER_ALPHA: f64 = 0.5;
 
 impl RateAllocator for Groups {
@@ -171,7 +171,7 @@ impl RateAllocator for Groups {
     fn see_other(&mut self, other: Option<Others>) {
         let is_fit = other.is_none_or(|other| other.weight > 0.0 && other.weight.is_finite());
         assert!(is_fit, "a weight is above zero and finite");
-        // What uses nothing has no part, and is no tie of groups that use nothing yet.
+        // Idle traffic has no share, and does not tie with groups that use nothing yet.
         self.other = other.filter(|other| other.measured > Rate::ZERO);
     }
 
@@ -210,7 +210,7 @@ impl RateAllocator for Groups {
 }
 
 impl Groups {
-    /// What is left of a capacity beside what others are left of their share.
+    /// Capacity that remains for the groups after other traffic's part.
     fn without_others(&self, capacity: Rate) -> Rate {
         let Some((other, grant)) = self.other.zip(self.targets.get(self.found.len())) else { return capacity };
         let weights: f64 = self.totals.iter().map(|total| total.weight).sum();
@@ -219,13 +219,13 @@ impl Groups {
     }
 }
 
-/// Traffic that no grant holds, as the outer level sees it.
+/// Traffic outside the rule's control, as a row of the outer level.
 fn row_of_other(other: Others) -> Row {
     Row { weight: other.weight, ..Row::new(other.measured, OTHER_ALPHA, OTHER_BETA) }
 }
 
-/// What [`Groups`] leaves to traffic that no grant holds, where its share of a node is `share`: what it uses of that
-/// and a step, so that it can grow.
+/// The rate that [`Groups`] leaves to traffic outside its control, whose share of a node is `share`: its use of that
+/// plus a step, so that it can grow.
 ///
 /// ```
 /// use fairwave_schemes::Others;
@@ -248,8 +248,8 @@ pub fn left_to_other(other: Others, share: Rate) -> Rate {
 const OTHER_ALPHA: f64 = 0.1;
 const OTHER_BETA: f64 = 0.2;
 
-/// Shrinks all steps alike, over all groups, so that expected rates are no more than `budget` times the capacity. See
-/// "Budget" in docs/explanation/design-notes.md.
+/// Shrinks all steps by one factor, over all groups, so that expected rates sum to at most `budget` times the capacity.
+/// See "Budget" in docs/explanation/design-notes.md.
 fn limit_steps(budget: f64, capacity: Rate, rows: &[Row], grants: &mut [Grant]) {
     let (mut steps, mut spare) = (Compensated::default(), Compensated::new(capacity.as_bps()));
     let mut all_step = true;
@@ -264,7 +264,7 @@ fn limit_steps(budget: f64, capacity: Rate, rows: &[Row], grants: &mut [Grant]) 
     }
     let spare = if all_step { spare.value().max(0.0) } else { 0.0 };
     let factor = ((budget - 1.0) * capacity.as_bps() + spare) / steps.value();
-    // Not less than one, too, where there is no step at all (0 / 0).
+    // Not less than one if there is no step at all (0 / 0).
     if factor < 1.0 {
         for (row, grant) in rows.iter().zip(grants) {
             let step = grant.expected.as_bps() - row.measured.as_bps();

@@ -13,7 +13,7 @@ use super::groups::Groups;
 use super::order::{RowOrder, RowPlace};
 use super::{INTERVAL, PHASE, entry};
 
-/// The adopted reading in the list of schemes.
+/// Registry entry of the adopted reading.
 pub(super) const ADOPTED: Scheme = Scheme {
     needs: NEEDS,
     ..entry(
@@ -29,7 +29,7 @@ pub(super) const ADOPTED: Scheme = Scheme {
         },
     )
 };
-/// The printed one.
+/// Registry entry of the printed reading.
 pub(super) const PRINTED: Scheme = Scheme {
     needs: NEEDS,
     ..entry(
@@ -84,12 +84,12 @@ const TIE: f64 = 1e-9;
 
 /// The node rule of GTP, once per control interval for one capacity.
 ///
-/// It looks at the sessions by measured rate (per unit weight), lowest first. Each has a *target rate*, its fair share
-/// of what the earlier ones leave by their measured rates. A session below its target steps towards it; from the
-/// first on that has reached it, the rest of the capacity is split evenly.
+/// It visits the sessions by measured rate (per unit weight), lowest first. Each has a *target rate*, its fair share of
+/// the capacity that the measured rates of the earlier ones leave. A session below its target steps towards it; from
+/// the first on that has reached it, the rest of the capacity is split evenly.
 ///
-/// Without `drain` it keeps nothing from call to call except scratch space, so one object may serve many nodes, and
-/// steady tables of any size cost no allocation.
+/// Without `drain` it keeps only scratch space between calls, so one object may serve many nodes, and steady tables of
+/// any size need no heap allocation.
 ///
 /// ```
 /// use fairwave_schemes::node::Gtp;
@@ -120,10 +120,10 @@ pub struct Gtp {
     floors: Floors,
 }
 
-/// Which reading of the printed algorithm a [`Gtp`] follows.
+/// Reading of the printed algorithm that a [`Gtp`] follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
-    /// With the repaired step and ties taken together: it converges.
+    /// With the repaired step and common targets for ties: it converges.
     #[default]
     Adopted,
     /// As printed: a step may lead past the target, and ties go one at a time. See "The repaired step" in
@@ -144,14 +144,14 @@ impl Gtp {
         }
     }
 
-    /// The rule inside a group, which shares what the group gets: drain and budget are of the whole capacity.
+    /// The rule inside a group, which shares the group's allocation: drain and budget apply to the whole capacity.
     pub(super) fn within_group(reading: Reading, options: &Options) -> Self {
         Self { budget: None, drain: None, ..Self::new(reading, options) }
     }
 
     /// Gives every session in turn a step towards its target, until one has reached it; the rest share evenly.
     ///
-    /// A session with a minimum rate has that at the least, and one with a maximum that at the most. See [`Floors`].
+    /// Minimum and maximum rates of sessions are respected. See [`Floors`].
     #[inline]
     pub(super) fn fill(&mut self, capacity: Rate, rows: &[Row], grants: &mut [Grant]) {
         let places = self.order.sort(rows);
@@ -163,7 +163,7 @@ impl Gtp {
             // Differs from Algorithm 2 line 5, which prints "!= 0": the prose takes undetermined sessions.
             let has_minima = self.floors.has_minima();
             let target = if has_minima { self.floors.target(remaining) } else { remaining.value() / weights };
-            // Line 12 prints "x_k >= x_f"; the prose of VI.2.D has the sign turned round.
+            // Line 12 prints "x_k >= x_f"; the prose of VI.2.D has the opposite sign.
             if ratio >= target {
                 break;
             }
@@ -184,7 +184,7 @@ impl Gtp {
                 }
                 grants[index] = grant(row, reached, target);
                 if !is_below {
-                    // The measured, not the expected, rate: it is what the session is known to use (VI.2.F).
+                    // The measured, not the expected, rate: the session's known use (VI.2.F).
                     remaining.subtract(row.measured.as_bps());
                     self.floors.leave(row);
                 }
@@ -222,7 +222,7 @@ impl Gtp {
     }
 }
 
-/// What a session gets that reaches such a rate per unit weight, or its minimum.
+/// Grant of a session whose new rate per unit weight is `reached`, at least its minimum.
 #[inline]
 fn grant(row: &Row, reached: f64, target: f64) -> Grant {
     let rate = |per_weight: f64| Rate::nearest_bps(row.weight * per_weight).max(row.minimum);
@@ -230,11 +230,11 @@ fn grant(row: &Row, reached: f64, target: f64) -> Grant {
 }
 
 impl Reading {
-    /// Where a session with rate `ratio` below its target gets to, per unit weight.
+    /// New rate per unit weight of a session whose rate `ratio` is below its target.
     #[inline]
     pub(super) fn step(self, row: &Row, ratio: f64, target: f64) -> f64 {
         let gap = target - ratio;
-        // Algorithm 2, lines 7 to 9. The cap alpha x_f never binds; it is here so that the line can be found.
+        // Algorithm 2, lines 7 to 9. The cap alpha x_f never binds; it is here to match the printed line.
         let step = (row.alpha * gap).max(row.alpha * row.beta * target).min(row.alpha * target);
         if self == Self::Adopted && step >= gap {
             // Differs from Wu 2007: a step never leads past the target. See "The repaired step" in design-notes.
@@ -251,7 +251,7 @@ impl RateAllocator for Gtp {
         }
     }
 
-    /// Only the drain remembers anything.
+    /// Only the drain has state.
     fn is_stateless(&self) -> bool {
         self.drain.is_none()
     }
@@ -267,7 +267,7 @@ impl RateAllocator for Gtp {
     }
 }
 
-/// Shrinks all steps alike so that they add at most `most` to the measured rates of the determined sessions.
+/// Shrinks all steps by one factor so that they add at most `most` to the measured rates of the determined sessions.
 /// See "Budget" in docs/explanation/design-notes.md.
 fn limit_steps(determined: &[RowPlace], most: f64, rows: &[Row], grants: &mut [Grant]) {
     let mut steps = Compensated::default();
@@ -276,7 +276,7 @@ fn limit_steps(determined: &[RowPlace], most: f64, rows: &[Row], grants: &mut [G
         steps.add(grants[index].expected.as_bps() - rows[index].measured.as_bps());
     }
     let factor = most.max(0.0) / steps.value();
-    // Not less than one, too, where there is no step at all (0 / 0).
+    // Not less than one if there is no step at all (0 / 0).
     if factor < 1.0 {
         for place in determined {
             let index = place.row as usize;

@@ -2,12 +2,13 @@
 //!
 //! - [`Gtp`]: sessions step towards the target rate, lowest measured rate first (Wu 2007, Algorithms 2 and 3), as
 //!   adopted and as printed. docs/explanation/max-min-and-gtp.md explains it in words.
-//! - [`Groups`]: the same over owners first, and then over the sessions of each. docs/explanation/max-min-and-gtp.md.
-//! - [`OtherMeter`]: how much of a card other traffic uses, which [`Groups`] can take for one more owner. docs/explanation/max-min-and-gtp.md.
-//! - [`CapacityFinder`]: what a node may allocate whose real capacity nobody knows. docs/explanation/max-min-and-gtp.md.
+//! - [`Groups`]: GTP over owners, and then over the sessions of each. docs/explanation/max-min-and-gtp.md.
+//! - [`OtherMeter`]: the rate of other traffic on a card, which [`Groups`] can treat as one more owner.
+//!   docs/explanation/max-min-and-gtp.md.
+//! - [`CapacityFinder`]: finds a budget for a node whose real capacity is unknown. docs/explanation/max-min-and-gtp.md.
 //! - [`Charny`], [`Hou`]: the switch rules of ATM networks at an end node, which advertise one rate to all sessions.
 //!   docs/explanation/abr.md.
-//! - [`tally`]: sessions claim, nodes grant out of what nobody holds any more. Two halves with messages, in place of an
+//! - [`tally`]: sessions claim, nodes grant capacity that has been released. Two halves with messages, not an
 //!   allocator. docs/explanation/tally.md.
 //! - [`fair_start()`]: the rate at which a session may start without waiting for the rule.
 
@@ -38,12 +39,12 @@ use crate::RateAllocator;
 use crate::scheme::registry::{join, session};
 use crate::scheme::{Domain, Model, NodeRule, OptionSpec, Options, Scheme, SchemeKind, find};
 
-/// The rules of end nodes, in the order in which lists show them. A new one is a file here, its `mod` line above and
-/// its place in this list: everybody else finds it by what it can do.
+/// The rules of end nodes, in the order of lists. A new one is a file here, its `mod` line above and its place in this
+/// list: all users find it by its capabilities.
 pub(crate) const RULES: &[Scheme] = &[gtp::ADOPTED, gtp::PRINTED, abr::CHARNY, abr::HOU, TALLY];
 
-/// Tally in the list of schemes. Its two halves are what drivers run, for peers that know no messages as well; its
-/// `make`, plain GTP, allocates nothing.
+/// Registry entry of Tally. Drivers run its two halves, also with peers that know no messages; its `make` is plain GTP,
+/// which is not used to allocate.
 const TALLY: Scheme = Scheme {
     needs: "the rule at every end node of the sessions, and messages between the two ends",
     ..entry(
@@ -60,7 +61,7 @@ const TALLY: Scheme = Scheme {
 };
 const TALLY_OPTIONS: [OptionSpec; 13] = join([OptionSpec { default: "20 ms", ..INTERVAL }, PHASE], tally::OPTIONS);
 
-/// The entry of a rule in the list of schemes. Where hosts run it, its packets are theirs.
+/// The registry entry of a rule. If hosts run it, its packets have the hosts' headers.
 pub(crate) const fn entry(
     name: &'static str,
     help: &'static str,
@@ -77,16 +78,15 @@ pub(crate) const fn entry(
     Scheme { kind: SchemeKind::Node, models, options, header, ack_header, node, ..session(name, help, cites) }
 }
 
-/// Of a datagram 17 bytes of header, 16 in front of its piece and 16 of seal, with IP and UDP 28: 37 more than TCP and
-/// IP.
+/// 17 bytes of datagram header, 16 of piece header, 16 of seal and 28 of IP and UDP: 37 bytes more than TCP and IP.
 const HOST_HEADER: Bytes = Bytes::new(37);
-/// A message has its frames in place of the piece; its header, seal, IP and UDP are 61 bytes.
+/// A message has its frames instead of the piece; its header, seal, IP and UDP are 61 bytes.
 const HOST_MESSAGE_HEADER: Bytes = Bytes::new(21);
 
-/// The options by which drivers call a node rule: every one takes them.
+/// The options that say when drivers call a node rule; every node rule takes them.
 pub const DRIVER_OPTIONS: [OptionSpec; 2] = [INTERVAL, PHASE];
 
-/// Every node rule takes this option.
+/// Control interval of a node rule.
 const INTERVAL: OptionSpec = OptionSpec {
     name: "interval",
     domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(60), words: &["rtt"] },
@@ -94,7 +94,7 @@ const INTERVAL: OptionSpec = OptionSpec {
     help: "control interval of an end node; \"rtt\" is the largest RTT of its sessions, in the packet model \
            at least the time in which each can send a packet",
 };
-/// And this one.
+/// Phase of a node rule's ticks.
 const PHASE: OptionSpec = OptionSpec {
     name: "phase",
     domain: Domain::Time { least: Duration::ZERO, most: Duration::from_secs(3600), words: &["random"] },
@@ -102,22 +102,22 @@ const PHASE: OptionSpec = OptionSpec {
     help: "first tick of a node: \"random\" within its interval, or a time after which all nodes tick together",
 };
 
-/// Why no allocator could be made. [`NodeError::hint`] says how to mend it.
+/// Error of making an allocator. [`NodeError::hint`] has the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NodeError {
     /// The name is not that of a node rule.
     #[error("\"{0}\" is not a node rule")]
     UnknownRule(String),
-    /// The rule is two halves that exchange messages: no table of measured rates is all that it needs to know.
+    /// The rule is two halves that exchange messages, and cannot work from a table of measured rates.
     #[error("the node rule \"{0}\" exchanges messages between the two ends and has no allocator")]
     Exchanges(&'static str),
-    /// The rule runs in the fluid model alone.
+    /// The rule runs only in the fluid model.
     #[error("the node rule \"{0}\" does not run on hosts")]
     NotOnHosts(&'static str),
 }
 
 impl NodeError {
-    /// How to mend it, in one line.
+    /// The remedy, in one line.
     pub fn hint(&self) -> String {
         let would_do = |scheme: &&Scheme| match self {
             Self::UnknownRule(_) => true,
@@ -130,11 +130,11 @@ impl NodeError {
 }
 
 /// A new allocator of the rule `name` ("gtp", "gtp-printed", "abr-charny", "abr-hou") with the options of one node. A
-/// rule that exchanges messages ([`NodeRule::exchange`]) has none.
+/// rule that exchanges messages ([`NodeRule::exchange`]) has no allocator.
 ///
-/// Of the options it takes `drain`, `budget` and `exponential_start`. The others are the driver's business: `alpha` and
-/// `beta` come with every [`crate::Row`], `interval` and `phase` say when to call the rule, `fair_start`
-/// ([`fair_start()`]) what a session starts with.
+/// Of the options it takes `drain`, `budget` and `exponential_start`. The others are for the driver: `alpha` and `beta`
+/// come with every [`crate::Row`], `interval` and `phase` say when to call the rule, `fair_start` ([`fair_start()`])
+/// sets a session's first rate.
 pub fn allocator(name: &str, options: &Options) -> Result<Box<dyn RateAllocator>, NodeError> {
     let (scheme, rule) = named(name)?;
     if rule.exchange.is_some() { Err(NodeError::Exchanges(scheme.name)) } else { Ok((rule.make)(options)) }
@@ -164,7 +164,7 @@ mod tests {
             assert_eq!(made.is_ok(), is_alone, "{}", scheme.name);
             assert_eq!(scheme.node.is_some(), scheme.kind == SchemeKind::Node, "{}", scheme.name);
         }
-        // Nobody is given GTP under the name of a rule that is more than an allocator.
+        // GTP must not stand in for a rule that is more than an allocator.
         let error = allocator("tally", &Options::default()).err();
         assert_eq!(error, Some(NodeError::Exchanges("tally")));
         let hint = error.map(|error| error.hint()).unwrap_or_default();

@@ -1,13 +1,13 @@
-//! The order in which a node looks at its sessions.
+//! The order in which a node visits its sessions.
 
 use crate::Row;
 
-/// Up to this many rows an insertion sort is faster than anything that prepares itself first.
+/// Up to this number of rows a plain insertion sort is fastest.
 const SMALL: usize = 24;
-/// Shifts per row after which a table that was thought to be nearly in order is sorted from scratch.
+/// Shifts per row after which a supposedly sorted table is sorted from scratch.
 const PATIENCE: usize = 4;
 
-/// One row's place in the order.
+/// A row's place in the order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowPlace {
     /// Measured rate per unit of weight.
@@ -18,10 +18,10 @@ pub(super) struct RowPlace {
     pub(super) row: u32,
 }
 
-/// The rows sorted by (measured rate / weight, index), and what the next sort can use of it.
+/// The rows sorted by (measured rate / weight, index), and the state that speeds up the next sort.
 ///
-/// Rates change little from one interval to the next, so a large table begins with the order of the last call. The
-/// outcome does not depend on it: the index breaks every tie.
+/// Rates change little from one interval to the next, so a large table starts with the order of the last call. The
+/// result does not depend on it: the index breaks every tie.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RowOrder {
     places: Vec<RowPlace>,
@@ -74,7 +74,7 @@ impl RowOrder {
             self.places.extend((0..count).zip(rows).map(|(row, of)| RowPlace { ratio: ratio(of), weights: 0.0, row }));
         }
         if !insert_all(&mut self.places) {
-            // Ratios are not below zero and never -0, so their bits order as they do.
+            // Ratios are at least zero and never -0, so they order as their bits do.
             self.places.sort_unstable_by_key(|place| (place.ratio.to_bits(), place.row));
         }
     }
@@ -86,7 +86,7 @@ fn ratio(row: &Row) -> f64 {
     row.measured.as_bps() / row.weight + 0.0
 }
 
-/// An insertion sort that gives up where the places are far from sorted; false if it did.
+/// An insertion sort that gives up, and returns false, if the places are far from sorted.
 fn insert_all(places: &mut [RowPlace]) -> bool {
     let before = |a: &RowPlace, b: &RowPlace| a.ratio < b.ratio || (a.ratio == b.ratio && a.row < b.row);
     let mut left = PATIENCE * places.len();
@@ -125,7 +125,7 @@ mod tests {
         ) {
             let mut warm = RowOrder::default();
             for table in tables {
-                // Tables of one length in a row reach the warm start.
+                // Consecutive tables of one length reach the warm start.
                 let rows: Vec<_> = table.into_iter().cycle().take(length).map(row).collect();
                 let mut expected: Vec<_> =
                     (0..).zip(&rows).map(|(index, row)| (row.measured.as_bps() / row.weight, index)).collect();

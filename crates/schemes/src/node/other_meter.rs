@@ -1,18 +1,18 @@
-//! How much of a network card other traffic uses.
+//! Measurement of other traffic on a network card.
 
 use std::collections::VecDeque;
 
 use fairwave_units::{Duration, Rate, Time};
 
-/// The rate of a card's other traffic: what the card's own counters say, less what its sessions used.
+/// The rate of a card's other traffic: the card's own counters minus the use of its sessions.
 ///
-/// Both are bytes since any moment, and only grow. A counter that goes back (a card that was set up anew) makes the
-/// meter forget what it saw. The rate is a mean over [`OtherMeter::SPAN`], so that bursts of either side and the moment
-/// at which each is read show little.
+/// Both count bytes from an arbitrary start, and only grow. If a counter goes back (because the card was reset), the
+/// meter starts over. The rate is a mean over [`OtherMeter::SPAN`], which smooths bursts of either side and the
+/// difference of the moments at which they are read.
 ///
-/// Less than [`OtherMeter::DEAD_ZONE`] of what the sessions use counts as nothing: a card counts the headers of packets
-/// that it cuts up itself once for many packets, and some cards count frames in place of IP packets. Of a card that is
-/// full those headers are known to be somebody's: [`OtherMeter::rate_of_full`].
+/// Less than [`OtherMeter::DEAD_ZONE`] of the sessions' use counts as zero: with segmentation offload a card counts
+/// headers once for many packets, and some cards count frames instead of IP packets. On a full card all of that is in
+/// use: [`OtherMeter::rate_of_full`].
 ///
 /// ```
 /// use fairwave_schemes::node::OtherMeter;
@@ -26,7 +26,7 @@ use fairwave_units::{Duration, Rate, Time};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct OtherMeter {
-    /// Oldest first; the first is the newest that is a whole span old, where one is.
+    /// Oldest first; the first is the newest that is at least a whole span old, if there is one.
     samples: VecDeque<CardSample>,
 }
 
@@ -39,12 +39,12 @@ struct CardSample {
 }
 
 impl OtherMeter {
-    /// The rate is a mean over at least so much time: five control intervals of 20 ms.
+    /// Minimum time over which the rate is averaged: five control intervals of 20 ms.
     pub const SPAN: Duration = Duration::from_millis(100);
-    /// The share of what the sessions use below which other traffic counts as none.
+    /// Other traffic below this share of the sessions' use counts as zero.
     pub const DEAD_ZONE: f64 = 0.05;
 
-    /// The counters now. Samples that follow each other by less than a sixteenth of the span are skipped.
+    /// Adds the current values of the counters. Samples less than a sixteenth of the span apart are skipped.
     pub fn sample(&mut self, now: Time, card_bytes: u64, own_bytes: u64) {
         if let Some(last) = self.samples.back() {
             if card_bytes < last.card_bytes || own_bytes < last.own_bytes || now < last.at {
@@ -54,19 +54,20 @@ impl OtherMeter {
             }
         }
         self.samples.push_back(CardSample { at: now, card_bytes, own_bytes });
-        // The second is old enough, too: the first is of no use any more.
+        // The second is old enough as well, so the first is not needed.
         while self.samples.get(1).is_some_and(|second| now.since(second.at) >= Self::SPAN) {
             self.samples.pop_front();
         }
     }
 
-    /// What other traffic uses; none until a whole span was seen.
+    /// The rate of other traffic; `None` before a whole span was observed.
     pub fn rate(&self) -> Option<Rate> {
         self.rates().map(|(_, other)| other)
     }
 
-    /// The same of a card of this capacity that packets wait for: all of it is used, and what its sessions do not use
-    /// other traffic does. Counters miss no more than headers: what they do not show counts up to the dead zone.
+    /// The rate of other traffic on a card of this capacity that has a queue: all of the capacity is used, and the part
+    /// that its sessions do not use belongs to other traffic. Counters miss only headers: uncounted traffic is limited
+    /// to the dead zone.
     ///
     /// ```
     /// # use fairwave_schemes::node::OtherMeter;
@@ -77,7 +78,7 @@ impl OtherMeter {
     /// meter.sample(Time::ZERO.saturating_add(Duration::from_millis(100)), 12_200_000, 7_500_000);
     /// assert_eq!(meter.rate(), Some(Rate::mbps(376.0)));
     /// assert_eq!(meter.rate_of_full(Rate::gbps(1.0)), Some(Rate::mbps(400.0)));
-    /// // 5 % of 976 Mb/s at the most.
+    /// // At most 5 % of 976 Mb/s.
     /// assert_eq!(meter.rate_of_full(Rate::gbps(2.0)), Some(Rate::mbps(424.8)));
     /// ```
     pub fn rate_of_full(&self, capacity: Rate) -> Option<Rate> {
@@ -90,7 +91,7 @@ impl OtherMeter {
         Some(Rate::nearest_bps(other.as_bps() + missed.min(most)))
     }
 
-    /// What its sessions and other traffic use.
+    /// Rates of its sessions and of other traffic.
     fn rates(&self) -> Option<(Rate, Rate)> {
         let (first, last) = self.samples.front().zip(self.samples.back())?;
         let span = last.at.since(first.at);
@@ -115,7 +116,8 @@ mod tests {
         Time::ZERO.saturating_add(Duration::from_millis(ms))
     }
 
-    /// A meter that saw so many bytes a millisecond of all and of its own for 200 ms, every 20 ms.
+    /// A meter that counted `card` bytes in total and `own` bytes of sessions per millisecond for 200 ms, sampled every
+    /// 20 ms.
     fn seen(card: u64, own: u64) -> OtherMeter {
         let mut meter = OtherMeter::default();
         (0..=10).for_each(|tick| meter.sample(at(tick * 20), tick * 20 * card, tick * 20 * own));
@@ -138,24 +140,24 @@ mod tests {
     #[test]
     fn rate__is_that_of_the_last_span_alone() {
         let mut meter = seen(12_500, 0);
-        // Silence: after a span nothing is left of the 100 Mb/s.
+        // Silence: after a span the 100 Mb/s have decayed to zero.
         (1..=5).for_each(|tick| meter.sample(at(200 + tick * 20), 200 * 12_500, 0));
         assert_eq!(meter.rate(), Some(Rate::ZERO));
     }
 
     #[test]
     fn rate__of_less_than_a_twentieth_of_ones_own_is_nothing() {
-        // 1 % of headers more, 5 %, and 6 %: 12 500 B a millisecond are 100 Mb/s.
+        // 1 % of headers more, 5 %, and 6 %: 12 500 B per millisecond are 100 Mb/s.
         for (card, other) in [(12_625, 0.0), (13_125, 0.0), (13_250, 6.0)] {
             assert_eq!(seen(card, 12_500).rate(), Some(Rate::mbps(other)), "{card}");
         }
-        // Segments whose headers are counted once make the card count less than the sessions did.
+        // With headers counted once per segment the card counts less than the sessions.
         assert_eq!(seen(12_000, 12_500).rate(), Some(Rate::ZERO));
     }
 
     #[test]
     fn rate_of_full__of_a_card_whose_counters_show_more_or_nothing_is_the_rate() {
-        // 12 500 B a millisecond are 100 Mb/s, 6000 are 48, and 250 are in the dead zone.
+        // 12 500 B per millisecond are 100 Mb/s, 6000 are 48, and 250 are in the dead zone.
         assert_eq!(seen(12_500, 6000).rate_of_full(Rate::mbps(90.0)), Some(Rate::mbps(52.0)));
         assert_eq!(seen(12_500, 12_250).rate_of_full(Rate::mbps(110.0)), Some(Rate::ZERO));
         assert_eq!(OtherMeter::default().rate_of_full(Rate::mbps(110.0)), None);
@@ -169,7 +171,7 @@ mod tests {
         let mut meter = seen(12_500, 6000);
         meter.sample(at(220), u64::MAX, 0);
         assert_eq!(meter.rate(), None);
-        // Absurd counters are a rate like any other: finite.
+        // Absurd counters give a finite rate.
         meter.sample(at(400), u64::MAX, 0);
         assert_eq!(meter.rate(), Some(Rate::ZERO));
     }
@@ -181,7 +183,7 @@ mod tests {
             meter.sample(Time::ZERO.saturating_add(Duration::from_micros(us)), us, 0);
         }
         assert!(meter.samples.len() <= 18, "{}", meter.samples.len());
-        // A byte a microsecond.
+        // One byte per microsecond.
         assert_eq!(meter.rate(), Some(Rate::mbps(8.0)));
     }
 }

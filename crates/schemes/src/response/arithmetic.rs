@@ -1,11 +1,10 @@
-//! The arithmetic that Wu 2007, section II.4, argues with, and additive increase, multiplicative decrease in closed
-//! form.
+//! The arithmetic of Wu 2007, section II.4, and additive increase, multiplicative decrease in closed form.
 
 use fairwave_units::{Bytes, Duration, Rate};
 
 /// TCP Reno's window: sqrt(3/2) / sqrt(p), about 1.22 / sqrt(p) (Wu 2007, Eq. II.2).
 ///
-/// Differs from Wu 2007, after Eq. II.4, which prints q = sqrt(3 / (2 w)): window and loss rate have changed places.
+/// Differs from Wu 2007, after Eq. II.4, which prints q = sqrt(3 / (2 w)): window and loss rate are swapped.
 pub fn reno(loss_rate: f64) -> f64 {
     aimd(loss_rate, 1.0, 0.5)
 }
@@ -34,7 +33,7 @@ pub fn aimd_on_loss(window: f64, decrease: f64) -> f64 {
 /// Mean utilisation of a link by one AIMD flow that loses a packet whenever its window reaches the bandwidth-delay
 /// product of `full_window` packets and finds no buffer there (Wu 2007, section II.4.B): the sawtooth, RTT by RTT.
 ///
-/// Zero if `increase` is not above zero, as the window then never comes back.
+/// Zero if `increase` is not above zero, as the window then never recovers.
 pub fn aimd_utilisation(full_window: f64, increase: f64, decrease: f64) -> f64 {
     let (mut window, mut carried, mut rounds) = (aimd_on_loss(full_window, decrease), 0.0, 0.0);
     if window.is_nan() || increase.is_nan() || increase <= 0.0 || full_window / increase > 1e9 {
@@ -78,7 +77,7 @@ pub fn reno_loss_rate_for(rate: Rate, packet: Bytes, rtt: Duration) -> f64 {
     reno_loss_rate(bandwidth_delay_packets(rate, rtt, packet))
 }
 
-/// Seconds that Reno takes from a loss at full rate back to it: W/2 round trips (Wu 2007, Table II.1).
+/// Seconds that Reno takes after a loss at full rate to recover that rate: W/2 round trips (Wu 2007, Table II.1).
 pub fn reno_recovery_s(rate: Rate, packet: Bytes, rtt: Duration) -> f64 {
     bandwidth_delay_packets(rate, rtt, packet) / 2.0 * rtt.as_secs_f64()
 }

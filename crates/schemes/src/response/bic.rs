@@ -1,9 +1,9 @@
 //! BIC's response: the paper's analysis (Xu et al. 2004, section VI-B) in full and in its three approximations, and
 //! that of the rule as it runs.
 //!
-//! The analysis lets the gap to the old maximum halve each round trip. The rule of section VI-A, which takes half the
-//! gap of the moment at each acknowledgement, halves it in 2 ln 2 = 1.39 round trips. Its mean window is 3 % lower at a
-//! loss rate of 10^-6, 8 % at 10^-5, and 15 to 17 % from 10^-4 on.
+//! In the analysis the gap to the old maximum halves each round trip. The rule of section VI-A, which takes half the
+//! current gap at each acknowledgement, halves it in 2 ln 2 = 1.39 round trips. Its mean window is 3 % lower at a loss
+//! rate of 10^-6, 8 % at 10^-5, and 15 to 17 % from 10^-4 on.
 
 use std::f64::consts::LN_2;
 
@@ -12,8 +12,8 @@ use crate::session::BicConfig;
 
 impl BicConfig {
     /// Mean window at a loss rate: packets per epoch over RTTs per epoch, with the largest window that makes an epoch
-    /// 1/p packets long (Xu et al. 2004, Eqs. 2 and 3, rounds of additive increase not rounded up). Reno's where that
-    /// is below the low window.
+    /// 1/p packets long (Xu et al. 2004, Eqs. 2 and 3, rounds of additive increase not rounded up). Reno's if that is
+    /// below the low window.
     pub fn mean_window_packets(&self, loss_rate: f64) -> f64 {
         let target = 1.0 / loss_rate;
         if !target.is_finite() || target <= 0.0 {
@@ -25,52 +25,51 @@ impl BicConfig {
         if mean > self.low_window_packets { mean } else { reno(loss_rate) }
     }
 
-    /// Mean window at a loss rate of the rule as it runs, acknowledgement by acknowledgement: growth per RTT is s_max
-    /// while the gap is above 2 s_max, half the gap down to 2 s_min, then s_min. Reno's where that is below the low
-    /// window.
+    /// Mean window at a loss rate of the actual rule, acknowledgement by acknowledgement: growth per RTT is s_max while
+    /// the gap is above 2 s_max, half the gap down to 2 s_min, then s_min. Reno's if that is below the low window.
     ///
-    /// The rule approaches it slowly, for it probes a hundredth of a packet at a time: from elsewhere it stands a few
-    /// per cent off for thousands of losses.
+    /// The rule converges slowly, because it probes a hundredth of a packet at a time: with another start it stays a
+    /// few per cent off for thousands of losses.
     pub fn mean_window_of_rule_packets(&self, loss_rate: f64) -> f64 {
         let (packets, rounds) = self.epoch_of_rule(self.largest_window_of_rule_packets(loss_rate));
         let mean = packets / rounds;
         if mean > self.low_window_packets { mean } else { reno(loss_rate) }
     }
 
-    /// The window before each loss that goes with [`Self::mean_window_of_rule_packets`], above the low window.
+    /// The window before each loss that corresponds to [`Self::mean_window_of_rule_packets`], above the low window.
     pub fn largest_window_of_rule_packets(&self, loss_rate: f64) -> f64 {
         let target = 1.0 / loss_rate;
         passes(target, 1.0, target.clamp(2.0, f64::MAX), |w_max| self.epoch_of_rule(w_max).0)
     }
 
-    /// Mean window where the steps are searches alone, largest window times beta at most 2 s_max (Xu et al. 2004, the
+    /// Mean window if the steps are only searches, largest window times beta at most 2 s_max (Xu et al. 2004, the
     /// LambertW form and the line before Eq. 7): independent of s_max.
     pub fn mean_window_of_search_packets(&self, loss_rate: f64) -> f64 {
         let w_max = self.largest_window_of_search_packets(loss_rate);
         1.0 / loss_rate / ((w_max * self.beta / self.s_min_packets).log2() + 2.0)
     }
 
-    /// The largest window that goes with it: the W with W = 1 / ((log2(W beta / s_min) + 2 (1 - beta)) p).
+    /// The corresponding largest window: the W with W = 1 / ((log2(W beta / s_min) + 2 (1 - beta)) p).
     pub fn largest_window_of_search_packets(&self, loss_rate: f64) -> f64 {
         let (beta, least) = (self.beta, self.s_min_packets);
         let y = 4.0 * LN_2 * beta * (-2.0 * LN_2 * beta).exp() / (loss_rate * least);
         LN_2 / (lambert_w(y) * loss_rate)
     }
 
-    /// Mean window where the largest window times beta is above 2 s_max (Xu et al. 2004, Eq. 5).
+    /// Mean window if the largest window times beta is above 2 s_max (Xu et al. 2004, Eq. 5).
     pub fn mean_window_of_large_packets(&self, loss_rate: f64) -> f64 {
         let (_, b, root) = self.large(loss_rate);
         let beta = self.beta;
         (2.0 - beta) / loss_rate / (root + (1.0 - beta) * b + beta * (2.0 - beta) / 2.0)
     }
 
-    /// The largest window that goes with it (Xu et al. 2004, Eq. 4).
+    /// The corresponding largest window (Xu et al. 2004, Eq. 4).
     pub fn largest_window_of_large_packets(&self, loss_rate: f64) -> f64 {
         let (a, b, root) = self.large(loss_rate);
         (root - b) / (2.0 * a)
     }
 
-    /// What Eqs. 4 and 5 have in common: a, b and the root.
+    /// Common terms of Eqs. 4 and 5: a, b and the root.
     fn large(&self, loss_rate: f64) -> (f64, f64, f64) {
         let (beta, most, least) = (self.beta, self.s_max_packets, self.s_min_packets);
         let a = beta * (2.0 - beta) / (2.0 * most);
@@ -79,21 +78,21 @@ impl BicConfig {
         (a, b, (b * b + 4.0 * a * (c + 1.0 / loss_rate)).sqrt())
     }
 
-    /// What the mean window tends to as the loss rate falls: that of AIMD(s_max, beta) (Xu et al. 2004, Eq. 6).
+    /// Limit of the mean window as the loss rate falls: that of AIMD(s_max, beta) (Xu et al. 2004, Eq. 6).
     pub fn mean_window_asymptote_packets(&self, loss_rate: f64) -> f64 {
         aimd(loss_rate, self.s_max_packets, self.beta)
     }
 
-    /// Loss rate at which the window before a loss is `window_packets`, while its steps are searches alone
-    /// (`window_packets` at most 2 s_max / beta): 1 / ((log2(w beta / s_min) + 2 (1 - beta)) w). Wu 2007, after
-    /// Eq. II.9, gives it as 1 / ((log2(w / 0.08) + 1.75) w).
+    /// Loss rate at which the window before a loss is `window_packets`, if the steps are only searches
+    /// (`window_packets` at most 2 s_max / beta): 1 / ((log2(w beta / s_min) + 2 (1 - beta)) w). Wu 2007, after Eq.
+    /// II.9, gives it as 1 / ((log2(w / 0.08) + 1.75) w).
     pub fn loss_rate(&self, window_packets: f64) -> f64 {
         let searches = (window_packets * self.beta / self.s_min_packets).log2();
         1.0 / ((searches + 2.0 * (1.0 - self.beta)) * window_packets)
     }
 
-    /// Packets and RTTs of one epoch of the rule as it runs, whose largest window is `w_max`: the window is `w_max`
-    /// less the gap, and the gap falls in a line, by e^(-t/2), and in a line again.
+    /// Packets and RTTs of one epoch of the actual rule with the largest window `w_max`: the window is `w_max` minus
+    /// the gap, and the gap falls linearly, by e^(-t/2), and linearly again.
     fn epoch_of_rule(&self, w_max: f64) -> (f64, f64) {
         let least = self.s_min_packets.min(self.s_max_packets);
         let first = w_max * self.beta;

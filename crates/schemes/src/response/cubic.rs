@@ -7,7 +7,7 @@ use crate::session::CubicConfig;
 
 impl CubicConfig {
     /// Mean window at a loss rate: (C (3 + beta) / (4 (1 - beta)))^(1/4) (RTT / p)^(3/4) (RFC 9438, Eq. 5), 1.054
-    /// (RTT^3 / p^3)^(1/4) for the defaults; that of TCP where it is more (s4.3).
+    /// (RTT^3 / p^3)^(1/4) for the defaults; that of TCP if it is larger (s4.3).
     pub fn mean_window_packets(&self, loss_rate: f64, rtt: Duration) -> f64 {
         let Self { c, beta, .. } = *self;
         let cubic = (c * (3.0 + beta) / (4.0 * (1.0 - beta))).powf(0.25) * (rtt.as_secs_f64() / loss_rate).powf(0.75);

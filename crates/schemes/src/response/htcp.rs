@@ -6,11 +6,11 @@ use super::{passes, reno};
 use crate::session::HtcpConfig;
 
 impl HtcpConfig {
-    /// Mean window at a loss rate: packets of a cycle over its RTTs, with the cycle so long that it is 1/p packets.
+    /// Mean window at a loss rate: packets of a cycle over its RTTs, for a cycle of 1/p packets.
     ///
-    /// The round-trip time is taken as steady, so that the share kept after a loss is its largest (0.8): with a queue
-    /// it would be the ratio of the least to the largest round-trip time. The growth per RTT, integrated over time, is
-    /// a polynomial (Leith & Shorten 2004, Eq. 3).
+    /// The round-trip time is assumed to be constant, so that the share kept after a loss is its maximum (0.8): with a
+    /// queue it would be the ratio of the minimum to the maximum round-trip time. The growth per RTT, integrated over
+    /// time, is a polynomial (Leith & Shorten 2004, Eq. 3).
     pub fn mean_window_packets(&self, loss_rate: f64, rtt: Duration) -> f64 {
         let (target, rtt_s) = (1.0 / loss_rate, rtt.as_secs_f64());
         if !target.is_finite() || target <= 0.0 || rtt_s <= 0.0 {
@@ -28,7 +28,7 @@ impl HtcpConfig {
         packets(cycle_s) * rtt_s / cycle_s
     }
 
-    /// The integral, over `seconds` from a loss on, of the packets that a round trip adds, and the integral of that.
+    /// Integral, over `seconds` after a loss, of the packets added per round trip, and the integral of that.
     fn growth(&self, seconds: f64) -> (f64, f64) {
         let scale = 2.0 * (1.0 - self.kept.1);
         // With x the time beyond the low period: scale (1 + 10 x + x^2 / 4), but at least one, up to x = `linear`.

@@ -1,13 +1,13 @@
-//! Response functions: the mean window of a loss-based scheme against the loss rate, and the arithmetic that Wu 2007,
-//! section II.4, argues with.
+//! Response functions: the mean window of a loss-based scheme as a function of the loss rate, and the arithmetic of Wu
+//! 2007, section II.4.
 //!
 //! [`Response`] is the function of a scheme with its options; [`window`] that of a scheme with its defaults. The
 //! constants are those of the rules themselves ([`crate::session`]), and `tests/response.rs` drives the rules against
 //! the functions.
 //!
-//! Windows are in packets, loss rates are loss events per packet (0 < p < 1). Outside of that range the functions give
-//! whatever the formula gives (infinite, NaN), never a panic. They use logarithms and powers, whose last bits may
-//! differ between machines: they are for tables and plots, not for the state of a simulation.
+//! Windows are in packets, loss rates are loss events per packet (0 < p < 1). Outside that range the result is that of
+//! the formula (infinite, NaN), never a panic. They use logarithms and powers, whose last bits may differ between
+//! machines: they are for tables and plots, not for the state of a simulation.
 
 mod arithmetic;
 mod bic;
@@ -29,7 +29,7 @@ pub use arithmetic::{
 };
 
 /// The response function of a scheme by its name: mean window in packets at a loss rate, with the scheme's defaults.
-/// `None` for schemes whose window does not follow from a loss rate alone.
+/// `None` for schemes whose window also depends on other quantities.
 pub fn window(scheme: &str, loss_rate: f64) -> Option<f64> {
     let response = Response::new(scheme, &Options::default()).ok()?;
     (!response.depends_on_rtt()).then(|| response.window_packets(loss_rate, Duration::ZERO))
@@ -44,24 +44,24 @@ pub enum Response {
     HighSpeed(HighSpeed),
     /// Scalable TCP.
     Scalable(ScalableConfig),
-    /// BIC, as its paper analyses it.
+    /// BIC, as analysed in its paper.
     Bic(BicConfig),
     /// CUBIC.
     Cubic(CubicConfig),
-    /// H-TCP on a path whose round-trip time does not change.
+    /// H-TCP on a path with a constant round-trip time.
     Htcp(HtcpConfig),
 }
 
-/// Why a scheme has no response function.
+/// The reason why a scheme has no response function.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NoResponse {
-    /// No such scheme, or one without a window.
+    /// Unknown scheme, or one without a window.
     #[error("\"{0}\" has no response function")]
     Unknown(String),
     /// Its window follows the delay.
     #[error("\"{0}\" has no response function: its window depends on the delay, not on the loss rate")]
     Delay(&'static str),
-    /// BIC in Linux's form.
+    /// BIC in the form of Linux.
     #[error("\"bic\" with constants = \"linux\" has no closed-form response function: use the paper's constants")]
     Linux,
     /// The options contradict each other.
@@ -70,7 +70,7 @@ pub enum NoResponse {
 }
 
 impl Response {
-    /// The response function of a scheme with the options that were named for it.
+    /// The response function of a scheme with the given options.
     pub fn new(scheme: &str, options: &Options) -> Result<Self, NoResponse> {
         Ok(match scheme {
             "newreno" | "sack" => Self::Aimd(AimdConfig { increase_packets: 1.0, decrease: 0.5 }),
@@ -89,25 +89,25 @@ impl Response {
         })
     }
 
-    /// The schemes that have one with their defaults, in the order of the list.
+    /// The schemes that have one with their defaults, in the order of the registry.
     pub fn schemes() -> impl Iterator<Item = &'static str> {
         let has_one = |name: &&'static str| Self::new(name, &Options::default()).is_ok();
         scheme::schemes().iter().map(|scheme| scheme.name).filter(has_one)
     }
 
-    /// Whether an option of the scheme changes the curve. The others are about the start and the sender.
+    /// Whether an option of the scheme changes the curve. The others concern the start and the sender.
     pub fn takes(scheme: &str, option: &str) -> bool {
         let has = |scheme: &str| scheme::find(scheme).is_some_and(|scheme| scheme.option(option).is_some());
-        // What every TCP-like sender takes says nothing about the rule.
+        // Options of every TCP-like sender do not concern the rule.
         has(scheme) && !has("sack")
     }
 
-    /// Whether the window depends on the round-trip time, too: rules that grow by the clock.
+    /// Whether the window also depends on the round-trip time, because growth follows a clock.
     pub const fn depends_on_rtt(&self) -> bool {
         matches!(self, Self::Cubic(_) | Self::Htcp(_))
     }
 
-    /// Mean window in packets at a loss rate. The round-trip time counts where [`Self::depends_on_rtt`] says so.
+    /// Mean window in packets at a loss rate. The round-trip time matters if [`Self::depends_on_rtt`].
     pub fn window_packets(&self, loss_rate: f64, rtt: Duration) -> f64 {
         match self {
             Self::Aimd(config) => aimd(loss_rate, config.increase_packets, config.decrease),
@@ -120,8 +120,8 @@ impl Response {
     }
 }
 
-/// The place between `low` and `high`, both above zero, where a growing function passes `target`; its end if it does
-/// not pass it there. Halves the gap of the logarithms.
+/// The point between `low` and `high`, both above zero, at which a growing function passes `target`; the nearer end if
+/// it does not. Bisects on a logarithmic scale.
 fn passes(target: f64, mut low: f64, mut high: f64, growing: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..200 {
         let middle = low.sqrt() * high.sqrt();

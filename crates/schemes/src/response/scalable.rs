@@ -4,8 +4,7 @@ use super::{aimd_on_loss, reno, reno_loss_rate};
 use crate::session::ScalableConfig;
 
 impl ScalableConfig {
-    /// Mean window at a loss rate: (a / b)(1 - b / 2) / p, which is 0.075 / p; Reno's where that is below the low
-    /// window.
+    /// Mean window at a loss rate: (a / b)(1 - b / 2) / p, which is 0.075 / p; Reno's if that is below the low window.
     pub fn mean_window_packets(&self, loss_rate: f64) -> f64 {
         let scalable = self.increase_packets / self.decrease * (1.0 - self.decrease / 2.0) / loss_rate;
         if scalable > self.low_window_packets { scalable } else { reno(loss_rate) }
@@ -29,7 +28,7 @@ impl ScalableConfig {
         aimd_on_loss(window_packets, self.decrease)
     }
 
-    /// RTTs from a loss back to the window before it: ln(1 / (1 - b)) / ln(1 + a), the same at any rate.
+    /// RTTs after a loss to recover the previous window: ln(1 / (1 - b)) / ln(1 + a), independent of the rate.
     pub fn recovery_rtts(&self) -> f64 {
         -(1.0 - self.decrease).ln() / self.increase_packets.ln_1p()
     }

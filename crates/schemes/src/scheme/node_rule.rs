@@ -1,4 +1,4 @@
-//! What the rule of an end node can do, as those that drive it need to know.
+//! Capabilities of an end node's rule.
 
 use std::fmt;
 
@@ -9,36 +9,35 @@ use crate::node::tally::TallyOptions;
 /// Makes a rule for one capacity, with the options of its node.
 pub type MakeRule = fn(&Options) -> Box<dyn RateAllocator>;
 
-/// The rule of an end node in the list of schemes: how one is made, and what it can do. Drivers ask for these, never
-/// for a name.
+/// The rule of an end node in the registry: its constructor and its capabilities. Drivers check capabilities, never
+/// names.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a claim of its own")]
 pub struct NodeRule {
-    /// Makes the rule for one capacity, with the options of its node. Of a rule that exchanges messages nobody
-    /// asks it for an allocation: see `exchange`.
+    /// Makes the rule for one capacity, with the options of its node. The allocator of a rule that exchanges messages
+    /// is never called: see `exchange`.
     pub make: MakeRule,
-    /// Of a rule whose two ends tell each other claims and grants: the constants of one node with these options. Its
-    /// drivers run [`SourceNode`](crate::node::tally::SourceNode) and [`SinkNode`](crate::node::tally::SinkNode) and
-    /// carry the messages between them. `None`: the rule is an allocator, and sinks tell their grants alone.
+    /// For a rule whose two ends exchange claims and grants: the constants of a node with these options. Its drivers
+    /// run [`SourceNode`](crate::node::tally::SourceNode) and [`SinkNode`](crate::node::tally::SinkNode) and carry the
+    /// messages between them. `None`: the rule is an allocator, and sinks send only their grants.
     pub exchange: Option<fn(&Options) -> TallyOptions>,
-    /// Makes the same rule over owners, which leaves a part to traffic that no grant holds
-    /// ([`RateAllocator::see_other`]); `None` where there is none.
+    /// Makes the rule over owners, which leaves a part to traffic outside its control ([`RateAllocator::see_other`]);
+    /// `None` if there is none.
     pub over_groups: Option<MakeRule>,
-    /// Whether hosts run it: packet by packet in the simulator, and on a wire. Else the fluid model alone does.
+    /// Whether hosts run it: in the packet simulator, and on a network. Otherwise only the fluid model does.
     pub runs_on_hosts: bool,
-    /// Whether it can do with a share of a capacity (`gtp_share`) and leave the rest to other traffic. Else it has all
-    /// of it.
+    /// Whether it can use a share of a capacity (`gtp_share`) and leave the rest to other traffic. Otherwise it uses
+    /// all of it.
     pub takes_share: bool,
-    /// Whether it keeps to minimum rates ([`Row::minimum`](crate::Row::minimum)).
+    /// Whether it respects minimum rates ([`Row::minimum`](crate::Row::minimum)).
     pub keeps_minimum: bool,
-    /// Whether its sessions have to claim what they want ([`Row::desired`](crate::Row::desired)); else measured rates
-    /// do.
+    /// Whether its sessions have to declare their demands ([`Row::desired`](crate::Row::desired)); otherwise measured
+    /// rates suffice.
     pub needs_claims: bool,
 }
 
 impl NodeRule {
-    /// A rule that hosts run as well as the fluid model, which has the whole capacity and looks at measured rates
-    /// alone.
+    /// A rule that hosts and the fluid model run, which uses the whole capacity and only measured rates.
     pub const fn new(make: MakeRule) -> Self {
         Self {
             make,
@@ -51,7 +50,7 @@ impl NodeRule {
         }
     }
 
-    /// What it can do and needs, in words.
+    /// Capabilities and requirements in words.
     pub fn words(&self) -> Vec<&'static str> {
         let all = [
             (self.runs_on_hosts, "runs on hosts"),
@@ -65,7 +64,7 @@ impl NodeRule {
     }
 }
 
-/// Two rules are the same if they can do the same: functions have no identity.
+/// Rules with equal capabilities are equal: functions have no identity.
 impl PartialEq for NodeRule {
     fn eq(&self, other: &Self) -> bool {
         self.words() == other.words()

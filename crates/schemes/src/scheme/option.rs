@@ -1,4 +1,4 @@
-//! Options of schemes: what one may be, how it is read, and the set that a run carries.
+//! Options of schemes: their domains, their parsing, and the set that a run carries.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,51 +11,51 @@ use thiserror::Error;
 pub struct OptionSpec {
     /// The key below `options.`.
     pub name: &'static str,
-    /// What may stand there.
+    /// Permitted values.
     pub domain: Domain,
-    /// The default, written as in a scenario file.
+    /// The default, in the syntax of a scenario file.
     pub default: &'static str,
-    /// What it does, in one line.
+    /// One-line description.
     pub help: &'static str,
 }
 
 /// The values that an option may take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Domain {
-    /// A number from the first to the second; `open` leaves out both ends.
+    /// A number between two bounds; `open` excludes both of them.
     Number {
-        /// Least value.
+        /// Minimum value.
         least: f64,
-        /// Largest value, or infinity.
+        /// Maximum value, or infinity.
         most: f64,
-        /// Whether the ends themselves are excluded.
+        /// Whether the bounds are excluded.
         open: bool,
     },
-    /// true or false.
+    /// `true` or `false`.
     Flag,
-    /// false for off, true for on with the usual number, or that number itself, both bounds included.
+    /// `false` for off, `true` for on with the usual number, or a number between the bounds, inclusive.
     Switch {
-        /// What true stands for.
+        /// Number that `true` stands for.
         usual: f64,
-        /// Least value.
+        /// Minimum value.
         least: f64,
-        /// Largest value.
+        /// Maximum value.
         most: f64,
     },
-    /// A span of time within bounds, or one of these words ("rtt", "random").
+    /// A time span within bounds, or one of these words ("rtt", "random").
     Time {
         /// Shortest span.
         least: Duration,
         /// Longest span.
         most: Duration,
-        /// Words that may stand in place of a span.
+        /// Words accepted as well as a span.
         words: &'static [&'static str],
     },
     /// A rate above zero.
     Rate,
     /// A whole number of packets, at least one ("64 packets", or the bare number), or one of these words ("inf").
     Packets {
-        /// Words that may stand in place of a number.
+        /// Words accepted as well as a number.
         words: &'static [&'static str],
     },
     /// One of these words.
@@ -79,34 +79,34 @@ pub enum OptionValue {
     Word(&'static str),
 }
 
-/// A value as a file, the command line or Python gave it.
+/// A value from a file, the command line or Python.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GivenValue<'a> {
     /// A number without unit.
     Number(f64),
-    /// true or false.
+    /// `true` or `false`.
     Flag(bool),
     /// A text: a quantity with unit, or a word.
     Text(&'a str),
-    /// Something else (a list, a table); the text names what.
+    /// Another kind of value (a list, a table); the text names the kind.
     Other(&'a str),
 }
 
-/// Why a value does not suit an option. [`OptionError::hint`] says how to mend it.
+/// A value that is not valid for an option. [`OptionError::hint`] has the remedy.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("option \"{option}\": {problem}")]
 pub struct OptionError {
     /// The option.
     pub option: &'static str,
-    /// What may stand there, in words.
+    /// Permitted values, in words.
     pub domain: String,
-    /// What is wrong with the value.
+    /// The problem with the value.
     pub problem: String,
     hint: Option<String>,
 }
 
 impl OptionError {
-    /// How to mend it, in one line.
+    /// The remedy, in one line.
     pub fn hint(&self) -> String {
         self.hint.clone().unwrap_or_else(|| format!("it must be {}", self.domain))
     }
@@ -121,7 +121,7 @@ impl OptionSpec {
         self.read_text(self.default).expect("a listed default suits its own domain")
     }
 
-    /// Reads a value that was written without quotes, as on a command line: a number and a flag may be text, too.
+    /// Parses a value without quotes, as on a command line: numbers and flags may be text.
     pub fn read_text(&self, text: &str) -> Result<OptionValue, OptionError> {
         match text.trim() {
             "true" => self.read(GivenValue::Flag(true)),
@@ -133,7 +133,7 @@ impl OptionSpec {
         }
     }
 
-    /// Reads a value of a known kind, as TOML and Python give it.
+    /// Reads a value of a known kind, as in TOML and Python.
     pub fn read(&self, given: GivenValue<'_>) -> Result<OptionValue, OptionError> {
         if let GivenValue::Text(text) = given
             && let Some(word) = self.words().iter().find(|word| **word == text)
@@ -184,7 +184,7 @@ impl OptionSpec {
         }
     }
 
-    /// The words that may stand for a value.
+    /// The words accepted as values.
     pub fn words(&self) -> &'static [&'static str] {
         match self.domain {
             Domain::Time { words, .. } | Domain::Packets { words } | Domain::Word(words) => words,
@@ -221,7 +221,7 @@ impl OptionSpec {
     }
 }
 
-/// The domain in words, to follow "it must be": `a number above 0 and below 1`, `"64 packets" or "inf"`.
+/// The domain in words that follow "it must be": `a number above 0 and below 1`, `"64 packets" or "inf"`.
 impl fmt::Display for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let or_words =
@@ -263,7 +263,7 @@ fn quoted(words: &[&str]) -> String {
     }
 }
 
-/// The value as a scenario file writes it, without quotes: `0.1`, `true`, `60 ms`, `64 packets`, `rtt`.
+/// The value in the syntax of a scenario file, without quotes: `0.1`, `true`, `60 ms`, `64 packets`, `rtt`.
 impl fmt::Display for OptionValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -278,7 +278,7 @@ impl fmt::Display for OptionValue {
     }
 }
 
-/// The options that were named, by key; what is missing has the scheme's default ([`super::Scheme::value`]).
+/// The options that were set, by key; others have the scheme's default ([`super::Scheme::value`]).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options(BTreeMap<&'static str, OptionValue>);
 
@@ -288,12 +288,12 @@ impl Options {
         self.0.insert(name, value);
     }
 
-    /// The value of an option that was named.
+    /// The value of an option, if set.
     pub fn get(&self, name: &str) -> Option<OptionValue> {
         self.0.get(name).copied()
     }
 
-    /// A number that was named.
+    /// The value of a number, if set.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.get(name) {
             Some(OptionValue::Number(value)) => Some(value),
@@ -301,17 +301,17 @@ impl Options {
         }
     }
 
-    /// The same, or else a default.
+    /// The value of a number, or a default.
     pub(crate) fn number_or(&self, name: &str, default: f64) -> f64 {
         self.number(name).unwrap_or(default)
     }
 
-    /// Whether a switch was named and is on.
+    /// Whether a switch is set and on.
     pub fn flag(&self, name: &str) -> bool {
         self.get(name) == Some(OptionValue::Flag(true))
     }
 
-    /// A span of time that was named; `None` for a word, too.
+    /// The value of a time span, if set; `None` for a word.
     pub fn time(&self, name: &str) -> Option<Duration> {
         match self.get(name) {
             Some(OptionValue::Time(value)) => Some(value),
@@ -319,7 +319,7 @@ impl Options {
         }
     }
 
-    /// A rate that was named.
+    /// The value of a rate, if set.
     pub fn rate(&self, name: &str) -> Option<Rate> {
         match self.get(name) {
             Some(OptionValue::Rate(value)) => Some(value),
@@ -327,7 +327,7 @@ impl Options {
         }
     }
 
-    /// A number of packets that was named; `None` for a word, too.
+    /// The value of a number of packets, if set; `None` for a word.
     pub fn packets(&self, name: &str) -> Option<u64> {
         match self.get(name) {
             Some(OptionValue::Packets(value)) => Some(value),
@@ -335,12 +335,12 @@ impl Options {
         }
     }
 
-    /// The same, or else a default, which may be a fraction or infinite.
+    /// The value of a number of packets, or a default, which may be a fraction or infinite.
     pub(crate) fn packets_or(&self, name: &str, default: f64) -> f64 {
         self.packets(name).map_or(default, |packets| packets as f64)
     }
 
-    /// A word that was named.
+    /// The value of a word, if set.
     pub fn word(&self, name: &str) -> Option<&'static str> {
         match self.get(name) {
             Some(OptionValue::Word(value)) => Some(value),
@@ -348,12 +348,12 @@ impl Options {
         }
     }
 
-    /// All that were named, in the order of their names.
+    /// All options that were set, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, OptionValue)> {
         self.0.iter().map(|(name, value)| (*name, *value))
     }
 
-    /// Whether none was named.
+    /// Whether no option was set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(window.read(GivenValue::Text("64 packets")), Ok(OptionValue::Packets(64)));
         assert_eq!(window.read(GivenValue::Text("1 packet")), Ok(OptionValue::Packets(1)));
         assert_eq!(window.read(GivenValue::Number(64.0)), Ok(OptionValue::Packets(64)));
-        // "inf" reads as a number, too; the domain's own word goes first.
+        // "inf" is also a valid number; the domain's own word takes precedence.
         assert_eq!(window.read_text("inf"), Ok(OptionValue::Word("inf")));
         assert_eq!(option("bic", "constants").read(GivenValue::Text("linux")), Ok(OptionValue::Word("linux")));
     }

@@ -1,4 +1,4 @@
-//! Schemes of one's own: beside the list, for as long as one thread builds and runs a scenario.
+//! The user's own schemes, which one thread adds to the registry while it builds and runs a scenario.
 
 use std::cell::Cell;
 
@@ -7,11 +7,11 @@ use crate::node;
 use crate::session::MakeController;
 
 thread_local! {
-    /// The schemes that this thread knows besides the list.
+    /// This thread's schemes in addition to the registry.
     static OWN: Cell<&'static [&'static Scheme]> = const { Cell::new(&[]) };
 }
 
-/// The entry of a session's rule of one's own, which the packet model runs. Its options are those of the sender
+/// The entry of a user's session rule, which the packet model runs. Its options are those of the sender
 /// ([`SENDER_OPTIONS`](crate::session::SENDER_OPTIONS)), if it takes them, and the rule's.
 pub const fn own_session(
     name: &'static str,
@@ -22,7 +22,7 @@ pub const fn own_session(
     registry::window(name, help, "", options, make)
 }
 
-/// The entry of a node's rule of one's own, for both models. Its options begin with
+/// The entry of a user's node rule, for both models. Its first options are
 /// [`DRIVER_OPTIONS`](crate::node::DRIVER_OPTIONS).
 pub const fn own_node(
     name: &'static str,
@@ -33,12 +33,12 @@ pub const fn own_node(
     node::entry(name, help, "", options, rule)
 }
 
-/// Does `work` while this thread knows these schemes besides those of the list: what reads a scenario, and what makes
-/// the rules of its nodes and sessions, finds them by name.
+/// Runs `work` with these schemes added to the registry on this thread: scenario parsing and the constructors of rules
+/// find them by name.
 ///
-/// Where scenarios are built and run on several threads, each of them needs this call.
+/// If scenarios are built and run on several threads, each of them needs this call.
 pub fn with_own<T>(own: &'static [&'static Scheme], work: impl FnOnce() -> T) -> T {
-    /// Gives back what was known before, also when the work unwinds.
+    /// Restores the previous schemes, also on unwinding.
     struct Before(&'static [&'static Scheme]);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -54,7 +54,7 @@ pub(super) fn find_own(name: &str) -> Option<&'static Scheme> {
     OWN.get().iter().find(|scheme| scheme.name == name).copied()
 }
 
-/// The names that [`find`](super::find) knows here: those of the list, and this thread's own.
+/// The names that [`find`](super::find) accepts: those of the registry, and this thread's own.
 pub fn known_names() -> impl Iterator<Item = &'static str> {
     schemes().iter().map(|scheme| scheme.name).chain(OWN.get().iter().map(|scheme| scheme.name))
 }

@@ -1,6 +1,6 @@
-//! The list itself, and how entries are written, each in the file of its rule. Defaults are the papers' constants; a
-//! scheme without models is known by name and options, so that a file that names it gets a true answer, but no
-//! simulator of this version runs it.
+//! The registry, and constructors of its entries, each of which is in the file of its rule. Defaults are the papers'
+//! constants; a scheme without models has a name and options, so that a file that names it gets an accurate error, but
+//! no simulator of this version runs it.
 
 use fairwave_units::{Bytes, Duration};
 
@@ -9,12 +9,12 @@ use crate::link::{self, MakeLinkController};
 use crate::node::RULES;
 use crate::session::{self, MakeController};
 
-/// Every scheme, in the order in which lists show them.
+/// Every scheme, in the order of lists.
 pub(super) const SCHEMES: &[Scheme] = &all();
 
 const LISTS: [&[Scheme]; 4] = [RULES, session::WINDOWED, link::SCHEMES, session::OTHERS];
 
-/// The lists, one behind the other.
+/// The lists concatenated.
 const fn all() -> [Scheme; LISTS[0].len() + LISTS[1].len() + LISTS[2].len() + LISTS[3].len()] {
     let mut all = [LISTS[0][0]; LISTS[0].len() + LISTS[1].len() + LISTS[2].len() + LISTS[3].len()];
     let (mut list, mut end) = (0, 0);
@@ -29,7 +29,7 @@ const fn all() -> [Scheme; LISTS[0].len() + LISTS[1].len() + LISTS[2].len() + LI
     all
 }
 
-/// The entry of a rule of one session. It has no model yet, no option, and nothing that it adds to a header.
+/// The entry of a session rule, initially without models, options and header bytes.
 pub(crate) const fn session(name: &'static str, help: &'static str, cites: &'static str) -> Scheme {
     Scheme {
         name,
@@ -59,20 +59,19 @@ pub(crate) const fn window(
     Scheme { models: &[Model::Packet], options, controller: Some(make), ..session(name, help, cites) }
 }
 
-/// The same, of a rule that kernels have, too: there the testbed runs it.
+/// Marks an entry as also available in kernels, for the testbed.
 pub(crate) const fn of_kernels(entry: Scheme) -> Scheme {
     Scheme { models: &[Model::Packet, Model::Testbed], ..entry }
 }
 
-/// The entry of a rule of links and the sessions that obey it, which adds so many bytes to packets and
-/// acknowledgements.
+/// The entry of a link rule and the sessions that obey it, with the header bytes of packets and acknowledgements.
 pub(crate) const fn link(name: &'static str, help: &'static str, cites: &'static str, header: u64) -> Scheme {
     let needs = "the rule at every link that may be a bottleneck";
     let header = Bytes::new(header);
     Scheme { kind: SchemeKind::Link, needs, header, ack_header: header, ..session(name, help, cites) }
 }
 
-/// One that the packet model runs.
+/// An entry that the packet model runs.
 pub(crate) const fn at_packets(
     entry: Scheme,
     options: &'static [OptionSpec],
@@ -82,11 +81,11 @@ pub(crate) const fn at_packets(
     Scheme { models: &[Model::Packet], options, controller: Some(make), link_controller: Some(make_link), ..entry }
 }
 
-// ---- how lists of options are written
+// ---- shorthands for options
 
 pub(crate) const UNIT: Domain = Domain::Number { least: 0.0, most: 1.0, open: true };
 pub(crate) const CLOSED_UNIT: Domain = Domain::Number { least: 0.0, most: 1.0, open: false };
-/// Above 0 and at most 1; nothing below 1e-9 makes sense for what it is used for.
+/// Above 0 and at most 1; values below 1e-9 make no sense for its uses.
 pub(crate) const HALF_OPEN_UNIT: Domain = Domain::Number { least: 1e-9, most: 1.0, open: false };
 pub(crate) const POSITIVE: Domain = Domain::Number { least: 0.0, most: f64::INFINITY, open: true };
 pub(crate) const CLOSED_POSITIVE: Domain = Domain::Number { least: 0.0, most: f64::INFINITY, open: false };

@@ -1,5 +1,5 @@
-//! AECP's source (Huang et al. 2010, Eqs. 43 and 44): once a round-trip time its rate moves towards the least rate
-//! factor on its way, by a fixed share of the logarithm of what is missing.
+//! AECP's source (Huang et al. 2010, Eqs. 43 and 44): once per round-trip time its rate moves towards the smallest rate
+//! factor on its path, by a fixed share of the logarithmic gap.
 
 use fairwave_units::{Duration, Rate, Time};
 
@@ -11,12 +11,12 @@ use crate::scheme::Options;
 #[derive(Clone, Debug)]
 pub struct Aecp {
     config: AecpSourceConfig,
-    /// Its bounds and ssthresh; what may be in flight follows from the rate.
+    /// Its bounds and ssthresh; the limit of bytes in flight follows from the rate.
     window: CongestionWindow,
     initial_window_packets: f64,
-    /// The rate, bit/s; `None` before the first round-trip time is known.
+    /// The rate in bit/s; `None` until the first round-trip time is known.
     rate_bps: Option<f64>,
-    /// The newest rate factor, bit/s.
+    /// The newest rate factor in bit/s.
     rate_factor_bps: f64,
     smoothed_rtt: Duration,
     packet_bits: f64,
@@ -26,12 +26,12 @@ pub struct Aecp {
 /// Constants of AECP's sources.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AecpSourceConfig {
-    /// Gain in 1/s: the share of the logarithm of what is missing that is made up in a second.
+    /// Gain in 1/s: the share of the logarithmic gap that is closed per second.
     pub alpha_per_s: f64,
 }
 
 impl Aecp {
-    /// A session's controller at its start: the first window of packets, then as the links say.
+    /// A session's controller at its start: the initial window of packets, then the links' rates.
     pub fn new(config: AecpSourceConfig, window: WindowConfig) -> Self {
         Self {
             config,
@@ -87,7 +87,7 @@ impl CongestionController for Aecp {
     fn on_ack(&mut self, _: &Ack) {}
 
     fn on_loss(&mut self, loss: &Loss) {
-        // Lost packets are sent again; the rate is the links' word alone.
+        // Lost packets are sent again; only the links determine the rate.
         self.window.set_ssthresh(f64::from(loss.in_flight_packets));
     }
 
@@ -102,7 +102,7 @@ impl CongestionController for Aecp {
                 pacing: None,
             };
         };
-        // The rate limits; the window is for the case that acknowledgements stay away.
+        // The rate is the limit; the window bounds the case that acknowledgements stop.
         let window = 2.0 * rate_bps * self.smoothed_rtt.as_secs_f64() / self.packet_bits + 2.0;
         let window_packets = window.max(self.initial_window_packets).min(self.window.most_packets());
         Allowance { window_packets, pacing: Rate::from_bps(rate_bps).ok() }
@@ -123,11 +123,11 @@ impl Default for AecpSourceConfig {
     }
 }
 
-/// The largest step, as a share of the logarithm of what is missing.
+/// Maximum step, as a share of the logarithmic gap.
 const MOST_SHARE: f64 = 0.9;
 
 impl AecpSourceConfig {
-    /// The constants that were named, else the defaults.
+    /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
         Self { alpha_per_s: options.number_or("alpha", Self::default().alpha_per_s) }
     }
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn on_feedback__makes_up_a_share_of_the_logarithm_each_round_trip() {
-        // alpha tau = 2/s x 50 ms = 0.1 of ln 100: 10^6 x 100^0.1, once in the round trip however often it hears.
+        // alpha tau = 2/s x 50 ms = 0.1 of ln 100: 10^6 x 100^0.1, once per round trip however often feedback arrives.
         let rtt = Duration::from_millis(50);
         close(rate_bps(rtt, &[0, 10, 49]), 1e6 * 100.0_f64.powf(0.1));
         close(rate_bps(rtt, &[0, 10, 50]), 1e6 * 100.0_f64.powf(0.19)); // 1 - 0.9^2
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn on_feedback__never_oversteps_after_a_long_round_trip() {
-        // alpha tau = 2: 10^6 x 100^2 would be a hundred times the rate factor. 0.9 of the logarithm is the most.
+        // alpha tau = 2: 10^6 x 100^2 would be a hundred times the rate factor. The maximum is 0.9 of the logarithm.
         close(rate_bps(Duration::from_secs(1), &[0]), 1e6 * 100.0_f64.powf(0.9));
     }
 

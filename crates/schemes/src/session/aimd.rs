@@ -46,7 +46,7 @@ impl Default for AimdConfig {
 }
 
 impl AimdConfig {
-    /// The constants that were named, else the defaults.
+    /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
         let default = Self::default();
         Self {
@@ -56,7 +56,7 @@ impl AimdConfig {
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = registry::window(
     "aimd",
     "additive increase, multiplicative decrease, with configurable constants",
@@ -64,7 +64,7 @@ pub(super) const SCHEME: Scheme = registry::window(
     &OPTIONS,
     |options, window| Ok(windowed(Aimd::new(AimdConfig::from_options(options)), window)),
 );
-/// Xu et al., in March 2004: ns-2 with one second, as TCP.
+/// Xu et al., in March 2004: ns-2 with one second, like TCP.
 const OPTIONS: [OptionSpec; TCP_OPTIONS + 2] = join(
     TCP,
     [

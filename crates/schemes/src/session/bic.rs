@@ -1,5 +1,5 @@
-//! BIC-TCP (Xu, Harfoush & Rhee 2004, section VI): binary search for the window that the network can take, additive
-//! increase where that is far away, slow probing beyond it.
+//! BIC-TCP (Xu, Harfoush & Rhee 2004, section VI): binary search for the window that the network can carry, additive
+//! increase if that is far away, slow probing beyond it.
 
 use super::new_reno::NewReno;
 use super::tcp_options::{TCP, TCP_OPTIONS};
@@ -11,30 +11,29 @@ use crate::scheme::{Domain, OptionSpec, Options, Scheme};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bic {
     config: BicConfig,
-    /// The window at which the last loss happened, or the middle that fast convergence aims at; infinite before the
-    /// first loss.
+    /// The window at the last loss, or the midpoint of fast convergence; infinite before the first loss.
     max_packets: f64,
 }
 
 /// Constants of BIC.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BicConfig {
-    /// Largest growth in packets per round trip.
+    /// Maximum growth in packets per round trip.
     pub s_max_packets: f64,
-    /// Least growth in packets per round trip.
+    /// Minimum growth in packets per round trip.
     pub s_min_packets: f64,
     /// Share of the window removed after a loss.
     pub beta: f64,
     /// Window below which it is NewReno.
     pub low_window_packets: f64,
-    /// How the growth follows from the distance to the old maximum.
+    /// Growth as a function of the distance to the old maximum.
     pub form: BicForm,
 }
 
 /// The two forms of BIC in the field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BicForm {
-    /// The pseudo-code of Xu et al. 2004: half the gap per round trip; beyond the old maximum, as much as it is beyond.
+    /// The pseudo-code of Xu et al. 2004: half the gap per round trip; beyond the old maximum, by the excess over it.
     #[default]
     Paper,
     /// Linux's: a quarter of the gap per round trip, a plateau of 0.2 packets around the old maximum, a third of the
@@ -66,7 +65,7 @@ impl Bic {
     }
 }
 
-/// Linux closes one part in four of the gap per round trip.
+/// Linux closes one fourth of the gap per round trip.
 const LINUX_SEARCH: f64 = 4.0;
 /// Linux's growth next to the old maximum: 4 / 20 packets per round trip.
 const LINUX_PLATEAU: f64 = 0.2;
@@ -84,7 +83,7 @@ impl WindowRule for Bic {
         if window_packets < low_window_packets {
             return NewReno.decrease(window_packets, loss);
         }
-        // Xu et al. 2004, VI.C: fast convergence looks at the window before the cut. The first loss sets the maximum.
+        // Xu et al. 2004, VI.C: fast convergence uses the window before the cut. The first loss sets the maximum.
         let is_shrinking = self.max_packets.is_finite() && window_packets < self.max_packets;
         self.max_packets = if is_shrinking { window_packets * (2.0 - beta) / 2.0 } else { window_packets };
         window_packets * (1.0 - beta)
@@ -106,7 +105,7 @@ impl Default for BicConfig {
 }
 
 impl BicConfig {
-    /// The constants that were named, else those of the form that was named.
+    /// The options that were set, else the defaults of the form.
     pub fn from_options(options: &Options) -> Self {
         let default = if options.word("constants") == Some("linux") { Self::linux() } else { Self::default() };
         Self {
@@ -119,7 +118,7 @@ impl BicConfig {
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = registry::window(
     "bic",
     "BIC-TCP: binary search for the window before the last loss",
@@ -127,7 +126,7 @@ pub(super) const SCHEME: Scheme = registry::window(
     &OPTIONS,
     |options, window| Ok(windowed(Bic::new(BicConfig::from_options(options)), window)),
 );
-/// Xu et al., in March 2004: ns-2 with one second, as TCP.
+/// Xu et al., in March 2004: ns-2 with one second, like TCP.
 const OPTIONS: [OptionSpec; TCP_OPTIONS + 5] = join(
     TCP,
     [

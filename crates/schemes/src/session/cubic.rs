@@ -12,7 +12,7 @@ use crate::scheme::{OptionSpec, Options, Scheme};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cubic {
     config: CubicConfig,
-    /// The window at the last loss, or a little less where the last two losses say that others need room.
+    /// The window at the last loss, slightly reduced if the last two losses show that others need room.
     max_packets: f64,
     /// The window just before the last cut.
     prior_packets: f64,
@@ -34,10 +34,10 @@ pub struct CubicConfig {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Epoch {
     start: Time,
-    /// When the cubic reaches the old maximum, in seconds from the start.
+    /// Time at which the cubic reaches the old maximum, in seconds from the start.
     k_s: f64,
     origin_packets: f64,
-    /// What TCP itself would have by now.
+    /// Window of TCP itself at this point.
     reno_packets: f64,
 }
 
@@ -80,7 +80,7 @@ impl WindowRule for Cubic {
             // RFC 9438 s4.3: the Reno-friendly region.
             return (epoch.reno_packets - window_packets).max(0.0);
         }
-        // RFC 9438 s4.2: towards the cubic one round trip ahead, at most half as much again per round trip.
+        // RFC 9438 s4.2: towards the cubic one round trip ahead, by at most half the window per round trip.
         let ahead = after.checked_add(ack.smoothed_rtt).unwrap_or(after);
         let target = self.cubic(&epoch, ahead).max(window_packets).min(1.5 * window_packets);
         (target - window_packets) * acked / window_packets
@@ -97,7 +97,7 @@ impl WindowRule for Cubic {
     }
 
     fn time_out(&mut self, window_packets: f64, loss: &Loss) -> f64 {
-        // RFC 9438 s4.8: ssthresh as after a loss. The old maximum is forgotten: congestion avoidance starts at its own.
+        // RFC 9438 s4.8: ssthresh as after a loss. The old maximum is dropped: congestion avoidance starts at its own.
         let ssthresh_packets = self.decrease(window_packets, loss);
         self.max_packets = 0.0;
         ssthresh_packets
@@ -118,14 +118,14 @@ impl Default for CubicConfig {
 }
 
 impl CubicConfig {
-    /// The constants that were named, else the defaults.
+    /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
         let default = Self::default();
         Self { c: options.number_or("c", default.c), beta: options.number_or("beta", default.beta), ..default }
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = registry::of_kernels(registry::window(
     "cubic",
     "CUBIC: the window is a cubic of the time since the last loss",

@@ -1,43 +1,44 @@
-//! How fast a path delivers: samples of the delivery rate, out of what became of packets.
+//! Samples of a path's delivery rate, from the fate of its packets.
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::rate_sample::{LossPoint, RateSample};
 
-/// Delivery-rate sampling (draft-ietf-ccwg-bbr s4.1, with the state of its s4.1.2.1): what has been delivered, and
-/// since when. One for all packets that share a path, of one session or of several.
+/// Delivery-rate sampling (draft-ietf-ccwg-bbr s4.1, with the state of its s4.1.2.1): bytes delivered, and the time
+/// since which. One for all packets that share a path, of one session or of several.
 ///
-/// The driver keeps a [`SentStamp`] with each packet under way, from [`DeliveryRate::on_sent`]. When news of packets
-/// comes, one packet's or ten thousand's, it tells what arrived, what is lost and what arrived late, in any order and
-/// by totals, and takes the [`RateSample`] of it all with [`DeliveryRate::sample`]. A batch takes time by the calls, not
-/// by the packets: one for what arrived, with its newest packet, and one for each range of lost packets.
+/// The driver keeps a [`SentStamp`] with each packet in flight, from [`DeliveryRate::on_sent`]. When feedback arrives,
+/// for one packet or ten thousand, it reports arrivals, losses and late arrivals, in any order and as totals, and takes
+/// the combined [`RateSample`] with [`DeliveryRate::sample`]. A batch costs time per call, not per packet: one call for
+/// the arrivals, with the newest packet, and one for each range of lost packets.
 ///
-/// A packet's bytes are counted as the driver counts them in rates: with headers or without, but always the same.
+/// The driver decides whether a packet's bytes include headers, but must always count the same way.
 ///
 /// A peer that claims arrivals too early cannot raise the rate above that at which the packets were sent, which is the
 /// other bound of each sample.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryRate {
-    /// Bytes delivered so far, and when the last of them were.
+    /// Bytes delivered so far, and the time of the last delivery.
     delivered: u64,
     delivered_time: Time,
-    /// When the newest packet that was delivered was sent.
+    /// Send time of the newest packet that was delivered.
     first_sent_time: Time,
     lost: u64,
     in_flight: u64,
-    /// The samples are limited by the application until more than so many bytes are delivered.
+    /// The samples are limited by the application until more than this many bytes are delivered.
     limited_until: Option<u64>,
-    /// Bytes delivered when packets were last left to themselves. Samples of what was sent by then are limited as well.
+    /// Bytes delivered when packets were last left ([`DeliveryRate::on_left`]). Samples of packets sent until then are
+    /// limited as well.
     left_at: Option<u64>,
     least_rtt: Option<Duration>,
     batch: Batch,
 }
 
-/// What a packet under way remembers of the moment at which it was sent (draft-ietf-ccwg-bbr s4.1.2.1.2). When it was
-/// sent stands beside it, in the driver's own form.
+/// State at the sending of a packet in flight (draft-ietf-ccwg-bbr s4.1.2.1.2). The driver stores the send time next to
+/// it, in its own form.
 ///
-/// Packets sent between two samples differ in what is in flight alone: who has many packets under way keeps one stamp
-/// for a run of them, and makes those of the others with [`SentStamp::after`].
+/// Stamps of packets sent between two samples differ only in the bytes in flight: a driver with many packets in flight
+/// keeps one stamp for a run of them, and derives the others with [`SentStamp::after`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentStamp {
     delivered: u64,
@@ -48,7 +49,7 @@ pub struct SentStamp {
     is_app_limited: bool,
 }
 
-/// What was told since the last sample.
+/// Feedback since the last sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
     arrived: u64,
@@ -64,9 +65,9 @@ struct Batch {
 }
 
 impl DeliveryRate {
-    /// A packet of so many bytes is sent.
+    /// A packet is sent.
     pub fn on_sent(&mut self, now: Time, bytes: Bytes) -> SentStamp {
-        // draft-ietf-ccwg-bbr s4.1.2.2: with nothing in flight the interval begins now.
+        // draft-ietf-ccwg-bbr s4.1.2.2: with nothing in flight the interval starts now.
         if self.in_flight == 0 {
             (self.first_sent_time, self.delivered_time) = (now, now);
         }
@@ -81,7 +82,7 @@ impl DeliveryRate {
         }
     }
 
-    /// Packets of so many bytes in all arrived, the newest of them sent at `sent` with this stamp.
+    /// Packets of `bytes` in total arrived, the newest of them sent at `sent` with this stamp.
     pub fn on_arrived(&mut self, bytes: Bytes, sent: Time, newest: SentStamp) {
         self.in_flight = self.in_flight.saturating_sub(bytes.get());
         self.deliver(bytes.get());
@@ -90,7 +91,7 @@ impl DeliveryRate {
         }
     }
 
-    /// Packets of so many bytes in all, one behind the other, are lost. `last` is the stamp of the last of them.
+    /// Consecutive packets of `bytes` in total are lost. `last` is the stamp of the last of them.
     pub fn on_lost(&mut self, bytes: Bytes, last: SentStamp) {
         let bytes = bytes.get();
         self.in_flight = self.in_flight.saturating_sub(bytes);
@@ -109,32 +110,33 @@ impl DeliveryRate {
         }
     }
 
-    /// Packets of so many bytes in all that had been told as lost arrived after all.
+    /// Packets of `bytes` in total that had been reported as lost arrived late.
     pub fn on_late(&mut self, bytes: Bytes) {
-        // s2.2: what was taken for lost and arrives is delivered as well. Ours: it is lost no more.
+        // s2.2: packets that arrive after being reported as lost are delivered as well. Ours: they do not count as lost
+        // any more.
         self.deliver(bytes.get());
         self.lost = self.lost.saturating_sub(bytes.get());
         self.batch.late = self.batch.late.saturating_add(bytes.get());
     }
 
-    /// Of those that arrived, packets of so many bytes in all carried a mark of congestion (CE).
+    /// Of the arrivals, packets of `bytes` in total carried a congestion mark (CE).
     pub fn on_marked(&mut self, bytes: Bytes) {
         self.batch.marked = self.batch.marked.saturating_add(bytes.get());
     }
 
-    /// Packets of so many bytes in all that had been told as lost are under way after all.
+    /// Packets of `bytes` in total that had been reported as lost are in flight after all.
     pub fn on_found(&mut self, bytes: Bytes) {
         self.lost = self.lost.saturating_sub(bytes.get());
         self.in_flight = self.in_flight.saturating_add(bytes.get());
     }
 
-    /// Packets of so many bytes in all are no longer of interest, whatever became of them: their session is over.
+    /// Packets of `bytes` in total are not tracked any more, whatever became of them: their session is over.
     pub fn on_forgotten(&mut self, bytes: Bytes) {
         self.in_flight = self.in_flight.saturating_sub(bytes.get());
     }
 
-    /// Packets of so many bytes in all are no longer of interest, whatever becomes of them: they go their way, but nobody
-    /// tells of it. Samples of what is in flight now, and of what is sent until it has arrived, are too low.
+    /// Packets of `bytes` in total are not tracked any more, but still in flight. Samples of the packets in flight now,
+    /// and of those sent until they have arrived, are too low.
     pub fn on_left(&mut self, bytes: Bytes) {
         self.on_forgotten(bytes);
         if bytes > Bytes::ZERO {
@@ -143,15 +145,15 @@ impl DeliveryRate {
         }
     }
 
-    /// Something else than the path and its controller holds the sending back: there is nothing to send, or grants
-    /// allow no more. Samples of what is in flight now, and of what is sent until it has arrived, may be too low.
+    /// Sending is limited by something other than the path and its controller: the application has no data, or grants
+    /// allow no more. Samples of the packets in flight now, and of those sent until they have arrived, may be too low.
     pub fn mark_app_limited(&mut self) {
         // s4.1.2.4.
         self.limited_until = Some(self.delivered.saturating_add(self.in_flight).max(1));
     }
 
-    /// The sample of all that was told since the last one. `rtt` is the round-trip time of the newest packet that
-    /// arrived, without what its acknowledgement waited for at the other end.
+    /// The sample of all feedback since the last one. `rtt` is the round-trip time of the newest packet that arrived,
+    /// without the delay of its acknowledgement at the other end.
     pub fn sample(&mut self, now: Time, rtt: Option<Duration>) -> RateSample {
         let batch = std::mem::take(&mut self.batch);
         if let Some(rtt) = rtt {
@@ -203,7 +205,7 @@ impl DeliveryRate {
         self.batch.arrived = self.batch.arrived.saturating_add(bytes);
     }
 
-    /// s4.1.2.3: what the newest packet that arrived tells.
+    /// s4.1.2.3: measures by the newest packet that arrived.
     fn measure(&mut self, sample: &mut RateSample, now: Time, sent: Time, stamp: &SentStamp) {
         let delivered = self.delivered.saturating_sub(stamp.delivered);
         sample.has_arrivals = true;
@@ -212,13 +214,13 @@ impl DeliveryRate {
         sample.lost = Bytes::new(self.lost.saturating_sub(stamp.lost));
         sample.tx_in_flight = Bytes::new(stamp.in_flight);
         sample.is_app_limited = stamp.is_app_limited || self.left_at.is_some_and(|left| stamp.delivered <= left);
-        // The longer of the times that sending and delivering it took: neither of them alone may be compressed.
+        // The longer of the times for sending and for delivery, so that compression of either does not raise the rate.
         sample.sending = sent.since(stamp.first_sent_time);
         let interval = sample.sending.max(now.since(stamp.delivered_time));
-        // Differs from s4.1.2.3, which takes the newest packet of the batch: one of several sessions may tell of its
-        // packets later than another of newer ones.
+        // Differs from s4.1.2.3, which takes the newest packet of the batch: one of several sessions may report its
+        // packets later than another reports newer ones.
         self.first_sent_time = self.first_sent_time.max(sent);
-        // s4.1.2.3: less than the least round-trip time is no reliable interval.
+        // s4.1.2.3: an interval below the minimum round-trip time is not reliable.
         let is_reliable = !interval.is_zero() && self.least_rtt.is_none_or(|least| interval >= least);
         sample.interval = interval;
         if is_reliable {
@@ -228,14 +230,14 @@ impl DeliveryRate {
 }
 
 impl SentStamp {
-    /// The stamp of a packet that was sent after this one's, with no sample and no
-    /// [`DeliveryRate::mark_app_limited`] in between: `bytes` from the end of this one to the end of that one.
+    /// The stamp of a packet that was sent after this one's, with no sample and no [`DeliveryRate::mark_app_limited`]
+    /// in between: `bytes` from the end of this one to the end of that one.
     #[must_use]
     pub fn after(self, bytes: Bytes) -> Self {
         Self { in_flight: self.in_flight.saturating_add(bytes.get()), ..self }
     }
 
-    /// Whether something else than the path and its controller had held the sending back.
+    /// Whether something other than the path and its controller had limited sending.
     pub fn is_app_limited(&self) -> bool {
         self.is_app_limited
     }
@@ -245,7 +247,7 @@ impl SentStamp {
         self.delivered
     }
 
-    /// Bytes in flight right after it was sent, its own included.
+    /// Bytes in flight right after it was sent, including its own.
     pub fn in_flight(&self) -> Bytes {
         Bytes::new(self.in_flight)
     }
@@ -267,7 +269,7 @@ mod tests {
         Bytes::new(packets * 1000)
     }
 
-    /// So many packets, a millisecond apart from `from` on.
+    /// `packets` packets, a millisecond apart from `from` on.
     fn send(rate: &mut DeliveryRate, from: u64, packets: u64) -> Vec<(Time, SentStamp)> {
         (from..from + packets).map(|at| (ms(at), rate.on_sent(ms(at), PACKET))).collect()
     }
@@ -330,7 +332,7 @@ mod tests {
         let stamps = send(&mut rate, 0, 2);
         rate.on_arrived(bytes(2), stamps[1].0, stamps[1].1);
         rate.sample(ms(50), Some(Duration::from_millis(49)));
-        // Nothing was in flight: the interval begins with it.
+        // Nothing was in flight: the interval starts with it.
         let again = rate.on_sent(ms(51), PACKET);
         rate.on_arrived(PACKET, ms(51), again);
         assert_eq!(rate.sample(ms(60), None).delivery_rate, None);
@@ -355,7 +357,7 @@ mod tests {
     fn on_left__samples_are_too_low_until_what_is_sent_now_has_arrived() {
         let mut rate = DeliveryRate::default();
         let before = send(&mut rate, 0, 4);
-        // Two of them are another session's.
+        // Two of them belong to another session.
         rate.on_left(bytes(2));
         assert_eq!(rate.in_flight(), bytes(2));
         let after = rate.on_sent(ms(10), PACKET);
@@ -368,7 +370,7 @@ mod tests {
         assert!(later.is_app_limited() && !last.is_app_limited());
         rate.on_arrived(bytes(2), ms(61), last);
         assert!(!rate.sample(ms(110), None).is_app_limited);
-        // Who leaves nothing in flight changes nothing.
+        // Leaving nothing in flight changes nothing.
         rate.on_left(Bytes::ZERO);
         assert!(!rate.on_sent(ms(111), PACKET).is_app_limited());
     }

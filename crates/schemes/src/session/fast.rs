@@ -1,4 +1,4 @@
-//! FAST TCP (Jin, Wei & Low 2004): keeps `alpha` packets queued in the network and goes there in one smooth step.
+//! FAST TCP (Jin, Wei & Low 2004): keeps `alpha` packets queued in the network and approaches that in one smooth step.
 
 use std::collections::VecDeque;
 
@@ -114,7 +114,7 @@ impl Default for FastConfig {
 }
 
 impl FastConfig {
-    /// The constants that were named, else the defaults.
+    /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
         let default = Self::default();
         Self {
@@ -125,7 +125,7 @@ impl FastConfig {
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = registry::window(
     "fast",
     "FAST TCP: keeps alpha packets queued, by delay",

@@ -25,10 +25,10 @@ pub struct HighSpeed {
 pub struct HighSpeedConfig {
     /// Window up to which it is NewReno.
     pub low_window_packets: f64,
-    /// Loss rate at the low window. TCP's own is 1.5 / low window^2, so that the line begins where TCP's ends; ns-2
-    /// takes that. RFC 3649 s5 rounds it to 10^-3.
+    /// Loss rate at the low window. TCP's own is 1.5 / low window^2, so that the line starts where TCP's ends, as in
+    /// ns-2. RFC 3649 s5 rounds it to 10^-3.
     pub low_p: f64,
-    /// Window that it shall reach at `high_p`, above the low window.
+    /// Window to reach at `high_p`, above the low window.
     pub high_window_packets: f64,
     /// Loss rate at the high window, below that at the low window.
     pub high_p: f64,
@@ -59,8 +59,8 @@ impl HighSpeed {
         if window_packets <= self.low_window_packets {
             return 0.5;
         }
-        // RFC 3649, Appendix B: the line goes on beyond the high window, 0.09 at 94 717 packets. It would reach zero at
-        // some half a million, and the growth with it, of which the RFC says nothing.
+        // RFC 3649, Appendix B: the line continues beyond the high window, 0.09 at 94 717 packets. It would reach zero
+        // at about half a million, and the growth with it, which the RFC does not mention.
         (self.b_at_1 + self.b_slope * window_packets.ln()).max(LEAST_DECREASE)
     }
 
@@ -91,7 +91,7 @@ impl HighSpeed {
         self.line_window_packets(loss_rate)
     }
 
-    /// The same on the line alone, also where it is TCP.
+    /// The mean window on the line, also in TCP's range.
     pub fn line_window_packets(&self, loss_rate: f64) -> f64 {
         ((loss_rate.ln() - self.p_at_1) / self.p_slope).exp()
     }
@@ -102,7 +102,7 @@ impl HighSpeed {
     }
 }
 
-/// Share of the window that a loss removes at the least, however large the window: a hundredth, so that there is a cut.
+/// Minimum share of the window that a loss removes, for any window: a hundredth, so that there is a cut.
 const LEAST_DECREASE: f64 = 0.01;
 
 impl Default for HighSpeed {
@@ -113,7 +113,7 @@ impl Default for HighSpeed {
 }
 
 impl HighSpeedConfig {
-    /// The constants as RFC 3649 prints them, with 10^-3 at the low window: what its tables follow.
+    /// The constants as printed in RFC 3649, with 10^-3 at the low window, as in its tables.
     pub fn rfc_3649() -> Self {
         Self { low_p: 1e-3, ..Self::default() }
     }
@@ -151,7 +151,7 @@ impl Default for HighSpeedConfig {
 }
 
 impl HighSpeedConfig {
-    /// The constants that were named, else the defaults.
+    /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Result<Self, RuleError> {
         let default = Self::default();
         let config = Self {
@@ -168,7 +168,7 @@ impl HighSpeedConfig {
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = registry::window(
     "hstcp",
     "HighSpeed TCP: increase and decrease depend on the window",
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn increase_packets__close_to_the_table_of_rfc_3649() {
-        // RFC 3649, Appendix B: w up to which a(w) holds, a(w), b(w). The table rounds up and starts from p = 10^-3,
-        // 4 % below TCP's own response.
+        // RFC 3649, Appendix B: w up to which a(w) holds, a(w), b(w). The table rounds up and starts from p = 10^-3, 4
+        // % below TCP's own response.
         for (window, a, b) in [
             (118.0, 2.0, 0.44),
             (221.0, 3.0, 0.41),

@@ -1,5 +1,5 @@
 //! H-TCP (Leith & Shorten 2004): growth is a function of the time since the last loss, the cut follows the ratio of the
-//! least to the largest round-trip time.
+//! minimum to the maximum round-trip time.
 
 use fairwave_units::{Duration, Time};
 
@@ -13,14 +13,14 @@ pub struct Htcp {
     config: HtcpConfig,
     /// The last loss, or the first acknowledgement.
     last_loss: Option<Time>,
-    /// Since the last loss.
+    /// Minimum since the last loss.
     least_rtt: Option<Duration>,
     largest_rtt: Duration,
     /// Share that is kept after a loss.
     kept: f64,
     /// The round trip that is being measured.
     round: Option<Round>,
-    /// Largest throughput of a round trip since the last loss, and before it, in packets per second: a sudden change
+    /// Maximum throughput of a round trip since the last loss, and before it, in packets per second: a sudden change
     /// resets the cut to half.
     throughput: Option<f64>,
     throughput_before: Option<f64>,
@@ -39,7 +39,7 @@ struct Round {
 pub struct HtcpConfig {
     /// Time after a loss during which it grows like TCP.
     pub low_period: Duration,
-    /// Least and largest share that is kept after a loss.
+    /// Minimum and maximum share that is kept after a loss.
     pub kept: (f64, f64),
     /// Change of throughput between two losses above which half is kept.
     pub throughput_change: f64,
@@ -101,8 +101,8 @@ impl WindowRule for Htcp {
 
     fn decrease(&mut self, window_packets: f64, loss: &Loss) -> f64 {
         let (least, most) = self.config.kept;
-        // Leith & Shorten 2004: the throughput right before this loss against that right before the last. It grows
-        // until a loss, so that it is the largest of a round trip (Linux takes that, too).
+        // Leith & Shorten 2004: the throughput right before this loss compared with that right before the last. It
+        // grows until a loss, so it is the maximum of a round trip (as in Linux).
         let is_steady = match (self.throughput_before, self.throughput) {
             (Some(before), Some(now)) => (now - before).abs() <= self.config.throughput_change * before,
             _ => false,
@@ -136,7 +136,7 @@ impl Default for HtcpConfig {
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = registry::window(
     "htcp",
     "H-TCP: the increase grows with the time since the last loss",
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn decrease__looks_at_the_throughput_right_before_the_loss() {
         // The window falls to a half at one loss and to 0.8 at the next: means over the time between losses would
-        // differ by far more than a fifth for ever, and it would never keep 0.8 twice.
+        // always differ by far more than a fifth, and it would never keep 0.8 twice.
         let mut htcp = Htcp::new(HtcpConfig::default());
         let (mut window, mut at_ms, mut round) = (1000.0, 0_u64, 0);
         let mut kept = Vec::new();

@@ -1,14 +1,14 @@
-//! The kernel's own TCP: what it runs is the system's, and the testbed alone has it.
+//! The kernel's own TCP, which only the testbed runs.
 
 use crate::scheme::{Model, Scheme, registry};
 
 const NEEDS: &str = "a Linux kernel with this module; only the testbed runs it";
 
-/// CUBIC as the kernel has it.
+/// The kernel's CUBIC.
 pub(super) const CUBIC: Scheme = kernel("kernel:cubic", "CUBIC of the Linux kernel", "RFC 9438");
-/// NewReno as the kernel has it, with selective acknowledgements and RACK.
+/// The kernel's NewReno, with selective acknowledgements and RACK.
 pub(super) const RENO: Scheme = kernel("kernel:reno", "NewReno of the Linux kernel", "RFC 5681, RFC 6675, RFC 8985");
-/// BBR as the kernel has it: version 1, unless somebody put another one in.
+/// The kernel's BBR: version 1, unless another one is installed.
 pub(super) const BBR: Scheme =
     kernel("kernel:bbr", "BBR of the Linux kernel", "Cardwell et al., BBR: Congestion-Based Congestion Control, 2016");
 

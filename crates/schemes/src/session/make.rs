@@ -1,11 +1,11 @@
-//! Controllers by name, with the options that a scenario names.
+//! Controllers by name, with a scenario's options.
 
 use thiserror::Error;
 
 use super::{CongestionController, WindowConfig};
 use crate::scheme::{self, Options};
 
-/// Why there is no controller.
+/// Error of making a controller.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RuleError {
     /// The name is not that of a window-based session rule.
@@ -17,24 +17,24 @@ pub enum RuleError {
          high_p below TCP's loss rate there, {low_p}"
     )]
     HighSpeedLine {
-        /// The low window, packets.
+        /// The low window in packets.
         low_window: f64,
         /// TCP's loss rate there.
         low_p: f64,
-        /// The high window, packets.
+        /// The high window in packets.
         high_window: f64,
         /// The loss rate there.
         high_p: f64,
     },
 }
 
-/// A new controller of the scheme `name` ([`window_schemes`], and those that follow links) with the options that were
-/// named for it; the others have the scheme's defaults.
+/// A new controller of the scheme `name` ([`window_schemes`], and those that follow links) with the given options; the
+/// others have the scheme's defaults.
 pub fn controller(name: &str, options: &Options) -> Result<Box<dyn CongestionController>, RuleError> {
     make(name, options, WindowConfig::from_options(options))
 }
 
-/// The same for a session that follows links, with where its rounding begins, 0 <= x < 1.
+/// A new controller of a session that follows links, whose rounding starts at `dither_packets`, 0 <= x < 1.
 pub fn led_controller(
     name: &str,
     options: &Options,
@@ -43,15 +43,15 @@ pub fn led_controller(
     make(name, options, WindowConfig { dither_packets, ..WindowConfig::from_options(options) })
 }
 
-/// The same with a first window and a first ssthresh in packets, fractions included, both at least one; ssthresh may be
-/// infinite. Without a first window, the options' one.
+/// A new controller with a first window and a first ssthresh in packets, fractions included, both at least one;
+/// ssthresh may be infinite. Without a first window, that of the options.
 pub fn controller_from(
     name: &str,
     options: &Options,
     initial_window_packets: Option<f64>,
     initial_ssthresh_packets: f64,
 ) -> Result<Box<dyn CongestionController>, RuleError> {
-    // Rules that links drive say nothing by themselves.
+    // Rules that links drive do nothing by themselves.
     if !window_schemes().any(|known| known == name) {
         return Err(RuleError::Unknown(name.to_owned()));
     }
@@ -60,14 +60,14 @@ pub fn controller_from(
     make(name, options, WindowConfig { initial_window_packets, ..config })
 }
 
-/// The schemes that [`controller_from`] knows, in the order of the list: window-based, and by themselves. Rules that take
-/// samples are not: a window and acknowledgements say nothing to them.
+/// The schemes that [`controller_from`] accepts, in the order of the registry: window-based ones that need no links.
+/// Rules that take samples are excluded: they ignore acknowledgements and windows.
 pub fn window_schemes() -> impl Iterator<Item = &'static str> {
     let sessions = scheme::schemes().iter().filter(|scheme| scheme.kind == scheme::SchemeKind::Session);
     sessions.filter(|scheme| is_by_window(scheme)).map(|scheme| scheme.name)
 }
 
-/// Whether its rule needs nothing but acknowledgements, losses and time-outs.
+/// Whether its rule needs only acknowledgements, losses and time-outs.
 fn is_by_window(scheme: &scheme::Scheme) -> bool {
     let made = scheme.controller.and_then(|make| make(&Options::default(), WindowConfig::default()).ok());
     made.is_some_and(|rule| !rule.takes_samples())
@@ -93,13 +93,13 @@ mod tests {
         window_schemes().collect()
     }
 
-    /// Those that links drive.
+    /// The rules that links drive.
     fn driven() -> Vec<&'static str> {
         let led = schemes().iter().filter(|scheme| scheme.kind == SchemeKind::Link && scheme.controller.is_some());
         led.map(|scheme| scheme.name).collect()
     }
 
-    /// The defaults of the list, spelled out, make the same controller as no options at all.
+    /// The defaults of the registry, spelled out, make the same controller as no options at all.
     #[test]
     fn controller__the_listed_defaults_are_the_defaults() {
         for name in names() {
@@ -156,7 +156,7 @@ mod tests {
     fn controller__is_of_every_scheme_with_a_sender_like_tcps() {
         for scheme in schemes() {
             let made = controller(scheme.name, &Options::default());
-            // Whose sender has the timer of RFC 6298 is what a controller drives.
+            // A controller drives exactly the senders with the timer of RFC 6298.
             assert_eq!(made.is_ok(), scheme.option("min_rto").is_some(), "{}", scheme.name);
             let alone = controller_from(scheme.name, &Options::default(), None, f64::INFINITY);
             assert_eq!(alone.is_ok(), names().contains(&scheme.name), "{}", scheme.name);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens: at least one packet, never NaN.
+        /// For any events: at least one packet, never NaN.
         #[test]
         fn window__stays_a_window(
             name in select(names()),
@@ -197,7 +197,7 @@ mod tests {
             }
         }
 
-        /// Whatever links say and whatever is lost: at least one packet, never NaN.
+        /// For any headers and losses: at least one packet, never NaN.
         #[test]
         fn driven_window__stays_a_window(
             name in select(driven()),
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// A header as links may have left it, with this rate where it has one.
+    /// A header as links may have left it, with this rate if it has one.
     fn answered(sent: CongestionHeader, rate_bps: f64, what: u8) -> CongestionHeader {
         match sent {
             CongestionHeader::Xcp(header) => {

@@ -1,12 +1,12 @@
-//! The rules of one session, one file each: what it may send, and how that answers what becomes of its packets.
+//! The rules of one session, one file each: the permitted window or rate, as a function of the fate of its packets.
 //!
-//! Most are a [`CongestionController`]: acknowledgements, losses and time-outs come in, and the rule says how much may
-//! be in flight. What was lost, what is sent again and when the timer runs out is the business of the sender that
-//! drives it: one machine for all these rules. Windows are counted in full packets, as an f64: rules add fractions, the
-//! sender floors when it sends.
+//! Most are a [`CongestionController`]: acknowledgements, losses and time-outs come in, and the rule sets the limit of
+//! packets in flight. Loss detection, retransmission and timers belong to the sender that drives it: one machine for
+//! all these rules. Windows are counted in full packets, as an f64: rules add fractions, the sender floors when it
+//! sends.
 //!
-//! Three rules are told other things, each by a driver of its own, and are no [`CongestionController`]: [`Udt`] hears
-//! the rates that its sink measured, [`Rbudp`] which packets are missing, [`Bbr`] samples of a path's [`DeliveryRate`].
+//! Three rules have other inputs, each with a driver of its own, and are not a [`CongestionController`]: [`Udt`] takes
+//! the rates that its sink measured, [`Rbudp`] the missing packets, [`Bbr`] samples of a path's [`DeliveryRate`].
 
 mod aecp;
 mod aimd;
@@ -65,8 +65,8 @@ pub use tcp_options::SENDER_OPTIONS;
 pub(crate) use tcp_options::{MIN_RTO, NS2_MIN_RTO, SACK, SACK_OFF};
 use window::windowed;
 
-/// The window-based schemes, in the order in which lists show them. A new one is a file here, its `mod` line above, and
-/// its entry in this list.
+/// The window-based schemes, in the order of lists. A new one is a file here, its `mod` line above, and its entry in
+/// this list.
 pub(crate) const WINDOWED: &[Scheme] = &[
     new_reno::SCHEME,
     new_reno::WITH_SACK,
@@ -81,43 +81,43 @@ pub(crate) const WINDOWED: &[Scheme] = &[
     fast::SCHEME,
 ];
 
-/// Sessions that set their own rate: their rules are no [`CongestionController`].
+/// Sessions that set their own rate: their rules are not a [`CongestionController`].
 pub(crate) const OTHERS: &[Scheme] = &[udt::SCHEME, rbudp::SCHEME, CBR, kernel::CUBIC, kernel::RENO, kernel::BBR];
 
-/// No rule at all.
+/// A constant rate without a rule.
 const CBR: Scheme = Scheme {
     models: &[Model::Packet],
     options: &[registry::flag("dither", "true", "each packet leaves at a random moment of its period")],
     ..registry::session("cbr", "constant bit rate: sends at its demand regardless of loss", "")
 };
 
-/// Makes the controller of a session, with the options that were named for its scheme.
+/// Makes the controller of a session, with the options of its scheme.
 pub type MakeController = fn(&Options, WindowConfig) -> Result<Box<dyn CongestionController>, RuleError>;
 
-/// What a session with a window runs. What a rule does not say about losses, time-outs and its window is TCP's answer.
+/// The rule of a session with a window. Defaults for losses, time-outs and the window are TCP's.
 pub trait CongestionController: Send {
     /// The session's window.
     fn window(&self) -> &CongestionWindow;
 
-    /// The same, to change it.
+    /// Mutable access to the session's window.
     fn window_mut(&mut self) -> &mut CongestionWindow;
 
     /// An acknowledgement of new data arrived.
     fn on_ack(&mut self, ack: &Ack);
 
-    /// Loss was detected, once per window of data: the session enters recovery. Not called again until the packet
-    /// that was the highest sent at this call is acknowledged or the timer runs out.
+    /// Loss was detected, once per window of data: the session enters recovery. Not called again until the packet that
+    /// was the highest sent at this call is acknowledged or the timer expires.
     fn on_loss(&mut self, loss: &Loss) {
         self.window_mut().cut_to(loss.half_of_flight_packets());
     }
 
-    /// The retransmission timer ran out.
+    /// The retransmission timer expired.
     fn on_timeout(&mut self, loss: &Loss) {
         self.window_mut().begin_again(loss.half_of_flight_packets());
     }
 
-    /// Sending goes on after nothing was in flight. After an idle time longer than the time-out, `restart_packets` bounds
-    /// the window (RFC 5681 s4.1).
+    /// Sending resumes after nothing was in flight. After an idle time longer than the time-out, `restart_packets`
+    /// bounds the window (RFC 5681 s4.1).
     fn on_resume(&mut self, _now: Time, restart_packets: Option<f64>) {
         if let Some(most) = restart_packets {
             let window_packets = self.window().packets().min(most);
@@ -125,24 +125,25 @@ pub trait CongestionController: Send {
         }
     }
 
-    /// Whether it goes by delivery rates: then it is told of each packet sent and of each sample, besides all else.
+    /// Whether it uses delivery rates: then it is called for each packet sent and each sample, in addition to the other
+    /// events.
     fn takes_samples(&self) -> bool {
         false
     }
 
-    /// A packet of so many bytes on the wire is sent. Of rules that take samples.
+    /// A packet is sent, with its size on the wire. For rules that take samples.
     fn on_sent(&mut self, _now: Time, _bytes: Bytes, _stamp: &SentStamp) {}
 
-    /// An acknowledgement came, and this is what it says of deliveries; before [`CongestionController::on_ack`] of the
-    /// same. Of rules that take samples.
+    /// An acknowledgement arrived, with this sample of deliveries; called before [`CongestionController::on_ack`] for
+    /// the same one. For rules that take samples.
     fn on_sample(&mut self, _now: Time, _sample: &RateSample) {}
 
-    /// What may be in flight, and how fast.
+    /// Limits of packets in flight and of the rate.
     fn allowance(&self) -> Allowance {
         Allowance { window_packets: self.window().packets(), pacing: None }
     }
 
-    /// Where slow start ends, in packets; infinite before the first loss.
+    /// End of slow start, in packets; infinite before the first loss.
     fn ssthresh_packets(&self) -> f64 {
         self.window().ssthresh_packets
     }
@@ -152,13 +153,13 @@ pub trait CongestionController: Send {
         self.window_mut().set(window_packets);
     }
 
-    /// The congestion header of the data packet that is sent now; none for rules that ask nothing of links.
+    /// The congestion header of the data packet that is sent now; `None` for rules that do not use links.
     fn header(&self, _sending: &Sending) -> Option<CongestionHeader> {
         None
     }
 
-    /// An acknowledgement brought a congestion header back, also one that acknowledges nothing new. Comes after
-    /// [`CongestionController::on_ack`] of the same.
+    /// An acknowledgement brought a congestion header back, including duplicate acknowledgements. Called after
+    /// [`CongestionController::on_ack`] for the same one.
     fn on_feedback(&mut self, _feedback: &Feedback) {}
 }
 
@@ -167,16 +168,16 @@ pub trait CongestionController: Send {
 pub struct Sending {
     /// Smoothed round-trip time; `None` before the first sample.
     pub smoothed_rtt: Option<Duration>,
-    /// The window that is really in use: whole packets, and no more than the receiver and the application allow.
+    /// The window in use: whole packets, limited by the receiver and the application.
     pub window_packets: u64,
 }
 
-/// A congestion header that came back.
+/// A returned congestion header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
-    /// When it arrived.
+    /// Time of arrival.
     pub now: Time,
-    /// As the last link left it.
+    /// The header as the last link left it.
     pub header: CongestionHeader,
     /// Smoothed round-trip time.
     pub smoothed_rtt: Duration,
@@ -189,19 +190,19 @@ pub struct Feedback {
 /// An acknowledgement of new data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ack {
-    /// When it arrived.
+    /// Time of arrival.
     pub now: Time,
-    /// Packets that it newly acknowledges, cumulatively and selectively.
+    /// Packets newly acknowledged, cumulatively and selectively.
     pub acked_packets: u32,
-    /// Round-trip time of the newest packet that it acknowledges, if it was sent once.
+    /// Round-trip time of the newest acknowledged packet, if it was sent once.
     pub rtt: Option<Duration>,
-    /// Least round-trip time seen by the session.
+    /// Minimum round-trip time of the session.
     pub min_rtt: Duration,
     /// Smoothed round-trip time; zero before the first sample.
     pub smoothed_rtt: Duration,
     /// Packets in flight before it arrived.
     pub in_flight_packets: u32,
-    /// Number of the round trip: one more each time that a packet sent in the round before is acknowledged.
+    /// Number of the round trip, which increases each time that a packet sent in the previous round is acknowledged.
     pub round: u64,
     /// Whether the window, not the application or the receiver, limited what was sent.
     pub window_limited: bool,
@@ -212,29 +213,29 @@ pub struct Ack {
 /// A loss, or a time-out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
-    /// When it was detected.
+    /// Time of detection.
     pub now: Time,
-    /// Packets in flight then (RFC 5681's FlightSize).
+    /// Packets in flight at that time (RFC 5681's FlightSize).
     pub in_flight_packets: u32,
 }
 
 impl Loss {
-    /// Half of what was in flight, at least two packets: ssthresh after a loss (RFC 5681, Eq. 4).
+    /// Half of the packets in flight, at least two packets: ssthresh after a loss (RFC 5681, Eq. 4).
     pub(crate) fn half_of_flight_packets(&self) -> f64 {
         (f64::from(self.in_flight_packets) / 2.0).max(2.0)
     }
 }
 
-/// What a session may send.
+/// Send limits of a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allowance {
-    /// Packets in flight at the most; at least one.
+    /// Maximum packets in flight; at least one.
     pub window_packets: f64,
-    /// Rate at the most, for rules that set one.
+    /// Maximum rate, for rules that set one.
     pub pacing: Option<Rate>,
 }
 
-/// Acknowledgements as the tests of the rules need them.
+/// An acknowledgement for tests of the rules.
 #[cfg(test)]
 fn test_ack(acked_packets: u32) -> Ack {
     let rtt = Duration::from_millis(100);
@@ -251,7 +252,7 @@ fn test_ack(acked_packets: u32) -> Ack {
     }
 }
 
-/// A loss as the tests of the rules need it.
+/// A loss for tests of the rules.
 #[cfg(test)]
 fn test_loss(in_flight_packets: u32) -> Loss {
     Loss { now: Time::from_secs(1), in_flight_packets }

@@ -5,7 +5,7 @@ use super::{Ack, Loss, WindowRule, windowed};
 use crate::scheme::Scheme;
 use crate::scheme::registry;
 
-/// Additive increase by one, multiplicative decrease by half of what was in flight.
+/// Additive increase by one, multiplicative decrease by half of the packets in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewReno;
 
@@ -21,7 +21,7 @@ impl WindowRule for NewReno {
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = registry::of_kernels(registry::window(
     "newreno",
     "TCP NewReno: one segment more per round trip, half at a loss",
@@ -29,7 +29,7 @@ pub(super) const SCHEME: Scheme = registry::of_kernels(registry::window(
     &NEWRENO,
     |_, window| Ok(windowed(NewReno, window)),
 ));
-/// The same rule; that its sender hears of more is the sender's business.
+/// The registry entry of the same rule with a sender that uses SACK.
 pub(super) const WITH_SACK: Scheme =
     registry::window("sack", "TCP with selective acknowledgements", "RFC 6675", &TCP, |_, window| {
         Ok(windowed(NewReno, window))
@@ -54,7 +54,7 @@ mod tests {
         for _ in 0..50 {
             reno.on_ack(&test_ack(1));
         }
-        // 50 acknowledgements of a window of 50: just under one packet, since the window grows meanwhile.
+        // 50 acknowledgements of a window of 50: just under one packet, since the window grows during the round.
         let window = reno.allowance().window_packets;
         assert!((50.98..51.0).contains(&window), "{window}");
     }

@@ -1,19 +1,19 @@
-//! What one batch of news of packets says about a path.
+//! The measurement of a path by one batch of feedback.
 
 use fairwave_units::{Bytes, Duration, Rate};
 
-/// What came of [`DeliveryRate::sample`](super::DeliveryRate::sample): the RS of draft-ietf-ccwg-bbr s2.3 and s4.1.2.1.3,
-/// for a batch of any size. Without arrivals, the fields that speak of the newest packet are zero.
+/// Result of [`DeliveryRate::sample`](super::DeliveryRate::sample): the RS of draft-ietf-ccwg-bbr s2.3 and s4.1.2.1.3,
+/// for a batch of any size. Without arrivals, the fields of the newest packet are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RateSample {
-    /// Whether packets arrived, late ones aside, so that there is a newest one.
+    /// Whether packets arrived, apart from late ones, so that there is a newest one.
     pub has_arrivals: bool,
-    /// Bytes delivered over the interval, over the interval; `None` where the interval tells nothing.
+    /// Bytes delivered over the interval, divided by it; `None` if the interval is not reliable.
     pub delivery_rate: Option<Rate>,
-    /// From the last arrival before the newest packet was sent until now, or the same of when they were sent, if that
-    /// took longer.
+    /// From the last arrival before the newest packet was sent until now, or the corresponding time between sends, if
+    /// that is longer.
     pub interval: Duration,
-    /// Of both the time that sending took.
+    /// The time between sends.
     pub sending: Duration,
     /// Bytes delivered since the newest packet was sent.
     pub delivered: Bytes,
@@ -23,62 +23,62 @@ pub struct RateSample {
     pub tx_in_flight: Bytes,
     /// Bytes lost since the newest packet was sent.
     pub lost: Bytes,
-    /// Whether something else than the path and its controller held the sending back: the rate may be too low.
+    /// Whether something other than the path and its controller limited sending: the rate may be too low.
     pub is_app_limited: bool,
     /// Round-trip time of the newest packet.
     pub rtt: Option<Duration>,
-    /// Bytes that arrived with this batch, late ones included.
+    /// Bytes that arrived with this batch, including late ones.
     pub newly_acked: Bytes,
-    /// Bytes that this batch told as lost.
+    /// Bytes that this batch reported as lost.
     pub newly_lost: Bytes,
-    /// Bytes that arrived though they had been told as lost.
+    /// Bytes that arrived after they had been reported as lost.
     pub newly_late: Bytes,
-    /// Of those that arrived, bytes that carried a mark of congestion.
+    /// Of the arrivals, bytes with a congestion mark.
     pub newly_marked: Bytes,
-    /// Bytes that were sent since the last sample beyond the controller's rate, to make good for a time in which the
-    /// source was kept from sending.
+    /// Bytes sent since the last sample beyond the controller's rate, to catch up after a time in which the source
+    /// could not send.
     pub made_up: Bytes,
-    /// Ranges of packets that this batch told as lost.
+    /// Ranges of packets that this batch reported as lost.
     pub lost_ranges: u32,
-    /// Of the ranges lost of this batch the one with which most was lost, of what was in flight.
+    /// Of the ranges lost in this batch the one with the largest share of the bytes in flight.
     pub worst_loss: Option<LossPoint>,
-    /// Bytes that had been delivered when the last of the packets was sent that this batch told as lost.
+    /// Bytes that had been delivered when the last of the packets was sent that this batch reported as lost.
     pub lost_delivered: Bytes,
-    /// Bytes delivered so far, this batch included.
+    /// Bytes delivered so far, including this batch.
     pub total_delivered: Bytes,
     /// Bytes in flight after this batch.
     pub in_flight: Bytes,
 }
 
-/// A range of lost packets, and what was lost with it.
+/// A range of lost packets, and the losses up to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LossPoint {
     /// Bytes of the range.
     pub bytes: Bytes,
-    /// Bytes lost since its last packet was sent, the range included.
+    /// Bytes lost since its last packet was sent, including the range.
     pub lost: Bytes,
     /// Bytes in flight right after its last packet was sent.
     pub tx_in_flight: Bytes,
-    /// Whether something else than the path and its controller held the sending back then.
+    /// Whether something other than the path and its controller limited sending at that time.
     pub is_app_limited: bool,
 }
 
 impl RateSample {
-    /// Bytes lost since the newest packet was sent, of those that were in flight then (draft-ietf-ccwg-bbr s5.5.10.2,
-    /// IsInflightTooHigh).
+    /// Bytes lost since the newest packet was sent, as a share of those in flight at that time (draft-ietf-ccwg-bbr
+    /// s5.5.10.2, IsInflightTooHigh).
     pub fn loss_share(&self) -> f64 {
         share(self.lost, self.tx_in_flight)
     }
 }
 
 impl LossPoint {
-    /// The same of this range.
+    /// Bytes lost up to the end of this range, as a share of those in flight.
     pub fn share(&self) -> f64 {
         share(self.lost, self.tx_in_flight)
     }
 
-    /// What was in flight when losses began to be more than the share `tolerated`: somewhere within this range, if it
-    /// is the first one (draft-ietf-ccwg-bbr s5.5.10.2, InflightAtLoss), else what was in flight before it.
+    /// Bytes in flight when losses started to exceed the share `tolerated`: within this range, if it is the first one
+    /// (draft-ietf-ccwg-bbr s5.5.10.2, InflightAtLoss), otherwise the bytes in flight before it.
     pub fn in_flight_at(&self, tolerated: f64) -> Bytes {
         let [bytes, lost, in_flight] = [self.bytes, self.lost, self.tx_in_flight].map(|bytes| bytes.get() as f64);
         let (in_flight_before, lost_before) = ((in_flight - bytes).max(0.0), (lost - bytes).max(0.0));
@@ -104,7 +104,7 @@ mod tests {
             tx_in_flight: Bytes::new(in_flight),
             is_app_limited: false,
         };
-        // Of 98 000 in flight before it nothing was lost: 0.02 x 98 000 / 0.98 of the range may be.
+        // Nothing was lost of the 98 000 in flight before it: 0.02 x 98 000 / 0.98 of the range may be.
         let whole = point(10_000, 10_000, 108_000);
         assert!((whole.share() - 10.0 / 108.0).abs() < 1e-12);
         assert_eq!(whole.in_flight_at(0.02), Bytes::new(100_000));

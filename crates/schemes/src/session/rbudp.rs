@@ -1,5 +1,5 @@
-//! Reliable Blast UDP (He, Leigh, Yu & DeFanti 2002): everything goes at a fixed rate; then what did not arrive, again,
-//! until all has. There is no congestion control.
+//! Reliable Blast UDP (He, Leigh, Yu & DeFanti 2002): everything is sent at a fixed rate; then the missing packets are
+//! sent again, until all have arrived. There is no congestion control.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,20 +9,20 @@ use crate::scheme::{Model, Scheme, registry};
 /// The rounds of one transfer, as its source sees them.
 #[derive(Clone, Debug)]
 pub struct Rbudp {
-    /// What goes in this round, from the bottom.
+    /// Packets still to send in this round, in ascending order.
     to_send: VecDeque<Range<u64>>,
     round: u32,
 }
 
 impl Rbudp {
-    /// A transfer of so many packets, at the start of its first round.
+    /// A transfer of `size_packets` packets, at the start of its first round.
     pub fn new(size_packets: u64) -> Self {
         let mut transfer = Self { to_send: VecDeque::new(), round: 0 };
         transfer.begin_round(std::iter::once(0..size_packets));
         transfer
     }
 
-    /// The next packet of this round; `None` when the round has gone out.
+    /// The next packet of this round; `None` when the round is sent.
     pub fn next_packet(&mut self) -> Option<u64> {
         let first = self.to_send.front_mut()?;
         let number = first.start;
@@ -33,12 +33,12 @@ impl Rbudp {
         Some(number)
     }
 
-    /// Whether this round has gone out.
+    /// Whether this round is sent.
     pub fn is_round_out(&self) -> bool {
         self.to_send.is_empty()
     }
 
-    /// Begins a round of what the sink's bitmap says is missing, in order; false if that is nothing.
+    /// Starts a round with the packets missing in the sink's bitmap, in order; returns false if none are missing.
     pub fn begin_round(&mut self, missing: impl Iterator<Item = Range<u64>>) -> bool {
         self.to_send.clear();
         self.to_send.extend(missing.filter(|range| !range.is_empty()));
@@ -46,24 +46,25 @@ impl Rbudp {
         !self.to_send.is_empty()
     }
 
-    /// Rounds so far, this one included.
+    /// Number of rounds so far, including this one.
     pub fn round(&self) -> u32 {
         self.round
     }
 
-    /// Bytes of the sink's bitmap: one bit a packet.
+    /// Bytes of the sink's bitmap: one bit per packet.
     pub fn bitmap_bytes(size_packets: u64) -> u64 {
         size_packets.div_ceil(8)
     }
 }
 
-/// Share of the packets lost in a round that is sent at `rate` through `capacity`: nothing but the capacity arrives.
+/// Share of the packets lost in a round that is sent at `rate_bps` through `capacity_bps`: the excess over the
+/// capacity.
 pub fn rbudp_loss(rate_bps: f64, capacity_bps: f64) -> f64 {
     if rate_bps > capacity_bps { 1.0 - capacity_bps / rate_bps } else { 0.0 }
 }
 
-/// How long a transfer takes: what each round sends, at the rate, and a round-trip time a round. He et al. 2002,
-/// section 3: S / B + RTT where nothing is lost.
+/// Duration of a transfer: the bytes of each round at the rate, plus a round-trip time per round. He et al. 2002,
+/// section 3: S / B + RTT without losses.
 pub fn rbudp_transfer_s(size_bits: f64, rate_bps: f64, rtt_s: f64, loss: f64, packets: f64) -> f64 {
     let (mut left, mut sent, mut rounds) = (1.0, 0.0, 0.0);
     // Until less than a packet is left.
@@ -75,7 +76,7 @@ pub fn rbudp_transfer_s(size_bits: f64, rate_bps: f64, rtt_s: f64, loss: f64, pa
     sent * size_bits / rate_bps + rounds * rtt_s
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = Scheme {
     models: &[Model::Packet],
     needs: "a demand (its rate) and a size",
@@ -119,7 +120,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any bitmaps: every missing packet goes once a round, and nothing else does.
+        /// For any bitmaps: every missing packet is sent once per round, and no others.
         #[test]
         fn rounds__send_each_missing_packet_once(size in 0_u64..100, lost in proptest::collection::vec(0_u64..100, 0..50)) {
             let mut transfer = Rbudp::new(size);

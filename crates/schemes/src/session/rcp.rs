@@ -1,5 +1,5 @@
-//! RCP's source (Dukkipati, Kobayashi, Zhang-Shen & McKeown 2005, section 2): it sends at the least rate that a link on
-//! its way has stated.
+//! RCP's source (Dukkipati, Kobayashi, Zhang-Shen & McKeown 2005, section 2): it sends at the smallest rate that a link
+//! on its path has stated.
 
 use fairwave_units::{Duration, Rate};
 
@@ -9,18 +9,18 @@ use crate::header::{CongestionHeader, RcpHeader};
 /// RCP's rate.
 #[derive(Clone, Debug)]
 pub struct Rcp {
-    /// Its bounds and ssthresh; what may be in flight follows from the rate.
+    /// Its bounds and ssthresh; the limit of bytes in flight follows from the rate.
     window: CongestionWindow,
-    /// The rate, bit/s; `None` before the links have answered.
+    /// The rate in bit/s; `None` until the links have answered.
     rate_bps: Option<f64>,
     smoothed_rtt: Duration,
-    /// Least round-trip time; `None` before there is one.
+    /// Minimum round-trip time; `None` until it is known.
     least_rtt: Option<Duration>,
     packet_bits: f64,
 }
 
 impl Rcp {
-    /// A session's controller at its start: one packet, in the place of the authors' SYN, then as the links say.
+    /// A session's controller at its start: one packet, like the authors' SYN, then the links' rates.
     pub fn new(window: WindowConfig) -> Self {
         Self {
             window: CongestionWindow::new(&window),
@@ -32,8 +32,8 @@ impl Rcp {
     }
 
     fn set_rate(&mut self, rate_bps: f64) {
-        // A session that sends less than that would not hear when it may send more; the authors' sources ask twice a
-        // second by packets of their own.
+        // A session with a lower rate would not learn when it may send more; the authors' sources request a rate twice
+        // a second in separate packets.
         self.rate_bps = Some(rate_bps.max(self.packet_bits / MOST_APART_S));
     }
 }
@@ -48,13 +48,13 @@ impl CongestionController for Rcp {
     }
 
     fn header(&self, _: &Sending) -> Option<CongestionHeader> {
-        // The least one: with the queue's share in it, links would take the longer to mend what made the queue.
+        // The minimum: if it contained queueing delay, links would take longer to drain that queue.
         Some(CongestionHeader::Rcp(RcpHeader { rate_bps: f64::INFINITY, rtt: self.least_rtt }))
     }
 
     fn on_feedback(&mut self, feedback: &Feedback) {
         let CongestionHeader::Rcp(RcpHeader { rate_bps, .. }) = feedback.header else { return };
-        // No link on the way answered: there is nothing to go by.
+        // No link on the path answered: there is no rate to use.
         if !rate_bps.is_finite() || feedback.smoothed_rtt.is_zero() {
             return;
         }
@@ -68,7 +68,7 @@ impl CongestionController for Rcp {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        // Lost packets are sent again; the rate is the links' word alone.
+        // Lost packets are sent again; only the links determine the rate.
         self.window.set_ssthresh(f64::from(loss.in_flight_packets));
     }
 
@@ -78,7 +78,7 @@ impl CongestionController for Rcp {
 
     fn allowance(&self) -> Allowance {
         let Some(rate_bps) = self.rate_bps else { return Allowance { window_packets: 1.0, pacing: None } };
-        // The rate limits; the window is for the case that acknowledgements stay away.
+        // The rate is the limit; the window bounds the case that acknowledgements stop.
         let window = 2.0 * rate_bps * self.smoothed_rtt.as_secs_f64() / self.packet_bits + 2.0;
         Allowance { window_packets: window.min(self.window.most_packets()), pacing: Rate::from_bps(rate_bps).ok() }
     }
@@ -90,7 +90,7 @@ impl CongestionController for Rcp {
     }
 }
 
-/// Time between packets, at the most (the authors' ns-2 code: sources ask for a rate every 0.5 s).
+/// Maximum time between packets in seconds (the authors' ns-2 code: sources request a rate every 0.5 s).
 const MOST_APART_S: f64 = 0.5;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How a window grows below ssthresh.
+//! Growth of a window below ssthresh.
 
 use super::Ack;
 
@@ -13,16 +13,16 @@ pub enum SlowStart {
         /// RFC 3742 recommends 100; Wu & Chien 2006 used 50.
         max_ssthresh_packets: f64,
     },
-    /// What ns-2 makes of `max_ssthresh_`: slow start ends there, and until the first loss (and again after a time-out)
-    /// the window grows by at least 1/floor(w / (max_ssthresh/2)) per acknowledgement beyond it.
+    /// The `max_ssthresh_` of ns-2: slow start ends there, and until the first loss (and again after a time-out) the
+    /// window grows by at least 1/floor(w / (max_ssthresh/2)) per acknowledgement beyond it.
     LimitedNs2 {
-        /// As above.
+        /// The option's value in packets.
         max_ssthresh_packets: f64,
     },
 }
 
 impl SlowStart {
-    /// The first ssthresh, where the session asks for `wanted`.
+    /// The first ssthresh, if the session asks for `wanted_packets`.
     pub(super) fn first_ssthresh(self, wanted_packets: f64) -> f64 {
         match self {
             Self::LimitedNs2 { max_ssthresh_packets } => wanted_packets.min(max_ssthresh_packets),
@@ -40,7 +40,7 @@ impl SlowStart {
         }
     }
 
-    /// Least growth in packets for one acknowledgement above ssthresh while nothing was lost yet.
+    /// Minimum growth in packets for one acknowledgement above ssthresh before the first loss.
     pub(super) fn floor_while_probing(self, window_packets: f64, ack: &Ack) -> f64 {
         match self {
             Self::LimitedNs2 { max_ssthresh_packets: max } if window_packets >= max => {

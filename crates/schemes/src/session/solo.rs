@@ -1,16 +1,16 @@
-//! A session's rule by itself, without a network: what a study or a plot drives in place of a sender.
+//! A session's rule without a network, for studies and plots, which drive it instead of a sender.
 
 use fairwave_units::{Duration, Time};
 
 use super::{Ack, CongestionController, Loss};
 
-/// A rule with a clock and the little that a sender would know: the round trips, the least and the smoothed RTT.
+/// A rule with a clock and the state that a sender would have: the round trips, the minimum and the smoothed RTT.
 ///
-/// The window is always full, and recovery is over as soon as it begins: each acknowledgement counts.
+/// The window is always full, and recovery ends immediately: each acknowledgement counts.
 pub struct Solo {
     rule: Box<dyn CongestionController>,
     now: Time,
-    /// What the clock owes: less than a nanosecond.
+    /// Rounding remainder of the clock: less than a nanosecond.
     owed_ns: f64,
     round: u64,
     /// Packets still to be acknowledged in this round trip.
@@ -33,24 +33,25 @@ impl Solo {
         }
     }
 
-    /// What the clock says.
+    /// The clock's time.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Sets the clock; a time that is over leaves it alone.
+    /// Sets the clock; an earlier time is ignored.
     pub fn advance_to(&mut self, now: Time) {
         self.now = self.now.max(now);
     }
 
-    /// Lets the time go by in which that many acknowledgements of a full window arrive: rtt x packets / window.
+    /// Advances the clock by the time in which `acked_packets` acknowledgements of a full window arrive: rtt x packets
+    /// / window.
     pub fn advance_by_acks(&mut self, acked_packets: u32, rtt: Duration) {
         let span_ns = rtt.as_nanos() as f64 * f64::from(acked_packets) / self.window_packets() + self.owed_ns;
         self.owed_ns = span_ns.fract();
         self.now = self.now.saturating_add(Duration::from_nanos(span_ns as u64));
     }
 
-    /// That many packets are acknowledged now, at this round-trip time.
+    /// `acked_packets` packets are acknowledged now, with this round-trip time.
     pub fn on_ack(&mut self, acked_packets: u32, rtt: Duration) {
         let in_flight_packets = self.full_window();
         if self.left_packets <= 0.0 {
@@ -77,14 +78,14 @@ impl Solo {
         });
     }
 
-    /// A loss now, with so many packets in flight; by default, a full window.
+    /// A loss now, with `in_flight_packets` in flight; by default a full window.
     pub fn on_loss(&mut self, in_flight_packets: Option<u32>) {
         let in_flight_packets = in_flight_packets.unwrap_or_else(|| self.full_window());
         self.rule.on_loss(&Loss { now: self.now, in_flight_packets });
         self.left_packets = 0.0;
     }
 
-    /// The retransmission timer runs out now, with a full window in flight.
+    /// The retransmission timer expires now, with a full window in flight.
     pub fn on_timeout(&mut self) {
         self.rule.on_timeout(&Loss { now: self.now, in_flight_packets: self.full_window() });
         self.left_packets = 0.0;
@@ -95,17 +96,17 @@ impl Solo {
         self.rule.allowance().window_packets
     }
 
-    /// Sets the window, in packets, from one; the rule keeps it within its own bounds.
+    /// Sets the window, in packets, at least one; the rule keeps it within its own bounds.
     pub fn set_window_packets(&mut self, window_packets: f64) {
         self.rule.set_window_packets(window_packets);
     }
 
-    /// Where slow start ends, in packets; infinite before the first loss.
+    /// End of slow start, in packets; infinite before the first loss.
     pub fn ssthresh_packets(&self) -> f64 {
         self.rule.ssthresh_packets()
     }
 
-    /// Whole packets that a full window holds.
+    /// Whole packets of a full window.
     fn full_window(&self) -> u32 {
         self.window_packets() as u32
     }

@@ -55,7 +55,7 @@ impl Default for ScalableConfig {
 }
 
 impl ScalableConfig {
-    /// The constants that were named, else the defaults.
+    /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
         let default = Self::default();
         Self {
@@ -66,7 +66,7 @@ impl ScalableConfig {
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = registry::window(
     "stcp",
     "Scalable TCP: recovery takes the same time at any rate",

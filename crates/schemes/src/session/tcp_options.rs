@@ -1,4 +1,4 @@
-//! The options that every TCP-like sender takes, and how those that concern its window are read.
+//! The options of every TCP-like sender, and the reading of those that concern its window.
 
 use fairwave_units::Duration;
 
@@ -22,10 +22,10 @@ const RFC_6298: &str = "1 s";
 pub(super) const NS2: &str = "200 ms";
 const LINUX: &str = "linux";
 
-/// Options that every TCP-like sender takes.
+/// Number of options of every TCP-like sender.
 pub(super) const TCP_OPTIONS: usize = 12;
 
-/// What every TCP-like sender takes; defaults as in ns-2, the shortest time-out as in RFC 6298.
+/// Options of every TCP-like sender; defaults as in ns-2, the minimum time-out as in RFC 6298.
 pub(super) const fn tcp(sack: &'static str, min_rto: &'static str) -> [OptionSpec; TCP_OPTIONS] {
     [
         OptionSpec { default: sack, ..SACK },
@@ -53,15 +53,15 @@ pub(super) const fn tcp(sack: &'static str, min_rto: &'static str) -> [OptionSpe
         time("send_jitter", "0 ns", "random delay before a packet is sent, up to this, against phase effects"),
     ]
 }
-/// What every sender of a rule of one's own takes: selective acknowledgements, and the time-out of RFC 6298.
+/// Options of every sender of a user's own rule: selective acknowledgements, and the time-out of RFC 6298.
 pub const SENDER_OPTIONS: &[OptionSpec] = &TCP;
 pub(super) const TCP: [OptionSpec; TCP_OPTIONS] = tcp("true", RFC_6298);
 pub(super) const NEWRENO: [OptionSpec; TCP_OPTIONS] = tcp("false", RFC_6298);
-/// Of schemes that Linux has, or that were measured there.
+/// For schemes that Linux has, or that were measured there.
 pub(super) const LINUX_TCP: [OptionSpec; TCP_OPTIONS] = tcp("true", LINUX);
 
 impl WindowConfig {
-    /// What all TCP-like schemes take: the first and the largest window, and the form of slow start.
+    /// Options common to all TCP-like schemes: the first and the maximum window, and the form of slow start.
     pub fn from_options(options: &Options) -> Self {
         let default = Self::default();
         let slow_start = match options.packets("max_ssthresh") {

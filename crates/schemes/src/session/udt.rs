@@ -1,7 +1,7 @@
-//! UDT's rate rule: how far apart packets leave, and how many may be unacknowledged.
+//! UDT's rate rule: the time between packets, and the limit of unacknowledged ones.
 //!
-//! Gu & Grossman 2007 and the later protocol text (draft-gg-udt-03), with what version 4 of the library does where the
-//! two differ. The protocol around the rule (who measures what, and when it says so) is the business of its driver.
+//! Gu & Grossman 2007 and the later protocol text (draft-gg-udt-03); if the two differ, version 4 of the library
+//! decides. The protocol around the rule (measurements and their timing) belongs to its driver.
 
 use fairwave_units::{Bytes, Duration, Time};
 
@@ -13,15 +13,15 @@ use crate::scheme::{Model, OptionSpec, Scheme};
 pub struct UdtConfig {
     /// Bytes of a data packet on the wire.
     pub packet_bytes: u32,
-    /// Unacknowledged packets at the most.
+    /// Maximum unacknowledged packets.
     pub max_window_packets: f64,
     /// SYN: the rate grows at most once in this interval.
     pub interval: Duration,
     /// Scale of the increase.
     pub gain: f64,
-    /// What the period is multiplied by at a decrease.
+    /// Factor of the period at a decrease.
     pub slow_down: f64,
-    /// Decreases in one congestion epoch at the most, the first included.
+    /// Maximum decreases in one congestion epoch, including the first.
     pub most_decreases: u32,
     /// Window at the start of slow start, in packets.
     pub initial_window_packets: f64,
@@ -41,16 +41,16 @@ impl Default for UdtConfig {
     }
 }
 
-/// What a periodic acknowledgement says.
+/// Contents of a periodic acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UdtAck {
-    /// When it arrived.
+    /// Time of arrival.
     pub now: Time,
-    /// Packets that it newly acknowledges, in order.
+    /// Packets newly acknowledged, in order.
     pub acked_packets: u64,
-    /// Rate at which packets arrive at the sink; zero if it is not known.
+    /// Rate at which packets arrive at the sink; zero if unknown.
     pub receive_packets_per_s: f64,
-    /// Capacity of the path by packet pairs; zero if it is not known.
+    /// Capacity of the path by packet pairs; zero if unknown.
     pub capacity_packets_per_s: f64,
     /// Smoothed round-trip time.
     pub rtt: Duration,
@@ -64,11 +64,11 @@ pub struct Udt {
     period_us: f64,
     window_packets: f64,
     is_slow_start: bool,
-    /// When the rate last grew, or could have.
+    /// Time at which the rate last grew, or could have.
     stepped: Option<Time>,
-    /// A loss was reported since.
+    /// Whether a loss was reported since.
     has_lost: bool,
-    /// The period before the last decrease that began an epoch.
+    /// The period before the last decrease that started an epoch.
     period_before_us: f64,
     /// The highest number sent when the epoch's last decrease took place.
     epoch_end: Option<u64>,
@@ -82,10 +82,10 @@ pub struct Udt {
     rtt: Duration,
 }
 
-/// Bounds of the period: a gigapacket a second, and a packet in ten seconds.
+/// Bounds of the period: a gigapacket per second, and a packet in ten seconds.
 const LEAST_PERIOD_US: f64 = 1e-3;
 const MOST_PERIOD_US: f64 = 1e7;
-/// Until slow start ends, the window alone limits.
+/// Until slow start ends, only the window limits.
 const FIRST_PERIOD_US: f64 = 1.0;
 const FIRST_RTT: Duration = Duration::from_millis(100);
 
@@ -115,7 +115,7 @@ impl Udt {
         self.period_us * 1e-6
     }
 
-    /// Unacknowledged packets at the most, at least two.
+    /// Maximum unacknowledged packets, at least two.
     pub fn window_packets(&self) -> f64 {
         self.window_packets
     }
@@ -125,7 +125,7 @@ impl Udt {
         self.is_slow_start
     }
 
-    /// A periodic acknowledgement arrived. Acts at most once an interval.
+    /// A periodic acknowledgement arrived. Acts at most once per interval.
     pub fn on_ack(&mut self, ack: &UdtAck) {
         self.receive_packets_per_s = ack.receive_packets_per_s;
         self.rtt = ack.rtt;
@@ -142,7 +142,7 @@ impl Udt {
             }
             return;
         }
-        // Wu 2007, Eq. II.14 has SABUL's average; UDT takes the product itself, and 16 packets.
+        // Wu 2007, Eq. II.14 has SABUL's average; UDT takes the product itself, plus 16 packets.
         self.set_window(ack.receive_packets_per_s * self.span_s() + 16.0);
         if std::mem::take(&mut self.has_lost) {
             return;
@@ -152,11 +152,11 @@ impl Udt {
         self.set_period(self.period_us * interval_us / (self.period_us * step + interval_us));
     }
 
-    /// Packets more in the next interval, of a path of this capacity.
+    /// Additional packets in the next interval, on a path of this capacity.
     fn increase(&self, capacity_packets_per_s: f64) -> f64 {
         let bytes = f64::from(self.config.packet_bytes.max(1));
         let mut spare = capacity_packets_per_s - 1e6 / self.period_us;
-        // Slower than before the last decrease: not all that the capacity leaves is free, but a ninth of it should be.
+        // Slower than before the last decrease: not all of the remaining capacity is free, but a ninth of it should be.
         if self.period_us > self.period_before_us && capacity_packets_per_s / 9.0 < spare {
             spare = capacity_packets_per_s / 9.0;
         }
@@ -171,8 +171,8 @@ impl Udt {
         }
     }
 
-    /// A loss report arrived: `first_lost` is its first number, `highest_sent` the highest that was ever sent, and
-    /// `unit` a random number in [0, 1). True if the report is of a new congestion epoch.
+    /// A loss report arrived: `first_lost` is its first number, `highest_sent` the highest ever sent, and `unit` a
+    /// random number in [0, 1). Returns true if the report starts a congestion epoch.
     pub fn on_nak(&mut self, first_lost: u64, highest_sent: u64, unit: f64) -> bool {
         if self.is_slow_start {
             let is_known = self.receive_packets_per_s > 0.0;
@@ -201,7 +201,7 @@ impl Udt {
         false
     }
 
-    /// Nothing was heard for long. Beyond slow start the rate stays as it is: the window holds the session back.
+    /// A long silence. After slow start the rate is unchanged: the window holds the session back.
     pub fn on_timeout(&mut self) {
         if self.is_slow_start {
             self.end_slow_start();
@@ -217,7 +217,7 @@ impl Udt {
         }
     }
 
-    /// A round trip and an interval.
+    /// A round trip plus an interval.
     fn span_s(&self) -> f64 {
         self.rtt.as_secs_f64() + self.config.interval.as_secs_f64()
     }
@@ -231,12 +231,12 @@ impl Udt {
     }
 
     fn set_window(&mut self, window_packets: f64) {
-        // max() and min() take the number where the other is NaN.
+        // max() and min() return the number if the other is NaN.
         self.window_packets = window_packets.max(2.0).min(self.config.max_window_packets.max(2.0));
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = Scheme {
     // 16 B, UDP and IP 28 B: four more than TCP and IP.
     header: Bytes::new(4),
@@ -267,7 +267,7 @@ mod tests {
         }
     }
 
-    /// Out of slow start at 5 000 packets a second, 200 us, as fast as it was at its last decrease.
+    /// Out of slow start at 5 000 packets per second, 200 us, as fast as at its last decrease.
     fn steady() -> Udt {
         let mut udt = Udt::new(UdtConfig::default());
         udt.on_ack(&ack(0, 1.0));
@@ -296,7 +296,7 @@ mod tests {
     fn on_ack__adds_the_increase_once_an_interval() {
         let mut udt = steady();
         udt.on_ack(&ack(10, 15_000.0));
-        // 50 packets an interval become 51.
+        // 50 packets per interval become 51.
         assert!((udt.period_us - 10_000.0 / 51.0).abs() < 1e-9, "{}", udt.period_us);
         // 5 000 packets/s x (90 + 10) ms + 16
         assert_eq!(udt.window_packets(), 516.0);
@@ -326,15 +326,15 @@ mod tests {
         assert!(udt.on_nak(101, 1000, 0.5));
         let mut periods = vec![udt.period_us];
         for _ in 0..10 {
-            // Of the same epoch: nothing that was sent after the decrease.
+            // In the same epoch: none of these was sent after the decrease.
             assert!(!udt.on_nak(500, 1000, 0.5));
             periods.push(udt.period_us);
         }
-        // With one report an epoch on average, every report counts: 200 -> 225 -> 254 -> 286 -> 322 -> 363 us (rounded
+        // With one report per epoch on average, every report counts: 200 -> 225 -> 254 -> 286 -> 322 -> 363 us (rounded
         // up).
         assert_eq!(periods[..5], [225.0, 254.0, 286.0, 322.0, 363.0]);
         assert!(periods[5..].iter().all(|period| *period == 363.0));
-        // A new epoch, of 11 reports before it: ceil(0.875 + 11 / 8) = 3 on average, and a stride of ceil(3 x 0.9) = 3.
+        // A new epoch, after one of 11 reports: ceil(0.875 + 11 / 8) = 3 on average, and a stride of ceil(3 x 0.9) = 3.
         assert!(udt.on_nak(1001, 2000, 0.9));
         let before = udt.period_us;
         let cuts: Vec<bool> = (0..5)
@@ -357,14 +357,14 @@ mod tests {
         // 16 + 4 x 100 packets are above 400.
         assert!(!udt.is_slow_start());
         assert_eq!((udt.window_packets(), udt.period_us), (400.0, 200.0));
-        // Nothing is known of the rate: the window over a round trip and an interval.
+        // The rate is unknown: the window over a round trip and an interval.
         let mut unknown = Udt::new(UdtConfig::default());
         unknown.on_timeout();
         assert!((unknown.period_us - 110_000.0 / 16.0).abs() < 1e-9);
     }
 
     proptest! {
-        /// Whatever arrives: a period and a window within their bounds, never NaN.
+        /// For any input: a period and a window within their bounds, never NaN.
         #[test]
         fn rule__stays_within_its_bounds(
             steps in proptest::collection::vec(

@@ -1,5 +1,5 @@
-//! VCP's source (Xia, Subramanian, Stoica & Kalyanaraman 2005, sections 3.3 and 4): the links' two bits say whether its
-//! window grows by a factor, grows by a number, or shrinks by a factor.
+//! VCP's source (Xia, Subramanian, Stoica & Kalyanaraman 2005, sections 3.3 and 4): the links' two bits select
+//! multiplicative increase, additive increase or multiplicative decrease of its window.
 
 use fairwave_units::{Duration, Rate, Time};
 
@@ -13,7 +13,7 @@ pub struct Vcp {
     config: VcpSourceConfig,
     window: CongestionWindow,
     phase: VcpPhase,
-    /// Newly acknowledged packets that the window has not grown for.
+    /// Newly acknowledged packets for which the window has not grown yet.
     acked_packets: u32,
     smoothed_rtt: Duration,
     packet_bits: f64,
@@ -22,40 +22,40 @@ pub struct Vcp {
 /// Constants of VCP's sources.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VcpSourceConfig {
-    /// The links' interval: the unit of time of the multiplicative increase, and how long the window stays after a
-    /// cut.
+    /// The links' interval: the unit of time of the multiplicative increase, and the time for which the window stays
+    /// constant after a cut.
     pub t_rho: Duration,
     /// Growth in `t_rho` at low load, as a share of the window.
     pub xi: f64,
     /// Growth in a round trip of [`VcpSourceConfig::typical_rtt`] at high load, in packets.
     pub alpha_packets: f64,
-    /// What is left of the window at overload.
+    /// Share of the window that is kept at overload.
     pub beta: f64,
-    /// The round-trip time whose additive increase is alpha.
+    /// The round-trip time for which the additive increase is alpha.
     pub typical_rtt: Duration,
 }
 
-/// What the source does about overload.
+/// The source's response to overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VcpPhase {
-    /// It cuts its window.
+    /// Ready to cut its window.
     Free,
-    /// It did; the links have to measure anew first.
+    /// The window was cut; the links first have to measure again.
     Frozen { until: Time },
-    /// They have, but their answer may not have come back: additive increase, whatever they say.
+    /// They have, but their answer may not have arrived: additive increase for any code.
     Adding { until: Time },
 }
 
 impl VcpSourceConfig {
     /// Multiplicative increase for one acknowledged packet at this round-trip time, in packets (Xia et al. 2005,
-    /// section 4: equal in the same time whatever the round-trip time).
+    /// section 4: equal growth over time for any round-trip time).
     fn multiplied_packets(&self, rtt: Duration) -> f64 {
         let intervals = rtt.as_secs_f64() / self.t_rho.as_secs_f64();
         (1.0 + self.xi).powf(intervals.min(MOST_INTERVALS)) - 1.0
     }
 
-    /// Additive increase of a round trip of this length, in packets: by its square, so that rates grow alike. The
-    /// authors' ns-2 code bends the parabola into lines below 20 ms and above 500 ms.
+    /// Additive increase of a round trip of this length, in packets: proportional to its square, so that rates grow
+    /// equally. The authors' ns-2 code bends the parabola into lines below 20 ms and above 500 ms.
     fn added_packets(&self, rtt: Duration) -> f64 {
         let ratio = rtt.as_secs_f64() / self.typical_rtt.as_secs_f64();
         let scale = if ratio <= LEFT {
@@ -70,7 +70,7 @@ impl VcpSourceConfig {
 }
 
 impl Vcp {
-    /// A session's controller at its start. There is no slow start: at low load the window grows by a factor anyway.
+    /// A session's controller at its start. There is no slow start: at low load the increase is multiplicative anyway.
     pub fn new(config: VcpSourceConfig, window: WindowConfig) -> Self {
         Self {
             config,
@@ -96,7 +96,7 @@ impl Vcp {
         }
     }
 
-    /// Grows for `acked_packets`.
+    /// Grows the window for `acked_packets`.
     fn grow(&mut self, code: LoadCode, acked_packets: u32) {
         let growth = match code {
             LoadCode::Low => self.config.multiplied_packets(self.smoothed_rtt),
@@ -105,9 +105,9 @@ impl Vcp {
         self.window.set(self.window.packets() + growth * f64::from(acked_packets));
     }
 
-    /// The window is spread over the round-trip time. Differs from the authors' ns-2 code, which spreads windows of a
-    /// few packets over long ways alone: a burst of half a window in one of the links' intervals and none in the
-    /// next has the links say overload and high load by turns, and packets behind a burst return with the code from
+    /// The window is spread over the round-trip time. Differs from the authors' ns-2 code, which only spreads windows
+    /// of a few packets over long paths: with a burst of half a window in one of the links' intervals and none in the
+    /// next the links alternate between overload and high load, and packets behind a burst return with the code from
     /// before it.
     fn pacing(&self) -> Option<Rate> {
         if self.smoothed_rtt.is_zero() {
@@ -174,16 +174,16 @@ impl Default for VcpSourceConfig {
     }
 }
 
-/// Intervals that a round trip counts for at the most in the multiplicative increase.
+/// Maximum intervals that a round trip counts for in the multiplicative increase.
 const MOST_INTERVALS: f64 = 2.5;
-/// Between which ratios to the typical round-trip time the additive increase goes by the square: 20 ms and 500 ms.
+/// Ratios to the typical round-trip time between which the additive increase is quadratic: 20 ms and 500 ms.
 const LEFT: f64 = 0.2;
 const RIGHT: f64 = 5.0;
-/// So much faster than the window over the round-trip time, so that it is the window that limits.
+/// Factor of the pacing rate over the window per round-trip time, so that the window is the limit.
 const PACING_GAIN: f64 = 1.1;
 
 impl VcpSourceConfig {
-    /// The constants that were named, else the defaults.
+    /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
         let default = Self::default();
         Self { t_rho: options.time("t_rho").unwrap_or(default.t_rho), ..default }
@@ -253,7 +253,7 @@ mod tests {
         let mut vcp = vcp(80.0);
         hear(&mut vcp, 0, 100, LoadCode::Overload);
         close(hear(&mut vcp, 150, 100, LoadCode::Low), 70.0);
-        // The round trip after it goes by the number even at low load.
+        // The round trip after it has additive increase even at low load.
         close(hear(&mut vcp, 250, 100, LoadCode::Low), 70.0 + 1.0 / 70.0);
         close(hear(&mut vcp, 500, 200, LoadCode::Low), 70.0 + 1.0 / 70.0 + 0.0625);
     }
@@ -287,7 +287,7 @@ mod tests {
     fn pacing__spreads_the_window_over_the_round_trip() {
         let mut vcp = vcp(50.0);
         assert_eq!(vcp.allowance().pacing, None);
-        // 50 x 8000 bits in 100 ms, and a tenth.
+        // 50 x 8000 bits in 100 ms, plus a tenth.
         vcp.on_ack(&Ack { in_recovery: true, ..test_ack(1) });
         let header = CongestionHeader::Vcp(LoadCode::High);
         let (now, smoothed_rtt) = (Time::ZERO, Duration::from_millis(100));

@@ -1,5 +1,5 @@
-//! TCP Vegas (Brakmo & Peterson 1995): keeps a few packets queued in the network, judged once per round trip by the
-//! delay.
+//! TCP Vegas (Brakmo & Peterson 1995): keeps a few packets queued in the network, estimated once per round trip from
+//! the delay.
 
 use fairwave_units::Duration;
 
@@ -17,7 +17,7 @@ pub struct Vegas {
     round: u64,
     rtt_sum_s: f64,
     rtt_samples: u32,
-    /// Growth per acknowledged packet that the last round decided on: a packet in a round trip, or nothing.
+    /// Growth per acknowledged packet decided in the last round: a packet per round trip, or nothing.
     growth_packets: f64,
     /// In slow start the window grows in every other round only.
     is_growing_round: bool,
@@ -53,26 +53,26 @@ impl Vegas {
         window_packets * (1.0 - base.as_secs_f64() / rtt_s)
     }
 
-    /// Judges the round trip that ended.
+    /// Evaluates the round trip that ended.
     fn end_round(&mut self, ack: &Ack) {
         if self.rtt_samples == 0 {
             return;
         }
         let rtt_s = self.rtt_sum_s / f64::from(self.rtt_samples);
-        // As ns-2's tcp-vegas.cc: of the packets that are in flight, which a window's fraction is not, and in whole
-        // packets: between half a packet and three and a half the window stays.
+        // As in ns-2's tcp-vegas.cc: of the packets in flight, which exclude a window's fraction, and in whole packets:
+        // between half a packet and three and a half the window stays.
         let in_flight = f64::from(ack.in_flight_packets);
         let queued = Self::queued_packets(in_flight, ack.min_rtt, rtt_s).round();
         self.growth_packets = 0.0;
         if self.window.packets() < self.window.ssthresh_packets {
             self.is_growing_round = !self.is_growing_round;
-            // ns-2: judged before the window grows, in every other round.
+            // ns-2: evaluated before the window grows, in every other round.
             if self.is_growing_round && queued > self.config.gamma_packets {
                 self.window.set_ssthresh(LEAST_PACKETS);
                 self.window.set(self.window.packets() * 0.875);
             }
         } else if queued < self.config.alpha_packets {
-            // ns-2: the same for each acknowledgement, so that a round trip's are a whole packet.
+            // ns-2: the same for each acknowledgement, so that those of a round trip add up to a packet.
             self.growth_packets = 1.0 / self.window.packets();
         } else if queued > self.config.beta_packets {
             self.window.set(self.window.packets() - 1.0);
@@ -115,7 +115,7 @@ impl CongestionController for Vegas {
     }
 
     fn on_loss(&mut self, _loss: &Loss) {
-        // Brakmo & Peterson 1995, section 3.1: a quarter off, since Vegas rarely overshoots far.
+        // Brakmo & Peterson 1995, section 3.1: a cut of a quarter, since Vegas rarely overshoots far.
         self.window.set(self.window.packets() * 0.75);
         self.window.set_ssthresh(self.window.packets().min(self.window.ssthresh_packets));
     }
@@ -132,7 +132,7 @@ impl Default for VegasConfig {
 }
 
 impl VegasConfig {
-    /// The constants that were named, else the defaults.
+    /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
         let default = Self::default();
         Self {
@@ -143,7 +143,7 @@ impl VegasConfig {
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = registry::window(
     "vegas",
     "TCP Vegas: keeps a few packets queued, by delay",
@@ -151,7 +151,7 @@ pub(super) const SCHEME: Scheme = registry::window(
     &OPTIONS,
     |options, window| Ok(Box::new(Vegas::new(VegasConfig::from_options(options), window))),
 );
-/// ns-2's, as its constants.
+/// As in ns-2, like its constants.
 const OPTIONS: [OptionSpec; TCP_OPTIONS + 3] = join(
     tcp("true", NS2),
     [

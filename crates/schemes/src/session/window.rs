@@ -1,24 +1,25 @@
-//! What all TCP-like rules share: a window, a slow start, and a rule that differs in two small functions.
+//! Common part of all TCP-like rules: a window, a slow start, and a rule that differs in two small functions.
 
 use fairwave_units::{Duration, Time};
 
 use super::slow_start::SlowStart;
 use super::{Ack, CongestionController, Loss};
 
-/// How a TCP-like rule differs from the others: its growth beyond slow start and its cut.
+/// The differences between TCP-like rules: growth beyond slow start and the cut.
 pub trait WindowRule: Send {
-    /// Growth of the window, in packets, for one acknowledgement outside slow start and recovery. May be below zero
-    /// for rules that watch the delay.
+    /// Growth of the window, in packets, for one acknowledgement outside slow start and recovery. May be negative for
+    /// rules that respond to delay.
     fn increase(&mut self, window_packets: f64, ack: &Ack) -> f64;
 
     /// The window after a loss, in packets.
     fn decrease(&mut self, window_packets: f64, loss: &Loss) -> f64;
 
-    /// For this long the application, not the window, held the session, or it was idle: a rule whose growth follows a clock
-    /// leaves the span out (RFC 9438 s5.8).
+    /// For this time the application, not the window, was the limit, or the session was idle: a rule whose growth
+    /// follows a clock skips the span (RFC 9438 s5.8).
     fn pause(&mut self, _span: Duration) {}
 
-    /// The retransmission timer ran out at this window: ssthresh, in packets. The window itself becomes one packet.
+    /// The retransmission timer expired at this window: returns ssthresh, in packets. The window itself becomes one
+    /// packet.
     fn time_out(&mut self, window_packets: f64, loss: &Loss) -> f64 {
         let _ = window_packets;
         loss.half_of_flight_packets()
@@ -28,16 +29,16 @@ pub trait WindowRule: Send {
 /// The start of a TCP-like session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowConfig {
-    /// First window, in packets. Two, as the papers' simulations had it (RFC 5681; RFC 6928 allows ten).
+    /// First window, in packets. Two, as in the papers' simulations (RFC 5681; RFC 6928 allows ten).
     pub initial_window_packets: f64,
     /// First ssthresh: infinite, so that slow start ends with the first loss.
     pub initial_ssthresh_packets: f64,
-    /// Window at the most, in packets.
+    /// Maximum window, in packets.
     pub max_window_packets: f64,
     /// How the window grows below ssthresh.
     pub slow_start: SlowStart,
-    /// For rules that carry the fraction of a window from one round trip to the next: where they begin, 0 <= x < 1.
-    /// Sessions that begin alike round alike.
+    /// Initial fraction of rules that carry the fraction of a window from one round trip to the next, 0 <= x < 1.
+    /// Sessions with equal fractions round together.
     pub dither_packets: f64,
 }
 
@@ -56,7 +57,7 @@ impl CongestionWindow {
         Self::at_least(1.0, config)
     }
 
-    /// The same with another least window, in packets.
+    /// A session's window at its start, at least `least_packets`.
     pub(super) fn at_least(least_packets: f64, config: &WindowConfig) -> Self {
         let most_packets = config.max_window_packets.max(least_packets);
         Self {
@@ -72,24 +73,24 @@ impl CongestionWindow {
         self.packets
     }
 
-    /// The largest window, in packets; infinite without a bound.
+    /// The maximum window, in packets; infinite without a bound.
     pub fn most_packets(&self) -> f64 {
         self.most_packets
     }
 
     /// Sets the window, in packets, within its bounds.
     pub fn set(&mut self, packets: f64) {
-        // NaN cannot come from a rule; were it to, the least window is the safe one.
+        // NaN cannot come from a rule; if it did, the minimum window would be the safe one.
         self.packets = packets.max(self.least_packets).min(self.most_packets);
     }
 
-    /// Cuts the window after a loss: ssthresh is the same.
+    /// Cuts the window after a loss; ssthresh has the same value.
     pub fn cut_to(&mut self, packets: f64) {
         self.set_ssthresh(packets);
         self.set(self.ssthresh_packets);
     }
 
-    /// Begins with the least window again, after a time-out; slow start ends at this ssthresh.
+    /// Restarts with the minimum window after a time-out; slow start ends at this ssthresh.
     pub fn begin_again(&mut self, ssthresh_packets: f64) {
         self.set_ssthresh(ssthresh_packets);
         self.set(self.least_packets);
@@ -176,7 +177,7 @@ impl<R: WindowRule> CongestionController for Windowed<R> {
     }
 }
 
-/// A TCP-like rule's controller, as the list of schemes makes it.
+/// Constructor of a TCP-like rule's controller for the registry.
 pub(super) fn windowed<R: WindowRule + 'static>(rule: R, config: WindowConfig) -> Box<dyn CongestionController> {
     Box::new(Windowed::new(rule, config))
 }

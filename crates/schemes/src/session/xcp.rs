@@ -1,5 +1,5 @@
-//! XCP's source (Katabi, Handley & Rohrs 2002, section 3.4; draft-falk-xcp-spec-03, section 3): its window changes as
-//! the links say, and by loss as NewReno's. iXCP's and P-XCP's sources are the same, as all carry the link that limits
+//! XCP's source (Katabi, Handley & Rohrs 2002, section 3.4; draft-falk-xcp-spec-03, section 3): links change its
+//! window, and losses do as in NewReno. iXCP's and P-XCP's sources are the same, as all carry the link that limits
 //! them.
 
 use fairwave_units::Duration;
@@ -12,17 +12,18 @@ use crate::header::{CongestionHeader, LinkId, XcpHeader};
 pub struct Xcp {
     /// Real-valued: shares of a packet add up.
     window: CongestionWindow,
-    /// What is added before the window is cut to whole packets, 0 to 1: another number for each session, which moves,
-    /// so that the window itself is sent on average over sessions and, in the long run, by each of them.
+    /// Packets added before the window is rounded down, 0 to 1: a different number for each session, which moves, so
+    /// that the window is sent exactly on average over sessions and, in the long run, by each of them.
     dither_packets: f64,
-    /// How far that moves in a round trip.
+    /// Change of that number per round trip.
     dither_step: f64,
     round: u64,
     bottleneck: LinkId,
 }
 
 impl Xcp {
-    /// A session's controller at its start. There is no slow start: until links have answered the window stays.
+    /// A session's controller at its start. There is no slow start: until links have answered the window stays
+    /// constant.
     pub fn new(window: WindowConfig) -> Self {
         Self {
             window: CongestionWindow::new(&window),
@@ -33,14 +34,14 @@ impl Xcp {
         }
     }
 
-    /// The same, whose window is always cut down to whole packets, as ns-2 sends it: what is less than a packet above
-    /// that is asked for and never used.
+    /// A session's controller whose window is always rounded down to whole packets, as in ns-2: the fraction above that
+    /// is requested and never used.
     pub fn cut_down(window: WindowConfig) -> Self {
         Self { dither_packets: 0.0, dither_step: 0.0, ..Self::new(window) }
     }
 
     fn change(&mut self, change_bps: f64, smoothed_rtt: Duration, packet_bytes: u32) {
-        // No link on the way answered: there is nothing to go by.
+        // No link on the path answered: there is no change to apply.
         if !change_bps.is_finite() {
             return;
         }
@@ -60,8 +61,9 @@ impl CongestionController for Xcp {
     }
 
     fn header(&self, sending: &Sending) -> Option<CongestionHeader> {
-        // What the links grant is shared out by the time between packets. Reckoned with a window that is not sent, as
-        // the receiver or the application cuts it, it would be smaller than the packets are apart.
+        // The links' grants are shared out by the time between packets. If it were computed from a window that is not
+        // used, because the receiver or the application limits it, it would be shorter than the actual time between
+        // packets.
         let sent = sending.window_packets.max(1) as f64;
         let window = if sent < self.window.packets().floor() { sent } else { self.window.packets() };
         Some(CongestionHeader::Xcp(XcpHeader {
@@ -78,7 +80,7 @@ impl CongestionController for Xcp {
         if header.rtt.is_some() {
             self.bottleneck = header.next_bottleneck;
         }
-        // A session that does not use its window has no use for a larger one; once it sends more, it would be a burst.
+        // A session that does not use its window has no use for a larger one; when it sends more, it would be a burst.
         if header.change_bps < 0.0 || feedback.window_limited {
             self.change(header.change_bps, feedback.smoothed_rtt, feedback.packet_bytes);
         }
@@ -92,15 +94,15 @@ impl CongestionController for Xcp {
     }
 
     fn allowance(&self) -> Allowance {
-        // Sessions of one link have windows that are nearly equal. Were all cut down, they would step from one number
-        // of packets to the next together, each step a packet of every session in one round trip.
+        // Sessions of one link have nearly equal windows. If all were rounded down, they would step from one number of
+        // packets to the next together, each step a packet of every session in one round trip.
         let window_packets = (self.window.packets() + self.dither_packets).min(self.window.most_packets());
         Allowance { window_packets, pacing: None }
     }
 }
 
-/// How far the rounding moves in a round trip: slowly, as each packet more or less that a session sends at once is a
-/// packet out of step with all others, and all the way in some minutes, so that no session is rounded down for good.
+/// Change of the rounding per round trip: slow, as each additional packet of a session is a packet out of step with all
+/// others, and once around in a few minutes, so that no session is always rounded down.
 const DITHER_STEP: f64 = 1.0 / 1024.0;
 
 #[cfg(test)]
@@ -117,7 +119,7 @@ mod tests {
     #[test]
     fn header__has_the_window_that_is_sent() {
         let xcp = Xcp::new(WindowConfig { initial_window_packets: 4.5, ..WindowConfig::default() });
-        // Sometimes four, sometimes five packets in 80 ms; two where the receiver has no room for more.
+        // Sometimes four, sometimes five packets in 80 ms; two if the receiver has no room for more.
         assert!((interval_s(&xcp, 4) - 0.080 / 4.5).abs() < 1e-12);
         assert!((interval_s(&xcp, 5) - 0.080 / 4.5).abs() < 1e-12);
         assert!((interval_s(&xcp, 2) - 0.040).abs() < 1e-12);
@@ -137,7 +139,7 @@ mod tests {
         }
         // 3.7 x 10 x 1024 = 37 888.
         assert!(sent.abs_diff(37_888) <= 10, "{sent}");
-        // At any round trip some have three and some have four.
+        // In any round trip some have three and some have four.
         let three = (0..10).filter(|at| Xcp::new(window(f64::from(*at) / 10.0)).allowance().window_packets < 4.0);
         assert_eq!(three.count(), 3);
     }
@@ -150,7 +152,7 @@ mod tests {
             xcp.on_ack(&Ack { round, ..test_ack(1) });
             assert_eq!(xcp.allowance().window_packets as u64, 3);
         }
-        // What is said to the links is the window all the same.
+        // The header still has the window itself.
         assert!((interval_s(&xcp, 3) - 0.080 / 3.9).abs() < 1e-12);
     }
 

@@ -4,12 +4,12 @@ use super::OptionalDemand;
 use super::rest::Rest;
 use crate::global::double::Double;
 
-/// A resource on the way down, with how far its neighbours were looked at.
+/// A resource on the way down, and the position in its list of neighbours.
 struct DescentStep {
     node: u32,
-    /// The neighbours before this one were looked at since the level was last compared.
+    /// The neighbours before this one were visited since the level was last compared.
     next: u32,
-    /// The least of their levels and demands, as they were then. They only rise.
+    /// Minimum of their levels and demands at that time. These only rise.
     least: f64,
 }
 
@@ -19,26 +19,27 @@ impl DescentStep {
     }
 }
 
-/// What a look at the neighbours of a node came to.
+/// Result of visiting the neighbours of a node.
 enum DescentResult {
     /// A neighbour has a lower level.
     Lower(u32),
-    /// None has: the node is lowest.
+    /// No neighbour has: the node is lowest.
     Lowest,
-    /// Some may have, as the level rose over one that had been higher.
+    /// Unknown: the level rose above one that had been higher.
     Again,
-    /// It has been looked too often.
+    /// The limit of visits is reached.
     Enough,
 }
 
 impl<D: OptionalDemand> Rest<D> {
-    /// Fills the open resources, each after its lower neighbours. Stops, and says so with `false`, once it has looked
-    /// at `looks` neighbours.
+    /// Fills the open resources, each after its lower neighbours. Returns `false` if it stopped because it had visited
+    /// `looks` neighbours.
     ///
-    /// How many would it look at? A list is read again only if the level rose over a neighbour that had been higher.
-    /// The level rises by what sessions that were determined below it leave to the others. Those that a second reading
-    /// determines lie within the rise of the first, so that the next rise is small against it, unless they are a good
-    /// part of the list. So the readings of a list end with the digits of an f64, and after two or three in practice.
+    /// Number of visits: a list is read again only if the level rose above a neighbour that had been higher. The level
+    /// rises by the capacity that sessions determined below it leave to the others. The sessions determined by a second
+    /// reading lie within the rise of the first, so the next rise is small compared with it, unless they are a large
+    /// part of the list. The readings of a list are therefore bounded by the digits of an f64, and are two or three in
+    /// practice.
     pub(super) fn descend(&mut self, levels: &mut [f64], mut looks: usize) -> bool {
         let mut way = Vec::new();
         for start in 0..self.nodes.len() as u32 {
@@ -58,8 +59,8 @@ impl<D: OptionalDemand> Rest<D> {
         true
     }
 
-    /// Looks at the neighbours of a node, from where it stopped, for a lower one. Meets demands that lie below both
-    /// levels, and forgets sessions that are determined.
+    /// Searches the neighbours of a node, from where it stopped, for a lower one. Meets demands that lie below both
+    /// levels, and drops sessions that are determined.
     fn look(&mut self, step: &mut DescentStep, looks: &mut usize) -> DescentResult {
         let here = step.node as usize;
         loop {
@@ -78,7 +79,7 @@ impl<D: OptionalDemand> Rest<D> {
             let neighbour = self.neighbours[place];
             let other = self.nodes[neighbour.node as usize];
             let demand = neighbour.demand.bps();
-            // A demand that was met was at or below both levels, and these only rise.
+            // A demand that was met was at or below both levels, which only rise.
             let is_modest = D::FINITE && demand <= node.key;
             let is_determined = other.share.undetermined == 0 || (is_modest && self.is_met[D::index(neighbour.number)]);
             if is_determined || (is_modest && demand <= other.key) {
@@ -98,7 +99,7 @@ impl<D: OptionalDemand> Rest<D> {
         }
     }
 
-    /// Gives a lowest node's level to its undetermined sessions, if it has any.
+    /// Gives the level of a lowest node to its undetermined sessions, if it has any.
     fn fill_node(&mut self, here: u32, levels: &mut [f64]) {
         let node = self.nodes[here as usize];
         if node.share.undetermined == 0 {
@@ -110,7 +111,7 @@ impl<D: OptionalDemand> Rest<D> {
         let list = node.begin as usize..(node.begin + node.length) as usize;
         for neighbour in &self.neighbours[list] {
             let other = &mut self.nodes[neighbour.node as usize];
-            // Only a demand equal to the level may have been met without being forgotten.
+            // Only a demand equal to the level may have been met without being dropped.
             let is_met = D::FINITE && neighbour.demand.bps() <= node.key && self.is_met[D::index(neighbour.number)];
             if other.share.undetermined > 0 && !is_met {
                 other.take(level);

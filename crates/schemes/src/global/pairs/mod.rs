@@ -1,17 +1,17 @@
-//! The optimum where every session crosses at most two resources, a source and a sink, and weights are equal: the
-//! lambda network.
+//! The optimum for sessions that cross at most two resources, a source and a sink, and weights are equal: the lambda
+//! network.
 //!
 //! A resource whose level is at or below that of all its neighbours (the resources at the other ends of its
 //! undetermined sessions) and their demands is *lowest*. Levels only rise while sessions are determined, so a lowest
-//! one will be filled at the level it has now, in whatever order. That allows to fill without sorting:
+//! one will be filled at its current level, in any order. That makes it possible to fill without sorting:
 //!
-//! 1. [`rounds`]: each walks once over all undetermined sessions to find the lowest resources, and once to fill them
-//!    all. Random networks are resolved by a few rounds.
-//! 2. [`descent`]: where few are lowest at a time (chains), walk from a resource to a lower neighbour until one is
-//!    lowest, fill it, and continue from the one before.
-//! 3. [`super::filling`] for what is left should the descent look at sessions too often: O(K log N) whatever comes.
+//! 1. [`rounds`]: each passes once over all undetermined sessions to find the lowest resources, and once to fill them
+//!    all. A few rounds resolve random networks.
+//! 2. [`descent`]: if few are lowest at a time (chains), walk from a resource to a lower neighbour until one is lowest,
+//!    fill it, and continue from its predecessor.
+//! 3. [`super::filling`] for the rest, if the descent visits sessions too often: O(K log N) in all cases.
 //!
-//! Only levels are kept. A session's rate is the least of its demand and the levels at its ends.
+//! Only levels are stored. A session's rate is the least of its demand and the levels at its ends.
 
 mod descent;
 mod rest;
@@ -22,7 +22,7 @@ use super::problem::{MaxMinError, NONE, Paths, Problem};
 use rest::Rest;
 use rounds::Rounds;
 
-/// The levels, if this is the way for the problem.
+/// The levels, if this algorithm applies to the problem.
 pub(super) fn levels(problem: &Problem<'_>) -> Option<Result<Vec<f64>, MaxMinError>> {
     let rows = rows(problem)?;
     Some(match problem.demands_bps {
@@ -62,18 +62,18 @@ fn solve<D: OptionalDemand>(
     Ok(levels)
 }
 
-/// An undetermined session: the resources at its ends and what it wants.
+/// An undetermined session: the resources at its ends and its demand.
 #[derive(Clone, Copy, Debug, Default)]
 struct Edge<D> {
     ends: [u32; 2],
     demand: D,
 }
 
-/// A demand that may be infinite, or () where all are, so that no memory and time goes into them.
+/// A demand that may be infinite, or () if all demands are infinite, so that they cost no memory and time.
 trait OptionalDemand: Copy + Default {
-    /// Whether there are finite ones.
+    /// Whether some demands are finite.
     const FINITE: bool;
-    /// The number of a session, kept where its demand may determine it.
+    /// The number of a session, stored only if its demand may determine it.
     type Number: Copy;
 
     fn bps(self) -> f64;
@@ -117,35 +117,34 @@ impl OptionalDemand for f64 {
     }
 }
 
-/// What a resource has left.
+/// Remaining capacity of a resource.
 #[derive(Clone, Copy, Debug)]
 struct PairShare {
-    /// Capacity without the rates of the determined sessions; once the resource is filled, its level.
+    /// Capacity minus the rates of the determined sessions; once the resource is filled, its level.
     remaining: Double,
     /// Number of the undetermined sessions.
     undetermined: u32,
 }
 
 impl PairShare {
-    /// The level to about a unit in the last place, but never below what it was before, which only rounding could make
-    /// of it.
+    /// The level to about a unit in the last place, but never below `before`: only rounding could lower it.
     #[inline]
     fn level(&self, before: f64) -> f64 {
-        // Without a sign, even at zero, where `max` may take the -0.0.
+        // Clears the sign, even of zero: `max` may return the -0.0.
         before.max(self.remaining.value() / f64::from(self.undetermined)).abs()
     }
 
-    /// The level in twice the precision. It may be a hair below what it was taken for to find it lowest, but no more:
-    /// what the capacity lacks if sessions were determined at a neighbour's level that was the same but for rounding
-    /// must not fall on the few that remain.
+    /// The level in twice the precision. It may be slightly below the level by which the resource was found to be
+    /// lowest, but no more: capacity that is missing because sessions were determined at a neighbour's level, equal
+    /// except for rounding, must not be taken from the few that remain.
     #[inline]
     fn exact_level(&self, before: f64) -> Double {
         let level = self.remaining.divide_by_count(self.undetermined);
-        // Not `>=`: it is not to be -0.0, whose sign would be taken for a mark.
+        // Not `>=`: the result must not be -0.0, whose sign would count as a mark.
         if level.value() > before * (1.0 - 2.0 * f64::EPSILON) { level } else { Double::from(before) }
     }
 
-    /// Takes out a session that was determined elsewhere.
+    /// Removes a session that was determined elsewhere.
     #[inline]
     fn take(&mut self, rate: Double) {
         self.remaining.subtract(rate);
@@ -153,13 +152,13 @@ impl PairShare {
     }
 }
 
-/// A level, or infinity if it is that of a boundless resource.
+/// A level, or infinity for the level of an unlimited resource.
 #[inline]
 fn finite(level: f64) -> f64 {
     if level > BOUNDLESS_LEVEL { f64::INFINITY } else { level }
 }
 
-/// The first mistake in the paths, of which there is one.
+/// The first mistake in the paths; the caller knows that there is one.
 fn first_error(ends: impl Iterator<Item = [u32; 2]>, resources: usize) -> MaxMinError {
     for (session, ends) in ends.enumerate() {
         for resource in ends {
@@ -174,13 +173,14 @@ fn first_error(ends: impl Iterator<Item = [u32; 2]>, resources: usize) -> MaxMin
     unreachable!("called where a path is not valid")
 }
 
-/// Stands for an infinite capacity: subtracting from it stays a number.
+/// Stands for an infinite capacity in bit/s, so that subtracting from it gives a number.
 const BOUNDLESS: f64 = 1e300;
 
-/// Above all levels of finite capacities (1e100 at most), below those of boundless ones (1e300 / 2^32 at least).
+/// Above all levels of finite capacities (at most 1e100 bit/s), below those of [`BOUNDLESS`] ones (at least 1e300 /
+/// 2^32).
 const BOUNDLESS_LEVEL: f64 = 1e200;
 
-/// How often the descent may look at each end of a session, on average, before it gives up.
+/// Visits of the descent to each end of a session, on average, before it gives up.
 const DESCENT_LIMIT: usize = 16;
 
 #[cfg(test)]
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Capacities from a few values or any, sessions between `n` sources and `n` sinks, demands for half of them.
+    /// Capacities from a few values or arbitrary, sessions between `n` sources and `n` sinks, demands for half of them.
     fn network(n: u32, sessions: usize) -> impl Strategy<Value = (Vec<f64>, Vec<[u32; 2]>, Vec<f64>)> {
         let quantity = || prop_oneof![(1..6_u32).prop_map(f64::from), 0.1..100.0_f64];
         let demand = prop_oneof![quantity().prop_map(|rate| rate / 10.0), Just(f64::INFINITY)];
@@ -200,7 +200,7 @@ mod tests {
         )
     }
 
-    /// The rates by descent alone, with a limit on the looks.
+    /// The rates by descent only, with a limit on the visits.
     fn rates<D: OptionalDemand>(capacities: &[f64], edges: &[Edge<D>], looks: usize) -> Vec<f64> {
         let mut rounds = Rounds::new(capacities, edges.iter().map(|edge| edge.ends)).unwrap();
         rounds.open =

@@ -1,4 +1,4 @@
-//! What the rounds leave, with new numbers and lists of neighbours.
+//! The network that the rounds leave, renumbered and with lists of neighbours.
 
 use super::rounds::Rounds;
 use super::{Edge, OptionalDemand, PairShare};
@@ -11,24 +11,22 @@ pub(super) struct Rest<D: OptionalDemand> {
     pub(super) nodes: Vec<OpenResource>,
     /// The neighbours of each node, one list after another.
     pub(super) neighbours: Vec<Neighbour<D>>,
-    /// Whether a session was determined by its demand. Empty where there are no demands.
+    /// Whether a session was determined by its demand. Empty without demands.
     pub(super) is_met: Vec<bool>,
-    /// The sessions.
     edges: Vec<Edge<D>>,
-    /// The numbers that the nodes have in the problem.
+    /// Number of each node in the problem.
     pub(super) resources: Vec<u32>,
 }
 
-/// An open resource.
 #[derive(Clone, Copy)]
 pub(super) struct OpenResource {
-    /// What it has left. Without undetermined sessions: it is filled, or others determined them all.
+    /// Its remaining capacity. Without undetermined sessions it is filled, or others determined them all.
     pub(super) share: PairShare,
     /// Its level; never falls.
     pub(super) key: f64,
-    /// Where its list of neighbours begins.
+    /// Start of its list of neighbours.
     pub(super) begin: u32,
-    /// How long the list is. It has all undetermined sessions, and some that were determined since.
+    /// Length of the list. It has all undetermined sessions, and some that were determined since.
     pub(super) length: u32,
 }
 
@@ -70,8 +68,8 @@ impl<D: OptionalDemand> Rest<D> {
         Self { nodes, neighbours, is_met, edges, resources: rounds.open.clone() }
     }
 
-    /// Completes the levels: by descent, or in the order of the levels once that has looked at the neighbours
-    /// `looks` times each, on average.
+    /// Completes the levels: by descent or, once that has visited each neighbour `looks` times on average, in the order
+    /// of the levels.
     pub(super) fn fill(mut self, levels: &mut [f64], looks: usize) {
         let looks = self.neighbours.len().saturating_mul(looks);
         if !self.descend(levels, looks) {
@@ -85,7 +83,7 @@ impl<D: OptionalDemand> Rest<D> {
         self.edges[number].ends.into_iter().all(is_open) && !(D::FINITE && self.is_met[number])
     }
 
-    /// Fills all that is open by [`filling`].
+    /// Fills all open resources by [`filling`].
     fn fill_in_order(&self, levels: &mut [f64]) {
         let left: Vec<Edge<D>> = (0..self.edges.len())
             .filter(|&number| self.is_undetermined(number))
@@ -93,7 +91,7 @@ impl<D: OptionalDemand> Rest<D> {
             .collect();
         let resources: Vec<u32> = left.iter().flat_map(|edge| edge.ends).collect();
         let demands: Vec<f64> = left.iter().map(|edge| edge.demand.bps()).collect();
-        // The remaining capacities come in twice the precision; the problem only says that they are finite.
+        // The remaining capacities come in twice the precision; the problem only states that they are finite.
         let capacities = vec![0.0; self.nodes.len()];
         let problem = Problem {
             demands_bps: D::FINITE.then_some(&demands),
@@ -107,7 +105,7 @@ impl<D: OptionalDemand> Rest<D> {
 }
 
 impl OpenResource {
-    /// Takes out a session that was determined elsewhere.
+    /// Removes a session that was determined elsewhere.
     #[inline]
     pub(super) fn take(&mut self, rate: Double) {
         self.share.take(rate);

@@ -4,23 +4,23 @@ use super::{BOUNDLESS, Edge, OptionalDemand, PairShare, finite};
 use crate::global::double::Double;
 use crate::global::problem::NONE;
 
-/// The resources between rounds. One more than the problem has, boundless, stands at the ends that are [`NONE`].
+/// The resources between rounds. There is one more than in the problem, unlimited, for the ends that are [`NONE`].
 ///
-/// Sessions come to resources at random: what different walks need lies in different arrays, so that each walk touches
-/// as little memory as it can.
+/// Sessions access resources at random: separate arrays hold the data of separate passes, so that each pass touches as
+/// little memory as possible.
 pub(super) struct Rounds {
-    /// The levels. The sign bit is set where a resource is not the lowest.
+    /// The levels. The sign bit marks a resource that is not lowest.
     keys: Vec<f64>,
-    /// What is left of the capacities; once a resource is filled, its level in twice the precision.
+    /// Remaining capacities; once a resource is filled, its level in twice the precision.
     remaining: Vec<Double>,
     /// Numbers of undetermined sessions.
     undetermined: Vec<u32>,
-    /// The resources that are not filled and have undetermined sessions; at first, all.
+    /// The resources that are not filled and have undetermined sessions; initially all.
     pub(super) open: Vec<u32>,
 }
 
 impl Rounds {
-    /// Counts the sessions of each resource; nothing if a path is not valid.
+    /// Counts the sessions of each resource; `None` if a path is not valid.
     pub(super) fn new(capacities: &[f64], ends: impl Iterator<Item = [u32; 2]>) -> Option<Self> {
         let none = capacities.len() as u32;
         let mut undetermined = vec![0_u32; capacities.len() + 1];
@@ -34,42 +34,42 @@ impl Rounds {
         if !is_valid {
             return None;
         }
-        // Without the sign of -0.0, which would be taken for a mark.
+        // Clears the sign of -0.0, which would count as a mark.
         let bound = |capacity: &f64| capacity.abs().min(BOUNDLESS);
         let remaining = capacities.iter().chain([&BOUNDLESS]).map(|capacity| Double::from(bound(capacity))).collect();
-        // Without sessions a key is infinite or not a number; nobody looks at it.
+        // Without sessions a key is infinite or NaN, and is not read.
         let keys = (capacities.iter().chain([&BOUNDLESS]).zip(&undetermined))
             .map(|(capacity, &undetermined)| bound(capacity) / f64::from(undetermined))
             .collect();
         Some(Self { keys, remaining, undetermined, open: (0..=none).collect() })
     }
 
-    /// How many resources there are, with the one that stands for none.
+    /// Number of resources, including the one for [`NONE`].
     pub(super) fn count(&self) -> usize {
         self.keys.len()
     }
 
-    /// An open resource: its level and what is left.
+    /// Level and remaining capacity of an open resource.
     pub(super) fn node(&self, resource: u32) -> (f64, PairShare) {
         let r = resource as usize;
         (self.keys[r], PairShare { remaining: self.remaining[r], undetermined: self.undetermined[r] })
     }
 
-    /// The levels of what is filled, infinity for the others.
+    /// The levels of the filled resources, infinity for the others.
     pub(super) fn into_levels(self) -> Vec<f64> {
         let mut levels = self.keys;
         for &resource in &self.open {
             levels[resource as usize] = f64::INFINITY;
         }
         for level in &mut levels {
-            // The mark is still there where others determined all sessions; without any the key may not be a number.
+            // The mark remains if others determined all sessions; without any the key may be NaN.
             let is_filled = level.is_sign_positive() && !level.is_nan();
             *level = if is_filled { finite(*level) } else { f64::INFINITY };
         }
         levels
     }
 
-    /// Fills until all is done or a round determines less than a quarter of the sessions; gives back the undetermined
+    /// Fills until all is done or a round determines less than a quarter of the sessions; returns the undetermined
     /// ones.
     pub(super) fn run<D: OptionalDemand>(
         &mut self,
@@ -123,7 +123,7 @@ impl Rounds {
         }
     }
 
-    /// Determines the sessions that can be, and collects the others.
+    /// Determines the sessions that are ready, and collects the others.
     fn keep_of<D: OptionalDemand>(&mut self, mut edges: impl Iterator<Item = Edge<D>>) -> Vec<Edge<D>> {
         let mut undetermined = Vec::new();
         let mut block = [Edge::default(); BLOCK];
@@ -141,7 +141,7 @@ impl Rounds {
         }
     }
 
-    /// Determines the sessions that can be, and removes them.
+    /// Determines the sessions that are ready, and removes them.
     fn keep_in<D: OptionalDemand>(&mut self, edges: &mut Vec<Edge<D>>) {
         let mut length = 0;
         for begin in (0..edges.len()).step_by(BLOCK) {
@@ -153,7 +153,7 @@ impl Rounds {
         edges.truncate(length);
     }
 
-    /// Determines the sessions that can be, and moves the others to the front. Says how many these are.
+    /// Determines the sessions that are ready, and moves the others to the front. Returns the number of the others.
     fn keep_in_block<D: OptionalDemand>(&mut self, edges: &mut [Edge<D>]) -> usize {
         if self.keys.len() > CACHED {
             self.touch(edges);
@@ -161,15 +161,15 @@ impl Rounds {
         let mut length = 0;
         for place in 0..edges.len() {
             let edge = edges[place];
-            // Written in any case, and overwritten by the next if it does not stay.
+            // Written in any case, and overwritten by the next one if the session does not stay.
             edges[length] = edge;
             length += usize::from(self.keep(edge));
         }
         length
     }
 
-    /// Brings into the cache what [`Self::keep`] needs. It is a long way through it from one session to the next; this
-    /// is a short one, so that more of them wait for memory at the same time.
+    /// Prefetches the memory that [`Self::keep`] needs. This loop body is short, unlike that one, so that more sessions
+    /// wait for memory at the same time.
     fn touch<D>(&self, edges: &[Edge<D>]) {
         let mut seen = 0;
         for resource in edges.iter().flat_map(|edge| edge.ends) {
@@ -179,9 +179,10 @@ impl Rounds {
         std::hint::black_box(seen);
     }
 
-    /// Determines a session if one of its ends was filled or its demand is below both levels. Says whether it stays.
+    /// Determines a session if one of its ends was filled or its demand is below both levels. Returns whether it stays
+    /// undetermined.
     ///
-    /// Without branches: which way it goes is a matter of chance, and known only when the nodes have come from memory.
+    /// Branch-free: the outcome is unpredictable, and known only when the nodes have arrived from memory.
     #[inline]
     fn keep<D: OptionalDemand>(&mut self, Edge { ends: [source, sink], demand }: Edge<D>) -> bool {
         let (at_source, at_sink) = (self.keys[source as usize], self.keys[sink as usize]);
@@ -193,7 +194,7 @@ impl Rounds {
         let rate = self.remaining[filled as usize];
         if D::FINITE {
             let is_met = !is_any_filled & (demand.bps() <= at_source.abs().min(at_sink.abs()));
-            // Finite, so that none of it is zero.
+            // Finite, so that its product with zero is zero.
             let demand = Double::from(demand.bps().min(BOUNDLESS)).all_or_none(is_met);
             self.take(other, is_one_filled | is_met, rate.all_or_none(is_one_filled).or(demand));
             self.take(filled, is_met, demand);
@@ -204,7 +205,7 @@ impl Rounds {
         }
     }
 
-    /// Takes one session or none out of a resource.
+    /// Removes one session, if `is_taken`, from a resource.
     #[inline]
     fn take(&mut self, resource: u32, is_taken: bool, rate: Double) {
         let r = resource as usize;
@@ -212,7 +213,7 @@ impl Rounds {
         self.undetermined[r] -= u32::from(is_taken);
     }
 
-    /// Takes the marks from what was not lowest, and forgets what is not open any more.
+    /// Clears the marks of the resources that were not lowest, and drops those that are not open any more.
     fn reopen(&mut self) {
         let mut length = 0;
         for place in 0..self.open.len() {
@@ -221,7 +222,7 @@ impl Rounds {
             let key = self.keys[r];
             let share = PairShare { remaining: self.remaining[r], undetermined: self.undetermined[r] };
             let is_open = key.is_sign_negative() && share.undetermined > 0;
-            // Chance again, so that it is worked out in any case and then selected.
+            // Unpredictable as well, so it is computed in any case and then selected.
             let level = share.level(key.abs());
             self.keys[r] = if is_open { level } else { key };
             self.open[length] = resource;
@@ -231,8 +232,8 @@ impl Rounds {
     }
 }
 
-/// So many sessions are touched before they are looked at: little enough for the first cache.
+/// Sessions that are prefetched before they are processed: few enough for the first-level cache.
 const BLOCK: usize = 128;
 
-/// So few resources are in the second cache anyway.
+/// Up to this number of resources the second-level cache holds them all.
 const CACHED: usize = 1 << 17;

@@ -21,14 +21,14 @@ fn header(bottleneck: LinkId, interval_s: f64) -> XcpHeader {
     XcpHeader { rtt, interval_s, change_bps: f64::INFINITY, bottleneck, next_bottleneck: bottleneck }
 }
 
-/// So many packets arrive within the interval that runs.
+/// `packets` arrive within the current interval.
 fn arrive(link: &mut XcpLink, packets: u32, header: XcpHeader) {
     for _ in 0..packets {
         link.on_arrival(&passage(Time::ZERO, 0), Some(&CongestionHeader::Xcp(header)));
     }
 }
 
-/// What a link leaves of the header of a packet that goes.
+/// The header of a departing packet after the link changed it.
 fn depart(link: &mut XcpLink, header: XcpHeader) -> XcpHeader {
     let mut header = CongestionHeader::Xcp(header);
     link.on_departure(&passage(Time::ZERO, 0), Some(&mut header));
@@ -80,7 +80,8 @@ fn control__shares_gains_by_session_and_losses_by_bytes() {
 
 #[test]
 fn control__ixcp_taxes_only_sessions_that_it_limits() {
-    // The same, but B says that another link limits it: the tenth of A's traffic is shuffled, and all comes back to A.
+    // As above, but B reports that another link limits it: the tenth of A's traffic is shuffled, and all of it returns
+    // to A.
     let mut xcp = link(XcpKind::Improved);
     let (a, b) = (header(HERE, 0.000_5), header(ELSEWHERE, 0.000_125));
     arrive(&mut xcp, 50, a);
@@ -105,8 +106,8 @@ fn control__ixcp_gives_spare_bandwidth_to_all() {
 
 #[test]
 fn control__pxcp_scales_spare_bandwidth_by_its_limited_sessions() {
-    // Half used, two sessions. Limited here is whom no link before has granted less: both, 16 Mb/s as XCP has it; A
-    // alone, or none, 2 x 16 Mb/s for sums of 50 ms. What the sessions say, who know of later links, does not
+    // Half used, two sessions. A session is limited here if no earlier link granted it less: both, 16 Mb/s as in XCP;
+    // only A, or neither, 2 x 16 Mb/s for sums of 50 ms. The sessions' own reports, which include later links, do not
     // count.
     let less = |header: XcpHeader| XcpHeader { change_bps: -1e6, ..header };
     for (is_a_limited, is_b_limited, expected) in [(true, true, 160e3), (true, false, 320e3), (false, false, 320e3)] {
@@ -125,8 +126,8 @@ fn control__pxcp_scales_spare_bandwidth_by_its_limited_sessions() {
 
 #[test]
 fn control__ixcp_pays_shuffling_from_what_is_shuffled() {
-    // 90 % used, all by one session in two halves that say different things: 0.4 x 8 = 3.2 Mb/s are spare, 0.1 x 36 -
-    // 3.2 = 0.4 shuffled. Those limited here go first; the others still find their half of what is spare.
+    // 90 % used, all by one session in two halves with different reports: 0.4 x 8 = 3.2 Mb/s are spare, 0.1 x 36 - 3.2
+    // = 0.4 shuffled. Those limited here go first; the others still find their half of the spare bandwidth.
     let mut xcp = link(XcpKind::Improved);
     let (here, elsewhere) = (header(HERE, 0.000_25), header(ELSEWHERE, 0.000_25));
     arrive(&mut xcp, 112, here);
@@ -142,8 +143,8 @@ fn control__ixcp_pays_shuffling_from_what_is_shuffled() {
 
 #[test]
 fn control__ixcp_a_pool_that_is_empty_does_not_name_a_bottleneck() {
-    // More packets go than came in the interval before: the last ones get nothing, and still name the link that they
-    // did.
+    // More packets leave than arrived in the previous interval: the last ones get nothing, and still name the same
+    // link.
     let mut xcp = link(XcpKind::Improved);
     let elsewhere = header(ELSEWHERE, 0.000_25);
     arrive(&mut xcp, 100, elsewhere);
@@ -193,7 +194,7 @@ fn grant__what_a_link_before_took_goes_to_the_others() {
 
 #[test]
 fn grant__less_than_offered_leaves_more_for_others() {
-    // Half used: 16 Mb/s over 125 packets, 128 kb/s each. Who may take 28 leaves the rest in the pool.
+    // Half used: 16 Mb/s over 125 packets, 128 kb/s each. A session that may take only 28 leaves the rest in the pool.
     let mut xcp = link(XcpKind::Plain);
     let all = header(HERE, 0.000_2);
     arrive(&mut xcp, 125, all);
@@ -204,7 +205,7 @@ fn grant__less_than_offered_leaves_more_for_others() {
 
 #[test]
 fn grant__ends_with_the_pool() {
-    // More packets leave than had arrived: the last get what is left, then nothing.
+    // More packets leave than had arrived: the last get the rest, then nothing.
     let mut xcp = link(XcpKind::Plain);
     let all = header(HERE, 0.000_2);
     arrive(&mut xcp, 125, all);
@@ -221,7 +222,7 @@ fn grant__names_the_link_that_lowered_last() {
     arrive(&mut xcp, 125, all);
     xcp.on_timer(xcp.next_timer(), 0);
     assert_eq!(depart(&mut xcp, all).next_bottleneck, HERE);
-    // 128 kb/s as well from the link before: a tie leaves its name.
+    // 128 kb/s from the earlier link as well: a tie keeps its name.
     let share = depart(&mut xcp, all).change_bps;
     assert_eq!(depart(&mut xcp, XcpHeader { change_bps: share, ..all }).next_bottleneck, ELSEWHERE);
 }
@@ -233,7 +234,7 @@ fn grant__nothing_before_the_first_round_trip() {
     arrive(&mut xcp, 125, first);
     xcp.on_timer(xcp.next_timer(), 0);
     assert_eq!(depart(&mut xcp, first).change_bps, 0.0);
-    // Its bytes count: they are what is taken off the capacity.
+    // Its bytes count as traffic, and reduce the spare capacity.
     arrive(&mut xcp, 1, header(HERE, 0.001));
     assert_eq!(xcp.sums.input_bytes, 1000.0);
 }
@@ -242,12 +243,12 @@ fn grant__nothing_before_the_first_round_trip() {
 fn on_timer__the_queue_that_stays_is_drained() {
     let mut xcp = link(XcpKind::Plain);
     let all = header(HERE, 0.000_1);
-    // 4000 B wait all the time; the first queue period ends at 50 ms x (0.5 + 0.618) and may still have begun empty.
+    // 4000 B are always queued; the first queue period ends at 50 ms x (0.5 + 0.618) and may still have started empty.
     while xcp.next_timer() < Time::from_nanos(125_000_000) {
         xcp.on_timer(xcp.next_timer(), 4000);
         xcp.on_departure(&passage(Time::ZERO, 4000), None);
     }
-    // Of 50 ms at capacity. 0.226 x 32 kb / 50 ms = 144.64 kb/s have to go, over 500 packets.
+    // 50 ms at capacity. 0.226 x 32 kb / 50 ms = 144.64 kb/s have to be taken, over 500 packets.
     arrive(&mut xcp, 500, all);
     assert_eq!(xcp.next_timer(), Time::from_nanos(125_000_000));
     xcp.on_timer(xcp.next_timer(), 4000);
@@ -255,14 +256,14 @@ fn on_timer__the_queue_that_stays_is_drained() {
     assert!((total + 144_640.0).abs() < 1e-3, "{total}");
 }
 
-/// One packet of one of the sessions, and how long after the one before.
+/// A packet of one of the sessions, and the time since the previous one.
 #[derive(Clone, Debug)]
 struct Step {
     session: usize,
     wait_us: u64,
     rtt_us: Option<u64>,
     bytes: u32,
-    /// What a link before granted.
+    /// The change that an earlier link granted.
     before_bps: Option<f64>,
     queue_bytes: u64,
 }
@@ -320,7 +321,7 @@ proptest! {
             let Some(CongestionHeader::Xcp(mut sent)) = session.header(&Sending { smoothed_rtt, window_packets }) else {
                 return Err(TestCaseError::fail("XCP's packets have headers"));
             };
-            // Links grant nothing before the first round trip, neither does one before.
+            // Links grant nothing before the first round trip, and earlier ones granted nothing.
             if let Some(before_bps) = step.before_bps.filter(|_| sent.rtt.is_some()) {
                 sent.change_bps = sent.change_bps.min(before_bps);
             }
@@ -346,8 +347,8 @@ fn new__links_of_different_phases_never_tick_together() {
         let setup = LinkSetup { id: LinkId::of(0), capacity, packet_bytes: 1000, phase };
         XcpLink::new(XcpKind::Plain, XcpConfig::default(), &setup)
     };
-    // The control timer first falls within half an interval of 50 ms around its end: 25 to 75 ms; the queue's apart
-    // from it.
+    // The control timer first falls within half an interval of 50 ms around its end: 25 to 75 ms; the queue's timer has
+    // another phase.
     for (phase, control_ms) in [(0.0, 25), (0.5, 50), (0.9, 70)] {
         let link = timer(phase);
         assert_eq!(link.next_control, Time::from_nanos(control_ms * 1_000_000));

@@ -1,16 +1,16 @@
 use super::*;
 
-/// Sessions that share a node's budget evenly, in front of a queue that the node does not know: a fluid of packets of
-/// 1000 bytes, told of each 20 ms.
+/// Sessions that share a node's budget evenly, in front of a queue unknown to the node: a fluid of packets of 1000
+/// bytes, reported every 20 ms.
 struct Plant {
     finder: CapacityFinder,
     told: Rate,
     totals: Vec<PathTotals>,
-    /// What each loses on its own path.
+    /// Loss share of each session's own path.
     loss: Vec<f64>,
     queue_bits: f64,
     most_queue_bits: f64,
-    /// What is not a whole packet yet, of those that arrived and of those that were lost.
+    /// Fractions of a packet that are left over, of those that arrived and of those that were lost.
     rest: Vec<(f64, f64)>,
 }
 
@@ -30,7 +30,7 @@ impl Plant {
         self.finder.capacity(self.told).as_mbps()
     }
 
-    /// So many seconds at a capacity of so much: what was carried, and the share that was lost.
+    /// Runs for `seconds` at a capacity of `capacity_mbps`: the mean rate in Mb/s, and the share that was lost.
     fn run(&mut self, seconds: f64, capacity_mbps: f64) -> (f64, f64) {
         let (mut carried, mut lost) = (0.0, 0.0);
         let (step_s, capacity) = (STEP.as_secs_f64(), capacity_mbps * 1e6);
@@ -69,8 +69,8 @@ fn capacity__told_twice_as_much_is_found_within_a_second_and_kept_to() {
     plant.run(1.0, 100.0);
     assert!((50.0..100.0).contains(&plant.budget_mbps()), "{}", plant.budget_mbps());
     let (carried, lost) = plant.run(60.0, 100.0);
-    // 5 % less at the worst, and back within a second. What is tried above the capacity each few seconds costs packets
-    // where the queue is as short as here, 20 ms: 2 of 1000.
+    // At most 5 % less, and back within a second. Probing above the capacity every few seconds costs packets if the
+    // queue is as short as here, 20 ms: 2 of 1000.
     assert!(carried > 96.0 && lost < 5e-3, "{carried} Mb/s, {lost} lost");
 }
 
@@ -81,7 +81,7 @@ fn capacity__that_comes_back_is_found() {
     assert!(!plant.finder.is_lowered());
     let (carried, lost) = plant.run(20.0, 50.0);
     assert!(carried > 47.0 && lost < 0.03, "{carried} Mb/s, {lost} lost");
-    // Twice as much as what failed: (t / 1 s - 1)^3 times a twentieth is 1 by 3.7 s.
+    // Twice the rate that failed: (t / 1 s - 1)^3 times a twentieth is 1 by 3.7 s.
     plant.run(5.0, 100.0);
     assert!(!plant.finder.is_lowered(), "{}", plant.budget_mbps());
 }
@@ -92,7 +92,7 @@ fn capacity__is_not_lowered_where_some_sessions_lose_or_wait() {
     plant.loss[3] = 0.05;
     plant.run(30.0, 100.0);
     assert!(!plant.finder.is_lowered());
-    // All but one wait.
+    // All wait except one.
     let mut finder = CapacityFinder::default();
     for interval in 1..500 {
         for session in 0..5 {
@@ -105,7 +105,7 @@ fn capacity__is_not_lowered_where_some_sessions_lose_or_wait() {
     }
 }
 
-/// One session may lose for its path's sake: that is for its path's rate to find.
+/// Losses of a single session are those of its path, which the path's rate control handles.
 #[test]
 fn capacity__is_not_judged_by_a_single_session() {
     let mut plant = Plant::new(200.0, 1);
@@ -118,20 +118,20 @@ fn capacity__that_is_lowered_in_vain_is_given_back() {
     let mut plant = Plant::new(100.0, 5);
     plant.loss.fill(0.02);
     let (carried, _) = plant.run(120.0, 200.0);
-    // 98 without it; at most three lowerings of a few windows each, and then 10, 20, 40, 80 s of peace.
+    // 98 without it; at most three reductions of a few windows each, and then 10, 20, 40, 80 s of pause.
     assert!(carried > 95.0, "{carried} Mb/s");
     assert_eq!(plant.budget_mbps(), 100.0);
-    // What is lost beside that is seen all the same.
+    // Further losses are detected nevertheless.
     plant.run(3.0, 50.0);
     assert!((25.0..60.0).contains(&plant.budget_mbps()), "{}", plant.budget_mbps());
 }
 
-/// By chance some windows have a session that loses nothing: they are no sign that what was lowered was of use.
+/// In some windows a session happens to lose nothing: that does not show that a reduction helped.
 #[test]
 fn capacity__is_not_lowered_on_and_on_by_losses_that_come_by_chance() {
     let (mut finder, mut totals, mut chance) = (CapacityFinder::default(), [PathTotals::default(); 5], 1_u64);
     let mut is_lost = || {
-        // Knuth's linear congruence; one in a hundred.
+        // Knuth's linear congruential generator; one in a hundred.
         chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (chance >> 33) % 100 == 0
     };
@@ -153,8 +153,8 @@ fn capacity__is_not_lowered_on_and_on_by_losses_that_come_by_chance() {
         least = finder.capacity(told).as_mbps().min(least);
         sum += finder.capacity(told).as_mbps() / 3000.0;
     }
-    // Three lowerings, and one or two more where by chance little was lost in the fourth window: 90 x (0.95 x 0.99)^5 is
-    // 66. Then it has all, for 10 s and longer.
+    // Three reductions, and one or two more when by chance little was lost in the fourth window: 90 x (0.95 x 0.99)^5
+    // is 66. Then it has all, for 10 s and longer.
     assert!(least > 66.0 && sum > 87.0, "{least} Mb/s at the least, {sum} in the mean");
 }
 

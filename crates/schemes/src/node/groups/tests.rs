@@ -5,16 +5,15 @@ use crate::scheme::OptionValue;
 
 use super::*;
 
-/// What one session of a network with a single node wants, and may have.
+/// Demand and terms of one session in a network with a single node.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     group: u32,
     weight: u8,
     minimum: u16,
     maximum: Option<u16>,
-    /// What it can use, elsewhere limited; Mb/s as the others.
+    /// Its limit elsewhere in Mb/s, like the other rates.
     limit: Option<u16>,
-    /// What it begins with.
     begins: u16,
 }
 
@@ -38,7 +37,7 @@ fn exact(capacity: u16, terms: &BTreeMap<u32, GroupTerms>, wanted: &[Wanted]) ->
         .map(|group| {
             let members = || wanted.iter().filter(|wanted| wanted.group == *group);
             let terms = terms.get(group).copied().unwrap_or_default();
-            // All that they can use, if each of them is limited.
+            // The sum of their uses, if each of them is limited.
             let used = members().map(cap).try_fold(zero(), |sum, cap| Some(sum + cap?));
             let maximum = terms.maximum.map(|rate| number(rate.as_mbps()));
             let caps = [used, maximum].into_iter().flatten().min();
@@ -82,7 +81,8 @@ impl Vessel {
     }
 }
 
-/// Fills vessels to one level: what each holds then. Between two levels at which one of them bends all is linear.
+/// Fills vessels to one level and returns the content of each. Between two levels at which the slope of a vessel
+/// changes all is linear.
 fn water(capacity: &BigRational, vessels: &[Vessel]) -> Vec<BigRational> {
     let zero = BigRational::from_float(0.0).unwrap();
     let one = BigRational::from_float(1.0).unwrap();
@@ -108,7 +108,7 @@ fn water(capacity: &BigRational, vessels: &[Vessel]) -> Vec<BigRational> {
 #[test]
 fn exact__of_a_case_by_hand() {
     let wanted = |group, limit| Wanted { group, weight: 1, minimum: 0, maximum: None, limit, begins: 0 };
-    // Groups 1 and 2 share 90: group 1 can use 20 alone, so group 2 has 70; of that its first session uses 10.
+    // Groups 1 and 2 share 90: group 1 can use only 20, so group 2 has 70; of that its first session uses 10.
     let rates = exact(90, &BTreeMap::new(), &[wanted(1, Some(20)), wanted(2, Some(10)), wanted(2, None)]);
     assert_eq!(rates, [20.0, 10.0, 60.0]);
     let lifted = Wanted { minimum: 50, ..wanted(2, None) };
@@ -174,7 +174,7 @@ proptest! {
     fn allocate__comes_to_the_hierarchical_max_min_allocation(
         wanted in prop::collection::vec(wanted(), 1..12), terms in terms(), capacity in 700..1000_u16,
     ) {
-        // Minima are at most 11 x 39 and 3 x 59, below the capacity: whoever promises them sees to that.
+        // Minima are at most 11 x 39 and 3 x 59, below the capacity, as admission control ensures.
         let mut rule = Groups::default();
         for (group, terms) in &terms {
             rule.set_group(*group, Some(*terms));
@@ -231,7 +231,7 @@ proptest! {
             .map(|(group, &(measured, weight, minimum))| {
                 let weight = f64::from(weight);
                 rule.set_group(group, Some(GroupTerms { weight, ..GroupTerms::default() }));
-                // Of a group a minimum counts as far as it is used: both count the same where it is.
+                // A group's minimum counts as far as it is used: both count the same if all of it is used.
                 let minimum = Rate::mbps(f64::from(minimum.min(measured)));
                 Row { minimum, group, weight, ..Row::new(Rate::mbps(f64::from(measured)), 0.1, 0.2) }
             })
@@ -310,7 +310,7 @@ proptest! {
 
 #[test]
 fn fill__a_minimum_that_is_not_used_is_the_others() {
-    // C = 10. The first may have 8 and uses 4: the second has 6, and steps; the first has its 8 whenever it likes.
+    // C = 10. The first may have 8 and uses 4: the second has 6, and steps; the first can have its 8 at any time.
     let rows = [(4.0, 8.0), (6.0, 0.0)]
         .map(|(measured, minimum)| Row { minimum: Rate::mbps(minimum), ..Row::new(Rate::mbps(measured), 0.1, 0.2) });
     let mut grants = [Grant::default(); 2];
@@ -318,7 +318,7 @@ fn fill__a_minimum_that_is_not_used_is_the_others() {
     assert_eq!(grants.map(|grant| grant.expected.as_mbps()), [8.0, 6.0]);
 }
 
-/// What two sessions of 70 Mb/s each are granted out of 120 Mb/s beside such other traffic.
+/// Grants of two sessions of 70 Mb/s each at 120 Mb/s, with such other traffic.
 fn beside(rule: &mut Groups, groups: [u32; 2], other: Option<(f64, f64)>) -> [f64; 2] {
     let rows = groups.map(|group| Row { group, ..Row::new(Rate::mbps(70.0), 0.1, 0.2) });
     let mut grants = [Grant::default(); 2];
@@ -333,8 +333,8 @@ fn see_other__leaves_to_other_traffic_what_it_uses_of_its_share() {
     let mut rule = Groups::default();
     for (other, expected) in [
         (None, 60.0),
-        // Less than its half of 120: what it uses and a step to that, 30 + 0.1 x 30. More: its half. Of weight one half: a
-        // third.
+        // Less than its half of 120: its use plus a step towards that, 30 + 0.1 x 30. More: its half. With weight one
+        // half: a third.
         (Some((1.0, 30.0)), 43.5),
         (Some((1.0, 0.0)), 60.0),
         (Some((1.0, 200.0)), 30.0),
@@ -344,7 +344,7 @@ fn see_other__leaves_to_other_traffic_what_it_uses_of_its_share() {
     ] {
         assert_eq!(beside(&mut rule, [0, 0], other), [expected; 2], "{other:?}");
     }
-    // Beside two owners it is a third one.
+    // With two owners it is a third one.
     assert_eq!(beside(&mut rule, [1, 2], Some((1.0, 200.0))), [40.0; 2]);
 }
 
@@ -362,7 +362,7 @@ fn see_other__takes_its_share_off_the_budget_of_steps() {
         rule.allocate(&interval, &rows, &mut grants);
         grants.iter().map(|grant| grant.expected.as_mbps()).sum::<f64>()
     };
-    // Alone up to 1.05 x 120 at the most, and beside 100 of others, of which 60 are their share, 1.05 x 60.
+    // Without others up to 1.05 x 120; with 100 of others, of which 60 are their share, up to 1.05 x 60.
     assert!(step(&mut rule, None) <= 126.0 + 1e-9);
     let sum = step(&mut rule, Some(Others { weight: 1.0, measured: Rate::mbps(100.0) }));
     assert!(sum <= 63.0 + 1e-9 && sum > 20.0, "{sum}");
@@ -373,7 +373,7 @@ fn see_other__leaves_the_queue_of_other_traffic_out_of_the_drain() {
     let mut options = Options::default();
     options.set("drain", OptionValue::Flag(true));
     let mut rule = Groups::new(Reading::Adopted, &options);
-    // The sessions keep to their half; what the others put in front of the node is not theirs to drain.
+    // The sessions keep to their half; they need not drain the queue that the others build.
     for _ in 0..50 {
         let rows = [Row::new(Rate::mbps(30.0), 0.1, 0.2); 2];
         let mut grants = [Grant::default(); 2];

@@ -62,7 +62,7 @@ fn allocate__ties_get_one_target() {
     for grant in grants {
         assert_near(&[grant.expected.as_bps(), grant.target.as_bps()], &[ALPHA / 4.0, 0.25]);
     }
-    // As printed: alpha / 4, alpha / 3, alpha / 2, alpha, although all four are alike.
+    // As printed: alpha / 4, alpha / 3, alpha / 2, alpha, although all four are equal.
     let mut printed = Gtp::new(Reading::Printed, &Options::default());
     assert_near(&one_tick(&mut printed, 1.0, &[0.0; 4]), &[ALPHA / 4.0, ALPHA / 3.0, ALPHA / 2.0, ALPHA]);
     // A billionth apart is a tie, a thousandth is not: the second of these has (1 - .3) / 1 for itself.
@@ -73,19 +73,19 @@ fn allocate__ties_get_one_target() {
 
 #[test]
 fn allocate__idle_sessions_beside_a_busy_one_exceed_alpha() {
-    // K - 1 idle sessions beside one at C. With ties taken together, they get alpha C / K each; the busy one, alone
-    // with all of C, is at its target: the sum is C (1 + alpha (K - 1) / K).
+    // K - 1 idle sessions and one at C. With a common target for ties, they get alpha C / K each; the busy one, the
+    // only one left, has all of C and is at its target: the sum is C (1 + alpha (K - 1) / K).
     for sessions in [2, 8, 64] {
         let mut measured = vec![0.0; sessions];
         measured[sessions - 1] = 1.0;
         let n = sessions as f64;
         let sum: f64 = one_tick(&mut Gtp::default(), 1.0, &measured).iter().sum();
         assert_near(&[sum], &[1.0 + ALPHA * (n - 1.0) / n]);
-        // As printed the idle ones get alpha C (1/K + ... + 1/2), and the busy one steps on by alpha beta C:
-        // alpha C (H_K - 1 + beta).
+        // As printed the idle ones get alpha C (1/K + ... + 1/2), and the busy one steps on by alpha beta C: alpha C
+        // (H_K - 1 + beta).
         let mut printed = Gtp::new(Reading::Printed, &Options::default());
         let sum: f64 = one_tick(&mut printed, 1.0, &measured).iter().sum();
-        // At its target it takes the even split of line 15; a hair below, the floor step of line 8.
+        // At its target it takes the even split of line 15; slightly below, the minimum step of line 8.
         assert_near(&[sum], &[1.0 + ALPHA * (harmonic(sessions) - 1.0)]);
         measured[sessions - 1] = 1.0 - 1e-12;
         let sum: f64 = one_tick(&mut printed, 1.0, &measured).iter().sum();
@@ -96,9 +96,9 @@ fn allocate__idle_sessions_beside_a_busy_one_exceed_alpha() {
 #[test]
 fn allocate__printed_rule_cycles_where_the_adopted_one_settles() {
     // One sink of 1 Gb/s, 3 sessions, 50 ms, alpha .15, beta .2; grants take effect half an interval late, and rates
-    // are counted in whole bytes as any real measurement. A third is no whole number of bytes, so a session is
-    // measured a hair below it. As printed it then gets the floor step alpha beta x_f: 3 % of a third, and so for
-    // ever.
+    // are counted in whole bytes like any real measurement. A third is not a whole number of bytes, so a session is
+    // measured slightly below it. As printed it then gets the minimum step alpha beta x_f, 3 % of a third, in every
+    // interval.
     let settle = |mut rule: Gtp| {
         let (mut before, mut now) = ([0.0; 3], [0.0; 3]);
         let (mut worst, mut queue_s) = (0.0_f64, 0.0_f64);
@@ -124,7 +124,8 @@ fn allocate__printed_rule_cycles_where_the_adopted_one_settles() {
 
 #[test]
 fn allocate__noise_of_measurement_costs_the_printed_rule_more() {
-    // The same sink; every measured rate is off by up to .2 %, and the offered load is averaged over 20000 intervals.
+    // The same sink; every measured rate has an error of up to .2 %, and the offered load is averaged over 20000
+    // intervals.
     let mean_load = |mut rule: Gtp| {
         let mut random = 0x2545_f491_4f6c_dd1d_u64;
         let mut noise = || {
@@ -162,7 +163,7 @@ fn allocate__budget_bounds_the_sum() {
         let granted = one_tick(&mut Gtp::new(reading, &options), 1.0, &measured);
         assert_near(&[granted.iter().sum()], &[1.05]);
         assert!(granted.iter().all(|rate| *rate > 0.0), "every step shrinks alike: {granted:?}");
-        // Steps that fit stay as they are.
+        // Steps that fit remain unchanged.
         let small = [0.4, 0.45];
         assert_eq!(
             one_tick(&mut Gtp::new(reading, &options), 1.0, &small),
@@ -190,7 +191,7 @@ fn allocate__drain_allocates_less_until_the_excess_is_gone() {
 proptest! {
     #[test]
     fn allocate__sum_is_bounded_by_the_harmonic_number(table in table(), capacity in 0.0..2e9_f64) {
-        // Step j is at most alpha x_f, x_f at most C / (sessions not determined); the rest shares what is left.
+        // Step j is at most alpha x_f, x_f at most C / (sessions not determined); the others share the rest.
         let alpha = table.iter().map(|row| row.alpha).fold(0.0, f64::max);
         let unweighted: Vec<_> = table.iter().map(|row| Row { weight: 1.0, ..*row }).collect();
         for reading in [Reading::Adopted, Reading::Printed] {
@@ -336,7 +337,7 @@ fn table() -> impl Strategy<Value = Vec<Row>> {
     prop::collection::vec(row, 1..60)
 }
 
-/// Every magnitude that is a rate.
+/// Rates of any magnitude.
 fn wide() -> impl Strategy<Value = f64> {
     prop_oneof![
         Just(0.0),

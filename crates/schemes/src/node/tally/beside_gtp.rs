@@ -7,39 +7,39 @@ use super::sink::{PlainSource, SinkNode};
 use super::source::SourceNode;
 
 impl SinkNode {
-    /// A session whose source runs plain GTP, with the step of its rule. Its grants come out of every
-    /// [`tick`](SinkNode::tick), as messages of which only the rate counts: GTP's expected rate. Nothing is claimed: what
-    /// comes ([`received`](SinkNode::received)) is taken for it.
+    /// Opens a session whose source runs plain GTP, with the step of its rule. Its grants are in the output of every
+    /// [`tick`](SinkNode::tick), as messages of which only the rate counts: GTP's expected rate. It makes no claims:
+    /// its arrivals ([`received`](SinkNode::received)) count as its claim.
     pub fn open_plain(&mut self, now: Time, session: u64, terms: &SessionTerms, alpha: f64, beta: f64) {
         self.insert_plain(now, session, terms, PlainSource::new(alpha, beta, terms.rtt, now));
     }
 
-    /// Other steps of such a session from now on.
+    /// Changes the steps of such a session.
     pub fn set_plain_steps(&mut self, session: u64, alpha: f64, beta: f64) {
         self.with_plain(session, |plain| plain.set_steps(alpha, beta));
     }
 
-    /// Such a session has ended: all its data have come.
+    /// Closes such a session: all its data have arrived.
     pub fn close_plain(&mut self, session: u64) {
         self.remove_plain(session);
     }
 }
 
 impl SourceNode {
-    /// A session whose sink runs plain GTP: it is told nothing, and its expected rate ([`on_feedback`](Self::on_feedback))
-    /// is its offer and its grant.
+    /// Opens a session whose sink runs plain GTP: it gets no messages, and its expected rate
+    /// ([`on_feedback`](Self::on_feedback)) is its offer and its grant.
     pub fn open_plain(&mut self, now: Time, session: u64, terms: SessionTerms, declared: Option<Rate>) {
         let mut unsaid: Vec<ClaimTo> = Vec::new();
         self.open(now, session, terms, declared, 1, &mut unsaid);
         self.set_plain(session);
     }
 
-    /// Plain GTP's expected rate arrives, and is in force at once.
+    /// Plain GTP's expected rate arrives, and takes effect immediately.
     pub fn on_feedback(&mut self, now: Time, session: u64, expected: Rate) {
         self.take_feedback(now, session, expected.as_bps());
     }
 
-    /// Such a session has ended; its sink sees that by GTP's own means.
+    /// Closes such a session; its sink notices that by GTP's own means.
     pub fn close_plain(&mut self, session: u64) {
         self.remove_plain(session);
     }
@@ -57,7 +57,7 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
 
-    /// A grant that nobody confirms is reserved for a round trip after the next one was told.
+    /// A grant that is not confirmed is reserved until a round trip after the next one was sent.
     #[test]
     fn open_plain__grants_are_over_a_round_trip_after_the_next() {
         let mut sink = SinkNode::new(Rate::nearest_bps(1000.0), TallyOptions::default());
@@ -70,9 +70,10 @@ mod tests {
             sink.tick(at(20 * tick), &mut out);
             rates.push(out[0].message.rate.as_bps());
         }
-        // Halfway to the offer of 1000 each time: 500, 750, 875, 937; steps beyond 5 % come out of what is not claimed.
+        // Halfway to the offer of 1000 each time: 500, 750, 875, 937; steps beyond 5 % come out of unclaimed capacity.
         assert_eq!(rates, [500.0, 750.0, 875.0, 937.0]);
-        // A Tally session comes: the plain one is cut to its half and a step, and what it had is reserved for 20 ms.
+        // A Tally session joins: the plain one is cut to its half and a step, and its previous grant is reserved for 20
+        // ms.
         let claim = ClaimMessage {
             number: 1,
             claim: None,

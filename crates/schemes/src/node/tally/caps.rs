@@ -1,4 +1,4 @@
-//! What the sessions of a source may send at most.
+//! Maximum send rates of a source's sessions.
 
 use super::fill::{Claimant, Fill};
 use super::near;
@@ -7,18 +7,18 @@ use super::water::{Vessel, Water};
 /// One session in [`caps()`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capped {
-    /// What it may have elsewhere: its least remote grant, and its demand if that is known.
+    /// Its limit elsewhere in bit/s: its smallest remote grant, and its demand if that is known.
     pub limit_bps: f64,
-    /// Share relative to the other sessions, above zero.
+    /// Weight relative to the other sessions, above zero.
     pub weight: f64,
     /// Guaranteed rate.
     pub minimum_bps: f64,
-    /// Whether it takes spare capacity ahead of its limit.
+    /// Whether it gets spare capacity ahead of its limit.
     pub grows: bool,
 }
 
-/// The caps of a source's sessions: its capacity filled by the limits. Capacity that the limits leave is handed out
-/// ahead to those that may grow, so that a grant takes effect when it comes. The caps never sum to more than the
+/// The caps of a source's sessions: its capacity filled by the limits. Capacity that the limits leave is given in
+/// advance to sessions that may grow, so that a grant takes effect on arrival. The caps never sum to more than the
 /// capacity.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Who gets what of a capacity: levels, shares and offers.
+//! Division of a capacity: levels, shares and offers.
 
 use std::ops::Range;
 
@@ -8,9 +8,9 @@ use super::water::{Vessel, Water};
 /// One session in a [`Fill`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claimant {
-    /// The most that the session can use as far as everything else goes; infinity for as much as there is.
+    /// The session's maximum use as far as everything else allows, in bit/s; infinity if unlimited.
     pub claim_bps: f64,
-    /// Share relative to the other sessions, above zero.
+    /// Weight relative to the other sessions, above zero.
     pub weight: f64,
     /// Guaranteed rate.
     pub minimum_bps: f64,
@@ -27,7 +27,7 @@ pub struct Claimant {
 /// let fill = Fill::new(1000.0, &rows);
 /// assert_eq!(fill.level(), 590.0);
 /// assert_eq!(rows.each_ref().map(|row| fill.share_bps(row)), [100.0, 310.0, 590.0]);
-/// // What each could have if it took all that it could get.
+/// // The rate that each could have if it took as much as possible.
 /// assert_eq!(rows.each_ref().map(|row| fill.offer_bps(row)), [345.0, 450.0, 590.0]);
 /// ```
 #[derive(Clone, Debug)]
@@ -38,30 +38,30 @@ pub struct Fill {
     level: f64,
 }
 
-/// What will be asked of a [`Fill`].
+/// Queries that a [`Fill`] must answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
-    /// What its rows have.
+    /// The rows' shares.
     Shares,
-    /// And what they could have.
+    /// The rows' shares and offers.
     Offers,
-    /// What newcomers of any weight could have.
+    /// Offers to newcomers of any weight.
     Newcomers,
 }
 
 impl Fill {
-    /// The rows' shares and offers. Only what claims between the least offer and the level is sorted, and all of them
-    /// where there are minima.
+    /// The rows' shares and offers. Only claims between the smallest offer and the level are sorted, and all of them if
+    /// there are minima.
     pub fn new(capacity_bps: f64, rows: &[Claimant]) -> Self {
         Self::to_be_asked(Asked::Offers, capacity_bps, rows)
     }
 
-    /// Level and shares alone: mostly nothing is sorted.
+    /// Only level and shares: usually nothing is sorted.
     pub(super) fn of_shares(capacity_bps: f64, rows: &[Claimant]) -> Self {
         Self::to_be_asked(Asked::Shares, capacity_bps, rows)
     }
 
-    /// One sort of all rows: newcomers may be offered anything.
+    /// One sort of all rows: any offer to a newcomer is possible.
     pub(super) fn for_newcomers(capacity_bps: f64, rows: &[Claimant]) -> Self {
         Self::to_be_asked(Asked::Newcomers, capacity_bps, rows)
     }
@@ -93,41 +93,41 @@ impl Fill {
     }
 
     /// The rate per unit weight of the sessions that the capacity limits; infinity if the claims leave room, zero if
-    /// the minima alone fill it.
+    /// the minima fill it.
     pub fn level(&self) -> f64 {
         self.level
     }
 
-    /// The guaranteed rate as it can be kept.
+    /// The guaranteed rate, scaled down if the minima exceed the capacity.
     pub fn minimum_bps(&self, row: &Claimant) -> f64 {
         row.minimum_bps * self.minimum_scale
     }
 
-    /// What the row has at the level.
+    /// The row's rate at the level.
     pub fn share_bps(&self, row: &Claimant) -> f64 {
         row.claim_bps.min(self.minimum_bps(row).max(row.weight * self.level))
     }
 
-    /// What the row could have if it claimed without limit and the others claimed what they do: one binary search.
-    /// Never below `minimum` and never below what it has; what the others claim beyond their shares does not lower it.
+    /// The rate that the row could have if it claimed without limit and the others kept their claims: one binary
+    /// search. Never below `minimum` and never below its share; claims of others beyond their shares do not lower it.
     pub fn offer_bps(&self, row: &Claimant) -> f64 {
         if self.capacity_bps == f64::INFINITY {
             return f64::INFINITY;
         }
         let (claim, minimum, weight) = (row.claim_bps, self.minimum_bps(row), row.weight);
         let share = |level: f64| minimum.max(weight * level);
-        // The row already takes all that it can at the level: no search.
+        // The row already takes as much as possible at the level: no search.
         if claim >= share(self.level) {
             return share(self.level);
         }
-        // Beyond its claim the row goes on to fill: the sum has its claim, and at the level it is full. A row that claims
-        // less than its minimum is full at all levels.
+        // Beyond its claim the row continues to fill: the sum has its claim, and it is full at the level. A row that
+        // claims less than its minimum is full at all levels.
         let level = self.water.level_beside(self.capacity_bps, weight, minimum, claim);
         share(level).max(self.share_bps(row))
     }
 
-    /// What a newcomer without limit could have, beside the rows and beside further newcomers of that weight and
-    /// those minima together: one binary search.
+    /// The rate that a newcomer without limit could have, next to the rows and to further newcomers with that total
+    /// weight and those total minima: one binary search.
     pub(super) fn offer_beside_bps(&self, newcomer: &Claimant, weights: f64, minima_bps: f64) -> f64 {
         if self.capacity_bps == f64::INFINITY {
             return f64::INFINITY;
@@ -139,19 +139,20 @@ impl Fill {
 }
 
 impl Asked {
-    /// At which levels the answers are, of rows without minima.
+    /// The range of levels that the queries need, for rows without minima.
     fn about(self, capacity_bps: f64, most_weight: f64, rows: &[Claimant]) -> Option<Range<f64>> {
         let level = near::full(capacity_bps, 0.0, rows)?;
         match self {
             Self::Shares => Some(level),
-            // The least level that any row is offered: to the one of the largest weight, if it claimed nothing.
+            // The smallest level that any row is offered: the offer to the row of the largest weight, if it claimed
+            // nothing.
             Self::Offers => Some(near::full(capacity_bps, most_weight, rows)?.start..level.end),
             Self::Newcomers => None,
         }
     }
 }
 
-/// What rows may claim that have no more than `most` together; `None` where they claim no more than that.
+/// Claims of rows whose sum is limited to `most`; `None` if they claim no more than that.
 pub(super) fn narrow(most: Option<fairwave_units::Rate>, rows: &[Claimant]) -> Option<Fill> {
     let most_bps = most?.as_bps();
     let sum: f64 = rows.iter().map(|row| row.claim_bps).sum();

@@ -1,17 +1,17 @@
-//! What a session's application wants, read off what it sends.
+//! Estimates an application's demand from what it sends.
 
 use fairwave_units::{Duration, Time};
 
 use super::options::TallyOptions;
 
-/// What a source saw of one session between two ticks.
+/// A source's observations of one session between two ticks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) elapsed: Duration,
     pub(super) bits: f64,
-    /// Whether data waited at any moment.
+    /// Whether data were waiting at any moment.
     pub(super) waited: bool,
-    /// The least rate that was allowed at any moment.
+    /// Smallest rate that was allowed at any moment.
     pub(super) least_allowed_bps: f64,
 }
 
@@ -22,22 +22,22 @@ struct Mean {
     secs: f64,
 }
 
-/// The demand of one session: infinity while data wait, else what was sent. It knows no other values, so that a raise
-/// is never taken for a demand.
+/// The demand of one session: infinity while data wait, else the measured send rate. No other value is possible, so a
+/// rising rate is never mistaken for a demand.
 #[derive(Clone, Debug)]
 pub(super) struct DemandGauge {
     demand_bps: f64,
-    /// Kept from the first moment on at which no data waited until data wait.
+    /// Exists from the first moment at which no data waited until data wait.
     measuring: Option<Box<Measuring>>,
 }
 
-/// What a demand is found from.
+/// The measurement of a demand.
 #[derive(Clone, Debug)]
 struct Measuring {
     set_at: Time,
     /// Since the demand was last set.
     since_set: Mean,
-    /// Since the last whole window: one holds a hundred packets.
+    /// Since the last whole window, which holds a hundred packets.
     window: Mean,
     window_least_bps: f64,
 }
@@ -58,7 +58,7 @@ impl DemandGauge {
         })
     }
 
-    /// The demand; infinity for as much as there is.
+    /// The demand; infinity if unlimited.
     pub(super) fn demand_bps(&self) -> f64 {
         self.demand_bps
     }
@@ -89,7 +89,7 @@ impl DemandGauge {
             here.empty_window();
             self.settle(now, window, options);
         } else {
-            // Too few packets to tell: what is sure already may only lower it.
+            // Too few packets for a measurement: the upper bound may only lower the demand.
             let most = (window.bits + packet_bits) / window.secs;
             if most < self.demand_bps {
                 self.set(now, most);
@@ -101,7 +101,7 @@ impl DemandGauge {
         let measured = mean.bps();
         let slack = 2.0 * options.packet.get() as f64 * 8.0 / mean.secs;
         let is_below = measured + slack < (1.0 - options.tolerance) * sent.least_allowed_bps;
-        // Hysteresis: a finite demand stays one until the rate is halfway to what is allowed.
+        // Hysteresis: a finite demand stays finite until the rate is halfway to the allowed rate.
         let stays =
             self.demand_bps < f64::INFINITY && measured < f64::midpoint(self.demand_bps, sent.least_allowed_bps);
         if is_below || stays {
@@ -111,7 +111,7 @@ impl DemandGauge {
         }
     }
 
-    /// A measured demand: told if it moved. What stays within the deadband is evened out after a lease.
+    /// Takes over a measured demand if it moved. A change within the deadband is taken over after a lease.
     fn settle(&mut self, now: Time, mean: Mean, options: &TallyOptions) {
         let measured = mean.bps();
         let is_within = (measured - self.demand_bps).abs() <= options.deadband * self.demand_bps.max(measured);
@@ -123,7 +123,7 @@ impl DemandGauge {
         here.since_set.add(mean);
         if now.since(here.set_at) >= options.lease {
             let mean = here.since_set.bps();
-            // Sums of f64 are off by so much: a demand that stays is not told anew.
+            // Rounding error of f64 sums: an unchanged demand is not sent again.
             let is_same = (mean - self.demand_bps).abs() <= 1e-12 * mean;
             self.set(now, if is_same { self.demand_bps } else { mean });
         }
@@ -201,14 +201,15 @@ mod tests {
         assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-3), "{found:?}");
     }
 
-    /// A mean over an interval with a raise in it is no demand: the least allowed rate of the interval counts.
+    /// The mean over an interval that contains a raise is not a demand: the smallest allowed rate of the interval
+    /// counts.
     #[test]
     fn on_tick__a_raise_within_the_interval_is_no_demand() {
         let options = TallyOptions { knows_backlog: false, ..TallyOptions::default() };
         // Greedy: 400 for half of the interval, then 800: the mean is 600, the least allowed rate 400.
         assert_eq!(demands(&options, &[(600.0, true, 400.0)]), [f64::INFINITY]);
         assert_eq!(demands(&options, &[(600.0, true, 800.0)]), [600.0]);
-        // Halfway from a demand to what is allowed it is one no longer: (600 + 800) / 2 = 700.
+        // Halfway between a demand and the allowed rate it stops being one: (600 + 800) / 2 = 700.
         let found = demands(&options, &[(600.0, true, 800.0), (690.0, true, 690.0), (760.0, true, 800.0)]);
         assert_eq!(found, [600.0, f64::INFINITY, 760.0]);
         let found = demands(&options, &[(600.0, true, 800.0), (600.0, true, 602.0)]);

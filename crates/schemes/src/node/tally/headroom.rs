@@ -1,12 +1,12 @@
-//! How much a node may grant beyond its capacity.
+//! Headroom: grants beyond a node's capacity.
 
 use fairwave_units::{Duration, Time};
 
-/// How long a bucket lasts.
+/// Length of a bucket.
 const BUCKET: Duration = Duration::from_secs(1);
 
-/// The largest headroom of the last one to two seconds, in two buckets. A budget that followed the headroom of the
-/// moment would fall below what is granted already.
+/// The largest headroom of the last one to two seconds, in two buckets. A budget that followed the current headroom
+/// would fall below the rates already granted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecentHeadroom {
     since: Time,
@@ -14,12 +14,12 @@ pub(super) struct RecentHeadroom {
     before_bps: f64,
     /// The largest from `since` on.
     most_bps: f64,
-    /// In force from the last tick with news on.
+    /// The headroom since the last tick with news.
     last_bps: f64,
 }
 
 impl RecentHeadroom {
-    /// At a tick; the ticks that were left out since the last one had the same headroom as that.
+    /// Updates the buckets at a tick; ticks that were skipped since the last one had the same headroom as that.
     pub(super) fn on_tick(&mut self, now: Time, bps: f64) {
         let age = now.since(self.since);
         if age >= BUCKET {
@@ -36,8 +36,8 @@ impl RecentHeadroom {
     }
 }
 
-/// What a session limited by its application may grow at once, when it wants more: half of the headroom goes by what
-/// the sessions have, half by their weights.
+/// Immediate growth of a session limited by its application, when it wants more: half of the headroom is proportional
+/// to the sessions' shares, half to their weights.
 pub(super) fn head_bps(headroom: f64, share_bps: f64, capacity_bps: f64, weight_share: f64) -> f64 {
     if headroom == 0.0 {
         return 0.0;
@@ -56,7 +56,7 @@ mod tests {
             recent.on_tick(Time::ZERO + Duration::from_millis(ms), bps);
             assert_eq!(recent.most_bps(), most, "at {ms} ms");
         }
-        // No tick for a minute: what was in force still is until now.
+        // No tick for a minute: the last value applies until now.
         recent.on_tick(Time::from_secs(60), 0.0);
         assert_eq!(recent.most_bps(), 1.0);
     }

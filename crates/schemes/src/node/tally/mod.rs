@@ -1,17 +1,18 @@
-//! Tally: the two ends of a session tell each other offers and claims, and a node raises a rate only out of capacity
-//! that nobody holds any more. docs/explanation/tally.md explains it in words, and says what is proved.
+//! Tally: the two ends of a session exchange offers and claims, and a node raises a rate only out of capacity that has
+//! been released. docs/explanation/tally.md explains it in words, and lists what is proved.
 //!
 //! - [`Fill`], [`settle()`], [`caps()`]: the arithmetic of one node, pure functions, at most one sort each.
 //! - [`SourceNode`], [`SinkNode`]: the two halves, with messages as values ([`ClaimMessage`], [`GrantMessage`]). They
-//!   have no clock: time comes in.
-//! - [`SharedNode`]: one capacity that the sessions of several processes share, each with its own half, which says where
-//!   its sessions stand ([`Standing`]).
+//!   have no clock: the time is an argument.
+//! - [`SharedNode`]: one capacity that the sessions of several processes share, each with its own half, which reports
+//!   the [`Standing`] of its sessions.
 //!
-//! Where the other end runs plain GTP, `open_plain` opens a session at either half; what it means stands in docs/explanation/tally.md.
+//! If the other end runs plain GTP, `open_plain` opens a session at either half; docs/explanation/tally.md explains the
+//! consequences.
 //!
-//! Whoever drives them carries the messages, however late and in whatever order, and may lose some: the sum of the
-//! rates of a node never exceeds its capacity by more than [`TallyOptions::headroom`]
-//! (a sink with sessions of plain GTP: by a twentieth more).
+//! Drivers deliver the messages, with any delay and in any order, and may lose some: the sum of the rates of a node
+//! never exceeds its capacity by more than [`TallyOptions::headroom`] (plus a twentieth at a sink with sessions of
+//! plain GTP).
 
 mod beside_gtp;
 mod by_group;

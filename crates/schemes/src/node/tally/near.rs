@@ -1,20 +1,20 @@
-//! About where a level is, before anything is sorted.
+//! The approximate level, before anything is sorted.
 
 use std::ops::Range;
 
 use super::caps::Capped;
 use super::fill::Claimant;
 
-/// How far off a level may be that was found with f64, as a share of the capacity that is left for those who fill: sums
-/// over a million rows are off by less.
+/// Maximum error of a level found with f64, as a share of the capacity that the filling rows share: sums over a million
+/// rows have smaller errors.
 const MARGIN: f64 = 1e-9;
-/// Each pass finds more rows that are full, or that do not fill yet. Who needs more than these is better off with a sort.
+/// Each pass finds more rows that are full, or that do not fill yet. If this is not enough, a sort is faster.
 const MOST_PASSES: usize = 40;
 
-/// The levels around the one at which rows that fill from zero to their claims, and one of weight `beside` without
-/// limit, take all there is; up to infinity where they leave room. `None` where it was not found in a few passes.
+/// The range around the level at which rows that fill from zero to their claims, and one of weight `beside` without
+/// limit, use the whole capacity; unbounded above if they leave room. `None` if a few passes did not find it.
 ///
-/// The sum is concave: Newton's method comes to the level from below.
+/// The sum is concave: Newton's method approaches the level from below.
 pub(super) fn full(capacity_bps: f64, beside: f64, rows: &[Claimant]) -> Option<Range<f64>> {
     let (mut level, mut taken_bps) = (0.0, 0.0);
     let mut slope = rows.iter().map(|row| row.weight).sum::<f64>() + beside;
@@ -33,10 +33,10 @@ pub(super) fn full(capacity_bps: f64, beside: f64, rows: &[Claimant]) -> Option<
     None
 }
 
-/// The levels around the one to which rows that may grow rise from their limits until all there is is taken. `None` where
-/// it was not found in a few passes, and where none grows.
+/// The range around the level to which rows that may grow rise from their limits until the capacity is used up. `None`
+/// if a few passes did not find it, or if no row may grow.
 ///
-/// The sum is convex: Newton's method comes to the level from above.
+/// The sum is convex: Newton's method approaches the level from above.
 pub(super) fn risen(capacity_bps: f64, rows: &[Capped]) -> Option<Range<f64>> {
     let mut level = f64::INFINITY;
     for _ in 0..MOST_PASSES {
@@ -58,7 +58,7 @@ fn around(level: f64, all: f64) -> Range<f64> {
     (level - MARGIN * all).max(0.0)..level + MARGIN * all
 }
 
-/// The sum of the rates of the rows that do not fill, and of the weights of those that do: four sums each, of which a
+/// The sum of the rates of the rows that do not fill, and of the weights of those that do: four sums each, so that a
 /// processor adds several at a time.
 fn sums<R>(rows: &[R], of: impl Fn(&R) -> (f64, f64, bool)) -> (f64, f64) {
     let (mut rates, mut weights) = ([0.0; 4], [0.0; 4]);

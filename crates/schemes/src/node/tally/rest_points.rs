@@ -1,5 +1,5 @@
-//! Lemma (b) of the proof that offers are exact, and theorem T4: what a sink comes to rest at beside plain GTP, and that
-//! it rests at the max-min optimum.
+//! Lemma (b) of the proof that offers are exact, and theorem T4: the equilibrium of a sink with sessions of plain GTP,
+//! and that it is the max-min optimum.
 
 use fairwave_units::{Duration, Rate, Time};
 use proptest::collection::vec;
@@ -11,8 +11,8 @@ const INF: f64 = f64::INFINITY;
 const C: f64 = 1e9;
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// A session of a round of the proof: its weight and minimum, at which level it was fixed elsewhere as a share of the
-/// round's (`None`: not fixed yet), and what it claims beyond what it has to.
+/// A session in a round of the proof: its weight and minimum, the level at which it was fixed elsewhere as a share of
+/// the round's (`None`: not fixed yet), and its claim beyond its due.
 type InRound = (f64, f64, Option<f64>, f64);
 
 prop_compose! {
@@ -27,8 +27,8 @@ prop_compose! {
 }
 
 proptest! {
-    /// Lemmas (a) and (b): at a node that has room for what is fixed and for everybody else at the round's level, what is
-    /// fixed keeps its offer, and the others are offered their shares at that level, whatever they claim.
+    /// Lemmas (a) and (b): at a node that has room for the fixed sessions and for all others at the round's level,
+    /// fixed sessions keep their offers, and the others are offered their shares at that level, whatever they claim.
     #[test]
     fn fill__what_is_fixed_at_a_lower_level_keeps_its_offer_whatever_the_others_claim(
         rows in vec(in_round(), 1..20), level in 0.1..100.0_f64, room in prop_oneof![Just(0.0), 0.0..1e3]
@@ -43,7 +43,7 @@ proptest! {
             .iter()
             .zip(&due)
             .map(|(&(weight, minimum_bps, fixed, more), due)| {
-                // What is fixed claims just that; the others anything from their shares on.
+                // Fixed sessions claim exactly their rate; the others any rate from their shares on.
                 let claim_bps = if fixed.is_some() { *due } else { due + more };
                 Claimant { claim_bps, weight, minimum_bps }
             })
@@ -56,7 +56,7 @@ proptest! {
     }
 }
 
-/// A session at a sink: whether its source runs plain GTP, its weight, and what its other end lets it have.
+/// A session at a sink: whether its source runs plain GTP, its weight, and its limit at its other end.
 type AtSink = (bool, f64, f64);
 
 prop_compose! {
@@ -69,7 +69,7 @@ prop_compose! {
     }
 }
 
-/// A sink alone with what its sessions send: each what it was granted, as far as its other end lets it.
+/// A sink whose sessions send at their grants, as far as their other ends let them.
 struct Resting {
     sink: SinkNode,
     sessions: Vec<AtSink>,
@@ -95,7 +95,7 @@ impl Resting {
         self.granted_bps.iter().zip(&self.sessions).map(|(granted, (_, _, limit))| granted.min(*limit)).collect()
     }
 
-    /// One control interval, in which such rates came.
+    /// One control interval in which these rates arrived.
     fn tick(&mut self, came_bps: &[f64]) {
         self.ticks += 1;
         let now = Time::ZERO + Duration::from_nanos(INTERVAL.as_nanos() * self.ticks);
@@ -128,7 +128,7 @@ fn terms(weight: f64) -> SessionTerms {
     SessionTerms { weight, minimum: Rate::ZERO, rtt: Duration::from_millis(10) }
 }
 
-/// What max-min gives: a filling by what the other ends let them have.
+/// The max-min rates: a filling with the limits of the other ends.
 fn max_min(sessions: &[AtSink]) -> Vec<f64> {
     let claims: Vec<Claimant> =
         sessions.iter().map(|&(_, weight, claim_bps)| Claimant { claim_bps, weight, minimum_bps: 0.0 }).collect();
@@ -139,8 +139,8 @@ fn max_min(sessions: &[AtSink]) -> Vec<f64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// T4: where a sink comes to rest, with sessions of plain GTP among others, each session that its other end would let
-    /// have more has its bottleneck here: the sink is full, and nobody has more for his weight.
+    /// T4: in the equilibrium of a sink with sessions of plain GTP and others, each session that its other end does not
+    /// limit has its bottleneck here: the sink is full, and no session has more per unit weight.
     #[test]
     fn rest__of_a_sink_beside_plain_gtp_gives_each_session_a_bottleneck(sessions in vec(at_sink(), 1..8)) {
         let mut resting = Resting::new(&sessions);
@@ -154,7 +154,7 @@ proptest! {
         for (rate, before) in rates.iter().zip(&before) {
             prop_assert!((rate - before).abs() <= 1e-6 * C, "no rest: {rate}, {before}");
         }
-        // So they are the max-min rates.
+        // Therefore they are the max-min rates.
         for (rate, best) in rates.iter().zip(max_min(&sessions)) {
             prop_assert!((rate - best).abs() <= 1e-5 * C, "{rate} is not {best}: {sessions:?}");
         }

@@ -1,18 +1,18 @@
-//! What a node keeps of its sessions, by session and in their order.
+//! The session table of a node, in the order of the session numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A map from sessions to rows that takes eight bytes beside a row: two vectors in the order of the sessions.
+/// A map from sessions to rows with an overhead of eight bytes per row: two vectors in the order of the sessions.
 ///
-/// What came and went since [`settle`](Self::settle) was called last stands apart, so that neither costs a move of all
-/// the others. Whoever visits all rows calls it first.
+/// Insertions and removals since the last [`settle`](Self::settle) are kept separately, so that neither moves all the
+/// others. Iterations over all rows call it first.
 #[derive(Clone, Debug)]
 pub(super) struct Rows<R> {
     sessions: Vec<u64>,
     values: Vec<R>,
     /// Places of rows that were removed.
     gone: BTreeSet<usize>,
-    /// Sessions that are in no place yet.
+    /// Sessions inserted since.
     fresh: BTreeMap<u64, R>,
 }
 
@@ -36,7 +36,7 @@ impl<R> Rows<R> {
         }
     }
 
-    /// In place of the one that is there, if any.
+    /// Replaces the row of the session, if any.
     pub(super) fn insert(&mut self, session: u64, row: R) {
         match self.get_mut(session) {
             Some(there) => *there = row,
@@ -53,7 +53,7 @@ impl<R> Rows<R> {
         }
     }
 
-    /// Whether it was here.
+    /// Returns whether the session had a row.
     pub(super) fn remove(&mut self, session: u64) -> bool {
         match self.place(session) {
             Some(place) => self.gone.insert(place),
@@ -61,7 +61,7 @@ impl<R> Rows<R> {
         }
     }
 
-    /// All in one order, and no room that nothing needs. Without changes it costs nothing.
+    /// Merges insertions and removals, and frees unused memory. Without changes it costs nothing.
     pub(super) fn settle(&mut self) {
         if self.fresh.is_empty() && self.gone.is_empty() {
             return;
@@ -85,7 +85,7 @@ impl<R> Rows<R> {
         (self.sessions, self.values) = (sessions, values);
     }
 
-    /// All rows, in the order of the sessions, which are beside: after [`settle`](Self::settle) alone.
+    /// All rows in the order of the sessions, and those next to them; valid only after [`settle`](Self::settle).
     pub(super) fn settled(&self) -> (&[u64], &[R]) {
         debug_assert!(self.fresh.is_empty() && self.gone.is_empty(), "settled before");
         (&self.sessions, &self.values)
@@ -155,7 +155,7 @@ mod tests {
                     }
                     _ => {
                         rows.settle();
-                        // In the order of the sessions, and nothing beside.
+                        // In the order of the sessions, and no others.
                         prop_assert!(rows.iter().map(|(session, _)| session).is_sorted());
                         prop_assert_eq!(rows.sessions.capacity(), map.len());
                     }

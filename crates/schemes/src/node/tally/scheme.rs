@@ -1,11 +1,11 @@
-//! Tally's options in the list of schemes, and the constants that they stand for.
+//! Registry options of Tally, and the constants that they set.
 
 use fairwave_units::Duration;
 
 use super::options::TallyOptions;
 use crate::scheme::option::{Domain, OptionSpec, OptionValue, Options};
 
-/// The options, besides the control interval and the phase that every node rule takes.
+/// The options, in addition to the control interval and the phase that every node rule takes.
 pub(crate) const OPTIONS: [OptionSpec; 11] = [
     number(
         "eps",
@@ -74,7 +74,7 @@ const fn flag(name: &'static str, default: &'static str, help: &'static str) -> 
     number(name, Domain::Flag, default, help)
 }
 
-/// The constants of a node with these options. What a driver knows better it sets itself: the control interval, the
+/// The constants of a node with these options. The driver sets those that it knows better: the control interval and the
 /// size of a packet.
 pub(crate) fn tally_options(options: &Options) -> TallyOptions {
     let usual = TallyOptions::default();
@@ -88,14 +88,14 @@ pub(crate) fn tally_options(options: &Options) -> TallyOptions {
         ..usual
     };
     if options.flag("exact") {
-        // A change of one part in 10^12 is the rounding of f64: told, it would be told for ever.
+        // A change of one part in 10^12 is rounding of f64: it would be sent in every interval.
         TallyOptions { deadband: 1e-12, tell: 1e-12, verify: None, whole_bits: false, ..given }
     } else {
         given
     }
 }
 
-/// How long after news an end ticks once more, besides its control intervals; `None`: not at all.
+/// Delay after news of an additional tick besides the control intervals; `None`: no such tick.
 pub fn react(options: &Options) -> Option<Duration> {
     options.time("react")
 }
@@ -104,7 +104,7 @@ pub fn react(options: &Options) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    /// The options that these texts give, as a command line does.
+    /// Options parsed from text, as on a command line.
     fn given(texts: &[(&str, &str)]) -> Options {
         let mut options = Options::default();
         for (name, text) in texts {

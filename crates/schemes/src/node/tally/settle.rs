@@ -1,4 +1,4 @@
-//! Which grants may be raised out of what is free.
+//! Selects the grants that can be raised out of free capacity.
 
 use super::water::{Vessel, Water};
 use crate::global::double::Double;
@@ -6,20 +6,20 @@ use crate::global::double::Double;
 /// One session in [`settle()`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settling {
-    /// Where its grant is to go.
+    /// Target of its grant in bit/s.
     pub target_bps: f64,
-    /// The grant that was last told.
+    /// The grant that was last sent, in bit/s.
     pub granted_bps: f64,
-    /// The most that may still come of it: at least `granted_bps`.
+    /// The maximum rate that may still arrive, in bit/s: at least `granted_bps`.
     pub reserved_bps: f64,
-    /// Share relative to the other sessions, above zero.
+    /// Weight relative to the other sessions, above zero.
     pub weight: f64,
     /// Guaranteed rate.
     pub minimum_bps: f64,
 }
 
-/// The new grants. Cuts are made at once. Raises are paid out of `free_bps`, the lowest grant (per unit weight) first;
-/// what a session still has reserved costs nothing. Below zero nothing is raised.
+/// The new grants. Cuts take effect immediately. Raises are paid out of `free_bps`, the lowest grant (per unit weight)
+/// first; a session's own reserved rate costs nothing. If `free_bps` is negative nothing is raised.
 ///
 /// The raises cost `sum of (new - reserved)+` over the raised rows, and that is at most `free_bps`.
 ///
@@ -29,7 +29,7 @@ pub struct Settling {
 /// let row = |[target_bps, granted_bps, reserved_bps]: [f64; 3]| {
 ///     Settling { target_bps, granted_bps, reserved_bps, weight: 1.0, minimum_bps: 0.0 }
 /// };
-/// // The cut is told; nothing is free before it is confirmed.
+/// // The cut is sent; nothing is free until it is confirmed.
 /// assert_eq!(settle(0.0, &[[50.0, 100.0, 100.0], [50.0, 0.0, 0.0]].map(row)), [50.0, 0.0]);
 /// // Confirmed.
 /// assert_eq!(settle(50.0, &[[50.0, 50.0, 50.0], [50.0, 0.0, 0.0]].map(row)), [50.0, 50.0]);
@@ -50,23 +50,23 @@ pub fn settle(free_bps: f64, rows: &[Settling]) -> Vec<f64> {
 }
 
 impl Settling {
-    /// Whether it is to have more than what it has, or may still have, already.
+    /// Whether its target exceeds both its grant and its reserved rate.
     pub(super) fn costs(&self) -> bool {
         self.target_bps > self.granted_bps && self.target_bps > self.reserved_bps
     }
 }
 
-/// What it would take to raise all rows as far as they are to go.
+/// The cost of raising all rows to their targets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
     raises: usize,
     bps: Double,
 }
 
-/// How far rows are raised.
+/// The extent to which rows are raised:
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rise {
-    /// To this rate per unit weight,
+    /// to this rate per unit weight,
     level: f64,
     /// and to this share of their minima.
     scale: f64,
@@ -81,8 +81,8 @@ impl Cost {
         }
     }
 
-    /// How far all that were seen are raised. Mostly nobody is to be, or all as far as they want: then nobody asks for
-    /// the rows that cost something, and nothing is sorted.
+    /// The rise of all visited rows. Usually none is raised, or all are raised to their targets: then the costly rows
+    /// are not needed, and nothing is sorted.
     pub(super) fn rise(&self, free_bps: f64, costly: impl FnOnce() -> Vec<Settling>) -> Rise {
         if free_bps.is_nan() || free_bps < 0.0 {
             return Rise { level: 0.0, scale: 0.0 };
@@ -106,15 +106,16 @@ impl Rise {
     }
 }
 
-/// To which level rows may rise that all cost something, and how much of the minima they may have, where not all may have
-/// what they want.
+/// The level to which rows may rise that all cost something, and the share of their minima, if not all can reach their
+/// targets.
 fn raise(free_bps: f64, rows: &[Settling]) -> (f64, f64) {
     let raised = || rows.iter();
-    // The cost of a row at level L is what it has there above what is reserved: a vessel with the floor R, less R.
+    // The cost of a row at level L is its rate there above its reserved rate: a vessel with the floor R, minus R.
     let reserved: f64 = raised().map(|row| row.reserved_bps).sum();
     let minima: f64 = raised().map(|row| row.target_bps.min(row.minimum_bps).max(row.reserved_bps)).sum();
     if minima - reserved > free_bps {
-        // Not even the minima: they are raised in proportion, to the share of them at which the cost is what is free.
+        // The minima do not fit: they are raised in proportion, to the share at which the cost equals the free
+        // capacity.
         let vessel = |row: &Settling| Vessel {
             floor: row.reserved_bps,
             top: row.target_bps.min(row.minimum_bps).max(row.reserved_bps),

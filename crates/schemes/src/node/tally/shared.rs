@@ -9,13 +9,13 @@ use super::options::TallyOptions;
 use super::plain_step::{MOST_STEPS, scale_steps, step_bps};
 use super::settle::{Settling, settle};
 
-/// The arithmetic of a node whose sessions are of several processes: groups share the capacity, and the sessions of each
-/// share what it gets. Ledgers and messages are the processes' own ([`SinkNode::look`](super::SinkNode::look),
+/// The arithmetic of a node whose sessions belong to several processes: groups share the capacity, and the sessions of
+/// each share the group's part. Ledgers and messages stay in the processes ([`SinkNode::look`](super::SinkNode::look),
 /// [`SourceNode::look`](super::SourceNode::look)).
 ///
-/// As at any node of Tally, cuts are made at once and raises paid out of what nobody has reserved; so the sum of what is
-/// reserved is at most the capacity and the headroom. Sources are no exception: a cap is a number in another process,
-/// and is over when that process says so.
+/// As at any node of Tally, cuts take effect immediately and raises are paid out of unreserved capacity; so the sum of
+/// the reserved rates is at most the capacity plus the headroom. That includes sources: a cap is in use by another
+/// process until that process reports its end.
 #[derive(Clone, Debug, Default)]
 pub struct SharedNode {
     options: TallyOptions,
@@ -25,71 +25,71 @@ pub struct SharedNode {
 /// A group of sessions: those of one owner, or all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SharedGroup {
-    /// Share relative to the other groups, above zero.
+    /// Weight relative to the other groups, above zero.
     pub weight: f64,
-    /// What its sessions have together at the least, as far as they claim it.
+    /// Guaranteed rate of its sessions in total, as far as they claim it.
     pub minimum_bps: f64,
-    /// What they have together at the most; infinity for no limit.
+    /// Maximum rate of its sessions in total; infinity if unlimited.
     pub maximum_bps: f64,
 }
 
 /// One session in a [`SharedNode`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SharedRow {
-    /// Its place among the groups.
+    /// Index of its group.
     pub group: usize,
-    /// Share relative to the other sessions of its group, above zero.
+    /// Weight relative to the other sessions of its group, above zero.
     pub weight: f64,
     /// Guaranteed rate.
     pub minimum_bps: f64,
-    /// What it is never granted more than; infinity for no limit.
+    /// Maximum of its grants; infinity if unlimited.
     pub maximum_bps: f64,
-    /// The most that it can use as far as everything else goes.
+    /// Its maximum use as far as everything else allows.
     pub claim_bps: f64,
-    /// The grant that was told last.
+    /// The grant that was last sent.
     pub granted_bps: f64,
-    /// The most that may still come of it: at least `granted_bps`.
+    /// The maximum rate that may still arrive: at least `granted_bps`.
     pub reserved_bps: f64,
-    /// Which end is here, and what it speaks.
+    /// The local end of the session, and the protocol of the other one.
     pub kind: SharedKind,
 }
 
-/// Which end of a session is at a [`SharedNode`], and what it speaks.
+/// The end of a session at a [`SharedNode`], and its protocol.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SharedKind {
-    /// Its sink, by claims and grants.
+    /// Its sink, using claims and grants.
     Sink {
-        /// Whether its source's own demand is what limits it.
+        /// Whether its source is limited by its own demand.
         is_application_limited: bool,
-        /// Whether its source is not heard: then the grant stays as it is, up to the capacity.
+        /// Whether its source is silent: then the grant stays unchanged, up to the capacity.
         is_silent: bool,
     },
-    /// Its source, by claims and grants.
+    /// Its source, using claims and grants.
     Source {
-        /// Its least grant in force, and its demand if that is known.
+        /// Its smallest grant in force, and its demand if that is known.
         limit_bps: f64,
-        /// Whether its own demand is what limits it: then it takes no spare capacity ahead.
+        /// Whether it is limited by its own demand: then it gets no spare capacity in advance.
         is_application_limited: bool,
     },
-    /// Either end by plain GTP: the claim is what it is measured to use, and it goes beyond that by GTP's steps.
+    /// Either end, using plain GTP: its claim is its measured rate, and its grants exceed that by GTP's steps.
     Plain {
         /// Share of the gap to the offer that is closed per interval.
         alpha: f64,
-        /// Least step, as a share of alpha x offer.
+        /// Minimum step, as a share of alpha x offer.
         beta: f64,
     },
 }
 
-/// What a session of a [`SharedNode`] is granted.
+/// The grant of a session of a [`SharedNode`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SharedGrant {
-    /// The rate that it may be told.
+    /// The granted rate.
     pub rate_bps: f64,
-    /// What the node could give it if it took all it can.
+    /// The rate that the node could give it if it took as much as possible.
     pub offer_bps: f64,
 }
 
-/// What claims alone say of a session: bit/s.
+/// The result of the claims for one session, in bit/s.
 #[derive(Clone, Copy, Debug, Default)]
 struct Portion {
     share: f64,
@@ -103,11 +103,11 @@ impl SharedNode {
         Self { options, headroom: RecentHeadroom::default() }
     }
 
-    /// A control interval is over: what each row is granted, in their order. `held_bps` is what nobody here has, and may
-    /// still come. Without `may_raise` grants are cut alone.
+    /// Ends a control interval: the grant of each row, in their order. `held_bps` is capacity without a row here that
+    /// may still be in use. Without `may_raise` grants are only cut.
     ///
     /// # Panics
-    /// If a row is of a group that is not there.
+    /// If a row's group does not exist.
     pub fn divide(
         &mut self,
         now: Time,
@@ -156,15 +156,15 @@ impl SharedNode {
             .collect()
     }
 
-    /// What each row has by the claims alone.
+    /// Each row's share by the claims only.
     ///
     /// # Panics
-    /// If a row is of a group that is not there.
+    /// If a row's group does not exist.
     pub fn shares(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<f64> {
         share_out(capacity_bps, groups, rows).into_iter().map(|portion| portion.share).collect()
     }
 
-    /// What each group could have if all its sessions claimed without limit.
+    /// The rate that each group could have if all its sessions claimed without limit.
     pub fn most_of_groups(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<f64> {
         let outer = outer_claims(groups, rows);
         let fill = Fill::new(capacity_bps, &outer);
@@ -182,7 +182,7 @@ impl SharedRow {
         Claimant { claim_bps, weight: self.weight, minimum_bps: self.minimum_bps }
     }
 
-    /// What it may have of a sending capacity.
+    /// Its input for [`caps()`](super::caps()).
     fn capped(&self) -> Capped {
         let (limit_bps, grows) = match self.kind {
             SharedKind::Source { limit_bps, is_application_limited } => (limit_bps, !is_application_limited),
@@ -193,7 +193,7 @@ impl SharedRow {
     }
 }
 
-/// Of each group, the places of its rows.
+/// Of each group, the indices of its rows.
 fn members(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<Vec<usize>> {
     let mut members = vec![Vec::new(); groups.len()];
     for (place, row) in rows.iter().enumerate() {
@@ -218,7 +218,7 @@ fn outer_claims(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<Claimant> {
     claims
 }
 
-/// What each row has of its group's share, and what it could have.
+/// Each row's part of its group's share, and its offer.
 fn share_out(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<Portion> {
     let outer = outer_claims(groups, rows);
     let fill = Fill::new(capacity_bps, &outer);
@@ -226,7 +226,7 @@ fn share_out(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> V
     for ((places, claim), group) in members(groups, rows).iter().zip(&outer).zip(groups) {
         let claims: Vec<Claimant> = places.iter().map(|place| rows[*place].claimant()).collect();
         let share_bps = fill.share_bps(claim);
-        // A row that took all that it can would have its group do so.
+        // A row that took as much as possible would raise its group's claim.
         let most_bps = fill.offer_bps(claim).min(group.maximum_bps).max(share_bps);
         let wide = (most_bps > share_bps).then(|| Fill::new(most_bps, &claims));
         let of_shares = if wide.is_some() { Fill::of_shares } else { Fill::new };
@@ -240,9 +240,9 @@ fn share_out(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> V
     shares
 }
 
-/// Each row's part of a sending capacity; nothing where no source is among the rows. What the limits leave is for the
-/// `steps` of plain GTP, and only what those leave is handed out ahead: a source that waits for its sink would hold it,
-/// and what a row of plain GTP uses could never grow into it.
+/// Each row's part of a sending capacity; empty if there is no source among the rows. The capacity that the limits
+/// leave is for the `steps` of plain GTP, and only the rest of it is given in advance: otherwise a source that waits
+/// for its sink would hold it, and a row of plain GTP could never grow into it.
 fn caps_of_rows(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow], steps: &[f64]) -> Vec<f64> {
     let mut found = vec![0.0; rows.len()];
     if !rows.iter().any(|row| matches!(row.kind, SharedKind::Source { .. })) {
@@ -282,7 +282,7 @@ fn caps_of_groups(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow],
     caps.into_iter().zip(groups).map(|(cap, group)| cap.min(group.maximum_bps)).collect()
 }
 
-/// Steps take what the limits leave, as far as it goes.
+/// Steps take the capacity that the limits leave, as far as it suffices.
 fn leave_room(capacity_bps: f64, limits: &mut [Capped], steps: &[f64]) {
     let left_bps = capacity_bps - limits.iter().map(|row| row.limit_bps).sum::<f64>();
     let sum: f64 = steps.iter().sum();
@@ -292,7 +292,7 @@ fn leave_room(capacity_bps: f64, limits: &mut [Capped], steps: &[f64]) {
     }
 }
 
-/// Each row's weight among all rows: its part of its group's.
+/// Each row's weight among all rows: its part of its group's weight.
 fn effective_weights(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<f64> {
     let mut sums = vec![0.0; groups.len()];
     for row in rows {
@@ -301,7 +301,7 @@ fn effective_weights(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<f64> {
     rows.iter().map(|row| groups[row.group].weight * row.weight / sums[row.group]).collect()
 }
 
-/// How far beyond what they use the rows of plain GTP may go.
+/// Permitted steps of the rows of plain GTP beyond their use.
 fn plain_steps(capacity_bps: f64, rows: &[SharedRow], shares: &[Portion]) -> Vec<f64> {
     let step = |(row, share): (&SharedRow, &Portion)| match row.kind {
         SharedKind::Plain { alpha, beta } => step_bps(alpha, beta, row.claim_bps, share.offer),

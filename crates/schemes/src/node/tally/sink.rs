@@ -1,4 +1,4 @@
-//! The half of a remote resource: a sink, or a router on the way.
+//! The half at a remote resource: a sink, or a router on the path.
 
 mod driver;
 mod ledger;
@@ -30,41 +30,41 @@ use use_check::Passed;
 
 /// One receiving capacity and the grants of its sessions.
 ///
-/// The driver brings claims ([`on_claim`](Self::on_claim)) and what came ([`received`](Self::received)), and calls
-/// [`tick`](Self::tick) once per control interval; it carries the messages that come out to the sources. A tick before
-/// [`next_tick`](Self::next_tick) changes nothing and may be left out.
+/// The driver delivers claims ([`on_claim`](Self::on_claim)) and reports arrived data ([`received`](Self::received)),
+/// and calls [`tick`](Self::tick) once per control interval; it carries the returned messages to the sources. A tick
+/// before [`next_tick`](Self::next_tick) changes nothing and may be skipped.
 ///
-/// The sum of what is reserved is at most the capacity and the headroom (and a twentieth, beside plain GTP), whatever messages are lost; after
-/// [`set_capacity`](Self::set_capacity) lowered the capacity, as soon as the cuts are confirmed.
+/// The sum of the reserved rates is at most the capacity plus the headroom (plus a twentieth with plain GTP), whichever
+/// messages are lost; after [`set_capacity`](Self::set_capacity) lowered the capacity, once the cuts are confirmed.
 #[derive(Clone, Debug)]
 pub struct SinkNode {
     capacity_bps: f64,
     options: TallyOptions,
     rows: Rows<SinkRow>,
-    /// Sessions that ended, and until when their late claims are ignored.
+    /// Sessions that ended, and the time until which their late claims are ignored.
     tombstones: BTreeMap<u64, Time>,
     headroom: RecentHeadroom,
     recovers_until: Option<Time>,
     next_tick: Time,
-    /// When the control interval began.
+    /// Start of the control interval.
     interval_from: Time,
-    /// What came beyond what is reserved in the last interval.
+    /// Arrivals beyond the reserved rates in the last interval.
     excess_bps: f64,
     promises: Promises,
-    /// What its grants are to have by the number of its sessions.
+    /// Target lease of its grants, by the number of its sessions.
     lease: Lease,
-    /// Whether somebody else divides the capacity.
+    /// Whether the capacity is divided elsewhere.
     is_told: bool,
 }
 
-/// What the rows claim that are not freed, in their order, with weights by which groups share the capacity first.
+/// Claims of the rows that are not freed, in their order, with weights by which groups share the capacity first.
 struct Claims {
     rows: Vec<Claimant>,
     weights: f64,
     has_plain: bool,
 }
 
-/// Where a row's grant is to go, and its offer.
+/// Target of a row's grant, and its offer.
 struct Aim {
     target_bps: f64,
     offer_bps: f64,
@@ -97,8 +97,8 @@ impl SinkNode {
         }
     }
 
-    /// A node that lost all that it knew, and gave no longer leases than the options say. For two leases it grants nothing and collects what is in force: rates go on
-    /// as they were, newcomers wait.
+    /// A node that lost its state, and gave no longer leases than the options allow. For two leases it grants nothing
+    /// and collects the rates in force: rates stay unchanged, newcomers wait.
     pub fn restarted(capacity: Rate, options: TallyOptions, now: Time) -> Self {
         Self {
             recovers_until: Some(now.saturating_add(Lease::default().twice(&options))),
@@ -106,34 +106,34 @@ impl SinkNode {
         }
     }
 
-    /// Another capacity from now on.
+    /// Changes the capacity.
     pub fn set_capacity(&mut self, capacity: Rate) {
         self.promises.take_off(self.capacity_bps - capacity.as_bps().min(self.capacity_bps));
         self.capacity_bps = capacity.as_bps();
         self.next_tick = Time::ZERO;
     }
 
-    /// Before this a tick would change nothing.
+    /// Time before which a tick changes nothing.
     pub fn next_tick(&self) -> Time {
         self.next_tick
     }
 
-    /// The most that may still come of a session; `None` if it has no row.
+    /// The maximum rate that may still arrive from a session; `None` if it has no row.
     pub fn reserved(&self, session: u64) -> Option<Rate> {
         self.rows.get(session).map(|row| Rate::nearest_bps(row.ledger.reserved_bps()))
     }
 
-    /// The most that may still come of all sessions together.
+    /// The maximum rate that may still arrive from all sessions together.
     pub fn reserved_sum(&self) -> Rate {
         Rate::nearest_bps(self.rows.values().map(|row| row.ledger.reserved_bps()).sum())
     }
 
-    /// Whether it was restarted and still collects what is in force.
+    /// Whether it was restarted and still collects the rates in force.
     pub fn is_recovering(&self) -> bool {
         self.recovers_until.is_some()
     }
 
-    /// A claim arrives. A session that is not known yet is opened with `terms`.
+    /// A claim arrives. An unknown session is opened with `terms`.
     pub fn on_claim(
         &mut self,
         now: Time,
@@ -151,7 +151,7 @@ impl SinkNode {
             out.push(GrantTo { session, message: self.sign_of_life(claim.number, false) });
             return;
         }
-        // Numbers that no honest end reaches are not heard.
+        // Numbers that no honest end reaches are ignored.
         if self.tombstones.contains_key(&session) || claim.number.max(claim.in_force) > LARGEST_NUMBER {
             return;
         }
@@ -170,7 +170,7 @@ impl SinkNode {
             row.rare_mut(|rare| rare.freed_until = None);
         }
         if is_recovering {
-            // What it hears first may be older than a cut that is in force: the newest counts. Nobody had more than
+            // The first message may be older than a cut that is in force: the newest counts. No session had more than
             // the capacity.
             if is_newer {
                 let cap_bps = self.capacity_bps * (1.0 + self.options.headroom);
@@ -190,7 +190,7 @@ impl SinkNode {
         }
     }
 
-    /// Data of a session came: what is due by its claim is checked against it.
+    /// Data of a session arrived: its claim is checked against them.
     pub fn received(&mut self, session: u64, bits: f64) {
         if let Some(row) = self.rows.get_mut(session) {
             row.receive(bits);
@@ -219,7 +219,7 @@ impl SinkNode {
         }
     }
 
-    /// One control interval is over: new grants and offers, and what has to be said again.
+    /// Ends a control interval: new grants and offers, and due retransmissions.
     pub fn tick(&mut self, now: Time, out: &mut Vec<GrantTo>) {
         if now < self.next_tick {
             return;
@@ -236,10 +236,11 @@ impl SinkNode {
         self.share_and_tell(now, Some(passed), out);
     }
 
-    /// Grants and offers anew, and what has to be said again: after a control interval has `passed`, by
-    /// how claims were used in it; else by what is known of that.
+    /// Computes grants and offers, and the messages due: after a control interval has `passed`, with the use of claims
+    /// in it; otherwise with the known use.
     ///
-    /// It goes over the rows three times, and keeps little of each in between: of many rows, memory is what takes time.
+    /// It visits the rows three times, and keeps little of each in between: with many rows, memory access takes most of
+    /// the time.
     fn share_and_tell(&mut self, now: Time, passed: Option<Passed>, out: &mut Vec<GrantTo>) {
         let Claims { rows: claims, weights, has_plain } = self.look_over(now, passed);
         let fill = Fill::new(self.capacity_bps, &claims);
@@ -259,7 +260,7 @@ impl SinkNode {
                 headroom_bps += head;
                 target_bps = target_bps.max((target_bps + head).min(offer_bps));
             }
-            // Who is not heard keeps the grant as it is: no cut would be heard either, and no raise confirmed.
+            // The grant of a silent source is unchanged: neither a cut would arrive, nor the confirmation of a raise.
             if is_silent_to(row, now, &self.options) {
                 target_bps = row.ledger.granted_bps();
             }
@@ -296,8 +297,8 @@ impl SinkNode {
         self.promises.set_spare(self.capacity_bps - self.excess_bps - wanted_bps);
     }
 
-    /// What leases ended is over; where a control interval ended, what came in it is seen; and what each row claims that
-    /// is not freed.
+    /// Expires leases; at the end of a control interval evaluates arrivals; and returns the claims of the rows that are
+    /// not freed.
     fn look_over(&mut self, now: Time, passed: Option<Passed>) -> Claims {
         self.end_what_is_over_beside_rows(now);
         let options = self.options;
@@ -329,15 +330,15 @@ impl SinkNode {
         claims
     }
 
-    /// Groups share the capacity first, and then the sessions of each. Of rows that are not freed.
+    /// Adjusts the weights of the rows that are not freed: groups share the capacity first, and then the sessions of each.
     fn weigh(&self, claims: &mut [Claimant]) {
         let live = self.rows.values().filter(|row| row.freed_until().is_none());
         let groups: Vec<u32> = live.map(SinkRow::group).collect();
         weigh_by_group(self.capacity_bps, &groups, claims);
     }
 
-    /// How far beyond what came the sessions of plain GTP may go: all together by a twentieth of the capacity, and what
-    /// nobody claims. Nothing where there are none.
+    /// Steps of the sessions of plain GTP beyond their arrivals: in total a twentieth of the capacity plus the
+    /// unclaimed capacity. Empty without such sessions.
     fn plain_steps<'a>(
         &self,
         fill: &Fill,
@@ -359,7 +360,7 @@ impl SinkNode {
         self.capacity_bps + self.headroom.most_bps().min((self.options.headroom + steps) * self.capacity_bps)
     }
 
-    /// Forgets a session: whether it was here.
+    /// Removes a session; returns whether it had a row.
     fn remove(&mut self, session: u64) -> bool {
         let reserved_bps = self.rows.get(session).map_or(0.0, |row| row.ledger.reserved_bps());
         self.promises.give_back(session, reserved_bps);
@@ -392,7 +393,7 @@ impl SinkNode {
         }
     }
 
-    /// Only that it lives, to those that it heard.
+    /// Sends keep-alives only, to the sessions that were heard.
     fn tick_in_recovery(&mut self, now: Time, out: &mut Vec<GrantTo>) {
         let options = self.options;
         let mut told = Vec::new();
@@ -422,13 +423,13 @@ impl SinkNode {
     }
 }
 
-/// A sink that went on talking to a session that it no longer hears would keep that source's lease alive, and could
-/// never give its share away.
+/// A sink that kept sending to a session that it no longer hears would keep that source's lease alive, and could never
+/// reuse its share.
 fn is_silent_to(row: &SinkRow, now: Time, options: &TallyOptions) -> bool {
     row.plain().is_none() && (row.is_promised() || row.heard.age(now) > row.lease(options).half())
 }
 
-/// Tells a grant and an offer if they changed, were not answered, were asked for, or after a silence.
+/// Sends a grant and an offer if they changed, were not answered, were requested, or after a silence.
 fn tell(
     row: &mut SinkRow,
     now: Time,
@@ -498,7 +499,7 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
 
-    /// Claims of sessions arrive, then a tick: what is told.
+    /// Claims of sessions arrive, then a tick: the grants sent.
     fn told(sink: &mut SinkNode, now: Time, claims: &[(u64, ClaimMessage)]) -> Vec<(u64, f64)> {
         let mut out = Vec::new();
         for (session, claim) in claims {
@@ -515,11 +516,11 @@ mod tests {
             told(&mut sink, at(10), &[(1, claim(9, 5, 0.2 * C)), (2, claim(3, 7, 50.0 * C))]),
             [(1, 0.0), (2, 0.0)]
         );
-        // An older message, from before a cut, comes late.
+        // An older message, from before a cut, arrives late.
         told(&mut sink, at(20), &[(1, claim(8, 4, 0.6 * C))]);
         assert_eq!(sink.reserved(1), Some(Rate::nearest_bps(0.2 * C)));
         assert_eq!(sink.reserved(2), Some(Rate::nearest_bps(1.02 * C)));
-        // Its own numbers go on above; in the first tick after two leases all is shared anew.
+        // Numbers continue above its own; in the first tick after two leases the whole capacity is divided.
         told(&mut sink, at(7990), &[(1, claim(10, 5, 0.2 * C)), (2, claim(4, 7, 0.3 * C))]);
         assert!(sink.is_recovering());
         assert_eq!(told(&mut sink, at(8000), &[]), [(1, 0.5 * C), (2, 0.5 * C)]);
@@ -542,7 +543,7 @@ mod tests {
         let mut sink = SinkNode::new(Rate::nearest_bps(C), TallyOptions::default());
         told(&mut sink, at(10), &[(1, claim(1, 0, 0.0))]);
         let bye = ClaimMessage { is_bye: true, ..claim(3, 1, C) };
-        // The bye is answered, by a message that says no more than that.
+        // The bye is answered, by a message without further content.
         assert_eq!(told(&mut sink, at(30), &[(1, bye), (1, claim(2, 1, C))]), [(1, 0.0)]);
         assert_eq!((sink.reserved(1), sink.reserved_sum()), (None, Rate::ZERO));
         assert_eq!(told(&mut sink, at(50), &[(1, bye)]), [(1, 0.0)]);
@@ -552,7 +553,7 @@ mod tests {
     fn tick__what_comes_beyond_what_is_reserved_is_taken_off_what_is_free() {
         let mut sink = SinkNode::new(Rate::nearest_bps(C), TallyOptions::default());
         told(&mut sink, at(0), &[(1, ClaimMessage { claim: Some(Rate::nearest_bps(0.2 * C)), ..claim(1, 0, 0.0) })]);
-        // Session 1 has 0.2 C and sends 0.7 C; of the 0.8 C that nobody has reserved 0.5 C are taken.
+        // Session 1 has 0.2 C and sends 0.7 C; of the 0.8 C that are not reserved 0.5 C are in use.
         sink.received(1, 0.7 * C * 0.02);
         let grants = told(&mut sink, at(20), &[(2, claim(1, 0, 0.0))]);
         assert_eq!(grants, [(1, 0.2 * C), (2, 0.3 * C)]);

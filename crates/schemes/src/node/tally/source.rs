@@ -19,33 +19,33 @@ use super::stamp::Stamp;
 use remote::Speaks;
 use row::SourceRow;
 
-/// One sending capacity, the claims of its sessions and the rates that they may send at.
+/// One sending capacity, the claims of its sessions and their send rates.
 ///
-/// The driver brings grants ([`on_grant`](Self::on_grant)) and what was sent ([`sent`](Self::sent)), and calls
-/// [`tick`](Self::tick) once per control interval; it carries the messages that come out to the remote resources, and
-/// keeps each session to its [`rate`](Self::rate), which changes with a grant, with a tick, and when a session ends.
+/// The driver delivers grants ([`on_grant`](Self::on_grant)) and reports sent data ([`sent`](Self::sent)), and calls
+/// [`tick`](Self::tick) once per control interval; it carries the returned messages to the remote resources, and limits
+/// each session to its [`rate`](Self::rate), which changes with a grant, with a tick, and when a session ends.
 #[derive(Clone, Debug)]
 pub struct SourceNode {
     capacity_bps: f64,
     options: TallyOptions,
     sessions: Rows<SourceRow>,
     has_news: bool,
-    /// When the control interval began.
+    /// Start of the control interval.
     interval_from: Time,
-    /// Newcomers were looked at since the last tick, and nobody has gone since.
+    /// Set if newcomers were considered since the last tick, and no session has ended since.
     opening: Option<Box<Opening>>,
-    /// Whether somebody else divides the capacity.
+    /// Whether the capacity is divided elsewhere.
     is_told: bool,
 }
 
-/// A [`Fill`] of the sessions that were there when the first of some newcomers came, and the newcomers' sums: so that
-/// opening a thousand sessions at once does not look a thousand times at all.
+/// A [`Fill`] of the sessions that existed when the first of several newcomers arrived, and the newcomers' sums:
+/// opening a thousand sessions at once does not visit all sessions a thousand times.
 #[derive(Clone, Debug)]
 struct Opening {
     fill: Fill,
     weights: f64,
     minima_bps: f64,
-    /// What no session's cap has: newcomers may use it that were promised something.
+    /// Capacity outside all caps: newcomers with a promise may use it.
     uncapped_bps: f64,
 }
 
@@ -63,14 +63,14 @@ impl SourceNode {
         }
     }
 
-    /// Another capacity, from the next tick on.
+    /// Changes the capacity from the next tick on.
     pub fn set_capacity(&mut self, capacity: Rate) {
         self.capacity_bps = capacity.as_bps();
         self.has_news = true;
     }
 
-    /// A session opens across so many remote resources; it claims at once, and sends from the next tick after its
-    /// first grants on. `declared` is its demand, if it says so. An identifier is never used again.
+    /// Opens a session that crosses `remotes` remote resources; it claims immediately, and sends from the next tick
+    /// after its first grants on. `declared` is its demand, if it has declared one. Identifiers are never reused.
     pub fn open(
         &mut self,
         now: Time,
@@ -87,7 +87,7 @@ impl SourceNode {
         self.has_news = true;
     }
 
-    /// What it could have beside all that are there.
+    /// The rate that it could have next to all existing sessions.
     fn offer_to_newcomer(&mut self, newcomer: &Claimant) -> f64 {
         let opening = self.opening();
         let offer_bps = opening.fill.offer_beside_bps(newcomer, opening.weights, opening.minima_bps);
@@ -105,12 +105,12 @@ impl SourceNode {
         let rows: Vec<Claimant> = self.open_rows().map(SourceRow::claimant).collect();
         let capped: f64 = self.open_rows().map(|row| row.cap_bps).sum();
         let fill = Fill::for_newcomers(self.capacity_bps, &rows);
-        // What others in other processes have of it is not known here.
+        // Use of the capacity by other processes is not known here.
         let uncapped_bps = if self.is_told { 0.0 } else { (self.capacity_bps - capped).max(0.0) };
         Opening { fill, weights: 0.0, minima_bps: 0.0, uncapped_bps }
     }
 
-    /// A session ends: it sends nothing from now on, and says so.
+    /// Closes a session: it stops sending, and sends a bye.
     pub fn close(&mut self, now: Time, session: u64, out: &mut Vec<ClaimTo>) {
         let Some(row) = self.sessions.get_mut(session) else { return };
         if row.is_open() {
@@ -120,7 +120,7 @@ impl SourceNode {
         }
     }
 
-    /// Another declared demand; `None` from now on for one that nobody knows.
+    /// Changes the declared demand; `None` if it is unknown.
     pub fn declare(&mut self, session: u64, declared: Option<Rate>) {
         if let Some(row) = self.sessions.get_mut(session) {
             row.set_declared(declared);
@@ -128,43 +128,43 @@ impl SourceNode {
         }
     }
 
-    /// So many bits of a session were sent, and whether any of its data waited meanwhile.
+    /// Reports sent bits of a session, and whether any of its data waited during that time.
     pub fn sent(&mut self, session: u64, bits: f64, waited: bool) {
         if let Some(row) = self.sessions.get_mut(session) {
             row.on_sent(bits, waited);
         }
     }
 
-    /// The rate up to which a session may send now.
+    /// The current maximum send rate of a session.
     pub fn rate(&self, session: u64) -> Rate {
         self.sessions.get(session).map_or(Rate::ZERO, |row| Rate::nearest_bps(row.allowed_bps()))
     }
 
-    /// What the source itself lets a session send: its part of the sending capacity.
+    /// A session's part of the sending capacity.
     pub fn cap(&self, session: u64) -> Rate {
         self.sessions.get(session).map_or(Rate::ZERO, |row| Rate::nearest_bps(row.cap_bps))
     }
 
-    /// The least of a session's grants in force; `None` where it crosses no remote resource.
+    /// The smallest of a session's grants in force; `None` if it crosses no remote resource.
     pub fn granted(&self, session: u64) -> Option<Rate> {
         self.sessions.get(session).and_then(|row| as_limit(row.granted_bps()))
     }
 
-    /// What a session could have if it took all it can: the least offer of its own source and the remote resources;
-    /// `None` for no limit.
+    /// The rate that a session could have if it took as much as possible: the smallest offer of its own source and the
+    /// remote resources; `None` if unlimited.
     pub fn offer(&self, session: u64) -> Option<Rate> {
         self.sessions.get(session).and_then(|row| as_limit(row.offer_bps.min(row.least_offer_bps())))
     }
 
-    /// Whether a tick would find more than the time that passed.
+    /// Whether a tick would process more than the elapsed time.
     pub fn has_news(&self) -> bool {
         self.has_news
     }
 
-    /// A grant arrives. What it says is in force at once, if its number is higher than what is in force.
+    /// A grant arrives. It takes effect immediately, if its number is higher than that of the grant in force.
     pub fn on_grant(&mut self, now: Time, session: u64, remote: usize, grant: &GrantMessage, out: &mut Vec<ClaimTo>) {
         let options = self.options;
-        // Numbers that no honest end reaches are not heard.
+        // Numbers that no honest end reaches are ignored.
         if grant.number.max(grant.claim_heard) > LARGEST_NUMBER {
             return;
         }
@@ -181,7 +181,7 @@ impl SourceNode {
             return;
         }
         let number = grant.number as u32;
-        // What is older may say another one, and a sign of life says none.
+        // An older message may have another lease, and a keep-alive has no lease.
         if number > 0 && number >= half.in_force {
             half.set_lease(grant.lease);
         }
@@ -221,7 +221,7 @@ impl SourceNode {
         }
     }
 
-    /// One control interval is over: demands, caps and claims anew, and what has to be said again.
+    /// Ends a control interval: updates demands, caps and claims, and sends the messages due.
     pub fn tick(&mut self, now: Time, out: &mut Vec<ClaimTo>) {
         let options = self.options;
         for row in self.sessions.values_mut().filter(|row| row.is_open()) {
@@ -231,7 +231,7 @@ impl SourceNode {
         self.share_and_tell(now, out);
     }
 
-    /// Caps and claims anew, by demands as they were, and what has to be said again.
+    /// Updates caps and claims with unchanged demands, and sends the messages due.
     fn share_and_tell(&mut self, now: Time, out: &mut Vec<ClaimTo>) {
         let options = self.options;
         self.sessions.settle();

@@ -1,13 +1,12 @@
-//! Instants in four bytes, for what a node keeps of each of many sessions.
+//! Instants in four bytes, for the state of many sessions.
 
 use fairwave_units::{Duration, Time};
 
-/// An instant, in units of 2^16 ns (65.5 us), rounded down, and without what is above 78 hours. It is read within 39
-/// hours of the instant: leases are of an hour at the most, and what a node keeps of a session is read, and set anew,
-/// several times in each.
+/// An instant in units of 2^16 ns (65.5 us), rounded down, modulo 78 hours. It must be read within 39 hours of the
+/// instant: leases are at most an hour, and the stamps of a session are read and renewed several times in each.
 ///
-/// Rounding down makes ages larger: a silence is seen 65.5 us early at the most, which the bound on delays, a sixth of
-/// a lease where the proof needs a quarter, leaves room for.
+/// Rounding down makes ages larger: a silence is detected at most 65.5 us early, for which the bound on delays, a sixth
+/// of a lease where the proof needs a quarter, leaves room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp(u32);
 
@@ -18,14 +17,14 @@ impl Stamp {
         Self((at.as_nanos() >> SHIFT) as u32)
     }
 
-    /// The instant, seen from one close to it.
+    /// The instant, given another one close to it.
     pub(super) fn near(self, now: Time) -> Time {
         let units = now.as_nanos() >> SHIFT;
         let ago = i64::from((units as u32).wrapping_sub(self.0).cast_signed());
         Time::from_nanos(units.saturating_add_signed(-ago) << SHIFT)
     }
 
-    /// How long ago it was.
+    /// Its age at `now`.
     pub(super) fn age(self, now: Time) -> Duration {
         now.since(self.near(now))
     }
@@ -44,7 +43,7 @@ mod tests {
                 assert!((span..span + 65_536).contains(&age), "{start} + {span}: {age}");
             }
         }
-        // One that is ahead is no age.
+        // A stamp in the future has age zero.
         assert_eq!(Stamp::of(Time::from_secs(5)).age(Time::from_secs(4)), Duration::ZERO);
     }
 }

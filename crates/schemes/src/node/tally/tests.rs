@@ -1,4 +1,4 @@
-//! The vectors of the rule, and its lemmas on random rows.
+//! Test vectors of the rule, and its lemmas on random rows.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -20,7 +20,8 @@ type FillVector<'a> = (f64, &'a [(f64, f64, f64)], f64, &'a [f64], &'a [f64]);
 fn fill__vectors() {
     let vectors: [FillVector<'_>; 6] = [
         (900.0, &[(INF, 1.0, 0.0); 3], 300.0, &[300.0; 3], &[300.0; 3]),
-        // 1000 - 100 - 310 = 590; the first, if it took all it can: (1000 - 310) / 2; the second (1000 - 100) / 2.
+        // 1000 - 100 - 310 = 590; the first, if it took as much as possible: (1000 - 310) / 2; the second (1000 - 100)
+        // / 2.
         (
             1000.0,
             &[(100.0, 1.0, 0.0), (310.0, 1.0, 0.0), (INF, 1.0, 0.0)],
@@ -85,7 +86,7 @@ fn settle__minima_that_are_too_dear_are_raised_in_proportion() {
     assert_eq!(settle(30.0, &[row(60.0), row(30.0), row(0.0)]), [20.0, 10.0, 0.0]);
 }
 
-/// The largest L with f(L) <= volume, by halves, for an f that does not fall.
+/// The largest L with f(L) <= volume, by bisection, for a non-decreasing f.
 fn bisect(volume: f64, f: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, 1e12);
     if f(high) <= volume {
@@ -119,7 +120,7 @@ fn any_claimants(random: &mut Pcg64Mcg) -> (f64, Vec<Claimant>) {
     ((draw(random) * 1000.0).max(minima), rows)
 }
 
-/// How many random rows are compared with halving.
+/// Number of random rows that are compared with bisection.
 fn draws() -> u64 {
     if cfg!(debug_assertions) { 10_000 } else { 100_000 }
 }
@@ -221,7 +222,7 @@ proptest! {
         prop_assert_eq!(fill.level() == INF, claimed <= capacity);
     }
 
-    /// Lemma (a) of the proof: what somebody else claims beyond what he gets lowers nobody's offer.
+    /// Lemma (a) of the proof: a session's claim beyond its share lowers no other session's offer.
     #[test]
     fn fill__an_offer_does_not_fall_below_the_share_at_any_level_that_all_could_have(
         rows in vec(claimant(), 2..20), more in vec(claimant(), 20), capacity in 1e3..1e4_f64
@@ -231,18 +232,18 @@ proptest! {
         for (row, other) in greedy.iter_mut().zip(&more).skip(1) {
             row.claim_bps = row.claim_bps.max(before.share_bps(row)) + other.claim_bps;
         }
-        // All but the first claim more. Its offer is at least its share at the level that everybody could have.
+        // All except the first claim more. Its offer is at least its share at the level that all could have.
         let all = greedy.iter().map(|row| Claimant { claim_bps: INF, ..*row }).collect::<Vec<_>>();
         let least = Fill::new(capacity, &all).share_bps(&all[0]);
         let offer = Fill::new(capacity, &greedy).offer_bps(&greedy[0]);
         prop_assert!(offer >= least - 1e-9 * capacity, "{offer} is below {least}");
-        // And once the others claim all that there is, more of it changes nothing.
+        // Once the others claim the whole capacity, larger claims change nothing.
         let doubled: Vec<_> = (0..all.len()).map(|k| if k == 0 { greedy[0] } else { all[k] }).collect();
         let further = Fill::new(capacity, &doubled).offer_bps(&doubled[0]);
         prop_assert!((further - least).abs() <= 1e-9 * capacity, "{further} is not {least}");
     }
 
-    /// Lemma (c) of the proof: a node whose sessions all claim at least what they have at its level offers just that.
+    /// Lemma (c) of the proof: a node whose sessions all claim at least their share at its level offers exactly that.
     #[test]
     fn fill__offers_are_the_shares_where_nobody_claims_less(
         rows in vec(claimant(), 1..20), more in vec(0.0..1e3_f64, 20), capacity in 2e3..1e4_f64
@@ -261,7 +262,7 @@ proptest! {
         }
     }
 
-    /// A newcomer's first offer, found beside a filling of the others, is the one of a filling with it.
+    /// A newcomer's first offer, computed from a filling of the others, equals that of a filling with it.
     #[test]
     fn fill__the_offer_to_a_newcomer_is_that_of_a_filling_with_it(
         rows in vec(claimant(), 0..20), newcomer in claimant(), capacity in 3e3..1e4_f64
@@ -273,8 +274,8 @@ proptest! {
         prop_assert!((beside - offer).abs() <= 1e-9 * capacity, "{beside} is not {offer}");
     }
 
-    /// What is sorted of many rows without minima, those that claim something near the level, is enough: levels, shares and
-    /// offers are those of a filling that sorts all, to the rounding of sums in another order.
+    /// For many rows without minima it is enough to sort those whose claims are near the level: levels, shares and
+    /// offers equal those of a filling that sorts all, up to rounding of sums in another order.
     #[test]
     fn fill__sorting_what_is_near_the_level_finds_what_sorting_all_does(
         rows in vec(claimant(), 0..200), is_weighted in any::<bool>(), capacity in 1.0..3e5_f64
@@ -291,7 +292,7 @@ proptest! {
         }
     }
 
-    /// Theorem T3's step: where what is free pays for raising everybody to a level, everybody gets there.
+    /// Theorem T3's step: if the free capacity pays for raising all rows to a level, all reach it.
     #[test]
     fn settle__raises_all_to_a_level_that_is_paid_for(rows in vec(settling_row(), 1..20), level in 0.0..100.0_f64) {
         let to = |row: &Settling| row.target_bps.min(row.minimum_bps.max(row.weight * level));
@@ -332,7 +333,7 @@ proptest! {
         }
     }
 
-    /// Nobody below his target was passed over for one who has more per unit weight now and was raised.
+    /// No row below its target was passed over for a row that now has more per unit weight and was raised.
     #[test]
     fn settle__raises_the_lowest_first(rows in vec(settling_row(), 2..20), free in 0.0..3e3) {
         let rows: Vec<_> = rows.into_iter().map(|row| Settling { minimum_bps: 0.0, ..row }).collect();

@@ -1,4 +1,4 @@
-//! How much water a row of vessels holds at each level: what filling, settling and capping have in common.
+//! The volume of a set of vessels as a function of the level: the common part of filling, settling and capping.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use crate::global::double::Double;
 /// One vessel: at level L it holds `max(floor, weight x L)`, but no more than `top`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vessel {
-    /// What it holds at level zero.
+    /// Volume at level zero.
     pub(super) floor: f64,
-    /// The most that it holds, infinity for no limit. A vessel with `top <= floor` always holds `top`.
+    /// Maximum volume, infinity if unlimited. A vessel with `top <= floor` always holds `top`.
     pub(super) top: f64,
-    /// How fast it fills, above zero.
+    /// Slope while it fills, above zero.
     pub(super) weight: f64,
 }
 
@@ -20,30 +20,31 @@ pub(super) struct Vessel {
 struct Line {
     fixed: Double,
     slope: Double,
-    /// How many vessels are filling: the slope of none is exactly zero, which a sum of rounded numbers is not.
+    /// Number of vessels that are filling: without any the slope is exactly zero, which a sum of rounded numbers is
+    /// not.
     filling: u32,
 }
 
-/// A vessel that begins to fill, or is full.
+/// The start of a vessel's filling, or its end.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     fixed: f64,
     weight: f64,
 }
 
-/// The sum over all vessels as a function of the level: never falling, piecewise linear. One sort makes it, a binary
-/// search reads it.
+/// The sum over all vessels as a function of the level: non-decreasing, piecewise linear. One sort creates it, a binary
+/// search evaluates it.
 ///
-/// Who knows about where the levels are that will be asked for has the sum [within](Self::within) a range of levels
-/// alone: bends outside of it are not sorted.
+/// If the range of the levels in question is known, the sum may be limited to a range ([`within`](Self::within)): bends
+/// outside are not sorted.
 ///
 /// The running sums have twice the precision of f64, so that vessels of very different weights do not blur each other.
 #[derive(Clone, Debug)]
 pub(super) struct Water {
-    /// At which level each line begins, with the sum there. They stand apart from the lines, since searches read them.
+    /// The level at the start of each line, with the sum there. Separate from the lines, since searches read them.
     bends: Vec<(f64, f64)>,
     lines: Vec<Line>,
-    /// Up to which level the sum is known.
+    /// The level up to which the sum is known.
     ends: f64,
 }
 
@@ -53,7 +54,7 @@ impl Water {
         Self::within(0.0..f64::INFINITY, vessels)
     }
 
-    /// The sum at the levels of a range: what is found below is its start, and what is found above its end.
+    /// The sum at the levels of a range: a result below is its start, and a result above its end.
     pub(super) fn within(range: Range<f64>, vessels: impl Iterator<Item = Vessel>) -> Self {
         let (mut line, steps, order) = steps(&range, vessels);
         let (bends, lines) = (Vec::with_capacity(order.len() + 1), Vec::with_capacity(order.len() + 1));
@@ -63,8 +64,8 @@ impl Water {
             let (level, step) = (turn.level(), steps[turn.place as usize]);
             line.fixed.add(step.fixed);
             line.slope.add(step.weight);
-            // Each vessel begins before it ends: ties are sorted so. Rows of extreme rates and weights were seen in another
-            // order: the count then passes below zero, and is right again at the end.
+            // Each vessel starts before it ends: ties are sorted that way. Rows of extreme rates and weights were seen
+            // in another order: the count then wraps below zero, and is right again at the end.
             line.filling = if step.weight > 0.0 { line.filling.wrapping_add(1) } else { line.filling.wrapping_sub(1) };
             if line.filling == 0 {
                 line.slope = Double::ZERO;
@@ -79,13 +80,13 @@ impl Water {
         self.lines.push(line);
     }
 
-    /// Whether a level that was found is the one of the sum at all levels.
+    /// Whether a level that was found is that of the sum at all levels.
     pub(super) fn knows(&self, level: f64) -> bool {
         (level > self.bends[0].0 || level == 0.0) && (level < self.ends || self.ends == f64::INFINITY)
     }
 
-    /// The largest level at which the sum is at most `volume`: infinity if the sum never exceeds it, zero if it does
-    /// so from the beginning.
+    /// The largest level at which the sum is at most `volume`: infinity if the sum never exceeds it, zero if it exceeds
+    /// it at all levels.
     pub(super) fn level(&self, volume: f64) -> f64 {
         if volume == f64::INFINITY {
             return f64::INFINITY;
@@ -102,15 +103,15 @@ impl Water {
         left.divide(here.slope).value().max(self.bends[last].0).min(next)
     }
 
-    /// The same for the sum and one more vessel without a top, of which the sum has `there` already, whatever the level
-    /// is: so it is right for levels at which that one is at its top.
+    /// [`level`](Self::level) for the sum and one more vessel without a top, of which the sum already contains the
+    /// volume `there`, independent of the level: correct for levels at which that one is at its top.
     pub(super) fn level_beside(&self, volume: f64, weight: f64, floor: f64, there: f64) -> f64 {
         let volume_beside = volume + there;
         if volume_beside == f64::INFINITY {
             return f64::INFINITY;
         }
         let is_below = |&(level, sum): &(f64, f64)| sum + floor.max(weight * level) <= volume_beside;
-        // Halving without branches that depend on what is read.
+        // Bisection without branches that depend on the data.
         let (mut last, mut count) = (0, self.bends.len());
         if !is_below(&self.bends[0]) {
             return self.bends[0].0;
@@ -125,13 +126,13 @@ impl Water {
         let mut left = Double::from(volume);
         left.subtract(here.fixed);
         left.add(there);
-        // Up to the floor the line is below the truth: there the vessel does not depend on the level.
+        // Up to the floor the line is below the true sum: there the vessel does not depend on the level.
         let level = left.value() / (here.slope.value() + weight);
         level.max(self.bends[last].0).min(next)
     }
 }
 
-/// The line that begins where a range does, and the steps within the range with their order.
+/// The line at the start of a range, and the steps within the range with their order.
 fn steps(range: &Range<f64>, vessels: impl Iterator<Item = Vessel>) -> (Line, Vec<Step>, Vec<Turn>) {
     let mut line = Line { fixed: Double::ZERO, slope: Double::ZERO, filling: 0 };
     let count = if *range == (0.0..f64::INFINITY) { vessels.size_hint().0 } else { 0 };
@@ -142,7 +143,7 @@ fn steps(range: &Range<f64>, vessels: impl Iterator<Item = Vessel>) -> (Line, Ve
             line.fixed.add(top);
             continue;
         }
-        // Most vessels have no floor: they fill from the beginning.
+        // Most vessels have no floor: they fill from level zero.
         let is_filling = floor <= 0.0 || begins <= range.start;
         if is_filling {
             line.slope.add(weight);
@@ -163,11 +164,11 @@ fn steps(range: &Range<f64>, vessels: impl Iterator<Item = Vessel>) -> (Line, Ve
     (line, steps, order)
 }
 
-/// At which level a step is.
+/// The level of a step.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
-    /// Sorts as the level does, then beginnings before ends. The bits of numbers that are not negative are in the order
-    /// of the numbers, with a zero in front, and integers sort faster.
+    /// Sorts by level, then starts before ends. The bits of non-negative numbers have the order of the numbers,
+    /// including zero, and integers sort faster.
     key: u64,
     place: u32,
 }

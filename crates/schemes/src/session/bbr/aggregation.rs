@@ -1,19 +1,19 @@
-//! News that comes in lumps.
+//! Aggregated arrivals.
 
 use fairwave_units::{Rate, Time};
 
-/// How much more arrives at once than the bandwidth explains (BBR s5.5.9): links and hosts gather packets and their
-/// acknowledgements, and reports tell of many. The window is so much larger.
+/// Arrivals in a burst beyond what the bandwidth explains (BBR s5.5.9): links and hosts aggregate packets and their
+/// acknowledgements, and reports cover many. The window is larger by this excess.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aggregation {
     since: Time,
     acked: u64,
-    /// The largest excess of the rounds since each began: the rounds of the window in two halves.
+    /// Maximum excess of the rounds since the start of each slot: the rounds of the window in two halves.
     slots: [u64; 2],
     slot_round: u64,
 }
 
-/// Rounds over which the largest excess is remembered, while the path is full (BBR s2.12).
+/// Rounds over which the maximum excess is kept while the path is full (BBR s2.12).
 const ROUNDS: u64 = 10;
 
 impl Aggregation {
@@ -21,12 +21,12 @@ impl Aggregation {
         Self { since: now, acked: 0, slots: [0; 2], slot_round: 0 }
     }
 
-    /// The largest excess, in bytes.
+    /// The maximum excess in bytes.
     pub(super) fn extra(&self) -> u64 {
         self.slots[0].max(self.slots[1])
     }
 
-    /// The flow begins after a pause.
+    /// The flow starts after a pause.
     pub(super) fn begin(&mut self, now: Time) {
         self.since = now;
         self.acked = 0;
@@ -40,7 +40,7 @@ impl Aggregation {
         }
         self.acked = self.acked.saturating_add(acked);
         let extra = (self.acked - expected).min(most);
-        // Ours: the window of ten rounds is two slots of five, as in Linux; an excess is remembered for five to ten.
+        // Ours: the window of ten rounds is two slots of five, as in Linux; an excess is kept for five to ten.
         let rounds = if is_full { ROUNDS / 2 } else { 1 };
         if round >= self.slot_round.saturating_add(rounds) {
             self.slots = [if is_full { self.slots[1] } else { 0 }, 0];
@@ -50,7 +50,7 @@ impl Aggregation {
     }
 }
 
-/// What the bandwidth would have delivered meanwhile.
+/// Bytes that the bandwidth would have delivered since `since`.
 fn expected_bytes(bandwidth: Rate, now: Time, since: Time) -> u64 {
     // The cast saturates.
     (bandwidth.as_bps() / 8.0 * now.since(since).as_secs_f64()) as u64
@@ -65,12 +65,12 @@ mod tests {
         let mut lumps = Aggregation::new(Time::ZERO);
         let ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
         let rate = Rate::mbps(8.0); // 1000 B a millisecond
-        // 10 000 B each 10 ms: all of a lump is beyond what the start of its interval explains.
+        // 10 000 B every 10 ms: all of a burst exceeds what the start of its interval explains.
         for lump in 1..=4 {
             lumps.on_sample(ms(lump * 10), 10_000, rate, u64::MAX, lump, true);
         }
         assert_eq!(lumps.extra(), 10_000);
-        // No more than the window.
+        // At most the window.
         lumps.on_sample(ms(41), 90_000, rate, 30_000, 4, true);
         assert_eq!(lumps.extra(), 30_000);
         // Forgotten after ten rounds of smooth arrivals.

@@ -1,8 +1,8 @@
-//! The largest delivery rate of two probing cycles.
+//! The maximum delivery rate of two probing cycles.
 
 use fairwave_units::Rate;
 
-/// A maximum over the probing cycle that runs and the one before (BBR s5.5.3, s5.5.6): two slots are all that takes.
+/// A maximum over the current and the previous probing cycle (BBR s5.5.3, s5.5.6), for which two slots suffice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bandwidth {
     slots: [Rate; 2],
@@ -13,30 +13,29 @@ impl Bandwidth {
         Self { slots: [Rate::ZERO; 2] }
     }
 
-    /// The largest of both cycles; zero before the first sample.
+    /// The maximum of both cycles; zero before the first sample.
     pub(super) fn max(&self) -> Rate {
         self.slots[0].max(self.slots[1])
     }
 
-    /// BBR s5.5.5: a sample that something else limited counts only where it is larger than what is known.
+    /// BBR s5.5.5: a sample with another limit than the path counts only if it is larger than the maximum.
     pub(super) fn on_sample(&mut self, rate: Rate, is_app_limited: bool) {
         if rate >= self.max() || !is_app_limited {
             self.slots[1] = self.slots[1].max(rate);
         }
     }
 
-    /// Somebody else needs a part of it.
+    /// Gives up a part of it to other flows.
     pub(super) fn cut_to(&mut self, rate: Rate) {
         self.slots = self.slots.map(|slot| slot.min(rate));
     }
 
-    /// The larger of both, as before a cut that had no reason.
+    /// The larger of both, to undo a cut without cause.
     pub(super) fn joined(self, other: Self) -> Self {
         Self { slots: [self.slots[0].max(other.slots[0]), self.slots[1].max(other.slots[1])] }
     }
 
-    /// A cycle is over. One without a sample leaves what is known as it is, as in Linux: nothing shows that it is too
-    /// much.
+    /// Ends a cycle. One without a sample changes nothing, as in Linux: there is no sign that the estimate is too high.
     pub(super) fn advance(&mut self) {
         if self.slots[1] > Rate::ZERO {
             self.slots = [self.slots[1], Rate::ZERO];
@@ -61,7 +60,7 @@ mod tests {
         assert_eq!(bandwidth.max(), mbps(10.0));
         bandwidth.advance();
         assert_eq!(bandwidth.max(), mbps(5.0));
-        // A cycle without a sample forgets nothing.
+        // A cycle without a sample drops nothing.
         bandwidth.advance();
         bandwidth.advance();
         assert_eq!(bandwidth.max(), mbps(5.0));

@@ -1,4 +1,4 @@
-//! While somebody else keeps the queue full: a window that goes by losses, as theirs.
+//! A loss-based window for the time in which other flows keep the queue full.
 
 use fairwave_units::{Duration, Rate, Time};
 
@@ -9,14 +9,15 @@ use super::model::{Bbr, rate_of};
 use super::short_term::ShortTerm;
 use super::state::BbrState;
 
-/// Round trips over which the bandwidth is the largest delivery rate, and as many before.
+/// Round trips over which the bandwidth is the maximum delivery rate, in each of two slots.
 const ROUNDS: u64 = 8;
-/// On a shorter path nobody can tell whose queue it is: reports come less often than that, and packets wait as long for
-/// the processor of a busy host. A window by losses had 2 Gb/s of 25 there, between two hosts with nobody beside them.
+/// On a shorter path the owner of a queue cannot be identified: reports are less frequent than round trips, and packets
+/// wait as long for the processor of a busy host. A loss-based window had 2 Gb/s of 25 there, between two hosts without
+/// other flows.
 const SHORTEST: Duration = Duration::from_millis(2);
 
 impl Bbr {
-    /// The window goes by losses from now on, and begins with what is in flight.
+    /// Switches to a loss-based window, starting with the bytes in flight.
     pub(super) fn begin_loss_window(&mut self, sample: &RateSample) {
         if self.min_rtt.least().is_some_and(|least| least < SHORTEST) {
             return;
@@ -35,7 +36,7 @@ impl Bbr {
         self.neighbours.assume_filled();
     }
 
-    /// The window by losses grows; whether there is one.
+    /// Updates the loss-based window; returns whether there is one.
     pub(super) fn step_beside(&mut self, now: Time, sample: &RateSample) -> bool {
         let is_limited = self.is_window_limited() && !sample.is_app_limited && self.state == BbrState::ProbeCruise;
         let Some(window) = &mut self.loss_window else { return false };
@@ -55,10 +56,10 @@ impl Bbr {
         true
     }
 
-    /// The queue is empty at times, and the last cut is as long ago as a flow like theirs takes to grow back: the model
-    /// goes on. A queue of less than a bandwidth-delay product is empty after each cut of all. A model that went on then
-    /// would hold the rate that it had, while they grow back from windows that are three tenths smaller: it had 80.6 % of
-    /// 100 Mb/s beside one CUBIC at 40 ms with half a bandwidth-delay product.
+    /// Returns to the model once the queue is empty at times, and the last cut is as long ago as a loss-based flow
+    /// takes to grow back. A queue of less than a bandwidth-delay product is empty after each common cut. A model that
+    /// returned at that point would keep its rate, while the others grow back from windows that are three tenths
+    /// smaller: it had 80.6 % of 100 Mb/s against one CUBIC flow at 40 ms with half a bandwidth-delay product.
     pub(super) fn end_loss_window(&mut self, now: Time, delivered: u64) {
         if self.loss_window.take().is_some() && self.state.is_probe_bw() {
             self.start_probe_down(now, delivered);
@@ -66,7 +67,7 @@ impl Bbr {
         }
     }
 
-    /// What the window by losses is paced at.
+    /// Pacing rate of the loss-based window.
     pub(super) fn pace_of_losses(&self) -> Option<Rate> {
         let (bytes, rtt) = self.loss_window.filter(|_| self.state == BbrState::ProbeCruise)?.pace();
         Some(rate_of(bytes, rtt))

@@ -1,43 +1,44 @@
-//! What a model of a path begins with, and its constants.
+//! Initial state and constants of a path model.
 
 use fairwave_units::{Bytes, Duration};
 
-/// How [`Bbr`](super::Bbr) begins, and its constants; those of the draft as defaults.
+/// Initial state and constants of [`Bbr`](super::Bbr); the defaults are the draft's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BbrConfig {
-    /// A full packet, as the driver counts bytes.
+    /// A full packet, in the driver's unit of bytes.
     pub packet: Bytes,
     /// The window before anything is known of the path.
     pub initial_window: Bytes,
-    /// Whether the start goes by the window, which knows what arrived at once, and not by samples alone, which know it a
+    /// Whether startup follows the window, which reacts to arrivals immediately, and not only samples, which follow a
     /// round trip later.
     pub starts_by_window: bool,
-    /// Whether news come in reports of many packets, and losses so late that a probe may be over for a round trip.
+    /// Whether feedback comes in reports of many packets, and losses are reported so late that a probe may have ended a
+    /// round trip earlier.
     pub is_told_late: bool,
     /// The path's round-trip time, if it is known before the first packet.
     pub initial_rtt: Option<Duration>,
-    /// Where it is not: in what time the first window goes. A guess, and nothing else is made of it.
+    /// Otherwise the time in which the initial window is sent. A guess, used for nothing else.
     pub guessed_rtt: Option<Duration>,
-    /// What arrives is reported no more often than this; zero where each packet is acknowledged at once. On a path with a
-    /// shorter round trip the window is at least what the path delivers between two reports: round trips are told without
-    /// the time that a packet waits for its report.
+    /// Minimum time between reports of arrivals; zero if each packet is acknowledged immediately. On a path with a
+    /// shorter round trip the window is at least what the path delivers between two reports: reported round-trip times
+    /// exclude the time that a packet waits for its report.
     pub report_every: Duration,
-    /// Where its random numbers begin: models with one seed draw alike.
+    /// Seed of its random numbers: models with equal seeds draw equal numbers.
     pub seed: u64,
-    /// What is kept of the bounds after a round trip with loss, at least (BBR s2.8, Beta).
+    /// Minimum share of the bounds that is kept after a round trip with loss (BBR s2.8, Beta).
     pub beta: f64,
     /// Share of the long-term bound that is left to others (BBR s2.8, Headroom).
     pub headroom: f64,
-    /// How long a least round-trip time is believed (BBR s2.16.1).
+    /// Lifetime of a minimum round-trip time (BBR s2.16.1).
     pub min_rtt_window: Duration,
-    /// A model that saw no lower round-trip time for so long sends little for a moment (BBR s2.16.2).
+    /// Time without a lower round-trip time after which the model sends little for a moment (BBR s2.16.2).
     pub probe_rtt_interval: Duration,
-    /// How long that moment lasts at least (BBR s2.16.2).
+    /// Minimum length of that moment (BBR s2.16.2).
     pub probe_rtt_duration: Duration,
 }
 
 impl BbrConfig {
-    /// The draft's constants for packets of so many bytes, ten of which are sent at first (RFC 6928).
+    /// The draft's constants for packets of that size, with an initial window of ten (RFC 6928).
     pub fn new(packet: Bytes) -> Self {
         Self {
             packet,

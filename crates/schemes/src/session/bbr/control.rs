@@ -1,4 +1,4 @@
-//! The rate and the window that a model gives (BBR s5.6).
+//! The rate and the window that a model sets (BBR s5.6).
 
 use fairwave_units::{Duration, Rate};
 
@@ -6,24 +6,23 @@ use super::super::rate_sample::RateSample;
 use super::model::{Bbr, rate_of};
 use super::state::BbrState;
 
-/// What is sent is so much of the bandwidth, so that a queue has time to go (BBR s2.5, PacingMarginPercent).
+/// Share of the bandwidth that is sent, so that a queue can drain (BBR s2.5, PacingMarginPercent).
 pub(super) const PACING_SHARE: f64 = 0.99;
-/// What the bandwidth-delay product is multiplied by to give the window in cruise, where others keep a queue: at
-/// the least this,
+/// Minimum gain of the bandwidth-delay product for the window in cruise, if others keep a queue,
 const GAIN_BESIDE: f64 = 1.25;
-/// and at the least so much that packets may wait for so long.
+/// with room for packets to wait at least this long.
 const WAIT_BESIDE: Duration = Duration::from_millis(20);
-/// Packets that the window has in any case (BBR s2.8, MinPipeCwnd).
+/// Minimum window in packets (BBR s2.8, MinPipeCwnd).
 const LEAST_PACKETS: u64 = 4;
 
 impl Bbr {
-    /// BBR s5.6.2, SetPacingRateWithGain. Startup sends at `pace_of_start` at the least.
+    /// BBR s5.6.2, SetPacingRateWithGain. Startup sends at least at `pace_of_start`.
     pub(super) fn set_pacing(&mut self, gain: f64, pace_of_start: Rate) {
         if let Some(rate) = self.pace_of_losses() {
             self.pacing = rate;
             return;
         }
-        // Ours: what the path loses anyway is sent besides, so that the bandwidth arrives, as long as no queue shows.
+        // Ours: as long as no queue shows, random losses of the path are compensated, so that the bandwidth arrives.
         let has_queue = self.loss_floor.has_queue(self.min_rtt.least());
         let arriving = if has_queue { 1.0 } else { 1.0 - self.loss_floor.share() };
         let rate = self.bandwidth() * (gain * PACING_SHARE / arriving);
@@ -31,7 +30,7 @@ impl Bbr {
         if self.full_pipe.was_reached || rate > self.pacing {
             self.pacing = rate;
         }
-        // Ours: a packet a second at least, so that something tells how the path is.
+        // Ours: at least a packet per second, so that the path's state becomes known.
         self.pacing = self.pacing.max(rate_of(self.packet(), Duration::from_secs(1)));
     }
 
@@ -68,12 +67,13 @@ impl Bbr {
         self.window = self.window.min(most.max(self.least_window()));
     }
 
-    /// The long-term bound, with room for others (BBR s5.3.3.9, InflightWithHeadroom).
+    /// The long-term bound minus the headroom for others (BBR s5.3.3.9, InflightWithHeadroom).
     pub(super) fn long_term_with_headroom(&self) -> Option<u64> {
         let bound = self.long_term?;
         let headroom = ((bound as f64 * self.config.headroom) as u64).max(self.packet());
         let bound = bound.saturating_sub(headroom).max(self.least_window());
-        // Ours: alone on a short buffer, what fills the path is not given away; there is nobody to take it.
+        // Ours: without other flows on a short buffer, the bytes that fill the path are not given away, as no one would
+        // use them.
         Some(if self.neighbours.are_there() { bound } else { bound.max(self.bdp_of(1.0, self.bandwidth.max())) })
     }
 
@@ -86,10 +86,10 @@ impl Bbr {
         self.with_quanta(bytes)
     }
 
-    /// Ours: where others keep a queue, and while it does not probe, little more than what fills the path. With twice
-    /// that, shares of models stay as they are: each has in the queue what its share allows, and a probe of the smaller
-    /// one, a quarter more, gains it next to nothing. On a short path a quarter is a queue shorter than the one that a
-    /// neighbour with a longer round trip keeps, beside whom the window would hold it down.
+    /// Ours: if others keep a queue, and while it does not probe, little more than fills the path. With twice that,
+    /// shares of models stay as they are: each has in the queue what its share allows, and a probe of the smaller one,
+    /// a quarter more, gains it next to nothing. On a short path a quarter is a shorter queue than that of a neighbour
+    /// with a longer round trip, against which the window would hold the model down.
     fn gain_beside(&self) -> f64 {
         let rtt = self.min_rtt.least().unwrap_or(Duration::ZERO).as_secs_f64();
         (1.0 + WAIT_BESIDE.as_secs_f64() / rtt).max(GAIN_BESIDE)
@@ -100,7 +100,7 @@ impl Bbr {
         self.with_quanta(self.bdp_of(gain, bandwidth))
     }
 
-    /// So much of the bandwidth-delay product, in bytes.
+    /// `gain` times the bandwidth-delay product, in bytes.
     pub(super) fn bdp(&self, gain: f64) -> u64 {
         self.bdp_of(gain, self.bandwidth())
     }
@@ -113,7 +113,7 @@ impl Bbr {
         (gain * bandwidth.as_bps() / 8.0 * rtt.as_secs_f64()) as u64
     }
 
-    /// What the path delivers between two reports, in bytes, where these take longer than a round trip.
+    /// Bytes that the path delivers between two reports, if these take longer than a round trip.
     pub(super) fn between_reports(&self) -> u64 {
         let every = self.config.report_every;
         let is_long = self.min_rtt.least().is_some_and(|rtt| rtt < every);
@@ -121,7 +121,7 @@ impl Bbr {
         if is_long { (self.bandwidth.max().as_bps() / 8.0 * every.as_secs_f64()) as u64 } else { 0 }
     }
 
-    /// BBR s5.6.4.2, QuantizationBudget: what leaves together has to find room (s5.5.8, s5.6.3).
+    /// BBR s5.6.4.2, QuantizationBudget: room for packets that leave in one burst (s5.5.8, s5.6.3).
     fn with_quanta(&self, bytes: u64) -> u64 {
         let quantum = ((self.pacing.as_bps() / 8.0 * 1e-3) as u64).min(64_000).max(self.packet().saturating_mul(2));
         let bytes = bytes.max(quantum).max(self.least_window());
@@ -173,13 +173,13 @@ mod tests {
             let config = BbrConfig { initial_rtt, report_every, ..BbrConfig::new(Bytes::new(1000)) };
             Bbr::new(Time::ZERO, config).bdp_of(2.0, Rate::gbps(1.0))
         };
-        // 125 B a microsecond: 2 ms of it, or two round trips.
+        // 125 B per microsecond: 2 ms of it, or two round trips.
         let report_every = Duration::from_millis(2);
         assert_eq!([30, 1000, 40_000].map(|rtt_us| bdp(rtt_us, report_every)), [250_000, 250_000, 10_000_000]);
         assert_eq!(bdp(30, Duration::ZERO), 7500);
     }
 
-    /// With less than what arrives between two reports in flight a path is never full.
+    /// With less in flight than arrives between two reports a path is never full.
     #[test]
     fn on_too_high__leaves_seven_tenths_of_what_arrives_between_two_reports() {
         let bound = |rtt_us, report_every| {

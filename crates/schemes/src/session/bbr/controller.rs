@@ -1,4 +1,4 @@
-//! The model as the rule of one session in the packet lab.
+//! The model as a session rule in the packet simulator.
 
 use fairwave_units::{Bytes, Time};
 
@@ -13,7 +13,7 @@ use crate::header::{CongestionHeader, EcnCode};
 use crate::scheme::registry::{self, flag, packets, time};
 use crate::scheme::{OptionSpec, Scheme};
 
-/// A session's [`Bbr`], made when its first packet is sent: then its size and the time are known.
+/// A session's [`Bbr`], made when its first packet is sent: only then its size and the time are known.
 #[derive(Clone, Debug)]
 pub(super) struct BbrController {
     model: Option<Bbr>,
@@ -24,12 +24,12 @@ pub(super) struct BbrController {
 
 impl BbrController {
     fn new(config: &WindowConfig) -> Self {
-        // Its sessions begin alike but for this number, which is each one's own.
+        // Its sessions differ at the start only by this number.
         let seed = (config.dither_packets * 2.0_f64.powi(53)) as u64;
         Self { model: None, packet_bytes: 1.0, window: CongestionWindow::new(config), seed }
     }
 
-    /// The window is what the model says.
+    /// Sets the window to the model's.
     fn follow(&mut self) {
         if let Some(model) = &self.model {
             self.window.set(model.window_bytes().get() as f64 / self.packet_bytes);
@@ -69,20 +69,20 @@ impl CongestionController for BbrController {
         self.follow();
     }
 
-    /// Samples say all that it hears.
+    /// The model uses only samples.
     fn on_ack(&mut self, _ack: &Ack) {}
 
     fn on_loss(&mut self, _loss: &Loss) {}
 
     fn on_timeout(&mut self, _loss: &Loss) {
         if let Some(model) = &mut self.model {
-            // All of it is lost, as far as one can know.
+            // All packets in flight are assumed to be lost.
             model.on_timeout(Bytes::ZERO);
         }
         self.follow();
     }
 
-    /// Marks are answered.
+    /// The model responds to marks.
     fn header(&self, _sending: &Sending) -> Option<CongestionHeader> {
         Some(CongestionHeader::Ecn(EcnCode::Capable))
     }
@@ -93,7 +93,7 @@ impl CongestionController for BbrController {
     }
 }
 
-/// Its entry in the list of schemes.
+/// The scheme's registry entry.
 pub(in super::super) const SCHEME: Scheme = Scheme {
     answers_marks: true,
     ..registry::window(
@@ -104,7 +104,7 @@ pub(in super::super) const SCHEME: Scheme = Scheme {
         |_, window| Ok(Box::new(BbrController::new(&window))),
     )
 };
-/// It paces by itself, and has no slow start to limit. As in Linux otherwise.
+/// It has its own pacing, and no slow start to limit. Otherwise as in Linux.
 const OPTIONS: [OptionSpec; 7] = [
     SACK,
     flag("delayed_ack", "false", "the sink acknowledges every second packet"),

@@ -2,38 +2,38 @@
 
 use fairwave_units::{Duration, Time};
 
-/// Where a model is in the cycle of its probes (BBR s2.14).
+/// Phase of a model in its probing cycle (BBR s2.14).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProbeCycle {
     pub(super) phase: AckPhase,
-    /// When the cycle began, and how long until the next probe at the most.
+    /// Start of the cycle, and maximum time until the next probe.
     pub(super) began: Time,
     pub(super) wait: Duration,
     pub(super) rounds_since_up: u64,
-    /// Samples are of packets that were sent while probing, and were not answered yet.
+    /// Whether samples belong to packets that were sent while probing and not yet answered.
     pub(super) is_probe_sample: bool,
-    /// The last probe lost too much.
+    /// Whether the last probe lost too much.
     pub(super) was_too_high: bool,
-    /// The last probe ended as soon as it came to the bound.
+    /// Whether the last probe ended as soon as it reached the bound.
     pub(super) was_precautionary: bool,
     pub(super) up_rounds: u32,
     pub(super) up_acked: u64,
-    /// Bytes that arrive for each packet that the bound grows.
+    /// Bytes that arrive for each packet by which the bound grows.
     pub(super) up_acked_per_packet: u64,
 }
 
-/// What the acknowledgements that come in are of (BBR s2.14, ack_phase).
+/// Phase in which the packets of incoming acknowledgements were sent (BBR s2.14, ack_phase).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AckPhase {
-    /// No probe.
+    /// Not related to a probe.
     Init,
-    /// The refill before a probe.
+    /// During the refill before a probe.
     Refilling,
-    /// What was sent before the probe.
+    /// Before the probe.
     Starting,
-    /// The probe.
+    /// During the probe.
     Feedback,
-    /// What is left of it.
+    /// The rest of the probe.
     Stopping,
 }
 

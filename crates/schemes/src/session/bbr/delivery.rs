@@ -1,17 +1,17 @@
-//! What the path delivered in the last round trip, and whether anything was lost or marked in it.
+//! Delivery of the last round trip, and its losses and marks.
 
 use fairwave_units::Rate;
 
 use super::super::rate_sample::RateSample;
 
-/// The largest delivery of one round trip, and its losses (BBR s5.5.10.3). These rounds begin anew with a first loss, so
-/// that what it brought is seen as soon as it can be.
+/// The maximum delivery of one round trip, and its losses (BBR s5.5.10.3). A first loss starts a round, so that its
+/// effect is seen as early as possible.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivery {
     pub(super) rate: Rate,
     /// Bytes delivered between a packet's sending and its arrival.
     pub(super) volume: u64,
-    /// Whether the sample that is being worked on ended a round.
+    /// Whether the current sample ended a round.
     pub(super) is_round_start: bool,
     round_end: u64,
     pub(super) has_loss: bool,
@@ -24,7 +24,7 @@ impl Delivery {
         Self { rate: Rate::ZERO, volume: 0, is_round_start: false, round_end: 0, has_loss: false, lost_ranges: 0 }
     }
 
-    /// Something was lost: whether it is the round's first loss, with which a round begins.
+    /// Records a loss; returns whether it is the round's first, which starts a round.
     pub(super) fn on_loss(&mut self, delivered: u64, ranges: u32) -> bool {
         let is_first = !self.has_loss;
         if is_first {
@@ -45,7 +45,7 @@ impl Delivery {
         }
     }
 
-    /// The sample is done: the next round has what it brought (AdvanceLatestDeliverySignals).
+    /// Finishes a sample: its values start the next round (AdvanceLatestDeliverySignals).
     pub(super) fn advance(&mut self, sample: &RateSample) {
         if self.is_round_start {
             self.rate = sample.delivery_rate.unwrap_or(Rate::ZERO);
@@ -53,7 +53,7 @@ impl Delivery {
         }
     }
 
-    /// Nothing of this round counts (ResetCongestionSignals).
+    /// Discards this round (ResetCongestionSignals).
     pub(super) fn reset(&mut self) {
         (self.rate, self.volume) = (Rate::ZERO, 0);
         self.has_loss = false;
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!((delivery.rate, delivery.volume), (Rate::mbps(5.0), 25));
         assert!(delivery.on_loss(30, 1) && !delivery.on_loss(35, 2));
         assert_eq!(delivery.lost_ranges, 3);
-        // Without the loss this would end the round that began at 10.
+        // Without the loss this would end the round that started at 10.
         delivery.on_sample(&sample(20, 40, 1.0));
         assert!(!delivery.is_round_start);
         delivery.on_sample(&sample(30, 50, 1.0));

@@ -1,20 +1,20 @@
-//! Whether the path is full: what arrives grows no more.
+//! Detection of a full path: the delivery rate stops growing.
 
 use fairwave_units::Rate;
 
-/// Looks for a plateau of the delivery rate over round trips that nothing else limits (BBR s5.3.1.2).
+/// Looks for a plateau of the delivery rate over round trips with no other limit (BBR s5.3.1.2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FullPipe {
-    /// The rate beyond which it has to grow.
+    /// The rate that growth is compared with.
     base: Rate,
     rounds: u32,
-    /// Whether the path is full since it was last looked.
+    /// Whether the path was full since the last search started.
     pub(super) is_now: bool,
-    /// Whether it ever was.
+    /// Whether it was ever full.
     pub(super) was_reached: bool,
 }
 
-/// A round trip that brought less than this much more is one without growth.
+/// A round trip whose rate is below this multiple counts as one without growth.
 const GROWTH: f64 = 1.25;
 const ROUNDS: u32 = 3;
 
@@ -23,12 +23,12 @@ impl FullPipe {
         Self { base: Rate::ZERO, rounds: 0, is_now: false, was_reached: false }
     }
 
-    /// Begins to look, from this rate on.
+    /// Starts a search, from this rate on.
     pub(super) fn look(&mut self, base: Rate) {
         *self = Self { base, rounds: 0, is_now: false, was_reached: self.was_reached };
     }
 
-    /// A round trip ended with this sample, which nothing but the path limited.
+    /// Ends a round trip with this sample, limited only by the path.
     pub(super) fn on_round(&mut self, rate: Rate) {
         if self.is_now {
             return;

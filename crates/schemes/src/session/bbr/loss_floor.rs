@@ -1,70 +1,70 @@
-//! Losses that a path has of itself, whatever is sent.
+//! Losses of the path itself, independent of the send rate.
 
 use fairwave_units::{Bytes, Duration};
 
 use super::super::rate_sample::RateSample;
 
-/// Tells losses of a full queue from those that a path has anyway. Ours: the draft takes every loss beyond 2 % for
+/// Distinguishes losses of a full queue from those of the path. Ours: the draft treats every loss beyond 2 % as
 /// congestion while it probes, and every loss at all while it does not, and comes to a standstill on paths that lose a
 /// few packets in a hundred at random (5 %: 2 of 100 Mb/s).
 ///
-/// A round trip in which the model sends no more than the path takes, and no queue shows, loses what the path loses: the
-/// floor, a mean of such round trips. What is tolerated is 2 % and twice that. A round trip with a queue tolerates
-/// nothing while the model does not probe, as in the draft. The floor follows slowly, so that a path that begins to lose
-/// is first answered.
+/// In a round trip in which the model sends no more than the path takes, and no queue shows, the losses are those of
+/// the path: the floor is a mean of such round trips. The tolerance is 2 % plus twice the floor. A round trip with a
+/// queue tolerates nothing while the model does not probe, as in the draft. The floor follows slowly, so that the model
+/// first responds to a path that starts to lose.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossFloor {
     floor: f64,
     acked: u64,
     lost: u64,
-    /// The least round-trip time of this round, and of the one before.
+    /// The minimum round-trip time of this round, and of the previous one.
     rtt: Option<Duration>,
     rtt_before: Option<Duration>,
-    /// Of the round's round-trip times the sum and the number.
+    /// Sum and number of the round's round-trip times.
     rtt_sum_ns: u64,
     rtts: u64,
 }
 
-/// A round trip that is over.
+/// A finished round trip.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "four marks of one round trip, each seen apart")]
 pub(super) struct LossRound {
-    /// Of what was sent, how much was lost.
+    /// Share of the sent bytes that was lost.
     pub(super) share: f64,
     pub(super) has_queue: bool,
-    /// Whether there was any queue at all, of others if the model made none.
+    /// Whether there was any queue, of others if the model made none.
     pub(super) is_shared: bool,
-    /// Whether every packet waited, and longer than for what the model made.
+    /// Whether every packet waited, and longer than in the model's own queue.
     pub(super) is_filled: bool,
-    /// Whether every packet waited for longer than models make one wait.
+    /// Whether every packet waited longer than in a queue of models.
     pub(super) is_overfilled: bool,
 }
 
-/// Loss beyond the floor's that is tolerated, of what was in flight: LossThresh of BBR s2.8.
+/// Tolerated loss beyond the floor, as a share of the bytes in flight: LossThresh of BBR s2.8.
 pub(super) const THRESHOLD: f64 = 0.02;
 /// Weight of a round trip in the floor.
 const GAIN: f64 = 1.0 / 8.0;
-/// No path is so bad that more than this has nothing to do with what is sent.
+/// Maximum of the floor: no path loses more at random.
 const MOST: f64 = 0.35;
-/// A queue shows from this share of the least round-trip time on, and this much more.
+/// A queue shows if the round-trip time exceeds its minimum by this share, and by a fixed time.
 const QUEUE: f64 = 1.0 / 16.0;
-/// Models keep no more than two bandwidth-delay products in flight, which is a queue of one, and a little more while
-/// they probe and while several of them think too well of the path: twice that is of others.
+/// Models keep at most two bandwidth-delay products in flight, which is a queue of one, and a little more while they
+/// probe and while several of them overestimate the path: twice that belongs to others.
 const DEEP: f64 = 2.0;
 const LEAST_QUEUE: Duration = Duration::from_micros(250);
-/// A trace of one, in the mean of a round trip's times: a flow that is not paced comes in bursts. Beside it the time of
-/// a packet: the least round-trip time may be that of a handshake, whose packets are small.
+/// A trace of a queue, in the mean of a round trip's times: an unpaced flow comes in bursts. The time of a packet is
+/// added: the minimum round-trip time may be that of a handshake, whose packets are small.
 const TRACE: f64 = 1.0 / 64.0;
 const LEAST_TRACE: Duration = Duration::from_micros(100);
-/// Nothing that is sent takes longer.
+/// Upper bound of round-trip times.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 impl LossFloor {
-    /// What a sample tells; `of_probe` bytes of what was lost are no sign of what the path loses.
+    /// Adds a sample; `of_probe` bytes of its losses do not count towards the path's losses.
     pub(super) fn on_sample(&mut self, sample: &RateSample, of_probe: Bytes) {
         self.acked = self.acked.saturating_add(sample.newly_acked.get());
         let lost = sample.newly_lost.get().saturating_sub(of_probe.get());
-        // What arrived late was lost in this round or one before.
+        // Late arrivals were lost in this round or an earlier one.
         self.lost = self.lost.saturating_add(lost).saturating_sub(sample.newly_late.get());
         if let Some(rtt) = sample.rtt {
             self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt)));
@@ -73,8 +73,8 @@ impl LossFloor {
         }
     }
 
-    /// A round trip is over on a path of this least round-trip time, which carries a packet in so long, and in which
-    /// packets wait for so long at most by the model's own doing.
+    /// Ends a round trip on a path with this minimum round-trip time and time per packet `a_packet`, in which packets
+    /// wait at most `own` in the model's own queue.
     pub(super) fn on_round(&mut self, min_rtt: Option<Duration>, a_packet: Duration, own: Duration) -> LossRound {
         let [a_packet, own] = [a_packet, own].map(|span| span.min(LONGEST));
         let sent = self.acked.saturating_add(self.lost);
@@ -92,28 +92,28 @@ impl LossFloor {
         round
     }
 
-    /// The round sent no more than the path takes, and had no queue: this is what the path loses.
+    /// The round sent no more than the path takes, and had no queue: its losses are the path's.
     pub(super) fn learn(&mut self, share: f64) {
         self.floor = (self.floor + GAIN * (share - self.floor)).min(MOST);
     }
 
-    /// What the path loses of itself, of what was sent.
+    /// The path's own loss, as a share of the sent bytes.
     pub(super) fn share(&self) -> f64 {
         self.floor
     }
 
-    /// Loss that is no sign of congestion, of what was in flight.
+    /// Loss that is not a sign of congestion, as a share of the bytes in flight.
     pub(super) fn tolerated(&self) -> f64 {
         THRESHOLD + 2.0 * self.floor
     }
 
-    /// Whether a queue stood in this round or the one before: losses are told a round later than they happen.
+    /// Whether there was a queue in this round or the previous one: losses are reported a round later than they happen.
     pub(super) fn has_queue(&self, min_rtt: Option<Duration>) -> bool {
         queued(min_rtt, self.rtt.max(self.rtt_before), QUEUE, LEAST_QUEUE)
     }
 }
 
-/// Whether packets waited for longer than this share of the least round-trip time, and so much more.
+/// Whether packets waited longer than this share of the minimum round-trip time plus `least`.
 fn queued(min_rtt: Option<Duration>, rtt: Option<Duration>, share: f64, least: Duration) -> bool {
     let (Some(min_rtt), Some(rtt)) = (min_rtt, rtt) else { return false };
     let queue = rtt.as_nanos().saturating_sub(min_rtt.as_nanos());
@@ -158,14 +158,14 @@ mod tests {
             floor.learn(round.share);
         }
         assert!((floor.tolerated() - 0.12).abs() < 1e-6);
-        // Late ones were no losses.
+        // Late packets were not lost.
         floor.on_sample(&RateSample { newly_lost: Bytes::new(50), ..RateSample::default() }, Bytes::ZERO);
         floor.on_sample(
             &RateSample { newly_acked: Bytes::new(1000), newly_late: Bytes::new(50), ..RateSample::default() },
             Bytes::ZERO,
         );
         assert_eq!(floor.on_round(Some(MIN_RTT), Duration::ZERO, Duration::ZERO).share, 0.0);
-        // Nor were those of a probe any of the path.
+        // Losses of a probe are not losses of the path.
         let of_probe = Bytes::new(50);
         floor.on_sample(
             &RateSample { newly_acked: Bytes::new(950), newly_lost: of_probe, ..RateSample::default() },

@@ -1,33 +1,33 @@
-//! The window of a flow that goes by losses.
+//! The window of a loss-based flow.
 
 use fairwave_units::{Bytes, Duration, Time};
 
 use super::super::{Ack, Cubic, CubicConfig, Loss, WindowRule};
 
-/// What CUBIC would have in flight (RFC 9438): the window for as long as somebody else keeps the queue full.
+/// Bytes that CUBIC would have in flight (RFC 9438): the window for as long as other flows keep the queue full.
 ///
 /// Ours: a model in the draft keeps twice what fills the path in flight, whatever others have in the queue, and takes
-/// what they left at its next probe. Beside a queue that others fill, its share is then that of what is in flight, by
-/// the size of the queue: too little in a deep one, too much in a shallow one. As Copa (Arun and Balakrishnan, NSDI
-/// 2018, s4.1) and Nimbus (Goyal et al., SIGCOMM 2022) have it, it does there what the others do.
+/// what they left at its next probe. If others fill the queue, its share is then its share of the bytes in flight, and
+/// depends on the size of the queue: too little in a deep one, too much in a shallow one. As in Copa (Arun and
+/// Balakrishnan, NSDI 2018, s4.1) and Nimbus (Goyal et al., SIGCOMM 2022), the model then behaves like the others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossWindow {
     rule: Cubic,
     packets: f64,
     packet: u64,
-    /// Bytes that arrived and are no whole packet yet.
+    /// Bytes that arrived and are not yet a whole packet.
     acked: u64,
     smoothed_rtt: Duration,
 }
 
-/// Linux: tcp_pacing_ca_ratio. Packets go at a little more than a window a round trip.
+/// Linux: tcp_pacing_ca_ratio. Pacing is slightly faster than a window per round trip.
 const PACING: f64 = 1.2;
-/// RFC 6298 s2.3.
+/// Weight of the old smoothed round-trip time (RFC 6298 s2.3).
 const RTT_GAIN: u64 = 8;
-/// RFC 9438 s4.6 has two; so few tell nothing of a rate.
+/// RFC 9438 s4.6 has two, which are too few to measure a rate.
 const LEAST_PACKETS: f64 = 4.0;
 
-/// What CUBIC takes to grow back to a window of so many packets after a loss (K of RFC 9438 s4.2).
+/// Time that CUBIC takes to grow back to a window of `packets` after a loss (K of RFC 9438 s4.2).
 pub(super) fn recovery_time(packets: u64) -> Duration {
     let config = CubicConfig::default();
     let seconds = (packets as f64 * (1.0 - config.beta) / config.c).cbrt();
@@ -35,23 +35,23 @@ pub(super) fn recovery_time(packets: u64) -> Duration {
 }
 
 impl LossWindow {
-    /// It begins with what is in flight.
+    /// Starts with the bytes in flight.
     pub(super) fn new(in_flight: u64, packet: u64, rtt: Duration) -> Self {
         let packets = (in_flight as f64 / packet as f64).max(LEAST_PACKETS);
         Self { rule: Cubic::new(CubicConfig::default()), packets, packet, acked: 0, smoothed_rtt: rtt }
     }
 
-    /// Bytes in flight at the most.
+    /// Maximum bytes in flight.
     pub(super) fn bytes(&self) -> u64 {
         (self.packets * self.packet as f64) as u64
     }
 
-    /// Bytes that go in a round trip, for a rate, and that round trip.
+    /// Bytes per round trip for pacing, and that round trip.
     pub(super) fn pace(&self) -> (u64, Duration) {
         ((self.bytes() as f64 * PACING) as u64, self.smoothed_rtt)
     }
 
-    /// Bytes arrived, while the window limited what was sent or did not.
+    /// Bytes arrived; `is_limited` if the window was the limit of sending.
     pub(super) fn on_acked(&mut self, now: Time, acked: Bytes, rtt: Option<Duration>, is_limited: bool) {
         if let Some(rtt) = rtt {
             let sum = self.smoothed_rtt.as_nanos().saturating_mul(RTT_GAIN - 1).saturating_add(rtt.as_nanos());
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(window.bytes(), 100_000);
         window.on_acked(Time::from_secs(1), Bytes::new(1), None, true);
         assert!(window.bytes() > 100_000, "{}", window.bytes());
-        // 1.2 windows a round trip.
+        // 1.2 windows per round trip.
         let (bytes, rtt) = window.pace();
         assert_eq!((bytes, rtt), ((window.bytes() as f64 * 1.2) as u64, RTT));
     }

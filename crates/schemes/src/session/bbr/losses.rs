@@ -1,4 +1,4 @@
-//! What losses and marks do to a model.
+//! Response of a model to losses and marks.
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
@@ -8,7 +8,7 @@ use super::model::Bbr;
 use super::state::BbrState;
 
 impl Bbr {
-    /// BBR s5.2.4 and s5.2.5: what the sample says of losses, and of losses that were none.
+    /// BBR s5.2.4 and s5.2.5: processes the sample's losses, and arrivals of packets reported as lost.
     pub(super) fn on_losses(&mut self, now: Time, sample: &RateSample) {
         let delivered = sample.total_delivered.get();
         if sample.newly_lost.get() > 0 {
@@ -27,8 +27,8 @@ impl Bbr {
             && let Some(before) = self.undo.on_arrival(sample.prior_delivered.get())
             && self.loss_window.is_none()
         {
-            // Ours: what was under way at the cut had been sent at the rate of before, and brought it back. Only now is
-            // it sure that the episode was one of losses.
+            // Ours: packets in flight at the cut were sent at the old rate, which they restored. Only now it is certain
+            // that the losses were real.
             self.bandwidth.cut_to(before.max() * self.config.beta);
         }
         let of_probe = if self.is_loss_of_probe(sample) { sample.newly_lost } else { Bytes::ZERO };
@@ -42,8 +42,8 @@ impl Bbr {
         if !self.is_loss_of_probe(sample) {
             self.delivery.on_loss(delivered, sample.lost_ranges);
         }
-        // Ours: saved once for an episode of losses, not at each of its rounds, for a report may come a round late. An
-        // episode is over when a round trip brought no loss.
+        // Ours: saved once for an episode of losses, not at each of its rounds, as a report may come a round late. An
+        // episode ends with a round trip without loss.
         if !self.undo.is_open() {
             self.save_window();
             self.undo.short_term = self.short_term;
@@ -54,7 +54,7 @@ impl Bbr {
         self.recovery_until = Some(delivered);
     }
 
-    /// A packet arrived that was sent after the last loss was seen: the window is again what it was (BBR s5.6.4.4).
+    /// A packet arrived that was sent after the last loss was detected: the window is restored (BBR s5.6.4.4).
     pub(super) fn end_recovery(&mut self, sample: &RateSample) {
         if self.recovery_until.is_some_and(|until| sample.prior_delivered.get() >= until) {
             self.recovery_until = None;
@@ -62,11 +62,11 @@ impl Bbr {
         }
     }
 
-    /// Whether all that the sample tells as lost was sent before startup or the last probe ended, and is told later. Ours:
-    /// a probe that fills the queue was answered when it ended. The draft takes what is told afterwards for a loss of the
-    /// path at the rate that the model has by then: in drain the rate falls to what little is sent, until the next probe
-    /// (87 of 100 Mb/s for three seconds, where reports come each quarter of a round trip). With an
-    /// acknowledgement a packet, losses are told in time.
+    /// Whether all losses of the sample were sent before startup or the last probe ended, and are reported later. Ours:
+    /// a probe that fills the queue was answered when it ended. The draft treats later reports as losses of the path at
+    /// the model's current rate: in drain the rate falls to the little that is sent, until the next probe (87 of 100
+    /// Mb/s for three seconds, with reports every quarter of a round trip). With an acknowledgement per packet, losses
+    /// are reported in time.
     fn is_loss_of_probe(&self, sample: &RateSample) -> bool {
         let is_over = self.config.is_told_late && !self.state.is_probing() && self.loss_window.is_none();
         is_over && self.probe_end.is_some_and(|end| sample.lost_delivered.get() <= end)
@@ -85,8 +85,9 @@ impl Bbr {
         let is_others = round.has_queue && (self.neighbours.are_there() || self.loss_window.is_some());
         let is_congested = is_others || round.share > self.loss_floor.tolerated();
         let has_loss = std::mem::take(&mut self.delivery.has_loss) && is_congested;
-        // Ours: what a probe lost is told when it is over, and was answered. The draft takes it for a loss of the path,
-        // and stays at what the round trips after the probe delivered until the next: a tenth less on a short buffer.
+        // Ours: losses of a probe are reported when it is over, and were answered. The draft treats them as losses of
+        // the path, and stays until the next probe at the rate of the round trips after this one: a tenth less on a
+        // short buffer.
         let is_of_probe =
             self.state.is_probe_bw() && self.cycle.phase == AckPhase::Stopping && self.loss_window.is_none();
         if !(self.state.is_probing() || is_of_probe || round.has_queue) {
@@ -127,15 +128,15 @@ impl Bbr {
         }
     }
 
-    /// What the path takes for a packet; no time before that is known.
+    /// Time that the path takes for a packet; `None` until it is known.
     fn packet_time(&self) -> Duration {
         self.bandwidth.max().time_for(self.config.packet).unwrap_or(Duration::ZERO)
     }
 
-    /// Too much was in flight (BBR s5.5.10.2, HandleInflightTooHigh): the bound is that, and a probe is over.
+    /// Too much was in flight (BBR s5.5.10.2, HandleInflightTooHigh): this becomes the bound, and a probe ends.
     pub(super) fn on_too_high(&mut self, now: Time, in_flight: u64, is_app_limited: bool, sample: &RateSample) {
         self.cycle.was_too_high = true;
-        // Once a probe.
+        // Once per probe.
         self.cycle.is_probe_sample = false;
         if !is_app_limited {
             let least = (self.target_in_flight().max(self.between_reports()) as f64 * self.config.beta) as u64;
@@ -150,9 +151,9 @@ impl Bbr {
         }
     }
 
-    /// A queue that is not its own overflowed. Ours: the draft goes on with what arrives, and takes back at its next
-    /// probe what others gained since; one CUBIC beside it was left with a tenth. The bandwidth is cut as CUBIC cuts its
-    /// window (RFC 9438 s4.6), and what is free is found by the next probes.
+    /// A queue of other flows overflowed. Ours: the draft continues at the delivery rate, and takes back at its next
+    /// probe what others gained since; one CUBIC flow next to it was left with a tenth. The bandwidth is cut as CUBIC
+    /// cuts its window (RFC 9438 s4.6), and the next probes find free capacity.
     fn yield_to_others(&mut self, now: Time, sample: &RateSample) {
         let before = self.loss_window;
         if before.is_none() && self.neighbours.keep_queue() && self.state.is_probe_bw() {
@@ -177,7 +178,7 @@ impl Bbr {
         self.short_term.in_flight = Some(self.short_term.in_flight.map_or(bound, |before| before.min(bound)));
     }
 
-    /// All that was lost in this episode has arrived: it was no loss (BBR s5.5.11.2).
+    /// All losses of this episode arrived late: nothing was lost (BBR s5.5.11.2).
     fn undo_losses(&mut self, delivered: u64) {
         let before = std::mem::take(&mut self.undo);
         if let Some(bandwidth) = before.bandwidth {
@@ -190,7 +191,7 @@ impl Bbr {
         self.delivery.has_loss = false;
         self.full_pipe.look(Rate::ZERO);
         self.short_term.widen(before.short_term);
-        // The wider of both; none is the widest.
+        // The wider of both; `None` is the widest.
         self.long_term = self.long_term.zip(before.long_term).map(|(now, before)| now.max(before));
         match before.state {
             Some(BbrState::Startup) if self.state != BbrState::Startup => {

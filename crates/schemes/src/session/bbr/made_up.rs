@@ -1,24 +1,24 @@
-//! What a source sent beyond its rate, and what of that may still wait.
+//! Bytes that a source sent beyond its rate to catch up, and the part that may still be queued.
 
 use fairwave_units::{Bytes, Duration, Rate};
 
-/// The queue that a source made itself by making good for times in which it was kept from sending. Ours: the draft knows
-/// of no host that is busy.
+/// The queue that a source made itself by catching up after times in which it could not send. Ours: the draft does not
+/// consider busy hosts.
 ///
-/// A link that stood still meanwhile gains nothing by it: what comes on top waits, and goes as slowly as less is sent
-/// than the path delivers, a second for each 10 ms at 1 % less. Whoever takes that for the queue of others makes way for
-/// nobody, and waits for its next probe as long as beside them. What is seen of a queue counts for others beyond this.
+/// The link delivers no more because of it: the excess is queued, and drains slowly, as the send rate is only 1 % below
+/// the delivery rate: a second for each 10 ms. A model that attributes this queue to other flows yields to no one, and
+/// waits as long for its next probe as if there were others. Only a queue beyond this counts as that of others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MadeUp {
     bytes: f64,
 }
 
-/// Of what fills the path, that much may be taken for it, at the most: a queue beyond it is somebody else's.
+/// Maximum share of the bandwidth-delay product that counts as its own: a queue beyond it belongs to others.
 const MOST: f64 = 0.25;
 
 impl MadeUp {
-    /// So many bytes were sent beyond the rate, which is this much of the bandwidth, and so many arrived; `bdp` bytes fill
-    /// the path.
+    /// Adds `made_up` bytes sent beyond the rate, and drains by the `acked` bytes that arrived while the rate is `gain`
+    /// times the bandwidth; the bandwidth-delay product is `bdp` bytes.
     pub(super) fn on_sample(&mut self, made_up: Bytes, acked: Bytes, gain: f64, bdp: u64) {
         let gone = acked.get() as f64 * (1.0 - gain).max(0.0);
         self.bytes = (self.bytes + made_up.get() as f64 - gone).clamp(0.0, MOST * bdp as f64);
@@ -29,7 +29,7 @@ impl MadeUp {
         self.bytes = 0.0;
     }
 
-    /// How long it waits at most, on a path of this bandwidth.
+    /// Maximum queueing delay of it on a path of this bandwidth.
     pub(super) fn wait(self, bandwidth: Rate) -> Duration {
         bandwidth.time_for(Bytes::new(self.bytes as u64)).unwrap_or(Duration::ZERO)
     }
@@ -51,7 +51,7 @@ mod tests {
         assert!(half.as_nanos().abs_diff(5_000_000) <= 1000, "{half}");
         made_up.on_sample(Bytes::ZERO, Bytes::new(500_000), 1.25, 60_000);
         assert_eq!(made_up.wait(rate), half);
-        // No more than a quarter of what fills the path.
+        // At most a quarter of the bandwidth-delay product.
         made_up.on_sample(Bytes::new(u64::MAX), Bytes::ZERO, 0.99, 60_000);
         assert_eq!(made_up.wait(rate), Duration::from_millis(15));
         made_up.on_empty();

@@ -1,22 +1,22 @@
-//! Marks of congestion (ECN CE): how many of the packets carry one.
+//! Congestion marks (ECN CE): the share of packets that carry one.
 
 use super::loss_floor::THRESHOLD;
 
-/// The mean share of marked packets, as DCTCP has it (RFC 8257 s3.3) and BBR's third version in Linux after it
-/// (google/bbr, `tcp_bbr.c`: `ecn_alpha_gain` 1/16, `ecn_factor` 1/3, `full_ecn_cnt` 2). The draft leaves the answer to
-/// marks open, but for that there has to be one (BBR s3.7).
+/// The mean share of marked packets, as in DCTCP (RFC 8257 s3.3) and in BBR's third version in Linux after it
+/// (google/bbr, `tcp_bbr.c`: `ecn_alpha_gain` 1/16, `ecn_factor` 1/3, `full_ecn_cnt` 2). The draft leaves the response
+/// to marks open, except that there must be one (BBR s3.7).
 ///
-/// Ours: while probing, more than 2 % marked is too much, as it is of losses, where Linux has a half. Linux asks links
-/// that mark early and much; on any path a mark stands for a loss (RFC 3168).
+/// Ours: while probing, more than 2 % marked is too much, as for losses, compared with a half in Linux. Linux expects
+/// links that mark early and often; on any path a mark stands for a loss (RFC 3168).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
-    /// The mean; all at first, so that the first mark of a path is answered in full.
+    /// The mean; initially one, so that the first mark of a path gets a full response.
     share: f64,
     acked: u64,
     marked: u64,
     /// Whether there was a mark in the round trip.
     pub(super) is_marked: bool,
-    /// Round trips in a row in which too much was marked.
+    /// Consecutive round trips with too many marks.
     rounds_over: u32,
 }
 
@@ -35,7 +35,7 @@ impl Marks {
         self.is_marked |= marked > 0;
     }
 
-    /// A round trip is over: whether more of its packets were marked than is tolerated while more is sent.
+    /// Ends a round trip; returns whether more of its packets were marked than is tolerated while probing.
     pub(super) fn on_round(&mut self) -> bool {
         if self.acked == 0 {
             return false;
@@ -48,12 +48,12 @@ impl Marks {
         is_over
     }
 
-    /// Whether marks say that the path is full.
+    /// Whether marks show that the path is full.
     pub(super) fn say_full(&self) -> bool {
         self.rounds_over >= ROUNDS
     }
 
-    /// The share by which less is to be in flight after a round trip with marks.
+    /// Share by which the bytes in flight are reduced after a round trip with marks.
     pub(super) fn cut(&self) -> f64 {
         self.share * FACTOR
     }

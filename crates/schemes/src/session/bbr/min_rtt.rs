@@ -4,26 +4,27 @@ use fairwave_units::{Duration, Time};
 
 use super::config::BbrConfig;
 
-/// The least round-trip time of ten seconds, and when it is time to look for a lower one (BBR s5.3.4.3, UpdateMinRTT).
+/// The minimum round-trip time over ten seconds, and the schedule of probes for a lower one (BBR s5.3.4.3,
+/// UpdateMinRTT).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt {
     least: Option<Duration>,
     stamp: Time,
-    /// The same over the shorter time after which it is looked for.
+    /// Minimum over the shorter interval between probes.
     recent: Option<Duration>,
     recent_stamp: Time,
-    /// When a lower one was looked for the last time.
+    /// Time of the last probe.
     probed: Time,
-    /// Whether it is time to look for a lower one.
+    /// Whether a probe is due.
     pub(super) is_due: bool,
     window: Duration,
     interval: Duration,
 }
 
-/// Where a model is in the moment with little in flight.
+/// State of a probe, the moment with little in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RttProbe {
-    /// When it is over; `None` before little is in flight.
+    /// End of the probe; `None` until little is in flight.
     pub(super) done: Option<Time>,
     /// Whether a round trip of it is over.
     pub(super) is_round_done: bool,
@@ -44,12 +45,12 @@ impl MinRtt {
         }
     }
 
-    /// The least one; `None` before the first.
+    /// The minimum; `None` before the first sample.
     pub(super) fn least(&self) -> Option<Duration> {
         self.least
     }
 
-    /// A round-trip time; and whether others are known to keep the queue full.
+    /// Adds a round-trip time; `is_beside` if others are known to keep the queue full.
     pub(super) fn on_sample(&mut self, now: Time, rtt: Option<Duration>, is_beside: bool) {
         let (interval, window) =
             if is_beside { (INTERVAL_BESIDE, WINDOW_BESIDE) } else { (self.interval, self.window) };
@@ -58,8 +59,8 @@ impl MinRtt {
         if self.is_due || self.recent.is_none_or(|recent| rtt < recent) {
             (self.recent, self.recent_stamp) = (Some(rtt), now);
         } else if self.recent.is_some_and(|recent| is_same(rtt, recent)) && now <= self.probed.saturating_add(PUT_OFF) {
-            // Ours: it is seen again, without looking for it. Whoever sends at what is granted, or at 99 % of what the
-            // path delivers, has no queue most of the time, and little would be gained by stopping for a moment.
+            // Ours: the minimum was seen again without a probe. A sender at its granted rate, or at 99 % of the
+            // delivery rate, has no queue most of the time, and would gain little by stopping for a moment.
             self.recent_stamp = now;
         }
         let is_stale = now > self.stamp.saturating_add(window);
@@ -68,23 +69,23 @@ impl MinRtt {
         }
     }
 
-    /// It was looked for: not again before the interval is over.
+    /// A probe ended: the next one is an interval later.
     pub(super) fn on_probed(&mut self, now: Time) {
         (self.recent_stamp, self.probed) = (now, now);
     }
 }
 
-/// Clocks and packets of others alone make such a difference: a 64th.
+/// Clocks and packets of others make differences of up to a 64th.
 fn is_same(rtt: Duration, least: Duration) -> bool {
     rtt.as_nanos() <= least.as_nanos().saturating_add(least.as_nanos() / 64)
 }
 
-/// However often the least one is seen again, a lower one is looked for after so long: two models that keep a queue of
-/// the same length would each take it for the path.
+/// Maximum time between probes, even if the minimum is seen again: two models that keep a queue of constant length
+/// would otherwise treat it as part of the path.
 const PUT_OFF: Duration = Duration::from_secs(30);
 
-/// Beside others who keep the queue full a lower one is looked for as often, and the least one believed as long: what is
-/// seen meanwhile is their queue.
+/// Interval of probes, and lifetime of the minimum, if others keep the queue full: samples in between contain their
+/// queue.
 const INTERVAL_BESIDE: Duration = Duration::from_secs(10);
 const WINDOW_BESIDE: Duration = Duration::from_secs(60);
 
@@ -105,7 +106,7 @@ mod tests {
             (0, 50, 50, false),
             (1, 40, 40, false),
             (5, 60, 40, false),
-            // Nothing lower for more than 5 s: what is seen now is remembered beside the least.
+            // Nothing lower for more than 5 s: the current value is stored next to the minimum.
             (7, 60, 40, true),
             (8, 55, 40, false),
             // The 40 ms of 1 s are over 10 s old.
@@ -132,7 +133,7 @@ mod tests {
                 min_rtt.is_due
             })
         };
-        // A queue of 1 ms beside 40 is one; 40.5 ms are the same.
+        // A queue of 1 ms on top of 40 counts; 40.5 ms are the same.
         assert_eq!(first_due(&|at| if at == 0 { 40_000 } else { 41_000 }), Some(5020));
         assert_eq!(first_due(&|at| if at % 4000 == 0 { 40_500 } else { 60_000 }), Some(33_020));
         assert_eq!(first_due(&|at| if at == 0 { 40_000 } else { 40_500 }), Some(35_020));

@@ -1,11 +1,11 @@
-//! BBR of the third kind: the path's rate by a model of the path, not by loss (draft-ietf-ccwg-bbr; "BBR s5.3" in the
-//! comments below here is a section of its text of August 2026, version 3 of the algorithm).
+//! BBR version 3: the send rate follows a model of the path, not losses (draft-ietf-ccwg-bbr; "BBR s5.3" in comments is
+//! a section of its text of August 2026).
 //!
-//! The model is a bandwidth, the largest delivery rate of two probing cycles, and a round-trip time, the least of ten
-//! seconds, with bounds that loss and marks draw: long-term ones, found by probing, and short-term ones, until the next
-//! probe. [`Bbr`] is the whole of it; read `model.rs` first, then `update.rs`, which has the order of its steps.
+//! The model is a bandwidth, the maximum delivery rate of two probing cycles, and a round-trip time, the minimum of ten
+//! seconds, with bounds set by losses and marks: long-term ones, found by probing, and short-term ones, until the next
+//! probe. [`Bbr`] is the entry point; read `model.rs` first, then `update.rs`, which has the order of its steps.
 //!
-//! Where it differs from the draft, it says "Ours" and why; docs/explanation/path-model.md has the list.
+//! Deviations from the draft are marked "Ours" with the reason; docs/explanation/path-model.md lists them.
 
 mod aggregation;
 mod bandwidth;

@@ -21,12 +21,12 @@ use super::slowdown::Slowdown;
 use super::state::BbrState;
 use super::undo::Undo;
 
-/// A model of a path, and the rate and the window that it gives.
+/// A model of a path, and the resulting rate and window.
 ///
-/// The driver tells of each packet sent ([`Bbr::on_sent`]) and of all news of packets by samples ([`Bbr::on_sample`]),
-/// both from its [`DeliveryRate`](super::super::DeliveryRate); it keeps to [`Bbr::pacing_rate`] and
-/// [`Bbr::window_bytes`], and says when a timer ran out without news ([`Bbr::on_timeout`]). All else is in the samples,
-/// the loss that turns out to have been lateness included. One model may serve one session, or all sessions on one path.
+/// The driver reports each packet sent ([`Bbr::on_sent`]) and all feedback by samples ([`Bbr::on_sample`]), both from
+/// its [`DeliveryRate`](super::super::DeliveryRate); it keeps to [`Bbr::pacing_rate`] and [`Bbr::window_bytes`], and
+/// reports when a timer expires without feedback ([`Bbr::on_timeout`]). Everything else is in the samples, including
+/// losses that turn out to be late arrivals. One model may serve one session, or all sessions on one path.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     pub(super) config: BbrConfig,
@@ -38,16 +38,16 @@ pub struct Bbr {
     pub(super) aggregation: Aggregation,
     pub(super) delivery: Delivery,
     pub(super) loss_floor: LossFloor,
-    /// While others keep the queue full.
+    /// Set while others keep the queue full.
     pub(super) loss_window: Option<LossWindow>,
-    /// The round of its last look at the bandwidth.
+    /// Round of its last look at the bandwidth.
     pub(super) beside_round: u64,
     pub(super) made_up: MadeUp,
     pub(super) marks: Marks,
     pub(super) neighbours: Neighbours,
     pub(super) short_term: ShortTerm,
     pub(super) slowdown: Slowdown,
-    /// The bound in bytes that probing found; `None` before losses told of one.
+    /// The bound in bytes found by probing; `None` before the first losses of a probe.
     pub(super) long_term: Option<u64>,
     pub(super) cycle: ProbeCycle,
     pub(super) probe_rtt: RttProbe,
@@ -55,13 +55,14 @@ pub struct Bbr {
     /// Bytes that had been delivered when startup or the last probe ended.
     pub(super) probe_end: Option<u64>,
     pub(super) undo: Undo,
-    /// In recovery until a packet arrives that was sent after so much was delivered.
+    /// In recovery until a packet arrives that was sent after this many bytes were delivered.
     pub(super) recovery_until: Option<u64>,
     /// Bytes delivered, as of the last sample.
     pub(super) delivered: u64,
-    /// Samples of packets sent before more than so much was delivered are too low: the model itself held back.
+    /// Samples of packets sent before more than this many bytes were delivered are too low: the model itself was the
+    /// limit.
     pub(super) limited_until: Option<u64>,
-    /// It begins again after a pause of the application.
+    /// Whether sending resumes after a pause of the application.
     pub(super) is_idle_restart: bool,
     pub(super) fill: WindowFill,
     pub(super) window: u64,
@@ -70,7 +71,7 @@ pub struct Bbr {
     pub(super) random: Pcg32,
 }
 
-/// Whether the window was full in this round trip or the one before.
+/// Whether the window was full in this round trip or the previous one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowFill {
     pub(super) now: bool,
@@ -78,7 +79,7 @@ pub(super) struct WindowFill {
 }
 
 impl Bbr {
-    /// A path of which nothing is known but what `config` says.
+    /// A path of which only `config` is known.
     pub fn new(now: Time, config: BbrConfig) -> Self {
         let window = config.initial_window.get().max(config.packet.get());
         let mut model = Self {
@@ -118,34 +119,34 @@ impl Bbr {
         model
     }
 
-    /// BBR s5.6.2, InitPacingRate: the first window in a round trip, or in a millisecond where that is unknown.
+    /// BBR s5.6.2, InitPacingRate: the initial window in a round trip, or in a millisecond if that is unknown.
     pub(super) fn begin_pacing(&mut self, rtt: Option<Duration>) {
         let rtt = rtt.filter(|rtt| !rtt.is_zero()).unwrap_or(Duration::from_millis(1));
         self.pacing = rate_of(self.config.initial_window.get(), rtt) * self.first_pacing_gain();
     }
 
-    /// The rate at which to send, at the most.
+    /// Maximum send rate.
     pub fn pacing_rate(&self) -> Rate {
         self.pacing
     }
 
-    /// What may be in flight, at the most.
+    /// Maximum bytes in flight.
     pub fn window_bytes(&self) -> Bytes {
         Bytes::new(self.window)
     }
 
-    /// What the model is doing.
+    /// The current state.
     pub fn state(&self) -> BbrState {
         self.state
     }
 
-    /// The rate at which the path delivers, as far as it is known: with the short-term bound. Zero before a sample.
+    /// The path's delivery rate as far as known, limited by the short-term bound. Zero before the first sample.
     pub fn bandwidth(&self) -> Rate {
         let most = self.bandwidth.max();
         self.short_term.rate.map_or(most, |bound| bound.min(most))
     }
 
-    /// The same without that bound.
+    /// The path's delivery rate without that bound.
     pub fn max_bandwidth(&self) -> Rate {
         self.bandwidth.max()
     }
@@ -155,7 +156,7 @@ impl Bbr {
         self.min_rtt.least()
     }
 
-    /// What losses of probes say may be in flight; `None` before any did.
+    /// Maximum bytes in flight by losses of probes; `None` before the first.
     pub fn long_term_bound(&self) -> Option<Bytes> {
         self.long_term.map(Bytes::new)
     }
@@ -170,7 +171,7 @@ impl Bbr {
     }
 }
 
-/// Bytes over a time.
+/// `bytes` over a time span.
 pub(super) fn rate_of(bytes: u64, span: Duration) -> Rate {
     Rate::nearest_bps(bytes as f64 * 8.0 / span.as_secs_f64())
 }

@@ -1,18 +1,18 @@
-//! Whether somebody else fills the queue.
+//! Detection of other flows that fill the queue.
 
 use fairwave_units::{Duration, Time};
 
-/// Others on the path: a queue stood in most of the last round trips of cruise, where the model makes none of its own.
+/// Other flows on the path: there was a queue in most of the last round trips of cruise, in which the model makes none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Neighbours {
-    /// A mean of rounds with a queue.
+    /// Mean of rounds with a queue.
     queued: f64,
-    /// The same of those in which every packet waited.
+    /// Mean of rounds in which every packet waited.
     filled: f64,
     /// Round trips of this cruise, and whether there was a queue in all of the first ones.
     cruised: u32,
     stood: bool,
-    /// Round trips in a row with more in the queue than models would have there.
+    /// Consecutive round trips with more in the queue than models would keep.
     overfilled: u32,
     cut_round: Option<u64>,
     cut_time: Option<Time>,
@@ -20,24 +20,25 @@ pub(super) struct Neighbours {
 
 const GAIN: f64 = 1.0 / 8.0;
 const MOST: f64 = 0.5;
-/// A cut shows after so many round trips: what is lost meanwhile was sent before.
+/// Round trips until a cut shows: losses until then were sent before it.
 const LEAST_ROUNDS: u64 = 2;
-/// And of little in flight at most one in more: a Reno flow takes half its window in round trips to grow back from one.
+/// Maximum round trips between two cuts. With less than twice as many packets in flight it is half of these: a Reno
+/// flow takes half its window in round trips to grow back from a cut.
 const MOST_ROUNDS: u64 = 4;
-/// How long a flow that goes by losses is remembered by one.
+/// Time for which a loss is remembered as that of a loss-based flow.
 const MEMORY: Duration = Duration::from_secs(40);
-/// So many round trips at the beginning of a cruise tell whose queue it is.
+/// Round trips at the start of a cruise that show who owns the queue.
 const FIRST_ROUNDS: u32 = 3;
-/// So many round trips in a row tell a queue that stays from one that goes.
+/// Consecutive round trips that distinguish a standing queue from one that drains.
 const OVERFILLED_ROUNDS: u32 = 4;
 
 impl Neighbours {
-    /// The model begins to cruise: what it made wait is gone.
+    /// Starts a cruise: the model's own queue has drained.
     pub(super) fn begin_cruise(&mut self) {
         self.cruised = 0;
     }
 
-    /// A round trip of cruise is over: whether there was any queue, and whether every packet waited.
+    /// Ends a round trip of cruise with any queue (`has_trace`), or one in which every packet waited (`has_queue`).
     pub(super) fn on_cruise(&mut self, has_trace: bool, has_queue: bool) {
         self.queued += GAIN * (f64::from(u8::from(has_trace)) - self.queued);
         self.filled += GAIN * (f64::from(u8::from(has_queue)) - self.filled);
@@ -47,7 +48,7 @@ impl Neighbours {
         }
     }
 
-    /// They do so, as far as is known.
+    /// Assumes that others keep the queue full.
     pub(super) fn assume_filled(&mut self) {
         (self.filled, self.stood) = (1.0, true);
     }
@@ -56,38 +57,38 @@ impl Neighbours {
         self.queued > MOST
     }
 
-    /// Whether they keep a queue that makes every packet wait, beyond doubt of clocks.
+    /// Whether others keep a queue that makes every packet wait, beyond clock error.
     pub(super) fn fill_queue(&self) -> bool {
         self.filled > MOST
     }
 
-    /// Whether they do so without its help. A model that takes the path for a little faster than it is, as late packets
-    /// make it look, fills a queue in a cruise; but it begins each one without.
+    /// Whether others do so without the model's help. A model that overestimates the path slightly because of late
+    /// packets fills a queue in a cruise, but starts each one without.
     pub(super) fn keep_queue(&self) -> bool {
         self.fill_queue() && self.stood
     }
 
-    /// Whether they keep more in it than models would.
+    /// Whether others keep more in it than models would.
     pub(super) fn overfill_queue(&self) -> bool {
         self.overfilled >= OVERFILLED_ROUNDS
     }
 
-    /// A round trip is over, in any state but the start and the moment with little in flight.
+    /// Ends a round trip in any state except startup and the moment with little in flight.
     pub(super) fn on_round(&mut self, is_overfilled: bool) {
         self.overfilled = if is_overfilled { self.overfilled.saturating_add(1) } else { 0 };
     }
 
-    /// Whether the last cut, if there was one, is at least so long ago.
+    /// Whether the last cut, if any, is at least `wait` ago.
     pub(super) fn has_passed_since_cut(&self, now: Time, wait: Duration) -> bool {
         self.cut_time.is_none_or(|cut| now.since(cut) >= wait)
     }
 
-    /// Whether they go by losses: some of the queue overflowed not long ago.
+    /// Whether others are loss-based: some of the queue overflowed recently.
     pub(super) fn go_by_loss(&self, now: Time) -> bool {
         self.are_there() && self.cut_time.is_some_and(|cut| now.since(cut) < MEMORY)
     }
 
-    /// Whether a cut is due in this round trip, of what keeps so many packets in flight; it is made then.
+    /// Whether a cut is due in this round trip with `packets` in flight; if so it counts as made.
     pub(super) fn may_cut(&mut self, now: Time, round: u64, packets: u64) -> bool {
         let rounds = (packets / 2).clamp(LEAST_ROUNDS, MOST_ROUNDS);
         let is_due = self.cut_round.is_none_or(|before| round >= before.saturating_add(rounds));
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!(cruise(&grows), (true, false));
         assert_eq!(cruise(&[true; 2]), (true, true));
         assert_eq!(cruise(&[true; 20]), (true, true));
-        // What comes and goes later says nothing of the beginning.
+        // Later queues do not change the start.
         assert_eq!(cruise(&[true, true, true, false, true, true]), (true, true));
         assert_eq!(cruise(&[true, false, true, true, true, true]), (true, false));
         neighbours.assume_filled();
@@ -153,7 +154,7 @@ mod tests {
         let mut neighbours = Neighbours::default();
         let cuts = [7, 8, 9, 10, 11].map(|round| neighbours.may_cut(Time::from_secs(round), round, 3));
         assert_eq!(cuts, [true, false, true, false, true]);
-        // Of 10 packets one in four rounds.
+        // With 10 packets one in four rounds.
         assert_eq!([14, 15].map(|round| neighbours.may_cut(Time::from_secs(11), round, 10)), [false, true]);
         assert!(!neighbours.go_by_loss(Time::from_secs(12)));
         // The last one was at 11 s.

@@ -1,4 +1,4 @@
-//! The four states that follow each other: down, cruise, refill, up.
+//! The cycle of four states: down, cruise, refill, up.
 
 use fairwave_units::{Duration, Rate, Time};
 use rand_pcg::rand_core::Rng;
@@ -10,7 +10,7 @@ use super::model::Bbr;
 use super::short_term::ShortTerm;
 use super::state::BbrState;
 
-/// Round trips between two probes at the most, so that a Reno flow beside it is not probed more often than it would
+/// Maximum round trips between two probes, so that a Reno flow on the path is not probed more often than it would probe
 /// itself (BBR s5.3.3.8.2).
 const MOST_ROUNDS: u64 = 63;
 
@@ -82,7 +82,7 @@ impl Bbr {
     /// BBR s5.3.3.8.3, IsTimeToProbeBW.
     fn probe_if_due(&mut self, now: Time, delivered: u64) -> bool {
         let has_waited = now > self.cycle.began.saturating_add(self.cycle.wait);
-        // As often as a Reno flow of this window would come to its own loss.
+        // As often as a Reno flow of this window would reach its own loss.
         let reno_rounds = (self.target_in_flight() / self.packet()).min(MOST_ROUNDS);
         let is_due = has_waited || self.cycle.rounds_since_up >= reno_rounds;
         if is_due {
@@ -97,9 +97,9 @@ impl Bbr {
         let part_ns = (u64::from(self.random.next_u32()) * 1_000_000_000) >> 32;
         self.cycle.wait = Duration::from_secs(2) + Duration::from_nanos(part_ns);
         if self.neighbours.go_by_loss(now) {
-            // Ours: beside others no probe before a CUBIC flow of this window has grown back from a loss, and as long
-            // again: without that, a flow that lost with each probe never came back (3.7 % of 40 Mb/s at 200 ms, with a
-            // queue of 0.2 BDP).
+            // Ours: with others no probe before a CUBIC flow of this window has grown back from a loss, and the same
+            // time again: without that, a flow that lost with each probe never recovered (3.7 % of 40 Mb/s at 200 ms,
+            // with a queue of 0.2 BDP).
             let back = recovery_time(self.target_in_flight() / self.packet());
             self.cycle.wait = self.cycle.wait.max(back + back);
         }
@@ -118,14 +118,14 @@ impl Bbr {
             return true;
         }
         if self.is_window_limited() && self.long_term.is_some_and(|bound| self.window >= bound) {
-            // The bound limits, and not the path.
+            // The bound is the limit, and not the path.
             self.full_pipe.look(sample.delivery_rate.unwrap_or(Rate::ZERO));
             return false;
         }
         self.full_pipe.is_now
     }
 
-    /// BBR s5.3.3.9, AdaptLongTermModel; whether it began another state.
+    /// BBR s5.3.3.9, AdaptLongTermModel; returns whether it entered another state.
     fn adapt_long_term(&mut self, sample: &RateSample) -> bool {
         if self.rounds.is_start && self.cycle.phase == AckPhase::Starting {
             self.cycle.phase = AckPhase::Feedback;
@@ -154,7 +154,7 @@ impl Bbr {
         false
     }
 
-    /// BBR s5.3.3.9, RaiseInflightLongtermSlope: 1, 2, 4 ... packets a round trip.
+    /// BBR s5.3.3.9, RaiseInflightLongtermSlope: 1, 2, 4 ... packets per round trip.
     fn raise_slope(&mut self) {
         let growth = 1_u64 << self.cycle.up_rounds;
         self.cycle.up_rounds = (self.cycle.up_rounds + 1).min(30);

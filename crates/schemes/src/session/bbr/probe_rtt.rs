@@ -1,4 +1,4 @@
-//! A moment with little in flight, so that the path's own round-trip time shows.
+//! The moment with little in flight in which the path's own round-trip time shows.
 
 use fairwave_units::Time;
 
@@ -27,7 +27,7 @@ impl Bbr {
 
     fn handle_probe_rtt(&mut self, now: Time, sample: &RateSample) {
         let (delivered, in_flight) = (sample.total_delivered.get(), sample.in_flight.get());
-        // What is sent now says nothing of the path.
+        // Deliveries of packets sent now do not measure the path.
         self.limited_until = Some(delivered.saturating_add(in_flight));
         if self.probe_rtt.done.is_none() {
             if in_flight <= self.probe_rtt_window() {

@@ -1,19 +1,19 @@
-//! Round trips, told by packets.
+//! Round trips, counted by packets.
 
 use super::super::rate_sample::RateSample;
 
-/// Counts round trips: each ends when a packet arrives that was sent after the round began (BBR s5.5.1).
+/// Counts round trips: each ends when a packet arrives that was sent after the round started (BBR s5.5.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundCount {
     pub(super) count: u64,
-    /// Whether the sample that is being worked on began a round.
+    /// Whether the current sample started a round.
     pub(super) is_start: bool,
-    /// A packet that was sent when so much had been delivered ends the round.
+    /// A packet that was sent when this many bytes had been delivered ends the round.
     end: u64,
 }
 
 impl RoundCount {
-    /// A sample with arrivals came; whether it began a round.
+    /// Processes a sample with arrivals; returns whether it started a round.
     pub(super) fn on_sample(&mut self, sample: &RateSample) -> bool {
         self.is_start = sample.prior_delivered.get() >= self.end;
         if self.is_start {
@@ -23,7 +23,7 @@ impl RoundCount {
         self.is_start
     }
 
-    /// The round begins anew, with what is sent from now on.
+    /// Restarts the round, with the packets sent from now on.
     pub(super) fn begin(&mut self, delivered: u64) {
         self.end = delivered;
     }
@@ -43,11 +43,11 @@ mod tests {
     fn on_sample__a_round_ends_with_a_packet_sent_in_it() {
         let mut rounds = RoundCount::default();
         assert!(rounds.on_sample(&sample(0, 10)));
-        // Sent before 10 bytes were delivered, and at last one that was sent then.
+        // Sent before 10 bytes were delivered, and finally one that was sent then.
         assert_eq!([rounds.on_sample(&sample(0, 20)), rounds.on_sample(&sample(9, 30))], [false, false]);
         assert!(rounds.on_sample(&sample(10, 40)));
         assert_eq!(rounds.count, 2);
-        // Begun anew at 70.
+        // Restarted at 70.
         rounds.begin(70);
         assert!(!rounds.on_sample(&sample(40, 80)));
         assert!(rounds.on_sample(&sample(70, 90)));

@@ -1,34 +1,34 @@
-//! The bounds of a model until it next looks for more.
+//! The bounds of a model until its next probe.
 
 use fairwave_units::Rate;
 
-/// What is safe now, by the losses and marks since the last probe (BBR s5.5.10.3); none without any.
+/// Safe values by the losses and marks since the last probe (BBR s5.5.10.3); `None` without any.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct ShortTerm {
     pub(super) rate: Option<Rate>,
-    /// Bytes in flight.
+    /// Maximum bytes in flight.
     pub(super) in_flight: Option<u64>,
 }
 
 impl ShortTerm {
-    /// The bounds begin, if there are none, with what is used (InitLowerBounds).
+    /// Initialises missing bounds with the values in use (InitLowerBounds).
     pub(super) fn begin(&mut self, bandwidth: Rate, window: u64) {
         self.rate.get_or_insert(bandwidth);
         self.in_flight.get_or_insert(window);
     }
 
-    /// A round trip with loss: what the path delivered in it, but not less than this share (LossLowerBounds).
+    /// A round trip with loss: the bounds become its delivery, at least `beta` times the old ones (LossLowerBounds).
     pub(super) fn on_loss(&mut self, rate: Rate, volume: u64, beta: f64) {
         self.rate = self.rate.map(|bound| rate.max(bound * beta));
         self.in_flight = self.in_flight.map(|bound| volume.max((bound as f64 * beta) as u64));
     }
 
-    /// A round trip with marks: this share less in flight.
+    /// A round trip with marks: reduces the bytes in flight by this share.
     pub(super) fn on_marks(&mut self, share: f64) {
         self.in_flight = self.in_flight.map(|bound| (bound as f64 * (1.0 - share)) as u64);
     }
 
-    /// At least as wide as before (BBR s5.5.11.2).
+    /// Widens the bounds to at least `before` (BBR s5.5.11.2).
     pub(super) fn widen(&mut self, before: Self) {
         self.rate = self.rate.zip(before.rate).map(|(rate, before)| rate.max(before));
         self.in_flight = self.in_flight.zip(before.in_flight).map(|(bytes, before)| bytes.max(before));

@@ -1,47 +1,48 @@
-//! A path that has become slower, and whose queue hides that.
+//! Detection of a path that has become slower, which its queue hides.
 
 use fairwave_units::{Duration, Rate};
 
 use super::super::rate_sample::RateSample;
 
-/// Sees that a path delivers much less than it did. Ours: the draft has the largest delivery rate of two probing cycles,
-/// and cuts it by three tenths a round trip with losses; where the queue has room and loses nothing, it goes on at the
-/// old rate for seconds, with all that the window allows in the queue (a fall from 100 to 20 Mb/s with 60 ms: 4.4 s above
-/// twice the round-trip time, measured by `bad_paths` of `fairwave-proto`).
+/// Detects that a path delivers much less than before. Ours: the draft has the maximum delivery rate of two probing
+/// cycles, and cuts it by three tenths per round trip with losses; if the queue has room and loses nothing, it
+/// continues at the old rate for seconds, with all that the window allows in the queue (a fall from 100 to 20 Mb/s with
+/// 60 ms: 4.4 s above twice the round-trip time, measured by `bad_paths` of `fairwave-proto`).
 ///
-/// The link is taken for slower where for a round trip all samples were below half of the bandwidth while packets waited
-/// for half of the least round-trip time. One flow that comes and takes its even share leaves half.
+/// The link counts as slower if for a round trip all samples were below half of the bandwidth while packets waited for
+/// half of the minimum round-trip time. A single new flow that takes its even share leaves half.
 ///
-/// Where others fill the queue, the bandwidth is what was found before they did, and packets always wait. There it is
-/// less than two fifths of what came in the last round trips: shares beside others change in tens of them.
+/// If others fill the queue, the bandwidth estimate is older than their queue, and packets always wait. Then the
+/// threshold is two fifths of the arrival rate of the last round trips: shares of competing flows change over tens of
+/// them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slowdown {
-    /// The path is suspected since so much had been delivered.
+    /// Bytes that had been delivered when the suspicion arose.
     suspected: Option<u64>,
-    /// The largest rates of the last rounds, and of those before.
+    /// The maximum rates of the last rounds, and of those before.
     usual: [Rate; 2],
     usual_until: u64,
-    /// What it sent before is being let go.
+    /// Whether earlier packets are still draining.
     pub(super) is_draining: bool,
 }
 
-/// Of the bandwidth: less is a slower path.
+/// Share of the bandwidth below which the path counts as slower.
 const SHARE: f64 = 0.5;
-/// The same of what came lately, where others fill the queue.
+/// Share of recent arrivals below which it does, if others fill the queue.
 const SHARE_BESIDE: f64 = 0.4;
-/// Lately: in so many round trips, and as many before.
+/// Round trips that count as recent, in each of two slots.
 const ROUNDS: u64 = 8;
-/// A queue of so much of the least round-trip time stands, beside that time.
+/// Queueing delay of a slower path, as a share of the minimum round-trip time.
 const QUEUE: f64 = 0.5;
 
 impl Slowdown {
-    /// A path of this bandwidth that delivers less than this is slower than it was; likewise where others fill the queue.
+    /// The rate below which a path of this bandwidth counts as slower; `is_beside` if others fill the queue.
     pub(super) fn bound(&self, bandwidth: Rate, is_beside: bool) -> Rate {
         if is_beside { self.usual[0].max(self.usual[1]).min(bandwidth) * SHARE_BESIDE } else { bandwidth * SHARE }
     }
 
-    /// What the sample says against this bound and least round-trip time: the rate of a path that has become slower, as
-    /// soon as that is sure. It came in this round trip.
+    /// Compares the sample with this bound and minimum round-trip time: returns the rate of a slower path, as soon as
+    /// that is certain, from this round trip.
     pub(super) fn on_sample(
         &mut self,
         sample: &RateSample,
@@ -64,12 +65,12 @@ impl Slowdown {
         is_sure.then_some(rate)
     }
 
-    /// While the queue goes: the path delivers no more than a sample that found one.
+    /// The rate while the queue drains: at most that of a sample that found one.
     pub(super) fn rate(sample: &RateSample, min_rtt: Option<Duration>) -> Option<Rate> {
         sample.delivery_rate.filter(|_| has_queue(sample, min_rtt) && !sample.is_app_limited)
     }
 
-    /// What the model knew is void, or it is in no state to judge.
+    /// Resets the suspicion: the model's state is void, or does not allow a judgement.
     pub(super) fn forget(&mut self) {
         self.suspected = None;
     }
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(hear(0, 100, 4.9, 61), None);
         assert_eq!(hear(99, 150, 3.0, 90), None);
         assert_eq!(hear(100, 160, 2.0, 90), Some(Rate::mbps(2.0)));
-        // Half, or without a queue of half a round trip: the doubt is over.
+        // Half of the rate, or less than half a round trip of queue, ends the suspicion.
         for (mbps, rtt) in [(5.0, 90), (2.0, 60)] {
             assert_eq!(hear(160, 200, mbps, rtt), None);
             assert_eq!(hear(199, 250, 2.0, 90), None);
@@ -133,7 +134,7 @@ mod tests {
             let sample = sample(round * 100, round * 100 + 50, mbps, 200);
             (bound, slowdown.on_sample(&sample, bound, MIN_RTT, round))
         };
-        // A share that falls slowly is followed, though it is a tenth of the bandwidth at last.
+        // A share that falls slowly is followed, though it is a tenth of the bandwidth in the end.
         for round in 0..100 {
             let (bound, slower) = hear(round, 40.0 * 0.98_f64.powi(round as i32));
             assert!(slower.is_none() && bound < Rate::mbps(17.0), "{round}: {bound}");

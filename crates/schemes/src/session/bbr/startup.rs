@@ -1,4 +1,4 @@
-//! The beginning: as fast as it goes until the path is full, and then the queue that this made is let go.
+//! Startup: exponential growth until the path is full, and then draining the resulting queue.
 
 use fairwave_units::Time;
 
@@ -6,9 +6,9 @@ use super::super::rate_sample::RateSample;
 use super::model::Bbr;
 use super::state::BbrState;
 
-/// Ranges of packets that are lost within a round trip, at least, where losses say that the path is full (BBR s5.3.1.3).
+/// Minimum lost ranges of packets within a round trip for losses to show that the path is full (BBR s5.3.1.3).
 const LOST_RANGES: u32 = 6;
-/// Round trips after which the queue is taken for somebody else's.
+/// Round trips after which the queue is attributed to others.
 const DRAIN_ROUNDS: u64 = 3;
 
 impl Bbr {
@@ -37,7 +37,7 @@ impl Bbr {
             return;
         }
         let is_excess = sample.loss_share() > self.loss_floor.tolerated();
-        // Ours: with a queue. Nothing is known yet of what the path loses of itself.
+        // Ours: only with a queue. The path's own losses are not known yet.
         let has_queue = self.loss_floor.has_queue(self.min_rtt.least());
         let is_lossy = self.delivery.lost_ranges >= LOST_RANGES && is_excess && has_queue;
         if is_lossy {

@@ -1,29 +1,29 @@
-//! Where a model stands, and how much faster or slower than its estimate it sends there.
+//! States of a model, and their gains.
 
-/// What the model is doing (BBR s5.1.1).
+/// State of a model (BBR s5.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BbrState {
     /// Doubles the rate each round trip until the path is full.
     Startup,
-    /// Lets the queue go that startup made.
+    /// Drains the queue that startup made.
     Drain,
-    /// Sends a little less than the path takes, until no queue of its own is left.
+    /// Sends slightly less than the path takes, until its own queue has drained.
     ProbeDown,
-    /// Sends what the path takes.
+    /// Sends as much as the path takes.
     ProbeCruise,
-    /// Fills the path before it sends more.
+    /// Fills the path before a probe.
     ProbeRefill,
-    /// Sends more than the path is known to take.
+    /// Probes: sends more than the path is known to take.
     ProbeUp,
     /// Sends little, so that the round-trip time shows without a queue.
     ProbeRtt,
 }
 
-/// 4 ln 2: the least gain with which what is sent doubles each round trip (BBR s2.5).
+/// 4 ln 2: the smallest gain that doubles the send rate each round trip (BBR s2.5).
 const STARTUP_PACING: f64 = 2.77;
 
 impl BbrState {
-    /// What the bandwidth is multiplied by to give the rate (BBR s5.6.1).
+    /// Gain of the rate relative to the bandwidth (BBR s5.6.1).
     pub(super) fn pacing_gain(self) -> f64 {
         match self {
             Self::Startup => STARTUP_PACING,
@@ -34,7 +34,7 @@ impl BbrState {
         }
     }
 
-    /// What the bandwidth-delay product is multiplied by to give the window (BBR s5.6.1).
+    /// Gain of the window relative to the bandwidth-delay product (BBR s5.6.1).
     pub(super) fn window_gain(self) -> f64 {
         match self {
             Self::ProbeUp => 2.25,
@@ -43,12 +43,12 @@ impl BbrState {
         }
     }
 
-    /// Whether it is one of the four states that follow each other for as long as there is something to send.
+    /// Whether it is one of the four states of the probing cycle.
     pub(super) fn is_probe_bw(self) -> bool {
         matches!(self, Self::ProbeDown | Self::ProbeCruise | Self::ProbeRefill | Self::ProbeUp)
     }
 
-    /// Whether more is sent to see what the path takes (BBR s5.3.3.9, IsProbingBW).
+    /// Whether more is sent to probe the path (BBR s5.3.3.9, IsProbingBW).
     pub(super) fn is_probing(self) -> bool {
         matches!(self, Self::Startup | Self::ProbeRefill | Self::ProbeUp)
     }

@@ -1,4 +1,4 @@
-//! The model on a path that is known: every state, what leads from one to the next, and what losses do.
+//! The model on a known path: every state, the transitions, and losses.
 
 use std::collections::VecDeque;
 
@@ -22,21 +22,21 @@ struct Path {
     rate: DeliveryRate,
     now_us: u64,
     next_us: u64,
-    /// When the link is free.
+    /// Time from which the link is free.
     free_us: u64,
     packet_us: u64,
     buffer_us: u64,
-    /// News by the time at which they come: when it was sent, its stamp, and whether it arrived.
+    /// Feedback by its time of arrival: send time of the packet, its stamp, and whether it arrived.
     news: VecDeque<(u64, u64, SentStamp, bool)>,
-    /// Every so many packets one is lost.
+    /// Period of lost packets, in packets.
     lose_each: u64,
     sent: u64,
-    /// The application stops for a while.
+    /// The application pauses.
     is_idle: bool,
     states: Vec<BbrState>,
     lost: u64,
     delivered: u64,
-    /// News of so long are told together.
+    /// Interval of reports.
     report_us: u64,
     reported_us: u64,
 }
@@ -93,7 +93,7 @@ impl Path {
                 self.rate.on_lost(Bytes::new(PACKET), stamp);
                 self.lost += 1;
             }
-            // Without what the report waited for.
+            // Without the time that the packet waited for the report.
             newest = Some(at - sent);
         }
         let Some(rtt_us) = newest else { return };
@@ -128,7 +128,7 @@ impl Path {
         }
     }
 
-    /// Packets a second over some seconds from now on.
+    /// Packets per second over the next `seconds`.
     fn goodput(&mut self, seconds: f64) -> f64 {
         let before = self.delivered;
         self.run_until(self.now_us as f64 / 1e6 + seconds);
@@ -144,7 +144,7 @@ impl Path {
 fn startup__ends_in_drain_and_the_cycle_follows() {
     let mut path = Path::new(5.0);
     path.run_until(4.9);
-    // The queue is gone when drain ends: down is over as it begins.
+    // The queue has drained when drain ends: down ends immediately.
     assert_eq!(path.states[..5], [Startup, Drain, ProbeCruise, ProbeRefill, ProbeUp], "{:?}", path.states);
     assert!(path.has_followed(&[ProbeUp, ProbeDown, ProbeCruise]), "{:?}", path.states);
     let mbps = path.model.max_bandwidth().as_mbps();
@@ -172,7 +172,7 @@ fn startup__ends_with_losses_in_a_queue_and_their_bound_stays() {
     assert!(path.lost * 50 < path.sent, "{} of {} lost", path.lost, path.sent);
 }
 
-/// Ten of some sixty packets are told as lost while the model drains: those of startup are answered by that.
+/// Ten of about sixty packets are reported as lost while the model drains, which already answers the losses of startup.
 #[test]
 fn losses__of_startup_that_are_told_after_it_bound_nothing() {
     let bounds_of_losses_sent_after = |delivered: u64| {
@@ -231,7 +231,7 @@ fn rate__falls_within_a_second_where_a_deep_queue_loses_nothing() {
     let lost = path.lost;
     path.packet_us = 5000; // a fifth
     path.run_until(11.0);
-    // What the window of two BDPs had in the queue would take it 0.36 s.
+    // The queue from a window of two BDPs would take it 0.36 s.
     let queue_us = path.free_us.saturating_sub(path.now_us);
     assert!(queue_us < 40_000 && path.lost == lost, "{queue_us} us");
     let mbps = path.model.bandwidth().as_mbps();
@@ -268,7 +268,7 @@ fn on_sent__after_a_pause_goes_on_at_the_bandwidth_without_probing_the_rtt() {
 #[test]
 fn startup__goes_on_while_grants_limit_what_is_sent() {
     let mut path = Path::new(1.0);
-    // One packet each 10 ms, and whatever the model allows besides is not granted.
+    // One packet every 10 ms, and no more is granted, whatever the model allows.
     for step in 1..200_u64 {
         path.now_us = step * 10_000;
         path.hear();
@@ -286,7 +286,7 @@ fn on_sample__losses_that_were_late_are_undone() {
     let mut path = Path::new(1.0);
     path.run_until(3.0);
     let (window, bandwidth) = (path.model.window_bytes(), path.model.bandwidth());
-    // A tenth of what is in flight is taken for lost, and arrives 20 ms later.
+    // A tenth of the packets in flight is reported as lost, and arrives 20 ms later.
     let stamp = path.rate.on_sent(path.now(), Bytes::new(PACKET));
     path.rate.on_lost(Bytes::new(5 * PACKET), stamp);
     let sample = path.rate.sample(path.now(), None);
@@ -344,7 +344,7 @@ fn seed__decides_when_it_probes() {
     assert!(Rate::ZERO < Bbr::new(Time::ZERO, BbrConfig::new(Bytes::new(PACKET))).pacing_rate());
 }
 
-/// Whatever a driver says, a model goes on with a rate and a window. It stopped where the path took a packet in centuries.
+/// For any samples a model keeps a rate and a window. It stopped if the path took a packet in centuries.
 #[test]
 fn on_sample__takes_any_sample() {
     let mut random = Pcg32::new(1, 0);

@@ -1,4 +1,4 @@
-//! What a model does with what it is told, step by step.
+//! The steps of a model for each event.
 
 use fairwave_units::{Bytes, Rate, Time};
 
@@ -11,12 +11,12 @@ use super::slowdown::Slowdown;
 use super::state::BbrState;
 
 impl Bbr {
-    /// A packet of so many bytes is sent, with the stamp that [`DeliveryRate::on_sent`] gave it.
+    /// A packet is sent, with the stamp that [`DeliveryRate::on_sent`] gave it.
     ///
     /// [`DeliveryRate::on_sent`]: super::super::DeliveryRate::on_sent
     pub fn on_sent(&mut self, now: Time, bytes: Bytes, stamp: &SentStamp) {
         let in_flight = stamp.in_flight().get();
-        // BBR s5.4: it was the only one, after a pause of the application.
+        // BBR s5.4: it is the only one in flight, after a pause of the application.
         if in_flight <= bytes.get() && stamp.is_app_limited() {
             self.is_idle_restart = true;
             self.aggregation.begin(now);
@@ -26,14 +26,15 @@ impl Bbr {
                 self.end_probe_rtt(now, stamp.delivered());
             }
         }
-        // Whether one more would have found no room.
+        // Whether another packet would not have fitted.
         self.fill.now |= in_flight.saturating_add(bytes.get()) > self.window;
     }
 
-    /// News of packets: the sample of all that one acknowledgement or report brought.
+    /// Feedback: the sample of one acknowledgement or report.
     pub fn on_sample(&mut self, now: Time, sample: &RateSample) {
         let mut sample = *sample;
-        // Packets that were sent while the model held back say nothing of the path (BBR s5.3.4.3, HandleProbeRTT).
+        // Deliveries of packets sent while the model was the limit do not measure the path (BBR s5.3.4.3,
+        // HandleProbeRTT).
         match self.limited_until {
             Some(until) if sample.prior_delivered.get() <= until => sample.is_app_limited = true,
             _ if sample.has_arrivals => self.limited_until = None,
@@ -53,13 +54,13 @@ impl Bbr {
         self.set_window(&sample);
     }
 
-    /// No news for so long that all in flight is taken for lost, and one packet goes again.
+    /// A timeout without feedback: all packets in flight count as lost, and one packet is sent.
     pub fn on_timeout(&mut self, in_flight: Bytes) {
         self.loss_window = None;
         // BBR s5.6.4.4, OnEnterRTO.
         self.save_window();
         self.window = in_flight.get().saturating_add(self.packet());
-        // A packet that is sent after one more arrived.
+        // Until a packet arrives that is sent after one more arrived.
         self.recovery_until = Some(self.delivered.saturating_add(1));
     }
 
@@ -86,7 +87,7 @@ impl Bbr {
         self.is_idle_restart = false;
     }
 
-    /// A path that has become slower: what is in flight goes before more is sent, at what the path delivers now.
+    /// A slower path: packets in flight drain before more is sent, at the current delivery rate.
     fn answer_slowdown(&mut self, sample: &RateSample) {
         if self.slowdown.is_draining {
             if let Some(rate) = Slowdown::rate(sample, self.min_rtt.least()) {

@@ -1,16 +1,16 @@
-//! Definition 2 (Wu 2007, as read in the spec: y_p > x_p implies some q with y_q < x_q <= x_p), without an algorithm.
+//! Definition 2 (Wu 2007, read as y_p > x_p implies some q with y_q < x_q <= x_p), checked without an algorithm.
 
 use crate::max_min::instance::{Instance, any_instance, lambda};
 use proptest::prelude::*;
 
-/// Relative error that is granted to sums and quotients: 2^-50 is four units in the last place.
+/// Permitted relative error of sums and quotients: 2^-50 is four units in the last place.
 const NEAR: f64 = 1.0 / (1_u64 << 50) as f64;
 
 /// Whether rates are feasible and max-min fair.
 ///
 /// Some y with y_p > x_p and no q with y_q < x_q <= x_p exists exactly if p is below its demand and has, at each of its
 /// resources, room or a session with a higher rate to take from. So x is max-min fair if every session is at its demand
-/// or has a full resource where nobody has more. With weights rates are compared per unit weight.
+/// or has a full resource where no session has a higher rate. With weights rates are compared per unit weight.
 pub fn violation(instance: &Instance, rates: &[f64]) -> Option<String> {
     let mut at: Vec<Vec<usize>> = vec![Vec::new(); instance.capacities.len()];
     for (session, path) in instance.paths.iter().enumerate() {
@@ -48,7 +48,7 @@ fn sum(terms: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut error) = (0.0, 0.0);
     for term in terms {
         let next = sum + term;
-        // Terms rise, so that the larger of the two is the term or the sum.
+        // Terms rise, so the larger of the two is the term or the sum.
         error += if sum >= term { (sum - next) + term } else { (term - next) + sum };
         sum = next;
     }

@@ -1,4 +1,4 @@
-//! Bad input is named; odd input is fine.
+//! Errors of invalid input, and unusual input that is valid.
 
 use crate::max_min::instance::Instance;
 use fairwave_schemes::global::{MaxMinError, NONE, Paths, PerSession, Problem, max_min};

@@ -1,4 +1,4 @@
-//! Algorithm 1 as it is printed, in exact rational arithmetic: slow and plain.
+//! Algorithm 1 as printed, in exact rational arithmetic: slow and simple.
 
 use crate::max_min::instance::{Instance, any_instance};
 use num_rational::BigRational;
@@ -56,7 +56,7 @@ fn to_f64(exact: &BigRational) -> f64 {
     let two = R::from_integer(2.into());
     let scaled = if shift >= 0 { exact * two.pow(shift as i32) } else { exact / two.pow(-shift as i32) };
     let whole: u128 = scaled.round().to_integer().try_into().expect("64 bits or one more");
-    // Halves, as 2^-shift alone may be out of range.
+    // In two halves, as 2^-shift may be out of range.
     let half = -(shift / 2) as i32;
     whole as f64 * 2f64.powi(half) * 2f64.powi(-shift as i32 - half)
 }

@@ -1,4 +1,4 @@
-//! Problems that own their numbers, and strategies that make them.
+//! Problems with owned data, and strategies that generate them.
 
 use crate::max_min::exact::agree;
 use fairwave_schemes::global::{MaxMin, NONE, Paths, Problem, max_min};
@@ -48,8 +48,8 @@ impl Instance {
         self.weights.as_ref().map_or(1.0, |weights| weights[session])
     }
 
-    /// Solves it with the paths as rows, as lists, and in rows with padding in front. That changes nothing but the way
-    /// to the solution.
+    /// Solves it with the paths as rows, as lists, and as rows padded in front. This affects only the algorithm used,
+    /// not the result.
     pub fn solve(&self) -> MaxMin {
         let optimum = self.with_rows(|problem| max_min(problem).unwrap());
         let lists = self.with_lists(|problem| max_min(problem).unwrap());
@@ -134,7 +134,7 @@ pub fn network(resources: usize, sessions: usize) -> impl Strategy<Value = Insta
         .prop_flat_map(|(resources, paths)| dress(resources, paths))
 }
 
-/// Any of the two.
+/// An instance of either kind.
 pub fn any_instance() -> impl Strategy<Value = Instance> {
     prop_oneof![lambda(6, 6, 40), network(8, 30)]
 }

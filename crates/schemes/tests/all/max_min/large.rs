@@ -1,10 +1,10 @@
-//! Networks of many sessions: errors must not add up, and all ways to the solution must meet.
+//! Networks of many sessions: errors must not add up, and all algorithms must agree.
 
 use crate::max_min::definition::violation;
 use crate::max_min::instance::Instance;
 use proptest::prelude::*;
 
-/// A sink and so many sources of capacities around its share, all different.
+/// A sink and `sources` sources whose capacities are around its share, all different.
 fn star(sources: usize) -> Instance {
     let mut capacities: Vec<f64> = (0..sources).map(|k| 0.5 + ((k * 7919) % sources) as f64 / sources as f64).collect();
     capacities.push(0.9 * sources as f64);
@@ -12,7 +12,8 @@ fn star(sources: usize) -> Instance {
     Instance { capacities, paths, demands: None, weights: None }
 }
 
-/// Everybody's share of a hub rises over another tenth of the leaves each time that it has looked at them all.
+/// The share of a hub's sessions rises over another tenth of the leaves each time that the algorithm has visited them
+/// all.
 fn hub(leaves: usize) -> Instance {
     let mut capacities = Vec::new();
     let (mut rest, mut before, mut level) = (leaves as f64, 0.0, 1.0);
@@ -53,7 +54,7 @@ fn max_min__a_hub_that_has_to_be_looked_at_again_and_again() {
     assert_eq!(violation(&hub, &hub.solve().rates_bps), None);
 }
 
-/// Connections by a generator of its own, as strategies of that size are slow.
+/// Connections from a private generator, as strategies of that size are slow.
 fn random(sources: u32, sessions: u32, seed: u64, with_demands: bool) -> Instance {
     let mut state = seed;
     let mut next = |limit: u32| {

@@ -1,4 +1,4 @@
-//! What limits a session, and the order of ties.
+//! The limits of sessions, and the order of ties.
 
 use crate::max_min::instance::{Instance, any_instance};
 use fairwave_schemes::global::Limit::{self, Demand, Resource};
@@ -10,7 +10,7 @@ fn limits(instance: &Instance) -> Vec<Limit> {
 
 #[test]
 fn limits__names_the_bottleneck() {
-    // 10 over two sessions, one of which has no more than 4 elsewhere.
+    // 10 over two sessions, one of which is limited to 4 elsewhere.
     assert_eq!(limits(&Instance::new(&[10.0, 4.0], &[&[0], &[0, 1]])), [Resource(0), Resource(1)]);
 }
 
@@ -48,8 +48,8 @@ fn limits__without_capacity_and_without_demand() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// A bottleneck as the definition has it, and no earlier one on the path; what is about 1e-12 from a tie may be
-    /// seen as one or not.
+    /// A bottleneck by the definition, and no earlier one on the path; within about 1e-12 of a tie both results are
+    /// accepted.
     #[test]
     fn limits__is_the_first_bottleneck_of_the_definition(instance in any_instance()) {
         let rates = instance.solve().rates_bps;

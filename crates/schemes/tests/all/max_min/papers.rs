@@ -32,7 +32,7 @@ fn max_min__table_2_as_printed() {
     let instance = Instance::lambda(500.0, &TABLE_2);
     let rates = instance.solve().rates_bps;
     assert_eq!(violation(&instance, &rates), None);
-    // Exactly 3388 + 11/28 Mb/s. The paper's text says 3.50 Gb/s, which this table cannot give.
+    // Exactly 3388 + 11/28 Mb/s. The paper's text prints 3.50 Gb/s, which this table cannot give.
     assert_near(&[rates.iter().sum()], &[3_388.392_857_142_857], 1e-9);
     assert_near(&sorted_down(rates)[..4], &[232.142_857, 214.285_714, 200.892_857, 156.25], 1e-6);
 }

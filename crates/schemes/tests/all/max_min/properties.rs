@@ -1,4 +1,4 @@
-//! What must hold of any max-min allocation.
+//! Properties of any max-min allocation.
 
 use crate::max_min::exact::agree;
 use crate::max_min::instance::{Instance, any_instance};
@@ -81,7 +81,7 @@ proptest! {
         *capacity = if more == f64::INFINITY { 1e60 } else { (*capacity + 0.5) * more };
         let before = leximin(&instance, &instance.solve().rates_bps);
         let after = leximin(&richer, &richer.solve().rates_bps);
-        // At the first place where they differ by more than rounding, the richer network is better off.
+        // At the first position where they differ by more than rounding, the richer network is better off.
         let first = before.iter().zip(&after).find(|(b, a)| !agree(**a, **b, 16.0));
         prop_assert!(first.is_none_or(|(b, a)| a > b), "{before:?} became {after:?}");
     }
@@ -111,7 +111,7 @@ proptest! {
     }
 }
 
-/// Source i feeds sinks i and i + 1, and capacities rise, so that each bottleneck waits for the one before.
+/// Source i feeds sinks i and i + 1, and capacities rise, so that each bottleneck waits for the previous one.
 fn chain(links: u32) -> Instance {
     Instance {
         capacities: (0..=links).map(|i| 1.0 + f64::from(i)).collect(),
@@ -123,8 +123,8 @@ fn chain(links: u32) -> Instance {
 
 #[test]
 fn max_min__a_chain_resolves_one_after_another() {
-    // Resource i has capacity 1 + i and the sessions i - 1 and i: session 0 has 1 (resource 0 alone), session 1 has
-    // 2 - 1 = 1, session 2 has 3 - 1 = 2, session 3 has 4 - 2 = 2, ...
+    // Resource i has capacity 1 + i and the sessions i - 1 and i: session 0 has 1 (only resource 0), session 1 has 2 -
+    // 1 = 1, session 2 has 3 - 1 = 2, session 3 has 4 - 2 = 2, ...
     let rates = chain(1000).solve().rates_bps;
     for (k, rate) in rates.iter().enumerate() {
         assert_eq!(*rate, 1.0 + (k / 2) as f64, "session {k}");
@@ -133,7 +133,7 @@ fn max_min__a_chain_resolves_one_after_another() {
 
 #[test]
 fn max_min__ties_everywhere() {
-    // All sources to all sinks, all alike: C/n each.
+    // All sources to all sinks, all equal: C/n each.
     for n in [1, 2, 3, 7, 49] {
         let all = Instance {
             capacities: vec![1.0; 2 * n],

@@ -1,5 +1,5 @@
-//! Networks of which the numbers are known: the run of the specification millisecond by millisecond, and how quickly
-//! and how high the rates go in networks of the papers.
+//! Networks with known numbers: the specification's example millisecond by millisecond, and the speed and peak load of
+//! networks of the papers.
 
 use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_units::{Duration, Time};
@@ -22,8 +22,8 @@ fn two_sessions__share_a_sink_without_a_moment_of_overload() {
     network.session(b, sink, ms(60), at_ms(100));
     let mut world = World::new(&network);
     world.trace = Some(Vec::new());
-    // Each (ms, rate of A, rate of B): A gets its grant at 40 and is cut at 140; B is granted at 170 what A had
-    // confirmed at the sink at 150, and hears it at 200.
+    // Each (ms, rate of A, rate of B): A gets its grant at 40 and is cut at 140; B is granted at 170 the rate whose
+    // release A had confirmed at the sink at 150, and receives it at 200.
     for (at, a_bps, b_bps) in
         [(39, 0.0, 0.0), (40, 1.0, 0.0), (139, 1.0, 0.0), (140, 0.5, 0.0), (199, 0.5, 0.0), (200, 0.5, 0.5)]
     {
@@ -38,7 +38,7 @@ fn two_sessions__share_a_sink_without_a_moment_of_overload() {
     assert_eq!(loads, [(at_ms(50), GBPS), (at_ms(150), GBPS / 2.0), (at_ms(230), GBPS)]);
 }
 
-/// How long until the distance to the optimum is below 1 % of it for good, and the largest load over capacity.
+/// Time until the distance to the optimum stays below 1 % of it, and the maximum load over capacity.
 fn settles(network: &Network, from: Time, until: Time) -> (Duration, f64) {
     let best = by_algorithm_1(network);
     let norm = best.iter().map(|rate| rate * rate).sum::<f64>().sqrt();
@@ -95,7 +95,7 @@ fn many_nodes__are_within_a_hundredth_in_half_a_second() {
     }
 }
 
-/// n - 1 idle sessions beside one that has the sink to itself; all wake up at once.
+/// n - 1 idle sessions and one that has the sink to itself; all wake up at the same time.
 fn wake_up(count: usize) -> Network {
     let draw = &mut Draw::new(count as u64);
     let mut network = Network::new(TallyOptions::default());
@@ -120,14 +120,14 @@ fn sessions_that_wake__are_at_their_shares_soon_and_load_no_more_than_the_headro
     }
 }
 
-/// A chain of levels. Session k has 10 + k Mb/s: what node k, which it shares with session k - 1, has left when that
-/// one has got its own. Half of node k is more than session k - 1 gets, so that each level has to wait for the one below.
+/// A chain of levels. Session k has 10 + k Mb/s: the capacity that session k - 1 leaves at node k, which they share.
+/// Half of node k is more than session k - 1 gets, so that each level has to wait for the one below.
 fn chain(levels: usize) -> Network {
     let draw = &mut Draw::new(levels as u64);
     let mut network = Network::new(exact());
     for node in 0..=levels {
         let capacity = if node == 0 { 10.0 } else { 19.0 + 2.0 * node as f64 } * 1e6;
-        // Sinks and sources in turn.
+        // Sinks and sources alternate.
         network.resource(node % 2 == 1, capacity, ms(50), draw.span(0.0, 50.0));
     }
     for session in 0..levels {
@@ -152,7 +152,7 @@ fn a_chain_of_64_levels__is_exact_soon() {
     assert_eq!(world.violation, None);
 }
 
-/// Claims all and sends nothing: what it does not use goes to the others.
+/// Claims all and sends nothing: the unused rate goes to the others.
 #[test]
 fn a_claim_that_is_not_used__is_not_believed() {
     let mut network = Network::new(TallyOptions::default());
@@ -172,7 +172,7 @@ fn a_claim_that_is_not_used__is_not_believed() {
     assert_eq!(world.violation, None);
 }
 
-/// A source that never confirms keeps what it was granted reserved: for two to four leases, and no longer.
+/// A source that never confirms keeps its grant reserved for two to four leases, and no longer.
 #[test]
 fn a_source_that_never_confirms__holds_nothing_for_ever() {
     let mut network = Network::new(TallyOptions::default());
@@ -189,7 +189,7 @@ fn a_source_that_never_confirms__holds_nothing_for_ever() {
     assert_eq!(world.violation, None);
 }
 
-/// After the last news only refreshes go: two a second from each end of a session.
+/// After the last news only refreshes are sent: two per second from each end of a session.
 #[test]
 fn rest__is_refreshes_alone() {
     let network = lambda(3, 32, false);

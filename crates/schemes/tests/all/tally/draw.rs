@@ -9,35 +9,33 @@ use crate::tally::network::{Change, Network, Opening, Outage, Plan, Way, at_ms, 
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// All open at the beginning.
+    /// All open at the start.
     Static,
     /// Sessions join and leave, demands change.
     Dynamic,
-    /// The same, and all say what they want.
+    /// As `Dynamic`, and all declare their demands.
     Declared,
     /// Equal capacities, round trips, demands; one clock.
     Ties,
-    /// Weights and minima.
     Weighted,
-    /// Capacities change.
     Capacities,
-    /// Routers on the way.
+    /// Routers on the path.
     Routers,
-    /// 5 % of the messages are lost, and they come up to 20 ms late.
+    /// 5 % of the messages are lost, and they arrive up to 20 ms late.
     Loss,
-    /// All at once: loss to 30 %, 100 ms late, restarts, crashes, outages.
+    /// All of these: loss up to 30 %, 100 ms late, restarts, crashes, outages.
     Chaos,
     /// Half of the nodes, or a fifth, run plain GTP; sessions come and go.
     Mixed,
-    /// Sessions that open with a handshake in which the sink promises a rate, and of which some are never heard of again.
+    /// Sessions that open with a handshake in which the sink promises a rate; some of them are never heard of again.
     Promised,
-    /// The same, in chaos.
+    /// `Promised` with the disturbances of `Chaos`.
     PromisedChaos,
-    /// Chaos without restarts, which is for nodes with so few refreshes that leases grow and shrink with the sessions.
+    /// Chaos without restarts, for nodes with so few permitted refreshes that leases grow and shrink with the sessions.
     Leases,
 }
 
-/// Uniform numbers of one network.
+/// Uniform random numbers of one network.
 pub struct Draw(Pcg64Mcg);
 
 impl Draw {
@@ -63,7 +61,7 @@ impl Draw {
         Duration::from_nanos((between * 1e6) as u64)
     }
 
-    /// From 0.1 to `most_ms`, as many short as long ones.
+    /// From 0.1 to `most_ms`, log-uniform.
     fn rtt(&mut self, most_ms: f64) -> Duration {
         let exponent = self.unit();
         Duration::from_nanos((0.1e6 * (most_ms * 10.0).powf(exponent)) as u64)
@@ -148,7 +146,7 @@ pub fn network(family: Family, seed: u64, options: TallyOptions) -> Network {
     network
 }
 
-/// Most sessions open with a promise, and some of those never come.
+/// Most sessions open with a promise, and some of those never send.
 fn promise(network: &mut Network, draw: &mut Draw) {
     network.reacts = draw.chance(0.5);
     for plan in &mut network.plans {
@@ -191,7 +189,7 @@ fn chaos(network: &mut Network, sources: usize, draw: &mut Draw) {
     if draw.chance(0.3) {
         let (at, source) = (Time::ZERO + draw.span(200.0, 2500.0), draw.below(sources));
         network.changes.push((at, Change::Crash(source)));
-        // What was under way opens again as new sessions.
+        // Open sessions open again as new sessions.
         let again: Vec<Plan> =
             network.plans.iter().filter(|plan| plan.source == source && plan.opens <= at).cloned().collect();
         for mut plan in again {
@@ -209,7 +207,7 @@ fn chaos(network: &mut Network, sources: usize, draw: &mut Draw) {
 }
 
 impl Draw {
-    /// From 0.1 to 15 s, as many short as long ones.
+    /// From 0.1 to 15 s, log-uniform.
     fn outage(&mut self) -> Duration {
         let exponent = self.unit();
         Duration::from_nanos((0.1e9 * 150f64.powf(exponent)) as u64)

@@ -1,5 +1,5 @@
-//! The families of random networks: nothing above the capacity and its headroom at any instant, exact at the end,
-//! within the bound of the proof, and quiet.
+//! The families of random networks: never above the capacity plus its headroom, exact at the end, within the bound of
+//! the proof, and quiet.
 
 use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_units::Duration;
@@ -9,11 +9,11 @@ use crate::tally::network::{Network, exact, ms};
 use crate::tally::optimum::{Optimum, optimum};
 use crate::tally::world::World;
 
-/// What one network came to.
+/// Result of one network.
 pub struct Outcome {
-    /// Largest difference of a rate from the optimum, in capacities of 1 Gb/s.
+    /// Maximum difference of a rate from the optimum, in capacities of 1 Gb/s.
     pub error: f64,
-    /// From the last change until all rates are near and stay so.
+    /// Time from the last change until all rates stay near.
     pub took: Duration,
     pub bound: Duration,
     pub peak: f64,
@@ -34,7 +34,7 @@ pub fn run(network: &Network, near: f64, lasts: Duration) -> Outcome {
     world.run_until(end);
     let error = world.rates_bps().zip(&best.rates_bps).map(|(rate, best)| (rate - best).abs()).fold(0.0, f64::max);
     let took = if world.away == 0 { world.near_since.since(changed) } else { lasts };
-    // Refreshes tell what is too small to be told at once: two of them after all is known.
+    // Refreshes carry changes that are too small to be sent immediately: two of them after everything is known.
     let quiet = end.since(world.last_news) >= ms(1500);
     Outcome {
         error: error / FULL,
@@ -56,15 +56,15 @@ fn bound(network: &Network, best: &Optimum) -> Duration {
     half + d * 2 + node + demand + r + half + d * 3
 }
 
-/// What is demanded of a family.
+/// Requirements of a family.
 struct Demanded {
     options: TallyOptions,
-    /// How near to the optimum the rates have to be at the end, in capacities.
+    /// Maximum distance of the rates from the optimum at the end, in capacities.
     near: f64,
-    /// How long a network runs after its last change.
+    /// Time that a network runs after its last change.
     lasts: Duration,
     within_bound: bool,
-    /// Whether nobody may tell anything new at the end. In real numbers the rounding of f64 is news.
+    /// Whether no node may send news at the end. With real numbers the rounding of f64 is news.
     quiet: bool,
 }
 
@@ -73,7 +73,7 @@ fn in_theory() -> Demanded {
     Demanded { options: exact(), near: 1e-9, lasts: Duration::from_secs(12), within_bound: true, quiet: false }
 }
 
-/// As it is shipped: whole bits, deadbands, claims checked; within 1e-3 of a capacity.
+/// The defaults: whole bits, deadbands, claims checked; within 1e-3 of a capacity.
 fn as_shipped() -> Demanded {
     Demanded {
         options: TallyOptions::default(),
@@ -84,13 +84,13 @@ fn as_shipped() -> Demanded {
     }
 }
 
-/// Eight refreshes a second: sessions of a sink have leases of 4, 8 or 16 s, by how many there are.
+/// Eight refreshes per second: sessions of a sink have leases of 4, 8 or 16 s, by their number.
 fn few_refreshes() -> Demanded {
     let options = TallyOptions { most_refreshes: 8.0, ..TallyOptions::default() };
     Demanded { options, quiet: false, ..as_shipped() }
 }
 
-/// Some nodes run plain GTP, which comes to its rates by steps: 90 s, and nothing is said of how quiet it is.
+/// Some nodes run plain GTP, which approaches its rates in steps: 90 s, and there is no requirement to be quiet.
 fn beside_plain_gtp() -> Demanded {
     Demanded { lasts: Duration::from_secs(90), quiet: false, ..as_shipped() }
 }
@@ -138,7 +138,7 @@ fn all_hold(test: &str, family: Family, usually: u64, demanded: &Demanded) {
     );
 }
 
-/// The seeds to run: FAIRWAVE_TALLY of them from FAIRWAVE_SEED on, or as many as usual.
+/// The seeds to run: FAIRWAVE_TALLY of them from FAIRWAVE_SEED on, or `usually` by default.
 fn seeds(usually: u64) -> (u64, u64) {
     (number("FAIRWAVE_SEED").unwrap_or(0), number("FAIRWAVE_TALLY").unwrap_or(usually))
 }

@@ -1,5 +1,5 @@
 //! Tally, message by message: the two halves in random networks with real delays, loss, late messages, restarts and
-//! outages. Loads and what is reserved are checked at every instant, the rates at the end against the max-min optimum.
+//! outages. Loads and reserved rates are checked at every instant, the rates at the end against the max-min optimum.
 //!
 //! The counts are small here. The long run:
 //!

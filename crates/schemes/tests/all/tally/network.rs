@@ -1,4 +1,4 @@
-//! What a world is made of: resources, sessions, and what goes wrong.
+//! The parts of a world: resources, sessions, and disturbances.
 
 use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_units::{Duration, Time};
@@ -14,7 +14,7 @@ pub struct Resource {
     pub is_plain: bool,
 }
 
-/// A remote resource on a session's way, and the delays from the source to it and back.
+/// A remote resource on a session's path, and the delays from the source to it and back.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
     pub resource: usize,
@@ -22,24 +22,23 @@ pub struct Way {
     pub back: Duration,
 }
 
-/// A session's life.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub source: usize,
     pub ways: Vec<Way>,
     pub weight: f64,
-    /// The weight by which the remote resources count it, where that is another.
+    /// The weight that the remote resources use, if it differs.
     pub weight_there: Option<f64>,
     pub minimum_bps: f64,
     pub opens: Time,
     pub closes: Option<Time>,
-    /// What it wants from when on; infinity before the first.
+    /// Its demands and the times from which they apply; infinity before the first.
     pub demands: Vec<(Time, f64)>,
-    /// Whether it says what it wants.
+    /// Whether it declares its demands.
     pub declares: bool,
-    /// Sends nothing, and claims all the same.
+    /// Whether it claims without sending.
     pub is_liar: bool,
-    /// Never confirms a grant but the first.
+    /// Whether it confirms only its first grant.
     pub never_confirms: bool,
     pub opening: Opening,
 }
@@ -51,16 +50,16 @@ pub enum Opening {
     Bare,
     /// With a handshake in which its sink promises a rate.
     Promised,
-    /// The same, and nothing is heard of it after that.
+    /// As `Promised`, and nothing is heard of it after that.
     NeverComes,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
     Capacity(usize, f64),
-    /// A source loses all that it knew; its sessions end without a word.
+    /// A source loses its state; its sessions end without a message.
     Crash(usize),
-    /// A sink or router loses all that it knew.
+    /// A sink or router loses its state.
     Restart(usize),
 }
 
@@ -80,12 +79,12 @@ pub struct Network {
     pub plans: Vec<Plan>,
     pub changes: Vec<(Time, Change)>,
     pub outages: Vec<Outage>,
-    /// A session of which nothing is heard in that time: its claims are lost.
+    /// A session whose claims are lost during that time.
     pub cut_off: Option<(usize, Time, Time)>,
-    /// Share of the messages that are lost, and how much later than data they may come. They never overtake data.
+    /// Share of the messages that are lost, and their maximum delay beyond that of data. They never overtake data.
     pub loss: f64,
     pub late: Duration,
-    /// Whether a node ticks 1 ms after news, too.
+    /// Whether a node also ticks 1 ms after news.
     pub reacts: bool,
     pub options: TallyOptions,
 }
@@ -98,7 +97,7 @@ pub fn at_ms(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
 }
 
-/// What the theorems speak of: real numbers, told exactly, and no claim checked. A change of one part in 10^12 is the
+/// The setting of the theorems: real numbers, sent exactly, and no claim checked. A change of one part in 10^12 is the
 /// rounding of f64.
 pub fn exact() -> TallyOptions {
     TallyOptions { deadband: 1e-12, tell: 1e-12, verify: None, whole_bits: false, ..TallyOptions::default() }
@@ -145,7 +144,7 @@ impl Network {
         self.plans.last_mut().expect("pushed above")
     }
 
-    /// When the last thing changes.
+    /// Time of the last change.
     pub fn last_change(&self) -> Time {
         let plans = self
             .plans
@@ -156,7 +155,7 @@ impl Network {
         plans.chain(changes).chain(outages).max().unwrap_or(Time::ZERO)
     }
 
-    /// The largest control interval, and the longest way between two resources of a session, twice.
+    /// The maximum control interval, and twice the longest way between two resources of a session.
     pub fn largest(&self) -> (Duration, Duration) {
         let interval = self.resources.iter().map(|resource| resource.interval).max().unwrap_or_default();
         let rtt = self.plans.iter().flat_map(|plan| {

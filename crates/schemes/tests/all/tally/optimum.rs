@@ -1,4 +1,4 @@
-//! Global max-min rates with minima, filled in rounds as the proof counts them.
+//! Global max-min rates with minima, filled in the rounds of the proof.
 
 use fairwave_schemes::global::{Paths, Problem, max_min};
 
@@ -6,7 +6,7 @@ use crate::tally::network::{Network, Opening};
 
 #[derive(Clone, Debug)]
 pub struct Optimum {
-    /// Of each session; zero for one that is not open at the end.
+    /// Rate of each session; zero if it is not open at the end.
     pub rates_bps: Vec<f64>,
     pub node_rounds: u64,
     pub demand_rounds: u64,
@@ -44,8 +44,8 @@ fn wishes(network: &Network, capacities: &mut Vec<f64>) -> Vec<Wish> {
     .collect()
 }
 
-/// Fills round by round: a demand round fixes all that want less than their share at the lowest level, a node round
-/// those at the nodes that this level fills.
+/// Fills round by round: a demand round fixes all sessions that want less than their share at the lowest level, a node
+/// round those at the nodes that this level fills.
 pub fn optimum(network: &Network) -> Optimum {
     let mut capacities = Vec::new();
     let wishes = wishes(network, &mut capacities);
@@ -82,7 +82,7 @@ pub fn optimum(network: &Network) -> Optimum {
     found
 }
 
-/// The level at which the sessions that are not fixed fill what is left of a node.
+/// The level at which the sessions that are not fixed fill the remaining capacity of a node.
 fn level(node: usize, left: f64, wishes: &[Wish], fixed: &[Option<f64>]) -> f64 {
     let mut rows: Vec<&Wish> = wishes
         .iter()
@@ -110,7 +110,7 @@ fn level(node: usize, left: f64, wishes: &[Wish], fixed: &[Option<f64>]) -> f64 
     }
 }
 
-/// The same rates by Algorithm 1, for networks without minima.
+/// The rates by Algorithm 1, for networks without minima.
 pub fn by_algorithm_1(network: &Network) -> Vec<f64> {
     let mut capacities = Vec::new();
     let wishes = wishes(network, &mut capacities);

@@ -1,7 +1,7 @@
-//! An adversary: it draws a network, changes something of it, keeps what made it worse, and goes on. Delays, phases,
-//! demands, comings and goings are its means, and where messages may be lost also loss, lateness and restarts.
+//! An adversary that draws a network, changes a part of it, keeps changes that made it worse, and repeats. It varies
+//! delays, phases, demands, arrivals and departures; if messages may be lost also loss, lateness and restarts.
 //!
-//! `FAIRWAVE_CLIMB=20000` says how many steps each climb takes; the seeds of the climbs are printed.
+//! `FAIRWAVE_CLIMB=20000` sets the number of steps of each climb; the seeds of the climbs are printed.
 
 use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_units::{Duration, Time};
@@ -10,12 +10,11 @@ use crate::tally::draw::{Draw, Family, network};
 use crate::tally::families::{Outcome, number, run};
 use crate::tally::network::{Change, Network, exact};
 
-/// What the adversary wants.
 #[derive(Clone, Copy, Debug)]
 enum Aim {
-    /// As large a load over capacity as can be, by any means.
+    /// Maximum load over capacity, by any means.
     Load,
-    /// As long a time to exactness as can be, over the bound of the proof: without loss.
+    /// Maximum time to exactness, relative to the bound of the proof: without loss.
     Time,
 }
 
@@ -43,7 +42,7 @@ fn climb(seed: u64, aim: Aim, steps: u64) {
     eprintln!("climb {seed} for {aim:?}: from {first:.4} to {most:.4} in {steps} steps");
 }
 
-/// How bad a network is; what is proved must hold in each.
+/// Badness of a network; the proved properties must hold in each.
 fn judge(seed: u64, step: u64, network: &Network, aim: Aim) -> f64 {
     let (near, lasts) = match aim {
         Aim::Load => (1e-3, Duration::from_secs(30)),
@@ -112,7 +111,7 @@ fn mutate(network: &mut Network, aim: Aim, draw: &mut Draw) {
             }
         }
     }
-    // A session that was moved behind its own end would never end, and the optimum would be another network's.
+    // A session moved past its own end would never end, and the optimum would be another network's.
     let plan = &mut network.plans[session];
     plan.closes = plan.closes.filter(|at| *at > plan.opens);
 }

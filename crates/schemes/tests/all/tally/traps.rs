@@ -1,4 +1,4 @@
-//! What went wrong on the way to the rule, each a network that shows it.
+//! Mistakes of earlier designs of the rule, each with a network that shows it.
 
 use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_units::{Duration, Time};
@@ -8,7 +8,7 @@ use crate::tally::world::World;
 
 const GBPS: f64 = 1e9;
 
-/// So many greedy sessions from a source each to one sink, which is resource 0.
+/// `sessions` greedy sessions, each from its own source, to one sink, which is resource 0.
 fn star(sessions: u64) -> Network {
     let mut network = Network::new(TallyOptions::default());
     let sink = network.resource(false, GBPS, ms(20), ms(3));
@@ -26,7 +26,8 @@ fn rates(world: &mut World<'_>, at: Time) -> Vec<f64> {
     world.rates_bps().map(|rate| (rate / GBPS * 1e6).round() / 1e6).collect()
 }
 
-/// A session limited by its application may grow at once, but not beyond its offer: else it kept more than its share.
+/// A session limited by its application may grow immediately, but not beyond its offer: otherwise it kept more than its
+/// share.
 #[test]
 fn a_demand_just_above_its_share__gets_its_share() {
     let mut network = star(2);
@@ -36,8 +37,8 @@ fn a_demand_just_above_its_share__gets_its_share() {
     assert_eq!(rates(&mut world, at_ms(9000)), [0.5, 0.5]);
 }
 
-/// A sink that lost all goes on with what is in force, numbers its grants above those in force, and nobody notices. A
-/// newcomer waits until it knows all.
+/// A sink that lost its state keeps the rates in force, numbers its grants above them, and no source notices. A
+/// newcomer waits until the sink knows all.
 #[test]
 fn a_sink_that_was_restarted__goes_on() {
     let mut network = star(6);
@@ -52,7 +53,8 @@ fn a_sink_that_was_restarted__goes_on() {
     assert_eq!(rates(&mut world, at_ms(12_000)), [0.166_667; 6]);
 }
 
-/// A sink that restarts while a cut is on its way hears rates that are older than the cut: it must not grant them anew.
+/// A sink that restarts while a cut is on its way receives rates that are older than the cut: it must not grant them
+/// again.
 #[test]
 fn a_sink_that_was_restarted__does_not_grant_what_a_late_claim_says() {
     for late in 0..40 {
@@ -64,11 +66,11 @@ fn a_sink_that_was_restarted__does_not_grant_what_a_late_claim_says() {
     }
 }
 
-/// A sink that no longer hears a session is silent to it: so its source stops before its share is given away.
+/// A sink that no longer hears a session stops sending to it: so its source stops before its share is given away.
 #[test]
 fn a_session_that_is_not_heard__stops_before_its_share_is_given_away() {
     let mut network = star(2);
-    // Of the two sinks on the way of session 0 only the second is cut off.
+    // Of the two sinks on the path of session 0 only the second is cut off.
     let router = network.resource(false, GBPS, ms(20), ms(9));
     network.plans[0].ways.insert(0, crate::tally::network::Way { resource: router, forward: ms(5), back: ms(5) });
     let other = network.resource(true, GBPS, ms(20), ms(9));
@@ -77,13 +79,13 @@ fn a_session_that_is_not_heard__stops_before_its_share_is_given_away() {
     network.outages.push(Outage { resource: router, is_to: true, from: at_ms(2000), until: at_ms(30_000) });
     let mut world = World::new(&network);
     assert_eq!(rates(&mut world, at_ms(1900)), [0.5, 0.5, 0.5]);
-    // Nobody is heard at the router, and both sources stop. The sink hears session 0 claim what it does not send.
+    // The router hears no source, and both sources stop. The sink hears session 0 claim a rate that it does not send.
     let [cut_off, other, cut_off_too] = rates(&mut world, at_ms(14_000))[..] else { panic!("three sessions") };
     assert!(cut_off == 0.0 && cut_off_too == 0.0 && other > 0.99, "{cut_off} {other} {cut_off_too}");
     assert_eq!(rates(&mut world, at_ms(32_000)), [0.5, 0.5, 0.5]);
 }
 
-/// The same where one of two sessions is cut off: the other gets its share, and there is no moment of both.
+/// If one of two sessions is cut off, the other gets its share, and the two never overlap.
 #[test]
 fn one_session_that_is_not_heard__leaves_its_share_to_the_other() {
     for is_restarted in [false, true] {
@@ -99,7 +101,7 @@ fn one_session_that_is_not_heard__leaves_its_share_to_the_other() {
     }
 }
 
-/// A demand of .1 % and many who wait: the headroom of the last seconds counts, not that of now.
+/// A demand of .1 % and many waiting sessions: the headroom of the last seconds counts, not the current one.
 #[test]
 fn idle_sessions_that_wake_in_turn__all_get_their_shares() {
     let mut network = star(12);

@@ -1,5 +1,5 @@
-//! What becomes of sessions that their two ends count by different weights: no message carries a weight. Loads stay
-//! within the capacities; but there is more than one set of rates at which all may rest, and some networks never do.
+//! Sessions to which their two ends give different weights: no message carries a weight. Loads stay within the
+//! capacities; but there are several equilibria, and some networks never reach one.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use crate::tally::world::World;
 
 const GBPS: f64 = 1e9;
 
-/// Two sessions of 20 ms from one source to one sink, both of 1 Gb/s: when they open, and by which weights the source
-/// and the sink count them.
+/// Two sessions of 20 ms from one source to one sink, both of 1 Gb/s: their opening times, and their weights at the
+/// source and at the sink.
 fn two(opens: [u64; 2], weights: [[f64; 2]; 2]) -> Network {
     let mut network = Network::new(TallyOptions::default());
     let source = network.resource(true, GBPS, ms(20), ms(0));
@@ -26,18 +26,19 @@ fn two(opens: [u64; 2], weights: [[f64; 2]; 2]) -> Network {
     network
 }
 
-/// In thousandths of 1 Gb/s.
+/// Rates in thousandths of 1 Gb/s.
 fn rates(world: &World<'_>) -> Vec<u32> {
     world.rates_bps().map(|rate| (rate / GBPS * 1e3).round() as u32).collect()
 }
 
-/// The source counts the first twice, the sink the second: each would have a third at the one end and two at the other.
-/// Every division between those is at rest: the first session has its bottleneck at the sink, the second at the source.
+/// The source gives the first one weight two, the sink the second: each would have a third at one end and two at the
+/// other. Every division in between is an equilibrium: the first session has its bottleneck at the sink, the second at
+/// the source.
 #[test]
 fn two_sessions__of_crossed_weights_rest_where_they_came_from() {
     for part in [350, 400, 500, 600, 650] {
         let mut network = two([0, 0], [[2.0, 1.0], [1.0, 2.0]]);
-        // Until 2 s the first one's application wants no more than that, from then on both want all.
+        // Until 2 s the demand of the first one is limited, from then on both are unlimited.
         network.plans[0].demands = vec![(Time::ZERO, f64::from(part) * 1e6), (at_ms(2000), f64::INFINITY)];
         let mut world = World::new(&network);
         for at in [1900, 8000] {
@@ -49,9 +50,9 @@ fn two_sessions__of_crossed_weights_rest_where_they_came_from() {
     }
 }
 
-/// Where one end alone says a weight, what was told in one round trip may differ from what was told in the next, and
-/// both go round for ever: grants go up and down, and the rates stay at the lower ones, with a sixth of the capacity
-/// idle. Where both say it, there is one division.
+/// If only one end knows a weight, the messages of one round trip may differ from those of the next, and oscillate:
+/// grants go up and down, and the rates stay at the lower ones, with a sixth of the capacity idle. If both know it,
+/// there is one division.
 #[test]
 fn two_sessions__of_which_one_end_alone_has_a_weight_may_never_rest() {
     for (there, expected) in [(1.0, vec![500, 333]), (2.0, vec![667, 333])] {
@@ -64,13 +65,13 @@ fn two_sessions__of_which_one_end_alone_has_a_weight_may_never_rest() {
         }
         assert_eq!(world.violation, None);
         assert_eq!(seen, BTreeSet::from([expected]), "weight {there} at the sink");
-        // The last news is of this moment, or of before the refreshes.
+        // The last news is recent, or older than the refreshes.
         assert_eq!(at_ms(20_999).since(world.last_news) < ms(100), there == 1.0, "{}", world.last_news);
     }
 }
 
-/// Whatever weights the ends have, and whether all rests or not, loads and what is reserved stay within the capacities
-/// and the headroom, at every instant.
+/// For any weights at the ends, and in equilibrium or not, loads and reserved rates stay within the capacities and the
+/// headroom, at every instant.
 #[test]
 fn networks__of_any_weights_at_either_end_keep_to_the_capacities() {
     let (first, count) = (number("FAIRWAVE_SEED").unwrap_or(0), number("FAIRWAVE_TALLY").unwrap_or(60));

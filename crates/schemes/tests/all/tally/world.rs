@@ -1,5 +1,5 @@
-//! A network that runs the rule, message by message: fluids are exact, delays real; messages are lost and late, nodes
-//! are restarted. What is proved of every instant is checked at every instant.
+//! A network that runs the rule, message by message: fluids are exact, delays are real; messages are lost and late,
+//! nodes are restarted. Properties proved for every instant are checked at every instant.
 
 mod parts;
 mod plain;
@@ -31,7 +31,7 @@ enum Event {
     Close(usize),
     Demand(usize, f64),
     Change(Change),
-    /// The rate at which data of a session arrive at a resource of its way.
+    /// The rate at which data of a session arrive at a resource of its path.
     Data(usize, usize, f64),
     Claim(usize, usize, ClaimMessage),
     Grant(usize, usize, GrantMessage),
@@ -39,9 +39,9 @@ enum Event {
     ExtraTick(usize),
     /// Plain GTP's expected rate reaches the source.
     Feedback(usize, f64),
-    /// The last data of a session with a plain end have come.
+    /// The last data of a session with a plain end have arrived.
     PlainEnd(usize),
-    /// A hello goes, with the wait until it goes again; it reaches the sink; the answer reaches the source.
+    /// A hello is sent, with the wait until it is repeated; it reaches the sink; the answer reaches the source.
     SayHello(usize, Duration),
     Hello(usize),
     Answer(usize, f64),
@@ -81,28 +81,28 @@ pub struct World<'a> {
     loads: Vec<f64>,
     touched: Vec<usize>,
     capacities: Vec<f64>,
-    /// The most that a load may be, over the capacity: infinite under plain GTP, and beside it 1.07.
+    /// Maximum load over the capacity: infinite under plain GTP, and 1.07 with sessions of plain GTP.
     most: Vec<f64>,
-    /// Whether the capacity was lowered: what is proved begins with the confirmation of the cuts.
+    /// Whether the capacity was lowered: the proof starts with the confirmation of the cuts.
     was_lowered: Vec<bool>,
     has_extra_tick: Vec<bool>,
-    /// The sessions that cross each resource, and where on their way it stands.
+    /// The sessions that cross each resource, with its position on their paths.
     crossing: Vec<Vec<(usize, usize)>>,
-    /// The rates to which all is to come, how closely, how many sessions are not there, and since when none is away.
+    /// The target rates, the required precision, the number of sessions that are not there, and the time since which
+    /// all are.
     goal: Vec<f64>,
     near_bps: f64,
     pub away: usize,
     pub near_since: Time,
     claims: Vec<ClaimTo>,
     grants: Vec<GrantTo>,
-    /// The first thing that went wrong.
     pub violation: Option<String>,
     /// Largest load over capacity of any resource.
     pub peak: f64,
-    /// The last instant at which anybody told anything new, and how many messages there were.
+    /// The time of the last news of any node, and the number of messages.
     pub last_news: Time,
     pub messages: u64,
-    /// Each resource's load, at each change: only if asked for.
+    /// Each resource's load, at each change, if requested.
     pub trace: Option<Vec<(Time, usize, f64)>>,
 }
 
@@ -186,13 +186,13 @@ impl<'a> World<'a> {
         self.queue.push(Reverse(Queued(at.as_nanos(), self.pushed, event)));
     }
 
-    /// From now on it knows when all rates are as near as that to these.
+    /// Sets the target rates and the required precision.
     pub fn aim(&mut self, goal: &[f64], near_bps: f64) {
         self.away = self.rates_bps().zip(goal).filter(|(rate, goal)| (rate - *goal).abs() > near_bps).count();
         (self.goal, self.near_bps) = (goal.to_vec(), near_bps);
     }
 
-    /// Everything up to and at that time.
+    /// Processes all events up to and at that time.
     pub fn run_until(&mut self, end: Time) {
         while self.queue.peek().is_some_and(|Reverse(next)| next.0 <= end.as_nanos()) {
             let Some(Reverse(Queued(at, _, event))) = self.queue.pop() else { break };
@@ -214,7 +214,6 @@ impl<'a> World<'a> {
         self.flows.iter().map(|flow| flow.rate_bps)
     }
 
-    /// Whether a load or what is reserved was ever too much.
     fn violates(&mut self, what: impl FnOnce() -> String) {
         if self.violation.is_none() {
             self.violation = Some(format!("at {}: {}", self.now, what()));
@@ -285,7 +284,7 @@ impl<'a> World<'a> {
         self.open_with(session, None);
     }
 
-    /// The session is there, perhaps with what its sink promised.
+    /// The session is open, possibly with its sink's promise.
     fn open_with(&mut self, session: usize, promise: Option<Promise>) {
         if self.flows[session].handshake.is_over || self.network.plans[session].opening == Opening::NeverComes {
             return;
@@ -363,7 +362,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A session sends what it may, or what it wants.
+    /// A session sends the minimum of its allowed rate and its demand.
     fn set_rate(&mut self, session: usize) {
         let (now, plan) = (self.now, &self.network.plans[session]);
         let flow = &mut self.flows[session];
@@ -405,7 +404,7 @@ impl<'a> World<'a> {
         self.check_reserved(session, way);
     }
 
-    /// What came of a session since the last time.
+    /// Counts a session's arrivals since the last call.
     fn flush(&mut self, session: usize, way: usize) {
         let resource = self.network.plans[session].ways[way].resource;
         let arrival = &mut self.flows[session].arrivals[way];
@@ -418,7 +417,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Data come at no more than what is reserved for them.
+    /// Data arrive at most at the reserved rate.
     fn check_reserved(&mut self, session: usize, way: usize) {
         let plan = &self.network.plans[session];
         let resource = plan.ways[way].resource;
@@ -452,7 +451,7 @@ impl<'a> World<'a> {
         let Node::Source(source) = &mut self.nodes[resource] else { return };
         source.on_grant(self.now, session as u64, way, grant, &mut self.claims);
         let has_news = source.has_news();
-        // The rate first: a confirmation does not overtake the data that it speaks of.
+        // The rate first: a confirmation does not overtake the data that precede it.
         self.set_rate(session);
         self.send();
         if has_news {
@@ -518,7 +517,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Claims go their way.
     fn send(&mut self) {
         let claims = std::mem::take(&mut self.claims);
         for claim in &claims {
@@ -549,7 +547,6 @@ impl<'a> World<'a> {
         self.claims.clear();
     }
 
-    /// Grants go their way.
     fn answer(&mut self, resource: usize) {
         let grants = std::mem::take(&mut self.grants);
         for grant in &grants {
@@ -566,7 +563,7 @@ impl<'a> World<'a> {
                 self.push(self.now + ways[way].back, Event::Feedback(session, grant.message.rate.as_bps()));
                 continue;
             }
-            // What a session may grow at once never goes beyond what the node could give it.
+            // Immediate growth of a session never exceeds the node's offer.
             if let Some(offer) = grant.message.offer
                 && grant.message.number > 0
                 && grant.message.rate.as_bps() > offer.as_bps() * (1.0 + 1e-12)
@@ -580,7 +577,7 @@ impl<'a> World<'a> {
         self.grants.clear();
     }
 
-    /// How late a message comes; `None` if it is lost.
+    /// Delay of a message; `None` if it is lost.
     fn fate(&mut self, resource: usize, is_to: bool) -> Option<Duration> {
         let now = self.now;
         let is_out = self.network.outages.iter().any(|outage| {

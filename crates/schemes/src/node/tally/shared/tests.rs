@@ -1,4 +1,4 @@
-//! A node whose sessions are of several processes.
+//! A node whose sessions belong to several processes.
 
 use super::*;
 use proptest::prelude::*;
@@ -32,14 +32,14 @@ fn rates(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<f64> {
 
 #[test]
 fn divide__is_by_groups_and_then_by_sessions() {
-    // Half for each group; what the first cannot use is the second's.
+    // Half for each group; the second gets what the first cannot use.
     let rows = [sink(0, INF), sink(1, INF), sink(1, INF)];
     assert_eq!(rates(&[group(1.0), group(1.0)], &rows), [500.0, 250.0, 250.0]);
     let rows = [sink(0, 100.0), sink(1, INF), sink(1, INF)];
     let grants = divide(&[group(1.0), group(1.0)], &rows, 0.0);
-    // If the first took all that it can, it would have its half; each of the others has all that it could have.
+    // If the first took as much as possible, it would have its half; each of the others has its maximum.
     assert_eq!(grants, [(100.0, 500.0), (450.0, 450.0), (450.0, 450.0)]);
-    // One of the second's wants 50: the other could still have 850, and that one a half of the second's 900.
+    // One of the second group wants 50: the other could still have 850, and that one half of the second group's 900.
     let rows = [sink(0, 100.0), sink(1, INF), sink(1, 50.0)];
     assert_eq!(divide(&[group(1.0), group(1.0)], &rows, 0.0), [(100.0, 500.0), (850.0, 850.0), (50.0, 450.0)]);
 }
@@ -60,15 +60,15 @@ fn divide__knows_weights_minima_and_maxima_of_groups_and_sessions() {
 
 #[test]
 fn divide__raises_out_of_what_nobody_has_reserved_in_any_process() {
-    // The cut at once, and nothing for the newcomer before it is confirmed.
+    // The cut is immediate, and the newcomer gets nothing until it is confirmed.
     let holds = SharedRow { granted_bps: C, reserved_bps: C, ..sink(0, INF) };
     assert_eq!(rates(&[group(1.0)], &[holds, sink(0, INF)]), [500.0, 0.0]);
     let has_cut = SharedRow { granted_bps: 500.0, reserved_bps: 700.0, ..sink(0, INF) };
     assert_eq!(rates(&[group(1.0)], &[has_cut, sink(0, INF)]), [500.0, 300.0]);
-    // What a process had that is gone is nobody's yet.
+    // Capacity of a process that has gone is still held.
     let grants = divide(&[group(1.0)], &[sink(0, INF)], 400.0);
     assert_eq!(grants, [(600.0, 1000.0)]);
-    // Nobody is raised where nothing may be.
+    // Without `may_raise` no grant is raised.
     let mut node = SharedNode::default();
     let rows = [SharedRow { granted_bps: 900.0, reserved_bps: 900.0, ..sink(0, INF) }, sink(0, INF)];
     let grants = node.divide(Time::ZERO, C, 0.0, false, &[group(1.0)], &rows);
@@ -84,15 +84,15 @@ fn divide__keeps_the_grant_of_who_is_not_heard() {
 
 #[test]
 fn divide__of_sources_fills_by_what_sinks_grant_and_hands_out_the_rest_ahead() {
-    // Of one group this is `caps`.
+    // With one group this is `caps`.
     let rows = [source(0, 10.0), source(0, 800.0)];
     assert_eq!(rates(&[group(1.0)], &rows), [200.0, 800.0]);
-    // Of two groups the spare goes ahead to each group first.
+    // With two groups the spare capacity goes to each group first.
     let rows = [source(0, 0.0), source(1, 0.0), source(1, 0.0)];
     assert_eq!(rates(&[group(1.0), group(1.0)], &rows), [500.0, 250.0, 250.0]);
     let rows = [source(0, 900.0), source(1, 900.0), source(1, 900.0)];
     assert_eq!(rates(&[group(1.0), group(1.0)], &rows), [500.0, 250.0, 250.0]);
-    // A group's maximum bounds what is handed out ahead.
+    // A group's maximum bounds the capacity given in advance.
     let bounded = SharedGroup { maximum_bps: 100.0, ..group(1.0) };
     assert_eq!(rates(&[bounded, group(1.0)], &[source(0, 0.0), source(1, 900.0)]), [100.0, 900.0]);
 }
@@ -101,36 +101,36 @@ fn divide__of_sources_fills_by_what_sinks_grant_and_hands_out_the_rest_ahead() {
 fn divide__beside_rows_of_plain_gtp_takes_what_they_use_and_a_step() {
     let plain = SharedKind::Plain { alpha: 0.1, beta: 0.2 };
     let row = SharedRow { kind: plain, claim_bps: 400.0, granted_bps: 420.0, reserved_bps: 420.0, ..sink(0, INF) };
-    // The other one holds 400, and is offered 600; of the plain one's step of 10 all fits in a twentieth.
+    // The other one holds 400, and is offered 600; the plain one's step of 10 fits into a twentieth.
     let other = SharedRow { granted_bps: 400.0, reserved_bps: 400.0, ..sink(0, INF) };
     let grants = divide(&[group(1.0)], &[row, other], 0.0);
     assert_eq!(grants[0], (410.0, 500.0));
     assert!(grants[1].0 <= 600.0 && grants[1].0 >= 580.0, "{grants:?}");
 }
 
-/// Else a source that waits for its sink would hold all that is free, and the other could never use more.
+/// Otherwise a source that waits for its sink would hold all the free capacity, and the other could never use more.
 #[test]
 fn divide__of_sources_hands_out_ahead_what_steps_of_plain_gtp_leave() {
     let kind = SharedKind::Plain { alpha: 0.1, beta: 0.2 };
     let plain = SharedRow { kind, claim_bps: 100.0, granted_bps: 100.0, reserved_bps: 100.0, ..sink(0, INF) };
     let waits = SharedRow { granted_bps: 900.0, reserved_bps: 900.0, ..source(0, 100.0) };
-    // The plain one is offered 500, and goes 40 beyond what it uses: the other has 1000 - 140.
+    // The plain one is offered 500, and steps 40 beyond its use: the other has 1000 - 140.
     assert_eq!(rates(&[group(1.0)], &[plain, waits])[1], 860.0);
-    // And all of its step where the other has let go of it.
+    // And all of its step once the other has released it.
     let waits = SharedRow { granted_bps: 860.0, reserved_bps: 860.0, ..waits };
     assert_eq!(rates(&[group(1.0)], &[plain, waits]), [140.0, 860.0]);
-    // What a sink grants comes before steps, which go beyond the capacity: 10 of the 100 to the offer.
+    // A sink's grants come before steps, which go beyond the capacity: 10 of the 100 to the offer.
     let plain = SharedRow { claim_bps: 400.0, granted_bps: 400.0, reserved_bps: 400.0, ..plain };
     let granted = SharedRow { granted_bps: 500.0, reserved_bps: 500.0, ..source(0, 900.0) };
     assert_eq!(rates(&[group(1.0)], &[plain, granted]), [410.0, 600.0]);
-    // Over groups likewise: of 120 the plain one's offer is 20 more, and its step 0.02 x 120.
+    // The same with groups: of 120 the plain one's offer is 20 more, and its step 0.02 x 120.
     let bounded = SharedGroup { maximum_bps: 120.0, ..group(1.0) };
     let plain = SharedRow { claim_bps: 100.0, granted_bps: 100.0, reserved_bps: 100.0, ..plain };
     assert_eq!(rates(&[bounded, group(1.0)], &[plain, source(1, 100.0)])[1], 897.6);
 }
 
 proptest! {
-    /// Whatever rows say, raises cost no more than is free, and what is granted at the most is a group's.
+    /// For any rows, raises cost at most the free capacity, and a group's maximum bounds its grants.
     #[test]
     fn divide__never_spends_more_than_is_free(
         said in proptest::collection::vec((0..3_usize, 0.0..3000.0_f64, 0.0..900.0_f64, 0.0..900.0_f64, 0..4_u8), 0..12),

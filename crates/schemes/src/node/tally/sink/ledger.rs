@@ -1,4 +1,4 @@
-//! What a remote resource granted one session, and what may still come of it.
+//! The grants of a remote resource to one session, and the rate that may still arrive under them.
 
 use fairwave_units::{Duration, Time};
 
@@ -7,29 +7,29 @@ use crate::node::tally::message::LARGEST_NUMBER;
 use crate::node::tally::options::TallyOptions;
 use crate::node::tally::stamp::Stamp;
 
-/// More grants under way than an honest source ever has: the oldest are taken together, at the larger rate.
+/// More pending grants than an honest source ever has: the oldest are merged, at the larger rate.
 const MOST_ENTRIES: usize = 256;
 
-/// The numbered grants of one session, from the last one on that its source confirmed.
+/// The numbered grants of one session, starting with the last one that its source confirmed.
 ///
-/// *Reserved* is the largest of them: data that arrive were sent under one of them, whichever messages were lost. It
-/// falls when the source confirms a later one.
+/// *Reserved* is the largest of them: arriving data were sent under one of them, whichever messages were lost. It falls
+/// when the source confirms a later one.
 ///
-/// A source that never confirms holds what was reserved for two leases, and where cuts follow each other for four: by
-/// then an honest one has heard a later grant, or has stopped because it heard none.
+/// A source that never confirms holds its reserved rate for two leases, and for four if cuts follow each other: by then
+/// an honest one has received a later grant, or has stopped because it received none.
 ///
-/// At rest it is the last grant alone, which is confirmed.
+/// In equilibrium the ledger holds only the last grant, which is confirmed.
 #[derive(Clone, Debug)]
 pub(super) struct GrantLedger {
     granted_bps: f64,
-    /// What was granted before and may be in force yet; `None`: nothing since the last control interval.
+    /// Earlier grants that may still be in force; `None`: none since the last control interval.
     under_way: Option<Box<UnderWay>>,
     last: u32,
-    /// Whether the last one is confirmed, and whether the source asked where it stands.
+    /// Whether the last grant is confirmed, and whether the source requested an answer.
     flags: u8,
-    /// The lease that was told with the last grant, and the longest of those that may be in force: in four bits each.
+    /// The lease of the last grant, and the longest of those that may be in force: in four bits each.
     leases: u8,
-    /// The round-trip time in ms, rounded up, 65 s at the most: when it is told again if it is not confirmed.
+    /// The round-trip time in ms, rounded up, at most 65 s, from which the retransmission period follows.
     rtt_ms: u16,
 }
 
@@ -39,15 +39,15 @@ const OWES_ANSWER: u8 = 2;
 /// Grants before the last one.
 #[derive(Clone, Debug)]
 struct UnderWay {
-    /// Their rates, in the order of their numbers, which end below the last one: each is one more than the one before.
-    /// Most often there is one, which takes no room of its own.
+    /// Their rates, in the order of their numbers, which are consecutive and end just below the last one. Usually there
+    /// is one, which needs no allocation.
     first_bps: Option<f64>,
     more_bps: Vec<f64>,
     /// The largest of them.
     most_bps: f64,
-    /// The most that was reserved since the last control interval.
+    /// The maximum reserved since the last control interval.
     recent_bps: f64,
-    /// A number, and when it was the last one: what is older goes two leases later.
+    /// A number, and the time when it was the last one: older grants expire two leases later.
     mark: (u32, Stamp),
 }
 
@@ -56,7 +56,7 @@ impl GrantLedger {
         Self { granted_bps: 0.0, under_way: None, last: 0, flags: CONFIRMED, leases: 0, rtt_ms: 0 }
     }
 
-    /// Whether the source asked where it stands.
+    /// Whether the source requested an answer.
     pub(super) fn owes_answer(&self) -> bool {
         self.flags & OWES_ANSWER != 0
     }
@@ -69,7 +69,7 @@ impl GrantLedger {
         self.flags = self.flags & !flag | if is_set { flag } else { 0 };
     }
 
-    /// The lease that was told with the last grant.
+    /// The lease of the last grant.
     pub(super) fn told_lease(&self) -> Lease {
         Lease::doubled(self.leases & 0xf)
     }
@@ -79,8 +79,8 @@ impl GrantLedger {
         Lease::doubled(self.leases >> 4)
     }
 
-    /// The lease that the next grant is told with, where the node wants such a one: one further than the last, once that
-    /// is confirmed.
+    /// The lease of the next grant, if the node wants lease `wanted`: one step further than the last, once that is
+    /// confirmed.
     pub(super) fn next_lease(&self, wanted: Lease) -> Lease {
         if self.is_confirmed() { self.told_lease().towards(wanted) } else { self.told_lease() }
     }
@@ -89,27 +89,27 @@ impl GrantLedger {
         self.rtt_ms = u16::try_from(rtt.as_nanos().div_ceil(1_000_000)).unwrap_or(u16::MAX);
     }
 
-    /// How long after it was told it is told again if it is not confirmed; `None`: it is.
+    /// Retransmission period of the last grant; `None` if it is confirmed.
     pub(super) fn retry(&self, options: &TallyOptions) -> Option<Duration> {
         (!self.is_confirmed()).then(|| options.retry(Duration::from_millis(u64::from(self.rtt_ms))))
     }
 
-    /// The grant that was last told.
+    /// The grant that was last sent.
     pub(super) fn granted_bps(&self) -> f64 {
         self.granted_bps
     }
 
-    /// The most that may still come.
+    /// The maximum rate that may still arrive.
     pub(super) fn reserved_bps(&self) -> f64 {
         self.under_way.as_ref().map_or(self.granted_bps, |older| older.most_bps.max(self.granted_bps))
     }
 
-    /// The most that was reserved at any moment since the last control interval.
+    /// The maximum reserved at any moment since the last control interval.
     pub(super) fn recent_bps(&self) -> f64 {
         self.under_way.as_ref().map_or(self.granted_bps, |older| older.recent_bps.max(self.granted_bps))
     }
 
-    /// The least that may be in force.
+    /// The smallest rate that may be in force.
     pub(super) fn least_bps(&self) -> f64 {
         let older = self.under_way.iter().flat_map(|older| older.rates());
         older.fold(self.granted_bps, f64::min)
@@ -125,8 +125,8 @@ impl GrantLedger {
         self.flags & CONFIRMED != 0
     }
 
-    /// A new grant, with such a lease; its number. At the largest number there is, which no honest end lives to see, nothing is granted
-    /// any more.
+    /// Adds a grant with a lease, and returns its number. At the maximum number, which no honest end reaches, the rate
+    /// is zero.
     pub(super) fn push(&mut self, now: Time, bps: f64, lease: Lease) -> u64 {
         if self.last() >= LARGEST_NUMBER {
             return self.last();
@@ -143,8 +143,8 @@ impl GrantLedger {
         self.last()
     }
 
-    /// The source says that this number is in force: what is older is over. A number that was never given is no
-    /// confirmation.
+    /// The source reports that this number is in force: older grants are over. A number that was never given confirms
+    /// nothing.
     pub(super) fn confirm(&mut self, number: u64) {
         if number <= self.last() {
             self.drop_below(number as u32);
@@ -155,25 +155,25 @@ impl GrantLedger {
         }
     }
 
-    /// A source that has a number which this node never gave, as the node forgot: its numbers go on above it. Nothing
-    /// is in force, as the lease ran out before the node could forget.
+    /// A source has a number that this node has forgotten giving: numbers continue above it. Nothing is in force, as
+    /// the lease expired before the node could forget.
     pub(super) fn go_on_above(&mut self, number: u64) {
         self.adopt(number, 0.0);
     }
 
-    /// What is in force at a source that knew this node before it was restarted.
+    /// Takes over the grant in force at a source that knew this node before its restart.
     pub(super) fn adopt(&mut self, number: u64, bps: f64) {
         self.last = number.saturating_add(1000).min(LARGEST_NUMBER) as u32;
         (self.granted_bps, self.under_way) = (bps, None);
         self.set(CONFIRMED, false);
     }
 
-    /// The session was not heard of for two leases: nothing of it comes any more. The numbers go on.
+    /// Nothing was heard of the session for two leases, so no more data can arrive. The numbers continue.
     pub(super) fn free(&mut self) {
         (self.granted_bps, self.under_way) = (0.0, None);
     }
 
-    /// Drops what two leases have ended. Calling it often is harmless.
+    /// Drops grants that two leases have ended. Calling it often is harmless.
     pub(super) fn expire(&mut self, now: Time, options: &TallyOptions) {
         let two_leases = self.lease().twice(options);
         let Some(older) = &mut self.under_way else { return };
@@ -184,7 +184,7 @@ impl GrantLedger {
         }
     }
 
-    /// A control interval is over: what was reserved before it does not count any more.
+    /// Ends a control interval: earlier reserved rates do not count any more.
     pub(super) fn end_interval(&mut self) {
         let reserved_bps = self.reserved_bps();
         if let Some(older) = &mut self.under_way {
@@ -204,7 +204,7 @@ impl GrantLedger {
 }
 
 impl UnderWay {
-    /// Before the grant with this number.
+    /// The state before the grant with this number.
     fn new(now: Time, number: u32) -> Self {
         let mark = (number, Stamp::of(now));
         Self { first_bps: None, more_bps: Vec::new(), most_bps: 0.0, recent_bps: 0.0, mark }
@@ -219,7 +219,7 @@ impl UnderWay {
             None => self.first_bps = Some(bps),
             Some(_) => self.more_bps.push(bps),
         }
-        // The last grant is one of them, too, and the first.
+        // The last grant counts as well, and so does the first.
         if self.more_bps.len() + 2 > MOST_ENTRIES {
             let next_bps = self.more_bps.remove(0);
             self.first_bps = self.first_bps.map(|oldest| oldest.max(next_bps));
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!((ledger.reserved_bps(), ledger.least_bps()), (90.0, 20.0));
         ledger.confirm(3);
         assert_eq!((ledger.reserved_bps(), ledger.least_bps()), (40.0, 20.0));
-        // Late and unknown confirmations say nothing.
+        // Late and unknown confirmations change nothing.
         ledger.confirm(1);
         ledger.confirm(7);
         assert_eq!((ledger.reserved_bps(), ledger.is_confirmed()), (40.0, false));
@@ -271,7 +271,7 @@ mod tests {
         ledger.push(Time::ZERO, 30.0, short());
         ledger.free();
         assert_eq!((ledger.reserved_bps(), ledger.granted_bps()), (0.0, 0.0));
-        // The source heard the second grant before its lease ran out: that confirms, and brings nothing back.
+        // The source received the second grant before its lease expired: that confirms it, and restores nothing.
         ledger.confirm(2);
         assert_eq!(ledger.reserved_bps(), 0.0);
         assert_eq!(ledger.push(Time::ZERO, 10.0, short()), 3);
@@ -283,11 +283,11 @@ mod tests {
         let mut ledger = GrantLedger::new();
         ledger.push(Time::ZERO, 100.0, short());
         ledger.push(Time::ZERO, 50.0, short());
-        // The mark is the second grant's number: 8 s later, two leases, what is older than it is over.
+        // The mark is the second grant's number: 8 s later, two leases, older grants are over.
         ledger.expire(second(7), &options);
         assert_eq!(ledger.reserved_bps(), 100.0);
         ledger.push(second(7), 20.0, short());
-        // What was granted in between is older than the next mark, which is taken at 8 s.
+        // Grants in between are older than the next mark, which is taken at 8 s.
         for (now, reserved) in [(8, 50.0), (15, 50.0), (16, 20.0)] {
             ledger.expire(second(now), &options);
             assert_eq!(ledger.reserved_bps(), reserved, "at {now} s");
@@ -339,7 +339,7 @@ mod tests {
     }
 
     /// The longest of the leases that may be in force counts, until the last one is confirmed; and none is more than
-    /// twice the one before.
+    /// twice its predecessor.
     #[test]
     fn lease__is_the_longest_that_may_be_in_force() {
         let mut ledger = GrantLedger::new();
@@ -348,7 +348,7 @@ mod tests {
         for number in 1..=4_u64 {
             let lease = ledger.next_lease(long);
             ledger.push(Time::ZERO, 10.0, lease);
-            // A second one before the confirmation has the same.
+            // A second grant before the confirmation has the same lease.
             assert_eq!(ledger.next_lease(long), lease);
             told.push(lease.doublings());
             ledger.confirm(number);
@@ -357,7 +357,7 @@ mod tests {
         let shorter = ledger.next_lease(Lease::default());
         ledger.push(Time::ZERO, 10.0, shorter);
         assert_eq!((ledger.told_lease(), ledger.lease()), (Lease::doubled(3), long));
-        // An older number confirms nothing of it.
+        // An older number does not confirm it.
         ledger.confirm(4);
         assert_eq!(ledger.lease(), long);
         ledger.confirm(5);

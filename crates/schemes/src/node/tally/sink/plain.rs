@@ -1,4 +1,4 @@
-//! A session whose other end runs plain GTP: it hears of expected rates once per interval, and tells nothing.
+//! A session whose other end runs plain GTP: it receives expected rates once per interval, and sends no messages.
 
 use std::collections::VecDeque;
 
@@ -9,22 +9,22 @@ use crate::node::tally::lease::Lease;
 use crate::node::tally::message::{GrantMessage, GrantTo};
 use crate::node::tally::plain_step::step_bps;
 
-/// Grants under way whose times are kept. Of more than these the last ones are over together, at the last one's time.
+/// Maximum pending grants with times. Beyond this the last ones end together, at the last one's time.
 const MOST_UNDER_WAY: usize = 256;
 
-/// What a sink keeps of a session whose source runs plain GTP.
+/// A sink's state of a session whose source runs plain GTP.
 #[derive(Clone, Debug)]
 pub(in crate::node::tally) struct PlainSource {
-    /// The share of the gap to the offer that is closed per interval, and the least step as a share of alpha x offer.
+    /// The share of the gap to the offer that is closed per interval, and the minimum step as a share of alpha x offer.
     alpha: f64,
     beta: f64,
     pub(super) rtt: Duration,
-    /// What came since the last tick, and the mean before that.
+    /// Arrivals since the last tick, and the mean before that.
     since: Time,
     bits: f64,
     measured_bps: f64,
-    /// Numbers of grants, and when each was told: the source hears it and what it sent before is through a round trip
-    /// later.
+    /// Numbers of grants with the times when they were sent: a round trip later the source has received it and its
+    /// earlier data have arrived.
     under_way: VecDeque<(u64, Time)>,
 }
 
@@ -41,12 +41,12 @@ impl PlainSource {
         self.bits += bits;
     }
 
-    /// What came in the interval that ended: it is taken for the claim, since nobody says more.
+    /// Arrival rate in the interval that ended, which counts as the claim.
     pub(super) fn measured_bps(&self) -> f64 {
         self.measured_bps
     }
 
-    /// Ends the interval, and confirms by time what no message confirms.
+    /// Ends the interval, and confirms grants by time, as no message does.
     pub(super) fn on_tick(&mut self, now: Time, ledger: &mut GrantLedger) {
         let secs = now.since(self.since).as_secs_f64();
         if secs > 0.0 {
@@ -60,12 +60,12 @@ impl PlainSource {
         }
     }
 
-    /// How far beyond what came it may go next: GTP's step towards the offer.
+    /// Permitted growth beyond the arrival rate: GTP's step towards the offer.
     pub(super) fn step_bps(&self, offer_bps: f64) -> f64 {
         step_bps(self.alpha, self.beta, self.measured_bps, offer_bps)
     }
 
-    /// A new grant, if it differs; told in every interval, as GTP does.
+    /// Adds a grant, if it differs; sent in every interval, as GTP does.
     pub(super) fn tell(&mut self, now: Time, session: u64, grant_bps: f64, ledger: &mut GrantLedger) -> GrantTo {
         if grant_bps != ledger.granted_bps() || ledger.last() == 0 {
             if self.under_way.len() >= MOST_UNDER_WAY {
@@ -93,7 +93,8 @@ mod tests {
     fn step_bps__is_gtps_towards_the_offer() {
         let plain =
             |measured_bps| PlainSource { measured_bps, ..PlainSource::new(0.1, 0.2, Duration::ZERO, Time::ZERO) };
-        // 0.1 x (1000 - 400) is more than 0.1 x 0.2 x 1000; close to the offer the least step counts, and at most the gap.
+        // 0.1 x (1000 - 400) is more than 0.1 x 0.2 x 1000; close to the offer the minimum step counts, and at most the
+        // gap.
         for (measured, step) in [(400.0, 60.0), (900.0, 20.0), (990.0, 10.0), (1200.0, 0.0)] {
             assert!((plain(measured).step_bps(1000.0) - step).abs() < 1e-9, "{measured}");
         }

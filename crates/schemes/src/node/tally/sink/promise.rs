@@ -1,4 +1,4 @@
-//! What a sink gives a newcomer before it heard a claim: with the answer to its hello, or with its own first packet.
+//! Grants to newcomers without a claim: in the answer to a hello, or with the sink's first packet.
 
 use fairwave_units::{Duration, Rate, Time};
 
@@ -8,19 +8,20 @@ use crate::node::tally::lease::Lease;
 use crate::node::tally::message::{GrantMessage, GrantTo, SessionTerms};
 use crate::node::tally::options::TallyOptions;
 
-/// A promise is good for a lease, from when its source asked for it on. What was sent under it is through by then.
+/// Duration of a promise: one lease, from the time when its source first asked for it. Data sent under it have arrived
+/// by then.
 fn promise_lasts(options: &TallyOptions) -> Duration {
     let lease = options.lease;
     lease.checked_add(lease.half().half()).unwrap_or(Duration::MAX)
 }
 
 impl SinkNode {
-    /// Somebody asks for a session, and no claim of it has come: what its source may send from the start, as its grant
-    /// number 1. It is told with the answer, and is in force for a lease from when its source began to ask; the source
-    /// [takes it](crate::node::tally::SourceNode::open_promised). Zero where nothing is spare: then nothing is kept.
+    /// Answers a request for a session without a claim: the initial rate of its source, as its grant number 1. It is
+    /// part of the answer, and in force for one lease from the first request of its source; the source [takes
+    /// it](crate::node::tally::SourceNode::open_promised). Zero if no capacity is spare: then no state is kept.
     ///
-    /// Until a claim comes the session is told nothing more. If none comes for a lease and a quarter of one, it is
-    /// forgotten.
+    /// Until a claim arrives no further messages are sent to the session. If none arrives for a lease and a quarter, it
+    /// is forgotten.
     pub fn promise(&mut self, now: Time, session: u64, terms: &SessionTerms) -> Rate {
         self.end_promises(now);
         if self.is_recovering() || self.rows.get(session).is_some() || self.tombstones.contains_key(&session) {
@@ -39,9 +40,9 @@ impl SinkNode {
         Rate::nearest_bps(bps)
     }
 
-    /// A session is there whose source said in the handshake what it claims: its first grant at once, of a `parts`-th of
-    /// what is spare, where so many may come at a time. It is told with this end's first packet. The claim counts from
-    /// the next tick on.
+    /// Opens a session whose source stated its claim in the handshake: its first grant is immediate, a `parts`-th of
+    /// the spare capacity if up to `parts` sessions may arrive together. The grant is sent with this end's first
+    /// packet. The claim counts from the next tick on.
     pub fn welcome(
         &mut self,
         now: Time,
@@ -72,7 +73,7 @@ impl SinkNode {
         self.rows.insert(session, row);
     }
 
-    /// A row with its first grant, out of what is spare; without one where nothing is.
+    /// A row with its first grant, out of the spare capacity; without one if there is none.
     fn started(&mut self, now: Time, terms: &SessionTerms, claim_bps: f64, bps: f64) -> SinkRow {
         let mut row = SinkRow::new(terms, now);
         row.hear_claim(0, claim_bps, false);
@@ -84,7 +85,7 @@ impl SinkNode {
         row
     }
 
-    /// Forgets newcomers that were never heard.
+    /// Forgets newcomers that never sent a message.
     pub(super) fn end_promises(&mut self, now: Time) {
         while let Some(session) = self.promises.pop_over(now) {
             self.remove(session);
@@ -135,10 +136,10 @@ mod tests {
         let mut sink = sink();
         assert_eq!(promised(&mut sink, 0, 1), 1.0);
         assert_eq!(promised(&mut sink, 1, 2), 0.0);
-        // Nothing is told to who was not heard.
+        // A source that was never heard gets no messages.
         assert_eq!(tick(&mut sink, 20), []);
         assert_eq!(sink.reserved_sum().as_bps(), C);
-        // It comes, with that in force; and another one claims.
+        // It sends its first claim, with that in force; and another one claims.
         let mut out = Vec::new();
         sink.on_claim(at(40), 1, &TERMS, &claim(1, 1), &mut out);
         sink.on_claim(at(40), 2, &TERMS, &claim(1, 0), &mut out);
@@ -148,8 +149,8 @@ mod tests {
         assert_eq!(tick(&mut sink, 100), [(1, 0.5), (2, 0.5)]);
     }
 
-    /// Hellos that are never confirmed: the first has all for 5 s, all that follow have less and less, and never is more
-    /// reserved than there is.
+    /// Hellos that are never confirmed: the first has all for 5 s, later ones have less and less, and never is more
+    /// reserved than the capacity.
     #[test]
     fn promise__a_flood_of_hellos_that_nobody_confirms_holds_a_64th_in_the_end() {
         let mut sink = sink();
@@ -164,7 +165,7 @@ mod tests {
         // The first 5 s one newcomer had all; when its promise was over, half of it was promised; and so on.
         assert_eq!(held[..3], [1.0, 0.5, 0.25]);
         assert!(held[6..].iter().all(|held| *held <= 1.0 / 64.0), "{held:?}");
-        // Somebody real beside that has nearly all, and newcomers that come are believed again.
+        // A real session has nearly all at that time, and newcomers that send claims restore the trust.
         let mut out = Vec::new();
         sink.on_claim(at(40_000), 50_000, &TERMS, &claim(1, 0), &mut out);
         tick(&mut sink, 40_001);
@@ -180,7 +181,7 @@ mod tests {
         assert_eq!(sink.reserved(1).unwrap().as_bps(), C);
         tick(&mut sink, 5000);
         assert_eq!(sink.reserved(1), None);
-        // A claim that says that it is in force yet: by then its lease is over, and it is not.
+        // A claim that reports it as still in force: by then its lease has expired, and it is not.
         let mut out = Vec::new();
         sink.on_claim(at(5001), 1, &TERMS, &claim(1, 1), &mut out);
         assert_eq!(sink.reserved(1).unwrap().as_bps(), 0.0);
@@ -195,15 +196,15 @@ mod tests {
         assert_eq!(tick(&mut sink, 20), [(1, 0.3)]);
         assert_eq!(promised(&mut sink, 21, 2), 0.7);
         sink.forget(2);
-        // What the capacity lost is not promised.
+        // Capacity that was taken away is not promised.
         sink.set_capacity(Rate::mbps(600.0));
         assert!((promised(&mut sink, 22, 3) - 0.3).abs() < 1e-9);
         sink.forget(3);
-        // One who wants all leaves nothing, also while the raise waits.
+        // A session that wants all leaves nothing, also while the raise waits.
         sink.on_claim(at(23), 1, &TERMS, &claim(2, 1), &mut out);
         tick(&mut sink, 40);
         assert_eq!(promised(&mut sink, 41, 4), 0.0);
-        // The last one has gone, and nobody ticks any more.
+        // The last session has gone, and there are no further ticks.
         sink.forget(1);
         assert!((promised(&mut sink, 42, 5) - 0.6).abs() < 1e-9);
     }
@@ -228,7 +229,7 @@ mod tests {
         let told: Vec<_> = out.iter().map(|to| (to.session, to.message.number, to.message.rate.as_mbps())).collect();
         assert_eq!(told, [(1, 1, 250.0), (2, 1, 100.0)]);
         assert_eq!(sink.reserved_sum(), Rate::mbps(350.0));
-        // The tick gives what is left.
+        // The tick grants the rest.
         assert_eq!(tick(&mut sink, 20), [(1, 0.9), (2, 0.1)]);
     }
 
@@ -242,7 +243,7 @@ mod tests {
         out.clear();
         sink.welcome(at(30), 2, &TERMS, None, 1, &mut out);
         assert!(out.is_empty());
-        // The first is cut, and the second told of its offer, without a claim frame.
+        // The first is cut, and the second gets its offer, without a claim frame.
         assert_eq!(tick(&mut sink, 40), [(1, 0.5), (2, 0.0)]);
         sink.on_claim(at(60), 1, &TERMS, &claim(2, 3), &mut out);
         assert_eq!(tick(&mut sink, 60), [(1, 0.5), (2, 0.5)]);

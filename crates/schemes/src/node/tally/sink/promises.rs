@@ -1,26 +1,27 @@
-//! What newcomers were promised that were not heard yet.
+//! Promises to newcomers that have not sent a message yet.
 
 use std::collections::VecDeque;
 
 use fairwave_units::Time;
 
-/// More newcomers than that at a time are promised nothing.
+/// Maximum newcomers with a promise at a time.
 const MOST_NEWCOMERS: usize = 64;
-/// The least share of the capacity that is promised to newcomers whose predecessors were never heard of.
+/// Minimum share of the capacity that is promised to newcomers after earlier ones were never heard of.
 const LEAST_TRUST: f64 = 1.0 / 64.0;
 
-/// What newcomers were promised that have said nothing yet.
+/// Promises to newcomers that have not sent a message yet.
 ///
-/// It comes out of what nobody holds and nobody wants, so that the sum of what is reserved stays within the budget. A
-/// newcomer may never come: then its promise is idle until it is over. So all of them together have no more than a share
-/// of the capacity, which is halved for each that never came, and doubled for each that did.
+/// They come out of capacity that is neither reserved nor wanted, so that the sum of the reserved rates stays within
+/// the budget. A newcomer may never send: then its promise is idle until it expires. All promises together are
+/// therefore limited to a share of the capacity, which is halved for each newcomer that never sent, and doubled for
+/// each that did.
 #[derive(Clone, Debug)]
 pub(super) struct Promises {
-    /// What nobody held and nobody wanted at the last tick, less what was promised since.
+    /// Capacity that was neither reserved nor wanted at the last tick, minus later promises.
     spare_bps: f64,
-    /// Who was promised how much, and until when.
+    /// Promises and their ends.
     newcomers: VecDeque<Newcomer>,
-    /// The share of the capacity.
+    /// Share of the capacity that may be promised.
     trust: f64,
 }
 
@@ -36,23 +37,23 @@ impl Promises {
         Self { spare_bps, newcomers: VecDeque::new(), trust: 1.0 }
     }
 
-    /// At a tick, when all that is reserved and wanted is known.
+    /// Updates the spare capacity at a tick, when the reserved and wanted rates are known.
     pub(super) fn set_spare(&mut self, bps: f64) {
         self.spare_bps = bps.max(0.0);
     }
 
-    /// The capacity fell by so much, or somebody holds it now.
+    /// Subtracts capacity that was taken away or is now held.
     pub(super) fn take_off(&mut self, bps: f64) {
         self.spare_bps = (self.spare_bps - bps).max(0.0);
     }
 
-    /// A session is gone that had so much reserved.
+    /// Returns the reserved rate of a session that has gone.
     pub(super) fn give_back(&mut self, session: u64, bps: f64) {
         self.newcomers.retain(|newcomer| newcomer.session != session);
         self.spare_bps += bps;
     }
 
-    /// A session was heard: whether it is a newcomer that was promised something.
+    /// A session was heard: whether it is a newcomer with a promise.
     pub(super) fn on_heard(&mut self, session: u64) -> bool {
         let Some(place) = self.newcomers.iter().position(|newcomer| newcomer.session == session) else { return false };
         self.newcomers.remove(place);
@@ -60,12 +61,12 @@ impl Promises {
         true
     }
 
-    /// When the first promise is over; `None` if there is none.
+    /// End of the first promise; `None` if there is none.
     pub(super) fn next_end(&self) -> Option<Time> {
         self.newcomers.front().map(|newcomer| newcomer.until)
     }
 
-    /// A newcomer that was never heard, if its promise is over.
+    /// A newcomer that was never heard, if its promise has expired.
     pub(super) fn pop_over(&mut self, now: Time) -> Option<u64> {
         self.newcomers.front().filter(|newcomer| newcomer.until <= now)?;
         let over = self.newcomers.pop_front()?;
@@ -73,17 +74,17 @@ impl Promises {
         Some(over.session)
     }
 
-    /// A newcomer is promised so much, out of what is spare.
+    /// Promises a newcomer `bps` out of the spare capacity.
     pub(super) fn push(&mut self, session: u64, bps: f64, until: Time) {
         self.newcomers.push_back(Newcomer { session, bps, until });
     }
 
-    /// What nobody holds and nobody wants.
+    /// Capacity that is neither reserved nor wanted.
     pub(super) fn spare_bps(&self) -> f64 {
         self.spare_bps
     }
 
-    /// What a newcomer may be promised of a capacity.
+    /// Maximum promise to a newcomer out of a capacity.
     pub(super) fn most_bps(&self, capacity_bps: f64) -> f64 {
         if self.newcomers.len() >= MOST_NEWCOMERS {
             return 0.0;

@@ -1,4 +1,4 @@
-//! What a sink keeps of one session.
+//! A sink's state of one session.
 
 use fairwave_units::{Duration, Time};
 
@@ -11,7 +11,7 @@ use crate::node::tally::message::{GrantTo, SessionTerms};
 use crate::node::tally::options::{ASK_AGAIN, TallyOptions};
 use crate::node::tally::stamp::Stamp;
 
-/// What has to be kept of every session: 64 bytes. What few have is `rare`.
+/// The state that every session needs: 64 bytes. Fields that few sessions need are in `rare`.
 #[derive(Clone, Debug)]
 pub(super) struct SinkRow {
     claim: Claim,
@@ -22,30 +22,30 @@ pub(super) struct SinkRow {
     claim_heard: u32,
     pub(super) heard: Stamp,
     pub(super) said: Stamp,
-    /// What came in this control interval. Of a rate that is constant the sum is right to one part in 10^5 for some
-    /// hundred thousand packets.
+    /// Arrivals in this control interval. For a constant rate the sum is accurate to one part in 10^5 for some hundred
+    /// thousand packets.
     came_bits: f32,
 }
 
-/// What a source claims, zero or more, and in its sign whether its own demand is what limits it.
+/// A source's claim, zero or more; its sign encodes whether its own demand is the limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Claim(f64);
 
-/// What few sessions have.
+/// State that few sessions need.
 #[derive(Clone, Debug)]
 pub(super) struct Rare {
     weight: f64,
     minimum_bps: f64,
-    /// Whose it is; zero if it is in no group.
+    /// Owner of the session; zero if it is in no group.
     group: u32,
-    /// What the application here takes at the most.
+    /// Maximum rate that the local application takes.
     pub(super) ceiling_bps: f64,
-    /// The session was not heard of for two leases; its numbers are kept until then.
+    /// Set if nothing was heard of the session for two leases; its numbers are kept until then.
     pub(super) freed_until: Option<Time>,
-    /// It was promised a rate in the handshake, and no claim of it has come.
+    /// Set if it was promised a rate in the handshake, and has not sent a claim.
     pub(super) promised_until: Option<Time>,
     pub(super) use_check: Option<UseCheck>,
-    /// Its source runs plain GTP.
+    /// Set if its source runs plain GTP.
     pub(super) plain: Option<Box<PlainSource>>,
 }
 
@@ -115,7 +115,7 @@ impl SinkRow {
         self.rare.as_deref()
     }
 
-    /// Changes what few sessions have; nothing is kept of those that have nothing of it.
+    /// Changes rare state; frees it if it is back at the defaults.
     pub(super) fn rare_mut<T>(&mut self, change: impl FnOnce(&mut Rare) -> T) -> T {
         let mut rare = self.rare.take().unwrap_or_else(|| Box::new(Rare::new()));
         let result = change(&mut rare);
@@ -123,7 +123,7 @@ impl SinkRow {
         result
     }
 
-    /// Whether the weight or the minimum is another than before.
+    /// Returns whether the weight or the minimum changed.
     pub(super) fn set_terms(&mut self, terms: &SessionTerms) -> bool {
         self.ledger.set_rtt(terms.rtt);
         if let Some(plain) = self.rare.as_mut().and_then(|rare| rare.plain.as_mut()) {
@@ -159,14 +159,14 @@ impl SinkRow {
         self.rare().and_then(|rare| rare.plain.as_deref())
     }
 
-    /// A control interval is over, for a session whose source runs plain GTP.
+    /// Ends a control interval of a session whose source runs plain GTP.
     pub(super) fn end_plain_interval(&mut self, now: Time) {
         if let Some(plain) = self.rare.as_mut().and_then(|rare| rare.plain.as_mut()) {
             plain.on_tick(now, &mut self.ledger);
         }
     }
 
-    /// What is told to a source that runs plain GTP; `None` to others.
+    /// The message to a source that runs plain GTP; `None` for others.
     pub(super) fn tell_plain(&mut self, now: Time, session: u64, grant_bps: f64) -> Option<GrantTo> {
         let plain = self.rare.as_mut().and_then(|rare| rare.plain.as_mut());
         plain.map(|plain| plain.tell(now, session, grant_bps, &mut self.ledger))
@@ -176,7 +176,7 @@ impl SinkRow {
         self.rare().and_then(|rare| rare.freed_until)
     }
 
-    /// Whether it was promised a rate in the handshake, and is not heard of yet.
+    /// Whether it was promised a rate in the handshake, and has not been heard of yet.
     pub(super) fn is_promised(&self) -> bool {
         self.rare().is_some_and(|rare| rare.promised_until.is_some())
     }
@@ -185,7 +185,7 @@ impl SinkRow {
         self.rare().map_or(f64::INFINITY, |rare| rare.ceiling_bps)
     }
 
-    /// What came in place of a claim that is not believed.
+    /// The arrival rate that replaces a claim that is not trusted.
     fn measured_bps(&self) -> Option<f64> {
         self.rare().and_then(|rare| rare.use_check.as_ref()).and_then(UseCheck::measured_bps)
     }
@@ -194,13 +194,13 @@ impl SinkRow {
         u64::from(self.claim_heard)
     }
 
-    /// Of a number up to [`LARGEST_NUMBER`](crate::node::tally::message::LARGEST_NUMBER).
+    /// Stores a claim; its number is at most [`LARGEST_NUMBER`](crate::node::tally::message::LARGEST_NUMBER).
     pub(super) fn hear_claim(&mut self, number: u64, claim_bps: f64, is_application_limited: bool) {
         self.claim_heard = number as u32;
         self.claim = Claim::new(claim_bps, is_application_limited && claim_bps < f64::INFINITY);
     }
 
-    /// What is known of the session now: to see whether a claim changed anything.
+    /// The current state, for detecting whether a claim changed anything.
     pub(super) fn state(&self) -> (f64, bool, f64) {
         (self.claim.bps(), self.claim.is_application_limited(), self.ledger.reserved_bps())
     }
@@ -212,7 +212,7 @@ impl SinkRow {
         }
     }
 
-    /// What came since the last time.
+    /// Arrivals since the last call.
     pub(super) fn take_came_bits(&mut self) -> f64 {
         f64::from(std::mem::take(&mut self.came_bits))
     }
@@ -232,16 +232,16 @@ impl SinkRow {
         self.plain().is_none() && (self.claim.is_application_limited() || self.measured_bps().is_some())
     }
 
-    /// What it has to send if it uses what it claims.
+    /// The rate at which it has to send if it uses its claim.
     pub(super) fn due_bps(&self) -> f64 {
         if self.is_promised() {
-            // It may never come.
+            // It may never arrive.
             return 0.0;
         }
         self.claim.bps().min(self.ledger.least_bps())
     }
 
-    /// Frees what leases have ended. Whether it was freed for so long that it is to be forgotten.
+    /// Frees grants that leases have ended. Returns whether it was freed long enough ago to be forgotten.
     pub(super) fn end_what_is_over(&mut self, now: Time, options: &TallyOptions) -> bool {
         if let Some(rare) = self.rare() {
             if let Some(until) = rare.freed_until {
@@ -260,7 +260,7 @@ impl SinkRow {
         false
     }
 
-    /// A control interval is over: how much came in it beyond what is reserved.
+    /// Ends a control interval: returns the arrivals in it beyond the reserved rate.
     pub(super) fn end_interval(&mut self, now: Time, passed: Passed, options: &TallyOptions) -> f64 {
         self.end_plain_interval(now);
         let came = Came::new(passed, self.take_came_bits());
@@ -271,7 +271,7 @@ impl SinkRow {
         excess_bps
     }
 
-    /// At the end of a control interval: whether it uses what it claims.
+    /// Checks at the end of a control interval whether it uses its claim.
     fn check_use(&mut self, now: Time, came: Came, options: &TallyOptions) {
         let due_bps = self.due_bps();
         let is_watched = self.rare().is_some_and(|rare| rare.use_check.is_some());
@@ -283,7 +283,7 @@ impl SinkRow {
         }
     }
 
-    /// A claim or a grant changed what is due.
+    /// A claim or a grant changed the due rate.
     pub(super) fn note_due(&mut self) {
         let due_bps = self.due_bps();
         if let Some(check) = self.rare.as_mut().and_then(|rare| rare.use_check.as_mut()) {
@@ -296,7 +296,8 @@ impl SinkRow {
         self.ledger.lease().span(options)
     }
 
-    /// Whether it asks now for a word of the other end. Asking is telling: it asks again so long after it told.
+    /// Whether it requests a message from the other end now. A request is also a message: the next one follows a period
+    /// after the last message.
     pub(super) fn asks(&self, now: Time, options: &TallyOptions) -> bool {
         self.heard.age(now) >= ask(self.lease(options)) && self.said.age(now) >= ASK_AGAIN
     }
@@ -305,7 +306,7 @@ impl SinkRow {
         self.ledger.retry(options).is_some_and(|retry| self.said.age(now) >= retry)
     }
 
-    /// Before this a tick would do nothing for it.
+    /// Time before which a tick does nothing for it.
     pub(super) fn next_tick(&self, now: Time, options: &TallyOptions) -> Time {
         if let Some(until) = self.freed_until() {
             return until;
@@ -314,7 +315,7 @@ impl SinkRow {
             return until;
         }
         if self.plain().is_some() {
-            // What comes is measured in every interval.
+            // Arrivals are measured in every interval.
             return now;
         }
         let (heard, said) = (self.heard.near(now), self.said.near(now));

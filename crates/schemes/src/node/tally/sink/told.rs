@@ -11,18 +11,18 @@ use crate::node::tally::message::{GrantTo, as_limit};
 use crate::node::tally::standing::{Standing, StandingGrant};
 
 impl SinkNode {
-    /// Somebody else divides the capacity from now on, or this node does again. What is granted stays in force.
-    /// While it is told it has no ticks, promises nothing to newcomers and begins sessions with nothing: its driver
-    /// [looks](Self::look) and [settles](Self::settle).
+    /// Switches to a capacity divided elsewhere, or back. Grants stay in force. While it is divided elsewhere the node
+    /// has no ticks, promises nothing to newcomers and starts sessions at zero: its driver calls [`look`](Self::look)
+    /// and [`settle`](Self::settle).
     pub fn set_told(&mut self, is_told: bool) {
         self.is_told = is_told;
         self.promises.set_spare(0.0);
         self.next_tick = Time::ZERO;
     }
 
-    /// An interval is about to end: where each session stands, in no order. What is reserved for one that is over is
-    /// said as well, until it is forgotten. Where all claims together are more than `most`, what this end can take, each
-    /// is no more than its share of that.
+    /// Near the end of an interval: reports the standing of each session, in no order. Reserved rates of sessions that
+    /// are over are reported as well, until they are forgotten. If the claims exceed `most`, the receive capacity of
+    /// this end, each is limited to its share of that.
     pub fn look(&mut self, now: Time, most: Option<Rate>, mut say: impl FnMut(u64, Standing)) {
         self.end_what_is_over(now);
         self.rows.values_mut().for_each(|row| row.end_plain_interval(now));
@@ -50,13 +50,13 @@ impl SinkNode {
         }
     }
 
-    /// The capacity was divided: what each session is granted and offered, in the order of the sessions. One that no
-    /// grant is for keeps what it has.
+    /// Takes over the grants and offers of a division, in the order of the sessions. A session without a grant stays
+    /// unchanged.
     pub fn settle(&mut self, now: Time, grants: &[StandingGrant], out: &mut Vec<GrantTo>) {
         self.retell(now, grants, out);
     }
 
-    /// Says what there is to say, with these grants and else those that are in force.
+    /// Sends the messages that are due, with these grants and otherwise those in force.
     pub(super) fn retell(&mut self, now: Time, grants: &[StandingGrant], out: &mut Vec<GrantTo>) {
         self.rows.settle();
         let options = self.options;
@@ -76,7 +76,7 @@ impl SinkNode {
                     let offer_bps = grant.offer.as_bps().min(row.ceiling_bps());
                     (options.down(grant.rate.as_bps()), options.up(offer_bps))
                 });
-                // A user has fewer sessions at a machine's table than would need a longer lease.
+                // A user has fewer sessions in a machine's table than would need a longer lease.
                 tell(row, now, session, told, Lease::default(), &options, out);
             }
             next_tick = next_tick.min(row.next_tick(now, &options));

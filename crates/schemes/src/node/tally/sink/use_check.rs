@@ -1,32 +1,32 @@
-//! Whether a session uses what it claims.
+//! Checks whether a session uses its claim.
 
 use fairwave_units::{Duration, Time};
 
 use crate::node::tally::options::TallyOptions;
 
-/// A claim that is not used for `verify` is not believed: what came is taken for it, until the grant is used again.
+/// A claim that is not used for `verify` is not trusted: the arrival rate replaces it, until the grant is used again.
 ///
-/// It is there from the first control interval on in which less came than is due, until enough comes.
+/// It exists from the first control interval on in which less arrived than is due, until enough arrives.
 #[derive(Clone, Debug)]
 pub(super) struct UseCheck {
     since: Time,
     bits: f64,
-    /// The least that was due at any moment since then.
+    /// The minimum due at any moment since then.
     due_bps: f64,
-    /// What came, if the claim is not believed.
+    /// The arrival rate, if the claim is not trusted.
     measured_bps: Option<f64>,
-    /// The least that was due at any moment of this control interval.
+    /// The minimum due at any moment of this control interval.
     tick_due_bps: f64,
 }
 
-/// A control interval that is over.
+/// A control interval that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
     from: Time,
     secs: f64,
 }
 
-/// What came of a session in one control interval.
+/// Arrivals of a session in one control interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Came {
     passed: Passed,
@@ -44,15 +44,15 @@ impl Came {
         Self { passed, bits }
     }
 
-    /// How much came beyond the most that was reserved, above what is reserved now; zero for a session that keeps to
-    /// its grants.
+    /// Arrivals beyond the maximum that was reserved, above the rate reserved now; zero for a session that keeps to its
+    /// grants.
     pub(super) fn excess_bps(&self, most_bps: f64, options: &TallyOptions, reserved_bps: f64) -> f64 {
         let secs = self.passed.secs;
         let is_beyond = self.bits > most_bps * (1.0 + options.tolerance) * secs + two_packets(options);
         if is_beyond { (self.bits / secs - reserved_bps).max(0.0) } else { 0.0 }
     }
 
-    /// Whether so little came that the claim has to be watched.
+    /// Whether arrivals are so low that the claim has to be watched.
     pub(super) fn is_below(&self, due_bps: f64, options: &TallyOptions) -> bool {
         is_unused(self.bits, due_bps, self.passed.secs, options)
     }
@@ -67,30 +67,31 @@ fn is_unused(bits: f64, due_bps: f64, secs: f64, options: &TallyOptions) -> bool
 }
 
 impl UseCheck {
-    /// From the beginning of a control interval on. What was due meanwhile is not known.
+    /// Starts with this control interval; the due rate in it is unknown.
     pub(super) fn new(came: Came) -> Self {
         Self { since: came.passed.from, bits: 0.0, due_bps: 0.0, measured_bps: None, tick_due_bps: 0.0 }
     }
 
-    /// What a source that uses its claim has to send now: the lesser of the claim and the least grant in force.
+    /// Updates the rate at which a source that uses its claim has to send: the minimum of the claim and the smallest
+    /// grant in force.
     pub(super) fn on_due(&mut self, due_bps: f64) {
         self.due_bps = self.due_bps.min(due_bps);
         self.tick_due_bps = self.tick_due_bps.min(due_bps);
     }
 
-    /// What came, in place of a claim that is not believed.
+    /// The arrival rate that replaces a claim that is not trusted.
     pub(super) fn measured_bps(&self) -> Option<f64> {
         self.measured_bps
     }
 
-    /// Before this there is nothing to decide; `None`: claims are believed.
+    /// Time of the next decision; `None`: claims are trusted.
     pub(super) fn next_tick(&self, now: Time, options: &TallyOptions) -> Option<Time> {
         let at = |verify| if self.measured_bps.is_some() { now } else { self.since.saturating_add(verify) };
         options.verify.map(at)
     }
 
-    /// Once per control interval, after the data that came before its end: whether the session has to be watched
-    /// further.
+    /// Called once per control interval, after the data that arrived before its end: whether the session has to be
+    /// watched further.
     pub(super) fn on_tick(&mut self, now: Time, came: Came, due_bps: f64, options: &TallyOptions) -> bool {
         self.bits += came.bits;
         let Some(verify) = options.verify else { return false };
@@ -139,11 +140,11 @@ mod tests {
             (check.measured_bps(), stays)
         };
         let watched = |measured| (measured, true);
-        // The first window has no least to go by: 2 s more, of which 89 in 100 are too few.
+        // The first window has no minimum to compare with: 2 s more, of which 89 in 100 are too few.
         assert_eq!([500, 1000, 1500, 2000].map(|ms| tick(ms, 89.0, 100.0)), [watched(None); 4]);
         let second = [2500, 3000, 3500, 4000].map(|ms| tick(ms, 89.0, 100.0));
         assert_eq!(second, [None, None, None, Some(89.0)].map(watched));
-        // 89 with a grant of 90.9 is what it always sends; 90 of 90.9 is use.
+        // 89 with a grant of 90.9 is its usual rate; 90 of 90.9 counts as use.
         assert_eq!(tick(4500, 89.0, 90.9), watched(Some(89.0)));
         assert_eq!(tick(5000, 89.0, 90.9), watched(Some(89.0)));
         assert!(!tick(5500, 90.0, 90.9).1);

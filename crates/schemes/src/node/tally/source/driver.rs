@@ -1,4 +1,4 @@
-//! What a driver asks of a source's half beyond the rule.
+//! Operations of a source's half for its driver beyond the rule.
 
 use fairwave_units::Time;
 
@@ -6,19 +6,19 @@ use super::SourceNode;
 use crate::node::tally::message::{ClaimTo, SessionTerms};
 
 impl SourceNode {
-    /// A tick between two control intervals, after news: caps and claims anew. What was sent is not looked at, since an
-    /// interval that is too short says nothing of a demand.
+    /// A tick between two control intervals, after news: updates caps and claims. Sent data are not evaluated, as a
+    /// demand cannot be measured in too short an interval.
     pub fn tick_on_news(&mut self, now: Time, out: &mut Vec<ClaimTo>) {
         self.share_and_tell(now, out);
     }
 
-    /// A session is over, and its other end knows by other means: no bye is said.
+    /// Closes a session whose other end learns of it by other means, without a bye.
     pub fn forget(&mut self, session: u64) {
         self.has_news |= self.sessions.remove(session);
         self.opening = None;
     }
 
-    /// Another weight, minimum or round-trip time of a session: whether it is here.
+    /// Changes weight, minimum or round-trip time of a session; returns whether it exists.
     pub fn set_terms(&mut self, session: u64, terms: SessionTerms) -> bool {
         let Some(row) = self.sessions.get_mut(session) else { return false };
         self.has_news |= row.set_terms(&terms);

@@ -1,4 +1,4 @@
-//! What a source does before it heard a grant: it says in the handshake what it would claim, and takes what its sink
+//! A source before its first grant: it states its prospective claim in the handshake, and takes the rate that its sink
 //! promised there.
 
 use fairwave_units::{Rate, Time};
@@ -9,7 +9,7 @@ use crate::node::tally::fill::Claimant;
 use crate::node::tally::message::{ClaimTo, Promise, SessionTerms, as_limit};
 
 impl SourceNode {
-    /// What a session would claim if it opened now; `None` for no limit.
+    /// The claim of a session if it opened now; `None` if unlimited.
     pub fn quote(&mut self, terms: &SessionTerms) -> Option<Rate> {
         let newcomer = Claimant { claim_bps: f64::INFINITY, weight: terms.weight, minimum_bps: terms.minimum.as_bps() };
         let opening = self.opening();
@@ -17,8 +17,8 @@ impl SourceNode {
         as_limit(self.options.up(offer_bps))
     }
 
-    /// Like [`open`](Self::open), across one sink, which promised a rate in the handshake: it is in force at once, as
-    /// far as the source has capacity that no other session's cap has.
+    /// Like [`open`](Self::open) across one sink that promised a rate in the handshake: it takes effect immediately, as
+    /// far as the source has capacity outside all caps.
     pub fn open_promised(
         &mut self,
         now: Time,
@@ -71,7 +71,7 @@ mod tests {
         let claim = out[0].message;
         assert_eq!((claim.number, claim.in_force, claim.rate_in_force), (1, 1, Rate::mbps(700.0)));
         assert_eq!((claim.claim, claim.wants_answer), (Some(Rate::mbps(1000.0)), true));
-        // What the first does not have is left for the second; the third waits for a tick.
+        // The second gets what the first leaves; the third waits for a tick.
         assert_eq!(source.quote(&TERMS), Some(Rate::mbps(500.0)));
         source.open_promised(at(21), 2, &TERMS, promise(700.0, 0), &mut out);
         source.open_promised(at(22), 3, &TERMS, promise(700.0, 0), &mut out);
@@ -90,7 +90,7 @@ mod tests {
         source.sent(1, 0.0, true);
         source.tick(at(4001), &mut out);
         assert_eq!(source.rate(1), Rate::ZERO);
-        // Too late from the beginning: it is as if nothing had been promised.
+        // Expired on arrival: as if nothing had been promised.
         out.clear();
         source.open_promised(at(4100), 2, &TERMS, promise(700.0, 50), &mut out);
         assert_eq!((source.rate(2), out[0].message.in_force), (Rate::ZERO, 0));

@@ -1,4 +1,4 @@
-//! What a source knows of one remote resource of a session.
+//! A source's state of one remote resource of a session.
 
 use std::ops::{Deref, DerefMut};
 
@@ -7,43 +7,42 @@ use fairwave_units::{Duration, Rate, Time};
 use crate::node::tally::message::{ClaimMessage, Promise, as_limit};
 use crate::node::tally::stamp::Stamp;
 
-/// The remote resources of a session, in the order of its way: most often a sink alone, which needs no place of its
-/// own.
+/// The remote resources of a session, in the order of its path: usually only a sink, which needs no allocation.
 #[derive(Clone, Debug)]
 pub(super) enum Remotes {
     One(RemoteHalf),
     Several(Box<[RemoteHalf]>),
 }
 
-/// One of them. Numbers are up to [`LARGEST_NUMBER`](crate::node::tally::message::LARGEST_NUMBER).
+/// State of one remote resource. Numbers are at most [`LARGEST_NUMBER`](crate::node::tally::message::LARGEST_NUMBER).
 #[derive(Clone, Debug)]
 pub(super) struct RemoteHalf {
     pub(super) offer_bps: f64,
     pub(super) grant_bps: f64,
     pub(super) claim_bps: f64,
-    /// Number of the grant in force; zero for none.
+    /// Number of the grant in force; zero without one.
     pub(super) in_force: u32,
     /// Number of the last message.
     pub(super) number: u32,
-    /// Number of the message with the last news, and the largest number that was answered.
+    /// Number of the last message with news, and the largest number that was answered.
     pub(super) news: u32,
     pub(super) answered: u32,
     pub(super) said: Stamp,
     pub(super) heard: Stamp,
-    /// In ms, rounded down: a source may stop early.
+    /// Lease in ms, rounded down: a source may stop early.
     lease_ms: u32,
-    /// The lease ran out.
+    /// The lease expired.
     pub(super) has_lapsed: bool,
     pub(super) is_application_limited: bool,
     pub(super) is_over: bool,
     pub(super) speaks: Speaks,
 }
 
-/// What the node of a remote resource speaks.
+/// Protocol of a remote resource's node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaks {
     Tally,
-    /// Its expected rate is all that it says, and it is told nothing.
+    /// Plain GTP: it sends only its expected rate, and receives no messages.
     PlainGtp,
 }
 
@@ -98,7 +97,7 @@ impl RemoteHalf {
         half
     }
 
-    /// What the sink promised in the handshake is in force, as its grant number 1.
+    /// Puts the sink's promise from the handshake in force, as its grant number 1.
     pub(super) fn take_promise(&mut self, promise: Promise) {
         (self.in_force, self.grant_bps, self.heard) = (1, promise.rate.as_bps(), Stamp::of(promise.since));
     }

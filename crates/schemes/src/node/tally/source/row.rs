@@ -1,4 +1,4 @@
-//! What a source keeps of one session.
+//! A source's state of one session.
 
 use fairwave_units::{Duration, Rate, Time};
 
@@ -11,24 +11,24 @@ use crate::node::tally::message::{ClaimTo, LARGEST_NUMBER, SessionTerms};
 use crate::node::tally::options::{ASK_AGAIN, TallyOptions};
 use crate::node::tally::stamp::Stamp;
 
-/// What has to be kept of every session. What few have is `rare`.
+/// The state that every session needs. Fields that few sessions need are in `rare`.
 #[derive(Clone, Debug)]
 pub(super) struct SourceRow {
     gauge: DemandGauge,
-    /// What the source could give the session.
+    /// The source's own offer to the session.
     pub(super) offer_bps: f64,
     pub(super) cap_bps: f64,
     pub(super) remotes: Remotes,
-    /// What was sent in this control interval, and the least rate that was allowed at any moment of it.
+    /// Sent bits in this control interval, and the minimum allowed rate at any moment of it.
     bits: f64,
     least_allowed_bps: f64,
     rare: Option<Box<Rare>>,
-    /// The round-trip time in ms, rounded up, 65 s at the most: when what is not answered is said again.
+    /// The round-trip time in ms, rounded up, at most 65 s, from which the retransmission period follows.
     rtt_ms: u16,
     waited: bool,
 }
 
-/// What few sessions have, or all for a short time.
+/// State that few sessions need, or all for a short time.
 #[derive(Clone, Debug, PartialEq)]
 struct Rare {
     weight: f64,
@@ -36,9 +36,9 @@ struct Rare {
     /// Whose it is; zero if it is in no group.
     group: u32,
     declared_bps: Option<f64>,
-    /// How often bye may still be said; `None` while it is open.
+    /// Remaining byes; `None` while it is open.
     byes_left: Option<u8>,
-    /// When it was opened, until the first control interval is over.
+    /// Time of opening, until the first control interval is over.
     opened: Option<Time>,
 }
 
@@ -76,14 +76,14 @@ impl SourceRow {
         self.rare.as_deref()
     }
 
-    /// Changes what few sessions have; nothing is kept of those that have nothing of it.
+    /// Changes rare state; frees it if it is back at the defaults.
     fn rare_mut(&mut self, change: impl FnOnce(&mut Rare)) {
         let mut rare = self.rare.take().unwrap_or_else(|| Box::new(Rare::new()));
         change(&mut rare);
         self.rare = Some(rare).filter(|rare| **rare != Rare::new());
     }
 
-    /// Whether the weight or the minimum is another than before.
+    /// Returns whether the weight or the minimum changed.
     pub(super) fn set_terms(&mut self, terms: &SessionTerms) -> bool {
         self.rtt_ms = u16::try_from(terms.rtt.as_nanos().div_ceil(1_000_000)).unwrap_or(u16::MAX);
         let (weight, minimum_bps) = (terms.weight, terms.minimum.as_bps());
@@ -130,7 +130,7 @@ impl SourceRow {
         self.remotes.iter().any(|half| half.said.age(now) >= self.retry(options))
     }
 
-    /// It is closed: it sends nothing any more.
+    /// Closes it: it sends nothing any more.
     pub(super) fn begin_byes(&mut self) {
         self.rare_mut(|rare| rare.byes_left = Some(8));
         self.cap_bps = 0.0;
@@ -171,14 +171,14 @@ impl SourceRow {
         self.least_allowed_bps = self.least_allowed_bps.min(self.allowed_bps());
     }
 
-    /// Its own demand is what limits it. No demand, and no limit elsewhere, is no such thing.
+    /// Whether it is limited by its own demand. A session without a demand and without another limit is not.
     pub(super) fn is_limited_by_application(&self) -> bool {
         let demand = self.demand_bps();
         self.declared_bps().is_none() && demand < f64::INFINITY && demand <= self.least_offer_bps()
     }
 
-    /// What it takes of its source's capacity; nothing while a lease of it has run out, since it may send nothing then,
-    /// and the others may.
+    /// Its claim to its source's capacity; zero while a lease has expired, since it may send nothing then, and others
+    /// may.
     pub(super) fn claimant(&self) -> Claimant {
         let has_lapsed = self.remotes.iter().any(|half| half.has_lapsed);
         let claim_bps = if has_lapsed { 0.0 } else { self.demand_bps().min(self.least_offer_bps()) };
@@ -195,7 +195,7 @@ impl SourceRow {
         Capped { limit_bps, weight, minimum_bps, grows: !is_limited }
     }
 
-    /// The interval's measurement, and leases that ran out; whether there is news.
+    /// Evaluates the interval's measurement and expired leases; returns whether there is news.
     pub(super) fn end_interval(&mut self, now: Time, interval_from: Time, options: &TallyOptions) -> bool {
         let mut has_news = false;
         for half in self.remotes.iter_mut().filter(|half| !half.has_lapsed && half.in_force > 0) {
@@ -217,14 +217,14 @@ impl SourceRow {
         has_news | (self.gauge.demand_bps() != before)
     }
 
-    /// The most that it can use as far as everything but that remote resource goes.
+    /// Its maximum use as far as everything except that remote resource allows.
     fn claim_bps(&self, remote: usize, options: &TallyOptions) -> f64 {
         let others = self.remotes.iter().enumerate().filter(|(other, _)| *other != remote);
         let least = others.fold(self.demand_bps().min(self.offer_bps), |least, (_, half)| least.min(half.offer_bps));
         options.up(least)
     }
 
-    /// At once to all remote resources whose claim changed.
+    /// Sends claims immediately to all remote resources whose claim changed.
     pub(super) fn claim_anew(&mut self, now: Time, session: u64, options: &TallyOptions, out: &mut Vec<ClaimTo>) {
         for remote in 0..self.remotes.len() {
             let half = &self.remotes[remote];
@@ -237,7 +237,7 @@ impl SourceRow {
         }
     }
 
-    /// Confirms a grant at once. Where there are further remote resources it changes what is claimed of them.
+    /// Confirms a grant immediately. If there are further remote resources it changes their claims.
     pub(super) fn confirm(
         &mut self,
         now: Time,
@@ -253,7 +253,7 @@ impl SourceRow {
         }
     }
 
-    /// What changed, what was not answered, and what is said or asked after a silence.
+    /// Sends changes, retransmissions, and refreshes or requests after a silence.
     pub(super) fn tell(&mut self, now: Time, session: u64, options: &TallyOptions, out: &mut Vec<ClaimTo>) {
         let retry = self.retry(options);
         for remote in 0..self.remotes.len() {
@@ -263,7 +263,7 @@ impl SourceRow {
                 continue;
             }
             let retries = half.answered < half.news && half.said.age(now) >= retry;
-            // Asking is saying: it asks again so long after it said something.
+            // A request is also a message: the next one follows a period after the last message.
             let asks = half.heard.age(now) >= ask(half.lease()) && half.said.age(now) >= ASK_AGAIN;
             if is_news || retries || asks || half.said.age(now) >= refresh(half.lease()) {
                 self.say(now, session, remote, is_news, options, out);

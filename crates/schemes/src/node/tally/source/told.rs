@@ -8,19 +8,19 @@ use crate::node::tally::message::{ClaimTo, as_limit};
 use crate::node::tally::standing::{Standing, StandingGrant};
 
 impl SourceNode {
-    /// Somebody else divides the capacity from now on, or this node does again. Caps stay in force. While it is told it
-    /// has no ticks, and begins sessions with nothing: its driver [looks](Self::look) and [settles](Self::settle).
+    /// Switches to a capacity divided elsewhere, or back. Caps stay in force. While it is divided elsewhere the node
+    /// has no ticks, and starts sessions at zero: its driver calls [`look`](Self::look) and [`settle`](Self::settle).
     pub fn set_told(&mut self, is_told: bool) {
         (self.is_told, self.has_news, self.opening) = (is_told, true, None);
     }
 
-    /// An interval is about to end: demands anew, and where each session stands, in no order. Where all claims together
-    /// are more than `most`, what this end can send, each is no more than its share of that.
+    /// Near the end of an interval: updates demands and reports the standing of each session, in no order. If the
+    /// claims exceed `most`, the send capacity of this end, each is limited to its share of that.
     pub fn look(&mut self, now: Time, most: Option<Rate>, mut say: impl FnMut(u64, Standing)) {
         let options = self.options;
         for row in self.sessions.values_mut().filter(|row| row.is_open()) {
             self.has_news |= row.end_interval(now, self.interval_from, &options);
-            // The rate that is in force now is one that was allowed in the interval that begins.
+            // The rate in force is among those allowed in the new interval.
             row.note_allowed();
         }
         self.interval_from = now;
@@ -44,8 +44,8 @@ impl SourceNode {
         }
     }
 
-    /// The capacity was divided: what each session may send and is offered, in the order of the sessions. One that no
-    /// grant is for keeps what it has.
+    /// Takes over the caps and offers of a division, in the order of the sessions. A session without a grant stays
+    /// unchanged.
     pub fn settle(&mut self, now: Time, grants: &[StandingGrant], out: &mut Vec<ClaimTo>) {
         self.sessions.settle();
         let mut grants = grants.iter().peekable();

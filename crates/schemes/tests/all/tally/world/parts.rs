@@ -1,4 +1,4 @@
-//! What a world goes by: events in their order, who crosses what, and how much a load may be.
+//! Parts of a world: ordered events, the sessions that cross each resource, and load limits.
 
 use fairwave_schemes::node::tally::SessionTerms;
 use fairwave_units::Rate;
@@ -6,10 +6,10 @@ use fairwave_units::Rate;
 use super::Event;
 use crate::tally::network::Network;
 
-/// When it happens, in nanoseconds, and which of those that happen then.
+/// Time in nanoseconds, order among events at that time, and the event.
 pub(super) struct Queued(pub(super) u64, pub(super) u64, pub(super) Event);
 
-/// The headroom, and what steps of plain GTP may take at a sink beside it. Nothing is said of a node that runs plain GTP.
+/// The headroom, plus the steps of plain GTP at a sink of Tally. A node that runs plain GTP has no limit.
 pub(super) fn most(network: &Network) -> Vec<f64> {
     let is_plain = |resource: usize| network.resources[resource].is_plain;
     let is_beside = |resource: usize| {
@@ -40,7 +40,7 @@ pub(super) fn terms(network: &Network, session: usize) -> SessionTerms {
     SessionTerms { weight: plan.weight, minimum: Rate::nearest_bps(plan.minimum_bps), rtt }
 }
 
-/// As the remote resources know it.
+/// Terms as known to the remote resources.
 pub(super) fn terms_there(network: &Network, session: usize) -> SessionTerms {
     let terms = terms(network, session);
     SessionTerms { weight: network.plans[session].weight_there.unwrap_or(terms.weight), ..terms }

@@ -1,4 +1,4 @@
-//! Nodes that run plain GTP, beside those that run Tally.
+//! Nodes that run plain GTP, next to those that run Tally.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ pub(super) struct PlainNode {
     since: Time,
 }
 
-/// A session at such a node: what it may have as far as the node goes, what came or was sent since the last tick, and
-/// at a source what the sink grants, as far as heard.
+/// A session at such a node: its allowed rate there, arrivals or sent bits since the last tick, and at a source the
+/// sink's last received grant.
 #[derive(Clone, Copy, Default)]
 struct PlainRow {
     expected_bps: f64,
@@ -50,7 +50,7 @@ impl PlainNode {
         }
     }
 
-    /// What the source lets a session send.
+    /// The rate that the source allows a session.
     pub(super) fn allowed_bps(&self, session: usize) -> f64 {
         self.rows.get(&session).map_or(0.0, |row| row.expected_bps.min(row.heard_bps))
     }
@@ -81,7 +81,7 @@ impl World<'_> {
         is_plain(plan.source) || plan.ways.iter().any(|way| is_plain(way.resource))
     }
 
-    /// A session of which one end at the least runs plain GTP; both know from the handshake.
+    /// Opens a session with plain GTP at one end or both; both know from the handshake.
     pub(super) fn open_plain(&mut self, session: usize) {
         let (now, plan, terms) = (self.now, &self.network.plans[session], terms(self.network, session));
         self.flows[session].is_open = true;
@@ -101,7 +101,7 @@ impl World<'_> {
         self.set_rate(session);
     }
 
-    /// It ends; its sink sees that when the last of its data have come.
+    /// Closes it; its sink notices when the last of its data have arrived.
     pub(super) fn close_plain(&mut self, session: usize) {
         self.flows[session].is_open = false;
         self.set_rate(session);

@@ -1,4 +1,4 @@
-//! Sessions that open with a handshake, in which the sink promises a rate: a hello, said again until it is answered, and
+//! Sessions that open with a handshake, in which the sink promises a rate: a hello, repeated until it is answered, and
 //! the answer.
 
 use fairwave_schemes::node::tally::Promise;
@@ -11,15 +11,15 @@ use super::{Event, Node, World, terms_there};
 /// The handshake of one session.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Handshake {
-    /// When the first hello went.
+    /// Time of the first hello.
     asked: Option<Time>,
-    /// What the sink promised, and when: it answers the same hello with the same again.
+    /// The sink's promise and its time: it answers a repeated hello with the same promise.
     answered: Option<(Time, f64)>,
     /// It ended before it was open, or its source crashed.
     pub(super) is_over: bool,
 }
 
-/// An attempt that takes as long is given up, and what the sink keeps of a hello is forgotten.
+/// Time after which an attempt is given up, and the sink's state of a hello is forgotten.
 const LASTS: Duration = Duration::from_secs(5);
 
 impl World<'_> {
@@ -29,8 +29,8 @@ impl World<'_> {
         plan.opening != Opening::Bare && plan.ways.len() == 1 && !plan.declares && !self.is_plain(session)
     }
 
-    /// The hello goes, again and again until there is an answer. After five seconds another attempt begins: one that
-    /// opens as sessions do that are promised nothing.
+    /// Sends a hello, repeatedly until there is an answer. After five seconds another attempt starts, which opens
+    /// without a promise.
     pub(super) fn say_hello(&mut self, session: usize, wait: Duration) {
         let (now, way) = (self.now, self.network.plans[session].ways[0]);
         let flow = &mut self.flows[session];
@@ -39,7 +39,7 @@ impl World<'_> {
         }
         let asked = *flow.handshake.asked.get_or_insert(now);
         if now.since(asked) >= LASTS {
-            // What was promised to the first is over.
+            // The promise to the first attempt is over.
             self.push(asked + LASTS + LASTS, Event::OpenAfterAll(session));
             return;
         }
@@ -68,7 +68,7 @@ impl World<'_> {
         }
     }
 
-    /// The answer comes: the session is open, unless it never comes to that.
+    /// The answer arrives: the session opens, unless it never does.
     pub(super) fn on_answer(&mut self, session: usize, bps: f64) {
         let plan = &self.network.plans[session];
         let flow = &self.flows[session];
@@ -84,7 +84,7 @@ impl World<'_> {
         self.open_with(session, Some(promise));
     }
 
-    /// A sink that was restarted knows no hello.
+    /// A restarted sink has lost its hellos.
     pub(super) fn forget_hellos(&mut self, sink: usize) {
         for (flow, plan) in self.flows.iter_mut().zip(&self.network.plans) {
             if plan.ways[0].resource == sink {
