@@ -42,7 +42,6 @@ pub(crate) struct There {
     pub(crate) meta: Meta,
     /// Which one it is: device and inode.
     pub(crate) id: (u64, u64),
-    pub(crate) links: u64,
 }
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -174,7 +173,6 @@ impl There {
             bytes: u64::try_from(stat.st_size).unwrap_or(0),
             meta,
             id: (stat.st_dev, stat.st_ino),
-            links: stat.st_nlink,
         }
     }
 }
