@@ -25,6 +25,8 @@ pub(crate) struct Door {
     socket: BoundSocket,
     bell: Arc<Bell>,
     limits: MachineLimits,
+    /// Connections of all users.
+    most_visitors: usize,
     visitors: BTreeMap<VisitorId, Visitor>,
     newest: u64,
     ticker: Sender<DoorNews>,
@@ -42,7 +44,7 @@ pub(crate) struct Bell {
 
 /// Connections of a user in addition to its members: for questions about the machine's state.
 const MOST_ASKING: usize = 16;
-/// Connections of all users.
+/// Connections of all users, by default.
 const MOST_VISITORS: usize = 4096;
 /// Who only keeps a descriptor is looked for so often.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -81,7 +83,8 @@ impl Door {
         shared: Arc<Shared>,
     ) -> Self {
         let user = rustix::process::geteuid().as_raw();
-        Self { socket, bell, limits, visitors: BTreeMap::new(), newest: 0, ticker, shared, user }
+        let (most_visitors, visitors) = (MOST_VISITORS, BTreeMap::new());
+        Self { socket, bell, limits, most_visitors, visitors, newest: 0, ticker, shared, user }
     }
 
     /// Attends to whoever comes, until the daemon ends.
@@ -166,7 +169,7 @@ impl Door {
         let most_of_user = self.limits.members_a_user + MOST_ASKING;
         let of_user = self.visitors.values().filter(|other| other.user == user).count();
         let is_user_full = of_user >= most_of_user;
-        if !is_user_full && self.visitors.len() < MOST_VISITORS {
+        if !is_user_full && self.visitors.len() < self.most_visitors {
             return Ok(());
         }
         // By process: the number of its idle connections, and the oldest of them.
@@ -177,7 +180,8 @@ impl Door {
             }
         }
         let Some((_, oldest)) = idle.into_values().max_by_key(|(count, oldest)| (*count, Reverse(*oldest))) else {
-            let (most, whose) = if is_user_full { (most_of_user, "this user") } else { (MOST_VISITORS, "all users") };
+            let (most, whose) =
+                if is_user_full { (most_of_user, "this user") } else { (self.most_visitors, "all users") };
             return Err(format!("{most} connections of {whose} are open already, the most that there may be"));
         };
         self.tell(DoorNews::Refused(1));

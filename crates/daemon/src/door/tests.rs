@@ -156,6 +156,28 @@ fn admit__where_all_connections_are_in_use_says_so() {
     assert_eq!((world.of_process(7), world.of_process(8)), (most, 0));
 }
 
+/// Connections of all users: a newcomer takes the place of an idle connection of the process that has the most.
+#[test]
+fn admit__connections_of_all_users_have_a_maximum() {
+    let mut world = World::new();
+    let of_user = world.door.limits.members_a_user + MOST_ASKING;
+    assert_eq!(world.door.most_visitors, 4096);
+    world.door.most_visitors = of_user + 9;
+    let _first = world.admit(1, 7);
+    let _flood: Vec<UnixStream> = (0..of_user).map(|_| world.admit(2, 8)).collect();
+    let _others: Vec<UnixStream> = (3..11).map(|user| world.admit(user, 10 * user)).collect();
+    assert_eq!(world.door.visitors.len(), world.door.most_visitors);
+    world.admit(11, 110);
+    let counts = [7, 8, 30, 110].map(|pid| world.of_process(pid));
+    assert_eq!((counts, world.door.visitors.len()), ([1, of_user - 1, 1, 1], of_user + 9));
+    // Where none is idle the newcomer is refused.
+    world.door.visitors.values_mut().for_each(|visitor| visitor.segments = 1);
+    let mut answer = String::new();
+    world.admit(12, 120).read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("89 connections of all users are open already"), "{answer}");
+    assert_eq!((world.of_process(120), world.door.visitors.len()), (0, of_user + 9));
+}
+
 #[test]
 fn hear__closes_descriptors_that_come_with_a_question() {
     let mut world = World::new();

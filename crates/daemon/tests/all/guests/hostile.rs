@@ -1,12 +1,17 @@
 //! Processes that misuse the daemon's socket: others are served meanwhile, and the daemon keeps nothing of it.
 
-use std::io::{IoSlice, Write};
+use std::io::{BufRead, BufReader, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use fairwave_host::door::Question;
-use fairwave_testing::wait_for;
+use fairwave_testing::{Process, wait_for};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
 
 use super::World;
@@ -36,26 +41,71 @@ fn sockets__that_say_half_of_something_or_nonsense_are_sent_away() {
     assert!(!world.daemon().is_over());
 }
 
-/// Connections that say nothing, more than a user may have, and descriptors that the daemon did not ask for: processes of
-/// the same user are served all the while.
+/// Name of the socket in the environment of the process that floods it.
+const SOCKET: &str = "FAIRWAVE_FLOODED_SOCKET";
+/// Connections of a user that asks for nothing but room: 64 processes, and 16 that ask for a view.
+const MOST_OF_USER: usize = 80;
+
+/// Another process of the same user opens connections that say nothing, more than a user may have, and sends descriptors
+/// that the daemon did not ask for: this process is served all the while, and the daemon keeps no more than it may.
 #[test]
 fn descriptors__without_end_are_not_kept() {
     let world = World::new();
-    let flooder = world.come();
+    let mut early = world.come();
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "--nocapture", "guests::hostile::child__floods_a_socket"]).env(SOCKET, world.socket());
+    let mut child = Process::spawn(child.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    // It is full from now on, and is filled again and again.
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    lines.find(|line| line == FULL).expect("the child fills the socket");
+    for _ in 0..30 {
+        world.come().is_served();
+    }
+    early.is_served();
+    assert!(!world.daemon().is_over());
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success(), "the daemon kept more than it may");
+}
+
+/// The line that the child prints when it has opened more connections than a user may have.
+const FULL: &str = "full";
+
+/// Without a socket in its environment it is a test that does nothing.
+#[test]
+fn child__floods_a_socket() {
+    let Some(socket) = std::env::var_os(SOCKET) else { return };
+    let socket = Path::new(&socket);
+    let flooder = Guest::come(socket);
+    let is_over = Arc::new(AtomicBool::new(false));
+    thread::spawn({
+        let is_over = Arc::clone(&is_over);
+        move || {
+            // Until the parent drops its end.
+            let _ = std::io::stdin().read(&mut [0]);
+            is_over.store(true, Ordering::SeqCst);
+        }
+    });
+    let is_closed =
+        |stream: &UnixStream| recv(stream, &mut [0], RecvFlags::DONTWAIT).is_ok_and(|(_, bytes)| bytes == 0);
     let mut kept = Vec::new();
-    for turn in 0..300 {
-        kept.push(UnixStream::connect(world.socket()).unwrap());
+    for turn in 0_u64.. {
+        // The daemon may be busy accepting those before.
+        kept.extend(UnixStream::connect(socket));
         send_two(&flooder);
-        if turn % 10 == 0 {
-            world.come().is_served();
+        if turn == 300 {
+            println!("\n{FULL}");
+        }
+        if turn > 300 && is_over.load(Ordering::SeqCst) {
+            break;
+        }
+        if kept.len() > 400 {
+            kept.retain(|stream| !is_closed(stream));
         }
     }
-    world.come().is_served();
-    // Of 300 connections the daemon has closed all but some 80.
-    wait_for("the oldest are closed", || {
-        kept[..200].iter().all(|stream| recv(stream, &mut [0], RecvFlags::DONTWAIT).is_ok_and(|(_, bytes)| bytes == 0))
+    wait_for("the daemon keeps no more than it may", || {
+        kept.retain(|stream| !is_closed(stream));
+        kept.len() <= MOST_OF_USER
     });
-    assert!(!world.daemon().is_over());
 }
 
 /// Sends two descriptors along with a question.
