@@ -1,4 +1,4 @@
-//! Packet hops a second: `cargo bench -p fairwave-sim`.
+//! Packet hops per second: `cargo bench -p fairwave-sim`.
 
 #![allow(missing_docs, reason = "criterion_group makes public functions")]
 

@@ -1,7 +1,8 @@
-//! Background traffic: flows that nobody judges, but that wait, are lost and make others wait like any.
+//! Background traffic: flows without results, which share queues and losses with the sessions.
 //!
-//! A web flow has the very sender and receiver of a session. It takes the place of one that is over, once nothing of
-//! that one is under way: so there are as many places as there were flows at once, however long the run.
+//! A web flow has the same sender and receiver as a session. It reuses the slot of a finished flow once none of that
+//! one's packets are in the network: so there are as many slots as there were simultaneous flows, in a run of any
+//! length.
 
 use fairwave_scenario::{BackgroundKind, Scenario, random};
 use fairwave_schemes::scheme::{Options, find};
@@ -20,34 +21,34 @@ use crate::window_source::{initial_rto, min_rto};
 /// The scheme of web flows.
 const WEB_SCHEME: &str = "sack";
 
-/// One table of background traffic.
+/// A table of background traffic.
 pub(crate) struct BackgroundTable {
-    /// Draws the flows of web traffic; on-off sources are flows that draw for themselves.
+    /// Draws the flows of web traffic; on-off sources draw for themselves.
     web: Option<Web>,
-    /// Ways there and back: one for all sources, or one for each.
+    /// Paths in both directions: one for all sources, or one for each.
     routes: Vec<[Route; 2]>,
     /// Bytes of a data packet and of an acknowledgement on the wire.
     bytes: [u32; 2],
     stop: Time,
-    /// Indices of its flows in the simulator: one a source, or one a web flow at once.
+    /// Indices of its flows in the simulator: one per source, or one per simultaneous web flow.
     flows: Vec<u32>,
-    /// Those of `flows` that are over, with nothing under way.
+    /// Those of `flows` that are finished, with no packet in the network.
     idle: Vec<u32>,
-    /// Packets that flows delivered whose places others have taken.
+    /// Packets delivered by earlier flows of reused slots.
     delivered_before: u64,
 }
 
 /// Running totals of a table of background traffic, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BackgroundCounts {
-    /// Delivered for the first time.
+    /// Packets delivered for the first time.
     pub(crate) delivered: u64,
-    /// Arrived, twice or not.
+    /// Packets that arrived, including duplicates.
     pub(crate) arrived: u64,
     pub(crate) dropped: u64,
 }
 
-/// Adds all background traffic of a scenario, behind its sessions.
+/// Adds all background traffic of a scenario, after its sessions.
 pub(crate) fn add(simulator: &mut Simulator<'_>, scenario: &Scenario) {
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     let routes = std::mem::take(&mut simulator.network_mut().background_routes);
@@ -81,7 +82,7 @@ pub(crate) fn add(simulator: &mut Simulator<'_>, scenario: &Scenario) {
                 let mut web = Web::new(rate, sources, mean_size, shape, packet.payload, wire_bytes, stream);
                 let first = web.next(table.start);
                 background.web = Some(web);
-                // Flows come later, and on any of the ways.
+                // Flows arrive later, on any of the paths.
                 for route in background.routes.iter().flatten() {
                     simulator.network_mut().open(*route, true);
                 }
@@ -127,7 +128,7 @@ fn web_sender(packet_bytes: u32, size_packets: u64) -> WindowSender {
 }
 
 impl Simulator<'_> {
-    /// Something happens to a table of web traffic: a flow arrives, or all stop.
+    /// An event of a table of web traffic: a flow arrives, or all stop.
     pub(crate) fn on_background(&mut self, index: u32) {
         let now = self.now();
         let background = &mut self.backgrounds[index as usize];
@@ -157,7 +158,7 @@ impl Simulator<'_> {
         self.send_all(flow);
     }
 
-    /// A new flow of a table of background traffic; its index.
+    /// Adds a flow to a table of background traffic, and returns its index.
     fn add_background_flow(&mut self, index: u32, source: u32, sender: TrafficSource) -> u32 {
         let background = &self.backgrounds[index as usize];
         let flow = self.push_flow(sender, background.way(source), background.bytes);
@@ -166,7 +167,7 @@ impl Simulator<'_> {
         flow
     }
 
-    /// Frees the place of a background flow that is over, if it is: nothing to send, and nothing under way.
+    /// Frees the slot of a background flow if it is finished: it has nothing to send, and no packet in the network.
     pub(crate) fn free_if_over(&mut self, index: u32) {
         let flow = &self.flows[index as usize];
         let Some(sender) = flow.source.sender() else { return };
@@ -176,7 +177,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// Totals of a table of background traffic up to now.
+    /// Totals of a table of background traffic so far.
     pub(crate) fn background_counts(&self, background: &BackgroundTable) -> BackgroundCounts {
         let mut counts = BackgroundCounts { delivered: background.delivered_before, ..BackgroundCounts::default() };
         for flow in &background.flows {
@@ -201,7 +202,7 @@ impl BackgroundTable {
 }
 
 impl SimFlow {
-    /// Makes room for another flow's life on this way; packets that this one delivered.
+    /// Resets the flow for another life on these paths, and returns the packets that the last one delivered.
     fn begin_again(&mut self, routes: [Route; 2]) -> u64 {
         self.routes = routes;
         self.life += 1;
@@ -210,7 +211,7 @@ impl SimFlow {
         std::mem::take(&mut self.receiver).delivered_packets()
     }
 
-    /// Whether any of its packets or acknowledgements is in the network. Every arrival is answered at once.
+    /// Whether any of its packets or acknowledgements is in the network. Every arrival is answered immediately.
     fn has_packets_under_way(&self) -> bool {
         let counts = &self.counts;
         counts.sent != counts.arrived + counts.dropped || counts.arrived != counts.acks_arrived + counts.acks_dropped
@@ -224,8 +225,8 @@ mod tests {
     use super::*;
     use crate::route;
 
-    /// 8 Mb/s of web traffic for 40 s beside an idle session, through links that lose packets both ways; the simulator
-    /// at each of these instants, in seconds.
+    /// 8 Mb/s of web traffic for 40 s next to an idle session, over links with loss in both directions; the number of
+    /// slots at each of these instants, in seconds.
     fn places_at(instants_s: &[u64], loss: f64) -> Vec<(usize, usize)> {
         let text = format!(
             "name = \"places\"\nduration = \"200 s\"\nscheme = \"sack\"\n\
@@ -240,7 +241,7 @@ mod tests {
         let scenario = document.build(&case).unwrap().0;
         let network = route::build(&scenario, (Time::ZERO, scenario.end()));
         let mut simulator = Simulator::new(network, false);
-        // No session runs: the background alone.
+        // Background traffic only, without a session.
         simulator.network_mut().routes.clear();
         add(&mut simulator, &scenario);
         let places = instants_s.iter().map(|at| {
@@ -255,18 +256,18 @@ mod tests {
 
     #[test]
     fn places__are_taken_again() {
-        // 8 Mb/s in flows of 12.5 packets of 1040 B: 77 flows a second, each there for at most a few RTTs of 5 to 40
+        // 8 Mb/s in flows of 12.5 packets of 1040 B: 77 flows per second, each active for at most a few RTTs of 5 to 40
         // ms.
         let [early, late, after] = places_at(&[10, 100, 101], 0.0)[..] else { panic!("three instants") };
         assert!(early.0 >= 8 && late.0 <= early.0 + 10 && late.0 < 60, "{early:?} {late:?}");
         assert!(early.1 < early.0, "{early:?}");
-        // Stopped at 100 s: a second later nothing is under way.
+        // Stopped at 100 s: a second later no packet is in the network.
         assert_eq!(after.0, after.1);
     }
 
     #[test]
     fn places__are_free_again_however_packets_were_lost() {
-        // 10 % of packets and acknowledgements are lost: the timer ends what acknowledgements do not.
+        // 10 % of packets and acknowledgements are lost: the timer ends flows that acknowledgements do not.
         let [during, after] = places_at(&[100, 200], 0.1)[..] else { panic!("two instants") };
         assert!(during.0 > during.1, "{during:?}");
         assert_eq!((after.0, after.1), (during.0, during.0));

@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 
 use fairwave_units::Time;
 
-/// What has left a link, as a card's own counters say it: bytes of all packets, and of those of GTP's hosts.
+/// Traffic that has left a link, as counted by a network card: bytes of all packets, and of those of GTP's hosts.
 #[derive(Debug, Default)]
 pub(crate) struct CardCounter {
-    /// Packets in the queue and on the wire, in the order in which they leave: when, bytes, and whether a host's.
+    /// Packets in the queue and on the wire, in the order of departure: time, bytes, and whether a host sent it.
     leaving: VecDeque<(Time, u32, bool)>,
     all_bytes: u64,
     own_bytes: u64,
 }
 
 impl CardCounter {
-    /// A packet that reaches the link now leaves at `leaves`.
+    /// Counts a packet that reaches the link now and leaves at `leaves`.
     pub(crate) fn count(&mut self, now: Time, leaves: Time, bytes: u32, is_own: bool) {
         self.settle(now);
         self.leaving.push_back((leaves, bytes, is_own));

@@ -1,4 +1,4 @@
-//! A source that sends at its desired rate, whatever happens.
+//! A source that sends at its desired rate, without any response to the network.
 
 use fairwave_scenario::random::{self, RandomStream};
 use fairwave_scenario::{Demand, TraceKind};
@@ -9,7 +9,7 @@ use crate::simulator::{SimEvent, Simulator};
 use crate::source::SourceKind;
 use crate::transmitter::Transmitter;
 
-/// Of sessions that send at their demand. Their sinks say nothing.
+/// Sessions that send at their demand. Their sinks do not answer.
 pub(crate) const KIND: SourceKind = SourceKind::new(
     |scheme| scheme.name == "cbr",
     |simulator, asked| {
@@ -25,7 +25,8 @@ pub(crate) const KIND: SourceKind = SourceKind::new(
 /// Packets at a constant rate: the n-th is due at floor(start + n x bits / rate), exact to the nanosecond.
 ///
 /// With dither each leaves at a random moment between its time and that of the next one. Sources of equal rates would
-/// otherwise keep their phases, and one would lose all that a full queue drops (Floyd & Jacobson 1992 on phase effects).
+/// otherwise keep their phases, and all drops of a full queue would hit one of them (Floyd & Jacobson 1992 on phase
+/// effects).
 #[derive(Clone, Debug)]
 pub(crate) struct Constant {
     demand: Demand,
@@ -34,7 +35,7 @@ pub(crate) struct Constant {
     stop: Time,
     size_packets: u64,
     next: u64,
-    /// When the next packet is due.
+    /// Departure time of the next packet.
     due: Time,
     dither: Option<RandomStream>,
 }
@@ -59,7 +60,7 @@ impl Constant {
         self.size_packets
     }
 
-    /// It is `now` time for the next packet, if the source sends at all: its number. The second is when to come again.
+    /// Returns the number of the packet to send at `now`, if one is due, and the time of the next call.
     pub(crate) fn poll_send(&mut self, now: Time, bytes: u32) -> (Option<u64>, Option<Time>) {
         if now >= self.stop || self.next >= self.size_packets {
             return (None, None);

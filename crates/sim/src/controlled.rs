@@ -1,8 +1,8 @@
-//! A link rule at work: it hears of every packet that reaches a queue and of every packet that leaves it.
+//! A link rule in use: it is called for every packet that reaches a queue and for every packet that leaves it.
 //!
-//! When a packet leaves is known when it arrives, so that no event is needed for it. The rule is told later, when the
-//! next thing happens that could matter: a packet arrives, the rule's time has come, or somebody reads the header of a
-//! packet that has left. Until then nothing changes but by departures, so that it is told what it would have been.
+//! The departure of a packet is known when it arrives, so that it needs no event. The rule is called later, at the next
+//! event that could matter: a packet arrives, the rule's timer is due, or the header of a packet that has left is read.
+//! Until then only departures change the state, so the calls have the same effect.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use fairwave_units::Time;
 
 use crate::packet::{HeaderStore, SimPacketKind};
 
-/// A link rule with the packets that have not left its queue as far as it knows.
+/// A link rule with the packets whose departure it has not processed yet.
 pub(crate) struct Controlled {
     rule: Box<dyn LinkController>,
     waiting: VecDeque<QueuedPacket>,
@@ -21,11 +21,11 @@ pub(crate) struct Controlled {
 /// A packet in the queue.
 #[derive(Clone, Copy, Debug)]
 struct QueuedPacket {
-    /// When it leaves the queue.
+    /// Time of departure from the queue.
     leaves: Time,
     bytes: u32,
     kind: SimPacketKind,
-    /// Whether it found the wire busy.
+    /// Whether the wire was busy on arrival.
     waits: bool,
 }
 
@@ -34,12 +34,12 @@ impl Controlled {
         Self { rule, waiting: VecDeque::new(), queue_bytes: 0 }
     }
 
-    /// When the rule's time comes next.
+    /// Time of the rule's next timer.
     pub(crate) fn next_timer(&self) -> Time {
         self.rule.next_timer()
     }
 
-    /// The rule's time has come.
+    /// The rule's timer is due.
     pub(crate) fn on_timer(&mut self, now: Time, headers: &mut HeaderStore) {
         self.catch_up(now, headers);
         self.rule.on_timer(now, self.queue_bytes);
@@ -53,13 +53,13 @@ impl Controlled {
         self.rule.on_arrival(&passage, header);
     }
 
-    /// It has room, and will leave the queue then.
+    /// Adds a packet that has room, with its departure time.
     pub(crate) fn enqueue(&mut self, leaves: Time, bytes: u32, kind: SimPacketKind, waits: bool) {
         self.queue_bytes += u64::from(bytes);
         self.waiting.push_back(QueuedPacket { leaves, bytes, kind, waits });
     }
 
-    /// Tells the rule of all packets that have left the queue. Their headers are final afterwards.
+    /// Calls the rule for all packets that have left the queue. Their headers are final afterwards.
     #[inline]
     pub(crate) fn catch_up(&mut self, now: Time, headers: &mut HeaderStore) {
         while let Some(QueuedPacket { leaves, bytes, kind, waits }) = self.waiting.front().copied()
@@ -67,7 +67,7 @@ impl Controlled {
         {
             self.waiting.pop_front();
             let is_data = kind.is_data();
-            // One that finds the wire idle is never in the queue.
+            // A packet that finds the wire idle is never in the queue.
             let queue_bytes = if waits { self.queue_bytes } else { 0 };
             let header = if is_data { headers.get_mut(kind) } else { None };
             self.rule.on_departure(&Passage { now: leaves, bytes, is_data, queue_bytes }, header);

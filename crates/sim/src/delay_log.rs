@@ -1,43 +1,43 @@
-//! Round-trip times of one session, as its packets have them.
+//! Round-trip times of one session's packets.
 
 use fairwave_scenario::DelayHistogram;
 use fairwave_units::{Duration, Time};
 
-/// Counts what the packets of a session take beyond propagation.
+/// Records the delays of a session's packets beyond propagation.
 ///
-/// Of a session whose packets are acknowledged one by one, an acknowledgement is a sample: it carries the instant at
-/// which the packet that it answers was sent. Of all others, GTP and the sessions that set their own rate, a data packet
-/// is a sample: its way there, and the way back as the last message of its sink had it.
+/// If packets are acknowledged one by one, an acknowledgement is a sample: it carries the send time of the packet that
+/// it answers. For all others, GTP and the sessions that set their own rate, a data packet is a sample: its forward
+/// delay, plus the return delay of the sink's last message.
 #[derive(Debug)]
 pub(crate) struct DelayLog {
-    /// What counts.
+    /// Samples within this window count.
     window: (Time, Time),
-    /// Propagation there and back.
+    /// Round-trip propagation delay.
     base: Duration,
-    /// The way back of the last message.
+    /// Return delay of the last message.
     back: Duration,
     pub(crate) queueing: DelayHistogram,
 }
 
 impl DelayLog {
-    /// For ways that take so long by propagation alone, there and back.
+    /// A log for paths with these propagation delays.
     pub(crate) fn new(window: (Time, Time), [there, back]: [Duration; 2]) -> Self {
         Self { window, base: there + back, back, queueing: DelayHistogram::with_room() }
     }
 
-    /// An acknowledgement of a packet that was sent at `sent`.
+    /// Records an acknowledgement of a packet that was sent at `sent`.
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, sent: Time) {
         self.count(now, now.since(sent));
     }
 
-    /// A data packet that was sent at `sent` has arrived, of a session that does not acknowledge each.
+    /// Records the arrival of a data packet that was sent at `sent`, of a session that does not acknowledge each.
     #[inline]
     pub(crate) fn on_data(&mut self, now: Time, sent: Time) {
         self.count(now, now.since(sent) + self.back);
     }
 
-    /// A message of the sink has arrived.
+    /// Records the arrival of a message of the sink.
     #[inline]
     pub(crate) fn on_message(&mut self, now: Time, sent: Time) {
         self.back = now.since(sent);
@@ -50,7 +50,7 @@ impl DelayLog {
         }
     }
 
-    /// Nothing counts from here on.
+    /// Ends the window.
     pub(crate) fn close(&mut self, at: Time) {
         self.window.1 = self.window.1.min(at);
     }

@@ -1,28 +1,28 @@
-//! When a receiver acknowledges, if not every packet at once (RFC 5681 s4.2).
+//! Delayed acknowledgements (RFC 5681 s4.2).
 
 use fairwave_schemes::header::CongestionHeader;
 use fairwave_units::{Duration, Time};
 
-/// A receiver that answers every second packet; one alone is answered when no second came for [`LONGEST`]; and at once
-/// whatever is out of order, fills a hole or arrives twice.
+/// A receiver that answers every second packet; a single one after [`LONGEST`] without a second; and immediately any
+/// packet that is out of order, fills a hole or is a duplicate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DelayedAck {
-    /// When the packet that waits for an answer was sent: what the answer will echo (RFC 7323 s4.3: of several packets
-    /// the earliest, so that a round-trip time includes the delay).
+    /// Send time of the packet that waits for an answer, to be echoed (RFC 7323 s4.3: the earliest of several packets,
+    /// so that a round-trip time includes the delay).
     waiting: Option<Time>,
     deadline: Time,
-    /// What the answer will carry back for all packets that it answers.
+    /// Congestion header of the answer, for all packets that it answers.
     header: Option<CongestionHeader>,
-    /// A timer event is pending; it is moved by firing too early.
+    /// Whether a timer event is pending; one that fires too early is rescheduled.
     is_armed: bool,
 }
 
-/// RFC 5681 allows half a second; ns-2 waits so long.
+/// Maximum delay. RFC 5681 allows half a second; ns-2 uses this value.
 const LONGEST: Duration = Duration::from_millis(100);
 
 impl DelayedAck {
-    /// A data packet arrived, sent at `stamp`: the stamp to echo if an answer goes now. `is_in_order` is false if it
-    /// was not the next one, or if packets behind it are there already.
+    /// A data packet arrived, sent at `stamp`: returns the stamp to echo if an answer is sent now. `is_in_order` is
+    /// false if it was not the next one, or if later packets have arrived already.
     pub(crate) fn on_data(&mut self, now: Time, stamp: Time, is_in_order: bool) -> Option<Time> {
         let first = self.waiting.take();
         if first.is_none() && is_in_order {
@@ -33,7 +33,7 @@ impl DelayedAck {
         Some(first.unwrap_or(stamp))
     }
 
-    /// A congestion header arrived with data that the next answer is for.
+    /// Merges a congestion header that the next answer returns.
     pub(crate) fn hold(&mut self, header: CongestionHeader) {
         match &mut self.header {
             Some(held) => held.absorb(header),
@@ -41,19 +41,19 @@ impl DelayedAck {
         }
     }
 
-    /// What the answer that goes now carries back.
+    /// The congestion header of the answer that is sent now.
     pub(crate) fn take_header(&mut self) -> Option<CongestionHeader> {
         self.header.take()
     }
 
-    /// When to come with [`DelayedAck::on_timer`], unless that is settled.
+    /// Time for [`DelayedAck::on_timer`], unless an event is pending.
     pub(crate) fn arm(&mut self) -> Option<Time> {
         let is_needed = self.waiting.is_some() && !self.is_armed;
         self.is_armed |= is_needed;
         is_needed.then_some(self.deadline)
     }
 
-    /// The timer event came: the stamp to echo if a packet has waited long enough.
+    /// Handles the timer event: returns the stamp to echo if a packet has waited long enough.
     pub(crate) fn on_timer(&mut self, now: Time) -> Option<Time> {
         self.is_armed = false;
         if self.deadline <= now { self.waiting.take() } else { None }
@@ -78,11 +78,11 @@ mod tests {
             (21, 1, Some(10)), // the second: the first's stamp
             (22, 2, None),
             (23, 4, Some(12)), // out of order: 2, which waits, is the earliest
-            (24, 6, Some(14)), // out of order, none waits
+            (24, 6, Some(14)), // out of order, none waiting
             (25, 3, Some(15)), // fills a hole in part
             (26, 5, Some(16)), // fills the last
             (27, 7, None),
-            (28, 7, Some(17)), // twice
+            (28, 7, Some(17)), // duplicate
             (29, 8, None),
         ] {
             let is_in_order = receiver.expects(number);

@@ -1,27 +1,27 @@
-//! What a sender tells a rule that goes by delivery rates: when each packet was sent, and what became of it.
+//! Delivery tracking for rules that use delivery rates: the send time and the fate of each packet.
 
 use std::collections::VecDeque;
 
 use fairwave_schemes::session::{DeliveryRate, RateSample, SentStamp};
 use fairwave_units::{Bytes, Duration, Time};
 
-/// The samples of one sender. Its scoreboard tells of each copy of a packet: in flight, arrived, lost.
+/// The delivery samples of one sender. Its scoreboard reports each copy of a packet: in flight, arrived, lost.
 #[derive(Clone, Debug)]
 pub(crate) struct Deliveries {
     rate: DeliveryRate,
     packet: Bytes,
     /// The last copy of each number from the first unacknowledged one on.
     copies: VecDeque<(Time, SentStamp)>,
-    /// Those that were sent again, in the order of time.
+    /// Retransmissions, in the order of time.
     repairs: VecDeque<(Time, u64)>,
-    /// Lost numbers of the range that is being told, and the last one's stamp.
+    /// Lost numbers of the range that is being collected, and the last one's stamp.
     range: Option<(u64, u64, SentStamp)>,
-    /// The copy that was sent last and not yet told to the rule.
+    /// The last copy sent, if not yet reported to the rule.
     sent: Option<SentStamp>,
 }
 
 impl Deliveries {
-    /// For packets of so many bytes on the wire.
+    /// For packets of `packet_bytes` on the wire.
     pub(crate) fn new(packet_bytes: u32) -> Self {
         Self {
             rate: DeliveryRate::default(),
@@ -40,7 +40,7 @@ impl Deliveries {
         self.sent = Some(stamp);
     }
 
-    /// The number at this place is sent again.
+    /// Retransmits the number at this index.
     pub(crate) fn on_again(&mut self, now: Time, at: usize, number: u64) {
         let stamp = self.rate.on_sent(now, self.packet);
         self.copies[at] = (now, stamp);
@@ -48,12 +48,12 @@ impl Deliveries {
         self.sent = Some(stamp);
     }
 
-    /// The stamp of the packet that was sent last, once, and a packet's bytes.
+    /// The stamp of the last packet sent, once, and the size of a packet.
     pub(crate) fn take_sent(&mut self) -> Option<(SentStamp, Bytes)> {
         self.sent.take().map(|stamp| (stamp, self.packet))
     }
 
-    /// The number at this place has arrived, of which so many copies were in flight.
+    /// The number at this index arrived, with `copies` in flight.
     pub(crate) fn on_arrived(&mut self, at: usize, copies: u64) {
         let (sent, stamp) = self.copies[at];
         match copies {
@@ -61,12 +61,12 @@ impl Deliveries {
             _ => self.rate.on_arrived(self.packet, sent, stamp),
         }
         for _ in 1..copies {
-            // Nothing will tell what becomes of the others.
+            // The fate of the other copies remains unknown.
             self.rate.on_forgotten(self.packet);
         }
     }
 
-    /// A copy of the number at this place is lost.
+    /// A copy of the number at this index is lost.
     pub(crate) fn on_lost(&mut self, at: usize, number: u64) {
         let stamp = self.copies[at].1;
         self.range = match self.range.take() {
@@ -78,33 +78,33 @@ impl Deliveries {
         };
     }
 
-    /// What was taken for lost is in flight.
+    /// Packets reported as lost are in flight.
     pub(crate) fn on_found(&mut self, packets: u64) {
         self.rate.on_found(Bytes::new(self.packet.get() * packets));
     }
 
-    /// The numbers at so many first places are settled.
+    /// Removes the first `places` numbers, which are settled.
     pub(crate) fn forget(&mut self, places: usize) {
         self.copies.drain(..places);
     }
 
-    /// The next number that was sent again, and sent before `by`.
+    /// The next retransmission sent before `by`.
     pub(crate) fn overtaken(&mut self, by: Time) -> Option<(Time, u64)> {
         let (sent, number) = *self.repairs.front()?;
         (sent < by).then(|| self.repairs.pop_front().map_or((sent, number), |repair| repair))
     }
 
-    /// The acknowledgement that is being worked on carried a mark: so has all that it newly acknowledges.
+    /// The current acknowledgement carried a mark: it applies to all packets that it newly acknowledges.
     pub(crate) fn on_marked(&mut self, packets: u64) {
         self.rate.on_marked(Bytes::new(self.packet.get().saturating_mul(packets)));
     }
 
-    /// The application has nothing to send, and the rule would have let it.
+    /// The application has nothing to send, although the rule allows it.
     pub(crate) fn on_app_limited(&mut self) {
         self.rate.mark_app_limited();
     }
 
-    /// All that was told since the last sample.
+    /// The sample of all events since the last one.
     pub(crate) fn sample(&mut self, now: Time, rtt: Option<Duration>) -> RateSample {
         let range = self.range.take();
         self.tell_range(range);

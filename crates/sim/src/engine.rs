@@ -1,4 +1,4 @@
-//! From a scenario to a run.
+//! Running a scenario.
 
 use fairwave_proto::MOST_SESSIONS;
 use fairwave_scenario::node_rule;
@@ -16,7 +16,7 @@ use crate::route;
 use crate::simulator::Simulator;
 use crate::source::{self, Asked};
 
-/// Why a scenario cannot be run packet by packet. What would do instead is [`SimError::hint`].
+/// Error of a scenario that the packet model cannot run. [`SimError::hint`] has the remedy.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SimError {
     /// The scheme has no packet form in this version.
@@ -24,15 +24,15 @@ pub enum SimError {
     Scheme {
         /// The scheme.
         scheme: &'static str,
-        /// The first session that runs it.
+        /// The first session with that scheme.
         session: Box<str>,
     },
     /// The options of a scheme contradict each other.
     #[error("session \"{session}\": {problem}")]
     Options {
-        /// The first session that has them.
+        /// The first session with these options.
         session: Box<str>,
-        /// What is wrong.
+        /// The problem.
         problem: RuleError,
     },
     /// Two sessions of one node ask its host to run different rules.
@@ -57,36 +57,36 @@ pub enum SimError {
     Crowded {
         /// The node.
         node: Box<str>,
-        /// Its sessions at the fullest instant.
+        /// Its maximum number of simultaneous sessions.
         sessions: usize,
     },
     /// A key has no effect in the packet model of this version.
     #[error("{what} is not supported by the packet model")]
     Unsupported {
-        /// The thing and the key.
+        /// The item and the key.
         what: String,
-        /// What would do.
+        /// An alternative.
         hint: &'static str,
     },
-    /// A session says too little for its scheme.
+    /// A session lacks information that its scheme needs.
     #[error("session \"{session}\" needs {what} to run \"{scheme}\"")]
     Incomplete {
         /// The session.
         session: Box<str>,
         /// Its scheme.
         scheme: &'static str,
-        /// What is missing.
+        /// The missing information.
         what: &'static str,
-        /// What to write.
+        /// The key to add.
         hint: &'static str,
     },
-    /// Nothing limits a session.
+    /// A session has no limit.
     #[error("{0}")]
     Unlimited(String),
 }
 
 impl SimError {
-    /// What would do instead, for people.
+    /// The remedy, for users.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Scheme { .. } => format!("the packet model runs {}", runs()),
@@ -101,12 +101,12 @@ impl SimError {
 const CROWDED_HINT: &str =
     "give the sessions several nodes, let some stop before others start, or take the fluid model";
 
-/// Runs a scenario to its end. The outcome is a function of scenario and settings, to the last bit.
+/// Runs a scenario to its end. The result is a function of scenario and settings, to the last bit.
 pub fn simulate(scenario: &Scenario, settings: Settings<'_>) -> Result<Run, SimError> {
     run(scenario, settings, false)
 }
 
-/// The same with one pending event a packet: slower, and plainly in order. What tests compare with.
+/// [`simulate`] with one pending event per packet: slower, and trivially in order. The reference for tests.
 #[doc(hidden)]
 pub fn simulate_naive(scenario: &Scenario, settings: Settings<'_>) -> Result<Run, SimError> {
     run(scenario, settings, true)
@@ -158,14 +158,14 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &SessionSpec
     (kind.add)(simulator, &Asked { scenario, session, choice, size_packets, data_bytes, message_bytes })
 }
 
-/// The schemes that run packet by packet, for people.
+/// The schemes that run in the packet model, for users.
 fn runs() -> String {
     let names: Vec<_> =
         schemes().iter().filter(|scheme| scheme.runs_in(Model::Packet)).map(|scheme| scheme.name).collect();
     names.join(" ")
 }
 
-/// What the scenario asks for and this version does not do is an error, not a silence.
+/// Rejects features of a scenario that this version does not support.
 fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
     for session in &scenario.sessions {
         let choice = scenario.scheme_of(session);
@@ -192,8 +192,8 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
     Ok(())
 }
 
-/// Whether a scenario of node rules asks for what they have in the fluid model alone: links that run one, rates to
-/// start with, guaranteed rates, demands that are declared, messages that are lost or late.
+/// Whether a scenario of node rules uses features that only the fluid model has: links that run a rule, initial rates,
+/// guaranteed rates, declared demands, lost or late messages.
 pub fn is_fluid_only(scenario: &Scenario) -> bool {
     let nodes = scenario.nodes.iter().map(|node| node.discipline);
     let mut disciplines = nodes.chain(scenario.links.iter().map(|link| link.discipline));
@@ -204,7 +204,7 @@ pub fn is_fluid_only(scenario: &Scenario) -> bool {
     disciplines.any(|discipline| discipline == Some(Discipline::Gtp)) || scenario.sessions.iter().any(asks)
 }
 
-/// What a session of a node rule asks for that the rule does not look at packet by packet.
+/// A key of a session of a node rule that the rule ignores in the packet model.
 fn fluid_key(choice: &SchemeChoice, session: &SessionSpec, rule: NodeRule) -> Option<&'static str> {
     if session.initial_rate > Rate::ZERO {
         return Some("initial_rate");
@@ -218,11 +218,11 @@ fn fluid_key(choice: &SchemeChoice, session: &SessionSpec, rule: NodeRule) -> Op
     options.filter(|_| rule.exchange.is_some()).find(|option| is_named(option)).map(|option| option.name)
 }
 
-/// Options of rules that exchange messages which say what befalls those in the fluid model. Packet by packet links lose
-/// and delay what goes over them, and sources tell what waits.
+/// Options of rules that exchange messages for loss and delay in the fluid model. In the packet model links lose and
+/// delay messages, and sources report backlogs.
 const FLUID_OPTIONS: [&str; 3] = ["declared", "loss", "late"];
 
-/// What would do where the fluid model can.
+/// Hint if the fluid model supports the feature.
 const AS_FLUID: &str = "omit it, or use --model fluid";
 
 fn unsupported(what: String, hint: &'static str) -> SimError {

@@ -1,13 +1,13 @@
-//! What happens next: pending events, keyed by time and by the order in which they were scheduled.
+//! Pending events, ordered by time and by the order in which they were scheduled.
 
 use fairwave_units::Time;
 
-/// When an event happens; simultaneous events happen in the order in which they were scheduled.
+/// Time of an event; simultaneous events happen in the order in which they were scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EventTime(u128);
 
 impl EventTime {
-    /// At `time`; `order` is the number of the scheduling, counted over the whole run.
+    /// An event at `time`; `order` is its sequence number in the whole run.
     #[inline]
     pub(crate) fn new(time: Time, order: u64) -> Self {
         Self(u128::from(time.as_nanos()) << 64 | u128::from(order))
@@ -24,30 +24,31 @@ impl EventTime {
     }
 }
 
-/// A heap with four children a node: shallower than a binary one, and its children's keys fill a cache line. Which of
-/// them is the least is worked out without branches, for no processor guesses it.
+/// A heap with four children per node: shallower than a binary one, and a node's child keys fill a cache line. The
+/// minimum of them is computed without branches, which would be unpredictable.
 ///
 /// Most events schedule the next of their kind: a delay line that of its next packet, a source its next packet. So the
-/// place of an event that was taken stays open, and what is scheduled next goes there: one walk down in place of two.
+/// slot of an event that was taken stays open, and the event that is scheduled next goes there: one walk down instead
+/// of two.
 #[derive(Debug)]
 pub(crate) struct EventQueue<T> {
-    /// By fours; the head is the last of the first four, and the children of entry n are four n - 2.
+    /// In groups of four; the head is the last of the first group, and the children of entry n are group n - 2.
     keys: Vec<Four>,
     events: Vec<[T; 4]>,
-    /// Entries, with [`HEAD`] in front of them and with the open head.
+    /// Number of entries, including the [`HEAD`] unused ones at the front and the open head.
     length: usize,
-    /// The head was taken.
+    /// Whether the head was taken.
     is_open: bool,
 }
 
-/// Keys that are looked at together.
+/// Keys that are compared together.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Four([EventTime; 4]);
 
 /// Index of the head.
 const HEAD: usize = 3;
-/// Where there is no entry.
+/// Key of an empty slot.
 const NONE: EventTime = EventTime(u128::MAX);
 
 impl<T: Copy> EventQueue<T> {
@@ -78,7 +79,7 @@ impl<T: Copy> EventQueue<T> {
         self.put(at, key, event);
     }
 
-    /// Key of the next event; one that no event has if there is none.
+    /// Key of the next event; greater than all events if there is none.
     #[inline]
     pub(crate) fn first(&mut self) -> EventTime {
         if self.is_open {
@@ -98,7 +99,7 @@ impl<T: Copy> EventQueue<T> {
         Some((first.time(), self.events[0][HEAD]))
     }
 
-    /// Nothing came in place of the head: the last entry does.
+    /// Fills an open head with the last entry.
     fn close(&mut self) {
         self.is_open = false;
         self.length -= 1;
@@ -114,7 +115,7 @@ impl<T: Copy> EventQueue<T> {
         }
     }
 
-    /// Puts an entry that belongs at the head or below into its place.
+    /// Moves an entry from the head down to its position.
     #[inline]
     fn sink(&mut self, key: EventTime, event: T) {
         let mut at = HEAD;
@@ -166,7 +167,7 @@ mod tests {
             prop_assert_eq!(got, expected);
         }
 
-        /// Any mix of scheduling and taking, over all widths of time, against a sorted map.
+        /// Any sequence of pushes and pops, over all ranges of time, compared with a sorted map.
         #[test]
         fn pop_before__takes_the_least_that_is_due(
             steps in proptest::collection::vec((0_u32..63, any::<u64>(), 0_u8..4), 1..300),

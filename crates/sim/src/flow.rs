@@ -1,4 +1,4 @@
-//! A flow: what sends, what receives, and what became of its packets.
+//! A flow: its source, its receiver, and the fate of its packets.
 
 use fairwave_scenario::LossKind;
 use fairwave_units::Time;
@@ -18,34 +18,34 @@ pub(crate) struct SimFlow {
     pub(crate) routes: [Route; 2],
     pub(crate) data_bytes: u32,
     pub(crate) ack_bytes: u32,
-    /// When the next timer event fires. None is taken out: one that fires too early is scheduled anew, and where the
-    /// deadline moves to an earlier time, one is added.
+    /// Time of the pending timer event. Events are not removed: one that fires too early is rescheduled, and if the
+    /// deadline moves to an earlier time, another one is added.
     pub(crate) timer: Option<Time>,
-    /// When the event fires that was the next before one was added.
+    /// Time of the timer event that was pending when an earlier one was added.
     pub(crate) later_timer: Option<Time>,
-    /// What the application offers, where that is limited.
+    /// The application's offer, if limited.
     pub(crate) offer: Option<TokenBucket>,
     pub(crate) options: FlowOptions,
     pub(crate) jitter: Option<Box<Jitter>>,
     pub(crate) delayed_ack: Option<Box<DelayedAck>>,
-    /// When its window was cut, and what for.
+    /// Times and causes of window cuts.
     pub(crate) losses: Vec<(Time, LossKind)>,
     pub(crate) completed: Option<Time>,
-    /// Whether its end was noted, where somebody waits for it.
+    /// Whether its end was recorded, if the window of the means waits for it.
     pub(crate) has_ended: bool,
     pub(crate) counts: FlowCounts,
-    /// Its round-trip times, of a session that is answered.
+    /// Round-trip times of a session whose packets are answered.
     pub(crate) delays: Option<Box<DelayLog>>,
-    /// Of background traffic: how many flows had its place before.
+    /// For background traffic: number of earlier flows in its slot.
     pub(crate) life: u32,
 }
 
-/// What a scenario may change in how any sender's packets leave.
+/// Scenario options for any sender's departures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowOptions {
-    /// Packets at the most that leave at one acknowledgement; the rest wait for the next.
+    /// Maximum packets sent per acknowledgement; the rest wait for the next.
     pub(crate) max_burst: u64,
-    /// Whether the receiver acknowledges every second packet only.
+    /// Whether the receiver acknowledges only every second packet.
     pub(crate) delayed_ack: bool,
     /// Whether acknowledgements carry blocks (RFC 2018).
     pub(crate) sack: bool,
@@ -60,7 +60,7 @@ impl Default for FlowOptions {
 }
 
 impl SimFlow {
-    /// Bits of one count of [`SimFlow::delivered`] and of [`SimFlow::arrived`], given the payload of a packet.
+    /// Bits of [`SimFlow::delivered`] and of [`SimFlow::arrived`], given the payload of a packet.
     pub(crate) fn bits(&self, payload_bits: f64) -> [f64; 2] {
         if self.source.is_between_hosts() {
             return [8.0, 8.0];
@@ -69,7 +69,7 @@ impl SimFlow {
     }
 }
 
-/// What became of a flow's packets: of data, sent = arrived + dropped + in flight.
+/// Counts of a flow's packets: for data, sent = arrived + dropped + in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlowCounts {
     pub(crate) sent: u64,

@@ -1,8 +1,8 @@
-//! GTP packet by packet: a `fairwave_proto::Host` a node, and between them the network.
+//! GTP packet by packet: a `fairwave_proto::Host` per node, connected by the simulated network.
 //!
-//! The sink of a session asks for its data, so it is the one who connects. Data travel the session's way there, and so
-//! does what else its source says; what its sink says travels the way back. Who a packet is from and for is told by
-//! addresses, of which every session has a pair of its own.
+//! The sink of a session requests its data, so the sink is the initiator. Data and the source's messages take the
+//! session's forward path; the sink's messages take the return path. Addresses identify the ends of a packet: every
+//! session has its own pair.
 
 mod parcel;
 mod setup;
@@ -30,7 +30,7 @@ use crate::simulator::{SimEvent, Simulator};
 
 pub(crate) use setup::KIND;
 
-/// The hosts of all nodes that have sessions of GTP, and what is between them.
+/// The hosts of all nodes that have sessions of GTP, and their packets in the network.
 #[derive(Default)]
 pub(crate) struct GtpHosts {
     hosts: Vec<HostAt>,
@@ -43,41 +43,40 @@ pub(crate) struct GtpHosts {
 /// A node's host.
 struct HostAt {
     host: Host<Insecure>,
-    /// When the next of its timer events fires, and the one that was the next before that was added.
+    /// Time of its pending timer event, and that of the one pending when this was added.
     timer: Option<Time>,
     later_timer: Option<Time>,
     /// The flows of its sessions, by their names here.
     flows: BTreeMap<SessionId, u32>,
-    /// Round-trip times of its sessions, without queueing, and how many have them: its interval where the scenario
-    /// says "rtt", else not kept.
+    /// Round-trip times of its sessions, without queueing, with their numbers: they set its interval if the scenario
+    /// has "rtt"; otherwise `None`.
     rtts: Option<BTreeMap<Duration, u32>>,
     /// Time that a full packet takes at each of its capacities, sending and receiving.
     packet_times: [Duration; 2],
-    /// Its capacities that it shares with traffic that is not GTP's.
+    /// Its capacities that it shares with other traffic.
     yields: Vec<Yielding>,
     /// Bytes of IP and UDP around a datagram.
     lower_bytes: u32,
 }
 
-/// A session: its two ends, and what has become of its data.
+/// A session: its two ends, and the progress of its data.
 pub(crate) struct GtpSession {
     source: GtpEnd,
     sink: GtpEnd,
     demand: Demand,
     size_bytes: Option<u64>,
-    /// Propagation both ways.
+    /// Round-trip propagation delay.
     rtt: Duration,
     /// Whether its packets are sealed datagrams.
     is_wire: bool,
     is_stopped: bool,
-    /// Bytes that the sink got for the first time.
+    /// Bytes that the sink received for the first time.
     pub(crate) delivered_bytes: u64,
-    /// Bytes on the wire that reached the sink, of data and of what else its source says: both are in the rates of
-    /// GTP.
+    /// Bytes on the wire that reached the sink, of data and of the source's messages: both are in the rates of GTP.
     pub(crate) arrived_bytes: u64,
     /// One above the highest byte that was sent.
     sent_below: u64,
-    /// How often its sink has tried to open it.
+    /// Attempts of its sink to open it.
     attempts: u32,
     /// Messages sent so far: by the source, by the sink.
     messages: [u64; 2],
@@ -87,14 +86,14 @@ pub(crate) struct GtpSession {
 struct GtpEnd {
     /// Index of its host.
     host: u32,
-    /// Its name there, while it has one.
+    /// Its name there, while it is open.
     session: Option<SessionId>,
     options: SessionOptions,
-    /// Whether its host's capacity is known, so that there is a rule that grants.
+    /// Whether its host's capacity is known, so that a rule grants rates.
     is_ruled: bool,
 }
 
-/// What a session may send whose application wants all there is.
+/// The demand of an application, unlimited by default.
 fn desired(rate: Option<Rate>) -> Rate {
     rate.unwrap_or(Rate::nearest_bps(f64::MAX))
 }
@@ -114,7 +113,7 @@ fn end_at(address: SocketAddr) -> (u32, bool) {
 }
 
 impl HostAt {
-    /// A session is there, or is gone.
+    /// Adds or removes a session.
     fn count(&mut self, rtt: Duration, is_there: bool) {
         let Some(rtts) = &mut self.rtts else { return };
         let count = rtts.entry(rtt).or_default();
@@ -122,11 +121,12 @@ impl HostAt {
         if *count == 0 {
             rtts.remove(&rtt);
         }
-        // Without sessions the last interval stays.
+        // Without sessions the interval does not change.
         let Some((&largest, _)) = rtts.last_key_value() else { return };
         let sessions = self.flows.len() as u64;
         for (direction, packet) in [Direction::Sending, Direction::Receiving].into_iter().zip(self.packet_times) {
-            // An interval in which most sessions send no packet measures nothing: each has time for one at its share.
+            // An interval in which most sessions send no packet measures nothing: it leaves time for one packet of each
+            // at its share.
             let round = Duration::from_nanos(packet.as_nanos().saturating_mul(sessions));
             self.host.set_interval_rule(direction, IntervalRule::Fixed(largest.max(round)));
         }
@@ -138,7 +138,7 @@ impl GtpSession {
         if is_source { &mut self.source } else { &mut self.sink }
     }
 
-    /// Whether a piece is sent for the first time, as far as it has bytes that were never sent.
+    /// Whether a piece is a retransmission; bytes that were never sent are recorded as sent.
     fn is_again(&mut self, offset: u64, length: u32) -> bool {
         let end = offset + u64::from(length);
         let is_again = end <= self.sent_below;
@@ -166,7 +166,7 @@ impl Simulator<'_> {
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, nonce);
         let name = self.gtp.hosts[at as usize].host.connect(now, address(flow, true), crypto, &wish);
         if name == Err(OpenError::TooMany) {
-            // A host keeps a session for a while after its end: the next one waits until it is forgotten.
+            // A host keeps a session for a while after its end: the next one waits until it is removed.
             return self.schedule(now.saturating_add(ASKS_AGAIN), SimEvent::Start(flow));
         }
         let name = name.expect("what a scenario takes for options of a session, a host takes, too");
@@ -175,7 +175,7 @@ impl Simulator<'_> {
         self.attend(at);
     }
 
-    /// A session stops: its source says so, or its sink where there is no source yet.
+    /// A session stops: its source closes it, or its sink if there is no source yet.
     pub(crate) fn stop_gtp(&mut self, flow: u32) {
         let now = self.now();
         let gtp = self.gtp_session(flow);
@@ -216,7 +216,7 @@ impl Simulator<'_> {
         self.attend(at);
     }
 
-    /// A packet of GTP has come to its end.
+    /// A packet of GTP reaches its end.
     pub(crate) fn arrive_gtp(&mut self, packet: SimPacket) {
         let now = self.now();
         let is_data = packet.kind == SimPacketKind::DATA;
@@ -244,7 +244,7 @@ impl Simulator<'_> {
                 let keys = |name| host.keys(name).map(|keys| (*keys, !from_source));
                 let (content, room) = self.gtp.wire.open(packet.flow, &keys, datagram);
                 self.gtp.parcels.reuse(room);
-                // Of a session that is over.
+                // Belongs to a session that is over.
                 let Some(content) = content else { return };
                 content
             }
@@ -270,7 +270,7 @@ impl Simulator<'_> {
         self.attend(at);
     }
 
-    /// Sees to a host: to what it has to tell, what it has to send, and when it wants to be woken.
+    /// Handles a host's events, sends its packets, and schedules its timer.
     fn attend(&mut self, at: u32) {
         let now = self.now();
         loop {
@@ -294,7 +294,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// A host tells what happened.
+    /// Handles an event of a host.
     fn on_heard(&mut self, at: u32, heard: Heard) {
         let now = self.now();
         match heard {
@@ -341,12 +341,12 @@ impl Simulator<'_> {
                     self.start_gtp(flow);
                 }
             }
-            // Sources here have all that they are asked for.
+            // Sources here have all data that are requested.
             Heard::Void { .. } => {}
         }
     }
 
-    /// A packet sets out.
+    /// Sends a packet.
     fn carry(&mut self, at: u32, transmit: Transmit) {
         let Transmit { to, session: name, packet: content, .. } = transmit;
         let (index, to_source) = end_at(to);
@@ -377,7 +377,7 @@ impl Simulator<'_> {
         self.forward(packet);
     }
 
-    /// What the end nodes of a session know of its rates.
+    /// The rates of a session as known to its end nodes.
     pub(crate) fn known_rates(&self, flow: usize) -> KnownRates {
         let Some(session) = self.flows[flow].source.gtp() else { return KnownRates::NONE };
         let host = |end: &GtpEnd| &self.gtp.hosts[end.host as usize].host;
@@ -389,17 +389,17 @@ impl Simulator<'_> {
         KnownRates {
             source_expected: bps(own.map(|rates| rates.expected)),
             sink_expected: bps(of_source.and_then(|rates| rates.sink_expected).filter(|_| session.sink.is_ruled)),
-            // f64::min takes the other number where one is NaN.
+            // f64::min returns the other number if one is NaN.
             target: bps(own.map(|rates| rates.target)).min(bps(of_sink.map(|rates| rates.target))),
             measured: bps(of_sink.or(own).map(|rates| rates.measured)),
         }
     }
 }
 
-/// What lets a sink in at all sources.
+/// The ticket that all sources accept.
 const TICKET: (TicketId, u64) = (TicketId(1), 1);
 
-/// A session whose host has no room tries again after so long.
+/// Retry period of a session whose host has no room.
 const ASKS_AGAIN: Duration = Duration::from_millis(100);
 
 /// Bytes of a stream that never ends.

@@ -1,16 +1,16 @@
-//! A sending host's small random delays, which keep equal sessions from marching in step.
+//! A sending host's small random delays, which prevent equal sessions from synchronising.
 
 use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Duration, Time};
 
-/// Draws when a session's packets enter their first link: uniformly within a bound after they were sent, and never
-/// before the packet in front.
+/// Draws the times at which a session's packets enter their first link: uniformly within a bound after they were sent,
+/// and never before the preceding packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter {
     stream: RandomStream,
     most_ns: f64,
     last: Time,
-    /// Index of the line on which packets wait for it.
+    /// Index of the line on which delayed packets wait.
     pub(crate) line: u32,
 }
 
@@ -19,7 +19,7 @@ impl Jitter {
         Self { stream, most_ns: most.as_nanos() as f64, last: Time::ZERO, line }
     }
 
-    /// When the packet that is sent at `now` enters its first link.
+    /// Time at which the packet that is sent at `now` enters its first link.
     pub(crate) fn enters(&mut self, now: Time) -> Time {
         let delay = Duration::from_nanos(self.stream.uniform(0.0, self.most_ns) as u64);
         self.last = self.last.max(now.saturating_add(delay));
@@ -48,7 +48,7 @@ mod tests {
             overtakers_held += u32::from(enters == last);
             last = enters;
         }
-        // Spaced by a fifth of the bound, many would overtake: they wait for the packet in front instead.
+        // Spaced by a fifth of the bound, many would overtake: they wait for the preceding packet instead.
         assert!(overtakers_held > 100, "{overtakers_held}");
     }
 

@@ -1,12 +1,13 @@
-//! The packet-level simulator: packet by packet, exact to the nanosecond, deterministic, one simulation a thread.
+//! The packet-level simulator: exact to the nanosecond, deterministic, one simulation per thread.
 //!
 //! It drives the window-based rules of `fairwave_schemes::session`: one sender and one receiver machine serve them all.
-//! What makes it fast: a FIFO link needs no event of its own. When a packet reaches a link, its departure is known, and
-//! so is its arrival behind the propagation that follows; it waits there in a ring whose head alone is a pending event.
-//! The event queue holds a handful of entries, one a ring and a few timers, however many packets are in flight.
+//! It is fast because a FIFO link needs no separate event: when a packet reaches a link, its departure is known, and so
+//! is its arrival after the propagation that follows; it waits there in a ring of which only the head is a pending
+//! event. The event queue holds a handful of entries, one per ring and a few timers, for any number of packets in
+//! flight.
 //!
-//! Read [`simulate`] first, then `simulator.rs` (the loop), `source.rs` (what sends), `transmitter.rs` (the arithmetic
-//! of a link) and `scoreboard.rs` (what a sender knows).
+//! Read [`simulate`] first, then `simulator.rs` (the loop), `source.rs` (the sources), `transmitter.rs` (the arithmetic
+//! of a link) and `scoreboard.rs` (a sender's knowledge).
 
 #![cfg_attr(test, allow(non_snake_case))]
 

@@ -1,4 +1,4 @@
-//! A link with a queue in front.
+//! A link with a queue at its head.
 
 use std::collections::VecDeque;
 
@@ -12,35 +12,35 @@ use crate::packet::{HeaderStore, SimPacketKind};
 use crate::red_queue::RedQueue;
 use crate::transmitter::Transmitter;
 
-/// How much may wait in front of a link. The packet on the wire does not wait.
+/// Limit of the queue at a link. It excludes the packet on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueueBound {
     Packets(u64),
     Bytes(u64),
 }
 
-/// A link that sends one packet after another; what does not fit in its queue is dropped at its tail.
+/// A link that sends one packet after another, with a drop-tail queue.
 pub(crate) struct SimLink {
     wire: Transmitter,
     limit: QueueBound,
-    /// When the packets in the queue and on the wire leave, but for the last, oldest first. Those that left already
-    /// are taken out when the queue, or the memory for it, may be full.
+    /// Departure times of the packets in the queue and on the wire, except the last, oldest first. Past ones are
+    /// removed when the queue, or the memory for it, may be full.
     departures: VecDeque<Time>,
     loss: Option<Box<Bernoulli>>,
-    /// Drops before the queue is full, if the discipline is RED, and the size of the packets that it counts in.
+    /// Drops before the queue is full, if the discipline is RED, with the size of the packets that it counts in.
     red: Option<Box<(RedQueue, f64)>>,
-    /// A packet that finds so many bytes waiting is marked, if its ends understand that.
+    /// Queue length in bytes from which arriving packets are marked, if their ends understand marks.
     marks_from: Option<u64>,
     /// The rule that reads and writes congestion headers here, if there is one.
     control: Option<Box<Controlled>>,
-    /// Where a host looks at what has left here: what did.
+    /// Counts departures, if a host reads them.
     card: Option<Box<CardCounter>>,
     pub(crate) counts: LinkCounts,
-    /// The part of the run that the summary's means are taken over.
+    /// The part of the run over which the summary's means are taken.
     window: (Time, Time),
 }
 
-/// What happened at a link. Means and sums are over its window, the maximum over the whole run.
+/// Statistics of a link. Means and sums are over its window, the maximum over the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct LinkCounts {
     pub(crate) hops: u64,
@@ -48,18 +48,18 @@ pub(crate) struct LinkCounts {
     pub(crate) offered_bytes: u64,
     pub(crate) dropped_packets: u64,
     pub(crate) lost_packets: u64,
-    /// Bytes that left within the window; of a packet on the wire at either end of it, its part.
+    /// Bytes that left within the window; for a packet on the wire at a boundary its part.
     pub(crate) carried_bytes: f64,
-    /// Integral of the waiting bytes within the window, in byte-nanoseconds.
+    /// Integral of the queued bytes within the window, in byte-nanoseconds.
     pub(crate) waiting_byte_ns: f64,
-    /// The longest that a packet waited.
+    /// Longest queueing delay of a packet.
     pub(crate) longest_wait: Duration,
 }
 
-/// What becomes of a packet that reaches a link.
+/// The fate of a packet that reaches a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkVerdict {
-    /// Its last bit has left then.
+    /// Its last bit leaves at this time.
     Leaves(Time),
     /// There was no room.
     Dropped,
@@ -81,7 +81,8 @@ impl SimLink {
         self
     }
 
-    /// Marks packets that find so many bytes waiting (Alizadeh et al. 2010, s3.1: the queue as it is, not its mean).
+    /// Marks packets that arrive at a queue of at least `from_bytes` (Alizadeh et al. 2010, s3.1: the current queue,
+    /// not its mean).
     pub(crate) fn with_marks(mut self, from_bytes: u64) -> Self {
         self.marks_from = Some(from_bytes);
         self
@@ -99,18 +100,18 @@ impl SimLink {
         self.control.as_deref_mut()
     }
 
-    /// Counts from now on what leaves.
+    /// Starts counting departures.
     pub(crate) fn watch(&mut self) {
         self.card.get_or_insert_default();
     }
 
-    /// What has left, where that is counted.
+    /// The departures, if counted.
     #[inline]
     pub(crate) fn card(&mut self) -> Option<&mut CardCounter> {
         self.card.as_deref_mut()
     }
 
-    /// The window of the means ends now. What waits then was counted as if it left within the window.
+    /// Ends the window of the means. Packets queued at this point were counted as if they left within the window.
     pub(crate) fn close(&mut self, now: Time) {
         self.window.1 = now;
         self.counts.carried_bytes = (self.counts.carried_bytes - self.wire.backlog_bytes(now)).max(0.0);
@@ -161,13 +162,13 @@ impl SimLink {
         LinkVerdict::Leaves(leaves)
     }
 
-    /// The largest number of bytes that waited.
+    /// Maximum of the queued bytes.
     pub(crate) fn max_waiting_bytes(&self) -> f64 {
-        // What had to leave before the packet that waited longest.
+        // Bytes ahead of the packet that waited longest.
         self.wire.bytes_in(self.counts.longest_wait)
     }
 
-    /// The packet that was the last leaves at `leaves`.
+    /// Records that the last packet leaves at `leaves`.
     #[inline]
     fn note_departure(&mut self, now: Time, leaves: Time) {
         if self.departures.len() == self.departures.capacity() {
@@ -176,7 +177,7 @@ impl SimLink {
         self.departures.push_back(leaves);
     }
 
-    /// Takes those out that have left; where few have, there will be room for a quarter more.
+    /// Removes past departures; if there are few, reserves room for a quarter more.
     #[cold]
     fn make_room(&mut self, now: Time) {
         self.forget_departed(now);
@@ -216,7 +217,7 @@ impl SimLink {
     #[inline]
     fn has_room(&mut self, now: Time, bytes: u32) -> bool {
         match self.limit {
-            // The one on the wire and those waiting, but for the last: as many as the limit is full.
+            // The one on the wire and those queued, except the last: at the limit the queue is full.
             QueueBound::Packets(limit) => {
                 if self.departures.len() as u64 >= limit {
                     self.forget_departed(now);
@@ -236,7 +237,7 @@ impl SimLink {
             self.counts.carried_bytes += f64::from(bytes) * if is_whole { 1.0 } else { part(starts, leaves, from, to) };
         }
         if starts > now {
-            // Little: the integral of the queue is the sum of the waiting times.
+            // Cheap: the integral of the queue is the sum of the waiting times.
             let waits = starts.min(to).since(now.max(from));
             self.counts.waiting_byte_ns += waits.as_nanos() as f64 * f64::from(bytes);
             self.counts.longest_wait = self.counts.longest_wait.max(starts.since(now));
@@ -244,15 +245,14 @@ impl SimLink {
     }
 }
 
-/// The share of the time between `starts` and `leaves`, which touches the time between `from` and `to`, that lies in
-/// it.
+/// The share of the time between `starts` and `leaves` that lies between `from` and `to`; the two spans must touch.
 #[cold]
 fn part(starts: Time, leaves: Time, from: Time, to: Time) -> f64 {
     let whole_ns = leaves.since(starts).as_nanos().max(1);
     leaves.min(to).since(starts.max(from)).as_nanos() as f64 / whole_ns as f64
 }
 
-/// Losses that strike each packet with the same chance, by drawing how many packets are spared in between.
+/// Independent losses of each packet with equal probability, drawn as the number of packets between losses.
 pub(crate) struct Bernoulli {
     stream: RandomStream,
     log_spared: f64,
@@ -260,7 +260,7 @@ pub(crate) struct Bernoulli {
 }
 
 impl Bernoulli {
-    /// Losses with chance `p`, or none for zero.
+    /// Losses with probability `p`; `None` for zero.
     pub(crate) fn new(p: f64, stream: RandomStream) -> Option<Self> {
         if p <= 0.0 {
             return None;
@@ -280,7 +280,7 @@ impl Bernoulli {
         true
     }
 
-    /// Packets spared before the next loss: geometric, by inversion.
+    /// Packets until the next loss: geometric, by inversion.
     fn draw(&mut self) -> u64 {
         ((1.0 - self.stream.unit()).ln() / self.log_spared) as u64
     }
@@ -295,8 +295,7 @@ mod tests {
 
     #[test]
     fn carried_bytes__are_those_on_the_wire_within_the_window() {
-        // 8 Mb/s: 1000 B take 1 ms. Of two packets that follow each other from 0.75 ms on, 0.25 + 0.5 ms lie in 1.5 to
-        // 2.25 ms.
+        // 8 Mb/s: 1000 B take 1 ms. Of two consecutive packets from 0.75 ms on, 0.25 + 0.5 ms lie in 1.5 to 2.25 ms.
         let ms = |ms: f64| Time::from_nanos((ms * 1e6) as u64);
         let mut link = SimLink::new(8_000_000, QueueBound::Packets(10), None, (ms(1.5), ms(2.25)));
         let mut headers = HeaderStore::default();
@@ -309,7 +308,7 @@ mod tests {
     #[test]
     fn arrivals__behind_a_loaded_link_equal_the_closed_form() {
         const PACKETS: u64 = 10_000_000;
-        // 1040 B at 450 Mb/s take 18 488.888... ns. The load is a little above: a packet every 18 480 ns.
+        // 1040 B at 450 Mb/s take 18 488.888... ns. The load is slightly higher: a packet every 18 480 ns.
         let mut link = SimLink::new(450_000_000, QueueBound::Packets(100), None, (Time::ZERO, Time::MAX));
         let mut headers = HeaderStore::default();
         let (mut line, mut pool) = (Pipe::new(Duration::from_micros(5000)), PipePool::default());
@@ -349,7 +348,7 @@ mod tests {
         // Of each 18 488.9 packets offered the link cannot take 8.9, once its queue of a hundred is full: 1 in 2080.
         assert!(dropped.abs_diff(PACKETS / 2080) < 300, "{dropped}");
         assert_eq!((link.counts.dropped_packets, link.counts.hops), (dropped, sent));
-        // A hundred wait at the most: the last behind 99 others and what is left of the one on the wire.
+        // At most a hundred wait: the last behind 99 others and the rest of the one on the wire.
         assert!((99.0..=100.0).contains(&(link.max_waiting_bytes() / 1040.0)), "{}", link.max_waiting_bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! What is read off the simulation at the end of every sample.
+//! Totals of the simulation at the end of every sample.
 
 use fairwave_scenario::Record;
 use fairwave_scenario::report::{KnownRates, Totals};
@@ -12,9 +12,9 @@ use crate::simulator::Simulator;
 pub(crate) struct Log {
     pub(crate) ends: Vec<Time>,
     links: usize,
-    /// Delivered once, in the flow's own counts.
+    /// Delivered for the first time, in the flow's own counts.
     pub(crate) delivered: Vec<u64>,
-    /// Arrived, twice or not.
+    /// Arrived, including duplicates.
     pub(crate) arrived: Vec<u64>,
     /// Bytes that were offered to a link.
     offered: Vec<u64>,
@@ -22,24 +22,24 @@ pub(crate) struct Log {
     dropped: Vec<u64>,
     has_windows: bool,
     has_rates: bool,
-    /// What the end nodes of flows know of their rates. Empty unless asked for.
+    /// Rates known to the end nodes of flows. Empty unless requested.
     pub(crate) known: Vec<KnownRates>,
-    /// Congestion windows, in packets; NaN for a flow without one. Empty unless asked for.
+    /// Congestion windows, in packets; NaN for a flow without one. Empty unless requested.
     pub(crate) cwnd_packets: Vec<f64>,
     pub(crate) ssthresh_packets: Vec<f64>,
     backgrounds: usize,
-    /// Of background traffic: packets delivered once, and packets that arrived.
+    /// For background traffic: packets delivered for the first time, and packets that arrived.
     background_delivered: Vec<u64>,
     background_arrived: Vec<u64>,
 }
 
 impl Log {
-    /// An empty log that keeps windows and rates, too, where they are asked for.
+    /// An empty log that also records windows and rates, if requested.
     pub(crate) fn new(record: Record) -> Self {
         Self { has_windows: record.windows, has_rates: record.rates, ..Self::default() }
     }
 
-    /// Reads the totals now, at the end of a sample.
+    /// Records the current totals, at the end of a sample.
     pub(crate) fn read(&mut self, simulator: &Simulator<'_>) {
         let now = simulator.now();
         self.links = simulator.network().links.len();
@@ -71,7 +71,7 @@ impl Log {
         }
     }
 
-    /// Packets of background traffic that were delivered once, and that arrived, up to an instant.
+    /// Packets of background traffic delivered for the first time, and arrived, up to an instant.
     pub(crate) fn background_until(&self, index: usize, at: Time) -> [f64; 2] {
         [&self.background_delivered, &self.background_arrived]
             .map(|totals| Totals::new(&self.ends, self.backgrounds, totals).until(index, at))

@@ -1,8 +1,8 @@
-//! What the messages of a session say, while they are under way: a packet of the simulator carries their number alone.
+//! Contents of a session's messages in flight: a packet of the simulator carries only their number.
 
 use std::collections::VecDeque;
 
-/// The contents of messages under way. None overtakes another, so those in front of one that arrives are lost.
+/// The contents of messages in flight. Messages do not overtake each other, so those before an arriving one are lost.
 #[derive(Clone, Debug)]
 pub(crate) struct Messages<T> {
     contents: VecDeque<T>,
@@ -17,13 +17,13 @@ impl<T> Default for Messages<T> {
 }
 
 impl<T> Messages<T> {
-    /// Takes contents; their number.
+    /// Stores contents and returns their number.
     pub(crate) fn push(&mut self, contents: T) -> u64 {
         self.contents.push_back(contents);
         self.first + self.contents.len() as u64 - 1
     }
 
-    /// The contents of the message that arrives.
+    /// The contents of an arriving message.
     pub(crate) fn take(&mut self, number: u64) -> Option<T> {
         while self.first < number {
             self.contents.pop_front()?;

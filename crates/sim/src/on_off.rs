@@ -7,29 +7,29 @@ use fairwave_units::{Duration, Time};
 use crate::simulator::{SimEvent, Simulator};
 use crate::web::exponential;
 
-/// Draws when a source's packets leave. On and off periods are exponential. What is left of the time to the next packet
-/// when a period ends is waited for in the next one, so that the mean rate is that of the on-time exactly.
+/// Draws the departures of a source's packets. On and off periods are exponential. The time left to the next packet
+/// when a period ends carries over to the next one, so that the mean rate is exactly that of the on-time.
 #[derive(Clone, Debug)]
 pub(crate) struct OnOff {
     stream: RandomStream,
     /// On-time between packets.
     interval_ns: f64,
-    /// What rounding to whole nanoseconds has left over.
+    /// Remainder of rounding to whole nanoseconds.
     rest_ns: f64,
     on_ns: f64,
-    /// Mean off-period; zero sends without a break.
+    /// Mean off period; zero sends without pauses.
     off_ns: f64,
     /// End of the on-period.
     on_until: Time,
     next: Option<Time>,
-    /// No packet leaves at or after this.
+    /// Packets leave only before this time.
     end: Time,
     number: u64,
 }
 
 impl OnOff {
-    /// A source whose packets leave every `interval_s` while it is on, from `start` on. It starts as one that has been
-    /// running for ever: on with a chance of on / (on + off), anywhere between two packets.
+    /// A source whose packets leave every `interval_s` while it is on, from `start` on. It starts in the stationary
+    /// state: on with a probability of on / (on + off), anywhere between two packets.
     pub(crate) fn new(
         interval_s: f64,
         on: Duration,
@@ -45,7 +45,7 @@ impl OnOff {
         if off.is_zero() {
             source.on_until = Time::MAX;
         } else {
-            // What is left of an exponential period is exponential as well.
+            // The rest of an exponential period is exponential as well.
             if !is_on {
                 from = from.saturating_add(exponential(&mut source.stream, off_ns));
             }
@@ -56,12 +56,12 @@ impl OnOff {
         source
     }
 
-    /// When the next packet leaves; `None` if none does any more.
+    /// Departure of the next packet; `None` if there are no more.
     pub(crate) fn next(&self) -> Option<Time> {
         self.next
     }
 
-    /// The packet of [`OnOff::next`] leaves; its number.
+    /// Sends the packet of [`OnOff::next`], and returns its number.
     pub(crate) fn send(&mut self) -> u64 {
         if let Some(now) = self.next {
             self.wait(now, self.interval_ns);
@@ -70,7 +70,7 @@ impl OnOff {
         self.number - 1
     }
 
-    /// Lets so much on-time pass from an instant within an on-period on.
+    /// Advances by `on_time_ns` of on-time from an instant within an on period.
     fn wait(&mut self, from: Time, on_time_ns: f64) {
         let exact_ns = on_time_ns + self.rest_ns;
         let whole_ns = exact_ns as u64;
@@ -129,27 +129,27 @@ mod tests {
     fn send__is_on_for_its_share_in_bursts_of_its_mean_length() {
         // On for 50 ms, off for 150 ms: a quarter of the time; periods of 0.2 s, 5000 in 1000 s.
         let times_s = times_s(50, 150, (0, 1000), "bursts");
-        // The share of on-time of an alternating process over T: sd of about sqrt(2 (on off)^2 / ((on + off)^3 T))
-        // = sqrt(2 x 0.0075^2 / (0.008 x 1000)) = 0.0037 of 0.25, hence 3750 of 250 000 packets.
+        // The share of on-time of an alternating process over T: sd of about sqrt(2 (on off)^2 / ((on + off)^3 T)) =
+        // sqrt(2 x 0.0075^2 / (0.008 x 1000)) = 0.0037 of 0.25, hence 3750 of 250 000 packets.
         assert!((times_s.len() as f64 - 250_000.0).abs() < 4.0 * 3750.0, "{}", times_s.len());
-        // Bursts end at gaps longer than a packet's; a packet's time in an on-period of 50 ms is cut by its end
-        // with a chance of about 1/50, and 5000 periods less those without a packet leave about 4950 bursts, sd 70.
+        // Bursts end at gaps longer than a packet's; a packet's time in an on period of 50 ms is cut by its end with a
+        // probability of about 1/50, and 5000 periods minus those without a packet leave about 4950 bursts, sd 70.
         let bursts = 1 + times_s.windows(2).filter(|pair| pair[1] - pair[0] > 0.001_000_01).count();
         assert!((4600..5250).contains(&bursts), "{bursts}");
     }
 
     #[test]
     fn send__starts_at_any_point_of_a_period() {
-        // Of 2000 sources a quarter is on at once: the first packet within 1 ms of on-time.
+        // Of 2000 sources a quarter is on initially: the first packet within 1 ms of on-time.
         let first = |n| times_s(50, 150, (0, 10), &format!("source {n}")).first().copied().unwrap_or(f64::MAX);
         let early = (0..2000).filter(|n| first(*n) < 0.001).count();
-        // 500 less the 1 % whose period ends before the packet, more the 0.7 % x 1500 / 2 that turn on; sd 19.
+        // 500 minus the 1 % whose period ends before the packet, plus the 0.7 % x 1500 / 2 that turn on; sd 19.
         assert!((420..580).contains(&early), "{early}");
     }
 
     #[test]
     fn send__of_packets_that_are_longer_than_periods_keeps_the_rate() {
-        // 1 ms of on-time a packet in periods of 0.1 ms on and 0.1 ms off (in whole ms it would be none).
+        // 1 ms of on-time per packet in periods of 0.1 ms on and 0.1 ms off (in whole ms it would be zero).
         let (on, off) = (Duration::from_micros(100), Duration::from_micros(100));
         let span = (Time::ZERO, Time::from_secs(100));
         let mut source = OnOff::new(0.001, on, off, span, random::stream(1, "long"));

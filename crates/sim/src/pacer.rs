@@ -1,22 +1,22 @@
-//! How fast a sender's packets may leave, beside how many may be in flight.
+//! Pacing: limits the rate of a sender's packets in addition to its window.
 
 use fairwave_schemes::session::Allowance;
 use fairwave_units::{Duration, Time};
 
-/// Keeps a sender's packets apart: by its window spread over the smoothed round-trip time, if it paces, and by the
-/// rate that its rule sets, if it sets one; whichever is slower.
+/// Spaces a sender's packets: by its window spread over the smoothed round-trip time, if it paces, and by the rate that
+/// its rule sets, if it sets one; the slower one applies.
 ///
-/// The spread is Linux's: 2 windows a round-trip time while the window is below half of ssthresh, so that slow start
-/// can double it, and 1.2 windows from there on, so that it is the window that limits and not the pacer's rounding.
-/// (RFC 9002 s7.7 has 1.25 throughout.) Time that went by unused is not made up for: no packet leaves earlier than one
-/// spacing after the last.
+/// The spread is Linux's: 2 windows per round-trip time while the window is below half of ssthresh, so that slow start
+/// can double it, and 1.2 windows from there on, so that the window is the limit and not the pacer's rounding. (RFC
+/// 9002 s7.7 has 1.25 throughout.) Unused time is not made up for: no packet leaves earlier than one spacing after the
+/// last.
 #[derive(Clone, Debug)]
 pub(crate) struct WindowPacer {
     spreads_window: bool,
     packet_bits: f64,
     last_sent: Option<Time>,
     held_until: Option<Time>,
-    /// When the pending event fires. An earlier one may take its place; the later one then finds no one waiting.
+    /// Time of the pending event. An earlier one may replace it; the later one then has no effect.
     pending: Option<Time>,
 }
 
@@ -24,18 +24,18 @@ const GAIN_IN_SLOW_START: f64 = 2.0;
 const GAIN: f64 = 1.2;
 
 impl WindowPacer {
-    /// For packets of so many bytes on the wire.
+    /// For packets of `packet_bytes` on the wire.
     pub(crate) fn new(spreads_window: bool, packet_bytes: u32) -> Self {
         let packet_bits = f64::from(packet_bytes) * 8.0;
         Self { spreads_window, packet_bits, last_sent: None, held_until: None, pending: None }
     }
 
-    /// A packet leaves.
+    /// Records that a packet leaves.
     pub(crate) fn on_sent(&mut self, now: Time) {
         self.last_sent = Some(now);
     }
 
-    /// When to come with [`WindowPacer::on_event`], if the next packet was held at the last attempt and no event comes
+    /// Time for [`WindowPacer::on_event`], if the next packet was held at the last attempt and no event is pending
     /// then.
     pub(crate) fn arm(&mut self) -> Option<Time> {
         let at = self.held_until.filter(|at| *at < Time::MAX)?;
@@ -46,7 +46,7 @@ impl WindowPacer {
         self.pending
     }
 
-    /// An event came; true if it is the pending one.
+    /// Handles an event; returns true if it is the pending one.
     pub(crate) fn on_event(&mut self, now: Time) -> bool {
         let is_pending = self.pending == Some(now);
         if is_pending {
@@ -55,13 +55,13 @@ impl WindowPacer {
         is_pending
     }
 
-    /// Something else holds the next packet.
+    /// Another limit holds the next packet.
     pub(crate) fn release(&mut self) {
         self.held_until = None;
     }
 
-    /// Whether the next packet has to wait. `allowance` has the window that really limits; `smoothed_rtt` is zero
-    /// before the first sample, when no window is spread.
+    /// Whether the next packet has to wait. `allowance` has the effective window; `smoothed_rtt` is zero before the
+    /// first sample, when no window is spread.
     pub(crate) fn hold(
         &mut self,
         now: Time,
@@ -76,10 +76,10 @@ impl WindowPacer {
             apart_ns = smoothed_rtt.as_nanos() as f64 / (gain * window);
         }
         if let Some(rate) = allowance.pacing {
-            // A rate of zero gives infinity: never, until the rule says otherwise.
+            // A rate of zero gives infinity: no departure until the rule changes it.
             apart_ns = f64::max(apart_ns, self.packet_bits * 1e9 / rate.as_bps());
         }
-        // To the next whole nanosecond: never faster. The conversion saturates.
+        // Rounded up to a nanosecond: never faster. The conversion saturates.
         let apart = Duration::from_nanos(apart_ns.ceil() as u64);
         self.held_until = self.last_sent.map(|last| last.saturating_add(apart)).filter(|next| *next > now);
         self.held_until.is_some()
@@ -140,11 +140,11 @@ mod tests {
         pacer.on_sent(us(0));
         holds(&mut pacer, (50.0, None), f64::INFINITY, 100);
         assert_eq!((pacer.arm(), pacer.arm()), (Some(us(1000)), None));
-        // The window doubled: half the spacing. The event at 1000 us comes too, and means nothing.
+        // The window doubled: half the spacing. The event at 1000 us fires as well, and has no effect.
         holds(&mut pacer, (100.0, None), f64::INFINITY, 100);
         assert_eq!(pacer.arm(), Some(us(500)));
         assert_eq!((pacer.on_event(us(500)), pacer.on_event(us(1000))), (true, false));
-        // Nothing comes for a rate of zero.
+        // A rate of zero schedules no event.
         holds(&mut pacer, (50.0, Some(Rate::ZERO)), f64::INFINITY, 100);
         assert_eq!(pacer.arm(), None);
     }

@@ -1,4 +1,4 @@
-//! A packet on its way: a small plain value. Payload bytes do not exist here, their number does.
+//! A packet in the network: a small plain value, without payload bytes.
 
 use fairwave_schemes::header::CongestionHeader;
 use fairwave_units::Time;
@@ -6,24 +6,24 @@ use fairwave_units::Time;
 /// A data packet or an acknowledgement, in half a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SimPacket {
-    /// Data: its number. Acknowledgement: the first number that the receiver still lacks.
+    /// Data: its number. Acknowledgement: the first number that the receiver has not received.
     pub(crate) number: u64,
-    /// Data: when it was sent. Acknowledgement: the same of the packet that it answers.
+    /// Data: its send time. Acknowledgement: that of the packet that it answers.
     pub(crate) stamp: Time,
     /// Index of its flow.
     pub(crate) flow: u32,
     /// Bytes on the wire.
     pub(crate) bytes: u32,
-    /// Index of the stage of its way that comes next.
+    /// Index of the next stage of its path.
     pub(crate) stage: u32,
     pub(crate) kind: SimPacketKind,
 }
 
-/// What a packet is: data, an acknowledgement with or without blocks, or a message of the source to the sink; and where
-/// its congestion header is, if it has one.
+/// The kind of a packet: data, an acknowledgement with or without blocks, or a message of the source to the sink; and
+/// the slot of its congestion header, if it has one.
 ///
-/// Below 2^31 it is an acknowledgement, and the place of its blocks; from there on data, from 3 x 2^30 on an
-/// acknowledgement, with the place of the header; and the last few are those without any.
+/// Below 2^31 it is an acknowledgement, and the slot of its blocks; from there on data, from 3 x 2^30 on an
+/// acknowledgement, with the slot of the header; and the last few are those without any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SimPacketKind(u32);
 
@@ -33,7 +33,7 @@ const PLACES: u32 = 1 << 30;
 
 impl SimPacketKind {
     pub(crate) const DATA: Self = Self(u32::MAX);
-    /// An acknowledgement of all that was sent up to a number, and of nothing above.
+    /// An acknowledgement of all packets up to a number, and of none above.
     pub(crate) const PLAIN_ACK: Self = Self(u32::MAX - 1);
     /// A message of the source to the sink, without data.
     pub(crate) const NOTICE: Self = Self(u32::MAX - 2);
@@ -43,36 +43,36 @@ impl SimPacketKind {
         self == Self::DATA || (HEADED..HEADED_ACK).contains(&self.0)
     }
 
-    /// The place of its congestion header, if it has one.
+    /// The slot of its congestion header, if it has one.
     #[inline]
     fn header_place(self) -> Option<usize> {
         (self.0 >= HEADED && self < Self::NOTICE).then_some((self.0 % PLACES) as usize)
     }
 }
 
-/// Numbers from `begin` up to, not including, `end`; relative to an acknowledgement's number.
+/// Numbers from `begin` to `end`, exclusive; relative to an acknowledgement's number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) begin: u32,
     pub(crate) end: u32,
 }
 
-/// Blocks in an acknowledgement (RFC 2018 s3: three beside a timestamp).
+/// Blocks in an acknowledgement (RFC 2018 s3: three with a timestamp).
 pub(crate) const BLOCKS: usize = 3;
 
-/// What an acknowledgement says that the receiver holds above its number, newest first; empty blocks last.
+/// Ranges that the receiver has received above an acknowledgement's number, newest first; empty blocks last.
 pub(crate) type SackBlocks = [Block; BLOCKS];
 
-/// The blocks of all acknowledgements under way. Few have any, so that they are not part of a packet.
+/// The blocks of all acknowledgements in flight. Few have any, so they are not part of a packet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BlockStore {
     blocks: Vec<SackBlocks>,
-    /// Places that are free.
+    /// Free slots.
     free: Vec<u32>,
 }
 
 impl BlockStore {
-    /// Keeps blocks until the acknowledgement of this kind arrives or is dropped.
+    /// Stores blocks until the acknowledgement of this kind arrives or is dropped.
     pub(crate) fn keep(&mut self, blocks: SackBlocks) -> SimPacketKind {
         if let Some(place) = self.free.pop() {
             self.blocks[place as usize] = blocks;
@@ -83,13 +83,13 @@ impl BlockStore {
         place.filter(|kind| kind.0 < HEADED).expect("fewer than 2^31 acknowledgements are under way")
     }
 
-    /// The blocks of a packet that is under way.
+    /// The blocks of a packet in flight.
     pub(crate) fn get(&self, kind: SimPacketKind) -> Option<&SackBlocks> {
-        // Data and plain acknowledgements have numbers that no place has.
+        // The numbers of data and plain acknowledgements are not slots.
         self.blocks.get(kind.0 as usize)
     }
 
-    /// The blocks of a packet that arrives or is dropped; none for data.
+    /// Removes the blocks of a packet that arrives or is dropped; `None` for data.
     #[inline]
     pub(crate) fn take(&mut self, kind: SimPacketKind) -> Option<SackBlocks> {
         if kind.0 >= HEADED {
@@ -100,21 +100,21 @@ impl BlockStore {
     }
 }
 
-/// The congestion headers of all packets under way. TCP's have none, so that they are not part of a packet.
+/// The congestion headers of all packets in flight. TCP's have none, so they are not part of a packet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeaderStore {
-    /// Each with the kind that an acknowledgement would have without it.
+    /// Each with the kind of the acknowledgement without it.
     headers: Vec<(CongestionHeader, SimPacketKind)>,
     free: Vec<u32>,
 }
 
 impl HeaderStore {
-    /// Keeps the header of a data packet until it arrives or is dropped.
+    /// Stores the header of a data packet until it arrives or is dropped.
     pub(crate) fn keep(&mut self, header: CongestionHeader) -> SimPacketKind {
         self.store(HEADED, header, SimPacketKind::DATA)
     }
 
-    /// Keeps the header of an acknowledgement that would be `plain` without it.
+    /// Stores the header of an acknowledgement that would be `plain` without it.
     pub(crate) fn keep_ack(&mut self, header: CongestionHeader, plain: SimPacketKind) -> SimPacketKind {
         self.store(HEADED_ACK, header, plain)
     }
@@ -125,30 +125,30 @@ impl HeaderStore {
             return SimPacketKind(base + place);
         }
         self.headers.push((header, plain));
-        // The last few numbers have a meaning of their own.
+        // The last few numbers are reserved.
         let place = u32::try_from(self.headers.len() - 1).ok().filter(|place| *place < PLACES - 3);
         SimPacketKind(base + place.expect("fewer than 2^30 packets with headers are under way"))
     }
 
-    /// The header of a packet that is under way.
+    /// The header of a packet in flight.
     #[inline]
     pub(crate) fn get(&self, kind: SimPacketKind) -> Option<&CongestionHeader> {
         kind.header_place().map(|place| &self.headers[place].0)
     }
 
-    /// The same, to be changed.
+    /// The header of a packet in flight, mutable.
     #[inline]
     pub(crate) fn get_mut(&mut self, kind: SimPacketKind) -> Option<&mut CongestionHeader> {
         kind.header_place().map(|place| &mut self.headers[place].0)
     }
 
-    /// What a packet that is under way would be without its header.
+    /// The kind of a packet in flight without its header.
     #[inline]
     pub(crate) fn plain(&self, kind: SimPacketKind) -> SimPacketKind {
         kind.header_place().map_or(kind, |place| self.headers[place].1)
     }
 
-    /// The header of a packet that arrives or is dropped, and what it is without.
+    /// Removes the header of a packet that arrives or is dropped; returns it and the kind without it.
     #[inline]
     pub(crate) fn take(&mut self, kind: SimPacketKind) -> (Option<CongestionHeader>, SimPacketKind) {
         let Some(place) = kind.header_place() else { return (None, kind) };

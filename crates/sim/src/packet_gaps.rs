@@ -1,10 +1,10 @@
-//! What a sink can tell from when packets arrive: their rate, and the capacity of the path.
+//! A sink's estimates from packet arrivals: their rate, and the capacity of the path.
 
 use std::collections::VecDeque;
 
 use fairwave_units::Time;
 
-/// The last times between packets, and between the packets of pairs that were sent back to back.
+/// The last times between packets, and between the packets of back-to-back pairs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PacketGaps {
     last: Option<Time>,
@@ -12,15 +12,15 @@ pub(crate) struct PacketGaps {
     pairs_ns: VecDeque<u64>,
 }
 
-/// Gaps that count (draft-gg-udt-03, section 6.2).
+/// Number of gaps in the estimate (draft-gg-udt-03, section 6.2).
 const GAPS: usize = 16;
-/// Pairs that count, as in version 4 of the library; the draft has 16.
+/// Number of pairs in the estimate, as in version 4 of the library; the draft has 16.
 const PAIRS: usize = 64;
-/// What is so many times the median, or so small a part of it, does not count.
+/// Values above this multiple of the median, or below this fraction of it, do not count.
 const FAR: u64 = 8;
 
 impl PacketGaps {
-    /// A packet arrives; `is_pair` says whether it was sent right behind the one before.
+    /// Records an arrival; `is_pair` if it was sent back to back with the previous one.
     pub(crate) fn on_packet(&mut self, now: Time, is_pair: bool) {
         if let Some(last) = self.last {
             let gap_ns = now.since(last).as_nanos();
@@ -32,12 +32,12 @@ impl PacketGaps {
         self.last = Some(now);
     }
 
-    /// Packets a second that arrive; zero where too few gaps are alike to tell.
+    /// Arrival rate in packets per second; zero if too few gaps are similar.
     pub(crate) fn rate_packets_per_s(&self) -> f64 {
         per_s(&self.gaps_ns, GAPS / 2 + 1)
     }
 
-    /// Packets a second that the path can carry; zero before the first pair.
+    /// Capacity of the path in packets per second; zero before the first pair.
     pub(crate) fn capacity_packets_per_s(&self) -> f64 {
         per_s(&self.pairs_ns, 1)
     }
@@ -50,7 +50,7 @@ fn keep(gaps_ns: &mut VecDeque<u64>, gap_ns: u64, most: usize) {
     gaps_ns.push_back(gap_ns);
 }
 
-/// One over the mean of the gaps that are near their median, if there are enough of them.
+/// The inverse of the mean of the gaps near their median, if there are at least `least` of them.
 fn per_s(gaps_ns: &VecDeque<u64>, least: usize) -> f64 {
     let mut sorted: Vec<u64> = gaps_ns.iter().copied().collect();
     sorted.sort_unstable();
@@ -79,7 +79,7 @@ mod tests {
             arrivals.on_packet(at(now), false);
         }
         assert_eq!((arrivals.rate_packets_per_s(), arrivals.capacity_packets_per_s()), (10_000.0, 0.0));
-        // Of three kinds, none is half of them: 5 of 1 us, 6 of 100 us, 5 of 10 ms.
+        // Three kinds, none of them a majority: 5 of 1 us, 6 of 100 us, 5 of 10 ms.
         for packet in 0..16 {
             now += [1, 100, 10_000][packet % 3];
             arrivals.on_packet(at(now), false);
@@ -91,7 +91,7 @@ mod tests {
     fn capacity__is_that_of_pairs_alone() {
         let mut arrivals = PacketGaps::default();
         let mut now = 0;
-        // Pairs 10 us apart, everything else 50 us.
+        // Pairs 10 us apart, all other packets 50 us.
         for packet in 0..200 {
             let is_pair = packet % 16 == 1;
             now += if is_pair { 10 } else { 50 };

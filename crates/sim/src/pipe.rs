@@ -1,42 +1,43 @@
-//! The propagation part of a way: packets that left a link together with the same delay arrive in the order in which
-//! they left, so a line holds them and its first alone is a pending event.
+//! The propagation part of a path: packets that left a link together with the same delay arrive in the order in which
+//! they left, so a line holds them and only its first is a pending event.
 
 use fairwave_units::{Duration, Time};
 
 use crate::event_queue::EventTime;
 use crate::packet::SimPacket;
 
-/// Packets under way, in order of arrival.
+/// Packets in flight, in order of arrival.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     pub(crate) delay: Duration,
-    /// Who minds when packets arrive.
+    /// Whether the times of arrival matter.
     end: PipeEnd,
-    /// The link that it is behind, if that has a rule for congestion headers.
+    /// The preceding link, if it has a rule for congestion headers.
     pub(crate) controlled: Option<u32>,
-    /// Places of the first and of the last packet in [`PipePool`].
+    /// Slots of the first and of the last packet in [`PipePool`].
     first: u32,
     last: u32,
     length: u32,
 }
 
-/// Who minds when the packets of a line arrive at its end.
+/// Whether arrivals at the end of a line need events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PipeEnd {
-    /// No packet has come so far.
+    /// No packet has used the line so far.
     Unused,
-    /// Sinks that do not answer: packets may be counted later, as those of their time, and need no event.
+    /// Sinks that do not answer: packets may be counted later, with their own times, and need no event.
     Quiet,
     /// A link, or an end node that answers.
     Busy,
 }
 
-/// The packets on all lines. A line takes chunks of a few when it needs them and gives them back: what a run keeps
-/// follows the packets under way, however they move from line to line, and the memory used last is used next.
+/// The packets on all lines. A line allocates chunks of a few packets and returns them: the memory of a run is
+/// proportional to the packets in flight, however they move from line to line, and the memory used last is reused
+/// first.
 #[derive(Debug, Default)]
 pub(crate) struct PipePool {
     chunks: Vec<Chunk>,
-    /// Chunks that no line has.
+    /// Free chunks.
     free: Vec<u32>,
 }
 
@@ -55,19 +56,19 @@ impl Pipe {
         Self { delay, end: PipeEnd::Unused, controlled: None, first: 0, last: 0, length: 0 }
     }
 
-    /// Whether nobody minds when packets arrive at its end.
+    /// Whether arrivals at its end need no events.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.end == PipeEnd::Quiet
     }
 
-    /// Takes note that packets will come, to an end that minds when they arrive or does not.
+    /// Announces packets to an end of this kind.
     pub(crate) fn open(&mut self, end: PipeEnd) {
         debug_assert!(self.length == 0 || end <= self.end, "packets are under way without an event");
         self.end = self.end.max(end);
     }
 
-    /// Adds a packet that arrives after all others; true if it is the only one.
+    /// Adds a packet that arrives after all others; returns true if it is the only one.
     #[inline]
     pub(crate) fn push(&mut self, pool: &mut PipePool, arrival: EventTime, packet: SimPacket) -> bool {
         let place = self.last + 1;
@@ -88,7 +89,7 @@ impl Pipe {
         self.length == 1
     }
 
-    /// Takes the packet that arrives, and says when the next one does.
+    /// Removes the arriving packet, and returns it with the time of the next arrival.
     #[inline]
     pub(crate) fn pop(&mut self, pool: &mut PipePool) -> (Option<SimPacket>, Option<EventTime>) {
         if self.length == 0 {
@@ -99,7 +100,7 @@ impl Pipe {
         (Some(packet), (self.length > 0).then(|| pool.at(self.first).0))
     }
 
-    /// Takes the packet that arrives first, and its time, if it is not later than `now`.
+    /// Removes the packet that arrives first, and returns it with its time, if that is not later than `now`.
     #[inline]
     pub(crate) fn pop_until(&mut self, pool: &mut PipePool, now: Time) -> Option<(Time, SimPacket)> {
         if self.length == 0 {
@@ -113,7 +114,7 @@ impl Pipe {
         Some((key.time(), packet))
     }
 
-    /// Gives up the first place.
+    /// Frees the first slot.
     #[inline]
     fn step(&mut self, pool: &mut PipePool) {
         self.length -= 1;
@@ -129,7 +130,7 @@ impl Pipe {
         }
     }
 
-    /// Packets under way.
+    /// The packets in flight.
     pub(crate) fn packets<'a>(&self, pool: &'a PipePool) -> impl Iterator<Item = &'a SimPacket> {
         let mut place = self.first;
         (0..self.length).map(move |_| {
@@ -158,7 +159,7 @@ impl PipePool {
     #[cold]
     fn add(&mut self, first: (EventTime, SimPacket)) -> u32 {
         if self.chunks.len() == self.chunks.capacity() {
-            // By a quarter, where a vector by itself doubles: this is most of what a run keeps.
+            // By a quarter, whereas a vector doubles by default: this is most of a run's memory.
             self.chunks.reserve_exact(self.chunks.len() / 4 + 4);
         }
         self.chunks.push(Chunk { packets: [first; CHUNK as usize], next: 0 });
@@ -182,7 +183,7 @@ mod tests {
     }
 
     proptest! {
-        /// Lines that share a pool keep each its own packets in order, and the pool no more than they need.
+        /// Lines that share a pool keep their own packets in order, and the pool grows no more than necessary.
         #[test]
         fn lines__are_queues(steps in proptest::collection::vec((0_usize..3, any::<bool>(), 0_u64..12), 1..200)) {
             let mut pool = PipePool::default();
@@ -206,7 +207,7 @@ mod tests {
                 prop_assert_eq!(got, expected.iter().map(|(_, packet)| *packet).collect::<Vec<_>>());
                 most = most.max(lines.iter().map(|(_, expected)| expected.len()).sum());
             }
-            // A line has at most 7 places in its first chunk behind it and 7 in its last ahead.
+            // A line has at most 7 unused slots at the start of its first chunk and 7 at the end of its last.
             prop_assert!(pool.chunks.len() * CHUNK as usize <= most + 12 + 3 * 14, "{} {most}", pool.chunks.len());
         }
     }

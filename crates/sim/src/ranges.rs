@@ -6,7 +6,7 @@ use std::ops::Range;
 /// Numbers in disjoint, non-adjacent ranges, in order.
 ///
 /// Packets arrive almost in order, and holes are filled almost from the bottom: extending the last range and closing
-/// the first gap are the fast paths; anything else is a binary search and a move of the shorter side.
+/// the first gap are the fast paths; everything else is a binary search and a move of the shorter side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranges {
     ranges: VecDeque<Range<u64>>,
@@ -38,14 +38,14 @@ impl Ranges {
         self.ranges.get(at).filter(|range| range.start <= number).cloned()
     }
 
-    /// Adds one number; false if it was there.
+    /// Adds one number; returns false if it was already in the set.
     pub(crate) fn insert(&mut self, number: u64) -> bool {
         let mut is_new = false;
         self.insert_range(number..number + 1, |_| is_new = true);
         is_new
     }
 
-    /// Adds a range and tells `on_new` of each part of it that was not there, from the bottom.
+    /// Adds a range and calls `on_new` with each part of it that was not in the set, in ascending order.
     pub(crate) fn insert_range(&mut self, new: Range<u64>, mut on_new: impl FnMut(Range<u64>)) {
         if new.is_empty() {
             return;
@@ -71,7 +71,7 @@ impl Ranges {
             }
             Some(_) => {}
         }
-        // Ranges first..beyond touch the new one and become one with it.
+        // Ranges first..beyond touch the new one and merge with it.
         let first = self.ranges.partition_point(|range| range.end < new.start);
         let mut beyond = first;
         let mut merged = new.clone();

@@ -1,4 +1,4 @@
-//! Sessions that set their own rate, with a protocol of their own between their two ends: what the loop needs of them.
+//! Sessions that set their own rate, with a protocol between their two ends: their interface to the loop.
 
 use fairwave_scenario::{LossKind, TraceKind};
 use fairwave_units::Time;
@@ -6,22 +6,22 @@ use fairwave_units::Time;
 use crate::receiver::WindowReceiver;
 use crate::simulator::Simulator;
 
-/// Both ends of such a session. Whatever happens to one of them, it may send, by way of `out`. Messages are small
-/// packets; who gets one finds its contents by its number. None overtakes another of the same direction.
+/// Both ends of such a session. At any event they may send, by way of `out`. Messages are small packets; their
+/// recipient looks up the contents by number. Messages of one direction do not overtake each other.
 pub(crate) trait Rated {
     /// Packets to deliver.
     fn size_packets(&self) -> u64;
 
-    /// No new packets from here on.
+    /// Stops new packets.
     fn stop(&mut self);
 
-    /// The session starts, or the time of [`Rated::wake`] has come. Harmless too early.
+    /// The session starts, or the time of [`Rated::wake`] has come. Harmless if too early.
     fn on_wake(&mut self, now: Time, receiver: &WindowReceiver, out: &mut Vec<Out>);
 
-    /// When to come with [`Rated::on_wake`].
+    /// Time for [`Rated::on_wake`].
     fn wake(&self) -> Option<Time>;
 
-    /// A data packet reached the sink; `receiver` has taken it.
+    /// A data packet reached the sink; `receiver` has recorded it.
     fn on_data(&mut self, now: Time, number: u64, receiver: &WindowReceiver, out: &mut Vec<Out>);
 
     /// A message reached the source.
@@ -31,20 +31,20 @@ pub(crate) trait Rated {
     fn at_sink(&mut self, now: Time, message: u64, receiver: &WindowReceiver, out: &mut Vec<Out>);
 }
 
-/// What a session wants done.
+/// A session's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Out {
-    /// The source sends a data packet, for the first time or again.
+    /// The source sends a data packet, new or retransmitted.
     Data { number: u64, is_again: bool },
     /// The sink sends a message.
     ToSource { message: u64, bytes: u32 },
     /// The source sends a message.
     ToSink { message: u64, bytes: u32 },
-    /// The source slowed down for a loss.
+    /// The source slowed down because of a loss.
     Loss,
 }
 
-/// What happened to a session.
+/// An event of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     Wake,
@@ -54,7 +54,7 @@ pub(crate) enum Input {
 }
 
 impl Simulator<'_> {
-    /// Tells a session that sets its own rate what happened, and does what it wants.
+    /// Passes an event to a session that sets its own rate, and processes its output.
     pub(crate) fn drive(&mut self, index: u32, input: Input) {
         let now = self.now();
         let flow = &mut self.flows[index as usize];

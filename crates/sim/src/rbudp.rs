@@ -1,8 +1,9 @@
 //! Both ends of an RBUDP session: blasts at a fixed rate, and the exchange between them.
 //!
-//! The paper's control connection is TCP. Here the source says that a round has gone out by one small packet behind it,
-//! and the sink answers with its bitmap, in as many packets as it takes; what is lost is asked for again when the timer
-//! of RFC 6298 runs out. Its round-trip time begins with that of the path: setting up the connection has measured it.
+//! The paper's control connection is TCP. Here the source announces the end of a round with one small packet after it,
+//! and the sink answers with its bitmap, in as many packets as necessary; lost packets of the exchange are requested
+//! again when the timer of RFC 6298 expires. Its first round-trip time is that of the path: connection set-up has
+//! measured it.
 
 use fairwave_scenario::Demand;
 use fairwave_schemes::session::Rbudp;
@@ -17,7 +18,7 @@ use crate::simulator::Simulator;
 use crate::source::{Asked, SourceKind};
 use crate::transmitter::Transmitter;
 
-/// Of sessions that blast at their demand.
+/// Sessions that send blasts at their demand.
 pub(crate) const KIND: SourceKind = SourceKind::new(|scheme| scheme.name == "rbudp", add);
 
 fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError> {
@@ -37,7 +38,7 @@ fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError>
     Ok(())
 }
 
-/// How a session is set up.
+/// Parameters of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct RbudpConfig {
     /// The rate of the blasts.
@@ -55,20 +56,20 @@ pub(crate) struct RbudpSession {
     transfer: Rbudp,
     rate: Option<Rate>,
     clock: Transmitter,
-    /// When the next data packet leaves.
+    /// Departure of the next data packet.
     due: Option<Time>,
-    /// Number of the question that is open, and when it was asked.
+    /// Number and time of the pending request.
     asked: Option<(u64, Time)>,
-    /// When it is asked again.
+    /// Time at which it is repeated.
     deadline: Option<Time>,
     questions: u64,
-    /// Packets of the bitmap that answers it which have arrived.
+    /// Packets of the answering bitmap that have arrived.
     parts: u64,
     rtt: RttEstimator,
     is_over: bool,
 }
 
-/// RFC 6298's least time-out, as all sessions have it by default.
+/// Minimum time-out of RFC 6298 with the default of all sessions.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
 
 impl RbudpSession {
@@ -90,7 +91,7 @@ impl RbudpSession {
         }
     }
 
-    /// Contents of a packet of the bitmap at the most, in bytes.
+    /// Maximum contents of a packet of the bitmap, in bytes.
     fn part_bytes(&self) -> u64 {
         u64::from(self.config.data_bytes.saturating_sub(self.config.message_bytes)).max(1)
     }
@@ -132,7 +133,7 @@ impl Rated for RbudpSession {
                     self.clock.send(now, self.config.data_bytes)
                 }),
             };
-            // The rate's time of the last packet passes as well before the round has gone out.
+            // The round ends when the last packet's time at the rate has passed as well.
             if self.due.is_none() && rate.is_some() && !self.is_over && self.transfer.is_round_out() {
                 self.ask(now, out);
             }
@@ -168,7 +169,7 @@ impl Rated for RbudpSession {
         if self.parts < self.bitmap_parts() {
             return;
         }
-        // Nothing was under way to the sink when it answered, nor since: it holds what its bitmap says.
+        // No packet was in flight to the sink when it answered, nor since: its bitmap is up to date.
         self.rtt.on_sample(now.since(asked), true);
         (self.asked, self.deadline) = (None, None);
         if self.transfer.begin_round(receiver.missing_below(self.config.size_packets)) {

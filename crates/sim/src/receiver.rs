@@ -1,16 +1,16 @@
-//! The receiving end of a flow: what has arrived, and the acknowledgement of it.
+//! The receiving end of a flow: arrivals and their acknowledgement.
 
 use std::ops::Range;
 
 use crate::packet::{BLOCKS, Block, SackBlocks};
 use crate::ranges::Ranges;
 
-/// What a receiver holds. One for all window-based schemes.
+/// The state of a receiver. One implementation for all window-based schemes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WindowReceiver {
     /// The first number that has not arrived.
     next: u64,
-    /// Numbers above it that have.
+    /// Numbers above it that have arrived.
     above: Ranges,
     /// A number in each of the ranges that changed last, newest first.
     recent: [u64; BLOCKS],
@@ -19,7 +19,7 @@ pub(crate) struct WindowReceiver {
 }
 
 impl WindowReceiver {
-    /// Takes a data packet; false if it was a duplicate.
+    /// Records a data packet; returns false if it was a duplicate.
     pub(crate) fn on_data(&mut self, number: u64) -> bool {
         if number == self.next {
             self.next += 1;
@@ -41,7 +41,7 @@ impl WindowReceiver {
         is_new
     }
 
-    /// Whether a number is the next in order, with nothing above it that has arrived.
+    /// Whether a number is the next in order, with no arrivals above it.
     pub(crate) fn expects(&self, number: u64) -> bool {
         number == self.next && self.above.is_empty()
     }
@@ -63,7 +63,7 @@ impl WindowReceiver {
         self.delivered_packets
     }
 
-    /// Blocks for an acknowledgement (RFC 2018 s4): the newest first, relative to [`WindowReceiver::next`]. None if
+    /// Blocks for an acknowledgement (RFC 2018 s4): the newest first, relative to [`WindowReceiver::next`]. `None` if
     /// nothing above it has arrived.
     pub(crate) fn blocks(&self) -> Option<SackBlocks> {
         if self.above.is_empty() {
@@ -82,10 +82,10 @@ impl WindowReceiver {
         Some(blocks)
     }
 
-    /// Puts a number's range in front of those that changed before.
+    /// Moves a number's range to the front of those that changed.
     fn remember(&mut self, number: u64) {
         let Some(range) = self.above.containing(number) else { return };
-        // The old entry of the same range, or else the oldest, makes room.
+        // Replaces the old entry of the same range, or else the oldest.
         let place = self.recent.iter().position(|old| range.contains(old)).unwrap_or(BLOCKS - 1);
         self.recent.copy_within(0..place, 1);
         self.recent[0] = number;

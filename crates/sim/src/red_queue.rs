@@ -4,8 +4,8 @@ use fairwave_scenario::Red as RedConfig;
 use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Duration, Time};
 
-/// Drops arrivals at random, the more the longer the queue has been on average. The queue is counted in packets, or in
-/// bytes as mean packets.
+/// Drops arrivals at random, with a probability that grows with the average queue. The queue is counted in packets, or
+/// in bytes as mean packets.
 #[derive(Clone, Debug)]
 pub(crate) struct RedQueue {
     stream: RandomStream,
@@ -23,7 +23,7 @@ pub(crate) struct RedQueue {
 }
 
 impl RedQueue {
-    /// The rule of a queue in front of a link that sends `packets_per_s` full packets a second.
+    /// The rule of a queue at a link that sends `packets_per_s` full packets per second.
     pub(crate) fn new(config: RedConfig, packets_per_s: f64, stream: RandomStream) -> Self {
         let weight = if config.q_weight > 0.0 { config.q_weight } else { 1.0 - (-1.0 / packets_per_s).exp() };
         let min_th_packets = match config.min_th_packets {
@@ -52,8 +52,8 @@ impl RedQueue {
         self.config.bytes
     }
 
-    /// A packet arrives at a queue of `queue_packets`, which ran empty at `empty_since` if it is empty. Whether it is
-    /// dropped.
+    /// A packet arrives at a queue of `queue_packets`, which became empty at `empty_since` if it is empty. Returns
+    /// whether it is dropped.
     pub(crate) fn drops(&mut self, now: Time, queue_packets: f64, empty_since: Option<Time>) -> bool {
         if self.config.adaptive {
             while now >= self.next_adaption {
@@ -62,7 +62,7 @@ impl RedQueue {
             }
         }
         if let Some(since) = empty_since {
-            // As many samples of an empty queue as packets could have been sent meanwhile.
+            // As many samples of an empty queue as packets that could have been sent in that time.
             let missed = now.since(since).as_secs_f64() * self.packets_per_s;
             self.average_packets *= (1.0 - self.weight).powf(missed);
         }
@@ -84,7 +84,8 @@ impl RedQueue {
         false
     }
 
-    /// The chance of a drop so many arrivals after the last: uniform over some arrivals rather than in clusters.
+    /// The probability of a drop after `count` arrivals since the last: spreads drops uniformly rather than in
+    /// clusters.
     fn spread(&self, p: f64) -> f64 {
         let expected = self.count * p;
         if self.config.wait {
@@ -102,7 +103,7 @@ impl RedQueue {
         }
     }
 
-    /// The chance of a drop at the average queue, before it is spread.
+    /// The probability of a drop at the average queue, before it is spread.
     fn chance(&self) -> f64 {
         let Self { average_packets: average, min_th_packets: low, max_th_packets: high, max_p, .. } = *self;
         if average < low {
@@ -159,7 +160,7 @@ mod tests {
         }
     }
 
-    /// Arrivals between one drop and the next, at an average queue whose chance is 0.05.
+    /// Arrivals between consecutive drops, at an average queue whose probability is 0.05.
     fn gaps(config: RedConfig) -> Vec<usize> {
         let mut red = RedQueue::new(config, 10_000.0, stream(1, "red"));
         red.average_packets = 50.0;

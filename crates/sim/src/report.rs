@@ -1,4 +1,4 @@
-//! From what the simulation counted to the result of a run ([`fairwave_scenario::report`]).
+//! Converts the simulation's counts into the result of a run ([`fairwave_scenario::report`]).
 
 use fairwave_scenario::report::{ClosedCounts, Counts, Recording, SessionCounts, run_of};
 use fairwave_scenario::{
@@ -12,7 +12,7 @@ use crate::flow::SimFlow;
 use crate::log::Log;
 use crate::simulator::Simulator;
 
-/// The result of a run that has ended. `beat` is called between steps that may take long.
+/// The result of a finished run. `beat` is called between steps that may take long.
 pub(crate) fn report(
     scenario: &Scenario,
     simulator: &Simulator<'_>,

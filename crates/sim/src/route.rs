@@ -1,4 +1,4 @@
-//! The ways of packets: which links and delays each flow's data and acknowledgements cross.
+//! Paths: the links and delays that each flow's data and acknowledgements cross.
 
 use std::collections::BTreeMap;
 
@@ -15,41 +15,41 @@ use crate::packet::{HeaderStore, SimPacket};
 use crate::pipe::{Pipe, PipeEnd, PipePool};
 use crate::red_queue;
 
-/// A queue that marks does so from this share of a bandwidth-delay product on: a seventh (Alizadeh et al., "Data Center
-/// TCP", SIGCOMM 2010, Eq. 13), at least two packets.
+/// Marking threshold of a queue that marks, as a share of the bandwidth-delay product: a seventh (Alizadeh et al.,
+/// "Data Center TCP", SIGCOMM 2010, Eq. 13), at least two packets.
 const MARKS_FROM: f64 = 1.0 / 7.0;
 
-/// One step of a way.
+/// One step of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouteStep {
-    /// A link and the line behind it, by their indices.
+    /// A link and the line after it, by their indices.
     Link { link: u32, line: u32 },
-    /// Propagation alone: a line.
+    /// A line: only propagation.
     Delay { line: u32 },
-    /// The way ends here.
+    /// End of the path.
     End,
 }
 
-/// A flow's way there or back: from a place in [`Network::stages`] to the next [`RouteStep::End`].
+/// A flow's path in one direction: from an index in [`Network::stages`] to the next [`RouteStep::End`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) begin: u32,
 }
 
-/// Everything that packets cross.
+/// All links, lines and paths.
 pub(crate) struct Network {
     pub(crate) links: Vec<SimLink>,
-    /// Names of the links, for people: "d1:in", "s1:out", or the scenario's own.
+    /// Names of the links, for users: "d1:in", "s1:out", or the scenario's own.
     pub(crate) names: Vec<String>,
     pub(crate) rates: Vec<Rate>,
     pub(crate) lines: Vec<Pipe>,
     pub(crate) pool: PipePool,
     pub(crate) stages: Vec<RouteStep>,
-    /// Ways of data and of acknowledgements, by session.
+    /// Paths of data and of acknowledgements, by session.
     pub(crate) routes: Vec<[Route; 2]>,
-    /// The same of background traffic: by table, one for all its sources or one for each.
+    /// Paths of background traffic: by table, one for all its sources or one for each.
     pub(crate) background_routes: Vec<Vec<[Route; 2]>>,
-    /// The link of each node's direction that has a capacity: by node, and whether it is the one that receives.
+    /// The link of each node's direction that has a capacity: by node, and whether it is the receiving one.
     pub(crate) sides: BTreeMap<(u32, bool), u32>,
 }
 
@@ -60,7 +60,7 @@ impl Network {
         self.links[link as usize].offer(now, packet.bytes, packet.kind, headers)
     }
 
-    /// Adds a line of its own; its index.
+    /// Adds a separate line, and returns its index.
     pub(crate) fn add_line(&mut self, delay: Duration) -> u32 {
         let index = u32::try_from(self.lines.len()).expect("a scenario has at most 10^7 elements");
         let mut line = Pipe::new(delay);
@@ -69,12 +69,12 @@ impl Network {
         index
     }
 
-    /// How long a way takes by propagation alone.
+    /// Propagation delay of a path.
     pub(crate) fn propagation(&self, route: Route) -> Duration {
         lines_of(&self.stages, route).fold(Duration::ZERO, |sum, line| sum + self.lines[line as usize].delay)
     }
 
-    /// Takes note that packets will cross a way, to an end that answers them or does not.
+    /// Announces packets on a path, to an end that answers them or does not.
     pub(crate) fn open(&mut self, route: Route, is_answered: bool) {
         let mut lines = lines_of(&self.stages, route);
         let mut next = lines.next();
@@ -85,7 +85,7 @@ impl Network {
     }
 }
 
-/// The lines of a way.
+/// The lines of a path.
 fn lines_of(stages: &[RouteStep], route: Route) -> impl Iterator<Item = u32> {
     stages[route.begin as usize..].iter().map_while(|stage| match stage {
         RouteStep::Link { line, .. } | RouteStep::Delay { line } => Some(*line),
@@ -93,13 +93,13 @@ fn lines_of(stages: &[RouteStep], route: Route) -> impl Iterator<Item = u32> {
     })
 }
 
-/// What a way is made of, before links and lines are shared.
+/// An element of a path, before links and lines are shared.
 enum RouteElement {
     Link(u32),
     Delay(Duration),
 }
 
-/// Where a link of the network comes from: a node's direction, or a link of the scenario.
+/// Origin of a link of the network: a node's direction, or a link of the scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     Send(u32),
@@ -107,7 +107,7 @@ enum Origin {
     Link(u32),
 }
 
-/// Builds the network of a scenario. Means are taken over `window` (the second half of the run, or what was asked).
+/// Builds the network of a scenario. Means are taken over `window` (the second half of the run, or as requested).
 pub(crate) fn build(scenario: &Scenario, window: (Time, Time)) -> Network {
     let mut builder = Builder {
         scenario,
@@ -158,14 +158,14 @@ struct Builder<'a> {
     /// By origin: a queue of one BDP is sized by the largest RTT through it.
     largest_rtt: BTreeMap<Origin, Duration>,
     known: BTreeMap<Origin, u32>,
-    /// Sessions at each node that is a host: one whose rule divides its capacity.
+    /// Sessions at each node that is a host: a node whose rule divides its capacity.
     hosts: BTreeMap<u32, u64>,
-    /// Lines by the link in front of them, if any, and their delay.
+    /// Lines by the link before them, if any, and their delay.
     shared: BTreeMap<(Option<u32>, Duration), u32>,
     network: Network,
 }
 
-/// Between which nodes traffic goes, over which links, and how long there and back takes.
+/// The ends of traffic, the links that it crosses, and its round-trip delay.
 struct Trip<'a> {
     from: u32,
     to: u32,
@@ -211,7 +211,7 @@ impl Builder<'_> {
         self.stages(&elements)
     }
 
-    /// Propagation that no link of the scenario accounts for: half each way.
+    /// Propagation that the scenario's links do not account for: half in each direction.
     fn access_delay(&self, trip: &Trip<'_>, is_back: bool) -> Duration {
         let links = trip.path.iter().chain(trip.path_back);
         let on_links = links.map(|link| self.scenario.links[*link as usize].delay.as_nanos()).sum();
@@ -283,7 +283,7 @@ impl Builder<'_> {
         Some((name, capacity, link))
     }
 
-    /// Packets that a queue without a named size holds at least. In front of a host's card they do not get lost: its
+    /// Minimum size in packets of a queue without a configured size. A host's own queue does not lose them: its
     /// messages to all sessions leave at one instant, and packets of many sources arrive at one.
     fn least_queue_packets(&self, origin: Origin) -> u64 {
         match origin {
@@ -294,8 +294,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The rule for congestion headers of the link that comes next: of its discipline, or else of the scenario's
-    /// scheme.
+    /// The rule for congestion headers of the next link: of its discipline, or else of the scenario's scheme.
     fn rule(&self, discipline: Option<Discipline>, name: &str, capacity: Rate) -> Option<Box<dyn LinkController>> {
         let SchemeChoice { scheme, options } = &*self.scenario.scheme;
         let of_scheme = link_rule(scheme);
@@ -312,8 +311,8 @@ impl Builder<'_> {
         link_controller(rule, &options, &setup)
     }
 
-    /// Turns elements into stages: delays in a row are one, and a line is shared by all that leave a link, or set out,
-    /// with the same delay.
+    /// Turns elements into stages: consecutive delays are merged, and all packets that leave a link, or start, with the
+    /// same delay share a line.
     fn stages(&mut self, elements: &[RouteElement]) -> Route {
         let begin = self.network.stages.len();
         let mut at = elements.iter().peekable();
@@ -324,7 +323,7 @@ impl Builder<'_> {
                 delay = delay + *more;
                 at.next();
             }
-            // A way begins with propagation alone only where there is some.
+            // A path starts with propagation only if there is some.
             if link.is_some() || !delay.is_zero() || at.peek().is_none() {
                 let line = self.line(link, delay);
                 let stage = link.map_or(RouteStep::Delay { line }, |link| RouteStep::Link { link, line });
@@ -342,7 +341,7 @@ impl Builder<'_> {
 
     fn line(&mut self, link: Option<u32>, delay: Duration) -> u32 {
         let index = u32::try_from(self.network.lines.len()).expect("a scenario has at most 10^7 elements");
-        // Without a link in front, too, whoever enters first leaves first.
+        // Also without a preceding link packets leave in the order in which they enter.
         let line = *self.shared.entry((link, delay)).or_insert(index);
         if line == index {
             let mut line = Pipe::new(delay);
@@ -353,7 +352,7 @@ impl Builder<'_> {
     }
 }
 
-/// The discipline that a scheme brings to links that name none.
+/// The discipline that a scheme sets for links that name none.
 pub(crate) fn link_rule(scheme: &Scheme) -> Option<&'static str> {
     match scheme.name {
         "endpoint-xcp" => Some("xcp"),
@@ -361,7 +360,7 @@ pub(crate) fn link_rule(scheme: &Scheme) -> Option<&'static str> {
     }
 }
 
-/// The largest RTT through each link, of a session or, where none crosses it, of background traffic.
+/// The largest RTT through each link, of a session or, if no session crosses it, of background traffic.
 fn largest_rtts(scenario: &Scenario) -> BTreeMap<Origin, Duration> {
     let mut largest = BTreeMap::new();
     let mut of_background = BTreeMap::new();

@@ -2,21 +2,20 @@
 
 use fairwave_units::Duration;
 
-/// How short a retransmission time-out may become.
+/// Lower bound of a retransmission time-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MinRto {
     /// The whole time-out is at least this: RFC 6298 s2.4 (1 s), ns-2's `minrto_` (0.2 s).
     Whole(Duration),
-    /// What is added to the smoothed round-trip time is at least this: Linux, whose 200 ms bound the variation.
+    /// The part beyond the smoothed round-trip time is at least this: Linux, whose 200 ms bound the variation.
     BeyondRtt(Duration),
 }
 
 /// Smoothed round-trip time, its variation and the time-out.
 ///
-/// Rules are told a mean over acknowledgements. The time-out has a mean and a variation of its own, which take one
-/// sample a round trip, the largest: with a sample an acknowledgement, RFC 6298's gains forget within eight packets
-/// (RFC 7323, Appendix G), and in a window of thousands nothing is left of a queue's variation but the floor of the
-/// clock.
+/// Rules use a mean over acknowledgements. The time-out has a separate mean and variation, which take one sample per
+/// round trip, the largest: with a sample per acknowledgement, RFC 6298's gains forget within eight packets (RFC 7323,
+/// Appendix G), and in a window of thousands the variation of a queue would decay to the clock granularity.
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     smoothed_ns: u64,
@@ -32,8 +31,8 @@ pub(crate) struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// An estimator without a sample. `min_rto` bounds the time-out from below; `initial_rto` is the time-out before the
-    /// first sample.
+    /// An estimator without a sample. `min_rto` bounds the time-out from below; `initial_rto` is the time-out before
+    /// the first sample.
     pub(crate) fn new(min_rto: MinRto, initial_rto: Duration) -> Self {
         Self {
             smoothed_ns: 0,
@@ -47,8 +46,8 @@ impl RttEstimator {
         }
     }
 
-    /// A sample of a packet that was sent once, or told apart by its stamp; `ends_round` with the last of a round trip.
-    /// Ends the back-off.
+    /// Adds a sample of a packet that was sent once, or identified by its stamp; `ends_round` with the last of a round
+    /// trip. Ends the back-off.
     pub(crate) fn on_sample(&mut self, sample: Duration, ends_round: bool) {
         let sample_ns = sample.as_nanos();
         self.least = self.least.min(sample);
@@ -76,7 +75,7 @@ impl RttEstimator {
         }
     }
 
-    /// The timer ran out: the next one is twice as long (RFC 6298 s5.5).
+    /// The timer expired: the next time-out is twice as long (RFC 6298 s5.5).
     pub(crate) fn on_timeout(&mut self) {
         self.backoff = (self.backoff + 1).min(16);
     }
@@ -86,15 +85,14 @@ impl RttEstimator {
         Duration::from_nanos(self.smoothed_ns)
     }
 
-    /// Least sample; the longest span before the first.
+    /// Minimum sample; the longest span before the first.
     pub(crate) fn least(&self) -> Duration {
         self.least
     }
 
     /// The retransmission time-out.
     pub(crate) fn timeout(&self) -> Duration {
-        // RFC 6298 s2.3: SRTT + max(G, 4 RTTVAR).
-        // A bound below the usual clock asks for a finer clock.
+        // RFC 6298 s2.3: SRTT + max(G, 4 RTTVAR). A bound below the usual clock granularity implies a finer clock.
         let (MinRto::Whole(bound) | MinRto::BeyondRtt(bound)) = self.min_rto;
         let granularity = bound.clamp(FINEST_CLOCK, GRANULARITY);
         let margin_ns = self.variation_ns.saturating_mul(4).max(granularity.as_nanos());
@@ -112,10 +110,10 @@ impl RttEstimator {
     }
 }
 
-/// RFC 6298's G. The clock is exact to a nanosecond, but a round-trip time that never varied is no promise: as with
+/// RFC 6298's G. The clock is exact to a nanosecond, but a round-trip time that was constant so far may change: as with
 /// ns-2's `tcpTick_`, 10 ms.
 const GRANULARITY: Duration = Duration::from_millis(10);
-/// The finest clock that a bound can ask for: that of Linux's high-resolution timers, which fire within some
+/// The finest clock that a bound can imply: that of Linux's high-resolution timers, which fire within some
 /// microseconds.
 const FINEST_CLOCK: Duration = Duration::from_micros(1);
 const MOST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -149,7 +147,7 @@ mod tests {
     #[test]
     fn timeout__of_a_steady_round_trip_comes_down_to_the_granularity() {
         let mut rtt = RttEstimator::new(MinRto::Whole(Duration::from_millis(200)), INITIAL_RTO);
-        // R = 1 s again and again: RTTVAR = 1/2, 3/8, 9/32, ... s, and SRTT = 1 s.
+        // R = 1 s repeatedly: RTTVAR = 1/2, 3/8, 9/32, ... s, and SRTT = 1 s.
         for timeout_us in [3_000_000, 2_500_000, 2_125_000, 1_843_750] {
             rtt.on_sample(Duration::from_secs(1), true);
             assert_eq!(rtt.timeout(), Duration::from_micros(timeout_us));
@@ -162,7 +160,7 @@ mod tests {
 
     #[test]
     fn timeout__remembers_a_round_trip_s_variation_in_a_window_of_thousands() {
-        // Rounds of 5000 samples: 600 ms, but for a queue that makes it 700 ms for a tenth of every other round.
+        // Rounds of 5000 samples: 600 ms, except that a queue makes it 700 ms for a tenth of every other round.
         let mut rtt = RttEstimator::new(MinRto::Whole(Duration::ZERO), INITIAL_RTO);
         for round in 0..40 {
             for at in 0..5000 {
@@ -187,7 +185,7 @@ mod tests {
 
     #[test]
     fn timeout__bound_below_the_clock_takes_effect() {
-        // 100 us again and again: SRTT + G, where G is the bound.
+        // 100 us repeatedly: SRTT + G, where G is the bound.
         let mut rtt = RttEstimator::new(MinRto::Whole(Duration::from_millis(1)), INITIAL_RTO);
         for _ in 0..100 {
             rtt.on_sample(Duration::from_micros(100), true);

@@ -1,5 +1,5 @@
-//! What a sender knows of its packets in flight (RFC 6675): which the receiver holds, which are lost, which were sent
-//! again, and how many that leaves in the network.
+//! A sender's state of its packets in flight (RFC 6675): those received, lost or sent again, and the number left in the
+//! network.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,10 +9,10 @@ use fairwave_units::Time;
 use crate::deliveries::Deliveries;
 use crate::ranges::Ranges;
 
-/// The numbers from the first unacknowledged one to the last sent, a byte of flags each.
+/// The numbers from the first unacknowledged one to the last sent, with a byte of flags each.
 ///
-/// In whole packets RFC 6675's IsLost says: three packets above it are held by the receiver. So everything that the
-/// receiver does not hold below its third-highest packet is lost, and marking follows that one number upwards. Each
+/// In whole packets RFC 6675's IsLost means: the receiver has three packets above it. So every packet below the
+/// receiver's third-highest one that it has not received is lost, and marking proceeds upwards with that number. Each
 /// number is marked once, selectively acknowledged once and removed once: an acknowledgement costs no more in a window
 /// of 10^5 packets than in one of ten.
 #[derive(Clone, Debug, Default)]
@@ -20,27 +20,27 @@ pub(crate) struct Scoreboard {
     /// The first unacknowledged number.
     una: u64,
     flags: VecDeque<u8>,
-    /// When each was sent last, by the same places.
+    /// Time of each one's last transmission, with the same indices.
     sent_at: VecDeque<Time>,
     held: Ranges,
-    /// The three highest numbers that the receiver holds, highest first.
+    /// The three highest numbers that the receiver has received, highest first.
     top: [Option<u64>; DUP_THRESH],
-    /// All below are marked lost unless held.
+    /// All below are marked lost unless received.
     marked_below: u64,
-    /// Where the search for the next lost number to send again goes on.
+    /// Start of the search for the next lost number to send again.
     resend_from: u64,
-    /// Lost, not held and not sent again.
+    /// Number of lost packets neither received nor sent again.
     to_resend: u64,
     /// RFC 6675's pipe: packets in the network, as far as known.
     pipe: u64,
-    /// Where the rule goes by delivery rates.
+    /// Set if the rule uses delivery rates.
     deliveries: Option<Box<Deliveries>>,
 }
 
-/// What an acknowledgement brought.
+/// Result of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AckNews {
-    /// Packets that are known to have arrived and were not before.
+    /// Packets newly known to have arrived.
     pub(crate) acked_packets: u64,
     /// Whether the first unacknowledged number moved.
     pub(crate) advanced: bool,
@@ -54,12 +54,12 @@ const LOST: u8 = 2;
 const RESENT: u8 = 4;
 
 impl Scoreboard {
-    /// One that tells what becomes of the packets.
+    /// A scoreboard that reports the fate of the packets.
     pub(crate) fn told(deliveries: Option<Deliveries>) -> Self {
         Self { deliveries: deliveries.map(Box::new), ..Self::default() }
     }
 
-    /// Whom it tells.
+    /// Recipient of these reports.
     pub(crate) fn deliveries(&mut self) -> Option<&mut Deliveries> {
         self.deliveries.as_deref_mut()
     }
@@ -89,7 +89,7 @@ impl Scoreboard {
         self.to_resend > 0
     }
 
-    /// Takes note of a new packet; its number.
+    /// Records a new packet, and returns its number.
     pub(crate) fn send_new(&mut self, now: Time) -> u64 {
         let number = self.next();
         self.flags.push_back(0);
@@ -101,7 +101,7 @@ impl Scoreboard {
         number
     }
 
-    /// RFC 6675's NextSeg, rule 1: takes note that the lowest lost packet is sent again; its number.
+    /// RFC 6675's NextSeg, rule 1: records that the lowest lost packet is sent again, and returns its number.
     pub(crate) fn resend_lost(&mut self, now: Time) -> Option<u64> {
         if self.to_resend == 0 {
             return None;
@@ -117,8 +117,8 @@ impl Scoreboard {
         Some(self.una + at as u64)
     }
 
-    /// RFC 6675's NextSeg, rule 3, after rule 1 found nothing: takes note that the lowest packet below the highest held
-    /// one is sent again, though it is not known to be lost; its number.
+    /// RFC 6675's NextSeg, rule 3, after rule 1 found nothing: records that the lowest packet below the highest
+    /// received one is sent again, though it is not known to be lost, and returns its number.
     pub(crate) fn resend_hole(&mut self, now: Time) -> Option<u64> {
         let highest = self.top[0].filter(|highest| *highest >= self.una)?;
         let from = self.resend_from.max(self.una);
@@ -130,13 +130,13 @@ impl Scoreboard {
         Some(at)
     }
 
-    /// RFC 6675's NextSeg, rule 4: the highest packet that the receiver is not known to hold.
+    /// RFC 6675's NextSeg, rule 4: the highest packet that is not known to be received.
     pub(crate) fn highest(&self) -> Option<u64> {
         let at = self.flags.iter().rposition(|flags| flags & HELD == 0)?;
         Some(self.una + at as u64)
     }
 
-    /// Takes note that the first unacknowledged packet is sent again, lost or not; its number.
+    /// Records that the first unacknowledged packet is sent again, lost or not, and returns its number.
     pub(crate) fn resend_first(&mut self, now: Time) -> Option<u64> {
         let first = self.flags.front_mut().filter(|flags| **flags & HELD == 0)?;
         let (was_lost, was_resent) = (*first & LOST != 0, *first & RESENT != 0);
@@ -144,7 +144,7 @@ impl Scoreboard {
         if !was_lost {
             self.lose(0);
         }
-        // A copy that was sent before is the one that counts no more.
+        // An earlier copy does not count any more.
         if was_resent {
             self.lose(0);
         } else {
@@ -155,7 +155,7 @@ impl Scoreboard {
         Some(self.una)
     }
 
-    /// An acknowledgement of everything below `number` and of the blocks above it.
+    /// Processes an acknowledgement of all numbers below `number` and of the blocks above it.
     pub(crate) fn on_ack(&mut self, number: u64, blocks: impl Iterator<Item = Range<u64>>) -> AckNews {
         let mut news = AckNews::default();
         let limit = self.next();
@@ -191,11 +191,11 @@ impl Scoreboard {
         news
     }
 
-    /// The retransmission timer ran out: what the receiver does not hold is lost, if it was sent by `sent_by`, and the
-    /// first unacknowledged packet in any case.
+    /// The retransmission timer expired: packets that the receiver has not received are lost if they were sent by
+    /// `sent_by`, and the first unacknowledged packet in any case.
     ///
-    /// RFC 8985 s6.3: what was sent less than a round trip ago has had no time for its answer, and is left alone. An
-    /// answer to it, or three to what was sent behind it, will tell.
+    /// RFC 8985 s6.3: packets sent less than a round trip ago have had no time for an answer, and stay in flight. An
+    /// answer to them, or three to later packets, will decide.
     pub(crate) fn on_timeout(&mut self, sent_by: Time) {
         for (at, flags) in self.flags.iter_mut().enumerate() {
             if *flags & HELD != 0 || (at > 0 && self.sent_at[at] > sent_by) {
@@ -212,8 +212,8 @@ impl Scoreboard {
         self.resend_from = self.una;
     }
 
-    /// The timer had run out for nothing: what nobody but the timer took for lost, and was not sent again, is under
-    /// way.
+    /// The time-out was spurious: packets that only the timer marked as lost, and that were not sent again, are in
+    /// flight.
     pub(crate) fn on_spurious_timeout(&mut self) {
         let from = self.marked_below.max(self.una) - self.una;
         let before = self.pipe;
@@ -229,8 +229,9 @@ impl Scoreboard {
         }
     }
 
-    /// A packet sent after `by` arrived: what was sent again before that, and has not, is lost once more (RFC 8985 s6.2,
-    /// for packets sent again alone; the first time three packets behind one tell). Whether there was any.
+    /// A packet sent after `by` arrived: retransmissions sent before that, and not received, are lost again (RFC 8985
+    /// s6.2, only for retransmissions; for first transmissions three later packets decide). Returns whether there were
+    /// any.
     pub(crate) fn lose_repairs(&mut self, by: Time) -> bool {
         let mut found = false;
         while let Some((sent, number)) = self.deliveries.as_mut().and_then(|deliveries| deliveries.overtaken(by)) {
@@ -238,7 +239,7 @@ impl Scoreboard {
             if self.flags[at] & HELD != 0 || self.sent_at[at] != sent {
                 continue;
             }
-            // One that was sent again and not taken for lost before has two copies.
+            // A packet that was sent again without being marked as lost has two copies.
             if self.flags[at] & (LOST | RESENT) == LOST | RESENT {
                 self.flags[at] &= !RESENT;
                 self.lose(at);
@@ -250,7 +251,7 @@ impl Scoreboard {
         found
     }
 
-    /// Marks numbers as held by the receiver.
+    /// Marks numbers as received.
     fn hold(&mut self, part: Range<u64>) {
         for number in part.clone() {
             let at = (number - self.una) as usize;
@@ -269,7 +270,7 @@ impl Scoreboard {
         }
     }
 
-    /// Takes the packet at this place, with these flags, out of the counts: it arrived.
+    /// Removes the packet at this index, with these flags, from the counts: it arrived.
     fn leave(&mut self, at: usize, flags: u8) {
         if flags & HELD != 0 {
             return;
@@ -282,7 +283,7 @@ impl Scoreboard {
         }
     }
 
-    /// A copy of the packet at this place is in flight no more.
+    /// A copy of the packet at this index is not in flight any more.
     fn lose(&mut self, at: usize) {
         self.pipe -= 1;
         if let Some(deliveries) = &mut self.deliveries {
@@ -290,7 +291,7 @@ impl Scoreboard {
         }
     }
 
-    /// The packet at this place is sent again.
+    /// The packet at this index is sent again.
     fn copy(&mut self, at: usize, now: Time) {
         self.sent_at[at] = now;
         if let Some(deliveries) = &mut self.deliveries {
@@ -298,7 +299,7 @@ impl Scoreboard {
         }
     }
 
-    /// Marks as lost what has three held packets above it; whether there was any.
+    /// Marks packets with three received ones above them as lost; returns whether there were any.
     fn mark_lost(&mut self) -> bool {
         let Some(below) = self.top[DUP_THRESH - 1] else { return false };
         let mut found = false;
@@ -318,7 +319,8 @@ impl Scoreboard {
     }
 }
 
-/// RFC 6675, SetPipe: copies in flight of a packet that is not held: one if it is not lost, one if it was sent again.
+/// RFC 6675, SetPipe: copies in flight of a packet that is not received: one if it is not lost, one if it was sent
+/// again.
 fn copies(flags: u8) -> u64 {
     u64::from(flags & LOST == 0) + u64::from(flags & RESENT != 0)
 }
@@ -384,11 +386,11 @@ mod tests {
         }
         sack(&mut board, 0, 2..3);
         board.on_timeout(Time::from_secs(4));
-        // 0, 1, 3 and 4 are old; 5 to 9 are under way.
+        // 0, 1, 3 and 4 are old; 5 to 9 are in flight.
         assert_eq!(board.pipe(), 5);
         let again: Vec<u64> = std::iter::from_fn(|| board.resend_lost(Time::from_secs(10))).collect();
         assert_eq!(again, [0, 1, 3, 4]);
-        // Later, when only what was sent again is recent, the rest is lost, too; the first in any case.
+        // Later, when only retransmissions are recent, the rest is lost as well; the first in any case.
         board.on_timeout(Time::from_secs(9));
         let again: Vec<u64> = std::iter::from_fn(|| board.resend_lost(Time::from_secs(11))).collect();
         assert_eq!(again, [0, 5, 6, 7, 8, 9]);
@@ -403,14 +405,14 @@ mod tests {
         assert_eq!((board.pipe(), board.resend_lost(Time::ZERO)), (0, Some(0)));
         board.on_ack(1, std::iter::empty());
         board.on_spurious_timeout();
-        // 7, 8 and 9 are under way; 1 to 3 were lost before the timer said so.
+        // 7, 8 and 9 are in flight; 1 to 3 were lost before the timer expired.
         assert_eq!(board.pipe(), 3);
         let again: Vec<u64> = std::iter::from_fn(|| board.resend_lost(Time::ZERO)).collect();
         assert_eq!(again, [1, 2, 3]);
     }
 
     proptest! {
-        /// Any acknowledgements, time-outs and sends: the counts equal what the flags say.
+        /// For any acknowledgements, time-outs and sends: the counts agree with the flags.
         #[test]
         fn counts__agree_with_the_flags(steps in proptest::collection::vec((0_u8..6, 0_u64..40, 0_u64..8), 1..200)) {
             let mut board = Scoreboard::told(Some(Deliveries::new(1000)));

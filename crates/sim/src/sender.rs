@@ -1,5 +1,5 @@
-//! The sending end of a flow: one machine for all window-based schemes. It decides which packet goes next; how many may
-//! be in flight is the scheme's word.
+//! The sending end of a flow: one machine for all window-based schemes. It selects the next packet; the scheme limits
+//! the packets in flight.
 
 use fairwave_schemes::header::{CongestionHeader, EcnCode};
 use fairwave_schemes::session::{Ack, Allowance, CongestionController, Feedback, Loss, Sending};
@@ -11,18 +11,18 @@ use crate::packet::SackBlocks;
 use crate::rtt::{MinRto, RttEstimator};
 use crate::scoreboard::Scoreboard;
 
-/// How a sender is set up.
+/// Parameters of a sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SenderConfig {
     /// Whether acknowledgements carry blocks (RFC 6675) or not (RFC 6582).
     pub(crate) sack: bool,
-    /// Packets in flight at the most: the receiver's window.
+    /// Maximum packets in flight: the receiver's window.
     pub(crate) max_window_packets: u64,
-    /// Least retransmission time-out.
+    /// Minimum retransmission time-out.
     pub(crate) min_rto: MinRto,
     /// Time-out before the first round-trip time is known.
     pub(crate) initial_rto: Duration,
-    /// Largest window, in packets, after an idle time longer than a time-out (RFC 5681 s4.1); `None` keeps the window.
+    /// Maximum window, in packets, after an idle time longer than a time-out (RFC 5681 s4.1); `None` keeps the window.
     pub(crate) restart_window_packets: Option<f64>,
     /// Packets to deliver.
     pub(crate) size_packets: u64,
@@ -42,75 +42,76 @@ pub(crate) struct WindowSender {
     /// Round trips so far, and the number of the first packet sent in this one, whose acknowledgement ends it.
     round: u64,
     round_end: u64,
-    /// When the retransmission timer runs out; `None` with nothing outstanding.
+    /// Time at which the retransmission timer expires; `None` with nothing outstanding.
     deadline: Option<Time>,
-    /// Duplicate acknowledgements in a row; with SACK, those that brought news.
+    /// Consecutive duplicate acknowledgements; with SACK, those that brought news.
     duplicates: u32,
-    /// What duplicates add to the window, and partial acknowledgements take away (RFC 6582; without SACK alone).
+    /// Packets that duplicates add to the window, and partial acknowledgements subtract (RFC 6582; only without SACK).
     inflation: i64,
     /// Packets sent beyond the window at the first duplicates (RFC 3042).
     limited_transmits: u64,
-    /// After a time-out without SACK: up to here duplicates may come from packets that were sent again for nothing.
+    /// After a time-out without SACK: up to here duplicates may come from packets that were sent again needlessly.
     careful_until: Option<u64>,
-    /// The first lost packet goes at once, whatever the window says.
+    /// Whether the first lost packet is sent immediately, regardless of the window.
     must_resend: bool,
     /// Whether the window stopped the last attempt to send.
     window_limited: bool,
     usage: WindowUsage,
-    /// When the last packet was sent.
+    /// Send time of the last packet.
     last_sent: Time,
-    /// Whether the acknowledgement that comes next carries a mark of congestion.
+    /// Whether the next acknowledgement carries a congestion mark.
     is_marked: bool,
-    /// Only where packets are paced, or were: by option from the start, by the rule from when it first sets a rate.
+    /// Exists only if packets are or were paced: by option from the start, by the rule from the time when it first sets
+    /// a rate.
     pacer: Option<Box<WindowPacer>>,
 }
 
-/// How far the session fills its window, by round trips: Linux's `tcp_cwnd_validate`.
+/// Use of the window by round trips: Linux's `tcp_cwnd_validate`.
 #[derive(Clone, Copy, Debug, Default)]
 struct WindowUsage {
     /// Whether the window stopped an attempt to send in this round trip.
     is_limited: bool,
-    /// Most packets outstanding in this round trip.
+    /// Maximum packets outstanding in this round trip.
     most_packets: u64,
     /// The first number of the next round trip.
     round_end: u64,
 }
 
 impl WindowUsage {
-    /// An attempt to send ended: `next` is the next new number and `outstanding` the packets in flight.
+    /// Records the end of an attempt to send: `next` is the next new number and `outstanding` the packets in flight.
     fn note(&mut self, is_limited: bool, una: u64, next: u64, outstanding: u64) {
         if una >= self.round_end || is_limited || (!self.is_limited && outstanding > self.most_packets) {
             *self = Self { is_limited, most_packets: outstanding, round_end: next };
         }
     }
 
-    /// Whether the window may grow: it limits the session, or slow start has not yet come to twice what is used, so
-    /// that an application with a steady rate gets it within some round trips.
+    /// Whether the window may grow: it limits the session, or slow start has not yet reached twice its use, so that an
+    /// application with a steady rate gets it within some round trips.
     fn lets_grow(&self, window_packets: f64, is_slow_start: bool) -> bool {
         self.is_limited || (is_slow_start && window_packets < 2.0 * self.most_packets as f64)
     }
 }
 
-/// Where a sender stands.
+/// State of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SenderState {
     /// No loss is being repaired.
     Open,
     /// Loss is being repaired until `point` is acknowledged; the window was cut once for it.
     Recovery { point: u64, partial_acks: u32, is_rescued: bool },
-    /// The timer ran out at `at`, when `first` was the first unacknowledged number; what was lost below `point` is
-    /// being sent again in slow start. Judged: an acknowledgement has shown whether it ran out for nothing.
+    /// The timer expired at `at`, when `first` was the first unacknowledged number; packets lost below `point` are
+    /// being sent again in slow start. `is_judged`: an acknowledgement has shown whether the time-out was spurious.
     TimedOut { first: u64, point: u64, at: Time, is_judged: bool },
 }
 
-/// What came of a timer event.
+/// Result of a timer event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerOutcome {
     /// The timer had been moved or stopped.
     Moved,
-    /// It ran out, and the window was cut.
+    /// It expired, and the window was cut.
     Cut,
-    /// It ran out again for the same packet; there was nothing left to cut.
+    /// It expired again for the same packet; nothing was left to cut.
     Again,
 }
 
@@ -148,19 +149,18 @@ impl WindowSender {
         }
     }
 
-    /// When to come with [`WindowSender::on_pace`], if the pacer stopped the last attempt to send and that is not
-    /// settled.
+    /// Time for [`WindowSender::on_pace`], if the pacer stopped the last attempt to send and no event is pending.
     #[inline]
     pub(crate) fn arm_pace(&mut self) -> Option<Time> {
         self.pacer.as_mut().and_then(|pacer| pacer.arm())
     }
 
-    /// The pacer's event came; true if it is the one that was waited for.
+    /// Handles the pacer's event; returns true if it is the pending one.
     pub(crate) fn on_pace(&mut self, now: Time) -> bool {
         self.pacer.as_mut().is_some_and(|pacer| pacer.on_event(now))
     }
 
-    /// When the retransmission timer runs out.
+    /// Time at which the retransmission timer expires.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.deadline
     }
@@ -195,20 +195,20 @@ impl WindowSender {
         self.window_limited
     }
 
-    /// The burst at this acknowledgement is as long as it may be; what is left waits for the next one. `may_send_new`
-    /// as for [`WindowSender::poll_send`].
+    /// Ends a burst of maximum length at this acknowledgement; the rest waits for the next one. `may_send_new` as for
+    /// [`WindowSender::poll_send`].
     pub(crate) fn end_burst(&mut self, may_send_new: bool) {
         self.window_limited = may_send_new;
         self.usage.note(may_send_new, self.board.una(), self.board.next(), self.board.outstanding());
     }
 
-    /// No new packets from here on: the session was stopped.
+    /// Stops new packets: the session was stopped.
     pub(crate) fn stop(&mut self) {
         self.config.size_packets = self.board.next();
     }
 
-    /// The next packet to send at `now`, if the window allows one; takes note that it is sent. `may_send_new` is the
-    /// application's word: whether it has a packet's worth of data.
+    /// The next packet to send at `now`, if the window allows one; records that it is sent. `may_send_new` is whether
+    /// the application has a packet's worth of data.
     pub(crate) fn poll_send(&mut self, now: Time, may_send_new: bool) -> Option<Next> {
         if may_send_new && self.board.outstanding() == 0 {
             self.resume(now);
@@ -232,7 +232,7 @@ impl WindowSender {
         Some(next)
     }
 
-    /// Packets go again after none was in flight.
+    /// Sending resumes after nothing was in flight.
     fn resume(&mut self, now: Time) {
         // RFC 5681 s4.1: after an idle time longer than the time-out, the restart window.
         let is_long = self.board.next() > 0 && now.since(self.last_sent) > self.rtt.timeout();
@@ -241,7 +241,7 @@ impl WindowSender {
 
     fn next(&mut self, now: Time, may_send_new: bool) -> Option<Next> {
         let allowance = self.controller.allowance();
-        // The application does not hold back what the pacer or the window does.
+        // The application is not the limit if the pacer or the window is.
         if self.is_held(now, allowance) {
             self.window_limited = true;
             return None;
@@ -276,7 +276,7 @@ impl WindowSender {
         None
     }
 
-    /// What a recovery with SACK sends again when there is nothing lost and nothing new to send.
+    /// Retransmissions of a recovery with SACK when there is no lost and no new packet to send.
     fn repair_ahead(&mut self, now: Time) -> Option<u64> {
         let SenderState::Recovery { is_rescued, .. } = &mut self.state else { return None };
         if !self.config.sack {
@@ -329,8 +329,8 @@ impl WindowSender {
         self.controller.header(&Sending { smoothed_rtt: (!smoothed.is_zero()).then_some(smoothed), window_packets })
     }
 
-    /// A congestion header came back; call after [`WindowSender::on_ack`] of the same acknowledgement, which knows its
-    /// round-trip time.
+    /// Processes a returned congestion header; call after [`WindowSender::on_ack`] for the same acknowledgement, which
+    /// has its round-trip time.
     pub(crate) fn on_feedback(&mut self, now: Time, header: CongestionHeader) {
         self.controller.on_feedback(&Feedback {
             now,
@@ -341,20 +341,20 @@ impl WindowSender {
         });
     }
 
-    /// A congestion header comes back with the acknowledgement that [`WindowSender::on_ack`] is called with next.
+    /// A congestion header of the acknowledgement for which [`WindowSender::on_ack`] is called next.
     pub(crate) fn on_header(&mut self, header: CongestionHeader) {
         self.is_marked = header == CongestionHeader::Ecn(EcnCode::Experienced);
     }
 
-    /// An acknowledgement of everything below `number` and of `blocks` above it; `stamp` is when the packet that caused
-    /// it was sent. True if the window was cut.
+    /// Processes an acknowledgement of all numbers below `number` and of `blocks` above it; `stamp` is the send time of
+    /// the packet that caused it. Returns true if the window was cut.
     pub(crate) fn on_ack(&mut self, now: Time, number: u64, blocks: &SackBlocks, stamp: Time) -> bool {
         let pipe = self.board.pipe();
         let base = number;
         let held = blocks.iter().filter(|block| block.begin < block.end);
         let news =
             self.board.on_ack(number, held.map(|block| base + u64::from(block.begin)..base + u64::from(block.end)));
-        // Of a packet sent in the round, not only of the last one before it: a window's worth.
+        // Acknowledges a packet sent in the round, not only the last one before it: a window's worth.
         let ends_round = self.board.una() > self.round_end;
         if news.acked_packets > 0 {
             self.rtt.on_sample(now.since(stamp), ends_round);
@@ -371,7 +371,7 @@ impl WindowSender {
         } else if self.board.outstanding() > 0 && (news.acked_packets > 0 || !self.config.sack) {
             self.on_duplicate();
         }
-        // RFC 5681 s3.1: what is acknowledged cumulatively makes the window grow, not the duplicates before a recovery.
+        // RFC 5681 s3.1: cumulatively acknowledged packets make the window grow, not the duplicates before a recovery.
         if news.acked_packets > 0 && (news.advanced || was_in_recovery) {
             let window_packets = self.controller.allowance().window_packets;
             let is_slow_start = window_packets < self.controller.ssthresh_packets();
@@ -396,13 +396,13 @@ impl WindowSender {
         false
     }
 
-    /// What an acknowledgement says of deliveries goes to a rule that takes samples.
+    /// Passes the acknowledgement's deliveries to a rule that takes samples.
     fn sample(&mut self, now: Time, stamp: Time, acked_packets: u64) {
         let is_marked = std::mem::take(&mut self.is_marked);
         if self.board.deliveries().is_none() {
             return;
         }
-        // RFC 8985 s6.2: a quarter of the least round-trip time for what was overtaken.
+        // RFC 8985 s6.2: a quarter of the minimum round-trip time as reordering window.
         let window_ns = self.rtt.least().as_nanos() / 4;
         self.board.lose_repairs(Time::from_nanos(stamp.as_nanos().saturating_sub(window_ns)));
         let Some(deliveries) = self.board.deliveries() else { return };
@@ -413,7 +413,7 @@ impl WindowSender {
         self.controller.on_sample(now, &sample);
     }
 
-    /// The first unacknowledged number moved: recovery may be over, the timer starts again.
+    /// The first unacknowledged number moved: recovery may be over, the timer restarts.
     fn advance(&mut self, now: Time, acked_packets: u64) {
         self.duplicates = 0;
         self.limited_transmits = 0;
@@ -425,8 +425,8 @@ impl WindowSender {
                 self.inflation = 0;
             }
             SenderState::Recovery { partial_acks, .. } if !self.config.sack => {
-                // RFC 6582 s3.2 step 5: the next hole; deflate by what was acknowledged, and one back. "Impatient": the
-                // first partial acknowledgement alone restarts the timer.
+                // RFC 6582 s3.2 step 5: the next hole; deflate by the acknowledged packets, plus one. "Impatient": only
+                // the first partial acknowledgement restarts the timer.
                 restart_timer = *partial_acks == 0;
                 *partial_acks += 1;
                 self.inflation -= i64::try_from(acked_packets).unwrap_or(i64::MAX) - 1;
@@ -442,27 +442,26 @@ impl WindowSender {
         }
     }
 
-    /// An acknowledgement that moved nothing while packets are outstanding.
+    /// An acknowledgement without progress while packets are outstanding.
     fn on_duplicate(&mut self) {
         self.duplicates += 1;
         match self.state {
             SenderState::Recovery { .. } => self.inflation += 1,
-            // RFC 3042: the first two duplicates let a new packet go each.
+            // RFC 3042: the first two duplicates allow one new packet each.
             SenderState::Open if self.duplicates < DUP_THRESH => self.inflation += 1,
             _ => {}
         }
     }
 
-    /// Without SACK: whether duplicates say that a packet was lost.
+    /// Without SACK: whether duplicates show that a packet was lost.
     fn has_three_duplicates(&self) -> bool {
-        // RFC 6582 s3.2 step 2: they must cover more than `recover`, lest packets that a time-out sent again for
-        // nothing look like losses. After a fast recovery, whose retransmissions all were needed, any three
-        // will do, as in ns-2.
+        // RFC 6582 s3.2 step 2: they must cover more than `recover`, lest needless retransmissions of a time-out look
+        // like losses. After a fast recovery, whose retransmissions all were needed, any three suffice, as in ns-2.
         self.duplicates == DUP_THRESH && self.careful_until.is_none_or(|point| self.board.una() > point)
     }
 
     fn enter_recovery(&mut self, now: Time) {
-        // RFC 5681 s3.2 step 2: FlightSize without what limited transmit added.
+        // RFC 5681 s3.2 step 2: FlightSize without the packets of limited transmit.
         let flight = self.board.outstanding() - self.limited_transmits;
         let in_flight_packets = u32::try_from(flight).unwrap_or(u32::MAX);
         self.controller.on_loss(&Loss { now, in_flight_packets });
@@ -470,23 +469,23 @@ impl WindowSender {
         self.inflation = i64::from(DUP_THRESH);
         self.limited_transmits = 0;
         self.must_resend = true;
-        // The first retransmission has a whole time-out for its answer. Later ones do not start the timer again, as in
-        // RFC 6675 s6's careful variant: with losses in every round that timer would never run out, and a
-        // retransmission that is lost itself would hold the sender in its recovery for ever.
+        // The first retransmission has a whole time-out for its answer. Later ones do not restart the timer, as in RFC
+        // 6675 s6's careful variant: with losses in every round that timer would never expire, and the loss of a
+        // retransmission would keep the sender in recovery.
         self.deadline = Some(now.saturating_add(self.rtt.timeout()));
     }
 
-    /// The timer event came. A timer that was moved meanwhile is left alone.
+    /// Handles the timer event. A timer that was moved is ignored.
     pub(crate) fn on_timer(&mut self, now: Time) -> TimerOutcome {
         match self.deadline {
             Some(deadline) if deadline <= now && self.board.outstanding() > 0 => {}
             _ => return TimerOutcome::Moved,
         }
         let first = self.board.una();
-        // RFC 5681 s3.1: ssthresh stays when the timer runs out again for a packet that it has sent again.
+        // RFC 5681 s3.1: ssthresh is unchanged when the timer expires again for a packet that it has sent again.
         let is_again = matches!(self.state, SenderState::TimedOut { first: before, .. } if before == first);
         if !is_again {
-            // What the receiver is known to hold, or duplicates stand for, is not in flight.
+            // Packets known to be received, or represented by duplicates, are not in flight.
             let outside = u64::try_from(self.inflation).unwrap_or(0);
             let flight =
                 if self.config.sack { self.board.pipe() } else { self.board.outstanding().saturating_sub(outside) };
@@ -495,7 +494,7 @@ impl WindowSender {
         }
         self.board.on_timeout(self.answered_by(now));
         self.rtt.on_timeout();
-        // While losses are repaired, the answer to a retransmission has a stamp from before the time-out, too, and proves
+        // During a recovery the answer to a retransmission also has a stamp from before the time-out, and proves
         // nothing: only a time-out of an open session is judged (Linux's F-RTO, RFC 5682 s2.1 step 1), by the first of
         // several for one packet.
         let (at, is_judged) = match self.state {
@@ -508,25 +507,25 @@ impl WindowSender {
         self.duplicates = 0;
         self.inflation = 0;
         self.limited_transmits = 0;
-        // Whatever else is under way, the first packet goes.
+        // The first packet is sent, regardless of others in flight.
         self.must_resend = true;
         self.deadline = Some(now.saturating_add(self.rtt.timeout()));
         if is_again { TimerOutcome::Again } else { TimerOutcome::Cut }
     }
 
-    /// What was sent by then has had time for its answer, had it arrived.
+    /// Packets sent by this time would have been answered if they had arrived.
     fn answered_by(&self, now: Time) -> Time {
-        // Without blocks nobody will say which of the packets under way arrive: all go again (RFC 6582 s4).
+        // Without blocks it is unknown which of the packets in flight arrive: all are sent again (RFC 6582 s4).
         if !self.config.sack || self.rtt.smoothed().is_zero() {
             return now;
         }
-        // RFC 8985 s6.2 and s6.3: a round trip, and a quarter of the least for what was overtaken.
+        // RFC 8985 s6.2 and s6.3: a round trip, plus a quarter of the minimum as reordering window.
         let span_ns = self.rtt.smoothed().as_nanos().saturating_add(self.rtt.least().as_nanos() / 4);
         Time::from_nanos(now.as_nanos().saturating_sub(span_ns))
     }
 
-    /// The first unacknowledged number moved: were it for a packet that was sent before the timer ran out, then it ran
-    /// out for nothing (RFC 3522, Eifel: by the stamp), and nothing but the first packet goes again for it. The
+    /// The first unacknowledged number moved: if it acknowledges a packet that was sent before the timer expired, then
+    /// the time-out was spurious (RFC 3522, Eifel: by the stamp), and only the first packet is sent again for it. The
     /// window stays cut, as in ns-2: RFC 4015 leaves it to the sender.
     fn judge_timeout(&mut self, stamp: Time) {
         let SenderState::TimedOut { at, is_judged, .. } = &mut self.state else { return };
@@ -535,13 +534,13 @@ impl WindowSender {
         }
         self.board.on_spurious_timeout();
         if !self.board.has_lost() {
-            // Copies of the first packet will make duplicates: it stays careful.
+            // Copies of the first packet will cause duplicates: it stays careful.
             self.state = SenderState::Open;
         }
     }
 }
 
-/// Duplicates that say that a packet was lost (RFC 5681, RFC 6675's DupThresh).
+/// Duplicates that show that a packet was lost (RFC 5681, RFC 6675's DupThresh).
 const DUP_THRESH: u32 = 3;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The loop: what happens next, and what follows from it.
+//! The event loop.
 
 mod closing;
 mod reception;
@@ -24,7 +24,7 @@ use crate::token_bucket::TokenBucket;
 use crate::tracer::Observer;
 use closing::Unfinished;
 
-/// Something that happens.
+/// An event of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SimEvent {
     /// The first packet of a line arrives.
@@ -33,7 +33,7 @@ pub(crate) enum SimEvent {
     Timer(u32),
     /// A flow's delayed acknowledgement.
     AckTimer(u32),
-    /// A flow's pacer lets the next packet go.
+    /// A flow's pacer releases the next packet.
     Pace(u32),
     /// A flow starts.
     Start(u32),
@@ -45,13 +45,13 @@ pub(crate) enum SimEvent {
     Background(u32),
     /// The rule of a link is due.
     Control(u32),
-    /// A host of GTP wants to be woken.
+    /// The timer of a host of GTP is due.
     Host(u32),
     /// The demand of a session of GTP changes.
     Demand(u32),
 }
 
-/// How often a run tells how far it is, in events: some milliseconds of work, and nothing beside it.
+/// Interval of progress reports, in events: some milliseconds of work, so that their cost is negligible.
 const BEAT_EVENTS: u64 = 65_536;
 
 pub(crate) struct Simulator<'a> {
@@ -66,24 +66,25 @@ pub(crate) struct Simulator<'a> {
     pub(crate) blocks: BlockStore,
     pub(crate) headers: HeaderStore,
     pub(crate) gtp: GtpHosts,
-    /// What a session wants done; kept for its room.
+    /// A session's output; kept for its allocation.
     pub(crate) outbox: Vec<Out>,
-    /// What is on the way, an entry a line.
+    /// Arrivals, one entry per line.
     queue: EventQueue<SimEvent>,
-    /// All else. Short flows leave many timers behind that fire for nothing; here they make no arrival dearer.
+    /// All other events. Short flows leave many timers that fire without effect; in a separate queue they do not slow
+    /// arrivals down.
     timers: EventQueue<SimEvent>,
     order: u64,
     now: Time,
-    /// One pending event a packet, in place of one a line: the plain engine that tests compare with.
+    /// Whether there is a pending event per packet, not per line: the reference engine for tests.
     is_naive: bool,
     pub(crate) events: u64,
-    /// At this many events the caller is told how far the run is.
+    /// Number of events at the next progress report.
     next_beat: u64,
-    /// Hears of all that happens to packets.
+    /// Called for all events of packets.
     pub(crate) observer: Option<&'a mut Observer<'a>>,
-    /// Where the window of the means closes with the last session that ends.
+    /// Set if the window of the means closes with the last session that ends.
     pub(crate) closing: Option<Unfinished>,
-    /// What the means are taken over.
+    /// Window of the means.
     pub(crate) window: (Time, Time),
 }
 
@@ -134,7 +135,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// Adds the session of the next route; its index.
+    /// Adds the session of the next route, and returns its index.
     pub(crate) fn add_flow(
         &mut self,
         source: TrafficSource,
@@ -160,7 +161,7 @@ impl Simulator<'_> {
         index
     }
 
-    /// Adds a flow on a way; its index.
+    /// Adds a flow on a path, and returns its index.
     pub(crate) fn push_flow(
         &mut self,
         source: TrafficSource,
@@ -256,13 +257,13 @@ impl Simulator<'_> {
         }
     }
 
-    /// Whether all arrivals are events: where somebody looks on, what happens is told in order.
+    /// Whether all arrivals are events: an observer needs them in order.
     #[inline]
     fn takes_each_in_turn(&self) -> bool {
         self.is_naive || self.observer.is_some()
     }
 
-    /// Makes the headers of all packets that have left a link with a rule final.
+    /// Finishes the headers of all packets that have left a link with a rule.
     #[inline]
     fn settle(&mut self, link: u32) {
         if let Some(control) = self.network.links[link as usize].control() {
@@ -282,7 +283,7 @@ impl Simulator<'_> {
         self.schedule(next, SimEvent::Control(link));
     }
 
-    /// Counts what has arrived at sinks that do not answer.
+    /// Counts arrivals at sinks that do not answer.
     #[inline]
     fn deliver_quietly(&mut self, line: u32) {
         if self.takes_each_in_turn() || !self.network.lines[line as usize].is_quiet() {
@@ -309,7 +310,7 @@ impl Simulator<'_> {
         self.timers.push(key, event);
     }
 
-    /// A packet goes on: into its next link, or to its end.
+    /// Moves a packet into its next link, or to its end.
     #[inline]
     pub(crate) fn forward(&mut self, packet: SimPacket) {
         let (line, leaves) = match self.network.stages[packet.stage as usize] {
@@ -369,7 +370,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// A data packet sets out.
+    /// Sends a data packet.
     #[inline]
     pub(crate) fn send(&mut self, index: u32, number: u64, what: TraceKind) {
         let flow = &mut self.flows[index as usize];
@@ -386,10 +387,11 @@ impl Simulator<'_> {
         };
         self.trace(packet, what, None);
         let Some(jitter) = &mut self.flows[index as usize].jitter else { return self.forward(packet) };
-        // The stamp is that of the network, as ns-2 has it: the host's own delay is in no round-trip time.
+        // The stamp is that of the network, as in ns-2: round-trip times exclude the host's own delay.
         packet.stamp = jitter.enters(self.now);
         match self.network.stages[packet.stage as usize] {
-            // Propagation comes first: one way together, on a line of its own, as others' packets would overtake.
+            // Propagation comes first: both delays together, on a separate line, as other flows' packets would
+            // overtake.
             RouteStep::Delay { line: shared } => {
                 let line = jitter.line;
                 packet.stage += 1;
@@ -403,7 +405,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// Sees to it that the timer event comes at a deadline, or before.
+    /// Ensures a timer event at a deadline, or before.
     #[inline]
     pub(crate) fn arm_at(&mut self, index: u32, deadline: Time) {
         let flow = &mut self.flows[index as usize];
@@ -424,7 +426,7 @@ impl Simulator<'_> {
         self.wake(index);
     }
 
-    /// Counts each flow's data packets that are under way, and checks that none came from nowhere or vanished.
+    /// Counts each flow's data packets in flight, and checks that packets are conserved.
     pub(crate) fn count_in_flight(&mut self) {
         for line in &self.network.lines {
             for packet in line.packets(&self.network.pool) {

@@ -1,7 +1,7 @@
-//! What sends a session's packets: the kinds of sources, and which of them takes what happens in the network.
+//! Sources of a session's packets: their kinds, and the dispatch of events to them.
 //!
-//! How a session of a kind is made, what the kind asks of a scenario and what it refuses stands in the kind's own file,
-//! in its [`SourceKind`]. The loop and the reports ask here; nobody else looks at which kind a source is.
+//! The file of each kind has a [`SourceKind`] with its constructor, its requirements and the scenarios that it rejects.
+//! The loop and the reports use this module; no other code distinguishes the kinds.
 
 use fairwave_scenario::{DemandBy, Scenario, SchemeChoice, SessionSpec};
 use fairwave_schemes::scheme::{OptionValue, Scheme};
@@ -20,47 +20,47 @@ use crate::token_bucket::TokenBucket;
 use crate::udt;
 use crate::window_source;
 
-/// What sends a session's packets.
+/// The source of a session's packets.
 pub(crate) enum TrafficSource {
-    /// A window-based sender, which acknowledgements drive.
+    /// A window-based sender, driven by acknowledgements.
     Window(Box<WindowSender>),
     /// A constant rate; its sink does not answer.
     Constant(Constant),
-    /// A constant rate at times, of background traffic; its sink does not answer.
+    /// A constant rate with on and off periods, for background traffic; its sink does not answer.
     OnOff(Box<OnOff>),
-    /// A session that sets its own rate, with a protocol of its own.
+    /// A session that sets its own rate, with a protocol between its ends.
     Rated(Box<dyn Rated>),
     /// A session between two hosts of GTP.
     Gtp(Box<GtpSession>),
 }
 
-/// A kind of source that a session of a scenario may have.
+/// A kind of source for the sessions of a scenario.
 pub(crate) struct SourceKind {
     /// Whether a scheme's sessions are of this kind.
     pub(crate) runs: fn(&Scheme) -> bool,
-    /// Refuses a session that asks for what the kind does not do, before anything is made.
+    /// Rejects a session with features that the kind does not support, before anything is made.
     pub(crate) refuse: fn(&Scenario, &SessionSpec) -> Result<(), SimError>,
-    /// Makes what the sessions of the kind share, before the first of them.
+    /// Makes the shared state of the kind's sessions, before the first of them.
     pub(crate) prepare: fn(&mut Simulator<'_>, &Scenario) -> Result<(), SimError>,
     /// Adds a session, the next in the scenario's order.
     pub(crate) add: fn(&mut Simulator<'_>, &Asked<'_>) -> Result<(), SimError>,
 }
 
-/// All kinds. No scheme is run by two of them.
+/// All kinds. Each scheme has at most one of them.
 const KINDS: [SourceKind; 5] = [window_source::KIND, constant::KIND, udt::KIND, rbudp::KIND, gtp::KIND];
 
-/// The kind of a scheme's sources; `None` where no kind runs it packet by packet.
+/// The kind of a scheme's sources; `None` if the packet model does not run it.
 pub(crate) fn kind_of(scheme: &Scheme) -> Option<&'static SourceKind> {
     KINDS.iter().find(|kind| (kind.runs)(scheme))
 }
 
-/// Makes what the sessions of each kind share.
+/// Makes the shared state of each kind.
 pub(crate) fn prepare(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<(), SimError> {
     KINDS.iter().try_for_each(|kind| (kind.prepare)(simulator, scenario))
 }
 
 impl SourceKind {
-    /// A kind that refuses nothing and whose sessions share nothing.
+    /// A kind without restrictions and without shared state.
     pub(crate) const fn new(
         runs: fn(&Scheme) -> bool,
         add: fn(&mut Simulator<'_>, &Asked<'_>) -> Result<(), SimError>,
@@ -69,7 +69,7 @@ impl SourceKind {
     }
 }
 
-/// A session to be added: what the scenario says of it, and the bytes of its packets on the wire.
+/// A session to be added: its scenario, and the bytes of its packets on the wire.
 pub(crate) struct Asked<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) session: &'a SessionSpec,
@@ -77,22 +77,22 @@ pub(crate) struct Asked<'a> {
     /// Packets to deliver.
     pub(crate) size_packets: u64,
     pub(crate) data_bytes: u32,
-    /// Of an acknowledgement, or of a message without its contents.
+    /// Bytes of an acknowledgement, or of a message without its contents.
     pub(crate) message_bytes: u32,
 }
 
 impl Asked<'_> {
-    /// When it starts and stops.
+    /// Start and stop times.
     pub(crate) fn active(&self) -> (Time, Option<Time>) {
         (self.session.start, self.session.stop)
     }
 
-    /// Bytes of its data packets and of what its sink says.
+    /// Bytes of its data packets and of its sink's messages.
     pub(crate) fn bytes(&self) -> [u32; 2] {
         [self.data_bytes, self.message_bytes]
     }
 
-    /// What limits a session beside its rule: packets in flight at the most, and what its application offers.
+    /// Limits of a session in addition to its rule: maximum packets in flight, and the offer of its application.
     pub(crate) fn limits(&self) -> (u64, Option<TokenBucket>) {
         let Self { session, choice, .. } = self;
         let max_window_packets = match choice.scheme.value(&choice.options, "max_window") {
@@ -143,13 +143,13 @@ impl<R: Rated + 'static> From<R> for TrafficSource {
 }
 
 impl TrafficSource {
-    /// The sender, of a source that acknowledgements drive.
+    /// The sender, if the source is driven by acknowledgements.
     #[inline]
     pub(crate) fn sender(&self) -> Option<&WindowSender> {
         if let Self::Window(sender) = self { Some(sender) } else { None }
     }
 
-    /// The same, to drive it.
+    /// The sender, mutable.
     #[inline]
     pub(crate) fn sender_mut(&mut self) -> Option<&mut WindowSender> {
         if let Self::Window(sender) = self { Some(sender) } else { None }
@@ -161,7 +161,7 @@ impl TrafficSource {
         if let Self::Constant(constant) = self { Some(constant) } else { None }
     }
 
-    /// The source of a constant rate at times.
+    /// The source with on and off periods.
     #[inline]
     pub(crate) fn on_off_mut(&mut self) -> Option<&mut OnOff> {
         if let Self::OnOff(source) = self { Some(source) } else { None }
@@ -179,7 +179,7 @@ impl TrafficSource {
         if let Self::Gtp(session) = self { Some(session) } else { None }
     }
 
-    /// The same, to change it.
+    /// The session between two hosts, mutable.
     #[inline]
     pub(crate) fn gtp_mut(&mut self) -> Option<&mut GtpSession> {
         if let Self::Gtp(session) = self { Some(session) } else { None }
@@ -201,20 +201,20 @@ impl TrafficSource {
         matches!(self, Self::Window(_))
     }
 
-    /// Whether its ends say things to each other in messages.
+    /// Whether its ends exchange messages.
     #[inline]
     pub(crate) fn has_messages(&self) -> bool {
         matches!(self, Self::Rated(_) | Self::Gtp(_))
     }
 
-    /// Whether its ends are hosts: its packets carry contents, which lie beside them as parcels, and differ in size, so
-    /// that bytes are counted in place of packets.
+    /// Whether its ends are hosts: the contents of its packets are stored as parcels, and the sizes differ, so that
+    /// bytes are counted instead of packets.
     #[inline]
     pub(crate) fn is_between_hosts(&self) -> bool {
         matches!(self, Self::Gtp(_))
     }
 
-    /// Whether its sink takes note of which packets it has.
+    /// Whether its sink records the packets that it has.
     #[inline]
     pub(crate) fn is_received(&self) -> bool {
         !matches!(self, Self::OnOff(_))
@@ -232,7 +232,7 @@ impl TrafficSource {
 }
 
 impl SimFlow {
-    /// What its sink got once: packets, or bytes of GTP.
+    /// Amount that its sink received for the first time: packets, or bytes of GTP.
     pub(crate) fn delivered(&self) -> u64 {
         match &self.source {
             TrafficSource::Gtp(session) => session.delivered_bytes,
@@ -243,14 +243,14 @@ impl SimFlow {
         }
     }
 
-    /// What reached its sink, for the first time or not: packets, or bytes of GTP on the wire.
+    /// Amount that reached its sink, including duplicates: packets, or bytes of GTP on the wire.
     pub(crate) fn arrived(&self) -> u64 {
         self.source.gtp().map_or(self.counts.arrived, |session| session.arrived_bytes)
     }
 }
 
 impl Simulator<'_> {
-    /// Sends all that the source has to send now, and sees to it that it is asked again.
+    /// Sends all that the source has to send now, and schedules its next event.
     pub(crate) fn send_all(&mut self, index: u32) {
         match &self.flows[index as usize].source {
             TrafficSource::Window(_) => self.send_window(index),
@@ -261,7 +261,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// A flow's timer has come.
+    /// A flow's timer is due.
     pub(crate) fn wake(&mut self, index: u32) {
         match &self.flows[index as usize].source {
             TrafficSource::Window(_) => self.on_window_timer(index),
@@ -270,7 +270,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// No new packets from here on.
+    /// Stops new packets.
     pub(crate) fn stop_source(&mut self, index: u32) {
         match &mut self.flows[index as usize].source {
             TrafficSource::Window(sender) => sender.stop(),

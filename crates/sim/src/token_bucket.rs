@@ -1,21 +1,21 @@
-//! What an application offers to send: bytes at its desired rate, saved up in a small bucket.
+//! An application's offer: bytes at its desired rate, with a small bucket.
 
 use fairwave_scenario::Demand;
 use fairwave_units::{Duration, Rate, Time};
 
 /// A bucket that fills at the desired rate. It holds two packets or a millisecond's worth, whichever is more, so that
-/// what was not sent in time is mostly forgone: a demand is a rate, not a backlog.
+/// unused time is mostly forgone: a demand is a rate, not a backlog.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenBucket {
     demand: Demand,
     filled_at: Time,
     bits: f64,
-    /// An event for the next packet is pending.
+    /// Whether an event for the next packet is pending.
     pub(crate) is_waiting: bool,
 }
 
 impl TokenBucket {
-    /// The offer of a demand, if it is limited at any time.
+    /// The offer of a demand, if it is ever limited.
     pub(crate) fn new(demand: &Demand, start: Time) -> Option<Self> {
         match demand {
             Demand::Unlimited => None,
@@ -23,20 +23,20 @@ impl TokenBucket {
         }
     }
 
-    /// Whether a packet of so many bytes may go.
+    /// Whether a packet of `bytes` may be sent.
     pub(crate) fn has_packet(&mut self, now: Time, bytes: u32) -> bool {
         self.fill(now, bytes);
-        // A hair of rounding must not cost a whole packet's wait.
+        // A rounding error must not cost a whole packet's wait.
         self.bits * (1.0 + 1e-9) >= f64::from(bytes) * 8.0
     }
 
-    /// A packet of so many bytes goes.
+    /// Takes a packet of `bytes`.
     pub(crate) fn take(&mut self, bytes: u32) {
         self.bits = (self.bits - f64::from(bytes) * 8.0).max(0.0);
     }
 
-    /// When a packet may go, if none may go `now`: later than now, always. `None` if not before the demand changes to
-    /// something above zero, and it never does, and where nothing is to be awaited, as a packet may go now.
+    /// Time at which a packet may be sent, if none may be sent `now`: always later than now. `None` if the demand stays
+    /// at zero, and if a packet may be sent now, so that there is nothing to wait for.
     pub(crate) fn next_packet(&mut self, now: Time, bytes: u32) -> Option<Time> {
         if self.has_packet(now, bytes) {
             return None;
@@ -45,7 +45,7 @@ impl TokenBucket {
         let rate = self.demand.at(now).expect("an unlimited demand has a packet");
         let missing = f64::from(bytes) * 8.0 - self.bits;
         let wait = Duration::from_secs_f64(missing / rate.as_bps());
-        // Rounded up, so that the bucket has a packet then.
+        // Rounded up, so that the bucket has a packet at that time.
         let at = wait.map(|wait| now.saturating_add(wait).saturating_add(Duration::from_nanos(1)));
         match (at, change) {
             (Some(at), Some(change)) => Some(at.min(change)),
@@ -53,8 +53,8 @@ impl TokenBucket {
         }
     }
 
-    /// Adds what was offered since the last look, at the rates that held. From the instant at which the demand becomes
-    /// unlimited the bucket is never empty, and from the instant at which it is limited again, no fuller than any.
+    /// Adds the offer since the last call, at the rates that applied. The bucket is infinite while the demand is
+    /// unlimited, and at most full when it is limited again.
     fn fill(&mut self, now: Time, bytes: u32) {
         while self.filled_at < now {
             let until = self.demand.next_change(self.filled_at).map_or(now, |change| change.min(now));
@@ -67,7 +67,7 @@ impl TokenBucket {
     }
 }
 
-/// What the bucket holds, in bits.
+/// Capacity of the bucket in bits.
 fn depth(rate: Rate, bytes: u32) -> f64 {
     (f64::from(bytes) * 16.0).max(rate.as_bps() * 1e-3)
 }
@@ -76,7 +76,7 @@ fn depth(rate: Rate, bytes: u32) -> f64 {
 mod tests {
     use super::*;
 
-    /// Sends whenever the offer allows: packets sent up to `end`.
+    /// Packets sent up to `end` if every offer is used.
     fn sent(demand: &Demand, end: Time) -> u32 {
         let mut offer = TokenBucket::new(demand, Time::ZERO).unwrap();
         let (mut now, mut packets) = (Time::ZERO, 0);
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn next_packet__comes_to_an_end_where_the_demand_becomes_unlimited() {
-        // 8 Mb/s up to 2 s, all up to 4 s, 8 Mb/s from there on.
+        // 8 Mb/s up to 2 s, unlimited up to 4 s, 8 Mb/s from there on.
         let steps =
             [(0, Some(8.0)), (2, None), (4, Some(8.0))].map(|(at, mbps)| (Time::from_secs(at), mbps.map(Rate::mbps)));
         let mut offer = TokenBucket::new(&Demand::Schedule(steps.into()), Time::ZERO).unwrap();
@@ -109,13 +109,13 @@ mod tests {
         while offer.has_packet(Time::from_nanos(1_999_500_000), 1000) {
             offer.take(1000);
         }
-        // The bucket is not full, but from the change on it need not be.
+        // The bucket is not full, but from the change on that does not matter.
         assert_eq!(offer.next_packet(Time::from_nanos(1_999_500_000), 1000), Some(change));
         for _ in 0..1000 {
             assert!(offer.has_packet(change, 1000));
             offer.take(1000);
         }
-        // What was unlimited a moment ago is no backlog: two packets at the most, then a millisecond each.
+        // The unlimited period leaves no backlog: two packets at most, then a millisecond each.
         let back = Time::from_secs(4);
         let left = (0..10).take_while(|_| offer.has_packet(back, 1000).then(|| offer.take(1000)).is_some()).count();
         assert!(left <= 2, "{left}");

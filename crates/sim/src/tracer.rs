@@ -1,16 +1,16 @@
-//! Telling an observer what happens to packets.
+//! Reporting packet events to an observer.
 
 use fairwave_scenario::{TraceContent, TraceEvent, TraceKind, TraceLink, TraceOwner, TracePacket};
 
 use crate::packet::{SimPacket, SimPacketKind};
 use crate::simulator::Simulator;
 
-/// Hears of all that happens to packets.
+/// Called for all events of packets.
 pub(crate) type Observer<'a> = dyn FnMut(&TraceEvent<'_>) + 'a;
 
 impl Simulator<'_> {
-    /// Something happens to a packet. Where nobody looks on, this is one test of a pointer; the packet
-    /// comes by value, as a reference would keep it out of registers everywhere.
+    /// Reports an event of a packet. Without an observer this is one test of a pointer; the packet is passed by value,
+    /// as a reference would keep it out of registers everywhere.
     #[expect(clippy::inline_always, reason = "a call a hop would cost what the observer must not")]
     #[inline(always)]
     pub(crate) fn trace(&mut self, packet: SimPacket, what: TraceKind, link: Option<u32>) {

@@ -2,22 +2,22 @@
 
 use fairwave_units::{Duration, Time};
 
-/// When packets leave a link that sends one after another at a fixed rate.
+/// Departures from a link that sends one packet after another at a fixed rate.
 ///
-/// Times are whole nanoseconds. What the division leaves over is carried along a busy period, so that the n-th
-/// departure is floor(start + n x bits / rate) however long the period lasts: rounding never drifts.
+/// Times are whole nanoseconds. The remainder of the division carries over within a busy period, so that the n-th
+/// departure is floor(start + n x bits / rate) in a period of any length: rounding never drifts.
 #[derive(Clone, Debug)]
 pub(crate) struct Transmitter {
     /// Bits per second, a whole number.
     rate: u64,
     free_at: Time,
-    /// Part of a nanosecond by which the exact end of the last packet lies behind `free_at`, in 1 / rate ns.
+    /// Part of a nanosecond by which the exact end of the last packet is later than `free_at`, in 1 / rate ns.
     remainder: u64,
-    /// Sizes seen last, with their transmission time: packets have few sizes.
+    /// The last sizes, with their transmission times: packets have few sizes.
     known: [Transmission; 2],
 }
 
-/// Transmission time of one size: whole nanoseconds and the rest, in 1 / rate ns.
+/// Transmission time of one size: whole nanoseconds and the remainder, in 1 / rate ns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Transmission {
     bytes: u32,
@@ -33,13 +33,13 @@ impl Transmitter {
         Self { rate, free_at: Time::ZERO, remainder: 0, known }
     }
 
-    /// When the last packet so far has left.
+    /// Time at which the last packet so far has left.
     #[inline]
     pub(crate) fn free_at(&self) -> Time {
         self.free_at
     }
 
-    /// Bytes that still have to leave, exact up to a byte.
+    /// Bytes that still have to leave, exact to a byte.
     #[inline]
     pub(crate) fn backlog_bytes(&self, now: Time) -> f64 {
         self.bytes_in(self.free_at.since(now))
@@ -51,7 +51,7 @@ impl Transmitter {
         span.as_nanos() as f64 * self.rate as f64 / 8e9
     }
 
-    /// Appends a packet at `now`: when its last bit has left.
+    /// Appends a packet at `now`, and returns the time at which its last bit has left.
     #[inline]
     pub(crate) fn send(&mut self, now: Time, bytes: u32) -> Time {
         if now > self.free_at {

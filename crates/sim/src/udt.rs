@@ -1,8 +1,8 @@
 //! Both ends of a UDT session: the protocol around the rate rule (Gu & Grossman 2007; draft-gg-udt-03).
 //!
-//! The source sends a packet a period, lost ones first, and after each sixteenth packet the next at once: a packet
-//! pair. The sink reports gaps at once and again while they last, and each 10 ms acknowledges what it has in order,
-//! with the rate at which packets arrive and the capacity that packet pairs show. What the draft has and this has not:
+//! The source sends a packet per period, lost ones first, and after each sixteenth packet the next immediately: a
+//! packet pair. The sink reports gaps immediately and again while they last, and every 10 ms acknowledges the data that
+//! it has in order, with the arrival rate and the capacity measured by packet pairs. Not implemented from the draft:
 //! set-up and shutdown, and giving up on a peer that is silent for long.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -23,7 +23,7 @@ use crate::simulator::Simulator;
 use crate::source::{Asked, SourceKind};
 use crate::token_bucket::TokenBucket;
 
-/// Of sessions of UDT.
+/// Sessions of UDT.
 pub(crate) const KIND: SourceKind = SourceKind::new(|scheme| scheme.name == "udt", add);
 
 #[expect(clippy::unnecessary_wraps, reason = "other kinds refuse sessions here")]
@@ -37,10 +37,10 @@ fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError>
     Ok(())
 }
 
-/// How a session is set up.
+/// Parameters of a session.
 pub(crate) struct UdtSetup {
     pub(crate) size_packets: u64,
-    /// Unacknowledged packets at the most: the sink's buffer.
+    /// Maximum unacknowledged packets: the sink's buffer.
     pub(crate) max_window_packets: u64,
     /// Bytes on the wire: of a data packet, and of a message without its contents.
     pub(crate) data_bytes: u32,
@@ -60,22 +60,23 @@ struct UdtSource {
     rule: Udt,
     setup: UdtSetup,
     next: u64,
-    /// All below have arrived.
+    /// All numbers below have arrived.
     acked: u64,
-    /// The same by the last acknowledgement that was not a light one.
+    /// The value of `acked` in the last full acknowledgement.
     acked_by_period: u64,
-    /// Reported lost, and not sent again yet.
+    /// Numbers reported lost, and not sent again yet.
     lost: Ranges,
-    /// When the next packet may go, and what rounding to whole nanoseconds has left over.
+    /// Departure of the next packet, and the remainder of rounding to whole nanoseconds.
     due: Time,
     rest_ns: f64,
-    /// Nothing was there to send when it last looked; when the application has something, if that alone is missing.
+    /// Whether there was nothing to send at the last attempt; and the time when the application has data, if only these
+    /// are missing.
     is_blocked: bool,
     offered_at: Option<Time>,
     rtt: Estimate,
     receive_packets_per_s: f64,
     capacity_packets_per_s: f64,
-    /// The last word from the sink, and how often the timer has run out since.
+    /// Time of the sink's last message, and time-outs since.
     heard: Time,
     silences: u32,
     to_sink: Messages<u64>,
@@ -89,17 +90,17 @@ struct UdtSink {
     /// Missing numbers, by the first of each range.
     missing: BTreeMap<u64, MissingRange>,
     arrivals: PacketGaps,
-    /// Packets since the last acknowledgement, and light ones among these.
+    /// Packets since the last acknowledgement, and light acknowledgements among these.
     packets: u64,
     light: u64,
-    /// When the next periodic acknowledgement is due, and the next look at what is missing; from the first packet on.
+    /// Times of the next periodic acknowledgement, and of the next check for missing packets; from the first packet on.
     next_ack: Option<Time>,
     next_nak: Time,
-    /// Acknowledgements under way: number, what it acknowledged, when it left.
+    /// Acknowledgements in flight: number, acknowledged packets, send time.
     acks: VecDeque<(u64, u64, Time)>,
     ack_number: u64,
     last_ack: (u64, Time),
-    /// What the source is known to know.
+    /// Packets that the source is known to have seen acknowledged.
     confirmed: u64,
     rtt: Estimate,
     to_source: Messages<ToSource>,
@@ -110,11 +111,11 @@ struct UdtSink {
 struct MissingRange {
     end: u64,
     reported: Time,
-    /// It is reported again after so many round trips.
+    /// Round trips until it is reported again.
     patience: u32,
 }
 
-/// What the sink says.
+/// Messages of the sink.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ToSource {
     Ack { ack_number: u64, next: u64, rtt: Duration, receive_packets_per_s: f64, capacity_packets_per_s: f64 },
@@ -122,20 +123,20 @@ enum ToSource {
     Nak { begin: u64, end: u64, is_last: bool, first: u64 },
 }
 
-/// SYN.
+/// SYN, the protocol's interval.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// A light acknowledgement each so many packets.
+/// Packets per light acknowledgement.
 const LIGHT_EVERY: u64 = 64;
-/// A packet pair each so many packets.
+/// Packets per packet pair.
 const PAIR_EVERY: u64 = 16;
 /// Bytes of an acknowledgement's contents: number, RTT and its variance, buffer, rate, capacity.
 const ACK_BYTES: u32 = 24;
 /// Bytes of one number; a range takes two.
 const NUMBER_BYTES: u32 = 4;
-/// The least time-out, and how often it grows at the most.
+/// Minimum time-out, and maximum number of its increases.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(100);
 const MOST_SILENCES: u32 = 16;
-/// Until a sample is there.
+/// Round-trip time before the first sample.
 const FIRST_RTT: Duration = Duration::from_millis(100);
 
 impl UdtSession {
@@ -221,7 +222,7 @@ impl Rated for UdtSession {
 }
 
 impl UdtSource {
-    /// Sends all that may go now.
+    /// Sends all packets that are due.
     fn send(&mut self, now: Time, out: &mut Vec<Out>) {
         while self.due <= now {
             let Some((number, is_again)) = self.next_packet(now) else {
@@ -229,12 +230,12 @@ impl UdtSource {
                 return;
             };
             if self.next == self.acked + 1 && !is_again {
-                // Nothing was under way before: silence counts from here.
+                // Nothing was in flight before: silence counts from here.
                 self.heard = now;
             }
             self.is_blocked = false;
             out.push(Out::Data { number, is_again });
-            // The first of a packet pair: the second goes at once.
+            // The first of a packet pair: the second follows immediately.
             let wait_ns = if !is_again && number.is_multiple_of(PAIR_EVERY) { 0.0 } else { self.rule.period_s() * 1e9 };
             let exact_ns = wait_ns + self.rest_ns;
             self.rest_ns = exact_ns.fract();
@@ -242,7 +243,7 @@ impl UdtSource {
         }
     }
 
-    /// The packet that goes next; takes note that it is sent.
+    /// The next packet; records that it is sent.
     fn next_packet(&mut self, now: Time) -> Option<(u64, bool)> {
         self.offered_at = None;
         if let Some(number) = self.lost.first().map(|range| range.start) {
@@ -291,7 +292,7 @@ impl UdtSource {
                 if begin < end {
                     self.lost.insert_range(begin..end, |_| {});
                 }
-                // A report may take several packets; the rule hears of it once.
+                // A report may take several packets; the rule is called once.
                 if is_last && self.rule.on_nak(first, self.next.saturating_sub(1), self.setup.stream.unit()) {
                     out.push(Out::Loss);
                 }
@@ -360,7 +361,7 @@ impl UdtSink {
         }
     }
 
-    /// Takes a number out of those that are missing.
+    /// Removes a number from the missing ones.
     fn found(&mut self, number: u64) {
         let Some((&begin, &range)) = self.missing.range(..=number).next_back() else { return };
         if number >= range.end {
@@ -375,7 +376,7 @@ impl UdtSink {
         }
     }
 
-    /// Reports ranges, in as few packets as hold them.
+    /// Reports ranges, in as few packets as possible.
     fn report(&mut self, ranges: impl Iterator<Item = Range<u64>>, message_bytes: u32, out: &mut Vec<Out>) {
         let mut ranges = ranges.peekable();
         let first = ranges.peek().map_or(0, |range| range.start);
@@ -414,7 +415,7 @@ impl UdtSink {
         out.push(Out::ToSource { message, bytes: message_bytes + ACK_BYTES });
     }
 
-    /// Reports what has been missing for long enough since it was reported.
+    /// Reports ranges again that are still missing after their waiting time.
     fn report_again(&mut self, now: Time, message_bytes: u32, out: &mut Vec<Out>) {
         let rtt = self.rtt.mean().as_nanos();
         let mut late = Vec::new();
@@ -434,7 +435,7 @@ impl UdtSink {
         Duration::from_nanos(rtt.saturating_add(self.rtt.deviation_ns).saturating_add(INTERVAL.as_nanos()))
     }
 
-    /// The source has an acknowledgement.
+    /// The source has received an acknowledgement.
     fn on_confirmation(&mut self, now: Time, ack_number: u64) {
         while let Some((number, next, sent)) = self.acks.pop_front() {
             if number == ack_number {
@@ -445,7 +446,7 @@ impl UdtSink {
         }
     }
 
-    /// From the first packet until all has arrived and the source knows.
+    /// From the first packet until all has arrived and the source has confirmed it.
     fn wake(&self, size_packets: u64) -> Option<Time> {
         self.next_ack.filter(|_| self.confirmed < size_packets)
     }
@@ -481,7 +482,7 @@ impl Estimate {
     }
 }
 
-/// An eighth of each sample, all of the first; zero says that there is none.
+/// Adds an eighth of each sample, all of the first; zero means no sample.
 fn smooth(mean: &mut f64, sample: f64) {
     if sample > 0.0 {
         *mean = if *mean > 0.0 { *mean * 0.875 + sample * 0.125 } else { sample };

@@ -3,15 +3,15 @@
 use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-/// Draws when flows arrive, at which source, and how long they are.
+/// Draws the arrivals of flows, their sources, and their lengths.
 ///
-/// So many independent Poisson sources of the same rate are together one Poisson process, each of whose arrivals
-/// belongs to any of the sources with the same chance; so there is one process, however many sources.
+/// Independent Poisson sources of equal rate are together one Poisson process, each of whose arrivals belongs to any of
+/// the sources with equal probability; so there is one process for any number of sources.
 #[derive(Clone, Debug)]
 pub(crate) struct Web {
     stream: RandomStream,
     sources: u32,
-    /// Mean time between flows, of all sources together.
+    /// Mean time between flows, over all sources.
     gap_ns: f64,
     size: Pareto,
     payload_bytes: f64,
@@ -25,7 +25,7 @@ pub(crate) struct WebFlow {
 }
 
 impl Web {
-    /// Traffic that offers `rate` in packets with so much payload and so many bytes on the wire.
+    /// Traffic that offers `rate` in packets with this payload and size on the wire.
     pub(crate) fn new(
         rate: Rate,
         sources: u32,
@@ -41,7 +41,7 @@ impl Web {
         Self { stream, sources, gap_ns: flow_bits / rate.as_bps() * 1e9, size, payload_bytes }
     }
 
-    /// When the next flow arrives, after one at `now`.
+    /// Time of the next arrival, after one at `now`.
     pub(crate) fn next(&mut self, now: Time) -> Time {
         now.saturating_add(exponential(&mut self.stream, self.gap_ns))
     }
@@ -54,13 +54,13 @@ impl Web {
     }
 }
 
-/// An exponential time of this mean, in whole nanoseconds.
+/// An exponential time with this mean, in whole nanoseconds.
 pub(crate) fn exponential(stream: &mut RandomStream, mean_ns: f64) -> Duration {
-    // The unit is below one, and the cast stays at the largest span.
+    // The unit is below one, and the cast saturates.
     Duration::from_nanos((-(1.0 - stream.unit()).ln() * mean_ns) as u64)
 }
 
-/// Sizes of which those above x are a share (least / x)^shape, from the least size on.
+/// Pareto sizes: a share (least / x)^shape of them is above x, from the minimum size on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Pareto {
     least: f64,
@@ -68,7 +68,7 @@ struct Pareto {
 }
 
 impl Pareto {
-    /// Sizes of this mean; `shape` is above one.
+    /// Sizes with this mean; `shape` is above one.
     fn new(mean: f64, shape: f64) -> Self {
         Self { least: mean * (shape - 1.0) / shape, shape }
     }
@@ -78,13 +78,13 @@ impl Pareto {
         self.least * (1.0 - unit).powf(-1.0 / self.shape)
     }
 
-    /// Mean number of pieces of at most `piece` that a size is cut into: the sum over k of the chance that a size is
-    /// above k pieces.
+    /// Mean number of pieces of at most `piece` that a size is cut into: the sum over k of the probability that a size
+    /// is above k pieces.
     fn mean_pieces(self, piece: f64) -> f64 {
-        /// Terms that are added one by one, before the Euler-Maclaurin formula takes the rest.
+        /// Terms that are added one by one, before the Euler-Maclaurin formula covers the rest.
         const TERMS: f64 = 32.0;
         let above = |k: f64| (self.least / (k * piece)).powf(self.shape);
-        // Every size is above or at the least.
+        // Every size is at least the minimum.
         let sure = (self.least / piece).floor() + 1.0;
         let mut sum = sure;
         let mut k = sure;
@@ -106,18 +106,18 @@ mod tests {
 
     #[test]
     fn mean_pieces__is_the_sum_over_all_sizes() {
-        // A size of exactly so many pieces with no spread (a huge shape): cut into that many, and one for the rest.
+        // A size of exactly that many pieces without spread (a huge shape): cut into that many, and one for the rest.
         let narrow = Pareto { least: 9.5, shape: 1e4 };
         assert!((narrow.mean_pieces(1.0) - 10.0).abs() < 1e-3, "{}", narrow.mean_pieces(1.0));
-        // Pieces much smaller than the size: the mean over the piece, and half a piece for the rounding.
+        // Pieces much smaller than the size: the mean divided by the piece, plus half a piece for the rounding.
         let fine = Pareto::new(12_000.0, 1.2);
         assert!((fine.mean_pieces(1.0) / 12_000.5 - 1.0).abs() < 1e-6, "{}", fine.mean_pieces(1.0));
         // All sizes above one piece at a shape of two: 1 + sum of 1 / k^2 = 1 + pi^2 / 6, with least = piece and the
-        // sizes at the least no piece more.
+        // minimum sizes no piece more.
         let zeta = Pareto { least: 1.0, shape: 2.0 }.mean_pieces(1.0);
         // floor(1) + 1 = 2 terms are sure (k = 0 and k = 1), the others 1 / k^2 from k = 2 on.
         assert!((zeta - (1.0 + std::f64::consts::PI.powi(2) / 6.0)).abs() < 1e-9, "{zeta}");
-        // The sum itself, term by term, where it ends soon.
+        // The sum itself, term by term, if it ends soon.
         let (sizes, mut sum) = (Pareto::new(700.0, 3.5), 0.0);
         for k in 0..2_000_000 {
             sum += (sizes.least / (f64::from(k) * 1000.0)).powf(3.5).min(1.0);

@@ -1,4 +1,4 @@
-//! The source that acknowledgements drive: how a session of it is made, and what the loop does for it.
+//! The source that acknowledgements drive: its construction, and its part of the loop.
 
 use fairwave_scenario::{Discipline, LossKind, Scenario, SessionSpec, TraceKind, random};
 use fairwave_schemes::scheme::{OptionValue, Options, Scheme, SchemeKind};
@@ -13,7 +13,7 @@ use crate::sender::{Next, SenderConfig, TimerOutcome, WindowSender};
 use crate::simulator::{SimEvent, Simulator};
 use crate::source::{Asked, SourceKind};
 
-/// What runs every rule that is a `CongestionController`.
+/// Runs every rule that is a `CongestionController`.
 pub(crate) const KIND: SourceKind =
     SourceKind { refuse: refuse_unled, ..SourceKind::new(|scheme| scheme.controller.is_some(), add) };
 
@@ -24,13 +24,13 @@ fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError>
     let is_led = choice.scheme.kind == SchemeKind::Link;
     let mut options = choice.options.clone();
     if is_led && max_window_packets < u64::MAX {
-        // What the links grant beyond the window that can be used is not saved up.
+        // The links' grants beyond the usable window are not saved up.
         options.set("max_window", OptionValue::Packets(max_window_packets));
     }
     let dither_packets = random::stream(scenario.seed, &format!("dither {}", session.name)).unit();
     let controller = led_controller(choice.scheme.name, &options, dither_packets)
         .map_err(|problem| SimError::Options { session: session.name.clone(), problem })?;
-    // Schemes whose links or whose own model set their window restart by these.
+    // Schemes whose links or whose model set their window restart by these.
     let restarts = !is_led && !controller.takes_samples() && choice.scheme.flag(&options, "idle_restart");
     let restart_window_packets = restarts.then(|| WindowConfig::from_options(&options).initial_window_packets);
     let config = SenderConfig {
@@ -58,13 +58,13 @@ fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError>
     Ok(())
 }
 
-/// Whether any queue sets marks of congestion: packets say that their scheme answers them there alone.
+/// Whether any queue sets congestion marks: only then packets are ECN-capable.
 fn has_marks(scenario: &Scenario) -> bool {
     let nodes = scenario.nodes.iter().map(|node| node.discipline);
     nodes.chain(scenario.links.iter().map(|link| link.discipline)).any(|rule| rule == Some(Discipline::EcnStep))
 }
 
-/// The bound of a scheme's time-out, as named or its default.
+/// The bound of a scheme's time-out, as set or by default.
 pub(crate) fn min_rto(scheme: &Scheme, options: &Options) -> MinRto {
     match scheme.value(options, "min_rto") {
         Some(OptionValue::Time(least)) => MinRto::Whole(least),
@@ -73,7 +73,7 @@ pub(crate) fn min_rto(scheme: &Scheme, options: &Options) -> MinRto {
     }
 }
 
-/// The time-out of a scheme before its first round-trip time, as named or its default.
+/// The time-out of a scheme before its first round-trip time, as set or by default.
 pub(crate) fn initial_rto(scheme: &Scheme, options: &Options) -> Duration {
     match scheme.value(options, "initial_rto") {
         Some(OptionValue::Time(initial)) => initial,
@@ -82,8 +82,8 @@ pub(crate) fn initial_rto(scheme: &Scheme, options: &Options) -> Duration {
     }
 }
 
-/// A session that follows links has to cross one that leads: headers that nobody writes would hold it at its first
-/// window.
+/// A session that follows links has to cross one with a rule: otherwise its header would never be filled in, and hold
+/// it at its first window.
 fn refuse_unled(scenario: &Scenario, session: &SessionSpec) -> Result<(), SimError> {
     let scheme = scenario.scheme_of(session).scheme;
     let Some(rule) = link_rule(scheme) else { return Ok(()) };
@@ -100,7 +100,7 @@ fn refuse_unled(scenario: &Scenario, session: &SessionSpec) -> Result<(), SimErr
     let mut rules = all
         .filter(|(capacity, _)| capacity.is_some())
         .filter_map(|(_, discipline)| discipline.map_or(of_scheme, |discipline| Some(discipline.name())));
-    // XCP's kin share a header: each may cross the others' links.
+    // The XCP family shares a header: each may cross the others' links.
     if rules.any(|other| other == rule || (other.ends_with("xcp") && rule.ends_with("xcp"))) {
         return Ok(());
     }
@@ -141,12 +141,12 @@ impl Simulator<'_> {
         self.await_offer(index);
     }
 
-    /// If the application alone holds the flow back: comes again when it has a packet.
+    /// If only the application limits the flow: schedules an event for its next packet.
     fn await_offer(&mut self, index: u32) {
         let now = self.now();
         let flow = &mut self.flows[index as usize];
         let (Some(sender), Some(offer)) = (flow.source.sender(), &mut flow.offer) else { return };
-        // Of an application without anything left nothing is to be awaited.
+        // An application without remaining data needs no event.
         if sender.is_window_limited() || sender.has_sent_all() || offer.is_waiting {
             return;
         }
@@ -156,7 +156,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// Schedules the timer event and the pacer's where they are needed and not pending.
+    /// Schedules the timer event and the pacer's if they are needed and not pending.
     fn arm(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
         let Some(sender) = flow.source.sender_mut() else { return };

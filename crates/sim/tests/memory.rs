@@ -1,5 +1,5 @@
-//! What a run allocates: nothing for a packet once it is under way, and less than 100 bytes for all that it keeps of
-//! one. The counts are exact, so that this is a test like any: alone in its program, as others would be counted, too.
+//! Allocations of a run: none per packet in steady state, and less than 100 bytes for all the state of a packet. The
+//! counts are exact; the test is the only one of its program, as the allocations of parallel ones would be counted.
 
 #![allow(non_snake_case)]
 
@@ -13,7 +13,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Stats, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Allocations so far, those that moved or grew among them.
+/// Number of allocations so far, including those that moved or grew.
 fn allocations(stats: &Stats) -> usize {
     stats.allocations + stats.reallocations
 }
@@ -22,7 +22,7 @@ fn live_bytes(stats: &Stats) -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// Runs a scenario with samples of a second: what had been allocated at the end of each, from zero on, and packet hops.
+/// Runs a scenario with samples of a second: allocations up to the end of each, from zero on, and packet hops.
 fn run(text: &str) -> (Vec<Stats>, u64) {
     let document = Document::parse("memory", text.as_bytes()).unwrap();
     let case = document.cases(&Selection::default()).unwrap().remove(0);
@@ -30,7 +30,7 @@ fn run(text: &str) -> (Vec<Stats>, u64) {
     let mut stats = Vec::with_capacity(100);
     stats.push(ALLOCATOR.stats());
     let (sample, mut last) = (scenario.sample, Time::ZERO);
-    // It is called within samples, too, and after the end.
+    // It is also called within samples, and after the end.
     let mut progress = |at: Time| {
         if at > last && at.as_nanos().is_multiple_of(sample.as_nanos()) {
             last = at;
@@ -59,13 +59,13 @@ fn steady_state__allocates_nothing_for_a_packet() {
             let (stats, hops) = run(&five_to_one(scheme, mbps, loss, demand));
             let allocated = allocations(&stats[20]) - allocations(&stats[10]);
             println!("{scheme} at {mbps} Mb/s: {allocated} allocations in the second half, {hops} packet hops in all");
-            // A ring that is fuller than ever before grows by a quarter: a few times, whatever the rate.
+            // A ring that is fuller than ever before grows by a quarter: a few times, at any rate.
             assert!(allocated < 40 && hops > 50_000, "{scheme} at {mbps} Mb/s: {allocated}, {hops}");
         }
     }
 }
 
-/// GTP's control packets have bodies of their own, which are allocated; data packets have not.
+/// GTP's control packets have bodies, which are allocated; data packets have none.
 fn steady_state__of_gtp_allocates_nothing_for_data() {
     let counts = [20, 100].map(|mbps| {
         let (stats, hops) = run(&five_to_one("gtp", mbps, 0.0, ""));
@@ -73,15 +73,14 @@ fn steady_state__of_gtp_allocates_nothing_for_data() {
         println!("gtp at {mbps} Mb/s: {allocated} allocations in the second half, {hops} packet hops in all");
         allocated as f64
     });
-    // From 20 to 100 Mb/s there are 92 000 data packets more in 10 s, and requests of 64 kB: an allocation for each
-    // twenty.
+    // From 20 to 100 Mb/s there are 92 000 more data packets in 10 s, and requests of 64 kB: an allocation per twenty.
     assert!(counts[1] - counts[0] < 0.07 * 92_000.0, "{counts:?}");
 }
 
 fn packets_in_flight__take_less_than_100_bytes_each() {
-    // A window of 10^5 packets, all sent at once: they wait in front of the source's link, then in front of the sink's,
-    // and their acknowledgements in front of the link back. Each packet sent answers an acknowledgement, so that as
-    // many are under way for good; with losses fewer, while all that was allocated counts.
+    // A window of 10^5 packets, all sent together: they are queued at the source's link, then at the sink's, and their
+    // acknowledgements at the link back. Each packet sent answers an acknowledgement, so their number in flight is
+    // constant; with losses it is smaller, whereas all allocations count.
     for (loss, back) in [(0.0, "200 Mb/s"), (0.01, "200 Mb/s"), (0.0, "5 Mb/s")] {
         let text = format!(
             "name = \"memory\"\nduration = \"9 s\"\nsample = \"0.1 s\"\nscheme = \"sack\"\n\
@@ -94,7 +93,7 @@ fn packets_in_flight__take_less_than_100_bytes_each() {
         let most = stats.iter().map(live_bytes).max().unwrap() - live_bytes(&stats[0]);
         println!("loss {loss}, {back} back: {:.1} bytes a packet at the most, {hops} hops", most as f64 / 1e5);
         assert!(most < 100 * 100_000, "loss {loss}, {back} back: {most} bytes");
-        // They are there: half a cache line a packet, and when it arrives.
+        // All are stored: half a cache line per packet, plus its arrival time.
         assert!(most > 48 * 100_000, "{most}");
     }
 }

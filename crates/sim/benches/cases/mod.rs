@@ -1,13 +1,13 @@
-//! The cases that speed and memory are measured with.
+//! Cases for the measurement of speed and memory.
 
 use fairwave_scenario::{Document, Scenario, Selection};
 
-/// Cases of [`scenario`]: links and lines alone, large windows, many losses, many flows, a window full of holes, the
-/// same without holes, thirty flows that one link with XCP's rule steers, and five sessions of GTP, as values and as
+/// Cases of [`scenario`]: links and lines only, large windows, many losses, many flows, a window full of holes, the
+/// same window without holes, thirty flows over one link with XCP's rule, and five sessions of GTP, as values and as
 /// sealed datagrams.
 pub(crate) const NAMES: [&str; 9] = ["constant", "sack", "lossy", "many", "holes", "whole", "xcp", "gtp", "gtp-wire"];
 
-/// A case by its name, for so many seconds; its own duration for zero.
+/// The case of that name with a duration of `duration_s` seconds; its own duration if zero.
 pub(crate) fn scenario(name: &str, duration_s: u64) -> Scenario {
     let text = text(name, duration_s);
     let document = Document::parse(name, text.as_bytes()).expect("the cases are well-formed");
@@ -24,8 +24,8 @@ fn text(name: &str, duration_s: u64) -> String {
              [[session]]\nfrom = \"s{{1..5}}\"\nto = \"d\"\n"
         )
     };
-    // Slow start to a window of 10^5 packets, of which 5 Gb/s x 90 ms (54 087 of 1040 B) and the queue have room: every
-    // other packet of the last round trip is dropped, which leaves ten thousand holes and more.
+    // Slow start to a window of 10^5 packets, which fits into 5 Gb/s x 90 ms (54 087 packets of 1040 B) and the queue:
+    // every other packet of the last round trip is dropped, which leaves more than ten thousand holes.
     let large = |queue: &str| {
         format!(
             "[[node]]\nname = \"d\"\ncapacity = \"5 Gb/s\"\nqueue = \"{queue}\"\n\

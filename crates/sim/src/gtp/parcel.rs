@@ -1,31 +1,31 @@
-//! What is in GTP's packets under way, which the simulator's own packets have no room for.
+//! Contents of GTP's packets in flight, stored outside the simulator's own packets.
 
 use fairwave_proto::Packet;
 
 /// The contents of a packet.
 #[derive(Debug)]
 pub(crate) enum GtpParcel {
-    /// As the cores give it.
+    /// A value of the protocol core.
     Value(Packet),
-    /// As it would travel, from its header to its seal.
+    /// The datagram, from its header to its seal.
     Bytes(Vec<u8>),
 }
 
-/// The contents of all packets under way. What is taken out leaves its place to the next.
+/// The contents of all packets in flight. Freed slots are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Parcels {
-    /// With the number that a trace shows.
+    /// Each with the number that a trace shows.
     slots: Vec<(u64, Option<GtpParcel>)>,
     free: Vec<u32>,
-    /// Room of datagrams that have arrived, for the next.
+    /// Buffers of datagrams that have arrived, for reuse.
     spare: Vec<Vec<u8>>,
 }
 
-/// So many are kept.
+/// Maximum buffers kept for reuse.
 const MOST_SPARE: usize = 64;
 
 impl Parcels {
-    /// Keeps contents until their packet arrives or is dropped: their place.
+    /// Stores contents until their packet arrives or is dropped, and returns their slot.
     #[inline]
     pub(crate) fn keep(&mut self, number: u64, parcel: GtpParcel) -> u64 {
         if let Some(place) = self.free.pop() {
@@ -44,17 +44,17 @@ impl Parcels {
         parcel
     }
 
-    /// The number of a packet under way.
+    /// The number of a packet in flight.
     pub(crate) fn number(&self, place: u64) -> u64 {
         self.slots[place as usize].0
     }
 
-    /// Empty room for a datagram.
+    /// An empty buffer for a datagram.
     pub(crate) fn room(&mut self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Gives room back. What is in it is of no use any more.
+    /// Takes back a buffer, whose contents are not needed any more.
     pub(crate) fn reuse(&mut self, mut room: Vec<u8>) {
         room.clear();
         if self.spare.len() < MOST_SPARE {

@@ -20,7 +20,7 @@ use crate::flow::FlowOptions;
 use crate::simulator::{SimEvent, Simulator};
 use crate::source::{Asked, SourceKind};
 
-/// Of sessions whose ends are hosts.
+/// Sessions whose ends are hosts.
 pub(crate) const KIND: SourceKind = SourceKind {
     prepare: |simulator, scenario| {
         simulator.gtp.places = hosts(simulator, scenario)?;
@@ -29,12 +29,12 @@ pub(crate) const KIND: SourceKind = SourceKind {
     ..SourceKind::new(is_run_by_hosts, add)
 };
 
-/// Whether hosts run a scheme: its rule says so.
+/// Whether hosts run a scheme, as declared by its rule.
 fn is_run_by_hosts(scheme: &Scheme) -> bool {
     scheme.runs_on_hosts()
 }
 
-/// Makes the hosts of all nodes that have sessions of GTP: where each node's is.
+/// Makes the hosts of all nodes that have sessions of GTP, and returns the index of each node's host.
 fn hosts(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<BTreeMap<u32, u32>, SimError> {
     let mut first = BTreeMap::new();
     for session in scenario.sessions.iter().filter(|session| is_run_by_hosts(scenario.scheme_of(session).scheme)) {
@@ -61,7 +61,8 @@ fn hosts(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<BTreeMap<
     Ok(places)
 }
 
-/// A host has room for so many sessions at a time. One that has a size may end before it stops, but nobody knows when.
+/// Rejects more simultaneous sessions than a host supports. A session with a size may end before it stops, but the time
+/// is unknown.
 fn refuse_crowd(node: &Node, sessions: &[&SessionSpec]) -> Result<(), SimError> {
     if sessions.len() <= MOST_SESSIONS {
         return Ok(());
@@ -69,7 +70,7 @@ fn refuse_crowd(node: &Node, sessions: &[&SessionSpec]) -> Result<(), SimError> 
     let starts = sessions.iter().map(|session| (session.start, true));
     let stops = sessions.iter().filter_map(|session| Some((session.stop?, false)));
     let mut changes: Vec<_> = starts.chain(stops).collect();
-    // At one instant those that stop go before those that start.
+    // Sessions that stop at an instant come before those that start.
     changes.sort_unstable();
     let (mut there, mut most) = (0_usize, 0);
     for (_, starts) in changes {
@@ -87,7 +88,7 @@ fn at(place: &str, mixed: MixedRules) -> SimError {
     SimError::Mixed { node: place.into(), first, first_rule, second, second_rule }
 }
 
-/// Without a capacity at either end, and without a demand, nothing would keep packets from going all at once.
+/// Without a capacity at either end, and without a demand, nothing would keep packets from leaving all at once.
 fn refuse_unlimited(scenario: &Scenario, session: &SessionSpec) -> Result<(), SimError> {
     let ends = [scenario.nodes[session.from as usize].send, scenario.nodes[session.to as usize].receive];
     let choice = scenario.scheme_of(session);
@@ -109,7 +110,7 @@ fn is_shared(choice: &SchemeChoice) -> bool {
 fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<HostAt, SimError> {
     let choice = scenario.scheme_of(sessions[0]);
     let beat = Beat::of(scenario, Some(node), &node.name, choice);
-    // Without a session, a node ticks as if all were there.
+    // A node without sessions ticks as if all existed.
     let largest_rtt = sessions.iter().map(|session| session.rtt).max().unwrap_or_default();
     let rule = IntervalRule::Fixed(beat.interval(largest_rtt));
     let phase = beat.first(largest_rtt);
@@ -137,7 +138,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
         })
     };
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-    // What the scenario calls the header, and what GTP adds to it, less what is known to be around the data.
+    // The scenario's header size, minus GTP's own overhead per data packet.
     let lower_bytes = bytes(header).saturating_sub(DATA_OVERHEAD);
     let piece_bytes = bytes(scenario.packet.payload.get().max(1));
     let mut stream = random::stream(scenario.seed, &format!("host {}", node.name));
@@ -148,7 +149,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
         HostConfig {
             lower_bytes,
             piece_bytes,
-            // Packets go one by one.
+            // Packets are sent one by one.
             send_bytes: Bytes::new(u64::from(piece_bytes) + u64::from(DATA_OVERHEAD + lower_bytes)),
             sending: direction(node.send),
             receiving: direction(node.receive),
@@ -159,13 +160,13 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
             path: if is_shared(choice) { PathKind::Shared } else { PathKind::Dedicated },
             is_plain: false,
             path_control: PathControl::Bbr,
-            // The packets of a scenario have the size that it says.
+            // Packets have the scenario's size.
             probes_mtu: false,
             lasts: Lasts::default(),
             crypto: InsecureResponder::new(stream.bits(), [TICKET]),
         },
     );
-    // All sessions of a scenario have one ticket, and addresses that say nothing.
+    // All sessions of a scenario have one ticket, and arbitrary addresses.
     let (of_ticket, of_prefix) = (MOST_HALF_OPEN, MOST_HALF_OPEN);
     host.set_half_open(HalfOpen { all: MOST_HALF_OPEN, of_ticket, of_prefix });
     if choice.options.flag("find_capacity") {
@@ -189,7 +190,7 @@ fn options(scenario: &Scenario, session: &SessionSpec, node: &Node) -> SessionOp
     let has = |option| scenario.scheme_of(session).scheme.option(option).is_some();
     SessionOptions {
         weight: session.weight,
-        // A rule without steps looks at neither; a host takes none that no rule could run with.
+        // A rule without steps ignores both; a host accepts only valid values.
         alpha: if has("alpha") { node_rule::alpha(scenario, session, Some(node)) } else { usual.alpha },
         beta: if has("beta") { node_rule::beta(scenario, session, Some(node)) } else { usual.beta },
         minimum: session.minimum,

@@ -1,5 +1,4 @@
-//! The way of a GTP packet over a wire: from what a host gives to a sealed datagram and back, framed as real hosts
-//! frame it.
+//! A GTP packet on the wire: from a host's value to a sealed datagram and back, framed as by real hosts.
 
 use fairwave_proto::codec::{Header, PacketKind, Reader, SessionId};
 use fairwave_proto::handshake::insecure::InsecureKeys;
@@ -8,13 +7,13 @@ use fairwave_proto::{ControlPacket, DataPacket, Packet, PieceAt};
 /// Writes and reads the datagrams of all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct DatagramCodec {
-    /// Room for the bytes of a piece.
+    /// Buffer for the bytes of a piece.
     bytes: Vec<u8>,
 }
 
 impl DatagramCodec {
-    /// Makes a packet of flow `flow` a datagram, in `room`, with the keys of its session and whether its initiator, the
-    /// sink, sends it.
+    /// Turns a packet of flow `flow` into a datagram, in `room`, with the keys of its session; `is_initiator` is true
+    /// for the sink.
     pub(crate) fn seal(
         &mut self,
         flow: u32,
@@ -34,7 +33,7 @@ impl DatagramCodec {
                 data.seal(&mut seal(PacketKind::Data), &mut room, &self.bytes)
             }
             Packet::Control(control) => control.seal(&mut seal(PacketKind::Control), &mut room),
-            // Ready as it is.
+            // Already a datagram.
             Packet::Handshake(datagram) => {
                 room.copy_from_slice(datagram);
                 return room;
@@ -44,11 +43,11 @@ impl DatagramCodec {
         room
     }
 
-    /// Opens a datagram with the keys of the session that it names, if that is there, and gives its room back. The
-    /// bytes of a piece are those that its stream has there.
+    /// Opens a datagram with the keys of its session, if that exists, and returns its buffer. The bytes of a piece must
+    /// be those of its stream.
     ///
     /// # Panics
-    /// If anything is not as it was sent: nothing changes datagrams under way.
+    /// If anything differs from the packet as sent: nothing changes datagrams in flight.
     pub(crate) fn open(
         &mut self,
         flow: u32,
@@ -78,11 +77,11 @@ impl DatagramCodec {
     }
 }
 
-/// What a stream holds: every byte is a function of its flow, stream and offset.
+/// Contents of a stream: every byte is a function of its flow, stream and offset.
 fn fill(bytes: &mut Vec<u8>, flow: u32, stream: u32, offset: u64, length: u32) {
     let skipped = (offset % 8) as usize;
     let end = skipped + length as usize;
-    // Whole words; what was there before is written over.
+    // Whole words, which overwrite all earlier contents.
     bytes.resize(end.next_multiple_of(8), 0);
     let salt = (u64::from(flow) << 32 | u64::from(stream)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let (words, _) = bytes.as_chunks_mut();

@@ -8,18 +8,18 @@ use fairwave_units::{Rate, Time};
 
 use crate::route::Network;
 
-/// A host's direction with a weight for all traffic that is not GTP's: what the host of a real machine reads from the
-/// counters of its card.
+/// A host's direction with a weight for all other traffic: the simulated counterpart of reading the counters of a
+/// network card.
 pub(super) struct Yielding {
     direction: Direction,
-    /// The index of its link.
+    /// Index of its link.
     link: u32,
     weight: f64,
     meter: OtherMeter,
 }
 
 impl Yielding {
-    /// The directions of a node that have a capacity: their links count what leaves from now on.
+    /// The directions of a node that have a capacity: their links start counting departures.
     pub(super) fn of(node: u32, weight: f64, network: &mut Network) -> Vec<Self> {
         let sides = [(Direction::Sending, false), (Direction::Receiving, true)];
         let found: Vec<_> = sides
@@ -35,7 +35,7 @@ impl Yielding {
         found
     }
 
-    /// Tells a host what other traffic uses now. Until that is known it is none.
+    /// Reports the current use of other traffic to a host; zero until it is known.
     pub(super) fn tell(&mut self, now: Time, host: &mut Host<Insecure>, network: &mut Network) {
         let Some(card) = network.links[self.link as usize].card() else { return };
         let (all, own) = card.read(now);

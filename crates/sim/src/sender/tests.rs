@@ -1,4 +1,4 @@
-//! A sender and a receiver against the text of the RFCs, over a path whose losses are chosen packet by packet.
+//! A sender and a receiver compared with the text of the RFCs, over a path whose losses are chosen packet by packet.
 
 mod path;
 
@@ -25,14 +25,14 @@ fn config(sack: bool) -> SenderConfig {
     }
 }
 
-/// A sender of a scheme that begins with this window.
+/// A sender of a scheme with this initial window.
 fn sender(scheme: &str, window_packets: f64, config: SenderConfig) -> WindowSender {
     let mut rule = controller(scheme, &Options::default()).expect("a window rule");
     rule.set_window_packets(window_packets);
     WindowSender::new(rule, config)
 }
 
-/// What one flow sends until `end`, where the first transmissions of `lost` are dropped.
+/// Packets that one flow sends until `end`, if the first transmissions of `lost` are dropped.
 fn sent(scheme: &str, window_packets: f64, config: SenderConfig, lost: &[u64], end: Time) -> Vec<Next> {
     let mut path = Path::new(sender(scheme, window_packets, config), RTT);
     let mut left = lost.to_vec();
@@ -46,7 +46,7 @@ fn sent(scheme: &str, window_packets: f64, config: SenderConfig, lost: &[u64], e
     path.sent.iter().map(|(_, next)| *next).collect()
 }
 
-/// `n` as a new packet, `-n` as one sent again (0 is written `i64::MIN`).
+/// `n` for a new packet, `-n` for one sent again (0 is written `i64::MIN`).
 fn short(sent: &[Next]) -> Vec<i64> {
     let number = |number: &u64| i64::try_from(*number).expect("few packets");
     sent.iter()
@@ -68,9 +68,9 @@ fn ms(ms: u64) -> Time {
 #[test]
 fn new_reno__partial_acknowledgement_deflates_and_repairs_the_next_hole() {
     let all = short(&sent("newreno", 10.0, config(false), &[0, 5], ms(280)));
-    // 1 to 4 and 6 to 9 arrive: duplicates 1 and 2 let 10 and 11 go (RFC 3042), the third cuts to (12 - 2) / 2 = 5 and
-    // sends 0 again. At the eighth 5 + 8 > 12 outstanding: 12 goes. 10 and 11 arrive: 13 and 14. Then 0: everything
-    // below 5 is acknowledged, 5 goes again; 5 + (10 - 5 + 1) = 11 > 10 outstanding: 15.
+    // 1 to 4 and 6 to 9 arrive: duplicates 1 and 2 allow 10 and 11 (RFC 3042), the third cuts to (12 - 2) / 2 = 5 and
+    // sends 0 again. At the eighth 5 + 8 > 12 outstanding: 12 is sent. 10 and 11 arrive: 13 and 14. Then 0: all below 5
+    // are acknowledged, 5 is sent again; 5 + (10 - 5 + 1) = 11 > 10 outstanding: 15.
     let expected = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, AGAIN_0, 12, 13, 14, -5, 15];
     assert_eq!(all[..expected.len()], expected);
 }
@@ -79,8 +79,9 @@ fn new_reno__partial_acknowledgement_deflates_and_repairs_the_next_hole() {
 #[test]
 fn sack__sends_what_is_lost_as_soon_as_the_pipe_has_room() {
     let all = short(&sent("sack", 10.0, config(true), &[0, 5], ms(280)));
-    // 10 and 11 as before. The third duplicate: 5 = (12 - 2) / 2, pipe 12 - 3 held - 1 lost = 8, 0 goes again. 4, 6, 7
-    // arrive: pipe 6. 8: three held above 5, so 5 is lost, pipe 4, 5 goes again. 9, 10, 11: one new each. 0: one more.
+    // 10 and 11 as before. The third duplicate: 5 = (12 - 2) / 2, pipe 12 - 3 held - 1 lost = 8, 0 is sent again. 4, 6,
+    // 7 arrive: pipe 6. 8: three held above 5, so 5 is lost, pipe 4, 5 is sent again. 9, 10, 11: one new each. 0: one
+    // more.
     let expected = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, AGAIN_0, -5, 12, 13, 14, 15];
     assert_eq!(all[..expected.len()], expected);
 }
@@ -89,9 +90,9 @@ fn sack__sends_what_is_lost_as_soon_as_the_pipe_has_room() {
 fn limited_transmit__needs_room_in_the_receiver_s_window() {
     let limited = SenderConfig { max_window_packets: 10, ..config(true) };
     let all = short(&sent("sack", 10.0, limited, &[0], ms(250)));
-    // Nothing new at the first two duplicates. At the third 10 / 2 = 5: pipe 10 - 3 - 1 + 1 = 7. At the sixth duplicate
-    // there is room in the window, but none at the receiver: rule 3 finds no hole below the highest held, rule 4 sends
-    // the highest that is not held, 9, once.
+    // No new packet at the first two duplicates. At the third 10 / 2 = 5: pipe 10 - 3 - 1 + 1 = 7. At the sixth
+    // duplicate there is room in the window, but not at the receiver: rule 3 finds no hole below the highest held, rule
+    // 4 sends the highest that is not held, 9, once.
     assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, AGAIN_0, -9, 10, 11, 12, 13, 14]);
 }
 
@@ -140,19 +141,19 @@ fn recovery__new_reno_repairs_a_hole_a_round_trip_and_sack_all_in_one() {
     }
 }
 
-/// RFC 6582 s4: the first partial acknowledgement alone restarts the timer, so that many holes end in slow start.
+/// RFC 6582 s4: only the first partial acknowledgement restarts the timer, so that many holes end in slow start.
 #[test]
 fn new_reno__is_impatient() {
     let mut path = Path::new(sender("newreno", 200.0, config(false)), RTT);
     let mut left: Vec<u64> = (0..20).map(|hole| 20 + 3 * hole).collect();
     path.run(ms(2000), |number, _| left.iter().position(|lost| *lost == number).map(|at| left.remove(at)).is_some());
     // The cut comes after 100 ms, the first partial acknowledgement 100 ms later, and the time-out R + 4 R / 2 = 300 ms
-    // after that: no round trip has ended but the first.
+    // after that: only the first round trip has ended.
     let timeout_ms = path.timeouts[0].as_secs_f64() * 1e3;
     assert!((500.0..505.0).contains(&timeout_ms), "{timeout_ms}");
 }
 
-/// RFC 3522: the way becomes two seconds longer, nothing is lost, and the timer runs out for nothing.
+/// RFC 3522: the path becomes two seconds longer, nothing is lost, and the time-out is spurious.
 #[test]
 fn timeout__for_nothing_sends_nothing_but_the_first_packet_again() {
     for sack in [false, true] {
@@ -165,7 +166,7 @@ fn timeout__for_nothing_sends_nothing_but_the_first_packet_again() {
         println!("sack {sack}: {again} sent again, {} time-outs", path.timeouts.len());
         assert!(!path.timeouts.is_empty());
         assert_eq!(again, path.timeouts.len(), "sack: {sack}");
-        // It goes on with new packets.
+        // It continues with new packets.
         assert!(path.receiver.next() > 1500, "sack: {sack}, {}", path.receiver.next());
     }
 }
@@ -202,7 +203,7 @@ struct Cut {
 
 /// One loss in a window of about `window_packets`, outside slow start.
 fn cut(scheme: &str, window_packets: f64) -> Cut {
-    // A first loss ends slow start; the window is set anew, and the next loss is the one to look at.
+    // A first loss ends slow start; the window is set again, and the next loss is evaluated.
     let mut path = Path::new(sender(scheme, window_packets, config(scheme != "newreno")), RTT);
     let mut left = vec![10];
     path.run(ms(1000), |number, _| left.pop_if(|lost| *lost == number).is_some());
@@ -220,7 +221,7 @@ fn cut(scheme: &str, window_packets: f64) -> Cut {
     let (at, recovered) = (path.cuts[1], path.recovered.expect("the recovery ends"));
     let window_at = |time: Time| path.windows.iter().rev().find(|(when, _)| *when <= time).expect("recorded").1;
     let before = path.windows.iter().rev().find(|(when, _)| *when < at).expect("recorded").1;
-    // The recovery takes a round trip, and the window does not move in it.
+    // The recovery takes a round trip, in which the window is constant.
     assert!((recovered.since(at).as_secs_f64() / 0.1 - 1.0).abs() < 0.05, "{scheme}");
     let steady = path.windows.iter().filter(|(when, _)| (at..=recovered).contains(when));
     let after = window_at(at);
@@ -245,11 +246,11 @@ fn single_loss__every_scheme_cuts_once_and_grows_by_its_rule() {
         close(scheme, cut.later - cut.at_end, gains, 0.04 * gains);
     }
     // Paper 001, section VI: the loss comes below the maximum of the first one, so the new maximum is (2 - 0.125) / 2
-    // of the window. Half of the way there a round trip, counted per acknowledgement: the gap shrinks by e^-0.5.
+    // of the window. Half of the gap per round trip, counted per acknowledgement: the gap shrinks by e^-0.5.
     let bic = cut("bic", 1000.0);
     close("bic", bic.after, 0.875 * bic.before, 2.0);
     close("bic", bic.later - bic.at_end, 0.0625 * bic.before * (1.0 - (-0.5_f64).exp()), 1.0);
-    // Kelly 2003: an eighth less, and one packet in a hundred acknowledged: a window's worth multiplies it by e^0.01.
+    // Kelly 2003: an eighth less, and one packet per hundred acknowledged: a window's worth multiplies it by e^0.01.
     let stcp = cut("stcp", 1000.0);
     close("stcp", stcp.after, 0.875 * stcp.before, 2.0);
     close("stcp", stcp.later / stcp.at_end, 1.01, 0.001);
@@ -265,12 +266,12 @@ fn single_loss__every_scheme_cuts_once_and_grows_by_its_rule() {
     let (max, k) = (0.85 * cubic.before, (0.15 * cubic.before / 0.4).cbrt());
     close("cubic", cubic.after, 0.7 * cubic.before, 2.0);
     close("cubic", cubic.two_seconds_later, max + 0.4 * (2.0 - k).powi(3), 8.0); // the round trip ahead is worth 4
-    // H-TCP keeps the ratio of least to largest RTT, at least 0.5 and at most 0.8, once its throughput is steady, else
-    // a half; one packet a round trip in the first second after the loss (alpha 1, times 2 (1 - beta)).
+    // H-TCP keeps the ratio of minimum to maximum RTT, at least 0.5 and at most 0.8, once its throughput is steady,
+    // else a half; one packet per round trip in the first second after the loss (alpha 1, times 2 (1 - beta)).
     let htcp = cut("htcp", 1000.0);
     assert!((0.5 * htcp.before - 2.0..0.8 * htcp.before + 2.0).contains(&htcp.after), "{}", htcp.after);
     close("htcp", htcp.later - htcp.at_end, 2.0 * (1.0 - htcp.after / htcp.before), 0.1);
-    // Vegas and FAST halve what is in flight.
+    // Vegas and FAST halve the packets in flight.
     for scheme in ["vegas", "fast"] {
         let cut = cut(scheme, 100.0);
         assert!(
@@ -289,7 +290,7 @@ fn periodic_loss__gives_122_over_the_root_of_p() {
         let mut path = Path::new(sender("sack", 2.0, config(true)), RTT);
         let lose = move |number: u64, again: bool| !again && number % n == n - 1;
         path.run(Time::from_secs(60), lose);
-        // Slow start overran the wire meanwhile; from here on it is a sawtooth.
+        // Slow start overran the wire before this point; from here on it is a sawtooth.
         path.timeouts.clear();
         let (from_s, from) = (path.now.as_secs_f64(), path.receiver.delivered_packets());
         path.run(Time::from_secs(560), lose);
@@ -304,8 +305,8 @@ fn periodic_loss__gives_122_over_the_root_of_p() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Any losses of data and of acknowledgements, for any scheme: the window stays a window, nothing is sent beyond the
-    /// receiver's, what is sent arrives or is lost, and in the end all is delivered.
+    /// For any losses of data and of acknowledgements, for any scheme: the window stays valid, nothing is sent beyond
+    /// the receiver's, each packet arrives or is lost, and in the end all are delivered.
     #[test]
     fn any_losses__leave_a_window_and_end_in_delivery(
         scheme in prop::sample::select(window_schemes().collect::<Vec<_>>()),
@@ -320,7 +321,7 @@ proptest! {
         let mut path = Path::new(sender(scheme, window, config), RTT);
         path.lost_acks = acks.iter().map(|draw| *draw == 0).collect();
         let mut losses = data.into_iter();
-        // 400 losses, each a time-out of a minute at the worst.
+        // 400 losses, each a time-out of at most a minute.
         path.run(Time::from_secs(60 * 1000), |_, _| losses.next().unwrap_or(false));
         prop_assert_eq!(path.receiver.next(), size);
         prop_assert_eq!(path.receiver.delivered_packets(), size);

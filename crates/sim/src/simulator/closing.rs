@@ -1,33 +1,33 @@
-//! The window of the means where it closes with the last session that ends.
+//! The window of the means, if it closes with the last session that ends.
 
 use fairwave_units::Time;
 
 use super::Simulator;
 use crate::background::BackgroundCounts;
 
-/// Sessions that have not ended yet, and what was counted when the last of them did.
+/// Sessions that have not ended yet, and the totals at the end of the last one.
 pub(crate) struct Unfinished {
     open: usize,
     latest: Time,
     pub(crate) totals: Option<WindowTotals>,
 }
 
-/// What was counted when the window closed.
+/// The totals when the window closed.
 pub(crate) struct WindowTotals {
     pub(crate) at: Time,
-    /// By session: delivered once, and arrived, in the flow's own counts.
+    /// By session: delivered for the first time, and arrived, in the flow's own counts.
     pub(crate) sessions: Vec<[u64; 2]>,
-    /// By table of background traffic: packets delivered once, and packets that arrived.
+    /// By table of background traffic: packets delivered for the first time, and packets that arrived.
     pub(crate) backgrounds: Vec<[u64; 2]>,
 }
 
 impl Simulator<'_> {
-    /// Closes the window of the means when so many sessions have ended.
+    /// Closes the window of the means when `sessions` sessions have ended.
     pub(crate) fn close_with_the_last_of(&mut self, sessions: usize) {
         self.closing = Some(Unfinished { open: sessions, latest: Time::ZERO, totals: None });
     }
 
-    /// A session has delivered all, or was stopped. What it is told twice makes no difference.
+    /// Records that a session has delivered all, or was stopped. Repeated calls have no effect.
     pub(crate) fn note_end(&mut self, flow: u32, at: Time) {
         let flow = flow as usize;
         let Some(closing) = &mut self.closing else { return };
@@ -55,7 +55,7 @@ impl Simulator<'_> {
         self.closing.as_mut().expect("looked at above").totals = Some(totals);
     }
 
-    /// What was counted when the window closed, if it has.
+    /// The totals when the window closed, if it has.
     pub(crate) fn closed(&self) -> Option<&WindowTotals> {
         self.closing.as_ref()?.totals.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What follows from a packet at the end of its way: at its sink an acknowledgement, at its source what may go next.
+//! Processing of a packet at the end of its path: the acknowledgement at its sink, further packets at its source.
 
 use fairwave_scenario::{LossKind, TraceKind};
 use fairwave_schemes::header::CongestionHeader;
@@ -90,7 +90,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// A message of a session that sets its own rate sets out.
+    /// Sends a message of a session that sets its own rate.
     pub(crate) fn send_message(&mut self, index: u32, message: u64, bytes: u32, to_source: bool) {
         let kind = if to_source { SimPacketKind::PLAIN_ACK } else { SimPacketKind::NOTICE };
         let stage = self.flows[index as usize].routes[usize::from(to_source)].begin;
@@ -99,7 +99,7 @@ impl Simulator<'_> {
         self.forward(packet);
     }
 
-    /// An acknowledgement sets out.
+    /// Sends an acknowledgement.
     #[inline]
     fn acknowledge(&mut self, index: u32, stamp: Time, header: Option<CongestionHeader>) {
         let flow = &self.flows[index as usize];

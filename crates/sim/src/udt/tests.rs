@@ -57,14 +57,14 @@ fn on_data__reports_a_gap_at_once_and_acknowledges_what_is_in_order() {
     out.clear();
     session.source.next = 6;
     session.at_source(at(20), 0, &receiver, &mut out);
-    // Lost packets go again first, those of the report alone.
+    // Lost packets are sent again first, only those of the report.
     let again = out.iter().filter_map(|out| match out {
         Out::Data { number, is_again: true } => Some(*number),
         _ => None,
     });
     assert_eq!(again.collect::<Vec<_>>(), [2]);
     assert_eq!(session.source.lost.first(), Some(&(3..5)));
-    // The acknowledgement of 2, a SYN after the first packet, is answered, and tells the sink the round-trip time.
+    // The acknowledgement of 2, a SYN after the first packet, is answered, which gives the sink the round-trip time.
     out.clear();
     session.sink.on_time(at(20), receiver.next(), 44, &mut out);
     assert_eq!(out, [Out::ToSource { message: 1, bytes: 44 + 24 }]);
@@ -87,7 +87,7 @@ fn silence__sends_all_that_is_unacknowledged_again() {
     session.source.setup.size_packets = 3;
     out.clear();
     session.on_wake(session.source.due, &receiver, &mut out);
-    // 100 ms and four times 50 ms, and 10 ms, after the first packet.
+    // 100 ms plus four times 50 ms, plus 10 ms, after the first packet.
     let deadline = session.source.wake().unwrap();
     assert_eq!(deadline, at(310));
     session.on_wake(deadline, &receiver, &mut out);
@@ -97,7 +97,7 @@ fn silence__sends_all_that_is_unacknowledged_again() {
 }
 
 proptest! {
-    /// Any order of arrivals: what the sink takes for missing is what has not arrived.
+    /// For any order of arrivals the sink's missing numbers are those that have not arrived.
     #[test]
     fn missing__is_what_has_not_arrived(numbers in proptest::collection::vec(0_u64..60, 1..100)) {
         let mut session = session();

@@ -1,4 +1,4 @@
-//! Whatever a scenario asks for, a run ends, conserves its packets (each run checks that) and gives numbers.
+//! For any scenario, a run ends, conserves its packets (each run checks that) and gives finite results.
 
 #![allow(non_snake_case)]
 
@@ -14,7 +14,7 @@ fn names() -> Vec<&'static str> {
     schemes().iter().filter(|scheme| scheme.runs_in(Model::Packet)).map(|scheme| scheme.name).collect()
 }
 
-/// The disciplines of a queue that run packet by packet.
+/// The disciplines of a queue in the packet model.
 fn disciplines() -> Vec<&'static str> {
     let rules = schemes().iter().filter(|scheme| scheme.link_controller.is_some()).map(|scheme| scheme.name);
     ["drop-tail", "red", "ecn-step"].into_iter().chain(rules).collect()
@@ -37,7 +37,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// One rate all the time, or a schedule that comes and goes between rates, nothing and all that there is.
+    /// A constant rate, or a schedule that switches between rates, zero and unlimited.
     fn demand()(
         rates in proptest::collection::vec(select(vec!["0 Mb/s", "64 kb/s", "10 Mb/s", "30 Mb/s", "inf"]), 1..5),
     ) -> String {
@@ -98,11 +98,11 @@ prop_compose! {
     }
 }
 
-/// Times that a run may say how far it is: it does so after 65 536 events at the latest, and none of these has as many
-/// as 100 million.
+/// Maximum progress reports of a run: there is one per 65 536 events, and none of these runs has as many as 100
+/// million.
 const MOST_BEATS: u32 = 1500;
 
-/// Fails a run that goes on and on.
+/// Fails a run that does not end.
 fn counts_to(most: u32) -> impl FnMut(Time) {
     let mut beats = 0;
     move |at| {
@@ -111,7 +111,7 @@ fn counts_to(most: u32) -> impl FnMut(Time) {
     }
 }
 
-/// Text of a session of one scheme, 25 Mb/s and all that there is by turns, whose window never is what limits it at
+/// A session of one scheme that alternates between 25 Mb/s and unlimited demand, and whose window is never the limit at
 /// first.
 fn to_and_from_inf(scheme: &str) -> String {
     format!(
@@ -161,8 +161,8 @@ proptest! {
             }
         };
         match simulate(&scenario, Settings { progress: Some(&mut counts_to(MOST_BEATS)), ..Settings::default() }) {
-            // Nothing leads a session that has to be led or limits one that has to be limited, a blast lacks its rate or its
-            // size, or a node would have to run two rules.
+            // No link leads a session that has to be led, nothing limits one that has to be limited, a blast lacks its
+            // rate or its size, or a node would have to run two rules.
             Err(refusal) => {
                 let is_known = matches!(refusal, SimError::Incomplete { .. } | SimError::Mixed { .. });
                 prop_assert!(is_known, "{refusal}\n{text}");

@@ -1,4 +1,4 @@
-//! Background traffic: its rate, its shape, when it is there, and what it does to others.
+//! Background traffic: its rate, its shape, its active time, and its effect on sessions.
 
 #![allow(non_snake_case)]
 
@@ -38,12 +38,12 @@ fn only(run: &Run) -> &BackgroundSummary {
     only
 }
 
-/// Sizes of a shape above two have a variance, so that the mean of a run can be told: at a shape of 2.5 their standard
-/// deviation is 0.9 of the mean, and with the arrivals' own a run of n flows is off by sqrt(1.8 / n). At the papers'
-/// 1.2 there is none, and the mean of n flows is off by n^-0.17: 10 % after a million.
+/// Sizes with a shape above two have a variance, so that the mean of a run can be predicted: at a shape of 2.5 their
+/// standard deviation is 0.9 of the mean, and with that of the arrivals a run of n flows has an error of sqrt(1.8 / n).
+/// At the papers' 1.2 there is no variance, and the mean of n flows has an error of n^-0.17: 10 % after a million.
 #[test]
 fn web__offers_its_rate() {
-    // 30 Mb/s in flows of 12.5 packets of 1040 B are 288 a second, 43 000 in 150 s: 0.65 %, and four times that
+    // 30 Mb/s in flows of 12.5 packets of 1040 B are 288 per second, 43 000 in 150 s: 0.65 %, and four times that is
     // allowed.
     let run = run(300, &table("web", "rate = \"30 Mb/s\"\nshape = 2.5\nsources = 20"), None);
     let web = only(&run);
@@ -51,17 +51,17 @@ fn web__offers_its_rate() {
     near(web.wire_rate_bps, 30e6, 0.026);
     near(web.rate_bps, web.wire_rate_bps * 1000.0 / 1040.0, 1e-3);
     assert_eq!((web.lost_packets, &*web.name), (0, "web"));
-    // The link carries it, and the session; the metrics are the session's alone.
+    // The link carries the traffic and the session; the metrics cover only the session.
     let link = run.summary.links.iter().find(|link| &*link.name == "a-b").unwrap();
     near(link.utilisation, (web.wire_rate_bps + 1e6) / 1e8, 1e-3);
     near(run.summary.metrics.total_bps, 1e6, 1e-3);
     assert_eq!((run.summary.sessions.len(), run.summary.metrics.jain), (1, 1.0));
-    // Acknowledgements of 40 B a data packet of 1040 B go back.
+    // Acknowledgements of 40 B per data packet of 1040 B return.
     let back = run.summary.links.iter().find(|link| &*link.name == "b-a").unwrap();
     near(back.utilisation, web.wire_rate_bps * 40.0 / 1040.0 / 1e8, 1e-3);
 }
 
-/// A session of finite size is done in two seconds of ten; what goes on beside it does not count any more.
+/// A session of finite size is done in two seconds of ten; background traffic after that does not count.
 #[test]
 fn window__closes_with_the_last_session_though_background_goes_on() {
     let run = run(10, &format!("size = \"250 kB\"\n{}", table("on-off", "rate = \"30 Mb/s\"\nsources = 20")), None);
@@ -72,11 +72,11 @@ fn window__closes_with_the_last_session_though_background_goes_on() {
     assert_eq!((run.summary.window.from_s, run.summary.window.to_s), (0.0, end_s));
     near(session.rate_bps, 250e3 * 8.0 / end_s, 1e-9);
     let link = run.summary.links.iter().find(|link| &*link.name == "a-b").unwrap();
-    // What is on the way when the window closes, 5 ms of 2.08 s, was carried and has not arrived.
+    // Packets in flight when the window closes, 5 ms of 2.08 s, were carried and have not arrived.
     near(link.utilisation, (only(&run).wire_rate_bps + session.wire_rate_bps) / 1e8, 0.02);
 }
 
-/// What was lost goes again, so that all is delivered.
+/// Lost packets are sent again, so that all are delivered.
 #[test]
 fn web__repairs_its_losses() {
     let lossy =
@@ -85,7 +85,7 @@ fn web__repairs_its_losses() {
             + "[[node]]\nname = \"x\"\nrouter = \"b\"\nreceive_loss = 0.02\ncapacity = \"1 Gb/s\"\n";
     let run = run(200, &lossy, None);
     let web = only(&run);
-    // 19 000 flows in 100 s: 1 %; as much again for those that begin or end in between, and for the losses.
+    // 19 000 flows in 100 s: 1 %; the same again for those that start or end in between, and for the losses.
     near(web.rate_bps, 20e6 / 1.04, 0.03);
     let sent = 20e6 * 200.0 / 8320.0;
     near(web.lost_packets as f64, sent * 0.02 / 0.98, 0.06);
@@ -104,7 +104,7 @@ fn on_off__offers_its_rate_in_bursts() {
     near(only(&bursty).rate_bps, only(&bursty).wire_rate_bps * 1000.0 / 1040.0, 1e-6);
     // Nine or more on at once exceed 99 Mb/s: the queue of 1 MB (80 ms) grows long at times, though half is idle.
     assert!(queue(&bursty) > 100.0 && lost < 0.02, "{} {lost}", queue(&bursty));
-    // Without off periods the same rate is constant: never more than a packet of each source at once.
+    // Without off periods the same rate is constant: never more than a packet of each source at the same time.
     let plain = run(200, &table("on-off", &keys.replace("150 ms", "0 s")), None);
     near(only(&plain).wire_rate_bps, 60e6, 1e-4);
     assert!(queue(&plain) <= 21.0, "{}", queue(&plain));
@@ -119,7 +119,7 @@ fn background__is_there_from_start_to_stop() {
         assert_eq!(rate(0, 20), 0.0, "{kind}");
         // Web: 5800 flows in 20 s, 1.8 %, and four times that allowed.
         near(rate(20, 40), 30e6, 0.072);
-        // What is in the network at 40 s arrives within 10 ms or so: 30 Mb/s x 15 ms / 20 s at the most.
+        // Packets in flight at 40 s arrive within about 10 ms: at most 30 Mb/s x 15 ms / 20 s.
         assert!(rate(40, 60) < 30e6 * 0.015 / 20.0, "{kind}: {}", rate(40, 60));
         assert_eq!(rate(41, 60), 0.0, "{kind}");
     }
@@ -143,18 +143,19 @@ fn background__in_both_directions_are_two_tables() {
     }
 }
 
-/// With links, a table's RTT is the whole one; what the links do not take lies on its own access, half each way.
+/// With links, a table's RTT is the total; the part that the links do not account for is on its own access link, half
+/// in each direction.
 #[test]
 fn background__takes_the_rtt_of_its_table() {
     let keys = "rate = \"30 Mb/s\"\noff = \"0 s\"\nrtt = \"2 s\"\nstart = \"10 s\"\nstop = \"20 s\"";
-    // One second there: what is sent from 10 s to 20 s arrives from 11 s to 21 s.
+    // One second of forward delay: packets sent from 10 s to 20 s arrive from 11 s to 21 s.
     for (window_s, share) in [((10, 11), 0.0), ((11, 12), 1.0), ((20, 21), 1.0), ((21, 22), 0.0)] {
         let rate_bps = only(&run(30, &table("on-off", keys), Some(window_s))).wire_rate_bps;
         assert!((rate_bps - share * 30e6).abs() < 1e-3 * 30e6, "{window_s:?}: {rate_bps}");
     }
 }
 
-/// Two runs with the same seed are the same, another seed is another run.
+/// Two runs with the same seed are equal, another seed gives another run.
 #[test]
 fn background__is_drawn_from_the_seed() {
     let both = table("web", "rate = \"9 Mb/s\"") + &table("on-off", "rate = \"9 Mb/s\"\nsources = 4");

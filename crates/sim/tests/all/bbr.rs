@@ -1,4 +1,4 @@
-//! BBR on links of one rate, with losses, beside itself and beside others.
+//! BBR on links of constant rate, with losses, with other BBR flows and with other schemes.
 
 #![allow(non_snake_case)]
 
@@ -14,7 +14,7 @@ fn run(text: &str) -> Run {
     simulate(&scenario, Settings::default()).unwrap()
 }
 
-/// 100 Mb/s with a queue of so many BDPs of 40 ms, and these sessions from s1, s2 ... to d.
+/// 100 Mb/s with a queue of `buffer` BDPs of 40 ms, and these sessions from s1, s2 ... to d.
 fn shared(duration_s: u32, buffer: &str, loss: f64, sessions: &[&str]) -> Run {
     let mut text = format!(
         "name = \"bbr\"\nduration = \"{duration_s} s\"\nscheme = \"bbr\"\nsample = \"100 ms\"\n\
@@ -30,7 +30,7 @@ fn shared(duration_s: u32, buffer: &str, loss: f64, sessions: &[&str]) -> Run {
     run(&text)
 }
 
-/// What arrives of the second half, with headers, over 100 Mb/s; each session's.
+/// Each session's arrivals in the second half, with headers, relative to 100 Mb/s.
 fn shares(run: &Run) -> Vec<f64> {
     run.summary.sessions.iter().map(|session| session.wire_rate_bps / 100e6).collect()
 }
@@ -42,7 +42,7 @@ fn alone__fills_the_link_whatever_the_queue_holds() {
         let link = run.summary.links.iter().find(|link| &*link.name == "d:in").unwrap();
         println!("{buffer}: {} queue {}", link.utilisation, link.mean_queue_packets);
         assert!(link.utilisation >= 0.95, "{buffer}: {}", link.utilisation);
-        // A BDP is 481 packets: a tenth of it, in the mean.
+        // A BDP is 481 packets: a tenth of it, on average.
         assert!(link.mean_queue_packets < 48.0, "{buffer}: {}", link.mean_queue_packets);
     }
 }
@@ -58,7 +58,7 @@ fn random_loss__costs_no_more_than_what_is_lost() {
 
 #[test]
 fn cubic__beside_it_keeps_its_part() {
-    // The aim is a quarter to three quarters, and is missed at some seeds. What must not be is that nothing is left.
+    // The goal is a quarter to three quarters, which some seeds miss. A share of nothing is always a failure.
     for (buffer, least) in [("0.2 bdp", 0.1), ("1 bdp", 0.1), ("5 bdp", 0.1)] {
         let run = shared(60, buffer, 0.0, &["rtt = \"40 ms\"", "rtt = \"40 ms\"\nscheme = \"cubic\""]);
         println!("{buffer}: {:?}", shares(&run));
@@ -72,7 +72,7 @@ fn cubic__beside_it_keeps_its_part() {
 fn two__come_near_each_other() {
     let run = shared(60, "1 bdp", 0.0, &["rtt = \"40 ms\"", "rtt = \"40 ms\"\nstart = \"5 s\""]);
     println!("{:?}", shares(&run));
-    // The aim is 45 : 55, which takes longer than a minute.
+    // The goal is 45 : 55, which takes longer than a minute.
     for share in shares(&run) {
         assert!((0.35..=0.65).contains(&share), "{:?}", shares(&run));
     }
@@ -80,16 +80,16 @@ fn two__come_near_each_other() {
 
 #[test]
 fn rate__of_the_path_falls_to_a_fifth_and_comes_back() {
-    // Four fifths of the link go to somebody who asks nobody, from 10 to 20 s.
+    // An unresponsive flow takes four fifths of the link from 10 to 20 s.
     let other = "rtt = \"40 ms\"\nscheme = \"cbr\"\ndemand = \"80 Mb/s\"\nstart = \"10 s\"\nstop = \"20 s\"";
     let run = shared(40, "1 bdp", 0.0, &["rtt = \"40 ms\"", other]);
     let link = run.summary.links.iter().find(|link| &*link.name == "d:in").unwrap();
     println!("{} queue {}", link.utilisation, link.max_queue_packets);
-    // The second half has the link for itself.
+    // In the second half the session has the link to itself.
     assert!(shares(&run)[0] > 0.85, "{:?}", shares(&run));
 }
 
-/// A flow of this scheme alone, 100 Mb/s and 40 ms, with a queue of one BDP of this rule.
+/// A single flow of this scheme, 100 Mb/s and 40 ms, with a queue of one BDP of this rule.
 fn alone_under(rule: &str, scheme: &str) -> Run {
     run(&format!(
         "name = \"bbr\"\nduration = \"20 s\"\nscheme = \"{scheme}\"\nsample = \"100 ms\"\n\
@@ -99,7 +99,7 @@ fn alone_under(rule: &str, scheme: &str) -> Run {
     ))
 }
 
-/// A queue that marks from a seventh of a BDP on, of which it holds a whole one: a probe ends by its marks.
+/// A queue of one BDP that marks from a seventh of a BDP on: its marks end a probe.
 #[test]
 fn marks__end_probes_before_the_queue_is_long() {
     let mean_queue_packets = |rule: &str| {

@@ -1,11 +1,11 @@
-//! Rules that watch the delay keep so many packets queued as they say, in whole runs.
+//! Delay-based rules keep their target number of packets queued, in whole runs.
 
 #![allow(non_snake_case)]
 
 use fairwave_scenario::{Document, Selection, SessionSummary};
 use fairwave_sim::{Settings, simulate};
 
-/// Mean queue in packets and utilisation of a link of 100 Mb/s and 50 ms with so many sessions.
+/// Mean queue in packets and utilisation of a link of 100 Mb/s and 50 ms with this number of sessions.
 fn link(scheme: &str, sessions: u32) -> (f64, f64) {
     let text = format!(
         "name = \"delay\"\nduration = \"60 s\"\nscheme = \"{scheme}\"\n\
@@ -30,7 +30,7 @@ fn vegas__keeps_between_alpha_and_beta_packets_queued() {
 
 #[test]
 fn fast__keeps_alpha_packets_of_each_session_queued() {
-    // A hundred each. All start together: whoever came later would take the others' queue for propagation.
+    // A hundred each. All start together: a later one would count the others' queue as propagation.
     for sessions in [1, 2] {
         let (queue, utilisation) = link("fast", sessions);
         let expected = 100.0 * f64::from(sessions);
@@ -39,7 +39,7 @@ fn fast__keeps_alpha_packets_of_each_session_queued() {
     }
 }
 
-/// A session of that scheme from a source of 1 Gb/s to a sink of 100 Mb/s, 50 ms there and back.
+/// A session of that scheme from a source of 1 Gb/s to a sink of 100 Mb/s, RTT 50 ms.
 fn one(scheme: &str, rest: &str) -> SessionSummary {
     let text = format!(
         "name = \"one\"\nduration = \"4 s\"\nscheme = \"{scheme}\"\n\
@@ -61,22 +61,22 @@ fn assert_near(got: Option<f64>, s: f64, share: f64) {
 fn rtt__of_each_acknowledgement_is_propagation_and_what_waits() {
     let alone = one("newreno", "[options]\nmax_window = 10");
     let delays = alone.delays.unwrap();
-    // 1040 B are sent for 8.32 us at the source and 83.2 us at the sink, 40 B for 3.2 and 0.32 us on the way back. Nobody
-    // waits: acknowledgements come as far apart as packets were sent at the sink.
+    // 1040 B are sent for 8.32 us at the source and 83.2 us at the sink, 40 B for 3.2 and 0.32 us on the way back. No
+    // packet waits: acknowledgements are spaced like the packets sent at the sink.
     assert_near(delays.queueing_mean_s, 91.52e-6 + 3.52e-6, 1e-6);
     assert_near(delays.queueing_p99_s, 95.04e-6, 0.004);
     assert_near(delays.rtt_mean_s, 0.05 + delays.queueing_mean_s.unwrap(), 1e-9);
-    // Ten a round trip of 50.1 ms for two seconds.
+    // Ten per round trip of 50.1 ms for two seconds.
     assert!((380..=400).contains(&delays.rtt_samples), "{}", delays.rtt_samples);
 
-    // A window of 1000 packets: all but the 601 on the way wait, always.
+    // A window of 1000 packets: all except the 601 in flight are always queued.
     let full = one("newreno", "[options]\nmax_window = 1000");
     let delays = full.delays.unwrap();
     for rtt in [delays.rtt_mean_s, delays.rtt_p50_s, delays.rtt_p99_s] {
         assert_near(rtt, 1000.0 * 1040.0 * 8.0 / 100e6, 0.01);
     }
     assert_near(delays.queueing_p95_s, 0.0832 - 0.05, 0.02);
-    // What arrives at the sink at the end of the window is acknowledged behind it, as before its begin.
+    // Packets that arrive at the sink at the end of the window are acknowledged after it, as those before its start.
     let delivered = (full.rate_bps * 2.0 / 8000.0).round() as u64;
     assert!(delays.rtt_samples.abs_diff(delivered) <= 1, "{} {delivered}", delays.rtt_samples);
 }
@@ -107,11 +107,12 @@ fn rtt__of_a_scheme_is_that_of_all_its_packets() {
     let all = &run.summary.schemes[0];
     let delays = all.delays.unwrap();
     assert_eq!(delays.rtt_samples, near.rtt_samples + far.rtt_samples);
-    // A thousand packets each: half of all round-trip times are the near one's.
+    // A thousand packets each: half of all round-trip times are those of the near session.
     assert_near(delays.rtt_p50_s, near.rtt_p99_s.unwrap(), 0.01);
     assert_near(delays.rtt_p95_s, far.rtt_p95_s.unwrap(), 0.01);
     assert_near(delays.rtt_mean_s, f64::midpoint(near.rtt_mean_s.unwrap(), far.rtt_mean_s.unwrap()), 0.01);
-    // 1000 packets, 20 a round trip once the window is open: some 50 round trips and the way there, from its own start.
+    // 1000 packets, 20 per round trip once the window is open: about 50 round trips and the forward delay, from its own
+    // start.
     let completion = all.completion.unwrap();
     let times = run.summary.sessions.iter().map(|session| session.completion_s.unwrap()).collect::<Vec<_>>();
     assert!((1.0..1.2).contains(&times[0]) && (5.0..5.6).contains(&times[1]), "{times:?}");

@@ -1,4 +1,4 @@
-//! Schemes that follow links, in small networks, against what arithmetic says of them.
+//! Schemes that follow links, in small networks, compared with arithmetic.
 
 #![allow(non_snake_case)]
 

@@ -1,4 +1,4 @@
-//! GTP packet by packet: what its hosts do in the simulator, against arithmetic.
+//! GTP packet by packet: the behaviour of its hosts in the simulator, compared with arithmetic.
 
 #![allow(non_snake_case)]
 
@@ -16,7 +16,7 @@ fn run(text: &str) -> Run {
     simulate(&scenario(text), Settings { record, ..Settings::default() }).unwrap()
 }
 
-/// Two sources and a sink of 100 Mb/s, 20 ms and 40 ms away.
+/// Two sources and a sink of 100 Mb/s, 20 ms and 40 ms apart.
 fn two(options: &str, sink: &str, sessions: &str) -> String {
     format!(
         "name = \"two\"\nduration = \"5 s\"\nscheme = \"gtp\"\n[options]\nalpha = 0.2\n{options}\n\
@@ -41,7 +41,7 @@ fn rates__are_the_fair_ones_and_count_ip_packets() {
     let run = run(&two("", "", ""));
     assert_near(&final_mbps(&run), &[50.0, 50.0], 0.01);
     for session in &run.summary.sessions {
-        // 1000 B of payload in 1077 B: IP and UDP 28, header 17, in front of the piece 16, seal 16.
+        // 1000 B of payload in 1077 B: IP and UDP 28, header 17, piece header 16, seal 16.
         assert_near(&[session.wire_rate_bps / session.rate_bps], &[1.077], 0.001);
         assert_eq!((session.lost_packets, session.retransmitted_packets), (0, 0));
         assert!(session.delivered_bytes > 20_000_000);
@@ -99,11 +99,11 @@ fn rates_csv__has_what_the_hosts_know() {
     let last = (rates.ends.len() - 1) * 2;
     for at in [last, last + 1] {
         assert_near(&[rates.measured_bps[at], rates.sink_expected_bps[at], rates.target_bps[at]], &[5e7; 3], 0.02);
-        // A source with one session allows it all that the session does not use, and no more.
+        // A source with one session allows it all the capacity that the session does not use, and no more.
         assert!(rates.source_expected_bps[at] > 5.5e7 && rates.source_expected_bps[at] <= 1e8);
         assert_near(&[rates.expected_bps(last / 2, at - last)], &[5e7], 0.02);
     }
-    // Before the sessions are open nobody knows anything, and they measure what was sent, not what was granted.
+    // Before the sessions are open no rates are known, and the measured rates count, not the grants.
     assert!(rates.source_expected_bps[0].is_nan() || rates.source_expected_bps[0] < 1e8);
     assert!(rates.measured_bps.iter().all(|bps| bps.is_nan() || *bps < 1.1e8));
 }
@@ -122,7 +122,7 @@ fn size__is_delivered_once_and_the_rest_goes_to_the_other() {
     let run = run(&two("", "", "size = \"5 MB\"\n"));
     let [a, b] = &run.summary.sessions[..] else { panic!("two sessions") };
     assert_eq!(a.delivered_bytes, 5_000_000);
-    // At most 50 Mb/s of 1077 B for each 1000 B: 0.86 s at the least.
+    // At most 50 Mb/s of 1077 B per 1000 B: at least 0.86 s.
     assert!((0.86..2.5).contains(&a.completed_s.unwrap()), "{:?}", a.completed_s);
     assert_near(&[b.final_wire_rate_bps], &[1e8], 0.01);
     assert_eq!(b.completed_s, None);
@@ -132,7 +132,7 @@ fn size__is_delivered_once_and_the_rest_goes_to_the_other() {
 fn stop__ends_a_session_at_its_source() {
     let run = run(&two("", "", "stop = \"2 s\"\n"));
     let rates = run.rates.unwrap();
-    // What was under way at 2 s is there 10 ms and a queue later.
+    // Packets in flight at 2 s arrive 10 ms and a queue later.
     assert!((22..rates.ends.len()).all(|sample| rates.wire_rate_bps[sample * 2] == 0.0));
     assert!(rates.source_expected_bps[25 * 2].is_nan() && rates.measured_bps[25 * 2].is_nan());
     assert_near(&[run.summary.sessions[1].final_wire_rate_bps], &[1e8], 0.01);
@@ -157,7 +157,7 @@ fn yield__leaves_tcp_its_part_and_takes_what_tcp_leaves() {
         )
     };
     let usual = "yield = 1\nqueue = \"200 packets\"";
-    // TCP would fill a host's queue in front of its own card, too.
+    // TCP would also fill a host's queue at its own card.
     let sources = "name = \"s{1..2}\"\n";
     let two = |options, sink, sessions: &str| {
         two(options, sink, sessions).replace(sources, &format!("{sources}queue = \"200 packets\"\n"))
@@ -167,7 +167,7 @@ fn yield__leaves_tcp_its_part_and_takes_what_tcp_leaves() {
     assert!((40.0..60.0).contains(&both[1]), "{both:?}");
     assert!(both.iter().sum::<f64>() > 95.0, "{both:?}");
     assert_near(&[both[0]], &[both[2]], 0.05);
-    // What TCP does not use is GTP's: from 2 s on it does not run, and before it may send 20 Mb/s.
+    // GTP takes the capacity that TCP does not use: from 2 s on TCP does not run, and before it may send 20 Mb/s.
     let gone = final_mbps(&run(&two("interval = \"20 ms\"", usual, &tcp("stop = \"2 s\""))));
     assert_near(&[gone[0], gone[2]], &[50.0, 50.0], 0.02);
     let limited = final_mbps(&run(&two("interval = \"20 ms\"", usual, &tcp("demand = \"20 Mb/s\""))));
@@ -181,7 +181,7 @@ fn yield__without_other_traffic_changes_nothing() {
         let rates = run(&two("interval = \"20 ms\"", sink, "")).rates.unwrap();
         rates.wire_rate_bps
     };
-    // But for rounding: groups add up what their sessions use.
+    // Apart from rounding: groups sum the use of their sessions.
     for (with, without) in rates("yield = 1").iter().zip(&rates("")) {
         assert!((with - without).abs() <= 2e-3 * 1e8, "{with} {without}");
     }
@@ -207,7 +207,7 @@ fn loss__is_repaired_and_changes_no_rate() {
     assert_eq!(a.delivered_bytes, 20_000_000);
     assert!(a.completed_s.is_some() && a.retransmitted_packets > 0);
     assert!(a.lost_packets <= a.retransmitted_packets, "{a:?}");
-    // What is lost does not arrive: one in a thousand.
+    // Lost packets do not arrive: one in a thousand.
     assert_near(&[b.final_wire_rate_bps], &[1e8 * 0.999], 0.01);
 }
 
@@ -233,7 +233,7 @@ fn wire__is_the_same_run() {
     for loss in ["", "receive_loss = 0.01"] {
         let [values, mut bytes] =
             ["wire = false", "wire = true"].map(|wire| run(&two(wire, loss, "size = \"3 MB\"\nstart = \"0.1 s\"\n")));
-        // The option itself stands in the summary.
+        // The option itself is in the summary.
         assert_ne!(values.summary.options, bytes.summary.options);
         bytes.summary.options.clone_from(&values.summary.options);
         for (bytes, values) in bytes.summary.schemes.iter_mut().zip(&values.summary.schemes) {
@@ -248,8 +248,8 @@ fn wire__is_the_same_run() {
 fn shared__a_session_keeps_to_its_path_as_well() {
     let [dedicated, shared] = ["dedicated", "shared"]
         .map(|path| run(&two(&format!("path = \"{path}\"\ninterval = \"20 ms\""), "queue = \"200 packets\"", "")));
-    // Session b in the second sample, 100 ms to 200 ms: its source may send 20 Mb/s at once, or 32 packets in 40 ms,
-    // 6.9 Mb/s, and then up to three times that each round trip.
+    // Session b in the second sample, 100 ms to 200 ms: its source may send 20 Mb/s immediately, or 32 packets in 40
+    // ms, 6.9 Mb/s, and then up to three times that per round trip.
     let start = |run: &Run| run.rates.as_ref().unwrap().wire_rate_bps[3];
     assert!(
         start(&shared) > 0.0 && start(&shared) < 0.9 * start(&dedicated),
@@ -282,7 +282,7 @@ fn crowd__more_sessions_at_once_than_a_host_has_room_for_are_refused() {
         simulate(&scenario(&text), Settings::default())
     };
     let one = "[[session]]\nfrom = \"s\"\nto = \"d\"\nrtt = \"20 ms\"\n";
-    // A host has 65536 sessions at the most.
+    // A host has at most 65536 sessions.
     let error = run(&format!("{one}count = 65537\n")).unwrap_err();
     assert!(matches!(&error, SimError::Crowded { node, sessions: 65_537 } if &**node == "s"), "{error}");
     assert!(error.hint().is_some());
@@ -293,8 +293,8 @@ fn crowd__more_sessions_at_once_than_a_host_has_room_for_are_refused() {
 
 #[test]
 fn converged__does_not_ask_sessions_that_want_nothing() {
-    // One that has left a sink of its own, or wants nothing more, in the middle of the last sample; the others have
-    // what is theirs since long.
+    // A session that leaves its own sink, or has zero demand, in the middle of the last sample; the others have reached
+    // their rates long before.
     for leaves in ["stop = \"4.95 s\"", "demand = [[\"0 s\", \"50 Mb/s\"], [\"4.95 s\", \"0 Mb/s\"]]"] {
         let third = format!(
             "\n[[node]]\nname = \"s3\"\ncapacity = \"100 Mb/s\"\n[[node]]\nname = \"d3\"\ncapacity = \"100 Mb/s\"\n\

@@ -1,5 +1,5 @@
-//! Node rules packet by packet, on the hosts of `fairwave_proto`: each that says that it runs there, and the switch
-//! rules in the papers' networks, against the max-min optimum.
+//! Node rules packet by packet, on the hosts of `fairwave_proto`: each that runs there, and the switch rules in the
+//! papers' networks, compared with the max-min optimum.
 
 #![allow(non_snake_case)]
 
@@ -8,7 +8,7 @@ use fairwave_schemes::scheme::{Scheme, schemes};
 use fairwave_sim::{SimError, is_fluid_only, simulate};
 use fairwave_units::Time;
 
-/// The papers' nodes have 500 Mb/s; with fewer packets a run takes less time, and the shares are the same.
+/// The papers' nodes have 500 Mb/s; with fewer packets a run takes less time, and the shares are equal.
 const FIVE_TO_ONE: &str = include_str!("../../../../scenarios/five-to-one.toml");
 const SIXTEEN_NODES: &str = include_str!("../../../../scenarios/sixteen-nodes.toml");
 const TABLE_1: &str = include_str!("../../../../scenarios/000-table1.toml");
@@ -34,7 +34,7 @@ fn run(scenario: &Scenario) -> Run {
     simulate(scenario, Settings { record, ..Settings::default() }).unwrap()
 }
 
-/// Final rates, and what they should be.
+/// Compares the final rates with the max-min optimum.
 fn assert_max_min(scenario: &Scenario, run: &Run, share: f64) {
     let end = Time::from_nanos(scenario.end().as_nanos() - 1);
     let expected = allocate(scenario, Some(end)).unwrap().rates;
@@ -61,8 +61,8 @@ fn rules__that_say_that_they_run_on_hosts_share_evenly() {
         let run = run(&scenario);
         assert_max_min(&scenario, &run, 0.02);
         for session in &run.summary.sessions {
-            // 1000 B of payload in 1077 B, whatever the rule: the packets are the hosts'. And what they tell each other: 0.1 %,
-            // 0.2 % where claims and grants go, too.
+            // 1000 B of payload in 1077 B for any rule: the packets are the hosts'. Plus messages: 0.1 %, or 0.2 % with
+            // claims and grants.
             let ratio = session.final_wire_rate_bps / session.final_rate_bps;
             let most = if scheme.name == "tally" { 0.0025 } else { 0.002 };
             assert!((0.0..most).contains(&(ratio - 1.077)), "{}: {ratio}", scheme.name);
@@ -110,7 +110,7 @@ fn switch_rules__advertise_seven_tenths_to_all_and_overflow_when_demands_rise() 
             let expected = if session == 0 { 70.0 } else { 10.0 };
             assert!((used - expected).abs() < 0.02 * expected, "{rule}, session {session}: {used} Mb/s");
         }
-        // Four times 0.7 of the capacity, as far as a sample sees it; and after that a quarter each.
+        // Four times 0.7 of the capacity, as far as a sample shows it; and after that a quarter each.
         assert!(run.summary.metrics.peak_overload > 2.5, "{rule}: {:?}", run.summary.metrics);
         assert_max_min(&scenario, &run, 0.02);
     }
@@ -125,7 +125,7 @@ fn minimum__goes_first_under_hou_and_gtp_and_is_refused_where_no_rule_keeps_it()
         [[session]]\nfrom = \"s1\"\nto = \"d\"\nrtt = \"20 ms\"\nminimum = \"40 Mb/s\"\n\
         [[session]]\nfrom = \"s2\"\nto = \"d\"\nrtt = \"20 ms\"\ndemand = \"10 Mb/s\"\n\
         [[session]]\nfrom = \"s{3..4}\"\nto = \"d\"\nrtt = \"20 ms\"\n";
-    // Whatever the phases of the ticks: a packet that is counted too early is no session that wants more.
+    // For any phases of the ticks: a packet that is counted too early does not make a session one that wants more.
     for (rule, seed) in (1..=6).map(|seed| ("abr-hou", seed)).chain((1..=2).map(|seed| ("gtp", seed))) {
         let guaranteed = scenario(text, rule, "4 s", seed);
         assert!(!is_fluid_only(&guaranteed));

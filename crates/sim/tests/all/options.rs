@@ -1,11 +1,11 @@
-//! The options of TCP-like sessions, each against what arithmetic says of it.
+//! The options of TCP-like sessions, each compared with arithmetic.
 
 #![allow(non_snake_case)]
 
 use fairwave_scenario::{Document, Run, Selection};
 use fairwave_sim::{Settings, simulate};
 
-/// Sessions of 1000 B packets without headers, over 100 ms and two links of 10 Gb/s (800 ns a packet each).
+/// Sessions of 1000 B packets without headers, over 100 ms and two links of 10 Gb/s (800 ns per packet each).
 fn run(session: &str) -> Run {
     let text = format!(
         "name = \"options\"\nduration = \"60 s\"\n[packet]\nheader = \"0 B\"\n\
@@ -18,7 +18,7 @@ fn run(session: &str) -> Run {
     simulate(&document.build(&case).unwrap().0, Settings::default()).unwrap()
 }
 
-/// When the only session has delivered all, in seconds.
+/// Time in seconds at which the only session has delivered all.
 fn completed_s(session: &str) -> f64 {
     run(session).summary.sessions[0].completed_s.expect("the session ends")
 }
@@ -30,8 +30,8 @@ fn close(got_s: f64, expected_s: f64, within_s: f64) {
 
 #[test]
 fn demand__of_a_session_that_stopped_or_delivered_all_is_over() {
-    // 80 kb/s are ten packets a second. After the last one the bucket fills, and nobody takes from it: a source that
-    // were asked again as long as the bucket has a packet would be asked for ever.
+    // 80 kb/s are ten packets per second. After the last one the bucket stays full: a source that is polled whenever
+    // the bucket has a packet would be polled without end.
     let stopped = run("demand = \"80 kb/s\"\nstart = \"1 s\"\nstop = \"3 s\"");
     let sent = stopped.summary.sessions[0].sent_packets;
     assert!((18..=22).contains(&sent), "{sent}");
@@ -41,7 +41,7 @@ fn demand__of_a_session_that_stopped_or_delivered_all_is_over() {
 
 #[test]
 fn max_burst__limits_what_one_acknowledgement_sends() {
-    // The window allows 10 packets at once, and two more at each acknowledgement: 10 + 4 in two rounds.
+    // The window allows 10 packets initially, and two more at each acknowledgement: 10 + 4 in two rounds.
     let free = "options.initial_window = \"10 packets\"\nsize = \"14 kB\"";
     close(completed_s(free), 0.150, 50e-6);
     // Two at the start, then two at each acknowledgement: 2 + 4 + 8 in three rounds.
@@ -53,7 +53,8 @@ fn max_burst__limits_what_one_acknowledgement_sends() {
 
 #[test]
 fn max_burst__does_not_hold_back_what_an_application_offers_later() {
-    // 8 Mb/s are 1000 packets of 1000 B a second: 100 a round trip, one at a time, none because of an acknowledgement.
+    // 8 Mb/s are 1000 packets of 1000 B per second: 100 per round trip, one at a time, none because of an
+    // acknowledgement.
     let run = run("options.initial_window = \"200 packets\"\noptions.max_burst = \"1 packet\"\ndemand = \"8 Mb/s\"");
     let rate_bps = run.summary.sessions[0].wire_rate_bps;
     assert!((rate_bps / 8e6 - 1.0).abs() < 1e-3, "{rate_bps}");
@@ -73,7 +74,7 @@ fn send_jitter__delays_each_session_by_its_own_draw() {
 fn send_jitter__keeps_the_order_of_packets() {
     let run = run("size = \"10 MB\"\noptions.send_jitter = \"10 ms\"\noptions.max_window = \"100 packets\"");
     let session = &run.summary.sessions[0];
-    // Packets in another order would look lost.
+    // Reordered packets would look lost.
     assert_eq!((session.sent_packets, session.retransmitted_packets), (10_000, 0));
     assert!(session.completed_s.is_some());
 }
@@ -98,8 +99,8 @@ fn delayed_ack__of_one_packet_comes_after_100_ms() {
 
 #[test]
 fn pacing__spreads_a_round_over_the_rtt() {
-    // Ten packets at once and ten acknowledgements at once: a window of 20, which is sent at once or 100 ms / (2 x 20)
-    // = 2.5 ms apart, the last 19 x 2.5 ms after the first.
+    // Ten packets together and ten acknowledgements together: a window of 20, which is sent in one burst or 100 ms / (2
+    // x 20) = 2.5 ms apart, the last 19 x 2.5 ms after the first.
     let two_rounds = "options.initial_window = \"10 packets\"\nsize = \"30 kB\"";
     close(completed_s(two_rounds), 0.150, 50e-6);
     close(completed_s(&format!("{two_rounds}\noptions.pacing = true")), 0.1975, 50e-6);
@@ -117,9 +118,9 @@ fn pacing__leaves_the_rate_to_the_window() {
 
 #[test]
 fn pacing__keeps_the_queue_short() {
-    // Slow start to a window of 2000 packets through 10 Gb/s: each burst of a doubling round waits at the source, where
-    // a paced session's packets are at least 100 ms / 4000 = 25 us apart and take 0.8 us: none ever waits for another,
-    // but for the two that start it all.
+    // Slow start to a window of 2000 packets through 10 Gb/s: each burst of a doubling round is queued at the source,
+    // whereas a paced session's packets are at least 100 ms / 4000 = 25 us apart and take 0.8 us: only the initial two
+    // packets ever queue.
     let queue = |pacing: bool| {
         let run = run(&format!(
             "options.initial_window = \"2 packets\"\noptions.max_window = \"2000 packets\"\noptions.delayed_ack = true\noptions.pacing = {pacing}"

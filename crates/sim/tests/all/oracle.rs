@@ -1,5 +1,5 @@
-//! The engine with one pending event a line against the one with one pending event a packet: the same run, to the last
-//! digit.
+//! The engine with one pending event per line compared with the one with one pending event per packet: equal runs, to
+//! the last digit.
 
 #![allow(non_snake_case)]
 
@@ -69,7 +69,7 @@ proptest! {
         let record = Record { rates: true, queues: true, windows: true, distances: true };
         let fast = simulate(&scenario, Settings { record, ..Settings::default() }).unwrap();
         let naive = simulate_naive(&scenario, Settings { record, ..Settings::default() }).unwrap();
-        // NaN stands where a scheme has no rate: the printed forms are compared.
+        // A scheme without a rate has NaN: the printed forms are compared.
         prop_assert_eq!(format!("{fast:?}"), format!("{naive:?}"));
         prop_assert!(fast.summary.engine.packet_hops > 1000);
     }

@@ -1,4 +1,4 @@
-//! RBUDP sessions against the arithmetic of He et al. 2002.
+//! RBUDP sessions compared with the arithmetic of He et al. 2002.
 
 #![allow(non_snake_case)]
 
@@ -20,7 +20,7 @@ fn try_run(keys: &str) -> Result<Run, SimError> {
 
 const PACKETS: f64 = 100_000.0;
 
-/// 100 MB at a rate; when all had arrived, and the packets sent and lost.
+/// A transfer of 100 MB at a rate: its completion time, and the packets sent and lost.
 fn transfer(rate: &str) -> (f64, u64, u64) {
     let run = try_run(&format!("size = \"100 MB\"\ndemand = \"{rate}\"")).unwrap();
     let session = &run.summary.sessions[0];
@@ -32,7 +32,7 @@ fn transfer(rate: &str) -> (f64, u64, u64) {
 #[test]
 fn transfer__below_the_capacity_takes_one_blast() {
     let (completed_s, sent, lost) = transfer("400 Mb/s");
-    // 832 Mb at 400 Mb/s: 2.08 s, and half an RTT to arrive; the sink's bitmap takes the other half.
+    // 832 Mb at 400 Mb/s: 2.08 s, plus half an RTT to arrive; the sink's bitmap takes the other half.
     assert!((completed_s - 2.13).abs() < 1e-3, "{completed_s}");
     assert_eq!((sent, lost), (100_000, 0));
 }
@@ -43,25 +43,25 @@ fn transfer__above_the_capacity_loses_what_does_not_fit_in_each_round() {
     let (completed_s, sent, lost) = transfer("625 Mb/s");
     let loss = rbudp_loss(625e6, 500e6);
     // The queue of 20 kB spares about 20 packets of each round. In bytes, because in packets it would be as full for
-    // the small packet that says that a round has gone out, and each loss of that is a time-out.
+    // the small packet that ends a round, and each loss of that is a time-out.
     assert!((sent as f64 / PACKETS - 1.25).abs() < 0.005, "{sent}");
     assert!((lost as f64 / sent as f64 - loss).abs() < 0.003, "{lost} of {sent}");
-    // Round by round: a fifth less what the queue spares, 19 that fit beside the one on the wire.
+    // Round by round: a fifth minus the packets in the queue, 19 that fit in addition to the one on the wire.
     let (mut left, mut all, mut rounds) = (PACKETS, 0.0, 0.0);
     while left >= 1.0 {
         all += left;
         rounds += 1.0;
         left = loss * left - 20.0;
     }
-    // Each round's last word waits for a full queue, and the sink's bitmap of 100 000 bits takes 13 packets of its own.
+    // The end of each round waits for a full queue, and the sink's bitmap of 100 000 bits takes 13 packets.
     let exchange_s = 0.1 + (20_000.0 + 12_500.0 + 13.0 * 40.0) * 8.0 / 500e6;
     let rounds_s = all * 8320.0 / 625e6 + rounds * exchange_s;
-    // The formula alone, without a queue: all rounds, until less than a packet is left.
+    // The formula without a queue: all rounds, until less than a packet is left.
     let formula_s = rbudp_transfer_s(PACKETS * 8320.0, 625e6, 0.1, loss, PACKETS);
     println!("{completed_s} s, {rounds} rounds {rounds_s} s, formula {formula_s} s");
-    // All has arrived half an RTT before the source knows.
+    // All data have arrived half an RTT before the source knows.
     assert!((completed_s + 0.05 - rounds_s).abs() < 0.001, "{completed_s} {rounds_s}");
-    // Eight rounds in place of six.
+    // Eight rounds instead of six.
     assert!((formula_s - rounds_s - 0.2).abs() < 0.01, "{formula_s} {rounds_s}");
 }
 
@@ -79,6 +79,6 @@ fn transfer__under_loss_both_ways_is_complete() {
     let run = try_run(keys).unwrap();
     let session = &run.summary.sessions[0];
     assert_eq!(session.delivered_bytes, 10_000_000);
-    // 5 % lost at the sink's access: 1 / 0.95 - 1 goes again.
+    // 5 % lost at the sink's access link: 1 / 0.95 - 1 are sent again.
     assert!((session.retransmitted_packets as f64 / 10_000.0 - 0.0526).abs() < 0.01, "{session:?}");
 }

@@ -1,5 +1,5 @@
-//! RCP against processor sharing: equal rates at once, and transfers that take as long as their share of the link lets
-//! them.
+//! RCP compared with processor sharing: equal rates immediately, and transfer times that follow from their share of the
+//! link.
 
 #![allow(non_snake_case)]
 
@@ -48,10 +48,10 @@ fn sessions__get_equal_shares_whatever_their_round_trip_time() {
     }
 }
 
-/// A transfer beside four others that do not end: it asks for its rate and hears it (a round trip), sends 1250 packets
-/// of 8000 bits at it, and the last one arrives half a round trip later. The rate is a quarter of 100 Mb/s when it asks
-/// and a fifth in the end: 0.4 s to 0.5 s for its 10 Mb. What came too much in the first round trip has to drain, for
-/// which the rate goes below a fifth for a while: up to a tenth longer than by exact sharing.
+/// A transfer in addition to four others that do not end: it requests its rate and receives it (a round trip), sends
+/// 1250 packets of 8000 bits at it, and the last one arrives half a round trip later. The rate is a quarter of 100 Mb/s
+/// when it asks and a fifth in the end: 0.4 s to 0.5 s for its 10 Mb. The excess of the first round trip has to drain,
+/// for which the rate stays below a fifth for a while: up to a tenth longer than with exact sharing.
 #[test]
 fn transfer__takes_its_share_s_time_from_the_start() {
     let text = dumbbell(12, "rtt = \"50 ms\"\ncount = 4")
@@ -62,9 +62,9 @@ fn transfer__takes_its_share_s_time_from_the_start() {
     assert!((1.5 * 0.05 + 0.4..1.1 * (1.5 * 0.05 + 0.5)).contains(&took_s), "{took_s}");
 }
 
-/// Ten sessions come to a link that one has to itself: all start at its rate, as nothing else was said. Within the
-/// round trip until they hear otherwise ten times what the link carries comes too much: 10 x 100 Mb/s x 50 ms, 6250
-/// packets. The rate falls as that builds up, and the queue is gone within seconds.
+/// Ten sessions join a link that one has to itself: all start at its rate, the only one stated. Until they receive the
+/// new rate a round trip later, ten times the capacity arrives in excess: 10 x 100 Mb/s x 50 ms, 6250 packets. The rate
+/// falls as that builds up, and the queue has drained within seconds.
 #[test]
 fn queue__of_a_crowd_of_new_sessions_is_a_round_trip_s_worth_and_drains() {
     let text = dumbbell(30, "rtt = \"50 ms\"").replace("duplex = true", "duplex = true\nqueue = \"100000 packets\"")
@@ -78,7 +78,7 @@ fn queue__of_a_crowd_of_new_sessions_is_a_round_trip_s_worth_and_drains() {
     assert!(run.summary.metrics.jain > 0.999, "{}", run.summary.metrics.jain);
 }
 
-/// The same with room for 625 packets, a bandwidth-delay product: what is lost is sent again, and that is all.
+/// As above with room for 625 packets, a bandwidth-delay product: losses only cause retransmissions.
 #[test]
 fn losses__are_sent_again_and_change_no_rate() {
     let text = dumbbell(30, "rtt = \"50 ms\"")
@@ -87,14 +87,14 @@ fn losses__are_sent_again_and_change_no_rate() {
     println!("{:?} {:?}", run.summary.links[0], run.summary.metrics.jain);
     assert!(run.summary.links[0].dropped_packets > 100);
     for session in &run.summary.sessions[1..] {
-        // Ten of 10.4 MB of packets at an eleventh of 100 Mb/s each: 9.2 s.
+        // Ten transfers of 10.4 MB of packets at an eleventh of 100 Mb/s each: 9.2 s.
         let took_s = session.completed_s.unwrap() - 10.0;
         assert!((9.0..10.5).contains(&took_s), "{} {took_s}", session.name);
     }
 }
 
-/// Max-min: a session over three links of 50, 25 and 50 Mb/s, one more on each. The middle one gives 12.5 Mb/s to both,
-/// the others' own sessions have the rest. A link counts all that comes, so that it finds the rate that fills it.
+/// Max-min: a session over three links of 50, 25 and 50 Mb/s, and one more on each. The middle one gives 12.5 Mb/s to
+/// both, the others' own sessions have the rest. A link counts all arrivals, so that it finds the rate that fills it.
 #[test]
 fn several_links__are_shared_max_min() {
     let mut text = "name = \"rcp\"\nduration = \"20 s\"\nscheme = \"rcp\"\n[packet]\npayload = \"960 B\"\n\

@@ -1,5 +1,5 @@
-//! TCP's rules in whole runs, against their RFCs and arithmetic: recovery, timers, applications that hold the sender,
-//! and sessions that share a queue by symmetry.
+//! TCP's rules in whole runs, compared with their RFCs and arithmetic: recovery, timers, applications that limit the
+//! sender, and sessions that share a queue by symmetry.
 
 #![allow(non_snake_case)]
 
@@ -24,13 +24,13 @@ fn lone(scheme: &str, rtt_ms: u32, queue: &str, duration: &str, options: &str, s
     ))
 }
 
-/// A time-out during a recovery was taken for a spurious one by the answer to an old retransmission.
+/// The answer to an old retransmission made a time-out during a recovery look spurious.
 #[test]
 fn newreno__alone_fills_a_link_with_a_queue_of_a_bdp() {
     for (rtt_ms, queue) in [(20, "1 bdp"), (20, "3 bdp"), (100, "1 bdp"), (100, "3 bdp"), (200, "2 bdp")] {
         let run = lone("newreno", rtt_ms, queue, "60 s", "sack = false", "");
         let session = &run.summary.sessions[0];
-        // Slow start's overshoot takes some seconds to be repaired without SACK, a packet a round trip.
+        // Slow start's overshoot takes some seconds to be repaired without SACK, a packet per round trip.
         assert!(session.wire_rate_bps > 0.7 * 20e6, "{rtt_ms} ms, {queue}: {session:?}");
     }
 }
@@ -50,7 +50,7 @@ fn initial_rto__repeats_a_lost_first_packet() {
     }
 }
 
-/// Linux's `tcp_is_cwnd_limited`: slow start goes on to twice what the application uses.
+/// Linux's `tcp_is_cwnd_limited`: slow start continues up to twice the application's use.
 #[test]
 fn demand__is_reached_by_doubling() {
     for scheme in ["newreno", "sack", "cubic", "htcp", "bic", "hstcp", "stcp", "vegas", "fast"] {
@@ -59,7 +59,8 @@ fn demand__is_reached_by_doubling() {
              [[node]]\nname = \"s\"\ncapacity = \"10 Gb/s\"\n[[node]]\nname = \"d\"\ncapacity = \"1 Gb/s\"\nqueue = \"2000 packets\"\n\
              [[session]]\nfrom = \"s\"\nto = \"d\"\nrtt = \"100 ms\"\ndemand = \"40 Mb/s\"\n"
         ));
-        // From 0.9 s on at 40 Mb/s: seven eighths of 8 s; four fifths leave room for Vegas, which doubles every other round.
+        // From 0.9 s on at 40 Mb/s: seven eighths of 8 s; four fifths leave room for Vegas, which doubles every other
+        // round.
         let rate = run.summary.sessions[0].wire_rate_bps;
         assert!(rate > 0.75 * 40e6, "{scheme}: {rate}");
     }
@@ -70,7 +71,7 @@ fn demand__is_reached_by_doubling() {
 fn idle__restarts_from_the_initial_window() {
     let silence = "demand = [[\"0 s\", \"inf\"], [\"30 s\", \"0 Mb/s\"], [\"90 s\", \"inf\"]]";
     for scheme in ["newreno", "sack", "cubic", "htcp", "bic", "hstcp", "stcp", "vegas", "fast"] {
-        // What arrives within the first 100 ms: half of them are propagation. Two packets are 166 kb/s.
+        // Arrivals of the first 100 ms: half of that is propagation. Two packets are 166 kb/s.
         let first_bps = |options| {
             let run = lone(scheme, 100, "2 bdp", "92 s", options, silence);
             run.rates.expect("recorded").wire_rate_bps[900]
@@ -80,7 +81,7 @@ fn idle__restarts_from_the_initial_window() {
     }
 }
 
-/// By symmetry each loses a sixth; phase effects gave all losses to one.
+/// By symmetry each loses a sixth; with phase effects all losses hit one.
 #[test]
 fn cbr__equal_rates_lose_alike() {
     for sources in [2, 4, 10] {
@@ -107,7 +108,7 @@ fn cbr__without_dither_is_exact() {
              [[node]]\nname = \"s\"\ncapacity = \"1 Gb/s\"\n[[node]]\nname = \"d\"\ncapacity = \"1 Gb/s\"\n\
              [[session]]\nfrom = \"s\"\nto = \"d\"\nrtt = \"10 ms\"\ndemand = \"8.32 Mb/s\"\n"
         ));
-        // 8320 bits a packet, 1000 packets a second.
+        // 8320 bits per packet, 1000 packets per second.
         let sent = run.summary.sessions[0].sent_packets;
         assert!((9_999..=10_001).contains(&sent), "{dither}: {sent}");
     }

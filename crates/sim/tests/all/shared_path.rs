@@ -1,4 +1,5 @@
-//! GTP on a path that others use: what it leaves to CUBIC, what it takes alone, and that chance does not slow it.
+//! GTP on a path with other traffic: the rate that it leaves to CUBIC, its rate without others, and its robustness to
+//! random loss.
 
 #![allow(non_snake_case)]
 
@@ -6,7 +7,7 @@ use fairwave_scenario::{Document, Run, Selection, Settings};
 use fairwave_sim::simulate;
 use fairwave_units::Time;
 
-/// A variant of the shipped scenario, cut short; means are from 20 s on.
+/// A variant of the shipped scenario, shortened; means are from 20 s on.
 fn run(variant: &str, seed: u64, seconds: u64) -> Run {
     let text = include_str!("../../../../scenarios/shared-path.toml").replace("120 s", &format!("{seconds} s"));
     let text = format!("seed = {seed}\n{text}");
@@ -17,7 +18,7 @@ fn run(variant: &str, seed: u64, seconds: u64) -> Run {
     simulate(&document.build(case).unwrap().0, Settings { window, ..Settings::default() }).unwrap()
 }
 
-/// The rate of GTP, and the mean one of all CUBICs, in Mb/s; the share of GTP's packets that were lost.
+/// The rate of GTP, and the mean rate of all CUBIC flows, in Mb/s; the share of GTP's packets that were lost.
 fn shares(run: &Run) -> (f64, f64, f64) {
     let (gtp, cubics) = run.summary.sessions.split_first().unwrap();
     let cubic: f64 = cubics.iter().map(|session| session.wire_rate_bps / 1e6).sum();
@@ -35,13 +36,13 @@ fn gtp__fills_a_link_that_nobody_else_uses_and_loses_little() {
 fn gtp__is_not_slowed_by_chance_below_the_capacity() {
     let run = run("granted 90 Mb/s, 0.1 % lost", 1, 40);
     let (gtp, _, lost) = shares(&run);
-    // All of its grant, but for 0.1 % of it lost, and two looks in these 20 s at the round trip with little in flight.
+    // All of its grant, except for a loss of 0.1 %, and two probes of the round-trip time in these 20 s.
     assert!((0.97..1.005).contains(&(gtp / 90.0)), "{gtp} Mb/s");
     assert!((0.0007..0.0013).contains(&lost), "{lost}");
 }
 
-/// A quarter to three quarters of a link each, in the mean of three runs, with buffers of one and half a
-/// bandwidth-delay product; a single one had 75.2 : 24.1.
+/// A quarter to three quarters of a link each, on average over three runs, with buffers of one and half a
+/// bandwidth-delay product; a single run had 75.2 : 24.1.
 #[test]
 fn gtp__and_a_cubic_flow_leave_each_other_a_quarter() {
     for variant in ["beside 1", "half a BDP, beside 1"] {

@@ -16,14 +16,14 @@ fn run(text: &str) -> Run {
     simulate(&scenario(text), Settings { record, ..Settings::default() }).unwrap()
 }
 
-/// In seconds: after that the 2-norm distance to the max-min rates is below a share of their norm, to the end.
+/// Time in seconds from which on the 2-norm distance to the max-min rates stays below a share of their norm.
 fn near_after(run: &Run, share: f64, sample_s: f64) -> f64 {
     let far = |(distance, norm): (&f64, &f64)| *distance > share * norm;
     let last = run.distances_bps.iter().zip(&run.max_min_norms_bps).rposition(far);
     last.map_or(0.0, |last| (last + 1) as f64 * sample_s)
 }
 
-/// Of a link towards a node, which all of its sessions share.
+/// Maximum queue of a link towards a node, which all of its sessions share.
 fn most_waiting(run: &Run) -> f64 {
     run.summary.links.iter().map(|link| link.max_queue_packets).fold(0.0, f64::max)
 }
@@ -66,8 +66,8 @@ fn networks__are_near_max_min_within_a_second_and_nothing_queues() {
     }
 }
 
-/// As many end nodes as `FAIRWAVE_TALLY_NODES` says; `make soak` takes 1024. Two handshake round trips of up to 100 ms
-/// are in the time.
+/// With `FAIRWAVE_TALLY_NODES` end nodes; `make soak` uses 1024. The time includes two handshake round trips of up to
+/// 100 ms.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the driver of a test may be told how much to run")]
 fn network__of_many_nodes_is_near_within_six_tenths_of_a_second_and_loads_stay_within_1_03() {
@@ -83,7 +83,7 @@ fn network__of_many_nodes_is_near_within_six_tenths_of_a_second_and_loads_stay_w
     assert!(near_s < 0.6 - 1e-9 && peak <= 1.03 && most_waiting(&run) < 20.0, "{near_s} s, {peak}");
 }
 
-/// What the model does not do is an error, not a silence, and makes the fluid model the one that is meant.
+/// Features that the model lacks are an error, and make the fluid model the one that is meant.
 #[test]
 fn options__of_the_fluid_model_are_refused_packet_by_packet() {
     let text = |option: &str| {
@@ -98,7 +98,7 @@ fn options__of_the_fluid_model_are_refused_packet_by_packet() {
         assert!(matches!(&error, SimError::Unsupported { what, .. } if what.starts_with(name)), "{error}");
         assert!(is_fluid_only(&scenario), "{option}");
     }
-    // What is the default asks for nothing.
+    // Default values need no support.
     let scenario = scenario(&text("declared = false\nloss = 0\nlate = \"0 ms\""));
     assert!(!is_fluid_only(&scenario) && simulate(&scenario, Settings::default()).is_ok());
 }

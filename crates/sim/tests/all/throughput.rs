@@ -1,4 +1,4 @@
-//! One flow against what theory says of it.
+//! One flow compared with theory.
 
 #![allow(non_snake_case)]
 
@@ -34,7 +34,7 @@ fn random_loss__gives_131_over_the_root_of_p() {
     }
 }
 
-/// One flow through 100 Mb/s with `buffer` BDPs in front: its utilisation.
+/// Utilisation by one flow through 100 Mb/s with a queue of `buffer` BDPs.
 fn utilisation(buffer: &str) -> f64 {
     let run = run(&format!(
         "name = \"buffer\"\nduration = \"400 s\"\nscheme = \"sack\"\nsample = \"1 s\"\n\
@@ -67,7 +67,7 @@ fn five_to_one__is_conserved_and_unfair() {
     assert!(run.summary.metrics.jain < 0.95);
 }
 
-/// Below the capacity a constant rate passes whole.
+/// Below the capacity a constant rate is carried completely.
 #[test]
 fn constant_rate__carries_what_it_offers() {
     let run = run("name = \"cbr\"\nduration = \"20 s\"\nscheme = \"cbr\"\n\
@@ -80,7 +80,7 @@ fn constant_rate__carries_what_it_offers() {
     }
 }
 
-/// Loss is repaired: every byte arrives, and what was lost was sent again.
+/// Loss is repaired: every byte arrives, and lost packets were sent again.
 #[test]
 fn finite_size__is_delivered_once_and_completely() {
     let run = run("name = \"size\"\nduration = \"20 s\"\nscheme = \"newreno\"\n\
@@ -93,20 +93,20 @@ fn finite_size__is_delivered_once_and_completely() {
     assert!(session.retransmitted_packets >= session.lost_packets, "{session:?}");
 }
 
-/// The timer runs 3 s before the first round trip is known, and 1 s from then on (SACK's least, RFC 6298 s2.4): a
-/// time-out that is due sooner than the one before was is not missed.
+/// The timer runs 3 s before the first round trip is known, and 1 s from then on (SACK's minimum, RFC 6298 s2.4): a
+/// time-out that is due sooner than the previous one is not missed.
 #[test]
 fn time_out__comes_when_it_is_due() {
-    // Of six packets at once, one on the wire and four in the queue, the last is dropped; nothing follows that could
-    // tell.
+    // Of six packets sent together, one on the wire and four in the queue, the last is dropped; no later packet reveals
+    // that.
     let run = run("name = \"tail\"\nduration = \"20 s\"\nscheme = \"sack\"\n[packet]\nheader = \"0 B\"\n\
          [[node]]\nname = \"d\"\ncapacity = \"1 Gb/s\"\n\
          [[node]]\nname = \"s\"\ncapacity = \"8 Mb/s\"\nqueue = \"4 packets\"\n\
          [[session]]\nfrom = \"s\"\nto = \"d\"\nrtt = \"100 ms\"\nsize = \"6 kB\"\noptions.initial_window = \"6 packets\"\nscheme = \"sack\"\n");
     let session = &run.summary.sessions[0];
     assert_eq!((session.lost_packets, session.retransmitted_packets), (1, 1));
-    // RTTs of 101 to 105 ms: SRTT + 4 RTTVAR is less than the least time-out of 1 s (RFC 6298 s2.4). That much after
-    // the fifth acknowledgement, at 105 ms, the sixth packet goes again: it takes 1 + 50 ms.
+    // RTTs of 101 to 105 ms: SRTT + 4 RTTVAR is below the minimum time-out of 1 s (RFC 6298 s2.4). That time after the
+    // fifth acknowledgement, at 105 ms, the sixth packet is sent again: it takes 1 + 50 ms.
     let completed_s = session.completed_s.unwrap();
     assert!((completed_s - 1.156).abs() < 0.001, "{completed_s}");
 }

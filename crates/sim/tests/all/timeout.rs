@@ -1,4 +1,4 @@
-//! The retransmission timer in a whole run, against RFC 6298's arithmetic.
+//! The retransmission timer in a whole run, compared with RFC 6298's arithmetic.
 
 #![allow(non_snake_case)]
 
@@ -11,7 +11,7 @@ fn run(text: &str) -> Run {
     simulate(&document.build(&case).unwrap().0, Settings::default()).unwrap()
 }
 
-/// Packets sent in this time by a session none of whose packets arrives.
+/// Packets sent in this time by a session of which no packet arrives.
 fn sent(duration_ms: u64) -> u64 {
     let text = format!(
         "name = \"dead\"\nduration = \"{duration_ms} ms\"\nscheme = \"sack\"\n\
@@ -21,7 +21,7 @@ fn sent(duration_ms: u64) -> u64 {
     run(&text).summary.sessions[0].sent_packets
 }
 
-/// One session for two minutes over 100 Mb/s and 600 ms, where each data packet is lost with this chance.
+/// One session for two minutes over 100 Mb/s and 600 ms, in which each data packet is lost with this probability.
 fn long_and_lossy(scheme: &str, loss: &str) -> Run {
     run(&format!(
         "name = \"long\"\nduration = \"120 s\"\nscheme = \"{scheme}\"\n\
@@ -32,8 +32,8 @@ fn long_and_lossy(scheme: &str, loss: &str) -> Run {
 
 #[test]
 fn resent__on_a_long_lossy_path_is_what_was_lost() {
-    // A tail may be sent again for nothing, once a recovery (RFC 6675 s4, NextSeg's rules 3 and 4), and what a time-out
-    // takes for lost: a quarter more than was lost, and ten, at the most.
+    // A tail may be sent again needlessly, once per recovery (RFC 6675 s4, NextSeg's rules 3 and 4), and so may packets
+    // that a time-out marks as lost: at most a quarter more than was lost, plus ten.
     for (scheme, loss) in
         [("sack", "1e-4"), ("sack", "1e-3"), ("newreno", "1e-4"), ("hstcp", "1e-4"), ("cubic", "1e-4")]
     {
@@ -64,7 +64,7 @@ fn resent__by_xcp_on_a_long_lossy_path_is_what_was_lost() {
 
 #[test]
 fn timeouts__are_counted_and_told_apart_from_other_losses() {
-    // A tenth of all packets lost: windows of a few packets, many of them without three acknowledgements behind a loss.
+    // A tenth of all packets lost: windows of a few packets, many of them without three acknowledgements after a loss.
     let text = "name = \"dear\"\nduration = \"60 s\"\nscheme = \"sack\"\n\
                 [[node]]\nname = \"s\"\ncapacity = \"10 Mb/s\"\n[[node]]\nname = \"d\"\ncapacity = \"10 Mb/s\"\nreceive_loss = 0.1\n\
                 [[session]]\nfrom = \"s\"\nto = \"d\"\nrtt = \"50 ms\"\n";
@@ -72,7 +72,7 @@ fn timeouts__are_counted_and_told_apart_from_other_losses() {
     let count = |kind| run.losses.iter().filter(|loss| loss.kind == kind).count() as u64;
     let (timeouts, losses) = (count(LossKind::Timeout), count(LossKind::Loss));
     assert!(timeouts > 5 && losses > 50, "{timeouts} time-outs, {losses} other losses");
-    // Those for a packet that the timer had sent again already cut nothing.
+    // Repeated time-outs for a packet that the timer has already sent again cut nothing.
     assert!(run.summary.sessions[0].timeouts >= timeouts);
 }
 

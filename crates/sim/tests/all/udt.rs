@@ -1,4 +1,4 @@
-//! UDT sessions against what Gu & Grossman 2007 say of them.
+//! UDT sessions compared with Gu & Grossman 2007.
 
 #![allow(non_snake_case)]
 
@@ -30,8 +30,7 @@ fn network(duration_s: u32, capacity: &str, sources: u32, keys: &str) -> String 
 
 #[test]
 fn one_session__fills_a_gigabit_over_50_ms() {
-    // A cycle of decrease and growth takes some 10 s. Packets of 9 kB, for the sake of time; of 1500 B it is much the
-    // same.
+    // A cycle of decrease and growth takes about 10 s. Packets of 9 kB to save time; with 1500 B the result is similar.
     let text = network(100, "1 Gb/s", 1, "rtt = \"50 ms\"\n[packet]\npayload = \"8956 B\"");
     let run = run_window(&text, Some((20, 100)));
     let session = &run.summary.sessions[0];
@@ -62,7 +61,7 @@ fn finite_size__is_delivered_once_and_completely_under_loss_both_ways() {
     assert_eq!(session.delivered_bytes, 10_000_000);
     assert!(session.completed_s.is_some() && session.lost_packets > 50, "{session:?}");
     assert!(session.retransmitted_packets >= session.lost_packets, "{session:?}");
-    // Reports go again only where they were lost or slow: not everything goes twice.
+    // Reports are repeated only if they were lost or slow: not all packets are sent twice.
     assert!(session.retransmitted_packets < 2 * session.lost_packets + 100, "{session:?}");
 }
 
@@ -76,7 +75,7 @@ fn demand__limits_the_rate() {
 
 #[test]
 fn max_window__limits_what_is_under_way() {
-    // 100 packets of 1044 B unacknowledged; acknowledgements come each 10 ms or 64 packets, so a round takes 50 to 60
+    // 100 packets of 1044 B unacknowledged; acknowledgements come every 10 ms or 64 packets, so a round takes 50 to 60
     // ms.
     let run = run(&network(20, "1 Gb/s", 1, "rtt = \"50 ms\"\nscheme = \"udt\"\noptions.max_window = \"100 packets\""));
     let rate = run.summary.sessions[0].wire_rate_bps;
@@ -84,7 +83,7 @@ fn max_window__limits_what_is_under_way() {
     assert!(rate <= most && rate > most * 50.0 / 62.0, "{rate} of {most}");
 }
 
-/// The last packet of all is lost again and again: the timer of silence sends it again.
+/// The last packet is lost repeatedly: the timer of silence sends it again.
 #[test]
 fn stop__leaves_nothing_undelivered() {
     let text = network(30, "20 Mb/s", 1, "rtt = \"20 ms\"\nstop = \"5 s\"")

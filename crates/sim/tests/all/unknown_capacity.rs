@@ -1,4 +1,4 @@
-//! A node whose capacity nobody knows finds it by what its sessions lose or wait for, and by nothing less.
+//! A node with an unknown capacity finds it by its sessions' losses and queueing delays, and only by those.
 
 #![allow(non_snake_case)]
 
@@ -6,8 +6,8 @@ use fairwave_scenario::{Document, Selection, Settings};
 use fairwave_sim::simulate;
 use fairwave_units::Time;
 
-/// A variant of the shipped scenario: what its five sessions had together in the mean from one second to another, in
-/// Mb/s of IP packets, and the least share of it.
+/// A variant of the shipped scenario: the mean total rate of its five sessions between two instants in seconds, in Mb/s
+/// of IP packets, and the minimum share of one.
 fn carried(variant: &str, (from, to): (u64, u64)) -> (f64, f64) {
     let text = include_str!("../../../../scenarios/002-sec-x-3-d.toml");
     let text = text.replace("\"30 s\"", "\"12 s\"").replace("29.9 s", "11.9 s");

@@ -1,4 +1,4 @@
-//! VCP against Table 1 and Fig. 10 of Huang et al. 2010, and against hand arithmetic.
+//! VCP compared with Table 1 and Fig. 10 of Huang et al. 2010, and with hand arithmetic.
 
 #![allow(non_snake_case)]
 
@@ -31,23 +31,23 @@ fn rates_mbps(run: &Run) -> Vec<f64> {
     run.summary.sessions.iter().map(|session| session.wire_rate_bps / 1e6).collect()
 }
 
-/// Huang et al. 2010, Table 1, S1: a link of VCP sessions is used to 93.06 %, with 0.5 packets waiting and no loss.
-/// Here a fifth of its capacity, so that additive increase gets through its cycles in a minute.
+/// Huang et al. 2010, Table 1, S1: a link of VCP sessions has a utilisation of 93.06 %, a queue of 0.5 packets and no
+/// loss. Here with a fifth of its capacity, so that additive increase completes its cycles in a minute.
 #[test]
 fn sessions__leave_what_their_cuts_leave_and_no_queue() {
     let run = run(&dumbbell(60, 100, 10, "rtt = \"50 ms\""), (20, 60));
     let link = &run.summary.links[0];
     println!("{link:?}\n{:?}", rates_mbps(&run));
-    // Between 0.875 and 1 of a target of 98 %, and what is added before the links have measured it: ten sessions gain
-    // 8 Mb/s a second together.
+    // Between 0.875 and 1 of a target of 98 %, plus the increase before the links have measured it: ten sessions gain 8
+    // Mb/s per second together.
     assert!((link.utilisation - 0.93).abs() < 0.03, "{}", link.utilisation);
     assert!(link.mean_queue_packets < 10.0, "{}", link.mean_queue_packets);
     assert_eq!(link.dropped_packets, 0);
-    // All cut at once and gain alike: differences shrink by an eighth a cycle.
+    // All cut together and gain equally: differences shrink by an eighth per cycle.
     assert!(run.summary.metrics.jain > 0.99, "{}", run.summary.metrics.jain);
 }
 
-/// At the same round-trip times or not, rates gain alike and are cut alike.
+/// With equal or different round-trip times, rates gain equally and are cut equally.
 #[test]
 fn sessions__of_any_round_trip_time_get_about_the_same() {
     let run = run(&dumbbell(120, 50, 3, "rtt = { each = [\"40 ms\", \"100 ms\", \"240 ms\"] }"), (60, 120));
@@ -56,9 +56,9 @@ fn sessions__of_any_round_trip_time_get_about_the_same() {
     assert_eq!(run.summary.links[0].dropped_packets, 0);
 }
 
-/// Huang et al. 2010, Fig. 10: links of 500, 250 and 500 Mb/s; session 1 crosses all, one more each link. The paper has
-/// 67, 369, 174 and 369 Mb/s. The middle link's 241 Mb/s there are 98.4 % of its target, which no mean over a cycle can
-/// be: values of a moment. A mean over several cycles here is within 15 % of them.
+/// Huang et al. 2010, Fig. 10: links of 500, 250 and 500 Mb/s; session 1 crosses all, and one more crosses each link.
+/// The paper has 67, 369, 174 and 369 Mb/s. The middle link's total of 241 Mb/s there is 98.4 % of its target, which no
+/// mean over a cycle can be: these are instantaneous values. A mean over several cycles here is within 15 % of them.
 #[test]
 fn long_session__gets_the_less_the_more_links_tell_it_to_cut() {
     let mut text = "name = \"vcp\"\nduration = \"80 s\"\nscheme = \"vcp\"\n[packet]\npayload = \"960 B\"\n\
@@ -86,7 +86,7 @@ fn long_session__gets_the_less_the_more_links_tell_it_to_cut() {
     }
 }
 
-/// The target is an option: at 70 % that is about what there is.
+/// The target is an option: at 70 % the utilisation is about that.
 #[test]
 fn target__is_what_is_used_at_the_most() {
     let run =

@@ -1,12 +1,12 @@
-//! Vegas with three round-trip times, against the same in ns-2 2.35 (papers/referee/vegas.tcl).
+//! Vegas with three round-trip times, compared with ns-2 2.35 (papers/referee/vegas.tcl).
 
 #![allow(non_snake_case)]
 
 use fairwave_scenario::{Document, Selection};
 use fairwave_sim::{Settings, simulate};
 
-/// Rates of the second half minute of three sessions into 10 Mb/s, which start so many seconds after each other. A
-/// window of three packets is what ns-2's sessions have when their SYN and the first of two packets are acknowledged.
+/// Rates in the second half minute of three sessions into 10 Mb/s that start `apart_s` after each other. ns-2's
+/// sessions have a window of three packets when their SYN and the first of two packets are acknowledged.
 fn rates_mbps(rtts_ms: [u32; 3], apart_s: f64) -> [f64; 3] {
     let [a, b, c] = rtts_ms;
     let text = format!(
@@ -23,13 +23,13 @@ fn rates_mbps(rtts_ms: [u32; 3], apart_s: f64) -> [f64; 3] {
     [0, 1, 2].map(|at| run.summary.sessions[at].wire_rate_bps / 1e6)
 }
 
-/// What ns-2 gives varies with who comes when: whoever has between half a packet and three and a half in the queue
-/// stays as he is. So the lines are compared one by one, where half of them have to be near, and in the mean.
+/// ns-2's results depend on the order of arrivals: a session with half a packet to three and a half in the queue keeps
+/// its rate. So the lines are compared one by one, of which half have to be near, and on average.
 #[test]
 fn vegas__three_round_trip_times_as_in_ns_2() {
     let (mut sums, mut near) = ([[0.0; 3]; 2], 0);
-    // Of ns-2: `ns vegas.tcl 60 10 1000 APART_S RTT_MS...`, whose rates are of packets of 1040 B on a link that takes
-    // them for 1000 B: scaled by 1000 / 1040.
+    // From ns-2: `ns vegas.tcl 60 10 1000 APART_S RTT_MS...`, whose rates are of packets of 1040 B on a link that
+    // counts them as 1000 B: scaled by 1000 / 1040.
     let cases = CASES_OF_NS_2;
     for (rtts_ms, apart_s, ns2) in cases {
         let ours = rates_mbps(rtts_ms, apart_s);

@@ -1,4 +1,5 @@
-//! XCP, iXCP and P-XCP packet by packet, against the closed form of their equilibrium, and what is easily got wrong.
+//! XCP, iXCP and P-XCP packet by packet, compared with the closed form of their equilibrium, and in cases that are easy
+//! to get wrong.
 
 #![allow(non_snake_case)]
 
@@ -26,7 +27,7 @@ fn in_a_row(scheme: &str, first: &str, second: &str) -> Run {
     ))
 }
 
-/// One link of 100 Mb/s, and what else is said.
+/// One link of 100 Mb/s, with further lines of the scenario.
 fn one_link(scheme: &str, seconds: u32, rest: &str) -> Run {
     run(&format!(
         "name = \"one\"\nduration = \"{seconds} s\"\nscheme = \"{scheme}\"\n\
@@ -63,7 +64,8 @@ fn xcp__a_session_beside_those_that_a_later_link_limits_has_the_rate_of_the_clos
 
 #[test]
 fn ixcp__gives_it_what_is_left() {
-    // Were what is shuffled paid from what is spare, the long sessions would take the first link for theirs: 47 Mb/s.
+    // If the shuffle were paid from the spare bandwidth, the long sessions would name the first link as theirs: 47
+    // Mb/s.
     let run = two_bottlenecks("ixcp");
     assert!(mbps(&run, "short") > 0.95 * 55.0, "{}", mbps(&run, "short"));
     assert!(utilisation(&run, "first") > 0.98, "{}", utilisation(&run, "first"));
@@ -72,8 +74,8 @@ fn ixcp__gives_it_what_is_left() {
 
 #[test]
 fn ixcp__gives_it_what_is_left_beside_sixteen_too() {
-    // A packet in ten thousand that names the wrong link is enough: the short session is taxed for it, and what comes
-    // back is shared with all that are named.
+    // One packet in ten thousand with the wrong link is enough: the short session is taxed for it, and the proceeds are
+    // shared with all that name this link.
     let text = include_str!("../../../../scenarios/xcp-two-bottlenecks.toml").replacen(
         "scheme = \"xcp\"",
         "scheme = \"ixcp\"",
@@ -85,7 +87,7 @@ fn ixcp__gives_it_what_is_left_beside_sixteen_too() {
 
 #[test]
 fn pxcp__changes_nothing_where_the_limit_lies_behind() {
-    // A link cannot know what those behind it grant (Zan & Yang 2007, section 5).
+    // A link cannot know the grants of later ones (Zan & Yang 2007, section 5).
     let (scaled, plain) = (two_bottlenecks("pxcp"), two_bottlenecks("xcp"));
     assert!((mbps(&scaled, "short") - mbps(&plain, "short")).abs() < 0.5, "{}", mbps(&scaled, "short"));
 }
@@ -116,14 +118,14 @@ fn xcp__sessions_share_a_link_without_a_queue() {
 
 #[test]
 fn xcp__an_rtt_below_a_clock_tick_of_ns2_is_known() {
-    // In ticks of 10 ms it would be zero, and nothing ever granted.
+    // In ticks of 10 ms it would be zero, and nothing would be granted.
     let run = one_link("xcp", 5, "[[session]]\nfrom = \"a\"\nto = \"b\"\nrtt = \"4 ms\"\n");
     assert!(utilisation(&run, "link") > 0.97, "{}", utilisation(&run, "link"));
 }
 
 #[test]
 fn xcp__packets_twice_as_large_on_the_wire_share_it_as_well() {
-    // Links grant wire rate. Taken for payload, it would be twice the gain: 0.8 and 0.45 are no longer stable.
+    // Links grant wire rates. If they were taken as payload rates, the gain would double: 0.8 and 0.45 are not stable.
     let sessions = "[packet]\nheader = \"1000 B\"\n[[session]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\n\
                     rtt = { each = [\"20 ms\", \"60 ms\", \"100 ms\", \"180 ms\"] }\ncount = 4\n";
     let run = one_link("xcp", 30, sessions);
@@ -138,8 +140,8 @@ fn xcp__a_window_that_demand_cuts_is_the_one_in_the_header() {
                     [[session]]\nname = \"thin\"\nfrom = \"a\"\nto = \"b\"\nrtt = \"50 ms\"\ncount = 4\n\
                     demand = \"12.5 Mb/s\"\ndemand_by = \"window\"\n";
     let run = one_link("xcp", 30, sessions);
-    // D = 50, N = 4, C = 100: r = 38.15 by the closed form. With the window that they would like to have in their
-    // headers the four would be granted too little each, and the fat one too much.
+    // D = 50, N = 4, C = 100: r = 38.15 by the closed form. If their headers had the window that they want, the four
+    // would be granted too little each, and the fat one too much.
     let (fat, thin) = (mbps(&run, "fat"), mbps(&run, "thin"));
     assert!((thin - 12.5).abs() < 0.3, "{thin}");
     assert!((fat - 38.15).abs() < 1.0, "{fat}");
@@ -147,8 +149,8 @@ fn xcp__a_window_that_demand_cuts_is_the_one_in_the_header() {
 
 #[test]
 fn xcp__acknowledgements_of_the_way_back_count() {
-    // With 100 B in a packet an acknowledgement is 40 B for 140 B: 20 Mb/s on the way back make 5.7 Mb/s here. Were
-    // they not counted the link would be granted out whole to data, and only a queue would hold that back: 0.4 x
+    // With 100 B in a packet an acknowledgement is 40 B for 140 B: 20 Mb/s in the other direction make 5.7 Mb/s here.
+    // If they were not counted the link would grant all its capacity to data, and only a queue would limit that: 0.4 x
     // 5.7 Mb/s x 60 ms / 0.226, 75 kB or 540 packets.
     let run = one_link(
         "xcp",

@@ -1,4 +1,4 @@
-//! A path of a constant delay for one sender and one receiver, which loses what it is told to.
+//! A path of constant delay for one sender and one receiver, with chosen losses.
 
 use std::collections::VecDeque;
 
@@ -17,19 +17,19 @@ pub(super) struct Path {
     pub(super) now: Time,
     pub(super) delay: Duration,
     wire_free_at: Time,
-    /// Data under way: arrival, number, when it was sent.
+    /// Data in flight: arrival, number, send time.
     data: VecDeque<(Time, u64, Time)>,
-    /// Acknowledgements under way.
+    /// Acknowledgements in flight.
     acks: VecDeque<(Time, u64, SackBlocks, Time)>,
-    /// Which of the next acknowledgements are lost.
+    /// Whether each of the next acknowledgements is lost.
     pub(super) lost_acks: VecDeque<bool>,
     pub(super) sent: Vec<(Time, Next)>,
     pub(super) arrived: u64,
     pub(super) dropped: u64,
-    /// When the window was cut, by loss or time-out, and when the timer ran out.
+    /// Times of window cuts by loss or time-out, and of time-outs.
     pub(super) cuts: Vec<Time>,
     pub(super) timeouts: Vec<Time>,
-    /// When the last recovery ended.
+    /// End of the last recovery.
     pub(super) recovered: Option<Time>,
     /// The scheme's window after each event.
     pub(super) windows: Vec<(Time, f64)>,
@@ -65,7 +65,8 @@ impl Path {
         self.sender.board.next()
     }
 
-    /// Goes on until `end`; `loses` says of each data packet, by number and whether it goes again, whether it is lost.
+    /// Continues until `end`; `loses` decides for each data packet, by number and whether it is sent again, whether it
+    /// is lost.
     pub(super) fn run(&mut self, end: Time, mut loses: impl FnMut(u64, bool) -> bool) {
         if !std::mem::replace(&mut self.is_started, true) {
             self.send(&mut loses);
