@@ -55,7 +55,6 @@ impl Constant {
         }
     }
 
-    /// Packets to deliver.
     pub(crate) fn size_packets(&self) -> u64 {
         self.size_packets
     }

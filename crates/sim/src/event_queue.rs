@@ -56,7 +56,6 @@ impl<T: Copy> EventQueue<T> {
         Self { keys: Vec::new(), events: Vec::new(), length: HEAD, is_open: false }
     }
 
-    /// Adds an event.
     #[inline]
     pub(crate) fn push(&mut self, key: EventTime, event: T) {
         if std::mem::take(&mut self.is_open) {

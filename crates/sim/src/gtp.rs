@@ -40,7 +40,6 @@ pub(crate) struct GtpHosts {
     wire: DatagramCodec,
 }
 
-/// A node's host.
 struct HostAt {
     host: Host<Insecure>,
     /// Time of its pending timer event, and that of the one pending when this was added.
@@ -346,7 +345,6 @@ impl Simulator<'_> {
         }
     }
 
-    /// Sends a packet.
     fn carry(&mut self, at: u32, transmit: Transmit) {
         let Transmit { to, session: name, packet: content, .. } = transmit;
         let (index, to_source) = end_at(to);

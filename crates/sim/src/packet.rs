@@ -67,7 +67,6 @@ pub(crate) type SackBlocks = [Block; BLOCKS];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BlockStore {
     blocks: Vec<SackBlocks>,
-    /// Free slots.
     free: Vec<u32>,
 }
 

@@ -37,7 +37,6 @@ pub(crate) enum PipeEnd {
 #[derive(Debug, Default)]
 pub(crate) struct PipePool {
     chunks: Vec<Chunk>,
-    /// Free chunks.
     free: Vec<u32>,
 }
 

@@ -22,7 +22,6 @@ impl Ranges {
         self.ranges.iter()
     }
 
-    /// The first range.
     pub(crate) fn first(&self) -> Option<&Range<u64>> {
         self.ranges.front()
     }

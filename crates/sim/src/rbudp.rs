@@ -50,7 +50,6 @@ pub(crate) struct RbudpConfig {
     pub(crate) rtt: Duration,
 }
 
-/// One session.
 pub(crate) struct RbudpSession {
     config: RbudpConfig,
     transfer: Rbudp,

@@ -90,7 +90,6 @@ impl RttEstimator {
         self.least
     }
 
-    /// The retransmission time-out.
     pub(crate) fn timeout(&self) -> Duration {
         // RFC 6298 s2.3: SRTT + max(G, 4 RTTVAR). A bound below the usual clock granularity implies a finer clock.
         let (MinRto::Whole(bound) | MinRto::BeyondRtt(bound)) = self.min_rto;

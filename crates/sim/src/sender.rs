@@ -175,7 +175,6 @@ impl WindowSender {
         self.controller.set_window_packets(window_packets);
     }
 
-    /// Packets to deliver.
     pub(crate) fn size_packets(&self) -> u64 {
         self.config.size_packets
     }

@@ -35,9 +35,7 @@ pub(crate) enum SimEvent {
     AckTimer(u32),
     /// A flow's pacer releases the next packet.
     Pace(u32),
-    /// A flow starts.
     Start(u32),
-    /// A flow stops.
     Stop(u32),
     /// A flow's application has the next packet's worth of data.
     Offer(u32),

@@ -220,7 +220,6 @@ impl TrafficSource {
         !matches!(self, Self::OnOff(_))
     }
 
-    /// Packets to deliver.
     pub(crate) fn size_packets(&self) -> u64 {
         match self {
             Self::Window(sender) => sender.size_packets(),

@@ -23,7 +23,6 @@ use crate::simulator::Simulator;
 use crate::source::{Asked, SourceKind};
 use crate::token_bucket::TokenBucket;
 
-/// Sessions of UDT.
 pub(crate) const KIND: SourceKind = SourceKind::new(|scheme| scheme.name == "udt", add);
 
 #[expect(clippy::unnecessary_wraps, reason = "other kinds refuse sessions here")]
@@ -49,7 +48,6 @@ pub(crate) struct UdtSetup {
     pub(crate) stream: RandomStream,
 }
 
-/// One session.
 pub(crate) struct UdtSession {
     source: UdtSource,
     sink: UdtSink,

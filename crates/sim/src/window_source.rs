@@ -169,7 +169,6 @@ impl Simulator<'_> {
         }
     }
 
-    /// The retransmission timer.
     pub(crate) fn on_window_timer(&mut self, index: u32) {
         let now = self.now();
         let flow = &mut self.flows[index as usize];

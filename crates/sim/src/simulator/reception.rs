@@ -99,7 +99,6 @@ impl Simulator<'_> {
         self.forward(packet);
     }
 
-    /// Sends an acknowledgement.
     #[inline]
     fn acknowledge(&mut self, index: u32, stamp: Time, header: Option<CongestionHeader>) {
         let flow = &self.flows[index as usize];
