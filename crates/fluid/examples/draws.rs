@@ -68,7 +68,7 @@ fn scenario(sources: u64, each: u64, seconds: u64, seed: u64) -> Scenario {
     document.build(&cases[0]).unwrap_or_else(|error| panic!("{error}")).0
 }
 
-/// Linux tells; elsewhere it stays unknown.
+/// Peak memory from Linux; unknown on other systems.
 fn peak_memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,14 +1,14 @@
 //! AECP as a fluid: the differential equations of Huang et al. 2010, Eqs. (2) to (6), between the instants at which
 //! sessions start, stop and change their demands.
 //!
-//! As in the paper all of the delay lies on the way back: a link feels a rate at once, and a source hears the links'
-//! word of a round-trip time ago. Until its first round trip is over it keeps its first rate, `initial_rate` or two
-//! packets a round trip. Nothing here is exact as it is for the node rules: the equations are stepped, [`STEP`] at a
-//! time.
+//! As in the paper all of the delay is on the return path: a rate reaches a link immediately, and a source sees the
+//! link's value of a round-trip time ago. Until its first round trip is over it keeps its first rate, `initial_rate` or
+//! two packets per round trip. Unlike for the node rules the results are not exact: the equations are stepped, [`STEP`]
+//! at a time.
 //!
-//! Differs from the paper: rate factors stay between one packet a second and twice the capacity (a demand below its
-//! share would else let them grow without end; were the capacity the limit, as it is at packets, a single session could
-//! never build the queue that its link aims at), and queues are as long as the scenario says. What does not fit is
+//! Differs from the paper: rate factors stay between one packet per second and twice the capacity (otherwise a demand
+//! below its share would let them grow without end; with the capacity as the limit, as in the packet model, a single
+//! session could never build the queue that its link aims at), and queues have the scenario's limits. Overflow is
 //! dropped, and does not arrive.
 
 mod dynamics;
@@ -31,17 +31,17 @@ use crate::track::Track;
 use crate::trail::Trail;
 use dynamics::{AecpResource, AecpSource, Dynamics};
 
-/// The longest step, 1 ms. AECP moves within seconds: the rates of a start are right to 10^-4 of the capacity, and
-/// four times better at half of it.
+/// Maximum step, 1 ms. AECP changes within seconds: the rates of a start have errors of 10^-4 of the capacity, and a
+/// quarter of that with half the step.
 const STEP: u64 = 1_000_000;
 
-/// The shortest round-trip time that the first rate is reckoned with.
+/// Minimum round-trip time from which the first rate is computed.
 const LEAST_RTT_S: f64 = 0.001;
 
-/// The first window, in packets, as at packets.
+/// The first window, in packets, as in the packet model.
 const FIRST_WINDOW_PACKETS: f64 = 2.0;
 
-/// Whether a place runs AECP's rule: where it says so, or where it says nothing and the scenario's scheme is AECP.
+/// Whether a resource runs AECP's rule: if its discipline is AECP, or if it has none and the scenario's scheme is AECP.
 pub(crate) fn runs_rule(plan: &FluidPlan<'_>, place: ResourceKind) -> bool {
     match place.discipline(plan.scenario) {
         Some(discipline) => discipline == Discipline::Aecp,
@@ -49,12 +49,12 @@ pub(crate) fn runs_rule(plan: &FluidPlan<'_>, place: ResourceKind) -> bool {
     }
 }
 
-/// Whether it is this scheme.
+/// Whether a scheme is AECP.
 pub(crate) fn is_aecp(scheme: &str) -> bool {
     scheme == "aecp"
 }
 
-/// What is known beforehand, in the order of what happens first at one instant.
+/// Scheduled changes, in the order in which simultaneous ones happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum AecpChange {
     Stop,
@@ -64,19 +64,19 @@ enum AecpChange {
     Demand,
 }
 
-/// A session, besides its source.
+/// A session, except for its source.
 #[derive(Clone, Debug, Default)]
 struct AecpFlow {
     start: u64,
-    /// When it ends, unless its size ends it before.
+    /// Its end, unless its size ends it before.
     stop: u64,
     is_active: bool,
     has_started: bool,
     delivered: Volume,
-    /// What arrived in the windows of its means.
+    /// Volume that arrived in the windows of its means.
     windows: [(u64, u64); 2],
     sums: [Volume; 2],
-    /// What is left to deliver, for a session of finite size, and the rates that arrived.
+    /// Remaining volume of a session of finite size, and the rates that arrived.
     size: Option<Volume>,
     trail: Trail,
     completed: Option<u64>,
@@ -91,14 +91,14 @@ pub(crate) struct AecpSimulator<'a> {
     dynamics: Dynamics,
     flows: Vec<AecpFlow>,
     loads: Vec<ResourceLoad>,
-    /// The line of each resource; [`NONE`] where the capacity is unlimited.
+    /// The line of each resource; [`NONE`] if the capacity is unlimited.
     lines: Vec<u32>,
     controls: Vec<(u64, AecpChange, u32)>,
     next_control: usize,
     is_changed: bool,
     optimum: Optimum,
     window: (u64, u64),
-    /// Whether it closes with the last session that ends, and sessions that have not.
+    /// Whether the window closes with the last session that ends, and the number of sessions that have not ended.
     closes_early: bool,
     open: usize,
     totals: FluidTotals,
@@ -153,7 +153,7 @@ impl<'a> AecpSimulator<'a> {
         }
     }
 
-    /// The same with steps of another length.
+    /// Sets another length of the steps.
     #[cfg(test)]
     pub(crate) fn with_step(self, step: u64) -> Self {
         Self { step, ..self }
@@ -232,7 +232,7 @@ impl<'a> AecpSimulator<'a> {
         }
     }
 
-    /// Takes all from now to `then`, with nothing known beforehand between.
+    /// Advances the state from now to `then`, without scheduled changes in between.
     fn advance(&mut self, then: u64) {
         let (now, span) = (self.now, then - self.now);
         let before: Vec<f64> = self.dynamics.lines.iter().map(|line| line.queue_bits).collect();
@@ -260,7 +260,7 @@ impl<'a> AecpSimulator<'a> {
             let Some(size) = flow.size else { continue };
             flow.trail.push(now, rate);
             if flow.delivered >= size {
-                // The whole bytes of a step are there when their last one is.
+                // The whole bytes of a step have arrived when their last one has.
                 let late = flow.delivered - size;
                 flow.completed = Some(then - (late / Volume::from(rate.max(1))) as u64);
                 flow.delivered = size;
@@ -285,7 +285,7 @@ impl<'a> AecpSimulator<'a> {
         Ok(())
     }
 
-    /// Rates of the sessions with their max-min rates; both are zero where a session is not active.
+    /// Rates of the sessions with their max-min rates; both are zero if a session is not active.
     fn pairs(&self) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
         self.flows
             .iter()
@@ -334,7 +334,7 @@ impl<'a> AecpSimulator<'a> {
 impl AecpFlow {
     fn outcome(&self, window: (u64, u64)) -> SessionOutcome {
         let mean = |volume, (from, to): (u64, u64)| grain::mean_bps(volume, to - from);
-        // The step in which the last byte comes reaches beyond it.
+        // The step in which the last byte arrives extends beyond it.
         let in_window = if window.1 < self.windows[0].1 { self.delivered } else { self.sums[0] };
         let final_bps = if self.size.is_some() {
             let last = last_tenth(self.start, self.stop);
@@ -354,14 +354,14 @@ impl AecpFlow {
 }
 
 impl ResourceLoad {
-    /// A step from one instant to another; what happens within `window` counts.
+    /// Adds a step from one instant to another; only the part within `window` counts.
     fn add(&mut self, line: &AecpResource, queue_before_bits: f64, (now, then): (u64, u64), window: (u64, u64)) {
         self.peak = self.peak.max(Volume::from(grain::grains(line.load_bps)));
         let within = overlap((now, then), window);
         if within == 0 {
             return;
         }
-        // A step that crosses an edge of the window counts by its share.
+        // A step that crosses a boundary of the window counts by its share.
         let share = within as f64 / (then - now) as f64;
         let came_bits = line.load_bps * (then - now) as f64 / 1e9;
         let carried_bits = came_bits - line.dropped_bits - (line.queue_bits - queue_before_bits);
@@ -372,7 +372,7 @@ impl ResourceLoad {
     }
 }
 
-/// The instants at which something changes by itself.
+/// The scheduled changes.
 fn controls(plan: &FluidPlan<'_>) -> Vec<(u64, AecpChange, u32)> {
     let mut controls = Vec::new();
     for (k, session) in plan.scenario.sessions.iter().enumerate() {
@@ -414,7 +414,7 @@ fn line(plan: &FluidPlan<'_>, resource: &Resource) -> Option<AecpResource> {
     Some(AecpResource::new(rule, capacity_bps, packet_bits, limit_bits))
 }
 
-/// How much of one span lies in another.
+/// Length of the overlap of two spans.
 fn overlap(one: (u64, u64), other: (u64, u64)) -> u64 {
     one.1.min(other.1).saturating_sub(one.0.max(other.0))
 }

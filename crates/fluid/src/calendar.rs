@@ -1,18 +1,18 @@
-//! When everyone ticks next: a calendar queue (Brown 1988) with exactly one entry a ticker.
+//! The schedule of ticks: a calendar queue (Brown 1988) with exactly one entry per ticker.
 
 use crate::plan::NONE;
 
 /// Ticks that a day of the calendar holds on average.
 const PER_DAY: f64 = 8.0;
 
-/// Days of a year at most; who ticks later than within a year is looked at once a year.
+/// Maximum days of a year; tickers due later than within a year are visited once a year.
 const MOST_DAYS: usize = 1 << 17;
 
-/// The next tick of each ticker, in the order of time and then of the tickers.
+/// The next tick of each ticker, ordered by time and then by ticker.
 pub(crate) struct Calendar {
     /// Length of a day.
     width: u64,
-    /// Days of a year (a power of two) less one.
+    /// Days of a year (a power of two) minus one.
     mask: u64,
     /// The first ticker of each day of the year.
     days: Vec<u32>,
@@ -22,16 +22,16 @@ pub(crate) struct Calendar {
     times: Vec<u64>,
     /// Today, counted from the start of the run.
     today: u64,
-    /// What is left of today, the latest first.
+    /// The rest of today, the latest first.
     rest: Vec<(u64, u32)>,
     /// Entries on later days.
     later: usize,
-    /// Whether today was asked for.
+    /// Whether today was requested.
     is_seen: bool,
 }
 
 impl Calendar {
-    /// An empty calendar for tickers with about these intervals.
+    /// An empty calendar for tickers with approximately these intervals.
     pub(crate) fn new(intervals: impl Iterator<Item = u64> + Clone) -> Self {
         let tickers = intervals.clone().count();
         let per_ns: f64 = intervals.clone().map(|interval| 1.0 / interval.max(1) as f64).sum();
@@ -51,7 +51,7 @@ impl Calendar {
         }
     }
 
-    /// The ticker's next tick; it must have none yet, and the instant must not have passed.
+    /// Schedules a ticker's next tick; it must have none yet, and the instant must not have passed.
     pub(crate) fn push(&mut self, ticker: u32, at: u64) {
         let day = at / self.width;
         self.times[ticker as usize] = at;
@@ -82,13 +82,13 @@ impl Calendar {
         self.rest.pop();
     }
 
-    /// The tickers of a day that has just begun, the latest first; nobody on the second call on one day.
+    /// The tickers of a day that has just started, the latest first; empty on further calls on one day.
     #[inline]
     pub(crate) fn new_day(&mut self) -> &[(u64, u32)] {
         if std::mem::replace(&mut self.is_seen, true) { &[] } else { &self.rest }
     }
 
-    /// Goes on to the next day with a tick.
+    /// Advances to the next day with a tick.
     fn turn(&mut self) {
         let mut idle_days = 0;
         self.is_seen = false;
@@ -96,7 +96,7 @@ impl Calendar {
             self.today += 1;
             idle_days += 1;
             if idle_days > self.mask {
-                // Nobody ticks within a year: go to the day before the earliest.
+                // No tick within a year: go to the day before the earliest.
                 self.today = (self.earliest() / self.width).max(1) - 1;
                 idle_days = 0;
                 continue;
@@ -156,7 +156,7 @@ mod tests {
                 let Some((at, ticker)) = next else { break };
                 calendar.pop();
                 oracle.remove(&(at, ticker));
-                // Some tick again at once, some after their interval, some much later, and one never again.
+                // Some tick again immediately, some after their interval, some much later, and one never again.
                 let again = at + [0, 1, 10_000][step as usize] * intervals[ticker as usize];
                 if at < 50_000_000 {
                     calendar.push(ticker, again);

@@ -1,4 +1,4 @@
-//! What a scenario must be for the fluid model.
+//! Requirements of the fluid model on a scenario.
 
 use fairwave_scenario::{Demand, Scenario, SchemeChoice, SessionSpec};
 use fairwave_schemes::scheme::{Model, Scheme, schemes};
@@ -7,10 +7,10 @@ use fairwave_units::Rate;
 use crate::aecp;
 use crate::error::{FluidError, LARGEST_BPS};
 
-/// Which of the model's engines runs a scheme.
+/// The engine of the model that runs a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EngineKind {
-    /// Rules of end nodes that are allocators: sinks tell grants.
+    /// Rules of end nodes that are allocators: sinks send grants.
     Allocators,
     /// Rules of end nodes whose two ends exchange claims and grants: Tally.
     Exchange,
@@ -30,7 +30,8 @@ impl EngineKind {
     }
 }
 
-/// Refuses background traffic, schemes without fluid form and rates beyond the limit. Says which engine runs it.
+/// Rejects background traffic, schemes without fluid form and rates beyond the limit. Returns the engine for the
+/// scenario.
 pub(crate) fn check(scenario: &Scenario) -> Result<EngineKind, FluidError> {
     if let Some(background) = scenario.background.first() {
         return Err(FluidError::Background { background: background.name.clone() });
@@ -76,7 +77,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<EngineKind, FluidError> {
     Ok(first.map_or(EngineKind::Allocators, |(engine, _)| engine))
 }
 
-/// Two sessions of two engines: the first that is named is of the one that runs by itself alone.
+/// The error for sessions of two engines: the first session is of the engine that must run by itself.
 fn apart(scenario: &Scenario, one: (EngineKind, &SessionSpec), other: (EngineKind, &SessionSpec)) -> FluidError {
     let is_alone = |engine: EngineKind| engine != EngineKind::Allocators;
     let (first, second) = if is_alone(one.0) { (one.1, other.1) } else { (other.1, one.1) };
@@ -88,7 +89,7 @@ fn too_fast(rate: Rate, what: impl Fn() -> String) -> Result<(), FluidError> {
     if rate.as_bps() > LARGEST_BPS { Err(FluidError::TooFast { what: what(), rate }) } else { Ok(()) }
 }
 
-/// The schemes that the fluid model runs, for people.
+/// The schemes that the fluid model runs, for users.
 fn runs() -> String {
     let names: Vec<_> =
         schemes().iter().filter(|scheme| scheme.runs_in(Model::Fluid)).map(|scheme| scheme.name).collect();

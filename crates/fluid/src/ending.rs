@@ -1,4 +1,4 @@
-//! What sessions came to at the end of a run, for the engines that keep each session by itself.
+//! Results of sessions at the end of a run, for the engines that keep each session separately.
 
 use crate::grain::{self, Grains, Volume};
 use crate::plan::FluidPlan;
@@ -6,8 +6,8 @@ use crate::queue::Queue;
 use crate::report::{SessionOutcome, last_tenth};
 use crate::track::Track;
 
-/// From when on all sessions that ever started were near their max-min rates; `None` if one is not at the end, or none
-/// had anything to have. The tracks are in the plan's order.
+/// Time from which on all sessions that ever started were near their max-min rates; `None` if one is not at the end, or
+/// none had a max-min rate above zero. The tracks are in the plan's order.
 pub(crate) fn converged<'a>(plan: &FluidPlan<'_>, tracks: impl Iterator<Item = &'a Track>) -> Option<u64> {
     let (mut converged, mut any) = (Some(0), false);
     for (_, track) in tracks.enumerate().filter(|(k, _)| plan.active(*k).is_some()) {
@@ -18,7 +18,7 @@ pub(crate) fn converged<'a>(plan: &FluidPlan<'_>, tracks: impl Iterator<Item = &
     converged.filter(|_| any)
 }
 
-/// Lets what waits at each finite capacity go on until the end.
+/// Advances the queue at each finite capacity to the end of the run.
 pub(crate) fn close_queues(plan: &FluidPlan<'_>, queues: &mut [Queue], window: (u64, u64)) {
     for (resource, queue) in plan.resources.iter().zip(queues) {
         if resource.capacity.is_some() {
@@ -27,7 +27,7 @@ pub(crate) fn close_queues(plan: &FluidPlan<'_>, queues: &mut [Queue], window: (
     }
 }
 
-/// What one session did, whose time ended at `end`; `arrived` is what came between two instants.
+/// Result of one session that ended at `end`; `arrived` is the volume that arrived between two instants.
 pub(crate) fn outcome(
     (start, end, run_end): (u64, u64, u64),
     window: (u64, u64),
@@ -45,7 +45,7 @@ pub(crate) fn outcome(
     }
 }
 
-/// When what is left will have been sent, at this rate from `since` on; `None` at rate zero.
+/// Time at which the remaining volume will have been sent, at this rate from `since` on; `None` at rate zero.
 pub(crate) fn sent_at(left: Volume, rate: Grains, since: u64) -> Option<u64> {
     let rate = Volume::from(rate);
     let span = match left.max(0) {
@@ -64,7 +64,7 @@ mod tests {
     fn sent_at__rounds_up_and_is_never_at_rate_zero() {
         assert_eq!(sent_at(100, 30, 5), Some(9));
         assert_eq!(sent_at(100, 0, 5), None);
-        // Nothing is left: now, whatever the rate.
+        // Nothing is left: now, at any rate.
         assert_eq!([sent_at(0, 0, 5), sent_at(-3, 7, 5)], [Some(5); 2]);
         assert_eq!(sent_at(Volume::from(u64::MAX), 1, 5), Some(u64::MAX));
     }

@@ -1,8 +1,8 @@
-//! The fast engine: ticks are the events. What happens between them is worked out when a tick looks at it, in the order
-//! in which it happened, so that the outcome is that of the plain engine to the last bit.
+//! The fast engine: ticks are the events. Changes in between are evaluated when a tick needs them, in the order in
+//! which they happened, so that the result equals that of the reference engine to the last bit.
 //!
-//! Joins, leaves, changes of demand, ends of samples, and whatever concerns a session of finite size are looked at on
-//! time as well, since they change what others may have.
+//! Joins, leaves, changes of demand, ends of samples, and events of a session of finite size are evaluated on time as
+//! well, since they change other sessions' rates.
 
 use fairwave_scenario::Run;
 use fairwave_schemes::global::metrics;
@@ -22,16 +22,16 @@ use crate::queue::Queue;
 use crate::record::{RateSample, Recorder};
 use crate::report::{FluidTotals, ResourceLoad, SessionOutcome, report};
 
-/// How often a link that runs no rule reads what has arrived.
+/// Interval in nanoseconds at which a link without a rule reads its arrivals.
 const LOOK_INTERVAL: u64 = 100_000_000;
 
-/// How often a run tells at least how far it is, in turns of its loop: each a tick of one node, or less.
+/// Turns of the loop per progress report; a turn is at most a tick of one node.
 pub(crate) const BEAT_TURNS: u64 = 4096;
 
 /// Rows from which on a run is too large for the processor's caches.
 const LARGE_ROWS: usize = 10_000;
 
-/// What is known beforehand, in the order of what happens first at one instant.
+/// Scheduled changes, in the order in which simultaneous ones happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ScheduledChange {
     Stop,
@@ -39,7 +39,7 @@ enum ScheduledChange {
     Demand,
 }
 
-/// What a row's rule said of it at its last tick.
+/// The rates of a row at its rule's last tick.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastTick {
     measured_bps: f64,
@@ -51,15 +51,15 @@ pub(crate) struct FluidSimulator<'a> {
     plan: &'a FluidPlan<'a>,
     now: u64,
     flows: Flows<'a>,
-    /// What the rules know of the rows besides measured rates: an entry for each row of a resource in order, or one
-    /// for all.
+    /// The rules' inputs for the rows in addition to measured rates: an entry for each row of a resource in order, or
+    /// one for all.
     table: Vec<KnownRow>,
     /// Measured and target rates of the rows, if rates are recorded.
     told: Vec<LastTick>,
     posts: Vec<Post>,
-    /// The rules; resources share one that remembers nothing.
+    /// The rules; resources share one without state.
     allocators: Vec<Box<dyn RateAllocator>>,
-    /// Finite links without a rule; they follow the tickers in the calendar.
+    /// Finite links without a rule; they come after the tickers in the calendar.
     looks: Vec<u32>,
     calendar: Calendar,
     controls: Vec<(u64, ScheduledChange, u32)>,
@@ -67,15 +67,15 @@ pub(crate) struct FluidSimulator<'a> {
     optimum: Optimum,
     /// The window of the means.
     window: (u64, u64),
-    /// Whether it closes with the last session that ends.
+    /// Whether the window closes with the last session that ends.
     closes_early: bool,
-    /// Whether its memory is too large for the processor's caches.
+    /// Whether the run is too large for the processor's caches.
     is_large: bool,
-    /// The largest load of a node over its capacity so far.
+    /// The maximum load of a node over its capacity so far.
     peak: f64,
     totals: FluidTotals,
     ticks: u64,
-    /// Memory of a tick: places of the rows that are there, their table, their grants.
+    /// Scratch space of a tick: indices of the active rows, their table, their grants.
     present: Vec<u32>,
     gathered: Vec<TableRow>,
     grants: Vec<Grant>,
@@ -187,8 +187,8 @@ impl<'a> FluidSimulator<'a> {
         Ok(self.finish(recorder))
     }
 
-    /// Where all sessions have been and gone, the window ends with the last arrival. No queue has been looked at beyond
-    /// the present.
+    /// If all sessions have ended, the window ends with the last arrival. No queue has been evaluated beyond the
+    /// present.
     #[inline]
     fn close_window(&mut self) {
         if self.closes_early && self.flows.open == 0 && self.flows.last_arrival > 0 {
@@ -227,7 +227,7 @@ impl<'a> FluidSimulator<'a> {
         }
     }
 
-    /// The source alone knows what its session wants.
+    /// Only the source knows its session's demand.
     fn say_demand(&mut self, k: usize) {
         let row = self.plan.rows_of(k)[0] as usize;
         let post = &self.posts[self.plan.rows[row].resource as usize];
@@ -237,7 +237,7 @@ impl<'a> FluidSimulator<'a> {
         }
     }
 
-    /// What a rule shares where the row is, and the weights of those that are there, newcomers included.
+    /// The capacity that a rule shares at a row, and the total weight of the sessions there, including newcomers.
     fn weights_at(&self, row: usize) -> Option<(Rate, f64)> {
         let resource = self.plan.rows[row].resource as usize;
         let (here, post) = (&self.plan.resources[resource], &self.posts[resource]);
@@ -275,7 +275,7 @@ impl<'a> FluidSimulator<'a> {
         Ok(())
     }
 
-    /// Rates of the sessions with their max-min rates; both are zero where a session is not active.
+    /// Rates of the sessions with their max-min rates; both are zero if a session is not active.
     fn pairs(&self) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
         self.flows.all.iter().map(
             |flow| {
@@ -307,8 +307,8 @@ impl<'a> FluidSimulator<'a> {
         push_before(&mut self.calendar, t, ticker.next(now, rtt), self.plan.end);
     }
 
-    /// Touches what the ticks of a new day will read, level by level, so that the processor fetches the memory of many
-    /// sessions at once instead of waiting for one after another.
+    /// Touches the memory that the ticks of a new day will read, level by level, so that the processor fetches the data
+    /// of many sessions at the same time instead of waiting for one after another.
     fn fetch_day(&mut self) {
         let day = self.calendar.new_day();
         if day.is_empty() {
@@ -343,7 +343,7 @@ impl<'a> FluidSimulator<'a> {
         std::hint::black_box(touched);
     }
 
-    /// Runs the rule of a resource on what arrived since its last tick.
+    /// Runs the rule of a resource on the arrivals since its last tick.
     fn allocate(&mut self, resource: usize) {
         let now = self.now;
         let post = &self.posts[resource];
@@ -366,7 +366,7 @@ impl<'a> FluidSimulator<'a> {
             let forward = self.flows.rows[row].forward_ns;
             if flow.state != FlowState::Waiting && flow.is_at(now, forward) {
                 self.present.push(row as u32);
-                // A rate counts as measured once the session was there for a whole interval.
+                // A rate counts as measured once the session was active for a whole interval.
                 let measured = match last {
                     Some(last) if flow.start + forward <= last => grain::counted(reading.mean),
                     _ => self.flows.start_rates[k],
@@ -396,7 +396,7 @@ impl<'a> FluidSimulator<'a> {
         }
     }
 
-    /// Reads what arrived at a link without a rule.
+    /// Reads the arrivals at a link without a rule.
     fn look(&mut self, resource: usize) {
         let (mut arrived, mut bound) = (0, 0);
         self.flows.scratch.clear();
@@ -413,7 +413,7 @@ impl<'a> FluidSimulator<'a> {
         self.account(resource, arrived, bound);
     }
 
-    /// Brings the queue of a resource up to now, given what arrived since it was last read and a bound of the load. The
+    /// Advances the queue of a resource to now, given the arrivals since it was last read and a bound of the load. The
     /// changes of the load are in the scratch.
     fn account(&mut self, resource: usize, arrived: Volume, bound: Volume) {
         let (now, window) = (self.now, self.window);
@@ -425,7 +425,7 @@ impl<'a> FluidSimulator<'a> {
         let is_peak = is_node && bound as f64 / post.grains as f64 > self.peak;
         let is_quiet = post.queue.is_empty() && bound <= Volume::from(post.grains) && !is_peak;
         if is_quiet && !crosses(window.0) && !crosses(window.1) {
-            // No queue can have grown, and no record can have been broken: the order of the changes does not matter.
+            // No queue can have grown, and no maximum can have been exceeded: the order of the changes does not matter.
             let by = changes.iter().map(|(_, by)| Volume::from(*by)).sum();
             let in_window = from >= window.0 && now <= window.1;
             post.queue.pass(from, now, by, if in_window { arrived } else { 0 }, window);
@@ -530,13 +530,13 @@ impl<'a> FluidSimulator<'a> {
         let outcomes: Vec<_> = outcomes.collect();
         let loads: Vec<_> = self.posts.iter().map(|post| ResourceLoad::from(&post.queue)).collect();
         let (totals, window) = (self.totals, self.window);
-        // The result of a large run needs the memory.
+        // Frees memory for the result of a large run.
         drop(self);
         report(plan, window, outcomes.into_iter(), &loads, &totals, recorder)
     }
 }
 
-/// Takes a queue through changes of its load.
+/// Advances a queue through changes of its load.
 fn walk(queue: &mut Queue, changes: &mut [(u64, Grains)], capacity: Grains, window: (u64, u64)) {
     changes.sort_unstable_by_key(|(at, _)| *at);
     for (at, by) in changes {

@@ -1,14 +1,14 @@
-//! Why a scenario does not run in the fluid model.
+//! Errors of the fluid model.
 
 use fairwave_scenario::node_rule::SAME_RULE_HINT;
 use fairwave_schemes::global::MaxMinError;
 use fairwave_units::{Duration, Rate};
 use thiserror::Error;
 
-/// The largest rate that a run takes, 1 Pb/s: sums of volumes then stay exact for hours of 10^7 sessions.
+/// Maximum rate of a run, 1 Pb/s: sums of volumes then stay exact for hours of 10^7 sessions.
 pub const LARGEST_BPS: f64 = 1e15;
 
-/// Why a scenario cannot be run in the fluid model. What would do instead is [`FluidError::hint`].
+/// Error of a scenario that the fluid model cannot run. [`FluidError::hint`] has the remedy.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum FluidError {
     /// The scheme has no fluid form.
@@ -16,9 +16,9 @@ pub enum FluidError {
     Scheme {
         /// The scheme.
         scheme: &'static str,
-        /// The first session that runs it.
+        /// The first session with that scheme.
         session: Box<str>,
-        /// What does run here.
+        /// The schemes that the model runs.
         runs: String,
     },
     /// Two sessions of one node (or link) ask it to run different rules.
@@ -43,7 +43,7 @@ pub enum FluidError {
          other schemes"
     )]
     Apart {
-        /// A session whose scheme runs alone.
+        /// A session whose scheme cannot be combined.
         first: Box<str>,
         /// That scheme.
         alone: &'static str,
@@ -55,36 +55,36 @@ pub enum FluidError {
     /// A delay or a control interval that is too long for the lease of the grants.
     #[error("{what} of {span} must be below {most}, {part} of the lease of {lease}")]
     Lease {
-        /// The thing: `the one-way delay of session "k1"`.
+        /// The item: `the one-way delay of session "k1"`.
         what: String,
-        /// How long it is.
+        /// Its length.
         span: Duration,
         /// The bound.
         most: Duration,
-        /// Which part of the lease that is.
+        /// The part of the lease that the bound is.
         part: &'static str,
         /// The lease.
         lease: Duration,
     },
-    /// Neither a node nor a link that runs a rule nor a demand limits a session.
+    /// A session without a limit: no node, no link that runs a rule, and no demand.
     #[error("session \"{session}\" has no limit in the fluid model")]
     Unlimited {
         /// The session.
         session: Box<str>,
     },
-    /// Background traffic is made of packets.
+    /// Background traffic consists of packets.
     #[error("background \"{background}\" does not run in the fluid model")]
     Background {
         /// Its name.
         background: Box<str>,
     },
-    /// The max-min optimum, which every run is compared with, does not exist.
+    /// The max-min optimum, the reference of every run, does not exist.
     #[error("cannot compute the max-min optimum: {0}")]
     MaxMin(#[from] MaxMinError),
     /// A rate beyond [`LARGEST_BPS`].
     #[error("{what}: {rate} exceeds the fluid model's limit of 1 Pb/s")]
     TooFast {
-        /// The thing and its key.
+        /// The item and its key.
         what: String,
         /// The rate.
         rate: Rate,
@@ -92,7 +92,7 @@ pub enum FluidError {
 }
 
 impl FluidError {
-    /// What would do instead, for people.
+    /// The remedy, for users.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Scheme { runs, .. } => format!("the fluid model runs {runs}"),

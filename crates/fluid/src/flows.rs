@@ -1,7 +1,7 @@
-//! The sessions of the fast engine: what their sources know, and the rate changes between their ends.
+//! The sessions of the fast engine: the state of their sources, and the rate changes in transit.
 //!
-//! A session is looked at when one of its nodes ticks. Then its source hears what it should have heard since, in order,
-//! and changes its rate at those instants; the changes wait in a ring until each end reads them.
+//! A session is evaluated when one of its nodes ticks. Then its source processes the grants that have reached it since,
+//! in order, and changes its rate at those instants; the changes wait in a ring until each end reads them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,11 +16,11 @@ mod sized;
 
 use sized::Sized;
 
-/// Cells that a ring begins with, from source to sink and back.
+/// Initial cells of a ring, from source to sink and back.
 const FORWARD_CELLS: u32 = 4;
 const BACK_CELLS: u32 = 4;
 
-/// Where a session stands.
+/// Life cycle of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlowState {
     Waiting,
@@ -28,41 +28,41 @@ pub(crate) enum FlowState {
     Ended,
 }
 
-/// One session: two cache lines, which all that a tick needs of a session fits into but for the changes themselves.
+/// One session: two cache lines, which hold everything that a tick needs of a session except the changes themselves.
 #[repr(align(64))]
 pub(crate) struct FluidFlow {
-    /// What the source grants; infinity if it is unlimited.
+    /// The source's own grant; infinity if it is unlimited.
     pub(crate) own: f64,
-    /// The least that the source has heard from sink and links.
+    /// The smallest grant that the source has received from sink and links.
     pub(crate) remote: f64,
     pub(crate) demand: f64,
     pub(crate) rate: f64,
     pub(crate) start: u64,
-    /// When it ended; the largest time until then.
+    /// Time of its end; the maximum until then.
     pub(crate) end: u64,
     pub(crate) track: Track,
-    /// The source's rate changes that some reader has not read.
+    /// The source's rate changes that not all readers have read.
     changes: Ring,
     /// The sink's grants on their way to the source.
     grants: Ring,
-    /// Counts of the next change that the source's end node reads, and the sink's.
+    /// Counts of the next change for the source's end node and for the sink.
     cursors: [u32; 2],
     /// Entry in `sized`, if the size is finite.
     sized: u32,
     /// Entry in `hops` of its first link that runs a rule, if there is one.
     hops: u32,
     pub(crate) state: FlowState,
-    /// Whether two finite end nodes are all that reads its changes.
+    /// Whether only two finite end nodes read its changes.
     has_two_readers: bool,
 }
 
-/// A session at a resource, as its reader sees it.
+/// A session at a resource, as seen by its reader.
 pub(crate) struct FluidRow {
     pub(crate) session: u32,
     reader: RowReader,
     /// The rate that arrives.
     rate: f64,
-    /// Until when it was read.
+    /// Time up to which it was read.
     since: u64,
     pub(crate) forward_ns: u64,
     pub(crate) back_ns: u64,
@@ -77,18 +77,18 @@ struct Hop {
     heard: f64,
 }
 
-/// What a session with links has heard.
+/// Grants that a session with links has received.
 struct Hops {
     links: Vec<Hop>,
-    /// What the sink grants, as far as heard.
+    /// The sink's last received grant.
     sink: f64,
 }
 
-/// What reads at a row; in four bytes, since there are many.
+/// The reader of a row; in four bytes, since there are many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RowReader(u32);
 
-/// The same, spelt out.
+/// The reader of a row as an enum.
 enum Role {
     Source,
     /// With its entry in `link_cursors`.
@@ -97,22 +97,22 @@ enum Role {
     Sink(usize),
 }
 
-/// What a sink has counted of one session.
+/// A sink's count of one session.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     delivered: Volume,
-    /// The next instant at which a mean begins or ends.
+    /// The next instant at which a mean starts or ends.
     next_mark: u64,
 }
 
-/// Two means of a session, as differences of what its sink had counted at their ends.
+/// Two means of a session, as differences of its sink's counts at their ends.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
     window: Volume,
     last: Volume,
 }
 
-/// All sessions, with all that is on its way.
+/// All sessions, with everything in transit.
 pub(crate) struct Flows<'a> {
     pub(crate) plan: &'a FluidPlan<'a>,
     pub(crate) all: Vec<FluidFlow>,
@@ -120,9 +120,9 @@ pub(crate) struct Flows<'a> {
     pool: RingPool,
     pub(crate) start_rates: Vec<f64>,
     marks: Vec<Marks>,
-    /// Of the rows at sinks, in their order.
+    /// Counts of the rows at sinks, in their order.
     counts: Vec<Count>,
-    /// Of the rows at links, in their order: counts of the next change to read.
+    /// Counts of the next change to read, of the rows at links in their order.
     link_cursors: Vec<u32>,
     hops: Vec<Hops>,
     sized: Vec<Sized>,
@@ -131,12 +131,12 @@ pub(crate) struct Flows<'a> {
     window: (u64, u64),
     /// Sessions that have not ended.
     pub(crate) open: usize,
-    /// When the last byte of those that have is at its sink.
+    /// Time at which the last byte of the sessions that have ended arrives at its sink.
     pub(crate) last_arrival: u64,
     pub(crate) events: u64,
-    /// The active sessions or their demands have changed.
+    /// Whether the active sessions or their demands have changed.
     pub(crate) is_changed: bool,
-    /// Rates of unread changes, in time; kept for its memory.
+    /// Rates of unread changes, over time; kept for its allocation.
     pub(crate) scratch: Vec<(u64, Grains)>,
 }
 
@@ -170,7 +170,7 @@ impl FluidFlow {
         self.state == FlowState::Active
     }
 
-    /// Whether the session has a row in a resource `forward_ns` behind its source.
+    /// Whether the session has a row in a resource `forward_ns` from its source.
     #[inline]
     pub(crate) fn is_at(&self, now: u64, forward_ns: u64) -> bool {
         self.start <= now && now < self.end.saturating_add(forward_ns)
@@ -182,7 +182,7 @@ impl<'a> Flows<'a> {
         let count = plan.scenario.sessions.len();
         let mut flows = Vec::with_capacity(count);
         let (mut hops, mut sized) = (Vec::new(), Vec::new());
-        // The rings of a session are neighbours, and those of a source's sessions too.
+        // The rings of a session are adjacent, and so are those of a source's sessions.
         let mut pool = RingPool::with_capacity(count * (FORWARD_CELLS + BACK_CELLS) as usize);
         for (k, session) in plan.scenario.sessions.iter().enumerate() {
             let ruled_links = || {
@@ -298,7 +298,7 @@ impl<'a> Flows<'a> {
         self.rearm(k, now);
     }
 
-    /// A session wants another rate.
+    /// Changes the demand of a session.
     pub(crate) fn want(&mut self, k: usize, now: u64, demand: f64) {
         self.advance(k, now);
         if self.all[k].is_active() {
@@ -332,7 +332,7 @@ impl<'a> Flows<'a> {
     #[inline]
     pub(crate) fn grant_remote(&mut self, row: usize, now: u64, bps: f64) {
         let row_state = &mut self.rows[row];
-        // What does not change needs no telling.
+        // An unchanged grant is not sent.
         if bps == row_state.expected {
             return;
         }
@@ -356,7 +356,7 @@ impl<'a> Flows<'a> {
         self.rearm(k, now);
     }
 
-    /// Lets a source hear all that reaches it up to and including `to`.
+    /// A source processes all grants that reach it up to and including `to`.
     #[inline]
     pub(crate) fn advance(&mut self, k: usize, to: u64) {
         if self.all[k].hops != NONE {
@@ -380,8 +380,8 @@ impl<'a> Flows<'a> {
         self.complete(k, to);
     }
 
-    /// The same for a session with links that run rules: the earliest grant first, of several at once that of the first
-    /// row.
+    /// [`Self::advance`] for a session with links that run rules: the earliest grant first, of simultaneous ones that
+    /// of the first row.
     fn advance_with_links(&mut self, k: usize, to: u64) {
         let sink_row = self.plan.sink_row(k) as u32;
         loop {
@@ -410,7 +410,7 @@ impl<'a> Flows<'a> {
         self.complete(k, to);
     }
 
-    /// The source takes the least of what it was granted and what it wants.
+    /// The source sends at the minimum of its grants and its demand.
     #[inline]
     fn settle(&mut self, k: usize, at: u64) {
         let flow = &mut self.all[k];
@@ -431,7 +431,7 @@ impl<'a> Flows<'a> {
         flow.rate = rate;
         self.events += 1;
         match self.pool.newest(&flow.changes) {
-            // Nobody has read it yet: readers stop short of the present.
+            // Not read yet: readers stop before the present.
             Some(newest) if newest.at == at => newest.bps = rate,
             _ => {
                 if flow.changes.is_full() {
@@ -442,7 +442,7 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// Forgets the changes that every reader has read.
+    /// Drops the changes that every reader has read.
     #[cold]
     fn make_room(&mut self, k: usize, now: u64) {
         if !self.all[k].has_two_readers {

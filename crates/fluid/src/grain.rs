@@ -1,5 +1,5 @@
-//! Exact sums: what a run reports is added up in whole grains of 2^-10 bit/s, so that neither the order of the
-//! additions nor the instants at which they are made show in the result.
+//! Exact sums: results are added up in whole grains of 2^-10 bit/s, so that they depend neither on the order of the
+//! additions nor on the instants at which they are made.
 
 /// Grains in one bit per second.
 const PER_BPS: f64 = 1024.0;
@@ -17,21 +17,21 @@ pub(crate) fn grains(bps: f64) -> Grains {
     (bps * PER_BPS + 0.5).min(MOST) as Grains
 }
 
-/// A rate as a node measures it: the nearest whole number of grains. Whoever measures counts in some unit, and rules
-/// that live on exact numbers are not to look better here than they are: see "Measured rates are counted" in
+/// A rate as a node measures it: the nearest whole number of grains. Real measurements count in some unit, and rules
+/// that rely on exact numbers must not look better here than they are: see "Measured rates are counted" in
 /// design-notes.
 #[inline]
 pub(crate) fn counted(bps: f64) -> f64 {
     grains(bps) as f64 / PER_BPS
 }
 
-/// What flows at `rate` in `span_ns`.
+/// Volume at `rate` in `span_ns`.
 #[inline]
 pub(crate) fn volume(rate: Grains, span_ns: u64) -> Volume {
     Volume::from(rate) * Volume::from(span_ns)
 }
 
-/// The volume of so many bytes.
+/// Volume of `bytes` bytes.
 pub(crate) fn of_bytes(bytes: u64) -> Volume {
     Volume::from(bytes) * (8 * 1024 * 1_000_000_000)
 }
@@ -46,7 +46,7 @@ pub(crate) fn whole_bytes(volume: Volume) -> u64 {
     u64::try_from(volume.max(0) / (8 * 1024 * 1_000_000_000)).unwrap_or(u64::MAX)
 }
 
-/// Bits per second of a volume over a span; zero over none.
+/// Bits per second of a volume over a span; zero over an empty span.
 pub(crate) fn mean_bps(volume: Volume, span_ns: u64) -> f64 {
     if span_ns == 0 { 0.0 } else { volume as f64 / (span_ns as f64 * PER_BPS) }
 }

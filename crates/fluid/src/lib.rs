@@ -1,10 +1,10 @@
-//! The fluid simulator: rates are piecewise constant, end nodes tick asynchronously, feedback and data take rtt/2.
-//! It is exact: nothing is stepped, every integral is taken over its pieces. AECP alone is made of differential
-//! equations, which are stepped (`aecp`).
+//! The fluid simulator: rates are piecewise constant, end nodes tick asynchronously, feedback and data take rtt/2. It
+//! is exact: nothing is stepped, every integral is a sum over its pieces. Only AECP consists of differential equations,
+//! which are stepped (`aecp`).
 //!
-//! Where the two ends of a session exchange claims and grants (Tally), messages are events of their own (`tally`).
+//! If the two ends of a session exchange claims and grants (Tally), messages are events (`tally`).
 //!
-//! What it is not: packets. There are no headers (wire rate = payload rate), queues follow from the rates but change
+//! It does not model packets: there are no headers (wire rate = payload rate), queues follow from the rates but change
 //! neither rates nor delays, and nothing is lost.
 //!
 //! Read [`simulate`] and [`Settings`] first.
@@ -44,7 +44,7 @@ pub use error::{FluidError, LARGEST_BPS};
 #[doc(hidden)]
 pub use naive::simulate_naive;
 
-/// Runs a scenario to its end. The outcome is a function of scenario and settings, to the last bit.
+/// Runs a scenario to its end. The result is a function of scenario and settings, to the last bit.
 pub fn simulate(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, FluidError> {
     let plan = plan::FluidPlan::new(scenario)?;
     match plan.engine {

@@ -9,12 +9,12 @@ pub(crate) struct RateAverage {
     sum: f64,
     /// Rate of the first closed piece.
     first: f64,
-    /// Closed pieces of more than no length, counted up to two.
+    /// Number of closed pieces of positive length, counted up to two.
     pieces: u8,
 }
 
 impl RateAverage {
-    /// A meter whose interval begins at `from`.
+    /// A meter whose interval starts at `from`.
     #[inline]
     pub(crate) fn new(from: u64) -> Self {
         Self { since: from, sum: 0.0, first: 0.0, pieces: 0 }
@@ -33,8 +33,8 @@ impl RateAverage {
         }
     }
 
-    /// The mean over the closed pieces, which began at `from`; zero if there are none. A single piece gives its rate
-    /// to the last bit, so that a node at rest stays at rest.
+    /// The mean over the closed pieces, the first of which started at `from`; zero if there are no pieces. A single
+    /// piece gives its rate to the last bit, so that a node in equilibrium stays there.
     #[inline]
     pub(crate) fn mean(&self, from: u64) -> f64 {
         match self.pieces {

@@ -1,9 +1,9 @@
-//! The plain engine: one event per change, kept as the yardstick of the fast one.
+//! The reference engine: one event per change.
 //!
-//! Every change of a rate is an event at its source, one at each place that it reaches, and every grant is one where it
-//! is heard. Nothing is deferred. Events at the same instant come in the order of [`NaiveEventKind`], then of the row,
-//! session or ticker, then of their making: what flows and what is heard first, then who leaves, who joins and what is
-//! wanted, then ticks; so a change at t counts for the interval that begins at t.
+//! Every change of a rate is an event at its source, and one at each resource that it reaches, and every grant is an
+//! event when it arrives. Nothing is deferred. Simultaneous events are in the order of [`NaiveEventKind`], then of the
+//! row, session or ticker, then of their creation: first arrivals of rates and grants, then leaves, joins and changes
+//! of demand, then ticks; so a change at t counts for the interval that starts at t.
 
 mod event;
 
@@ -32,20 +32,20 @@ use event::{NaiveEvent, NaiveEventKind};
 
 struct SessionState {
     active: bool,
-    /// What the rules along the path grant, as far as the source has heard; infinity where none runs.
+    /// Grants of the rules along the path, as far as the source has received them; infinity if no rule runs.
     heard: Vec<f64>,
     demand: f64,
     rate: f64,
     start_rate: f64,
     since: u64,
-    /// What is still to be sent, if the size is finite.
+    /// Remaining volume, if the size is finite.
     left: Option<Volume>,
-    /// The number of the completion that counts.
+    /// The number of the completion event that is valid.
     completion: u64,
     end: u64,
     completed: Option<u64>,
     track: Track,
-    /// Rates at the sink, each from its instant on.
+    /// Rates at the sink, each with the instant from which it applies.
     arrivals: Trail,
 }
 
@@ -58,7 +58,7 @@ struct RowState {
     expected: f64,
     target: f64,
     measured: f64,
-    /// When the session's first bit arrives.
+    /// Time at which the session's first bit arrives.
     from: u64,
 }
 
@@ -77,13 +77,13 @@ struct Naive<'a> {
     optimum_is_due: bool,
     window: (u64, u64),
     closes_early: bool,
-    /// Sessions that have not ended, and when the last byte of those that have is at its sink.
+    /// Sessions that have not ended, and the time at which the last byte of the others arrives.
     open: usize,
     last_arrival: u64,
     totals: FluidTotals,
 }
 
-/// Runs a scenario with the plain engine. The outcome is that of [`crate::simulate`], to the last bit.
+/// Runs a scenario with the reference engine. The result is that of [`crate::simulate`], to the last bit.
 pub fn simulate_naive(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, FluidError> {
     let plan = FluidPlan::new(scenario)?;
     let mut engine = Naive::new(&plan, &settings);
@@ -271,7 +271,7 @@ impl<'a> Naive<'a> {
         self.optimum_changes();
     }
 
-    /// What a rule shares where the row is, and the weights of those that are there, newcomers included.
+    /// The capacity that a rule shares at a row, and the total weight of the sessions there, including newcomers.
     fn weights_at(&self, row: usize) -> Option<(Rate, f64)> {
         let here = &self.plan.resources[self.plan.rows[row].resource as usize];
         let present = here.rows.clone().filter(|row| self.rows[*row].present);
@@ -305,7 +305,7 @@ impl<'a> Naive<'a> {
 
     fn want(&mut self, k: usize, demand: f64) {
         self.sessions[k].demand = demand;
-        // The source alone knows what its session wants.
+        // Only the source knows its session's demand.
         let row = self.plan.rows_of(k)[0] as usize;
         if matches!(self.plan.resources[self.plan.rows[row].resource as usize].place, crate::plan::ResourceKind::Out(_))
         {
@@ -319,7 +319,7 @@ impl<'a> Naive<'a> {
         rows.iter().position(|other| *other as usize == row).expect("a session's row is on its path")
     }
 
-    /// The source takes the least of what it was granted and what it wants.
+    /// The source sends at the minimum of its grants and its demand.
     fn set_rate(&mut self, k: usize) {
         let session = &self.sessions[k];
         if session.active {
@@ -332,7 +332,7 @@ impl<'a> Naive<'a> {
         }
     }
 
-    /// Accounts for what the source sent at its present rate.
+    /// Accounts for the volume that the source sent at its present rate.
     fn close(&mut self, k: usize) {
         let session = &mut self.sessions[k];
         session.track.close(session.rate, self.now);
@@ -350,7 +350,7 @@ impl<'a> Naive<'a> {
         }
     }
 
-    /// Says when the session will have sent everything.
+    /// Schedules the completion of the session.
     fn predict(&mut self, k: usize) {
         let session = &self.sessions[k];
         let Some(left) = session.left else { return };
@@ -407,7 +407,7 @@ impl<'a> Naive<'a> {
         Ok(())
     }
 
-    /// Rates of the sessions with their max-min rates; both are zero where a session is not active.
+    /// Rates of the sessions with their max-min rates; both are zero if a session is not active.
     fn pairs(&self) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
         self.sessions.iter().map(
             |session| {
@@ -441,7 +441,7 @@ impl<'a> Naive<'a> {
         for row in &present {
             let state = &mut self.rows[*row];
             state.meter.close(state.rate, now);
-            // A rate counts as measured once the session was there for a whole interval.
+            // A rate counts as measured once the session was active for a whole interval.
             let measured = match last {
                 Some(last) if state.from <= last => grain::counted(state.meter.mean(last)),
                 _ => self.sessions[self.plan.rows[*row].session as usize].start_rate,

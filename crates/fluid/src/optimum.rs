@@ -1,4 +1,4 @@
-//! The max-min fair rates of the sessions that are active now.
+//! The max-min fair rates of the currently active sessions.
 
 use fairwave_schemes::global::{Paths, Problem, max_min};
 
@@ -22,7 +22,7 @@ impl Optimum {
             .resources
             .iter()
             .map(|resource| {
-                // A node direction counts with its GTP share where GTP alone uses it.
+                // A node direction counts with its GTP share if only GTP uses it.
                 let usable = resource.allocatable.or(resource.capacity);
                 usable.map_or(f64::INFINITY, fairwave_units::Rate::as_bps)
             })
@@ -37,8 +37,8 @@ impl Optimum {
         }
     }
 
-    /// Solves for the sessions that want something, and hands each of them its rate, in order. `wants` gives the
-    /// demand of a session (infinity if unlimited), `None` if it is not active.
+    /// Solves for the sessions with a demand, and returns each one's rate, in order. `wants` gives the demand of a
+    /// session (infinity if unlimited), `None` if it is not active.
     pub(crate) fn solve(
         &mut self,
         plan: &FluidPlan<'_>,

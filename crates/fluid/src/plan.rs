@@ -1,5 +1,5 @@
-//! What of a scenario stays the same during a run: which capacities each session crosses, with what delays, and who
-//! ticks when.
+//! The constant parts of a scenario during a run: the capacities that each session crosses, the delays, and the
+//! schedule of ticks.
 
 use std::ops::Range;
 
@@ -14,14 +14,14 @@ use crate::check::{EngineKind, check};
 use crate::error::FluidError;
 use crate::grain::{Grains, grains};
 
-/// A scenario, laid out for a run.
+/// A scenario, prepared for a run.
 pub(crate) struct FluidPlan<'a> {
     pub(crate) scenario: &'a Scenario,
     /// End of the run.
     pub(crate) end: u64,
     /// Links in their order, then the directions of the nodes in theirs: out, in.
     pub(crate) resources: Vec<Resource>,
-    /// Which session crosses what: those of a resource are neighbours, in the order of the sessions.
+    /// Sessions at resources: those of a resource are adjacent, in the order of the sessions.
     pub(crate) rows: Vec<Crossing>,
     /// For each session the range of its entries in `crossings`; one entry more than sessions.
     pub(crate) first_crossing: Vec<u32>,
@@ -29,23 +29,23 @@ pub(crate) struct FluidPlan<'a> {
     pub(crate) crossings: Vec<u32>,
     /// Nodes in their order, then links that run a node rule.
     pub(crate) tickers: Vec<Ticker>,
-    /// What runs its sessions, all of them.
+    /// The engine of all its sessions.
     pub(crate) engine: EngineKind,
 }
 
-/// Where capacity may be short: one direction of a node, or a link.
+/// A capacity: one direction of a node, or a link.
 pub(crate) struct Resource {
     pub(crate) place: ResourceKind,
     /// `None` is unlimited.
     pub(crate) capacity: Option<Rate>,
-    /// What a node rule may allocate of it; `None` if none runs here.
+    /// The part of it that a node rule may allocate; `None` if no rule runs here.
     pub(crate) allocatable: Option<Rate>,
-    /// The capacity in grains; the largest if unlimited.
+    /// The capacity in grains; the maximum if unlimited.
     pub(crate) grains: Grains,
     pub(crate) rows: Range<usize>,
 }
 
-/// What a resource is.
+/// Kind of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResourceKind {
     /// The sending capacity of a node.
@@ -61,15 +61,15 @@ pub(crate) enum ResourceKind {
 pub(crate) struct Crossing {
     pub(crate) session: u32,
     pub(crate) resource: u32,
-    /// From the source to here.
+    /// Delay from the source to here.
     pub(crate) forward_ns: u64,
-    /// From here back to the source.
+    /// Delay from here back to the source.
     pub(crate) back_ns: u64,
 }
 
-/// Who ticks: a node for both its directions, or a link.
+/// Owner of ticks: a node for both its directions, or a link.
 pub(crate) struct Ticker {
-    /// Resources that run a rule at its ticks; `u32::MAX` where there is none.
+    /// Resources that run a rule at its ticks; `u32::MAX` if there is no such resource.
     pub(crate) resources: [u32; 2],
     beat: Beat,
 }
@@ -81,7 +81,7 @@ impl<'a> FluidPlan<'a> {
     pub(crate) fn new(scenario: &'a Scenario) -> Result<Self, FluidError> {
         let engine = check(scenario)?;
         let (links, nodes) = (scenario.links.len(), scenario.nodes.len());
-        // Resources are numbered links, out, in, out, in ... at first; then the unused ones go.
+        // Resources are numbered links, out, in, out, in ... at first; then the unused ones are removed.
         let out = |node: u32| links + 2 * node as usize;
         let mut used = vec![0_u32; links + 2 * nodes];
         let each = |session: &SessionSpec, visit: &mut dyn FnMut(usize)| {
@@ -93,7 +93,7 @@ impl<'a> FluidPlan<'a> {
                     visit(*link as usize);
                 }
             }
-            // The sink is where deliveries are counted, unlimited or not.
+            // The sink counts deliveries, unlimited or not.
             visit(out(session.to) + 1);
         };
         for session in &scenario.sessions {
@@ -125,7 +125,7 @@ impl<'a> FluidPlan<'a> {
                 rows,
             });
         }
-        // Second pass: the rows themselves. `used` now counts down the free places of each resource.
+        // Second pass: the rows themselves. `used` now counts down the free slots of each resource.
         let mut rows = vec![Crossing { session: 0, resource: 0, forward_ns: 0, back_ns: 0 }; first];
         let mut first_crossing = Vec::with_capacity(scenario.sessions.len() + 1);
         let mut crossings = Vec::with_capacity(first);
@@ -172,7 +172,7 @@ impl<'a> FluidPlan<'a> {
         Ok(plan)
     }
 
-    /// Says where node rules run, and who ticks.
+    /// Finds the resources with node rules, and the tickers.
     fn find_rules(&mut self, index: &[u32]) -> Result<(), FluidError> {
         let scenario = self.scenario;
         let links = scenario.links.len();
@@ -212,7 +212,7 @@ impl<'a> FluidPlan<'a> {
         Ok(())
     }
 
-    /// The same where AECP's links run without anybody who ticks.
+    /// Finds the resources with AECP's rule, which needs no ticks.
     fn find_aecp_rules(&mut self) {
         for at in 0..self.resources.len() {
             if aecp::runs_rule(self, self.resources[at].place) {
@@ -230,7 +230,7 @@ impl<'a> FluidPlan<'a> {
             .map(|row| row.session)
     }
 
-    /// Every session must be limited by something, or its rate would have no bound.
+    /// Every session must have a limit, or its rate would have no bound.
     fn check_limits(&self) -> Result<(), FluidError> {
         for (k, session) in self.scenario.sessions.iter().enumerate() {
             let ruled = self
@@ -282,7 +282,7 @@ impl<'a> FluidPlan<'a> {
             .filter(move |(from, _)| active.is_some_and(|(start, stop)| start < *from && *from < stop))
     }
 
-    /// The largest RTT of a ticker's sessions that are there, or of all if none is.
+    /// The largest RTT of a ticker's active sessions, or of all if no session is active.
     pub(crate) fn largest_rtt(&self, ticker: usize, is_there: impl Fn(usize) -> bool) -> u64 {
         let resources = self.tickers[ticker].resources.into_iter().filter(|resource| *resource != NONE);
         let rows = resources.flat_map(|resource| self.resources[resource as usize].rows.clone());
@@ -291,12 +291,12 @@ impl<'a> FluidPlan<'a> {
         there.or_else(|| rows.map(rtt).max()).unwrap_or(0)
     }
 
-    /// What a session wants at an instant; infinity if it is unlimited.
+    /// The demand of a session at an instant; infinity if it is unlimited.
     pub(crate) fn demand(&self, session: usize, at: u64) -> f64 {
         demand_bps(self.scenario.sessions[session].demand.at(Time::from_nanos(at)))
     }
 
-    /// A row as a rule sees it, before anything was measured.
+    /// A row as input of a rule, before anything was measured.
     pub(crate) fn row(&self, row: usize) -> Row {
         let crossing = &self.rows[row];
         let session = &self.scenario.sessions[crossing.session as usize];
@@ -324,7 +324,7 @@ impl<'a> FluidPlan<'a> {
         self.scenario.sessions[first as usize].scheme.is_none()
     }
 
-    /// Whether a session begins with its fair share of both ends.
+    /// Whether a session starts at its fair share of both ends.
     pub(crate) fn starts_fair(&self, session: usize) -> bool {
         let session = &self.scenario.sessions[session];
         self.scenario.scheme_of(session).options.flag("fair_start") && session.initial_rate == Rate::ZERO
@@ -336,14 +336,15 @@ impl<'a> FluidPlan<'a> {
         ((from.as_nanos(), to.as_nanos()), closes_early)
     }
 
-    /// When the last byte that a session sent until `end` is at its sink.
+    /// Time at which the last byte that a session sent until `end` arrives at its sink.
     pub(crate) fn last_arrival(&self, session: usize, end: u64) -> u64 {
         end.saturating_add(self.rows[self.sink_row(session)].forward_ns)
     }
 }
 
 impl Ticker {
-    /// Its first tick, given the largest RTT of the sessions that are there at the start (or else of all its sessions).
+    /// Its first tick, given the largest RTT of the sessions that are active at the start (or else of all its
+    /// sessions).
     pub(crate) fn first(&self, largest_rtt: u64) -> u64 {
         self.beat.first(Duration::from_nanos(largest_rtt)).as_nanos()
     }
@@ -373,7 +374,7 @@ impl ResourceKind {
         }
     }
 
-    /// The rule that it was given by name.
+    /// The rule that its configuration names.
     pub(crate) fn discipline(self, scenario: &Scenario) -> Option<Discipline> {
         match self {
             Self::Out(node) | Self::In(node) => scenario.nodes[node as usize].discipline,
@@ -381,7 +382,7 @@ impl ResourceKind {
         }
     }
 
-    /// How much may wait before it.
+    /// Limit of its queue.
     pub(crate) fn queue(self, scenario: &Scenario) -> QueueLimit {
         match self {
             Self::Out(node) | Self::In(node) => scenario.nodes[node as usize].queue,
@@ -389,7 +390,7 @@ impl ResourceKind {
         }
     }
 
-    /// Nodes always do, links where they are told to.
+    /// Nodes always do, links if configured.
     fn runs_rule(self, scenario: &Scenario) -> bool {
         match self {
             Self::Out(_) | Self::In(_) => true,
@@ -397,7 +398,7 @@ impl ResourceKind {
         }
     }
 
-    /// The share of the capacity that a rule may allocate that takes one.
+    /// The share of the capacity that a rule with shares may allocate.
     pub(crate) fn gtp_share(self, scenario: &Scenario) -> f64 {
         match self {
             Self::Out(node) | Self::In(node) => scenario.nodes[node as usize].gtp_share,
@@ -405,7 +406,7 @@ impl ResourceKind {
         }
     }
 
-    /// Whether it is the sending capacity of a node, whose grants its sessions hear at once.
+    /// Whether it is the sending capacity of a node, whose grants take effect immediately.
     pub(crate) fn is_source(self) -> bool {
         matches!(self, Self::Out(_))
     }
@@ -420,7 +421,7 @@ impl ResourceKind {
         !matches!(self, Self::Link(_))
     }
 
-    /// As the summary names it: "s1:out", "d1:in", or the link's name.
+    /// Its name in the summary: "s1:out", "d1:in", or the link's name.
     pub(crate) fn name(self, scenario: &Scenario) -> Box<str> {
         match self {
             Self::Out(node) => format!("{}:out", scenario.nodes[node as usize].name).into(),
@@ -430,7 +431,8 @@ impl ResourceKind {
     }
 }
 
-/// One-way delays of a session. What its links do not use of the RTT lies on its own access, half each way.
+/// One-way delays of a session. The part of the RTT that its links do not use is on its own access link, half in each
+/// direction.
 struct Delays {
     access: u64,
     there: u64,
@@ -446,7 +448,7 @@ impl Delays {
         Self { access, there: access + there, back: access + back }
     }
 
-    /// From the source to the link at place `hop` of the path.
+    /// From the source to the link at index `hop` of the path.
     fn to_link(&self, session: &SessionSpec, links: &[Link], hop: usize) -> u64 {
         self.access + session.path[..hop].iter().map(|link| links[*link as usize].delay.as_nanos()).sum::<u64>()
     }
@@ -457,7 +459,7 @@ fn demand_bps(rate: Option<Rate>) -> f64 {
 }
 
 /// Two sessions of one ticker must run the same rule; alpha and beta are parameters of a row, fair_start one of the
-/// session, and packets have no form here.
+/// session, and the fluid model has no packets.
 fn same_rule(scenario: &Scenario, place: ResourceKind, first: u32, second: u32) -> Result<(), FluidError> {
     let [first, second] = [first, second].map(|session| &scenario.sessions[session as usize]);
     node_rule::same_rule(scenario, first, second, &["alpha", "beta", "fair_start", "path", "wire"]).map_err(|mixed| {

@@ -1,4 +1,4 @@
-//! What the fast engine keeps of each resource: its queue, and what its rule knows of the rows.
+//! The fast engine's state of each resource: its queue, and the rule's inputs for the rows.
 
 use std::ops::Range;
 
@@ -10,24 +10,24 @@ use crate::grain::Grains;
 use crate::plan::{FluidPlan, NONE};
 use crate::queue::Queue;
 
-/// Rows of a resource up to which it shares its rule with others.
+/// Maximum rows of a resource that shares its rule with others.
 const MOST_SHARED_ROWS: usize = 24;
 
-/// A row as its rule knows it but for the measured rate, in one cache line.
+/// A row as input of its rule, except for the measured rate, in one cache line.
 #[repr(align(64))]
 pub(crate) struct KnownRow(pub(crate) TableRow);
 
-/// A resource, with all that its ticks need in one place.
+/// A resource, with everything that its ticks need in one place.
 pub(crate) struct Post {
     pub(crate) queue: Queue,
-    /// Until when its rows were read, plus one; zero before the first time.
+    /// Time up to which its rows were read, plus one; zero before the first time.
     pub(crate) seen: u64,
-    /// What its rule may allocate.
+    /// Capacity that its rule may allocate.
     pub(crate) capacity: Rate,
     pub(crate) grains: Grains,
     first_row: u32,
     end_row: u32,
-    /// Entry of its first row in `table`, and the distance to the next row's: none where all rows are alike.
+    /// Entry of its first row in `table`, and the distance to the next row's: zero if all rows are equal.
     first_entry: u32,
     stride: u32,
     /// Entry in `allocators`, if it runs a rule.
@@ -48,13 +48,13 @@ impl Post {
     }
 }
 
-/// The resources, with what their rules know of the rows, and the rules.
+/// The resources, the rules' inputs for their rows, and the rules.
 pub(crate) fn posts(plan: &FluidPlan<'_>) -> (Vec<Post>, Vec<KnownRow>, Vec<Box<dyn RateAllocator>>) {
     let mut allocators: Vec<Box<dyn RateAllocator>> = Vec::new();
     let mut table = Vec::new();
     let mut shared = None;
     let posts = plan.resources.iter().enumerate().map(|(resource, here)| {
-        // A large table is sorted faster by a rule that knows its last order.
+        // A large table is sorted faster by a rule that remembers its last order.
         let can_share =
             here.allocatable.is_some() && here.rows.len() <= MOST_SHARED_ROWS && plan.runs_own_scheme(resource);
         let rule = shared.filter(|_| can_share).or_else(|| {
@@ -85,7 +85,7 @@ pub(crate) fn posts(plan: &FluidPlan<'_>) -> (Vec<Post>, Vec<KnownRow>, Vec<Box<
     (posts, table, allocators)
 }
 
-/// Enters the rows of a resource into the table; says where, and how far from one to the next.
+/// Adds the rows of a resource to the table; returns the first entry and the distance between rows.
 fn enter(plan: &FluidPlan<'_>, resource: usize, table: &mut Vec<KnownRow>) -> (u32, u32) {
     let rows = plan.resources[resource].rows.clone();
     let first = table.len();

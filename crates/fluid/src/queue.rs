@@ -1,28 +1,28 @@
-//! The queue in front of a capacity: piecewise linear, unbounded, without effect on rates and delays.
+//! The queue at a capacity: piecewise linear, unbounded, without effect on rates and delays.
 
 use crate::grain::{Grains, Volume};
 
 /// A queue with the load that feeds it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Queue {
-    /// Sum of the rates that arrive.
+    /// Sum of the arriving rates.
     load: Volume,
     /// Start of the open piece.
     since: u64,
-    /// What waits at `since`.
+    /// Queued volume at `since`.
     backlog: Volume,
-    /// Integral of the backlog over the window's part that has passed.
+    /// Integral of the backlog over the elapsed part of the window.
     area: f64,
-    /// Largest backlog in the window.
+    /// Maximum backlog in the window.
     largest: Volume,
-    /// What left in the window.
+    /// Volume that left in the window.
     carried: Volume,
-    /// Largest load that lasted for more than no time.
+    /// Maximum load of positive duration.
     peak: Volume,
 }
 
 impl Queue {
-    /// Lets the present load last until `to`. What happens within `window` counts.
+    /// Keeps the present load until `to`. Only time within `window` counts.
     pub(crate) fn advance(&mut self, to: u64, capacity: Grains, window: (u64, u64)) {
         if to <= self.since {
             return;
@@ -36,7 +36,7 @@ impl Queue {
         self.piece(to, capacity, window);
     }
 
-    /// One piece that crosses no edge of the window.
+    /// One piece that crosses no boundary of the window.
     fn piece(&mut self, to: u64, capacity: Grains, window: (u64, u64)) {
         let span = to - self.since;
         let net = self.load - Volume::from(capacity);
@@ -61,29 +61,29 @@ impl Queue {
         self.load += by;
     }
 
-    /// Whether nothing waits at the start of the open piece.
+    /// Whether the queue is empty at the start of the open piece.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.backlog == 0
     }
 
-    /// Some bits of what a tick reads, for the sake of having read them.
+    /// Reads some bits of the data that a tick needs, to fetch them.
     #[inline]
     pub(crate) fn touch(&self) -> u64 {
         self.load as u64 ^ self.since ^ self.backlog as u64 ^ self.carried as u64
     }
 
-    /// An empty queue stays empty from `from` until `to`, while the load changes by `by` altogether; `arrived` came in
-    /// the part of that time that lies in the window.
+    /// An empty queue stays empty from `from` until `to`, while the load changes by `by` in total; `arrived` is the
+    /// volume that arrived in the part of that time within the window.
     pub(crate) fn pass(&mut self, from: u64, to: u64, by: Volume, arrived: Volume, window: (u64, u64)) {
-        // What came between the start of the open piece and `from` was not accounted for yet.
+        // Arrivals between the start of the open piece and `from` were not counted yet.
         let span = from.min(window.1).saturating_sub(self.since.max(window.0));
         self.carried += self.load * Volume::from(span) + arrived;
         self.load += by;
         self.since = to;
     }
 
-    /// What waits at an instant of the open piece.
+    /// Queued volume at an instant of the open piece.
     pub(crate) fn backlog_at(&self, at: u64, capacity: Grains) -> Volume {
         let net = self.load - Volume::from(capacity);
         (self.backlog + net * Volume::from(at.saturating_sub(self.since))).max(0)
@@ -94,17 +94,17 @@ impl Queue {
         self.area
     }
 
-    /// Largest backlog in the window.
+    /// Maximum backlog in the window.
     pub(crate) fn largest(&self) -> Volume {
         self.largest
     }
 
-    /// What left the queue in the window.
+    /// Volume that left the queue in the window.
     pub(crate) fn carried(&self) -> Volume {
         self.carried
     }
 
-    /// Largest load that lasted for more than no time.
+    /// Maximum load of positive duration.
     pub(crate) fn peak(&self) -> Volume {
         self.peak
     }

@@ -13,11 +13,11 @@ pub(crate) struct Recorder {
     record: Record,
     step: u64,
     end: u64,
-    /// End of the sample that runs now.
+    /// End of the current sample.
     next: Option<u64>,
     previous: u64,
     packet_bytes: f64,
-    /// What each session had delivered at the end of the previous sample.
+    /// Volume that each session had delivered at the end of the previous sample.
     delivered: Vec<Volume>,
     pub(crate) rates: RateSamples,
     pub(crate) queues: QueueSamples,
@@ -27,9 +27,9 @@ pub(crate) struct Recorder {
 
 /// One session at the end of a sample.
 pub(crate) struct RateSample {
-    /// All that it delivered so far.
+    /// Volume that it has delivered so far.
     pub(crate) delivered: Volume,
-    /// NaN where there is no such rate.
+    /// NaN if there is no such rate.
     pub(crate) source_expected_bps: f64,
     pub(crate) sink_expected_bps: f64,
     pub(crate) target_bps: f64,
@@ -57,12 +57,12 @@ impl Recorder {
         }
     }
 
-    /// When the next sample ends.
+    /// End of the next sample.
     pub(crate) fn next(&self) -> Option<u64> {
         self.next
     }
 
-    /// What is recorded.
+    /// Recorded quantities.
     pub(crate) fn record(&self) -> Record {
         self.record
     }
@@ -111,7 +111,7 @@ impl Recorder {
         }
     }
 
-    /// The sample is complete.
+    /// Completes the sample.
     pub(crate) fn step(&mut self) {
         let Some(at) = self.next else { return };
         self.previous = at;

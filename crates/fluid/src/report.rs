@@ -1,4 +1,4 @@
-//! From what an engine added up to the result of a run ([`fairwave_scenario::report`]).
+//! Converts an engine's sums into the result of a run ([`fairwave_scenario::report`]).
 
 use fairwave_scenario::report::{self, RunParts};
 use fairwave_scenario::{Course, Engine, LinkSummary, Run};
@@ -10,7 +10,7 @@ use crate::plan::FluidPlan;
 use crate::queue::Queue;
 use crate::record::Recorder;
 
-/// What one session did.
+/// Result of one session.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SessionOutcome {
     /// Mean rate over the window.
@@ -20,22 +20,22 @@ pub(crate) struct SessionOutcome {
     pub(crate) delivered: Volume,
     /// Max-min rate at the end of the active time.
     pub(crate) max_min_bps: f64,
-    /// When the last byte of a finite size arrived.
+    /// Time at which the last byte of a finite size arrived.
     pub(crate) completed: Option<u64>,
 }
 
-/// What one resource carried within the window.
+/// Load of one resource within the window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ResourceLoad {
-    /// Largest load that lasted for more than no time.
+    /// Maximum load of positive duration.
     pub(crate) peak: Volume,
-    /// What left.
+    /// Volume that left.
     pub(crate) carried: Volume,
-    /// Integral of what waited, in volumes times nanoseconds.
+    /// Integral of the queued volume, in volumes times nanoseconds.
     pub(crate) area: f64,
-    /// The most that waited.
+    /// Maximum queued volume.
     pub(crate) largest: Volume,
-    /// What found no room.
+    /// Volume dropped at a full queue.
     pub(crate) dropped: Volume,
 }
 
@@ -45,15 +45,15 @@ impl From<&Queue> for ResourceLoad {
     }
 }
 
-/// What all sessions did together.
+/// Totals of all sessions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FluidTotals {
     pub(crate) distance_start_bps: f64,
     pub(crate) distance_final_bps: f64,
-    /// `None` if some session is not near its max-min rate at the end, or none ever started.
+    /// `None` if some session is not near its max-min rate at the end, or no session ever started.
     pub(crate) converged: Option<u64>,
     pub(crate) events: u64,
-    /// Claims and grants that ends told each other.
+    /// Claims and grants that the ends sent.
     pub(crate) messages: u64,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn last_tenth(start: u64, end: u64) -> (u64, u64) {
     (from.as_nanos(), to.as_nanos())
 }
 
-/// Puts the result together. Both iterators follow the plan's order; `None` stands for an unlimited resource.
+/// Assembles the result. Both iterators follow the plan's order; `None` stands for an unlimited resource.
 pub(crate) fn report(
     plan: &FluidPlan<'_>,
     window: (u64, u64),
@@ -73,7 +73,7 @@ pub(crate) fn report(
     recorder: Recorder,
 ) -> Run {
     let scenario = plan.scenario;
-    // The fluid itself has no packets: its queues are told in those of the scenario.
+    // The fluid model has no packets: its queues are reported in packets of the scenario's size.
     let packet = scenario.full_packet().get() as f64;
     let span = window.1 - window.0;
     let mut peak_overload = 0.0_f64;
@@ -120,7 +120,7 @@ pub(crate) fn report(
 }
 
 impl SessionOutcome {
-    /// The same as every model tells it. The fluid has no headers and no packets.
+    /// The result in the form common to all models. The fluid model has no headers and no packets.
     fn told(&self) -> report::SessionOutcome {
         report::SessionOutcome {
             rate_bps: self.rate_bps,

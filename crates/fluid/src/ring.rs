@@ -1,6 +1,6 @@
-//! Rate changes on their way: a growing ring for each direction of each session, all in one pool of memory.
+//! Rate changes in transit: a growing ring for each direction of each session, all in one pool of memory.
 
-/// A rate that holds from an instant on.
+/// A rate and the instant from which it applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Change {
     pub(crate) at: u64,
@@ -10,11 +10,11 @@ pub(crate) struct Change {
 /// A queue of changes in a [`RingPool`]. Entries are counted from the first one ever; counts wrap.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ring {
-    /// Where its cells begin in the pool.
+    /// Offset of its cells in the pool.
     offset: u32,
-    /// Number of cells (a power of two) less one; without cells zero.
+    /// Number of cells (a power of two) minus one; zero without cells.
     mask: u32,
-    /// Count of the oldest entry that is kept.
+    /// Count of the oldest stored entry.
     head: u32,
     /// Count of the next entry.
     tail: u32,
@@ -28,7 +28,7 @@ struct CacheLine([Change; LINE]);
 /// Changes in a line.
 const LINE: usize = 4;
 
-/// Cells of all rings, in whole lines. Rings that grow leave their old cells to others.
+/// Cells of all rings, in whole lines. Rings that grow free their old cells.
 #[derive(Debug, Default)]
 pub(crate) struct RingPool {
     lines: Vec<CacheLine>,
@@ -37,7 +37,7 @@ pub(crate) struct RingPool {
 }
 
 impl Ring {
-    /// Count of the oldest entry that is kept.
+    /// Count of the oldest stored entry.
     #[inline]
     pub(crate) fn head(&self) -> u32 {
         self.head
@@ -54,19 +54,19 @@ impl Ring {
         self.head == self.tail
     }
 
-    /// Forgets the oldest entry.
+    /// Drops the oldest entry.
     #[inline]
     pub(crate) fn pop(&mut self) {
         self.head = self.head.wrapping_add(1);
     }
 
-    /// Forgets all entries before `count`.
+    /// Drops all entries before `count`.
     #[inline]
     pub(crate) fn forget_before(&mut self, count: u32) {
         self.head = count;
     }
 
-    /// Whether a push needs room first.
+    /// Whether a push has to grow the ring first.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.mask == 0 || self.tail.wrapping_sub(self.head) > self.mask
@@ -79,33 +79,33 @@ impl Ring {
 }
 
 impl RingPool {
-    /// A pool with room for so many cells.
+    /// A pool with room for `cells` cells.
     pub(crate) fn with_capacity(cells: usize) -> Self {
         Self { lines: Vec::with_capacity(cells.div_ceil(LINE)), ..Self::default() }
     }
 
-    /// An empty ring of so many cells, a power of two, behind the last one that was made.
+    /// An empty ring of `cells` cells, a power of two, after the last one that was made.
     pub(crate) fn ring(&mut self, cells: u32) -> Ring {
         let mut ring = Ring::default();
         self.grow(&mut ring, cells);
         ring
     }
 
-    /// The entry of that count.
+    /// The entry with that count.
     #[inline]
     pub(crate) fn get(&self, ring: &Ring, count: u32) -> Change {
         let cell = ring.cell(count);
         self.lines[cell / LINE].0[cell % LINE]
     }
 
-    /// The newest entry, to be overwritten; `None` if the ring is empty.
+    /// The newest entry, for overwriting; `None` if the ring is empty.
     #[inline]
     pub(crate) fn newest(&mut self, ring: &Ring) -> Option<&mut Change> {
         let newest = ring.cell(ring.tail.wrapping_sub(1));
         if ring.is_empty() { None } else { Some(&mut self.lines[newest / LINE].0[newest % LINE]) }
     }
 
-    /// Appends an entry to a ring that has room or is grown for it, to `least` cells at first.
+    /// Appends an entry to a ring, which grows if necessary, to `least` cells at first.
     #[inline]
     pub(crate) fn push(&mut self, ring: &mut Ring, change: Change, least: u32) {
         if ring.is_full() {
@@ -153,7 +153,7 @@ mod tests {
         for n in 0..1000 {
             for (which, ring) in rings.iter_mut().enumerate() {
                 pool.push(ring, change(n), 4);
-                // The first forgets two of three entries, the second all but five.
+                // The first drops two of three entries, the second all except five.
                 let forget = if which == 0 { n % 3 != 0 } else { ring.tail().wrapping_sub(ring.head()) > 5 };
                 if forget {
                     ring.pop();

@@ -1,17 +1,17 @@
-//! Whether a session is near its max-min rate, and since when.
+//! Tracks whether a session is near its max-min rate, and since when.
 
 use fairwave_scenario::is_far;
 
 /// Follows one session's rate and its max-min rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Track {
-    /// Its max-min rate now.
+    /// Its current max-min rate.
     pub(crate) optimum_bps: f64,
-    /// Until when it was last seen.
+    /// Time up to which it was tracked.
     since: u64,
-    /// The last instant at which it was not near for more than no time.
+    /// The last instant at which it was not near for a positive time.
     last_far: u64,
-    /// Whether there was anything for it to have.
+    /// Whether its max-min rate was ever above zero.
     pub(crate) is_asked: bool,
 }
 
@@ -21,7 +21,7 @@ impl Track {
         Self { optimum_bps: 0.0, since: at, last_far: 0, is_asked: false }
     }
 
-    /// Its rate was `rate_bps`, and its max-min rate what it is, from the last close until `at`.
+    /// Its rate was `rate_bps`, and its max-min rate unchanged, from the last close until `at`.
     #[inline]
     pub(crate) fn close(&mut self, rate_bps: f64, at: u64) {
         if at > self.since {

@@ -4,24 +4,24 @@ use std::collections::VecDeque;
 
 use crate::grain::{Grains, Volume, volume};
 
-/// Rates, each from its instant on.
+/// Rates, each with the instant from which it applies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trail(VecDeque<(u64, Grains)>);
 
 impl Trail {
-    /// The rate changes.
+    /// Records a new rate.
     pub(crate) fn push(&mut self, at: u64, rate: Grains) {
         self.0.push_back((at, rate));
     }
 
-    /// Forgets what nobody will ask for, if that is what flowed before `from`.
+    /// Drops rates from before `from`, which will not be needed.
     pub(crate) fn forget_before(&mut self, from: u64) {
         while self.0.get(1).is_some_and(|(at, _)| *at <= from) {
             self.0.pop_front();
         }
     }
 
-    /// What flowed between two instants.
+    /// Volume between two instants.
     pub(crate) fn volume(&self, from: u64, to: u64) -> Volume {
         let ends = self.0.iter().skip(1).map(|(at, _)| *at).chain([u64::MAX]);
         self.0

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use fairwave_schemes::link::AecpConfig;
 
-/// The largest rate factor, as a share of the capacity.
+/// Maximum rate factor, as a share of the capacity.
 const MOST_SHARE: f64 = 2.0;
 
 /// One session's source.
@@ -16,40 +16,40 @@ const MOST_SHARE: f64 = 2.0;
 pub(crate) struct AecpSource {
     /// Gain in 1/s.
     pub(crate) alpha_per_s: f64,
-    /// How old the links' word is that it hears.
+    /// Age of the links' values when they reach it.
     pub(crate) rtt_ns: u64,
-    /// The finite capacities on its way, as indices into the lines.
+    /// The finite capacities on its path, as indices into the lines.
     pub(crate) lines: Vec<u32>,
     /// Those of them that run the rule.
     pub(crate) tellers: Vec<u32>,
-    /// Logarithm of the rate that it may send at, in bit/s.
+    /// Logarithm of its permitted rate in bit/s.
     pub(crate) ln_rate: f64,
-    /// What it wants, in bit/s; zero while it is not active.
+    /// Its demand, in bit/s; zero while it is not active.
     pub(crate) demand_bps: f64,
     /// Whether it is active and a round trip has passed, so that it follows the links.
     pub(crate) hears: bool,
-    /// The entry of the history where it heard last.
+    /// The entry of the history that it read last.
     heard: usize,
-    /// Mean rate over the last step, as it was sent and as it got through.
+    /// Mean rate over the last step, as sent and as delivered.
     pub(crate) sent_bps: f64,
     pub(crate) passed_bps: f64,
 }
 
-/// One finite capacity, with the queue before it.
+/// One finite capacity, with its queue.
 #[derive(Clone, Debug)]
 pub(crate) struct AecpResource {
-    /// The rule's constants; `None` where no rule runs.
+    /// The rule's constants; `None` if no rule runs.
     pub(crate) rule: Option<AecpConfig>,
     pub(crate) capacity_bps: f64,
     pub(crate) packet_bits: f64,
-    /// How much may wait.
+    /// Limit of the queue.
     pub(crate) limit_bits: f64,
     /// Logarithm of the rate factor in bit/s.
     pub(crate) ln_factor: f64,
     pub(crate) queue_bits: f64,
     /// Mean rate that arrived over the last step.
     pub(crate) load_bps: f64,
-    /// What did not fit in the last step.
+    /// Bits that did not fit in the last step.
     pub(crate) dropped_bits: f64,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Dynamics {
     pub(crate) sources: Vec<AecpSource>,
     pub(crate) lines: Vec<AecpResource>,
     history: History,
-    /// Memory of a step.
+    /// Scratch space of a step.
     slopes: [Slopes; 2],
 }
 
@@ -72,10 +72,10 @@ struct Slopes {
     loads_bps: Vec<f64>,
 }
 
-/// The logarithms of the rate factors in the past, linear between the entries.
+/// The past logarithms of the rate factors, linear between the entries.
 #[derive(Clone, Debug, Default)]
 struct History {
-    /// Entries that were forgotten.
+    /// Number of entries that were dropped.
     gone: usize,
     times: VecDeque<u64>,
     /// A row of all lines for each time.
@@ -100,14 +100,14 @@ impl AecpSource {
         }
     }
 
-    /// What it sends now.
+    /// Its current send rate.
     pub(crate) fn rate_bps(&self) -> f64 {
         self.ln_rate.exp().min(self.demand_bps)
     }
 }
 
 impl AecpResource {
-    /// A line without a queue. The first rate factor is that of the rule.
+    /// A line without a queue, with the rule's first rate factor.
     pub(crate) fn new(rule: Option<AecpConfig>, capacity_bps: f64, packet_bits: f64, limit_bits: f64) -> Self {
         let first = rule.as_ref().map_or(1.0, |config| config.first_share);
         let mut line = Self {
@@ -124,7 +124,7 @@ impl AecpResource {
         line
     }
 
-    /// From one packet a second to [`MOST_SHARE`] of the capacity.
+    /// Limits a factor to between one packet per second and [`MOST_SHARE`] of the capacity.
     fn within(&self, ln_factor: f64) -> f64 {
         ln_factor.min((self.capacity_bps * MOST_SHARE).ln()).max(self.packet_bits.ln())
     }
@@ -153,7 +153,7 @@ impl Dynamics {
         dynamics
     }
 
-    /// Takes the state from `now` to `span_ns` later.
+    /// Advances the state from `now` by `span_ns`.
     pub(crate) fn step(&mut self, now: u64, span_ns: u64) {
         let (then, span_s) = (now + span_ns, span_ns as f64 / 1e9);
         let Self { sources, lines, history, slopes: [first, second] } = self;
@@ -169,8 +169,8 @@ impl Dynamics {
             let at = now.saturating_sub(source.rtt_ns);
             *slope = source.growth_per_s(source.ln_rate, |line| history.value(source.heard, at, line));
         }
-        // Where the explicit step leads is what the second slopes start from. The factors of then are in the history as
-        // long as the step lasts, for sources that hear them sooner.
+        // The second slopes are those at the result of the explicit step. Its factors are in the history for the
+        // duration of the step, for sources with shorter delays.
         let explicit = |line: &AecpResource, slope: f64| line.within(line.ln_factor + span_s * slope);
         history.push(then, lines.iter().zip(&first.ln_factors).map(|(line, slope)| explicit(line, *slope)));
         second.rates(sources, |k, source| source.ln_rate + span_s * first.ln_rates[k]);
@@ -207,19 +207,19 @@ impl Dynamics {
 }
 
 impl AecpSource {
-    /// Eqs. 3 and 4 over x: the growth of the logarithm of the rate, in 1/s, by the least rate factor on the way.
+    /// Eqs. 3 and 4 over x: the growth of the logarithm of the rate, in 1/s, by the smallest rate factor on the path.
     fn growth_per_s(&self, ln_rate: f64, ln_factor: impl Fn(usize) -> Option<f64>) -> f64 {
         if !self.hears {
             return 0.0;
         }
         let least = self.tellers.iter().filter_map(|line| ln_factor(*line as usize)).reduce(f64::min);
-        // Where no link says anything, nothing changes.
+        // Without a rule on the path the rate is constant.
         least.map_or(0.0, |ln_factor| self.alpha_per_s * (ln_factor - ln_rate))
     }
 }
 
 impl AecpResource {
-    /// The share of what arrived in the last step that was not dropped.
+    /// The share of the arrivals of the last step that was not dropped.
     fn passes(&self, span_s: f64) -> f64 {
         if self.dropped_bits > 0.0 { 1.0 - (self.dropped_bits / (self.load_bps * span_s)).min(1.0) } else { 1.0 }
     }
@@ -254,7 +254,7 @@ impl History {
         self.values.truncate(self.times.len() * self.width);
     }
 
-    /// Forgets what nobody will hear from `now` on.
+    /// Drops entries that no source will read from `now` on.
     fn forget_before(&mut self, now: u64) {
         let from = now.saturating_sub(self.keep_ns);
         while self.times.get(1).is_some_and(|next| *next <= from) {
@@ -264,7 +264,7 @@ impl History {
         }
     }
 
-    /// The entry from which on `at` lies, not before `from`.
+    /// The entry at or before `at`, starting from `from`.
     fn seek(&self, from: usize, at: u64) -> usize {
         let mut entry = from.max(self.gone);
         while self.times.get(entry + 1 - self.gone).is_some_and(|next| *next <= at) {
@@ -273,7 +273,7 @@ impl History {
         entry
     }
 
-    /// The logarithm of a line's factor at an instant that lies between an entry and the next.
+    /// The logarithm of a line's factor at an instant between an entry and the next.
     fn value(&self, entry: usize, at: u64, line: usize) -> Option<f64> {
         let entry = entry - self.gone;
         let here = *self.values.get(entry * self.width + line)?;

@@ -1,4 +1,4 @@
-//! Who reads a session's rate: its end nodes and links, each until its last tick; and what its sink has counted.
+//! The readers of a session's rate: its end nodes and links, each up to its last tick; and its sink's counts.
 
 use crate::grain::{Grains, Volume, grains, volume};
 use crate::meter::RateAverage;
@@ -7,24 +7,24 @@ use crate::report::last_tenth;
 
 use super::{FlowState, Flows, FluidFlow, Role};
 
-/// What a row read.
+/// Result of reading a row.
 pub(crate) struct RowReading {
     /// Mean rate over the interval.
     pub(crate) mean: f64,
     pub(crate) volume: Volume,
-    /// The largest rate.
+    /// The maximum rate.
     pub(crate) most: Grains,
 }
 
 impl Flows<'_> {
-    /// Some bits of a row, for the sake of having read them.
+    /// Reads some bits of a row, to fetch it.
     #[inline]
     pub(crate) fn touch_row(&self, row: usize) -> u64 {
         let state = &self.rows[row];
         u64::from(state.session) ^ state.since
     }
 
-    /// Some bits of a row's session, and of what its sink has counted.
+    /// Reads some bits of a row's session and of its sink's counts, to fetch them.
     #[inline]
     pub(crate) fn touch(&self, row: usize) -> u64 {
         let state = &self.rows[row];
@@ -36,7 +36,7 @@ impl Flows<'_> {
         next_mark ^ flow.own.to_bits() ^ flow.remote.to_bits() ^ flow.start ^ u64::from(flow.sized)
     }
 
-    /// Some bits of the changes and grants that a row's session has on their way.
+    /// Reads some bits of a session's changes and grants in transit, to fetch them.
     #[inline]
     pub(crate) fn touch_rings(&self, row: usize) -> u64 {
         let flow = &self.all[self.rows[row].session as usize];
@@ -48,7 +48,7 @@ impl Flows<'_> {
         cells.iter().fold(0, |touched, (ring, count)| touched ^ self.pool.get(ring, *count).at)
     }
 
-    /// Whether nothing more can be read at a row, now or ever.
+    /// Whether a row has nothing left to read, now or ever.
     #[inline]
     pub(crate) fn is_done(&self, row: usize) -> bool {
         let state = &self.rows[row];
@@ -68,8 +68,8 @@ impl Flows<'_> {
         }
     }
 
-    /// Reads what has arrived at a row before `now`, and leaves the changes of its rate, in grains, in the scratch. At
-    /// a sink it counts what is delivered.
+    /// Reads the arrivals at a row before `now`, and leaves the changes of its rate, in grains, in the scratch. At a
+    /// sink it counts them as delivered.
     #[inline]
     pub(crate) fn read(&mut self, row: usize, now: u64) -> RowReading {
         let role = self.rows[row].reader.role();
@@ -119,7 +119,7 @@ impl Flows<'_> {
         reading
     }
 
-    /// What arrives at a row between its last reading and `to`, without reading it.
+    /// The volume that arrives at a row between its last reading and `to`, without reading it.
     fn unread(&self, row: usize, to: u64) -> Volume {
         let state = &self.rows[row];
         let flow = &self.all[state.session as usize];
@@ -139,12 +139,12 @@ impl Flows<'_> {
         sum + volume(rate, to.saturating_sub(since))
     }
 
-    /// All that a session has delivered up to `to`.
+    /// Volume that a session has delivered up to `to`.
     pub(crate) fn delivered_by(&self, k: usize, to: u64) -> Volume {
         self.delivered(k) + self.unread(self.plan.sink_row(k), to)
     }
 
-    /// All that a session has delivered up to the last reading of its sink.
+    /// Volume that a session has delivered up to the last reading of its sink.
     pub(crate) fn delivered(&self, k: usize) -> Volume {
         match self.rows[self.plan.sink_row(k)].reader.role() {
             Role::Sink(count) => self.counts[count].delivered,
@@ -171,15 +171,14 @@ impl Flows<'_> {
         }
     }
 
-    /// Ends of the means of a session: of the window, and of the last tenth. That of a session of finite size comes
-    /// from its trail.
+    /// The spans of a session's means: the window, and the last tenth. That of a session of finite size comes from its
+    /// trail.
     fn spans(&self, k: usize) -> [Option<(u64, u64)>; 2] {
         let Some((start, end)) = self.plan.active(k) else { return [None, None] };
         [Some(self.window), (self.all[k].sized == NONE).then(|| last_tenth(start, end))]
     }
 
-    /// Notes what was counted at the ends of the means that lie between a sink's last reading and `now`, and
-    /// says which end comes next.
+    /// Records the counts at the ends of means between a sink's last reading and `now`, and returns the next end.
     #[cold]
     fn mark(&mut self, row: usize, now: u64) -> u64 {
         let k = self.rows[row].session as usize;
@@ -201,7 +200,8 @@ impl Flows<'_> {
         next
     }
 
-    /// What a session delivered in the window and in its last tenth, with the length of the latter, once all was read.
+    /// Volumes that a session delivered in the window and in its last tenth, with the length of the latter, once all
+    /// was read.
     pub(crate) fn means(&self, k: usize) -> (Volume, (Volume, u64)) {
         let Some((start, _)) = self.plan.active(k) else { return (0, (0, 0)) };
         let (from, to) = last_tenth(start, self.all[k].end.min(self.plan.end));

@@ -1,4 +1,4 @@
-//! Sessions of finite size: when their last byte is sent, and when they are to be looked at for it.
+//! Sessions of finite size: the time of their last byte, and the times at which they have to be evaluated.
 
 use std::cmp::Reverse;
 
@@ -11,14 +11,14 @@ use crate::trail::Trail;
 
 use super::{Flows, FluidFlow};
 
-/// A session of finite size. Its end changes what the others may have, so it is looked at on time.
+/// A session of finite size. Its end changes other sessions' rates, so it is evaluated on time.
 pub(super) struct Sized {
     left: Volume,
     since: u64,
-    /// When it is to be looked at next.
+    /// Time of the next evaluation.
     wake: u64,
     completed: Option<u64>,
-    /// Its rates at the sink, as far back as its last tenth may begin.
+    /// Its rates at the sink, back to the possible start of its last tenth.
     trail: Trail,
 }
 
@@ -40,7 +40,7 @@ impl Sized {
         self.trail.forget_before(last_tenth(flow.start, at).0);
     }
 
-    /// What its sink got between two instants.
+    /// Volume that its sink received between two instants.
     pub(super) fn volume(&self, from: u64, to: u64) -> Volume {
         self.trail.volume(from, to)
     }
@@ -58,7 +58,7 @@ impl Flows<'_> {
         }
     }
 
-    /// When a session of finite size will have sent everything at its present rate.
+    /// Time at which a session of finite size will have sent everything at its present rate.
     fn completion(&self, k: usize) -> u64 {
         let flow = &self.all[k];
         let sized = &self.sized[flow.sized as usize];
@@ -71,7 +71,7 @@ impl Flows<'_> {
         u64::try_from(Volume::from(sized.since) + span).unwrap_or(u64::MAX)
     }
 
-    /// Says when a session of finite size is to be looked at again.
+    /// Schedules the next evaluation of a session of finite size.
     #[inline]
     pub(super) fn rearm(&mut self, k: usize, now: u64) {
         let flow = &self.all[k];
@@ -99,7 +99,7 @@ impl Flows<'_> {
         }
     }
 
-    /// When a session of finite size must be looked at next.
+    /// Time of the next evaluation of a session of finite size.
     #[inline]
     pub(crate) fn next_wake(&mut self) -> u64 {
         while let Some(Reverse((at, k))) = self.wakes.peek() {
@@ -112,7 +112,7 @@ impl Flows<'_> {
         u64::MAX
     }
 
-    /// Looks at the session that is due.
+    /// Evaluates the session that is due.
     pub(crate) fn wake(&mut self) {
         if let Some(Reverse((at, k))) = self.wakes.pop() {
             self.advance(k as usize, at);
@@ -121,7 +121,7 @@ impl Flows<'_> {
         }
     }
 
-    /// When the last byte of a session of finite size arrived.
+    /// Time at which the last byte of a session of finite size arrived.
     pub(crate) fn completed(&self, k: usize) -> Option<u64> {
         self.sized.get(self.all[k].sized as usize)?.completed
     }

@@ -1,11 +1,11 @@
-//! What happens, and in which order.
+//! Events and their order.
 
-/// What happens, in the order of what happens first at one instant.
+/// Kinds of events, in the order in which simultaneous ones happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NaiveEventKind {
     /// A sample ends just before this instant.
     Sample,
-    /// A source hears a grant.
+    /// A grant arrives at a source.
     Hear,
     /// A new rate arrives at a resource.
     Arrive,
@@ -17,9 +17,9 @@ pub(super) enum NaiveEventKind {
     Vanish,
     /// A session appears at all its resources.
     Join,
-    /// It begins to send.
+    /// A session starts to send.
     Start,
-    /// It wants another rate.
+    /// The demand of a session changes.
     Demand,
     /// The max-min rates change.
     Optimum,
@@ -27,14 +27,14 @@ pub(super) enum NaiveEventKind {
     Tick,
 }
 
-/// An event: when, what, to whom (row, session or ticker), its number, and a value.
+/// An event: time, kind, subject (row, session or ticker), its number, and a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NaiveEvent {
     pub(super) at: u64,
     pub(super) kind: NaiveEventKind,
     pub(super) whom: usize,
     pub(super) number: u64,
-    /// A rate, where the event brings one.
+    /// A rate, if the event has one.
     pub(super) bps: f64,
 }
 

@@ -1,13 +1,13 @@
-//! What arrived of one session at its sink.
+//! Arrivals of one session at its sink.
 
 use crate::grain::{Grains, Volume, volume};
 
-/// Rates, each from its instant on, with what had arrived until then.
+/// Rates, each with the instant from which it applies, and the volume that had arrived until then.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals(Vec<(u64, Grains, Volume)>);
 
 impl Arrivals {
-    /// From now on it arrives at this rate. Instants do not go back.
+    /// Records a new rate of arrivals. Instants must not decrease.
     pub(super) fn push(&mut self, at: u64, rate: Grains) {
         let sum = self.by(at);
         match self.0.last_mut() {
@@ -16,14 +16,14 @@ impl Arrivals {
         }
     }
 
-    /// All that arrived until an instant.
+    /// Volume that arrived until an instant.
     pub(super) fn by(&self, at: u64) -> Volume {
         let later = self.0.partition_point(|(from, ..)| *from <= at);
         let last = later.checked_sub(1).and_then(|place| self.0.get(place));
         last.map_or(0, |(from, rate, sum)| sum + volume(*rate, at - from))
     }
 
-    /// What arrived between two instants.
+    /// Volume that arrived between two instants.
     pub(super) fn between(&self, from: u64, to: u64) -> Volume {
         self.by(to) - self.by(from)
     }

@@ -1,8 +1,8 @@
-//! What happens where ends exchange messages, and in which order.
+//! Events of the engine for rules that exchange messages, and their order.
 
 use fairwave_schemes::node::tally::{ClaimMessage, GrantMessage};
 
-/// What happens.
+/// Kinds of events.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TallyEventKind {
     /// A sample ends just before this instant.
@@ -13,25 +13,25 @@ pub(super) enum TallyEventKind {
     Grant(usize, GrantMessage),
     /// A claim reaches a row's resource.
     Claim(usize, ClaimMessage),
-    /// A session has sent its last byte, if this completion is still the one that counts.
+    /// A session has sent its last byte, if this completion is still valid.
     Complete(usize, u64),
     /// A session stops.
     Stop(usize),
-    /// A session begins.
+    /// A session starts.
     Start(usize),
-    /// A session wants another rate, in bit/s.
+    /// The demand of a session changes, to a rate in bit/s.
     Demand(usize, f64),
     /// The max-min rates change.
     Optimum,
     /// A control interval of a node is over.
     Tick(usize),
-    /// A node that heard news ticks once more.
+    /// A node that received news ticks an additional time.
     ExtraTick(usize),
 }
 
 impl TallyEventKind {
-    /// What happens first of several things at one instant: data and messages, then who leaves and comes, then ticks.
-    /// Data go before messages: a confirmation does not overtake the data that it speaks of.
+    /// Order of simultaneous events: data and messages, then leaves and joins, then ticks. Data come before messages: a
+    /// confirmation does not overtake the data that precede it.
     fn rank(&self) -> u8 {
         match self {
             Self::Sample => 0,
@@ -49,7 +49,7 @@ impl TallyEventKind {
     }
 }
 
-/// When, what, and how many events were made before it.
+/// Time, kind, and the number of events created before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TallyEvent {
     pub(super) at: u64,

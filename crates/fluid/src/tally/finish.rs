@@ -1,4 +1,4 @@
-//! Samples of a run, and what it comes to.
+//! Samples of a run, and its result.
 
 use fairwave_scenario::Run;
 use fairwave_units::Rate;
@@ -25,7 +25,7 @@ impl TallySimulator<'_> {
         recorder.step();
     }
 
-    /// The source's expected rate is its cap, the sink's the least grant in force, the target the least offer.
+    /// The source's expected rate is its cap, the sink's the smallest grant in force, the target the smallest offer.
     fn rate_sample(&self, k: usize) -> RateSample {
         let flow = &self.flows[k];
         let source = self.nodes[flow.node as usize].source.as_ref().filter(|_| flow.is_active);

@@ -1,9 +1,9 @@
-//! The engine of rules whose two ends exchange claims and grants (Tally, docs/explanation/tally.md): every message is an event, with
-//! the delay of its path, and may be lost or late. Rates are piecewise constant and every integral is exact, as in the
-//! other engines; nothing is stepped.
+//! The engine for rules whose two ends exchange claims and grants (Tally, docs/explanation/tally.md): every message is
+//! an event, with the delay of its path, and may be lost or late. Rates are piecewise constant and every integral is
+//! exact, as in the other engines; nothing is stepped.
 //!
-//! A session starts at rate zero, whatever `initial_rate` says: it sends what it was granted. A link without the rule
-//! takes part in nothing.
+//! A session starts at rate zero, regardless of `initial_rate`: it sends only at granted rates. A link without the rule
+//! has no part in the exchange.
 
 mod arrivals;
 mod event;
@@ -32,30 +32,30 @@ use arrivals::Arrivals;
 use event::{TallyEvent, TallyEventKind};
 use node::{TallyNode, below, constants, declares, nodes};
 
-/// A session as the network knows it.
+/// A session in the network.
 #[derive(Clone, Debug, Default)]
 struct TallyFlow {
     is_active: bool,
-    /// The node where it begins, and the rows of the resources that tell it grants, in the order of its way.
+    /// The node of its source, and the rows of the resources that send it grants, in the order of its path.
     node: u32,
     remotes: Vec<u32>,
     demand_bps: f64,
     rate_bps: f64,
-    /// Since when it sends at this rate, and what it sent since its source was told.
+    /// Time since which it sends at this rate, and the volume sent since the last report to its source.
     since: u64,
     bits: f64,
-    /// Whether data wait, and whether any did since its source was told.
+    /// Whether data wait, and whether any did since the last report to its source.
     waits: bool,
     waited: bool,
-    /// What is still to be sent, if the size is finite.
+    /// Remaining volume, if the size is finite.
     left: Option<Volume>,
-    /// The number of the completion that counts.
+    /// The number of the completion event that is valid.
     completion: u64,
     start: u64,
     end: u64,
     completed: Option<u64>,
     track: Track,
-    /// Rates at the sink, each from its instant on.
+    /// Rates at the sink, each with the instant from which it applies.
     arrivals: Arrivals,
 }
 
@@ -63,7 +63,7 @@ struct TallyFlow {
 #[derive(Clone, Copy, Debug, Default)]
 struct TallyRow {
     rate_bps: f64,
-    /// Until when the resource was told what came.
+    /// Time up to which arrivals were reported to the resource.
     since: u64,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct TallySimulator<'a> {
     events: BinaryHeap<Reverse<TallyEvent>>,
     pushed: u64,
     nodes: Vec<TallyNode>,
-    /// The node that keeps the half of each resource; [`NONE`] where that is no remote one.
+    /// The node that has the half of each resource; [`NONE`] if the resource is not a remote one.
     keepers: Vec<u32>,
     flows: Vec<TallyFlow>,
     rows: Vec<TallyRow>,
@@ -83,11 +83,11 @@ pub(crate) struct TallySimulator<'a> {
     optimum_is_due: bool,
     window: (u64, u64),
     closes_early: bool,
-    /// Sessions that have not ended, and when the last byte of those that have is at its sink.
+    /// Sessions that have not ended, and the time at which the last byte of the others arrives.
     open: usize,
     last_arrival: u64,
     totals: FluidTotals,
-    /// Messages that come out of a half, on their way to the post.
+    /// Output of a half, to be sent.
     claims: Vec<ClaimTo>,
     grants: Vec<GrantTo>,
 }
@@ -132,7 +132,7 @@ impl<'a> TallySimulator<'a> {
         Ok(simulator)
     }
 
-    /// What is known of a session beforehand.
+    /// Schedules the known events of a session.
     fn lay_out(&mut self, k: usize) -> Result<(), FluidError> {
         let plan = self.plan;
         let session = &plan.scenario.sessions[k];
@@ -249,7 +249,7 @@ impl<'a> TallySimulator<'a> {
         Time::from_nanos(self.now)
     }
 
-    /// The largest RTT of a node's sessions that are there, or of all if none is; zero where the interval is fixed.
+    /// The largest RTT of a node's active sessions, or of all if no session is active; zero if the interval is fixed.
     fn largest_rtt(&self, at: usize, is_there: impl Fn(&TallyFlow) -> bool) -> Duration {
         let node = &self.nodes[at];
         if !node.beat.follows_rtt() {
@@ -282,7 +282,7 @@ impl<'a> TallySimulator<'a> {
         self.optimum_changes();
     }
 
-    /// Sends nothing any more; data first, then the bye.
+    /// Stops sending; data first, then the bye.
     fn leave(&mut self, k: usize) {
         self.flows[k].is_active = false;
         self.flows[k].end = self.now;
@@ -306,7 +306,7 @@ impl<'a> TallySimulator<'a> {
         declares(self.plan.scenario.scheme_of(&self.plan.scenario.sessions[k]))
     }
 
-    /// The demand that its source knows of beforehand; `None` for none, or for no limit.
+    /// The demand declared to its source in advance; `None` if it is undeclared or unlimited.
     fn declared(&self, k: usize) -> Option<Rate> {
         let demand_bps = self.flows[k].demand_bps;
         (self.declares(k) && demand_bps.is_finite()).then(|| Rate::nearest_bps(demand_bps))
@@ -321,7 +321,7 @@ impl<'a> TallySimulator<'a> {
         }
     }
 
-    /// Accounts for what a session sent at its present rate.
+    /// Accounts for the volume that a session sent at its present rate.
     fn close(&mut self, k: usize) {
         let now = self.now;
         let flow = &mut self.flows[k];
@@ -333,7 +333,7 @@ impl<'a> TallySimulator<'a> {
         flow.since = now;
     }
 
-    /// A session sends what it may, or what it wants.
+    /// A session sends at the minimum of its allowed rate and its demand.
     fn set_rate(&mut self, k: usize) {
         let at = self.flows[k].node as usize;
         let allowed = self.nodes[at].source.as_ref().map_or(0.0, |source| source.rate(k as u64).as_bps());
@@ -360,7 +360,7 @@ impl<'a> TallySimulator<'a> {
         }
     }
 
-    /// Says when a session will have sent everything.
+    /// Schedules the completion of a session.
     fn predict(&mut self, k: usize) {
         let flow = &self.flows[k];
         let Some(left) = flow.left else { return };
@@ -371,7 +371,7 @@ impl<'a> TallySimulator<'a> {
         self.push(at, TallyEventKind::Complete(k, self.pushed + 1));
     }
 
-    /// Another rate arrives at a resource.
+    /// A new rate arrives at a resource.
     fn arrive(&mut self, row: usize, rate_bps: f64) {
         self.flush(row);
         let crossing = &self.plan.rows[row];
@@ -389,7 +389,7 @@ impl<'a> TallySimulator<'a> {
         }
     }
 
-    /// A resource is told what came of a session since the last time.
+    /// Reports a session's arrivals since the last report to a resource.
     fn flush(&mut self, row: usize) {
         let (now, crossing) = (self.now, &self.plan.rows[row]);
         let arrived = &mut self.rows[row];
@@ -425,7 +425,7 @@ impl<'a> TallySimulator<'a> {
         let (Some(remote), Some(source)) = (remote, &mut self.nodes[at].source) else { return };
         source.on_grant(now, k as u64, remote, grant, &mut self.claims);
         let has_news = source.has_news();
-        // The rate first: a confirmation does not overtake the data that it speaks of.
+        // The rate first: a confirmation does not overtake the data that precede it.
         self.set_rate(k);
         self.send(at);
         if has_news {
@@ -476,7 +476,7 @@ impl<'a> TallySimulator<'a> {
         self.answer(at);
     }
 
-    /// An end that heard news ticks once more, soon.
+    /// An end that received news ticks an additional time, soon.
     fn react(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         if let Some(after) = node.react.filter(|_| !node.reacts) {
@@ -485,7 +485,7 @@ impl<'a> TallySimulator<'a> {
         }
     }
 
-    /// Claims go their way.
+    /// Sends claims.
     fn send(&mut self, at: usize) {
         let mut claims = std::mem::take(&mut self.claims);
         for claim in claims.drain(..) {
@@ -498,7 +498,7 @@ impl<'a> TallySimulator<'a> {
         self.claims = claims;
     }
 
-    /// Grants go their way.
+    /// Sends grants.
     fn answer(&mut self, at: usize) {
         let mut grants = std::mem::take(&mut self.grants);
         for grant in grants.drain(..) {
@@ -539,7 +539,7 @@ impl<'a> TallySimulator<'a> {
         Ok(())
     }
 
-    /// Rates of the sessions with their max-min rates; both are zero where a session is not active.
+    /// Rates of the sessions with their max-min rates; both are zero if a session is not active.
     fn pairs(&self) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
         self.flows.iter().map(|flow| if flow.is_active { (flow.rate_bps, flow.track.optimum_bps) } else { (0.0, 0.0) })
     }

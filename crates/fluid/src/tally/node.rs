@@ -1,4 +1,4 @@
-//! The two halves of a node, or a link that runs the rule, with what drives them.
+//! The two halves of a node, or of a link that runs the rule, with their driver.
 
 use fairwave_scenario::node_rule::Beat;
 use fairwave_scenario::random::{self, RandomStream};
@@ -10,25 +10,25 @@ use fairwave_units::{Duration, Rate};
 use crate::error::{FluidError, LARGEST_BPS};
 use crate::plan::{FluidPlan, NONE, ResourceKind};
 
-/// One end of sessions, or a link between them.
+/// An end node, or a link between end nodes.
 pub(super) struct TallyNode {
-    /// The half of its sending capacity, if sessions begin here.
+    /// The half of its sending capacity, if sessions have their source here.
     pub(super) source: Option<SourceNode>,
     /// The half of its receiving capacity, if that has a limit and sessions end here; of a link, of its capacity.
     pub(super) sink: Option<SinkNode>,
-    /// The sessions that begin here.
+    /// The sessions with their source here.
     pub(super) sessions: Vec<u32>,
     /// The rows of the sink's half.
     pub(super) rows: std::ops::Range<usize>,
     pub(super) beat: Beat,
-    /// How long after news it ticks once more, in nanoseconds; and whether that is to come.
+    /// Delay of an additional tick after news, in nanoseconds; and whether one is scheduled.
     pub(super) react: Option<u64>,
     pub(super) reacts: bool,
-    /// What becomes of the messages that it sends.
+    /// Loss and delay of the messages that it sends.
     pub(super) mail: Mail,
 }
 
-/// Messages are lost and late.
+/// Random loss and delay of messages.
 pub(super) struct Mail {
     loss: f64,
     late_ns: f64,
@@ -36,7 +36,7 @@ pub(super) struct Mail {
 }
 
 impl Mail {
-    /// How much later than the path a message comes; `None` if it is lost.
+    /// Delay of a message beyond that of the path; `None` if it is lost.
     pub(super) fn fate(&mut self) -> Option<u64> {
         if self.loss > 0.0 && self.random.unit() < self.loss {
             return None;
@@ -45,7 +45,7 @@ impl Mail {
     }
 }
 
-/// The nodes and the links that run the rule; and which of them keeps the far half of each resource of the plan.
+/// The nodes and the links that run the rule; and the node that has the far half of each resource of the plan.
 pub(super) fn nodes(plan: &FluidPlan<'_>) -> Result<(Vec<TallyNode>, Vec<u32>), FluidError> {
     let scenario = plan.scenario;
     let mut sessions_of = vec![Vec::new(); scenario.nodes.len()];
@@ -104,7 +104,7 @@ impl TallyNode {
         let options = TallyOptions { interval: beat.interval(largest), ..constants(choice) };
         let what = || format!("the control interval of {name}");
         below(options.interval, &options, 16, "a sixteenth", what)?;
-        // A node without a limit shares as much as the model takes.
+        // A node without a limit shares the maximum of the model.
         let send = node.map(|node| node.send.unwrap_or(Rate::nearest_bps(LARGEST_BPS)));
         let source = send.filter(|_| !sessions.is_empty()).map(|rate| SourceNode::new(rate, options));
         let receive = plan.resources.get(sink as usize).and_then(|resource| resource.allocatable);
@@ -136,7 +136,7 @@ pub(super) fn constants(choice: &SchemeChoice) -> TallyOptions {
     exchange.map_or_else(TallyOptions::default, |options| options(&choice.options))
 }
 
-/// What is proved of the lease needs delays and intervals below parts of it.
+/// The proofs about leases require delays and intervals below parts of a lease.
 pub(super) fn below(
     span: Duration,
     options: &TallyOptions,

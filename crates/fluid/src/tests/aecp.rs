@@ -1,4 +1,4 @@
-//! AECP's differential equations against what they solve to.
+//! AECP's differential equations compared with their solutions.
 
 use fairwave_scenario::{Demand, Discipline, QueueLimit, Run, Scenario};
 use fairwave_schemes::scheme::OptionValue;
@@ -18,7 +18,7 @@ fn run(scenario: &Scenario) -> Run {
     simulate(scenario, Settings { record: ALL, ..Settings::default() }).unwrap()
 }
 
-/// Sessions over one link of 500 Mb/s with a round trip of so many ms, packets of 1000 bytes on the wire.
+/// Sessions over one link of 500 Mb/s with a round trip of `rtt_ms`, packets of 1000 bytes on the wire.
 fn dumbbell(seconds: u64, sessions: usize, rtt_ms: u64, options: &[(&'static str, OptionValue)]) -> Network {
     let mut network = Network::new(seconds).scheme("aecp", options).node("s", INF).node("d", INF).link(500.0, 1, None);
     network.0.packet.payload = Bytes::new(957);
@@ -78,15 +78,15 @@ fn aecp__several_bottlenecks_give_max_min() {
 
 #[test]
 fn aecp__follows_a_constant_factor_as_gompertz_has_it() {
-    // With a router that hardly moves, Eq. 3 is solved by ln(x / r) = e^(-alpha t) ln(x0 / r), from the first round
-    // trip on: r = 100 Mb/s, x0 = 1 Mb/s, alpha 2/s.
+    // With a router that is almost constant, Eq. 3 is solved by ln(x / r) = e^(-alpha t) ln(x0 / r), from the first
+    // round trip on: r = 100 Mb/s, x0 = 1 Mb/s, alpha 2/s.
     let mut network = dumbbell(3, 1, 100, &[("beta", number(1e-12)), ("first_share", number(0.2))]);
     network.0.sessions[0].initial_rate = Rate::mbps(1.0);
     network.0.sample = Duration::from_millis(1);
     let rates = rates_mbps(&run(&network.0), 0);
     assert_eq!(rates[50], 1.0);
     for ms in [200, 500, 1100, 2500] {
-        // A sample is the mean of its millisecond, and ln x is stepped as long: errors of (9/s x 1 ms)^2 / 12 or so.
+        // A sample is the mean of its millisecond, and ln x is stepped as long: errors of about (9/s x 1 ms)^2 / 12.
         let t = f64::from(ms) / 1e3 - 0.1 - 0.000_5;
         let expected = 100.0 * ((-2.0 * t).exp() * (1.0_f64 / 100.0).ln()).exp();
         near(rates[ms as usize - 1] / expected, 1.0, 1e-5);
@@ -95,7 +95,7 @@ fn aecp__follows_a_constant_factor_as_gompertz_has_it() {
 
 #[test]
 fn aecp__the_error_falls_with_the_square_of_the_step() {
-    // A start that overshoots, of sessions with unlike round trips.
+    // A start that overshoots, of sessions with different round trips.
     let scenario = || {
         let mut network = dumbbell(20, 3, 37, &[]);
         network.0.sessions[1].rtt = Duration::from_nanos(400_300_000);
@@ -117,9 +117,9 @@ fn aecp__the_error_falls_with_the_square_of_the_step() {
     assert!(second < first / 3.0, "{second} after {first} Mb/s");
 }
 
-/// The largest deviation from 500 Mb/s in two spans of one run of four sessions, in Mb/s.
+/// The maximum deviation from 500 Mb/s in two spans of one run of four sessions, in Mb/s.
 fn amplitudes(rtt_ms: u64) -> (f64, f64) {
-    // A queue of 10,000 packets to aim at: deviations that do not empty it are what linear theory speaks of.
+    // A target queue of 10,000 packets: linear theory applies to deviations that do not empty it.
     let options = [("first_share", number(0.25)), ("q0", OptionValue::Packets(10_000))];
     let mut network = dumbbell(300, 4, rtt_ms, &options);
     network.0.sample = Duration::from_millis(10);
@@ -137,10 +137,10 @@ fn amplitudes(rtt_ms: u64) -> (f64, f64) {
 
 #[test]
 fn aecp__is_stable_up_to_its_delay_margin() {
-    // The open loop 2 (s + 1/2) / (s^2 (s + 2)) has gain 1 at 1 rad/s, 36.87 degrees from instability: 0.6435 s.
-    // Another program that steps the same equations (Euler; 2, 1 and 0.5 ms give 256.55, 255.65 and 255.20, which leads
-    // to 254.75) has the deviation at 0.8 s end in an oscillation of that many Mb/s, where the queue runs empty; at
-    // 0.6 s it falls to 0.518 of itself in 25 s.
+    // The open loop 2 (s + 1/2) / (s^2 (s + 2)) has gain 1 at 1 rad/s, 36.87 degrees from instability: 0.6435 s. With a
+    // delay of 0.8 s another program that steps the same equations (Euler; 2, 1 and 0.5 ms give 256.55, 255.65 and
+    // 255.20, which leads to 254.75) has the deviation end in an oscillation of that many Mb/s, at which the queue runs
+    // empty; at 0.6 s it falls to 0.518 of itself in 25 s.
     let (early, late) = amplitudes(600);
     near((late / early).powf(1.0 / 6.0), 0.518, 0.003);
     let (early, late) = amplitudes(800);
@@ -150,7 +150,7 @@ fn aecp__is_stable_up_to_its_delay_margin() {
 
 #[test]
 fn aecp__demands_starts_and_stops() {
-    // A takes 100 Mb/s at the most from 40 s on; C comes at 80 s and goes at 120 s.
+    // A takes at most 100 Mb/s from 40 s on; C arrives at 80 s and leaves at 120 s.
     let mut network = dumbbell(160, 3, 50, &[]);
     network.0.sessions[0].demand =
         Demand::Schedule([(Time::ZERO, None), (Time::from_secs(40), Some(Rate::mbps(100.0)))].into());
@@ -193,7 +193,7 @@ fn aecp__a_finite_size_arrives_in_its_time() {
     let session = &run.summary.sessions[0];
     assert_eq!(session.delivered_bytes, 4_000_000);
     near(session.completed_s.unwrap(), 5.0, 1e-6);
-    // All of it in the time until the last byte: a second passes before the first.
+    // Averaged over the time until the last byte: a second passes before the first.
     near(session.rate_bps / 1e6, 6.4, 1e-3);
     near(run.summary.window.to_s, 5.0, 1e-6);
     assert_eq!(rates_mbps(&run, 0)[60], 0.0);
@@ -201,7 +201,7 @@ fn aecp__a_finite_size_arrives_in_its_time() {
 
 #[test]
 fn aecp__a_short_queue_overflows_and_what_is_dropped_does_not_arrive() {
-    // Two packets: a start from the whole capacity floods it.
+    // A queue of two packets: a start at the whole capacity floods it.
     let mut network = dumbbell(20, 2, 50, &[("first_share", number(1.0))]);
     network.0.links[0].queue = QueueLimit::Packets(2);
     network.0.sessions[0].initial_rate = Rate::mbps(400.0);
@@ -212,12 +212,12 @@ fn aecp__a_short_queue_overflows_and_what_is_dropped_does_not_arrive() {
     let run = simulate(&network.0, settings).unwrap();
     let (first, second) = (rates_mbps(&run, 0), rates_mbps(&run, 1));
     for (first, second) in first.iter().zip(second) {
-        // Of a sample's 10 ms the two packets that wait may be more: 1.67 Mb/s.
+        // In a sample's 10 ms the two queued packets may add 1.67 Mb/s.
         assert!(first + second < 501.7, "{first} + {second}");
     }
     let link = &run.summary.links[0];
     assert!(link.max_queue_packets <= 2.0 + 1e-9, "{link:?}");
-    // 300 Mb/s too much for a while are thousands of packets.
+    // An excess of 300 Mb/s for a while is thousands of packets.
     assert!(link.dropped_packets > 1000, "{link:?}");
 }
 
@@ -232,7 +232,7 @@ fn aecp__links_without_the_rule_say_nothing() {
     };
     let error = simulate(&drop_tail(5).0, Settings::default()).unwrap_err();
     assert_eq!(error, FluidError::Unlimited { session: "s-d#0".into() });
-    // With a demand it keeps its first rate: two packets of 1043 bytes a round trip.
+    // With a demand it keeps its first rate: two packets of 1043 bytes per round trip.
     let mut network = drop_tail(5);
     network.0.sessions[0].demand = Demand::Constant(Rate::mbps(20.0));
     near(run(&network.0).summary.sessions[0].rate_bps / 1e6, 2.0 * 1043.0 * 8.0 / 5e3, 1e-6);

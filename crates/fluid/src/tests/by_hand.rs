@@ -25,9 +25,9 @@ fn simulate__single_session_by_arithmetic() {
     network.0.sample = Duration::from_millis(50);
     let run = run(&network);
     let rates = run.rates.unwrap();
-    // At 0 both ends grant 0.15 (of a rate 0). The sink's grant is heard at 50 ms; until then the sink's start rate, 0,
-    // holds. So x = 0.15 from 50 ms; at 100 ms the source measured (0 x 50 + .15 x 50)/100 = 0.075 and the sink, which
-    // that reached at 100 ms, zero.
+    // At 0 both ends grant 0.15 (of a rate 0). The sink's grant arrives at 50 ms; until then the sink's start rate, 0,
+    // applies. So x = 0.15 from 50 ms; at 100 ms the source measured (0 x 50 + .15 x 50)/100 = 0.075 and the sink,
+    // which that rate reached at 100 ms, zero.
     assert_eq!(rates.source_expected_bps[0], 0.15e9);
     assert_eq!(rates.sink_expected_bps[0], 0.0); // the sample ends just before 50 ms
     assert_eq!(rates.sink_expected_bps[1], 0.15e9);
@@ -35,7 +35,7 @@ fn simulate__single_session_by_arithmetic() {
     // At 100 ms: source 0.075 + .15 (1 - .075) = 0.21375, sink 0.15 once more: x stays 0.15.
     assert!((rates.source_expected_bps[2] / 0.213_75e9 - 1.0).abs() < 1e-12);
     assert_eq!(rates.sink_expected_bps[3], 0.15e9);
-    // At 200 ms the sink measured 0.15: 0.15 + .15 x .85 = 0.2775, heard at 250 ms.
+    // At 200 ms the sink measured 0.15: 0.15 + .15 x .85 = 0.2775, which arrives at 250 ms.
     assert!((rates.sink_expected_bps[5] / 0.277_5e9 - 1.0).abs() < 1e-12);
 }
 
@@ -44,8 +44,8 @@ fn simulate__single_session_follows_the_closed_form() {
     let mut network = single();
     network.0.sample = Duration::from_millis(100);
     let rates = run(&network).rates.unwrap();
-    // SCHEMES.md C17: x_0 = 0, geometric .85^n while 1 - x > .2, then + .03 a step; n = 10 -> .803, then 7 steps to 1.
-    // Here the sink ticks every 100 ms on what arrived in the 100 ms before, and its grant takes effect there 100 ms
+    // SCHEMES.md C17: x_0 = 0, geometric .85^n while 1 - x > .2, then + .03 per step; n = 10 -> .803, then 7 steps to
+    // 1. Here the sink ticks every 100 ms with the arrivals of the last 100 ms, and its grant takes effect there 100 ms
     // later: so a step shows at the sink in every second interval, n steps from (2n - 1) x 100 ms on.
     let mut x = 0.0_f64;
     for n in 1..=17 {
@@ -80,8 +80,8 @@ fn simulate__summary_of_a_settled_session() {
 
 #[test]
 fn simulate__demand_steps_and_stop() {
-    // 200 Mb/s, 250 from 2 s, until 4 s. What the nodes grant lies above all the time: at a measured rate of 200 it is
-    // 200 + .1 x 800 = 280.
+    // 200 Mb/s, 250 from 2 s, until 4 s. The nodes' grants are always higher: at a measured rate of 200 it is 200 + .1
+    // x 800 = 280.
     let steps = [(Time::ZERO, Some(Rate::mbps(200.0))), (Time::from_secs(2), Some(Rate::mbps(250.0)))];
     let network = Network::new(5).node("s", 1000.0).node("d", 1000.0).session_with("s", "d", 100, |session| {
         session.demand = Demand::Schedule(steps.into());
@@ -90,14 +90,14 @@ fn simulate__demand_steps_and_stop() {
     });
     let run = run(&network);
     let rates = run.rates.unwrap();
-    assert_eq!(rates.rate_bps[0], 100e6); // 50 ms on the way
+    assert_eq!(rates.rate_bps[0], 100e6); // 50 ms in transit
     assert_eq!(rates.rate_bps[19], 200e6);
     assert_eq!(rates.rate_bps[20], 225e6);
-    assert_eq!(rates.rate_bps[40], 125e6); // the last 50 ms worth arrives after the stop
+    assert_eq!(rates.rate_bps[40], 125e6); // the last 50 ms' worth arrives after the stop
     assert_eq!(rates.rate_bps[41], 0.0);
     let session = &run.summary.sessions[0];
     assert_eq!(session.delivered_bytes, 112_500_000); // 2 x 200 Mb + 2 x 250 Mb
-    // It has an end of its own: the window is the whole time until its last byte has arrived, 900 Mb in 4.05 s.
+    // It is a finite session: the window is the whole time until its last byte has arrived, 900 Mb in 4.05 s.
     assert_eq!((run.summary.window.from_s, run.summary.window.to_s), (0.0, 4.05));
     assert!((session.rate_bps / (900e6 / 4.05) - 1.0).abs() < 1e-15);
     assert_eq!(session.final_rate_bps, 250e6);
@@ -123,7 +123,7 @@ fn simulate__finite_size_ends_to_the_nanosecond() {
         assert_eq!(session.completed_s, Some(end_ns as f64 / 1e9));
         assert_eq!(summary.window.to_s, end_ns as f64 / 1e9);
         assert_eq!(session.delivered_bytes, bytes);
-        // 3 s of 80 Mb/s in a window of 3.05 s, in which all of it arrives.
+        // 3 s of 80 Mb/s in a window of 3.05 s, in which all of them arrive.
         assert!((session.rate_bps / (bytes as f64 * 8e9 / end_ns as f64) - 1.0).abs() < 1e-12);
         assert_eq!(session.final_rate_bps, 80e6);
         assert_eq!(session.max_min_bps, 80e6);
@@ -132,14 +132,14 @@ fn simulate__finite_size_ends_to_the_nanosecond() {
 
 #[test]
 fn simulate__queue_follows_from_the_rates() {
-    // Two sources start at 80 Mb/s each into 100 Mb/s and never change: their sinks and they tick after the run.
+    // Two sources start at 80 Mb/s each into 100 Mb/s and stay constant: they and their sinks tick only after the run.
     let options = [("phase", OptionValue::Time(Duration::from_secs(100)))];
     let mut network = Network::new(2).scheme("gtp", &options).node("s1", 100.0).node("s2", 100.0).node("d", 100.0);
     for source in ["s1", "s2"] {
         network = network.session_with(source, "d", 0, |session| session.initial_rate = Rate::mbps(80.0));
     }
     let run = run(&network);
-    // 60 Mb/s too much: 7.5 MB a second.
+    // An excess of 60 Mb/s: 7.5 MB per second.
     let queues = run.queues.unwrap();
     assert_eq!(queues.links, 3);
     let last = queues.queue_bytes.len() - 1;
@@ -160,7 +160,7 @@ fn simulate__queue_follows_from_the_rates() {
 
 #[test]
 fn simulate__a_link_that_runs_the_rule_limits_its_sessions() {
-    // Wu 2007, X.3.B: two sessions meet in a link of 300 Mb/s; one of them goes on into a sink of 100 Mb/s.
+    // Wu 2007, X.3.B: two sessions share a link of 300 Mb/s; one of them continues into a sink of 100 Mb/s.
     let network = Network::new(20)
         .node("s1", 1000.0)
         .node("s2", 1000.0)

@@ -1,4 +1,4 @@
-//! Figures of Wu 2007, chapter VII, against the numbers of an independent fluid model.
+//! Figures of Wu 2007, chapter VII, compared with the numbers of an independent fluid model.
 
 use fairwave_scenario::random::stream;
 use fairwave_scenario::{Demand, Run, Scenario};
@@ -105,7 +105,8 @@ fn mesh(beta: f64, seed: u64) -> Network {
     network
 }
 
-/// The largest distance of a session from its max-min rate settles below 1e-6 C: here the 2-norm, which is at least it.
+/// Time until the largest distance of a session from its max-min rate is below 1e-6 C: here by the 2-norm, which is at
+/// least that.
 #[test]
 fn full_mesh__time_to_the_millionth() {
     for (beta, expected) in [(0.2, 4.21), (0.05, 6.35)] {
@@ -120,8 +121,8 @@ fn full_mesh__time_to_the_millionth() {
     }
 }
 
-/// `sources` sources and as many sinks of 1 Gb/s, four sessions a source to sinks drawn with replacement; RTT 1-100 ms,
-/// interval 10-100 ms, alpha and beta .05-.15 per node (VII.16-18).
+/// `sources` sources and as many sinks of 1 Gb/s, four sessions per source to sinks drawn with replacement; RTT 1-100
+/// ms, interval 10-100 ms, alpha and beta .05-.15 per node (VII.16-18).
 pub(crate) fn draw(sources: usize, seed: u64) -> Network {
     let mut draw = stream(seed, "draw");
     let mut network = Network::new(15).seed(seed);

@@ -9,11 +9,11 @@ use fairwave_scenario::{
 use fairwave_schemes::scheme::{self, OptionValue, Options};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-/// A scenario that grows call by call.
+/// A scenario built call by call.
 pub(crate) struct Network(pub(crate) Scenario);
 
 impl Network {
-    /// No nodes yet; `seconds` long; GTP with its defaults.
+    /// A scenario without nodes; `seconds` long; GTP with its defaults.
     pub(crate) fn new(seconds: u64) -> Self {
         Self(Scenario {
             name: "test".into(),
@@ -43,7 +43,7 @@ impl Network {
         self
     }
 
-    /// A node of so many Mb/s both ways, unlimited if infinite.
+    /// Adds a node of `mbps` Mb/s in both directions, unlimited if infinite.
     pub(crate) fn node(mut self, name: &str, mbps: f64) -> Self {
         let capacity = mbps.is_finite().then(|| Rate::mbps(mbps));
         self.0.nodes.push(Node {
@@ -65,7 +65,7 @@ impl Network {
         self
     }
 
-    /// A session between two nodes, by name.
+    /// Adds a session between two nodes, by name.
     pub(crate) fn session(self, from: &str, to: &str, rtt_ms: u64) -> Self {
         self.session_with(from, to, rtt_ms, |_| {})
     }
@@ -102,7 +102,7 @@ impl Network {
         self
     }
 
-    /// A link between two routers (made for it), in both directions: links 2n and 2n + 1.
+    /// Adds a link between two new routers, in both directions: links 2n and 2n + 1.
     pub(crate) fn link(mut self, mbps: f64, delay_ms: u64, discipline: Option<Discipline>) -> Self {
         let first = self.0.routers.len() as u32;
         for name in ["a", "b"] {
@@ -124,7 +124,7 @@ impl Network {
         self
     }
 
-    /// Changes the nodes of these names.
+    /// Changes the nodes with these names.
     pub(crate) fn nodes(mut self, names: &str, change: impl Fn(&mut Node)) -> Self {
         let names: Vec<_> = names.split_whitespace().collect();
         self.0.nodes.iter_mut().filter(|node| names.contains(&&*node.name)).for_each(change);

@@ -1,4 +1,4 @@
-//! The fast engine against the plain one, to the last bit.
+//! The fast engine compared with the reference engine, to the last bit.
 
 use fairwave_scenario::random::{RandomStream, stream};
 use fairwave_scenario::{Demand, Discipline, SessionSpec};
@@ -10,14 +10,14 @@ use super::network::{Network, millis, number};
 use crate::naive::simulate_naive;
 use crate::{Record, Settings, simulate};
 
-/// What a random scenario may contain.
+/// Possible contents of a random scenario.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Clone, Copy, Debug)]
 struct Features {
     scheme: &'static str,
     sizes: bool,
     links: bool,
-    /// Everything on a coarse grid of time, so that much happens at once.
+    /// All times on a coarse grid, so that many events coincide.
     coarse: bool,
     window: bool,
 }
@@ -94,7 +94,7 @@ fn change(session: &mut SessionSpec, draw: &mut RandomStream, features: Features
     let coarse = features.coarse;
     session.rtt = if one_in(draw, 8) { Duration::ZERO } else { time(draw, 120, coarse) };
     let rate = |draw: &mut RandomStream| Rate::mbps(draw.uniform(0.0, 400.0));
-    // A demand is always finite, as some sessions meet no limit but that.
+    // A demand is always finite, as some sessions have no other limit.
     session.demand = match draw.below(3) {
         0 => Demand::Constant(Rate::mbps(2000.0)),
         1 => Demand::Constant(rate(draw)),
@@ -144,7 +144,7 @@ fn compare(seed: u64, features: Features) -> Result<(), TestCaseError> {
     };
     let plain = simulate_naive(&scenario, settings()).unwrap();
     let fast = simulate(&scenario, settings()).unwrap();
-    // As text, since what has no rate is NaN, and since zero has two signs.
+    // As text, since missing rates are NaN, and since zero has two signs.
     for (fast, plain) in [
         (format!("{:#?}", fast.summary), format!("{:#?}", plain.summary)),
         (format!("{:?}", fast.queues), format!("{:?}", plain.queues)),

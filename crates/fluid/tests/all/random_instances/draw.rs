@@ -4,20 +4,20 @@ use std::fmt::Write;
 
 use fairwave_scenario::random::{RandomStream, stream};
 
-/// What kind of network is drawn.
+/// Kind of network that is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// End nodes alone.
+    /// Only end nodes.
     Lambda,
-    /// End nodes alone, and every session has a weight of its own.
+    /// Only end nodes, with a different weight for every session.
     Weighted,
     /// End nodes at a chain of routers whose links run the node rule.
     Routed,
 }
 
 /// A network of 1 to 8 sources with 1 to 4 sessions each and 1 to 8 sinks. Half of the capacities are 1 Gb/s, the
-/// others anything down to 100 Mb/s; every node has its own alpha, beta and interval, every session its RTT; three in
-/// ten want a finite rate, half start above zero.
+/// others random down to 100 Mb/s; every node has its own alpha, beta and interval, every session its RTT; three in ten
+/// have a finite demand, half start above zero.
 pub(crate) fn instance(seed: u64, scheme: &str, shape: Shape) -> String {
     let mut random = stream(seed, "instance");
     let sources = 1 + random.below(8);
@@ -28,7 +28,7 @@ pub(crate) fn instance(seed: u64, scheme: &str, shape: Shape) -> String {
         super::DURATION_S
     );
     chain(&mut text, &mut random, routers);
-    // Sources stand at one half of the chain, sinks anywhere else, so that every session crosses a link.
+    // Sources are in one half of the chain, sinks anywhere else, so that every session crosses a link.
     let source_routers: Vec<u64> = (0..sources).map(|_| random.below(routers.max(2) - 1)).collect();
     let last = routers.max(1);
     for n in 0..sources + sinks {
@@ -53,7 +53,7 @@ pub(crate) fn instance(seed: u64, scheme: &str, shape: Shape) -> String {
         for _ in 0..=random.below(4) {
             session += 1;
             let sink = 1 + random.below(sinks);
-            // At most 20 ms a link and 4 links, both ways: 160 ms.
+            // At most 20 ms per link and 4 links, in both directions: 160 ms.
             let rtt = if routers > 0 { random.uniform(160.0, 200.0) } else { random.uniform(1.0, 100.0) };
             write(
                 &mut text,
@@ -75,7 +75,7 @@ pub(crate) fn instance(seed: u64, scheme: &str, shape: Shape) -> String {
     text
 }
 
-/// A chain of routers, both ways; no link is as fast as the fastest node.
+/// A chain of routers, in both directions; no link is as fast as the fastest node.
 fn chain(text: &mut String, random: &mut RandomStream, routers: u64) {
     for router in 1..=routers {
         write(text, format_args!("[[router]]\nname = \"r{router}\"\n"));

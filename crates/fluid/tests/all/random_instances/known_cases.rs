@@ -1,5 +1,5 @@
-//! Cases whose outcome is known: where the printed rule cycles, how high loads peak, what drain, budget and fair start
-//! do. docs/results/gtp.md has the numbers.
+//! Cases with known results: cycles of the printed rule, peak loads, and the effects of drain, budget and fair start.
+//! docs/results/gtp.md has the numbers.
 
 use std::fmt::Write;
 
@@ -12,8 +12,8 @@ const BETA: f64 = 0.2;
 
 #[test]
 fn gtp_printed__cycles_by_alpha_beta_in_the_minimal_case() {
-    // One sink, three sessions, alpha .15, beta .2: each gets a third of the capacity, or alpha beta = 3 % more, for
-    // ever; the queue grows all the time.
+    // One sink, three sessions, alpha .15, beta .2: each alternates between a third of the capacity and alpha beta = 3
+    // % more; the queue always grows.
     let text = |scheme| {
         format!(
             "name = \"minimal\"\nscheme = \"{scheme}\"\nduration = \"120 s\"\nsample = \"70 ms\"\n\
@@ -31,7 +31,7 @@ fn gtp_printed__cycles_by_alpha_beta_in_the_minimal_case() {
     let printed = run(&text("gtp-printed"));
     let error = cycle(&printed);
     assert!((0.0299..=0.0521).contains(&error), "error {error} of a third");
-    // On average 1 % too much for 120 s: about 1.2 s of the capacity waits.
+    // On average 1 % too much for 120 s: the queue holds about 1.2 s of the capacity.
     let (before, after) = (queue_ms(&printed, 0.5), queue_ms(&printed, 1.0));
     assert!(after > 500.0 && after > 1.9 * before, "queue {before} ms at 60 s, {after} ms at 120 s");
 
@@ -42,8 +42,8 @@ fn gtp_printed__cycles_by_alpha_beta_in_the_minimal_case() {
 
 #[test]
 fn peak__of_idle_sessions_beside_a_busy_one_grows_with_their_number() {
-    // n - 1 sessions join one that has the whole sink, RTTs in 1 .. 100 ms, random phases. The print says that the load
-    // never exceeds 1 + alpha = 1.15.
+    // n - 1 sessions join one that has the whole sink, RTTs in 1 .. 100 ms, random phases. The paper states that the
+    // load never exceeds 1 + alpha = 1.15.
     let mut last = 1.0;
     for (sessions, least, most) in
         [(2, 1.07, 1.15), (4, 1.20, 1.32), (8, 1.33, 1.46), (16, 1.43, 1.60), (64, 1.68, 1.88)]
@@ -55,7 +55,7 @@ fn peak__of_idle_sessions_beside_a_busy_one_grows_with_their_number() {
         eprintln!("{sessions} sessions: peak {peak:.3}, with a budget {bounded:.3}");
         assert!((1.05..1.13).contains(&bounded), "{sessions} sessions with a budget: peak {bounded}");
     }
-    // With one RTT and so with equal rates, ties are taken together and the print is right.
+    // With one RTT and so with equal rates, ties share a target and the paper is right.
     let equal = peak(64, "", "\"50 ms\"");
     assert!(equal < 1.22, "peak {equal}");
 }
@@ -68,14 +68,14 @@ fn drain__empties_a_standing_queue() {
     let drained = run(&joining(5, "drain = true", "\"50 ms\"", 1));
     assert!(queue_ms(&drained, 1.0) < 0.005, "{} ms", queue_ms(&drained, 1.0));
     assert!(largest_queue_ms(&drained) < largest / 3.0, "{} ms", largest_queue_ms(&drained));
-    // It costs time: the queue is paid back.
+    // It costs time: the queue has to drain.
     let (before, after) = (settled_s(&plain, 0.01), settled_s(&drained, 0.01));
     assert!(after < 1.3 * before, "{before} s, {after} s with drain");
 }
 
 #[test]
 fn fair_start__halves_the_time_to_the_optimum() {
-    // 128 nodes; FAIRWAVE_INSTANCES asks for the long run: 10 draws of 1024 nodes.
+    // 128 nodes; FAIRWAVE_INSTANCES selects the long run: 10 draws of 1024 nodes.
     let (sources, draws) = if number("FAIRWAVE_INSTANCES").is_some() { (512, 10) } else { (64, 3) };
     let median = |fair_start: bool| {
         let runs: Vec<Run> = (1..=draws).map(|seed| run(&lambda(sources, fair_start, seed))).collect();
@@ -129,7 +129,7 @@ fn lambda(sources: usize, fair_start: bool, seed: u64) -> String {
     )
 }
 
-/// When the distance to the optimum fell below a share of the optimum's norm for good.
+/// Time from which on the distance to the optimum stays below a share of the optimum's norm.
 fn settled_s(run: &Run, share: f64) -> f64 {
     let far =
         run.distances_bps.iter().zip(&run.max_min_norms_bps).rposition(|(distance, norm)| *distance > share * norm);
@@ -137,7 +137,7 @@ fn settled_s(run: &Run, share: f64) -> f64 {
     far.map_or(0.0, |sample| queues.ends[sample].as_secs_f64())
 }
 
-/// The longest queue at a share of the run's time, as milliseconds of 1 Gb/s.
+/// The longest queue until a share of the run's time, as milliseconds of 1 Gb/s.
 fn queue_ms(run: &Run, share: f64) -> f64 {
     let queues = run.queues.as_ref().expect("queues were recorded");
     let sample = ((queues.ends.len() as f64 * share) as usize).max(1) - 1;

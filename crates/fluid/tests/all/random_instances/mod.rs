@@ -1,4 +1,4 @@
-//! The node rule in random networks: does it reach the max-min fair optimum, and does it stay there?
+//! The node rule in random networks: it has to reach the max-min fair optimum, and to stay there.
 //!
 //! The counts are small here. The long run, as docs/results/gtp.md reports it:
 //!
@@ -45,7 +45,7 @@ fn gtp_printed__never_settles_in_many_random_networks() {
     assert!(restless * 10 > count || count < 30, "{restless} of {count}");
 }
 
-/// Runs the drawn instances and demands that each is at the optimum, to 1e-9 of a capacity, in all of its second half.
+/// Runs the drawn instances and requires that each is at the optimum, to 1e-9 of a capacity, in all of its second half.
 fn all_settle(test: &str, shape: Shape, usually: u64) {
     let mut worst = 0.0_f64;
     let mut count = 0;
@@ -80,7 +80,7 @@ fn run(text: &str) -> Run {
     simulate(&scenario, Settings { record, ..Settings::default() }).unwrap()
 }
 
-/// The seeds to run: FAIRWAVE_INSTANCES of them from FAIRWAVE_SEED on, or as many as usual from 0 on.
+/// The seeds to run: FAIRWAVE_INSTANCES of them from FAIRWAVE_SEED on, or `usually` from 0 on.
 fn seeds(usually: u64) -> std::ops::Range<u64> {
     let first = number("FAIRWAVE_SEED").unwrap_or(0);
     first..first + number("FAIRWAVE_INSTANCES").unwrap_or(usually)

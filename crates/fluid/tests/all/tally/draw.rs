@@ -1,27 +1,27 @@
-//! Random networks, as scenario files and as what a bound needs to know of them.
+//! Random networks, as scenario files and as input of a bound.
 
 use std::fmt::Write;
 
 use fairwave_scenario::random::{RandomStream, stream};
 
-/// What kind of network is drawn.
+/// Kind of network that is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     /// Sessions come and go, demands change.
     Dynamic,
-    /// The same, all demands declared and no headroom.
+    /// As `Dynamic`, with all demands declared and no headroom.
     Declared,
-    /// The same nodes, one clock, demands that are shares: ties everywhere.
+    /// Equal nodes, one clock, demands that are shares: ties everywhere.
     Ties,
     /// Sessions of weights from 0.2 to 5.
     Weighted,
     /// End nodes at a chain of routers whose links run the rule.
     Routed,
-    /// A tenth of the messages lost at the most, up to 50 ms late.
+    /// At most a tenth of the messages lost, up to 50 ms late.
     Loss,
 }
 
-/// A session of the last state: what a bound counts.
+/// A session of the final state, as input of a bound.
 #[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     /// The resources that it crosses, by number.
@@ -30,20 +30,20 @@ pub(crate) struct Drawn {
     pub(crate) weight: f64,
 }
 
-/// A network, with what lasts at its end.
+/// A network and its final state.
 pub(crate) struct Network {
     pub(crate) text: String,
     pub(crate) capacities_bps: Vec<f64>,
     pub(crate) sessions: Vec<Drawn>,
-    /// When the last thing changes.
+    /// Time of the last change.
     pub(crate) changed_ms: f64,
     pub(crate) largest_rtt_ms: f64,
     pub(crate) largest_interval_ms: f64,
     pub(crate) headroom: f64,
 }
 
-/// 1 to 4 sources and as many sinks, 1 to 8 sessions, RTT 0.2 to 400 ms, control intervals 10 to 50 ms; what changes
-/// changes in the first second. `options` is a line more of the scenario's options.
+/// 1 to 4 sources and as many sinks, 1 to 8 sessions, RTT 0.2 to 400 ms, control intervals 10 to 50 ms; all changes are
+/// in the first second. `options` is a further line of the scenario's options.
 pub(crate) fn network(family: Family, seed: u64, duration_s: f64, options: &str) -> Network {
     let mut random = stream(seed, &format!("tally {family:?}"));
     let random = &mut random;
@@ -96,7 +96,7 @@ pub(crate) fn network(family: Family, seed: u64, duration_s: f64, options: &str)
         let links = routers.max(1) - 1;
         let ends = [links + source, links + sources + sink];
         let crosses: Vec<usize> = (0..links).chain(ends).collect();
-        // At most 20 ms a link and 2 links, both ways: 80 ms.
+        // At most 20 ms per link and 2 links, in both directions: 80 ms.
         let rtt_ms = match (is_tied, routers) {
             (true, _) => same_rtt_ms,
             (false, 0) => rtt_ms(random),
@@ -124,7 +124,7 @@ pub(crate) fn network(family: Family, seed: u64, duration_s: f64, options: &str)
     network
 }
 
-/// From 0.2 to 400 ms, as many short ones as long ones.
+/// From 0.2 to 400 ms, log-uniform.
 fn rtt_ms(random: &mut RandomStream) -> f64 {
     0.2 * 2000_f64.powf(random.unit())
 }
@@ -134,7 +134,7 @@ impl Network {
         self.text.write_fmt(line).expect("a String takes everything");
     }
 
-    /// A chain of routers; the links one way run the rule.
+    /// A chain of routers; the links of one direction run the rule.
     fn chain(&mut self, random: &mut RandomStream, routers: usize) {
         for router in 1..=routers {
             self.write(format_args!("[[router]]\nname = \"r{router}\"\n"));
@@ -150,7 +150,7 @@ impl Network {
         }
     }
 
-    /// What a session wants over time; what it wants at last, in Mb/s.
+    /// Draws the demands of a session over time; returns the last one, in Mb/s.
     fn demands(&mut self, random: &mut RandomStream, family: Family, opens_ms: f64) -> f64 {
         let demand = |random: &mut RandomStream| match random.below(4) {
             0 | 1 => f64::INFINITY,

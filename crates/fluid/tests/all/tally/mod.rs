@@ -1,7 +1,7 @@
 //! Tally in random networks of the fluid model: never above the capacity and its headroom, at the optimum in bounded
-//! time and ever after, and quiet then.
+//! time, and quiet from then on.
 //!
-//! Nine tenths of the networks are the same in every run; a tenth is fresh, and its seeds are printed. The long run:
+//! Nine tenths of the networks are the same in every run; a tenth is new, and its seeds are printed. The long run:
 //!
 //! ```text
 //! FAIRWAVE_FLUID_TALLY=100000 cargo test --release -p fairwave-fluid --test all tally:: -- --nocapture
@@ -24,29 +24,29 @@ use rounds::bound_ms;
 /// All of the largest capacity.
 const FULL_BPS: f64 = 1e9;
 
-/// What is demanded of a family.
+/// Requirements of a family.
 struct Demanded {
     /// A line of the scenario's options.
     options: &'static str,
-    /// How near to the optimum the rates have to be at the end and ever after, in capacities (2-norm).
+    /// Maximum distance of the rates from the optimum from then on, in capacities (2-norm).
     near: f64,
-    /// How long a network runs, and from when on it has to be near.
+    /// Duration of a network, and the time from which on it has to be near.
     duration_s: f64,
     near_from_s: f64,
     within_bound: bool,
 }
 
-/// What the theorems speak of: real numbers.
+/// The setting of the theorems: real numbers.
 const THEORY: Demanded =
     Demanded { options: "exact = true\n", near: 1e-9, duration_s: 5.0, near_from_s: 4.5, within_bound: true };
-/// As it is shipped. A residue within the deadband goes after a lease, and everything else long before.
+/// The defaults. A residue within the deadband is sent after a lease, and everything else long before.
 const SHIPPED: Demanded = Demanded { options: "", near: 1e-3, duration_s: 8.0, near_from_s: 7.0, within_bound: false };
 
-/// What one network came to.
+/// Result of one network.
 struct Outcome {
-    /// Largest distance at the end, in capacities.
+    /// Maximum distance at the end, in capacities.
     error: f64,
-    /// From the last change until all is near for good, and by when it had to be.
+    /// Time from the last change until all rates stay near, and its bound.
     took_ms: f64,
     bound_ms: f64,
     peak: f64,
@@ -134,7 +134,8 @@ families! {
     shipped__loss: Loss, 1000, SHIPPED;
 }
 
-/// After rest there are refreshes alone: each end of each session says its state twice a second, and may ask.
+/// In equilibrium there are only refreshes: each end of each session sends its state twice per second, and may request
+/// an answer.
 #[test]
 fn shipped__nobody_tells_anything_new_after_rest() {
     for seed in 0..20 {
@@ -144,7 +145,7 @@ fn shipped__nobody_tells_anything_new_after_rest() {
         });
         let open = network(Family::Weighted, seed, 8.0, "").sessions.len() as u64;
         let told = longer.engine.messages - shorter.engine.messages;
-        // Four seconds at T/8 = 0.5 s: 8 from each end, one more where an interval ends within.
+        // Four seconds at T/8 = 0.5 s: 8 from each end, one more if an interval ends within.
         assert!(told <= open * 2 * 9, "seed {seed}: {told} messages of {open} sessions in 4 s");
         assert!(open == 0 || told > 0, "seed {seed}: no end says its state");
     }

@@ -1,16 +1,17 @@
-//! The bound of section "What is proved" of docs/explanation/tally.md: so many round trips and control intervals after the last
-//! change.
+//! The bound of section "What is proved" of docs/explanation/tally.md, in round trips and control intervals after the
+//! last change.
 
 use crate::tally::draw::{Drawn, Network};
 
-/// When rates have to be exact at the latest, in ms after the last change.
+/// Time by which rates have to be exact, in ms after the last change.
 pub(crate) fn bound_ms(network: &Network) -> f64 {
     let (node, demand) = rounds(network);
     let (r, d) = (network.largest_rtt_ms, network.largest_interval_ms);
     r / 2.0 + 2.0 * d + f64::from(node) * (r + 2.0 * d) + f64::from(demand) * (3.0 * r + 7.0 * d) + 1.5 * r + 3.0 * d
 }
 
-/// How many rounds the optimum takes: those that fix what nodes limit, and those that fix what demands limit.
+/// Number of rounds of the optimum: those that fix sessions limited by nodes, and those that fix sessions limited by
+/// demands.
 fn rounds(network: &Network) -> (u32, u32) {
     let mut left = network.capacities_bps.clone();
     let mut open: Vec<&Drawn> = network.sessions.iter().collect();
