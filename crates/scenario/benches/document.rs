@@ -1,6 +1,6 @@
-//! From text to a scenario: `cargo bench -p fairwave-scenario --bench document`. Throughput is sessions a second.
+//! From text to a scenario: `cargo bench -p fairwave-scenario --bench document`. Throughput is in sessions per second.
 //!
-//! Three ways to say 200 000 sessions: `[generate]`, ranges, and a table for each (14 MB of text, 300 000 tables).
+//! Three forms of 200 000 sessions: `[generate]`, ranges, and a table for each (14 MB of text, 300 000 tables).
 
 #![allow(missing_docs, reason = "criterion_group makes public functions")]
 
@@ -50,7 +50,7 @@ fn written_out() -> String {
         let _ = write!(text, "[[node]]\nname = \"n{node}\"\ncapacity = \"1 Gb/s\"\n");
     }
     for session in 0..SESSIONS {
-        // 7919 is a prime that does not divide 50 000: sinks come in no order.
+        // 7919 is a prime that does not divide 50 000: sinks come in scattered order.
         let (from, to) = (session % 50_000, 50_000 + session * 7919 % 50_000);
         let _ = write!(text, "[[session]]\nfrom = \"n{from}\"\nto = \"n{to}\"\nrtt = \"{} ms\"\n", session % 90 + 1);
     }

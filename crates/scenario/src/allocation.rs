@@ -8,13 +8,13 @@ use crate::{Scenario, ScenarioError, SessionSpec};
 /// The max-min fair rates of a scenario's sessions at one instant (Wu 2007, Algorithm 1).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Allocation {
-    /// Rate of each session, in the scenario's order; zero where it is not active.
+    /// Rate of each session, in the scenario's order; zero if it is not active.
     pub rates: Vec<Rate>,
-    /// What limited each session; `None` where it is not active.
+    /// Limit of each session; `None` if it is not active.
     pub limited_by: Vec<Option<AllocationLimit>>,
 }
 
-/// What limits a session; ties in this order, links along the path.
+/// The limit of a session; the first of several in this order, links along the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocationLimit {
     /// Its own demand.
@@ -31,7 +31,7 @@ impl AllocationLimit {
     /// The name of the node or link, or "demand".
     ///
     /// # Panics
-    /// If it belongs to another scenario.
+    /// If it is from another scenario.
     pub fn name(self, scenario: &Scenario) -> &str {
         match self {
             Self::Demand => "demand",
@@ -48,15 +48,15 @@ impl Allocation {
     }
 }
 
-/// Allocates all sessions as if active, or those active at an instant with their demands then. A demand schedule
-/// counts with its largest demand where no instant is given. A session of finite size counts as active until its stop,
-/// and guaranteed rates are no part of it: it is the plain max-min optimum that runs are compared with.
+/// Allocates all sessions as if active, or those active at an instant with their demands at that time. Without an
+/// instant a demand schedule counts with its largest demand. A session of finite size counts as active until its stop,
+/// and guaranteed rates are ignored: the result is the plain max-min optimum that runs are compared with.
 ///
-/// A node's direction counts with `gtp_share` of its capacity where all the sessions that count run a rule that takes a
-/// share, as GTP does, since it allocates no more; with all of it where others may take the rest.
+/// A node's direction counts with `gtp_share` of its capacity if all the sessions that count run a rule that takes a
+/// share, as GTP does, since it allocates no more; otherwise with all of it.
 ///
 /// # Errors
-/// The first session that nothing limits, by name.
+/// If a session has no limit: the first one, by name.
 pub fn allocate(scenario: &Scenario, at: Option<Time>) -> Result<Allocation, ScenarioError> {
     let is_active = |session: &SessionSpec| at.is_none_or(|at| session.is_active(at));
     let active: Vec<usize> =
@@ -96,7 +96,7 @@ pub fn allocate(scenario: &Scenario, at: Option<Time>) -> Result<Allocation, Sce
     Ok(Allocation { rates, limited_by })
 }
 
-/// Numbers for all that has a capacity: sending sides, receiving sides, links.
+/// Numbers for all capacities: sending sides, receiving sides, links.
 struct Resources {
     nodes: usize,
 }
@@ -146,7 +146,7 @@ fn failure(scenario: &Scenario, active: &[usize], error: &MaxMinError) -> Scenar
             format!("session \"{}\": its rate is unlimited", scenario.sessions[active[*session]].name),
             Some("give it a demand, or a capacity to one of its nodes or links".to_owned()),
         ),
-        // A valid scenario has no other; what it says is about numbers, which are positions here.
+        // A valid scenario has no other error; its text refers to numbers, which are positions here.
         other => (other.to_string(), None),
     };
     ScenarioError { file: scenario.name.clone(), line: None, message, hint }
@@ -193,7 +193,7 @@ mod tests {
             ]
             {TWO_TO_ONE}"
         );
-        // 50 is asked for; the sink's other 550 in two halves, below what s1 has left, 450.
+        // 50 is the demand; the sink's other 550 in two halves, below the 450 that s1 has left.
         assert_eq!(outcome(&text, None), [(50.0, "demand"), (275.0, "d1"), (275.0, "d1")]);
         let alone = format!("{TWO_TO_ONE}\n[[session]]\nfrom = 's1'\nto = 'd1'\nrtt = '1 ms'");
         assert_eq!(outcome(&alone, None), [(500.0, "s1")]);

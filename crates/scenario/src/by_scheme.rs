@@ -1,4 +1,4 @@
-//! A run's sessions by the scheme that they run.
+//! Totals of a run's sessions by scheme.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::{CompletionSummary, DelayHistogram, DelaySummary, Scenario, SchemeChoice, SessionSummary};
 
-/// The sums of the sessions that run one scheme with the same options.
+/// Totals of the sessions that run one scheme with the same options.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct SchemeSummary {
     /// Name of the scheme.
     pub scheme: &'static str,
-    /// All of its options as they were, defaults included.
+    /// All of its options, including defaults.
     pub options: SchemeOptions,
-    /// How many sessions run it.
+    /// Number of its sessions.
     pub sessions: usize,
     /// Sum of their `rate_bps`.
     pub rate_bps: f64,
@@ -30,21 +30,21 @@ pub struct SchemeSummary {
     pub lost_packets: u64,
     /// Sum of their `retransmitted_packets`.
     pub retransmitted_packets: u64,
-    /// Completion times of its sessions of finite size that were complete, each from its own start. Left out of JSON
-    /// where there are none.
+    /// Completion times of its completed sessions of finite size, each from its own start. Omitted from JSON
+    /// if empty.
     #[serde(flatten)]
     pub completion: Option<CompletionSummary>,
-    /// Round-trip times of all of its packets. Left out of JSON where the model has none.
+    /// Round-trip times of all of its packets. Omitted from JSON by models without packets.
     #[serde(flatten)]
     pub delays: Option<DelaySummary>,
 }
 
-/// The options of a scheme as a run had them: in JSON an object, with numbers and flags as such, all else as text.
+/// The options of a scheme in a run: in JSON an object, with numbers and flags as such, all others as text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SchemeOptions(pub Vec<(&'static str, OptionValue)>);
 
 impl SchemeOptions {
-    /// What a choice amounts to: the values that were named, and the scheme's defaults.
+    /// The options of a choice: the values that were set, and the scheme's defaults.
     pub fn of(choice: &SchemeChoice) -> Self {
         let value = |name| choice.scheme.value(&choice.options, name).map(|value| (name, value));
         Self(choice.scheme.options.iter().filter_map(|option| value(option.name)).collect())
@@ -65,12 +65,12 @@ impl Serialize for SchemeOptions {
     }
 }
 
-/// Sums by scheme and options, in the order in which they first occur. `delays` has an entry a session, or none.
+/// Totals by scheme and options, in the order of first occurrence. `delays` has an entry per session, or is empty.
 pub fn by_scheme(scenario: &Scenario, sessions: &[SessionSummary], delays: &[DelayHistogram]) -> Vec<SchemeSummary> {
     let mut sums: Vec<SchemeSummary> = Vec::new();
-    // The numbers of each one's sessions.
+    // Session numbers of each group.
     let mut members: Vec<Vec<usize>> = Vec::new();
-    // Sessions of one table share their choice; tables that say the same do not always.
+    // Sessions of one table share their choice; tables with equal choices do not always.
     let mut by_choice: HashMap<*const SchemeChoice, usize> = HashMap::new();
     let mut by_text: HashMap<String, usize> = HashMap::new();
     for (number, (session, summary)) in scenario.sessions.iter().zip(sessions).enumerate() {

@@ -1,7 +1,7 @@
 //! The tables of a [`Run`] as CSV text: `rates.csv`, `queues.csv`, `windows.csv`, `losses.csv`; and packet traces.
 //!
-//! Times are the ends of the samples, numbers have as few digits as read back to the same number, a column that a
-//! scheme does not have stays empty. Fields are quoted as RFC 4180 says where a name needs it.
+//! Times are the ends of the samples, numbers have the fewest digits that read back to the same number, a column that
+//! does not apply to a scheme is empty. Fields are quoted as in RFC 4180 if a name needs it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::{Run, Scenario, TraceContent, TraceEvent, TraceOwner};
 
 /// Writes `rates.csv`: a row per sample and session, sample by sample. Only the header if rates were not recorded.
 ///
-/// `expected_bps` is the lesser of what source and sink expect.
+/// `expected_bps` is the smaller of the source's and the sink's expected rates.
 pub fn write_rates(run: &Run, out: &mut impl Write) -> io::Result<()> {
     out.write_all(
         b"time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expected_bps,target_bps,\
@@ -79,14 +79,14 @@ pub fn write_losses(run: &Run, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the head of a packet trace.
+/// Writes the header line of a packet trace.
 pub fn write_trace_head(out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     out.write_all(b"time_ns,event,link,session,kind,number,bytes\n")
 }
 
-/// Writes a row of a packet trace. `number` is that of the data packet or message, or the first that the receiver still
-/// lacks. The link is empty for what happens at an end node. Flows of background traffic are told apart by their place
-/// and by how many had it before: "web1 3.0".
+/// Writes a row of a packet trace. `number` is that of the data packet or message, or the first that the receiver has
+/// not received. The link is empty for events at an end node. Flows of background traffic are named by their slot and
+/// the number of its earlier flows: "web1 3.0".
 pub fn write_trace_event(
     scenario: &Scenario,
     event: &TraceEvent<'_>,
@@ -117,7 +117,7 @@ fn seconds(time: Time) -> Number {
     Number(time.as_secs_f64())
 }
 
-/// A number in its shortest form that reads back the same; nothing for NaN and infinities.
+/// A number in its shortest form that reads back the same; empty for NaN and infinities.
 #[derive(Clone, Copy)]
 struct Number(f64);
 
@@ -136,7 +136,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// A text field, in quotes where it holds a comma, a quote or a line break (RFC 4180).
+/// A text field, quoted if it contains a comma, a quote or a line break (RFC 4180).
 fn field(text: &str) -> Cow<'_, str> {
     if text.contains([',', '"', '\n', '\r']) {
         Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))

@@ -1,21 +1,21 @@
-//! What packets and their acknowledgements take beyond propagation: counted as they come, told as percentiles.
+//! Delays of packets and their acknowledgements beyond propagation: a histogram with percentiles.
 
 use fairwave_units::Duration;
 use serde::Serialize;
 
-/// Bits of a value that tell its bucket apart: a bucket is at most 1/128 of its value wide.
+/// Bits of a value that select its bucket: a bucket is at most 1/128 of its value wide.
 const PRECISION: u32 = 7;
-/// Buckets an octave.
+/// Buckets per octave.
 const PER_OCTAVE: u64 = 1 << PRECISION;
-/// Room for so many buckets, two octaves, is made at first, a kilobyte, and then twice as much each time: a run in its steady
-/// state allocates next to nothing.
+/// Initial number of buckets: two octaves, a kilobyte. The histogram doubles when necessary: a run in steady state
+/// allocates almost nothing.
 const STEP: u64 = 256;
 
-/// Delays of one session's packets, counted in buckets. A percentile is right to half a bucket, 0.4 %; mean, least and
-/// most are exact.
+/// Delays of one session's packets, counted in buckets. A percentile has an error of half a bucket, 0.4 %; mean,
+/// minimum and maximum are exact.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DelayHistogram {
-    /// Number of the first bucket that is kept.
+    /// Number of the first stored bucket.
     first: u64,
     counts: Vec<u32>,
     samples: u64,
@@ -24,40 +24,40 @@ pub struct DelayHistogram {
     most_ns: u64,
 }
 
-/// Round-trip times and what is queueing of them, seconds, over the summary's window: one sample an acknowledgement, of
-/// sessions that acknowledge no single packets one a packet.
+/// Round-trip times and their queueing part, in seconds, over the summary's window: one sample per acknowledgement, or
+/// per packet for sessions that do not acknowledge each packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DelaySummary {
-    /// How many samples there are.
+    /// Number of samples.
     pub rtt_samples: u64,
-    /// Mean round-trip time; `None` where there are no samples.
+    /// Mean round-trip time; `None` without samples.
     pub rtt_mean_s: Option<f64>,
     /// The median.
     pub rtt_p50_s: Option<f64>,
-    /// What 95 of 100 samples do not exceed.
+    /// 95th percentile.
     pub rtt_p95_s: Option<f64>,
-    /// What 99 of 100 samples do not exceed.
+    /// 99th percentile.
     pub rtt_p99_s: Option<f64>,
-    /// Mean of the same without propagation: waiting in queues, and being sent.
+    /// Mean without propagation: queueing and transmission.
     pub queueing_mean_s: Option<f64>,
     /// Its median.
     pub queueing_p50_s: Option<f64>,
-    /// What 95 of 100 samples do not exceed.
+    /// 95th percentile of the queueing part.
     pub queueing_p95_s: Option<f64>,
-    /// What 99 of 100 samples do not exceed.
+    /// 99th percentile of the queueing part.
     pub queueing_p99_s: Option<f64>,
 }
 
-/// Mean and percentiles of a few values that are all known, such as completion times, seconds.
+/// Mean and percentiles of a few known values, such as completion times, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CompletionSummary {
     /// The mean.
     pub completion_mean_s: f64,
     /// The median.
     pub completion_p50_s: f64,
-    /// What 95 of 100 do not exceed.
+    /// 95th percentile.
     pub completion_p95_s: f64,
-    /// What 99 of 100 do not exceed.
+    /// 99th percentile.
     pub completion_p99_s: f64,
 }
 
@@ -70,14 +70,14 @@ fn bucket(ns: u64) -> u64 {
 
 /// The middle of a bucket.
 fn middle_ns(bucket: u64) -> u64 {
-    // Below two octaves' worth each value has a bucket of its own.
+    // Below two octaves each value has its own bucket.
     let octave = (bucket / PER_OCTAVE).saturating_sub(1);
     let least = (bucket - octave * PER_OCTAVE) << octave;
     least + ((1 << octave) - 1) / 2
 }
 
 impl DelayHistogram {
-    /// An empty one with its first room, so that the first delay allocates nothing.
+    /// An empty histogram with its initial buckets, so that the first delay needs no allocation.
     pub fn with_room() -> Self {
         Self { counts: Vec::with_capacity(STEP as usize), ..Self::default() }
     }
@@ -102,7 +102,7 @@ impl DelayHistogram {
         let place = (bucket - self.first) as usize;
         if place >= self.counts.len() {
             let length = (place + 1).next_multiple_of(STEP as usize).max(2 * self.counts.len());
-            // Exactly: a scenario may have a million sessions.
+            // Exactly that many: a scenario may have a million sessions.
             self.counts.reserve_exact(length - self.counts.len());
             self.counts.resize(length, 0);
         }
@@ -120,23 +120,23 @@ impl DelayHistogram {
         }
     }
 
-    /// Delays with their numbers, rising: the middle of each bucket, as far as that lies between the least and the most.
+    /// Delays with their counts, ascending: the middle of each bucket, limited to the minimum and maximum.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u32)> {
         let there = (self.first..).zip(&self.counts).filter(|(_, count)| **count > 0);
         there.map(|(bucket, count)| (middle_ns(bucket).clamp(self.least_ns, self.most_ns), *count))
     }
 
-    /// How many delays were counted.
+    /// Number of delays.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Their mean in seconds, exactly; `None` of none.
+    /// Mean in seconds, exact; `None` if empty.
     pub fn mean_s(&self) -> Option<f64> {
         (self.samples > 0).then(|| self.sum_ns as f64 / self.samples as f64 / 1e9)
     }
 
-    /// The least delay in seconds that `share` (0 to 1) of them do not exceed; `None` of none.
+    /// The smallest delay in seconds that at least `share` (0 to 1) of the delays do not exceed; `None` if empty.
     pub fn percentile_s(&self, share: f64) -> Option<f64> {
         let wanted = ((share * self.samples as f64).ceil() as u64).clamp(1, self.samples.max(1));
         let mut seen = 0;
@@ -144,13 +144,13 @@ impl DelayHistogram {
             seen += u64::from(*count);
             seen >= wanted
         });
-        // Counts that are full end the search early.
+        // Saturated counts end the search early.
         found.or_else(|| self.buckets().last()).map(|(ns, _)| ns as f64 / 1e9)
     }
 }
 
 impl DelaySummary {
-    /// Of delays beyond a propagation of `base` that all have in common.
+    /// Summary of delays beyond a common propagation of `base`.
     pub fn of(queueing: &DelayHistogram, base: Duration) -> Self {
         let base_s = base.as_secs_f64();
         let beyond = |value: Option<f64>| value.map(|value| value + base_s);
@@ -168,7 +168,7 @@ impl DelaySummary {
         }
     }
 
-    /// Of several sessions together: each its delays and its propagation.
+    /// Summary of several sessions together, each with its delays and its propagation.
     pub fn of_all<'a>(sessions: impl Iterator<Item = (&'a DelayHistogram, Duration)> + Clone) -> Self {
         let (mut queueing, mut rtt) = (DelayHistogram::default(), DelayHistogram::default());
         let (mut samples, mut sums_s) = (0_u64, [0.0; 2]);
@@ -195,7 +195,7 @@ impl DelaySummary {
 }
 
 impl CompletionSummary {
-    /// Of these times; `None` of none.
+    /// Summary of these times; `None` if empty.
     pub fn of(mut times_s: Vec<f64>) -> Option<Self> {
         if times_s.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! A scenario file's text, before a variant and a seed are chosen.
+//! A scenario file's text, before the choice of a variant and a seed.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::read::size;
 use crate::read::tree::{self, Located, Position, TableKey, TomlTable, TomlValue};
 use crate::{Scenario, ScenarioError, Size, limits};
 
-/// A scenario file that is well-formed TOML; what it means is checked when a [`Case`] of it is built.
+/// A scenario file that is well-formed TOML; its contents are checked when a [`Case`] of it is built.
 #[derive(Clone, Debug)]
 pub struct Document {
     file: String,
     root: TomlTable,
 }
 
-/// What the caller changes about a file.
+/// The caller's changes to a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
     /// The scenario's scheme.
@@ -34,14 +34,14 @@ pub struct Selection {
     pub duration: Option<Duration>,
     /// Keys by path and their values as TOML text ("session.a.demand", "25 Mb/s"): quotes around strings optional.
     pub set: Vec<(String, String)>,
-    /// One variant alone.
+    /// Only this variant.
     pub variant: Option<String>,
 }
 
 /// One run of a file: a variant and a seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// Label of the variant; `None` where the file has none.
+    /// Label of the variant; `None` if the file has no variants.
     pub variant: Option<String>,
     /// The seed of this run.
     pub seed: u64,
@@ -49,7 +49,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The same variant with another seed.
+    /// This variant with another seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         Self { seed, ..self.clone() }
@@ -57,13 +57,13 @@ impl Case {
 }
 
 impl Document {
-    /// Size of the largest file that [`Document::parse`] takes. Who reads a file need not read on after one byte more.
+    /// Maximum size of a file that [`Document::parse`] accepts. Callers need not read more than one byte beyond it.
     pub const LARGEST_BYTES: usize = limits::FILE_BYTES;
 
-    /// Reads a file's bytes; `file` is its name in messages.
+    /// Parses a file's bytes; `file` is its name in messages.
     ///
     /// # Errors
-    /// Where it is too large, no text, or no TOML.
+    /// If it is too large, not UTF-8, or not TOML.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, ScenarioError> {
         let root = parse(bytes).map_err(|mistake| error(file, mistake))?;
         Ok(Self { file: file.to_owned(), root })
@@ -72,26 +72,25 @@ impl Document {
     /// The runs of this file: every variant (or the chosen one) times `runs` seeds, in order.
     ///
     /// # Errors
-    /// Where a variant has no label or one that stands twice, where the chosen one does not exist, and where seeds or
-    /// runs make no sense.
+    /// If a variant has no label or a duplicate one, the chosen one does not exist, or seeds or runs are invalid.
     pub fn cases(&self, selection: &Selection) -> Result<Vec<Case>, ScenarioError> {
         self.try_cases(selection).map_err(|mistake| error(&self.file, mistake))
     }
 
-    /// Builds the scenario of one case, with notes for people (options that a change of scheme dropped).
+    /// Builds the scenario of one case, with notes for users (options that a change of scheme dropped).
     ///
     /// # Errors
-    /// The first mistake in the file or in what the caller changed.
+    /// The first mistake in the file or in the caller's changes.
     pub fn build(&self, case: &Case) -> Result<(Scenario, Vec<String>), ScenarioError> {
         self.try_build(case).map_err(|mistake| error(&self.file, mistake))
     }
 
-    /// Hands out what a case says, piece by piece: the same bytes for the same content, whatever its layout and its
-    /// remarks, and other bytes for other content. The case's seed and words for people (title, source) are no part of
-    /// it.
+    /// Passes the content of a case to `hear`, piece by piece: equal bytes for equal content, whatever its layout and
+    /// its comments, and different bytes for different content. The case's seed and descriptive texts (title, source)
+    /// are excluded.
     ///
     /// # Errors
-    /// Where the changes of the case do not suit the file.
+    /// If the changes of the case do not fit the file.
     pub fn content(&self, case: &Case, hear: &mut dyn FnMut(&[u8])) -> Result<(), ScenarioError> {
         let mut patches = Patches::default();
         let root = self.layered(case, &mut patches, &mut Vec::new()).map_err(|mistake| error(&self.file, mistake))?;
@@ -99,7 +98,7 @@ impl Document {
         Ok(())
     }
 
-    /// Says a key of the file where the file does not: variants and the caller go before it.
+    /// Sets a key of the file if the file does not: variants and the caller take precedence.
     pub fn or_else(&mut self, key: &str, text: &str) {
         if self.root.get(key).is_none() {
             let (place, value) = (Position::File, TomlValue::Text(text.into()));
@@ -121,7 +120,7 @@ impl Document {
         let selection = Arc::new(selection.clone());
         let mut cases = Vec::new();
         for variant in chosen {
-            // Seed and runs stand at the top of the file: the rest of a variant does not matter here.
+            // Seed and runs are at the top of the file: the rest of a variant does not matter here.
             let mut top = TomlTable::default();
             let layers = [Some(&self.root), variant.map(|(_, table)| table)].into_iter().flatten().chain(&call);
             for entry in layers.flat_map(TomlTable::entries).filter(|entry| matches!(&*entry.key, "runs" | "seed")) {
@@ -144,8 +143,8 @@ impl Document {
         Ok(cases)
     }
 
-    /// How many elements the scenario of a case has, counted without making any; `None` where the file has a mistake,
-    /// which [`Document::build`] finds.
+    /// Number of elements in the scenario of a case, counted without making any; `None` if the file has a mistake,
+    /// which [`Document::build`] reports.
     pub fn size(&self, case: &Case) -> Option<Size> {
         let root = self.layered(case, &mut Patches::default(), &mut Vec::new()).ok()?;
         size::count(&root).ok()
@@ -158,8 +157,7 @@ impl Document {
         Ok((scenario, notes))
     }
 
-    /// The file's table with the variant's changes and the call's laid over it; `patches` takes those to single
-    /// elements.
+    /// The file's table with the changes of the variant and the call; `patches` receives those to single elements.
     fn layered(&self, case: &Case, patches: &mut Patches, notes: &mut Vec<String>) -> ReadResult<Cow<'_, TomlTable>> {
         let variant = match &case.variant {
             Some(label) => {
@@ -171,7 +169,7 @@ impl Document {
         };
         let call = call_layers(&case.selection)?;
         let mut root = Cow::Borrowed(&self.root);
-        // Unknown keys of the file are found before what is laid over it.
+        // Unknown keys of the file are reported before those of the changes.
         scenario::top(&root)?;
         if let (Some(layer), Some(label)) = (variant, &case.variant) {
             layer::overridden(layer, &call, label, notes);
@@ -232,7 +230,7 @@ fn unknown_variant(label: &str, variants: &[(&str, &TomlTable)]) -> Mistake {
     Mistake::new(Position::Call("--variant"), format!("no variant is labelled {}", quoted(label)), hint)
 }
 
-/// What the call lays over the file, in order: the scheme first, since options belong to one.
+/// The call's changes to the file, in order: the scheme first, since options belong to one.
 fn call_layers(selection: &Selection) -> ReadResult<Vec<TomlTable>> {
     let call = |place: &'static str, key: &str, value| {
         let place = Position::Call(place);

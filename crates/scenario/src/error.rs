@@ -1,22 +1,22 @@
-//! What is wrong with a scenario file, where, and how to mend it.
+//! Errors in scenario files: the problem, its place, and the remedy.
 
 use std::fmt;
 
-/// A mistake in a scenario file or in what the caller changed about it.
+/// A mistake in a scenario file or in the caller's changes to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
     /// The file, or the option of the call ("--set").
     pub file: String,
-    /// Line, counted from one, where the mistake is in a file.
+    /// Line, counted from one, if the mistake is in a file.
     pub line: Option<usize>,
-    /// The thing, the key, the value and the limit.
+    /// The item, the key, the value and the limit.
     pub message: String,
-    /// How to mend it.
+    /// The remedy.
     pub hint: Option<String>,
 }
 
 impl fmt::Display for ScenarioError {
-    /// `scenarios/a.toml:12: link "l1": capacity "0 Mb/s" must be above zero`, and `hint: ...` on a line of its own.
+    /// `scenarios/a.toml:12: link "l1": capacity "0 Mb/s" must be above zero`, and `hint: ...` on a separate line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.file)?;
         if let Some(line) = self.line {

@@ -1,9 +1,9 @@
-//! Scenario files: from TOML text to a valid [`Scenario`], or an error with file, line, key, what is wrong and a
-//! hint; and [`Run`], the result that every simulator gives back.
+//! Scenario files: from TOML text to a valid [`Scenario`], or an error with file, line, key, problem and hint; and
+//! [`Run`], the result of every simulator.
 //!
-//! Nothing here reads or writes a file: text comes in, text goes out.
+//! Nothing here reads or writes a file: input and output are text.
 //!
-//! Read [`Document`] (the text) and [`Scenario`] (what it means) first; [`report`] makes a [`Run`] of what was counted.
+//! Read [`Document`] (the text) and [`Scenario`] (its meaning) first; [`report`] makes a [`Run`] from counts.
 
 #![cfg_attr(test, allow(non_snake_case))]
 

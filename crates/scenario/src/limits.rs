@@ -1,16 +1,16 @@
-//! What a scenario file may ask for at most. Every error about a limit names it.
+//! Limits of scenario files. Every error about a limit states it.
 
 use fairwave_units::{Bytes, Duration, Rate};
 
-/// Size of a file.
+/// Bytes of a file.
 pub(crate) const FILE_BYTES: usize = 64 << 20;
-/// Values in a file, counted by their separators. Each may take some 500 bytes while the text is read.
+/// Values in a file, counted by their separators. Each may take about 500 bytes while the text is parsed.
 pub(crate) const VALUES: usize = 2_000_000;
-/// Tables and arrays within each other.
+/// Nesting depth of tables and arrays.
 pub(crate) const NESTING: usize = 16;
 /// Sessions, nodes, routers or links, written out or generated.
 pub(crate) const ELEMENTS: u64 = 10_000_000;
-/// Links on the ways of all sessions and background traffic together, there and back.
+/// Links on the paths of all sessions and background traffic together, in both directions.
 pub(crate) const CROSSINGS: usize = 100_000_000;
 /// Bytes of a name.
 pub(crate) const NAME_BYTES: usize = 100;
@@ -26,9 +26,9 @@ pub(crate) const RUNS: u64 = 100_000;
 pub(crate) const RUN: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// Propagation delay.
 pub(crate) const DELAY: Duration = Duration::from_secs(3600);
-/// Least capacity, b/s.
+/// Minimum capacity in bit/s.
 pub(crate) const LEAST_CAPACITY_BPS: f64 = 1.0;
-/// Largest rate, b/s.
+/// Maximum rate in bit/s.
 pub(crate) const RATE_BPS: f64 = 1e15;
 /// Bytes that a session delivers, or a queue holds.
 pub(crate) const SIZE: Bytes = Bytes::new(1_000_000_000_000_000_000);
@@ -36,10 +36,10 @@ pub(crate) const SIZE: Bytes = Bytes::new(1_000_000_000_000_000_000);
 pub(crate) const PACKETS: u64 = 1_000_000_000_000;
 /// Bytes of a packet's payload or header.
 pub(crate) const PACKET: Bytes = Bytes::new(1_000_000);
-/// Weights lie between one over this and this.
+/// Weights are between the inverse of this number and this number.
 pub(crate) const WEIGHT: f64 = 1e6;
 
-/// The largest rate, for messages.
+/// The maximum rate, for messages.
 pub(crate) fn largest_rate() -> Rate {
     Rate::nearest_bps(RATE_BPS)
 }

@@ -1,11 +1,11 @@
-//! The measures of a run as a whole: the same from every simulator.
+//! Measures of a whole run, common to all simulators.
 
 use fairwave_schemes::global::metrics;
 use serde::Serialize;
 
 use crate::SessionSummary;
 
-/// A session is near its max-min rate within this share of it.
+/// A session is near its max-min rate if it differs by at most this share of it.
 const NEAR: f64 = 0.05;
 
 /// Measures of the run as a whole, in wire rates.
@@ -21,20 +21,20 @@ pub struct Metrics {
     pub distance_final_bps: f64,
     /// max |final - max-min| / max-min over sessions with max-min > 0.
     pub gap_to_max_min: f64,
-    /// When every session came within 5 % of its max-min rate for good.
+    /// Time from which on every session stayed within 5 % of its max-min rate.
     pub converged_s: Option<f64>,
     /// Largest offered load of a node over its capacity.
     pub peak_overload: f64,
 }
 
-/// What the measures take from the course of a run; the rest stands in the summaries of its sessions.
+/// Inputs of the measures from the course of a run; the rest is in the summaries of its sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Course {
     /// 2-norm distance to the max-min vector at the start.
     pub distance_start_bps: f64,
     /// 2-norm distance at the end.
     pub distance_final_bps: f64,
-    /// When every session came near its max-min rate ([`is_far`]) for good, if it did.
+    /// Time from which on every session stayed near its max-min rate ([`is_far`]), if it did.
     pub converged_s: Option<f64>,
     /// Largest offered load of a node over its capacity.
     pub peak_overload: f64,
@@ -59,8 +59,8 @@ impl Metrics {
     }
 }
 
-/// Whether a session is more than 5 % away from its max-min rate. One that is to have nothing (not started, over or
-/// without demand) has nothing to come near to.
+/// Whether a session is more than 5 % away from its max-min rate. A session whose max-min rate is zero (not started,
+/// over or without demand) is never far.
 pub fn is_far(rate_bps: f64, max_min_bps: f64) -> bool {
     max_min_bps > 0.0 && (rate_bps - max_min_bps).abs() > NEAR * max_min_bps
 }

@@ -8,73 +8,73 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 pub struct PacketSizes {
     /// Payload of a full data packet.
     pub payload: Bytes,
-    /// Header bytes of every packet; a scheme adds its own.
+    /// Header bytes of every packet; a scheme adds its own header bytes.
     pub header: Bytes,
 }
 
 impl PacketSizes {
-    /// A full data packet of a scheme as links carry it: payload, header, and what the scheme adds. At least a byte.
+    /// A full data packet of a scheme on a link: payload, header, and the scheme's bytes. At least one byte.
     pub fn on_link(&self, scheme: &Scheme) -> Bytes {
         (self.payload + self.header + scheme.header).max(Bytes::new(1))
     }
 }
 
-/// An end node. In a lambda network its access link, with a queue in front, is the only place where packets wait.
+/// An end node. In a lambda network its access link has the only queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Unique.
+    /// Unique name.
     pub name: Box<str>,
     /// Sending capacity; `None` is unlimited.
     pub send: Option<Rate>,
     /// Receiving capacity; `None` is unlimited.
     pub receive: Option<Rate>,
-    /// How much may wait in front of either direction.
+    /// Limit of the queue of either direction.
     pub queue: QueueLimit,
-    /// Chance that a packet from this node is lost before its queue, 0 <= p < 1.
+    /// Probability that a packet from this node is lost before its queue, 0 <= p < 1.
     pub send_loss: f64,
-    /// Chance that a packet to this node is lost before its queue.
+    /// Probability that a packet to this node is lost before its queue.
     pub receive_loss: f64,
-    /// The queue's rule; `None` is the one that the scenario's scheme brings.
+    /// The queue's discipline; `None` is that of the scenario's scheme.
     pub discipline: Option<Discipline>,
     /// Share of the capacity that GTP may allocate, 0 < share <= 1.
     pub gtp_share: f64,
-    /// The weight of all traffic that is not GTP's, as one more group beside GTP's sessions: what it uses of its share
-    /// is left to it. Above zero; `None` gives it no part.
+    /// The weight of all traffic that is not GTP's, as one more group next to GTP's sessions: the part of its share
+    /// that it uses is left to it. Above zero; `None` reserves nothing for it.
     pub yields: Option<f64>,
-    /// GTP's alpha at this node; goes before the scenario's.
+    /// GTP's alpha at this node; overrides the scenario's.
     pub alpha: Option<f64>,
     /// GTP's beta at this node.
     pub beta: Option<f64>,
-    /// GTP's control interval at this node; `None` in the file's words "rtt" or where nothing is said
-    /// (then the scenario's `interval` option holds).
+    /// GTP's control interval at this node; `None` for "rtt", or if the file sets none (then the scenario's `interval`
+    /// option applies).
     pub interval: Option<Duration>,
-    /// The node says "rtt" itself: the largest RTT of its sessions, whatever the scenario's option is.
+    /// Whether the node itself has "rtt": the largest RTT of its sessions, regardless of the scenario's option.
     pub interval_is_rtt: bool,
-    /// Index of the router it is attached to without delay or queue, in a routed network.
+    /// Index of the router to which it is attached without delay or queue, in a routed network.
     pub router: Option<u32>,
 }
 
-/// How much may wait in a queue.
+/// Limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueLimit {
-    /// Not named: one bandwidth-delay product; at a host, whose rule divides its capacity, at least 1000 packets.
+    /// The default: one bandwidth-delay product; at a host, whose rule divides its capacity, at least 1000 packets.
     Usual,
     /// This many bandwidth-delay products (capacity x largest RTT through it), at least two packets.
     Bdp(f64),
-    /// So many packets.
+    /// Number of packets.
     Packets(u64),
-    /// So many bytes.
+    /// Number of bytes.
     Bytes(Bytes),
 }
 
-/// The rule of a queue.
+/// The discipline of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Discipline {
-    /// First in, first out; what does not fit is dropped.
+    /// First in, first out; overflow is dropped.
     DropTail,
     /// Random early detection.
     Red,
-    /// First in, first out, and packets that find a seventh of a bandwidth-delay product waiting are marked (ECN).
+    /// First in, first out, marking (ECN) packets that arrive at a queue of a seventh of a bandwidth-delay product.
     EcnStep,
     /// XCP's router rule.
     Xcp,
@@ -113,33 +113,33 @@ impl Discipline {
     }
 }
 
-/// A router: a name where links meet.
+/// A router: a named junction of links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Router {
-    /// Unique among nodes and routers.
+    /// Unique name among nodes and routers.
     pub name: Box<str>,
 }
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
-    /// Unique.
+    /// Unique name.
     pub name: Box<str>,
-    /// Where it begins.
+    /// Start of the link.
     pub from: LinkEnd,
-    /// Where it ends.
+    /// End of the link.
     pub to: LinkEnd,
     /// `None` is unlimited.
     pub capacity: Option<Rate>,
     /// Propagation delay, one way.
     pub delay: Duration,
-    /// How much may wait in front of it.
+    /// Limit of its queue.
     pub queue: QueueLimit,
-    /// The queue's rule; `None` is the one that the scenario's scheme brings.
+    /// The queue's discipline; `None` is that of the scenario's scheme.
     pub discipline: Option<Discipline>,
     /// RED's parameters.
     pub red: Red,
-    /// Chance that a packet is lost on it, 0 <= p < 1.
+    /// Probability that a packet is lost on it, 0 <= p < 1.
     pub loss: f64,
 }
 
@@ -152,15 +152,15 @@ pub enum LinkEnd {
     Router(u32),
 }
 
-/// Parameters of random early detection; zero is automatic.
+/// Parameters of random early detection; zero selects an automatic value.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of ns-2's queue; they combine freely")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Red {
     /// Whether max_p adapts.
     pub adaptive: bool,
-    /// The chance of a drop at the upper threshold, where it begins if it adapts.
+    /// Probability of a drop at the upper threshold, initially if it adapts.
     pub max_p: f64,
-    /// Least max_p when it adapts.
+    /// Minimum of max_p if it adapts.
     pub bottom: f64,
     /// Lower threshold in packets.
     pub min_th_packets: u64,
@@ -168,19 +168,19 @@ pub struct Red {
     pub max_th_packets: u64,
     /// Weight of a new sample in the average queue.
     pub q_weight: f64,
-    /// Whether the drop chance rises gently above the upper threshold.
+    /// Whether the drop probability rises gently above the upper threshold.
     pub gentle: bool,
-    /// Queueing delay that the automatic thresholds aim at.
+    /// Target queueing delay of the automatic thresholds.
     pub target_delay: Duration,
     /// Whether the queue is measured in bytes.
     pub bytes: bool,
-    /// Whether drops keep their distance: after one, as many packets are let pass as one is dropped of on average.
+    /// Whether drops are spaced: after one, at least as many packets pass as the mean number per drop.
     pub wait: bool,
 }
 
 impl Default for Red {
-    /// As ns-2's `Queue/RED` of the papers: max_p = 1 / `linterm_`, and `wait_`. Adaptive and automatic, with the least
-    /// max_p of Xu et al. 2004.
+    /// As ns-2's `Queue/RED` of the papers: max_p = 1 / `linterm_`, and `wait_`. Adaptive and automatic, with the
+    /// minimum max_p of Xu et al. 2004.
     fn default() -> Self {
         Self {
             adaptive: true,
@@ -197,22 +197,22 @@ impl Default for Red {
     }
 }
 
-/// Traffic that is not judged.
+/// Traffic without individual results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Background {
-    /// Unique; made from its kind.
+    /// Unique name, derived from its kind.
     pub name: Box<str>,
-    /// What it looks like.
+    /// Kind of the traffic.
     pub kind: BackgroundKind,
     /// Index of the node that sends it.
     pub from: u32,
     /// Index of the node that receives it.
     pub to: u32,
-    /// Mean offered wire rate of all sources together.
+    /// Mean offered wire rate of all sources in total.
     pub rate: Rate,
     /// Number of sources.
     pub sources: u32,
-    /// Propagation there and back: one for all sources, or one for each of them in order.
+    /// Round-trip propagation delays: one for all sources, or one for each of them in order.
     pub rtts: Box<[Duration]>,
     /// When it starts.
     pub start: Time,
@@ -220,11 +220,11 @@ pub struct Background {
     pub stop: Option<Time>,
     /// The links it crosses.
     pub path: Box<[u32]>,
-    /// The links of its way back.
+    /// The links of its return path.
     pub path_back: Box<[u32]>,
 }
 
-/// The shape of background traffic.
+/// Kinds of background traffic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BackgroundKind {
     /// Poisson arrivals of flows with Pareto sizes.

@@ -1,17 +1,17 @@
-//! What a scenario says of the rule that an end node runs: the same words mean the same in every simulator.
+//! A scenario's settings for the rule of an end node, with one meaning in every simulator.
 
 use fairwave_schemes::scheme::OptionValue;
 use fairwave_units::{Duration, Time};
 
 use crate::{Node, Scenario, SchemeChoice, SessionSpec, random};
 
-/// Shortest control interval that the round-trip times of a node's sessions may give: 1 ms.
+/// Minimum control interval that follows from the round-trip times of a node's sessions: 1 ms.
 const SHORTEST_RTT_INTERVAL: Duration = Duration::from_millis(1);
 
-/// When an end node ticks, or a link that runs the rule.
+/// Schedule of the ticks of an end node, or of a link that runs the rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Beat {
-    /// Its control interval; `None` is the largest RTT of the sessions that are there.
+    /// Its control interval; `None` is the largest RTT of the active sessions.
     interval: Option<Duration>,
     phase: Phase,
 }
@@ -20,12 +20,12 @@ pub struct Beat {
 enum Phase {
     /// The first tick is at this share of the first interval.
     Random(f64),
-    /// The first tick is at this instant, the others are multiples of the interval after it.
+    /// The first tick is at this instant, the others follow at multiples of the interval.
     Common(Duration),
 }
 
 impl Beat {
-    /// The beat of a node (of a link where that is `None`) that runs this scheme. Its `name` names its random phase.
+    /// The schedule of a node (or of a link, if `None`) that runs this scheme. Its `name` selects its random phase.
     pub fn of(scenario: &Scenario, node: Option<&Node>, name: &str, choice: &SchemeChoice) -> Self {
         let phase = match choice.scheme.value(&choice.options, "phase") {
             Some(OptionValue::Time(phase)) => Phase::Common(phase),
@@ -34,17 +34,17 @@ impl Beat {
         Self { interval: interval(node, choice), phase }
     }
 
-    /// Whether the control interval is the largest RTT of the sessions that are there.
+    /// Whether the control interval is the largest RTT of the active sessions.
     pub fn follows_rtt(&self) -> bool {
         self.interval.is_none()
     }
 
-    /// The control interval while this is the largest RTT of the sessions.
+    /// The control interval for this largest RTT of the sessions.
     pub fn interval(&self, largest_rtt: Duration) -> Duration {
         self.interval.unwrap_or_else(|| rtt_interval(largest_rtt)).max(Duration::from_nanos(1))
     }
 
-    /// When the first tick is, given the largest RTT of the sessions that are there at the start, or else of all.
+    /// Time of the first tick, given the largest RTT of the sessions that are active at the start, or else of all.
     pub fn first(&self, largest_rtt: Duration) -> Duration {
         match self.phase {
             Phase::Random(share) => Duration::from_nanos((share * self.interval(largest_rtt).as_nanos() as f64) as u64),
@@ -65,7 +65,7 @@ impl Beat {
     }
 }
 
-/// The control interval that sessions with this largest round-trip time give.
+/// The control interval that follows from this largest round-trip time.
 pub fn rtt_interval(largest_rtt: Duration) -> Duration {
     largest_rtt.max(SHORTEST_RTT_INTERVAL)
 }
@@ -83,12 +83,12 @@ fn interval(node: Option<&Node>, choice: &SchemeChoice) -> Option<Duration> {
     node.and_then(|node| node.interval).or(named)
 }
 
-/// Alpha of a session at one of its nodes. The session's goes before the node's, and that before the scenario's.
+/// Alpha of a session at one of its nodes. The session's overrides the node's, and that the scenario's.
 pub fn alpha(scenario: &Scenario, session: &SessionSpec, node: Option<&Node>) -> f64 {
     parameter("alpha", session.alpha, scenario, session, node.and_then(|node| node.alpha))
 }
 
-/// Beta, likewise.
+/// Beta of a session at one of its nodes, with the same precedence.
 pub fn beta(scenario: &Scenario, session: &SessionSpec, node: Option<&Node>) -> f64 {
     parameter("beta", session.beta, scenario, session, node.and_then(|node| node.beta))
 }
@@ -103,11 +103,11 @@ fn parameter(name: &str, own: Option<f64>, scenario: &Scenario, session: &Sessio
     own.or_else(of_session).or(at_node).unwrap_or_else(of_scheme)
 }
 
-/// What to do about [`MixedRules`], for people.
+/// The remedy for [`MixedRules`], for users.
 pub const SAME_RULE_HINT: &str =
     "give all sessions of a node the same scheme and options; only alpha and beta may differ";
 
-/// Two sessions of one node ask it to run different rules.
+/// Two sessions of one node require different rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MixedRules {
     /// A session.
@@ -120,8 +120,8 @@ pub struct MixedRules {
     pub second_rule: String,
 }
 
-/// Sees to it that two sessions of one node ask for the same rule: the same scheme and the same options but for those
-/// that are `free`, which are the session's own business.
+/// Checks that two sessions of one node require the same rule: the same scheme and the same options except those that
+/// are `free`, which apply to the session only.
 pub fn same_rule(
     scenario: &Scenario,
     first: &SessionSpec,

@@ -1,5 +1,5 @@
-//! Random streams: each component of a run has its own, derived from the seed and the component's name, so that
-//! adding one component never moves another's draws.
+//! Random streams: each component of a run has its own, derived from the seed and the component's name, so that adding
+//! one component never changes another's draws.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -10,7 +10,7 @@ pub struct RandomStream(Pcg64);
 
 /// The stream of component `name` in a run with this seed.
 pub fn stream(seed: u64, name: &str) -> RandomStream {
-    // FNV-1a, 64 bit: stable for ever, and names are short.
+    // FNV-1a, 64 bit: stable across versions, and names are short.
     let hash = name
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));

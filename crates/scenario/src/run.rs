@@ -1,11 +1,11 @@
-//! The result of a run: the same from every simulator.
+//! The result of a run, common to all simulators.
 
 use fairwave_units::Time;
 use serde::Serialize;
 
 use crate::{DelayHistogram, DelaySummary, Metrics, SchemeOptions, SchemeSummary};
 
-/// What a run gave: its summary, and the samples that were asked for.
+/// The result of a run: its summary, and the recorded samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// The numbers of `summary.json`.
@@ -25,11 +25,11 @@ pub struct Run {
     pub max_min: Vec<MaxMinStep>,
     /// Loss events, in order of time (packet model).
     pub losses: Vec<LossEvent>,
-    /// What packets took beyond propagation, an entry a session; empty where the model has no packets.
+    /// Delays of packets beyond propagation, one entry per session; empty if the model has no packets.
     pub delays: Vec<DelayHistogram>,
 }
 
-/// The summary of a run; its JSON form is what other programs read.
+/// The summary of a run; other programs read its JSON form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Version of Fairwave that made it.
@@ -48,28 +48,28 @@ pub struct Summary {
     pub duration_s: f64,
     /// Label of the variant.
     pub variant: Option<String>,
-    /// What the means are taken over: those of sessions, links, background traffic and totals.
+    /// Window of the means of sessions, links, background traffic and totals.
     pub window: Window,
-    /// One entry a session, in the scenario's order.
+    /// One entry per session, in the scenario's order.
     pub sessions: Vec<SessionSummary>,
-    /// One entry a scheme with its options, in the order in which sessions name them.
+    /// One entry per scheme with its options, in the order in which sessions name them.
     pub schemes: Vec<SchemeSummary>,
     /// Finite links and the used directions of end nodes ("d1:in", "s1:out").
     pub links: Vec<LinkSummary>,
-    /// One entry a table of background traffic.
+    /// One entry per table of background traffic.
     pub background: Vec<BackgroundSummary>,
     /// The run as a whole.
     pub metrics: Metrics,
-    /// What the engine did.
+    /// Statistics of the engine.
     pub engine: Engine,
 }
 
-/// The part of a run that the means of its summary are taken over ([`crate::MeanWindow`]).
+/// The part of a run over which the means of its summary are taken ([`crate::MeanWindow`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Window {
-    /// Where it begins.
+    /// Start of the window.
     pub from_s: f64,
-    /// Where it ends.
+    /// End of the window.
     pub to_s: f64,
 }
 
@@ -80,7 +80,7 @@ impl Window {
     }
 }
 
-/// One session's numbers. Rates are means over the summary's window, `final_*` over the last tenth of its own active
+/// Results of one session. Rates are means over the summary's window, `final_*` over the last tenth of its own active
 /// time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionSummary {
@@ -94,7 +94,7 @@ pub struct SessionSummary {
     pub scheme: &'static str,
     /// Propagation delay both ways.
     pub rtt_s: f64,
-    /// Payload that the receiver got once.
+    /// Payload received for the first time.
     pub rate_bps: f64,
     /// Payload and headers.
     pub wire_rate_bps: f64,
@@ -104,36 +104,36 @@ pub struct SessionSummary {
     pub final_wire_rate_bps: f64,
     /// Max-min rate at the end of the active time.
     pub max_min_bps: f64,
-    /// Payload that the receiver got once.
+    /// Payload received for the first time.
     pub delivered_bytes: u64,
-    /// Data packets sent, retransmissions included; 0 in the fluid model.
+    /// Data packets sent, including retransmissions; 0 in the fluid model.
     pub sent_packets: u64,
     /// Data packets lost.
     pub lost_packets: u64,
-    /// Data packets sent again.
+    /// Retransmitted data packets.
     pub retransmitted_packets: u64,
-    /// How often its retransmission timer ran out, again for the same packet included; 0 for sessions without a
+    /// Expirations of its retransmission timer, including repeated ones for the same packet; 0 for sessions without a
     /// window.
     pub timeouts: u64,
-    /// When its last byte was delivered, for a session of finite size.
+    /// Time at which its last byte was delivered, for a session of finite size.
     pub completed_s: Option<f64>,
-    /// The same from its own start on. Left out of JSON where there is none.
+    /// Time from its start until its last byte was delivered. Omitted from JSON for a session without a size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_s: Option<f64>,
-    /// Round-trip times of its packets. Left out of JSON where the model has none, or the session no packets that are
+    /// Round-trip times of its packets. Omitted from JSON if the model has none, or no packets of the session are
     /// answered.
     #[serde(flatten)]
     pub delays: Option<DelaySummary>,
 }
 
-/// One link's numbers, over the summary's window.
+/// Results of one link, over the summary's window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkSummary {
     /// Name of the link, or node and direction.
     pub name: Box<str>,
     /// Its capacity.
     pub capacity_bps: f64,
-    /// Carried over capacity.
+    /// Carried load over capacity.
     pub utilisation: f64,
     /// Mean queue in full packets.
     pub mean_queue_packets: f64,
@@ -143,7 +143,7 @@ pub struct LinkSummary {
     pub dropped_packets: u64,
 }
 
-/// The numbers of one table of background traffic, all its sources together.
+/// Results of one table of background traffic, all its sources together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BackgroundSummary {
     /// Its name.
@@ -156,18 +156,18 @@ pub struct BackgroundSummary {
     pub lost_packets: u64,
 }
 
-/// What the engine did.
+/// Statistics of the engine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Engine {
     /// Events handled.
     pub events: u64,
     /// Packets through finite-rate queues; 0 in the fluid model.
     pub packet_hops: u64,
-    /// Claims and grants that the ends of sessions told each other, in the fluid model of a rule whose ends exchange
-    /// them; else 0, and left out of JSON.
+    /// Claims and grants that the ends of sessions exchanged, in the fluid model of a rule that has them; else 0, and
+    /// omitted from JSON.
     #[serde(skip_serializing_if = "is_zero")]
     pub messages: u64,
-    /// Wall time; the driver fills it in, it is no part of a run's bytes.
+    /// Wall time, filled in by the driver; it is not part of a run's reproducible results.
     pub wall_s: f64,
     /// Packet hops per second of wall time.
     pub packet_hops_per_s: f64,
@@ -178,7 +178,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Rates per sample and session: entry `sample * sessions + session`. NaN where a scheme has no such rate.
+/// Rates per sample and session: entry `sample * sessions + session`. NaN if a scheme has no such rate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RateSamples {
     /// Ends of the samples.
@@ -187,29 +187,29 @@ pub struct RateSamples {
     pub sessions: usize,
     /// Mean payload rate in the sample.
     pub rate_bps: Vec<f64>,
-    /// Mean wire rate in the sample; empty where it equals the payload rate (fluid model).
+    /// Mean wire rate in the sample; empty if it equals the payload rate (fluid model).
     pub wire_rate_bps: Vec<f64>,
     /// Source's expected rate at the end of the sample.
     pub source_expected_bps: Vec<f64>,
     /// Sink's expected rate, as known to the source at the end of the sample.
     pub sink_expected_bps: Vec<f64>,
-    /// Target rate at the end of the sample: the lesser of both ends'.
+    /// Target rate at the end of the sample: the smaller of both ends'.
     pub target_bps: Vec<f64>,
-    /// What the last node rule on the way, the sink's as a rule, measured at its last tick.
+    /// Measured rate of the last node rule on the path, usually the sink's, at its last tick.
     pub measured_bps: Vec<f64>,
 }
 
 impl RateSamples {
-    /// Mean wire rates: what is compared with max-min.
+    /// Mean wire rates, which are compared with max-min.
     pub fn wire_bps(&self) -> &[f64] {
         if self.wire_rate_bps.is_empty() { &self.rate_bps } else { &self.wire_rate_bps }
     }
 
-    /// What a session was granted at the end of a sample: the lesser of what its source and its sink expect; NaN where
-    /// its scheme has no such rate.
+    /// A session's grant at the end of a sample: the smaller of its source's and its sink's expected rates; NaN if its
+    /// scheme has no such rate.
     pub fn expected_bps(&self, sample: usize, session: usize) -> f64 {
         let entry = |column: &[f64]| column.get(sample * self.sessions + session).copied().unwrap_or(f64::NAN);
-        // f64::min takes the other number where one is NaN.
+        // f64::min returns the other number if one is NaN.
         entry(&self.source_expected_bps).min(entry(&self.sink_expected_bps))
     }
 }
@@ -223,7 +223,7 @@ pub struct QueueSamples {
     pub links: usize,
     /// Queue at the end of the sample.
     pub queue_bytes: Vec<f64>,
-    /// The same in full packets.
+    /// Queue at the end of the sample in full packets.
     pub queue_packets: Vec<f64>,
     /// Packets dropped in the sample.
     pub dropped_packets: Vec<u64>,
@@ -237,16 +237,16 @@ pub struct WindowSamples {
     pub ends: Vec<Time>,
     /// Number of sessions.
     pub sessions: usize,
-    /// The scheme's congestion window, in packets: without what fast recovery adds to it for a while.
+    /// The scheme's congestion window, in packets, without the temporary inflation of fast recovery.
     pub cwnd_packets: Vec<f64>,
-    /// Where slow start ends, in packets; NaN while it is infinite.
+    /// End of slow start, in packets; NaN while it is infinite.
     pub ssthresh_packets: Vec<f64>,
 }
 
-/// The max-min vector from one instant on.
+/// The max-min vector from an instant on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MaxMinStep {
-    /// From when it holds.
+    /// Start of its validity.
     pub from: Time,
     /// Max-min rate of each session, in the scenario's order; zero while it is not active.
     pub rates_bps: Vec<f64>,
@@ -255,25 +255,25 @@ pub struct MaxMinStep {
 /// A session cut its rate because of loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossEvent {
-    /// When.
+    /// Time of the event.
     pub time: Time,
     /// Index of the session.
     pub session: u32,
-    /// What told it.
+    /// The signal of the loss.
     pub kind: LossKind,
 }
 
-/// What tells a session of a loss.
+/// Signals of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossKind {
     /// The other end: duplicate or selective acknowledgements, or a report.
     Loss,
-    /// Its retransmission timer, which ran out.
+    /// The session's retransmission timer expired.
     Timeout,
 }
 
 impl LossKind {
-    /// Its word in `losses.csv`.
+    /// Its name in `losses.csv`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Loss => "loss",

@@ -1,4 +1,4 @@
-//! The same scenario, smaller or larger.
+//! Scaling of a scenario.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::{Background, BackgroundKind, Demand, Link, Node, QueueLimit, Scenario
 const FACTORS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 
 impl Scenario {
-    /// The same scenario with every rate and every size times `factor`, from 10^-6 to 10^6: capacities, demands, guaranteed
-    /// and initial rates, what background traffic offers, sizes of sessions and queues in bytes. Times, shares, packets and
-    /// the options of schemes stay as they are, so that a rule that knows no rate of its own (GTP, Tally) takes the same
-    /// course in time, with rates times `factor`.
+    /// The scenario with every rate and every size multiplied by `factor`, from 10^-6 to 10^6: capacities, demands,
+    /// guaranteed and initial rates, offered background traffic, sizes of sessions and queues in bytes. Times, shares,
+    /// packets and the options of schemes are unchanged, so that a rule without absolute rates (GTP, Tally) behaves the
+    /// same over time, with rates multiplied by `factor`.
     ///
     /// # Errors
     /// For a factor out of its range.
@@ -40,15 +40,15 @@ impl Scenario {
 struct Factor(f64);
 
 impl Factor {
-    /// A rate beyond the largest one there is becomes that.
+    /// A rate, at most the maximum rate.
     fn rate(self, rate: Rate) -> Rate {
         Rate::nearest_bps(rate.as_bps() * self.0)
     }
 
-    /// At least a byte where there was one.
+    /// At least a byte if there was one.
     fn bytes(self, bytes: Bytes) -> Bytes {
         let least = bytes.get().min(1);
-        // A float becomes the nearest whole number that there is.
+        // The cast saturates.
         Bytes::new(((bytes.get() as f64 * self.0).round() as u64).max(least))
     }
 

@@ -1,4 +1,4 @@
-//! A scenario that may be run as it stands.
+//! A scenario that is ready to run.
 
 use std::sync::Arc;
 
@@ -7,25 +7,25 @@ use fairwave_units::{Bytes, Duration, Time};
 
 use crate::{Background, Link, Node, PacketSizes, Router, SessionSpec};
 
-/// A valid scenario: names resolved to indices, ranges and counts spelled out, random draws made from the seed.
-/// Nothing after this checks again.
+/// A valid scenario: names resolved to indices, ranges and counts expanded, random draws made from the seed. Later
+/// stages do not check it again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// `[a-z0-9-]+`.
     pub name: String,
-    /// One line for people; empty if the file has none.
+    /// One line for users; empty if the file has none.
     pub title: String,
-    /// The paper and figure it belongs to; empty if the file has none.
+    /// The paper and figure that it reproduces; empty if the file has none.
     pub cites: String,
-    /// The label of the variant that this is, if the file has variants.
+    /// The label of its variant, if the file has variants.
     pub variant: Option<String>,
-    /// Where the run ends, counted from its start.
+    /// Length of the run.
     pub duration: Duration,
-    /// Everything random derives from this and a component's name ([`crate::random`]).
+    /// The seed, from which with a component's name all random numbers derive ([`crate::random`]).
     pub seed: u64,
-    /// The scheme of all sessions that name none.
+    /// The scheme of all sessions that set none.
     pub scheme: Arc<SchemeChoice>,
-    /// Width of a sample.
+    /// Length of a sample.
     pub sample: Duration,
     /// Sizes of packets.
     pub packet: PacketSizes,
@@ -37,16 +37,16 @@ pub struct Scenario {
     pub routers: Vec<Router>,
     /// Links, one direction each; empty in a lambda network.
     pub links: Vec<Link>,
-    /// Traffic that is not judged.
+    /// Background traffic.
     pub background: Vec<Background>,
 }
 
-/// A scheme with the options that were named for it.
+/// A scheme with the options that were set for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchemeChoice {
     /// The scheme.
     pub scheme: &'static Scheme,
-    /// The options that the scenario names; the others have the scheme's defaults.
+    /// The options that the scenario sets; the others have the scheme's defaults.
     pub options: Options,
 }
 
@@ -56,8 +56,8 @@ impl Scenario {
         session.scheme.as_deref().unwrap_or(&self.scheme)
     }
 
-    /// "A packet" wherever one is counted in: queues, limits in bandwidth-delay products, RED, rates of links. It is a
-    /// full data packet of the scenario's scheme as links carry it.
+    /// The size of "a packet" as a unit: of queues, limits in bandwidth-delay products, RED, rates of links. It is a
+    /// full data packet of the scenario's scheme on a link.
     pub fn full_packet(&self) -> Bytes {
         self.packet.on_link(self.scheme.scheme)
     }
@@ -67,7 +67,7 @@ impl Scenario {
         Time::ZERO + self.duration
     }
 
-    /// Whether the network's core is free of bottlenecks: no links, end nodes alone.
+    /// Whether the network's core is free of bottlenecks: no links, only end nodes.
     pub fn is_lambda(&self) -> bool {
         self.links.is_empty()
     }

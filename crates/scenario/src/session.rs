@@ -1,4 +1,4 @@
-//! Sessions and what they want.
+//! Sessions and their demands.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::SchemeChoice;
 /// One session: from a source node to a sink node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionSpec {
-    /// Unique.
+    /// Unique name.
     pub name: Box<str>,
     /// Index of the source in [`crate::Scenario::nodes`].
     pub from: u32,
     /// Index of the sink.
     pub to: u32,
-    /// Propagation delay both ways together, without queueing.
+    /// Round-trip propagation delay, without queueing.
     pub rtt: Duration,
     /// Desired rate over time.
     pub demand: Demand,
@@ -27,38 +27,39 @@ pub struct SessionSpec {
     pub stop: Option<Time>,
     /// Payload to deliver, after which it ends.
     pub size: Option<Bytes>,
-    /// Share relative to other sessions, above zero.
+    /// Weight relative to other sessions, above zero.
     pub weight: f64,
     /// Guaranteed rate.
     pub minimum: Rate,
-    /// Its own scheme, where it names one.
+    /// Its own scheme, if it sets one.
     pub scheme: Option<Arc<SchemeChoice>>,
-    /// GTP's alpha of this session at both its ends; goes before the node's and the scenario's.
+    /// GTP's alpha of this session at both its ends; overrides the node's and the scenario's.
     pub alpha: Option<f64>,
-    /// GTP's beta, likewise.
+    /// GTP's beta, with the same precedence.
     pub beta: Option<f64>,
     /// Expected rate at both ends at the start (fluid).
     pub initial_rate: Rate,
     /// The links it crosses, in order, as indices into [`crate::Scenario::links`]; empty in a lambda network.
     pub path: Box<[u32]>,
-    /// The links of its way back.
+    /// The links of its return path.
     pub path_back: Box<[u32]>,
 }
 
-/// The rate that a session wants.
+/// The desired rate of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Demand {
-    /// As much as there is.
+    /// No limit.
     Unlimited,
-    /// One rate all the time.
+    /// A constant rate.
     Constant(Rate),
-    /// Rates from given instants on, in order of time, the first at zero; `None` is unlimited. Sessions of one table
-    /// share it.
+    /// Rates and the instants from which they apply, in order of time, the first at zero; `None` is unlimited. Sessions
+    /// of one table share it.
     Schedule(Arc<[(Time, Option<Rate>)]>),
 }
 
 impl SessionSpec {
-    /// Whether it runs at an instant, from its start up to its stop; when a finite size is delivered is not known here.
+    /// Whether it is active at an instant, from its start up to its stop; the completion of a finite size is not known
+    /// here.
     pub fn is_active(&self, time: Time) -> bool {
         self.start <= time && self.stop.is_none_or(|stop| time < stop)
     }
@@ -77,7 +78,7 @@ impl Demand {
         }
     }
 
-    /// When the desired rate changes next, after an instant.
+    /// Time of the next change of the desired rate after an instant.
     pub fn next_change(&self, after: Time) -> Option<Time> {
         match self {
             Self::Schedule(steps) => steps.iter().map(|(from, _)| *from).find(|from| *from > after),
@@ -85,7 +86,7 @@ impl Demand {
         }
     }
 
-    /// The largest desired rate of all time; `None` is unlimited.
+    /// The largest desired rate at any time; `None` is unlimited.
     pub fn largest(&self) -> Option<Rate> {
         match self {
             Self::Unlimited => None,
@@ -98,7 +99,7 @@ impl Demand {
 /// How a demand limits a window-based sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DemandBy {
-    /// Bytes are offered at that rate.
+    /// The application offers bytes at that rate.
     #[default]
     Application,
     /// The window is capped at round(demand x rtt / packet).

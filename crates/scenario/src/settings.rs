@@ -1,10 +1,10 @@
-//! How a simulator is asked to run a scenario.
+//! Settings of a simulator for a run.
 
 use fairwave_units::Time;
 
 use crate::{Scenario, SessionSpec, TraceEvent};
 
-/// What to record besides the summary.
+/// Samples to record in addition to the summary.
 #[expect(clippy::struct_excessive_bools, reason = "each says whether one table is kept; they combine freely")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
@@ -21,34 +21,33 @@ pub struct Record {
 /// How to run a scenario.
 #[derive(Default)]
 pub struct Settings<'a> {
-    /// What to record besides the summary.
+    /// Samples to record in addition to the summary.
     pub record: Record,
-    /// Window of the summary's means, in place of the usual one ([`MeanWindow`]).
+    /// Window of the summary's means, instead of the default ([`MeanWindow`]).
     pub window: Option<(Time, Time)>,
-    /// Called with the simulated time that has passed, which never goes back: a few hundred times in a run, and as
-    /// often as it takes that a stop asked for from there is never long in coming, however many events an instant
-    /// has.
+    /// Called with the elapsed simulated time, which never decreases: a few hundred times in a run, and often enough
+    /// that a stop requested from it takes effect soon, however many events an instant has.
     pub progress: Option<&'a mut dyn FnMut(Time)>,
-    /// Called with all that happens to packets, in order of time (packet model).
+    /// Called for all events of packets, in order of time (packet model).
     pub trace: Option<&'a mut dyn FnMut(&TraceEvent<'_>)>,
 }
 
 /// The window of a run's means: one for sessions, links, background traffic and totals, so that rates of sessions may
-/// be summed and compared with what links carry.
+/// be summed and compared with the load of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeanWindow {
-    /// Where it begins.
+    /// Start of the window.
     pub from: Time,
-    /// Where it ends at the latest.
+    /// Latest end of the window.
     pub to: Time,
     /// Whether it ends with the last session that ends, if that is earlier.
     pub closes_early: bool,
 }
 
 impl MeanWindow {
-    /// The part that was asked for, as far as the run reaches. Else the second half of the run, when what lasts has
-    /// settled. Where every session has an end of its own, its size or its stop, nothing lasts and no part of the run
-    /// is better than another: the whole of it, until the last of them has ended.
+    /// The requested part, limited to the run. Otherwise the second half of the run, after the start has settled. If
+    /// every session has an end of its own, by size or stop, there is no steady state and no part of the run is better
+    /// than another: then the whole run, until the last of them has ended.
     pub fn of(scenario: &Scenario, asked: Option<(Time, Time)>) -> Self {
         let end = scenario.end();
         if let Some((from, to)) = asked {

@@ -1,11 +1,11 @@
-//! How much memory a scenario takes, before it is made.
+//! Memory needed by a scenario, before it is made.
 
 use fairwave_schemes::scheme::Model;
 use thiserror::Error;
 
 use crate::Record;
 
-/// How many elements a scenario has, and how many samples its run ([`crate::Document::size`]).
+/// Numbers of a scenario's elements, and of the samples of its run ([`crate::Document::size`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// End nodes.
@@ -18,32 +18,32 @@ pub struct Size {
     pub samples: u64,
 }
 
-/// What is done with a scenario.
+/// Intended use of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkKind {
-    /// The max-min optimum alone.
+    /// Only the max-min optimum.
     Allocate,
-    /// A run in a model, and what it keeps besides the summary.
+    /// A run in a model, and the samples to record.
     Run(Model, Record),
 }
 
-/// A scenario that needs more memory than there is.
+/// A scenario that needs more memory than available.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} need about {}, available {}", mebibytes(*needed_bytes), mebibytes(*limit_bytes))]
 pub struct TooLarge {
-    /// The elements that take most of it.
+    /// The elements that need most of it.
     pub what: String,
-    /// What all takes, estimated.
+    /// Estimated total memory.
     pub needed_bytes: u64,
-    /// What there is.
+    /// Available memory.
     pub limit_bytes: u64,
 }
 
 impl Size {
-    /// Bytes that the work takes at its peak, scenario and result included. Measured in release builds with 10^6
-    /// sessions between two and 5 x 10^5 nodes: 400 bytes a session for an allocation, 1050 in the fluid model,
-    /// 1200 (windows) to 2600 (GTP) packet by packet, of which the packets on their way are not counted. The round-trip
-    /// times of a session take 1150 bytes more, more where they differ by more than two octaves.
+    /// Peak memory of the work in bytes, including scenario and result. Measured in release builds with 10^6 sessions
+    /// between two and 5 x 10^5 nodes: 400 bytes per session for an allocation, 1050 in the fluid model, 1200 (windows)
+    /// to 2600 (GTP) in the packet model, excluding packets in flight. The round-trip times of a session take 1150
+    /// bytes more, and more than that if they differ by more than two octaves.
     pub fn bytes(&self, work: WorkKind) -> u64 {
         const NUMBER: u64 = 8;
         let each = |session: u64, node: u64, link: u64| {
@@ -59,23 +59,23 @@ impl Size {
                 let queues = if record.queues { 3 * NUMBER } else { 0 };
                 (each(1050, 250, 800), (rates, queues))
             }
-            // The testbed keeps what the packet model does; its ends are processes of their own.
+            // The testbed stores the same data as the packet model; its ends are separate processes.
             WorkKind::Run(Model::Packet | Model::Testbed, record) => {
                 let rates = if record.rates { 10 * NUMBER } else { 0 };
                 let windows = if record.windows { 4 * NUMBER } else { 0 };
                 let queues = if record.queues { 3 * NUMBER } else { 0 };
-                // Totals at the ends of samples are always kept.
+                // Totals at the ends of samples are always stored.
                 (each(2350, 700, 700), (2 * NUMBER + rates + windows, 3 * NUMBER + queues))
             }
         };
-        // A node has a queue either way.
+        // A node has a queue in each direction.
         let queues = u128::from(self.links) + 2 * u128::from(self.nodes);
         let a_sample = u128::from(self.sessions) * u128::from(a_session) + queues * u128::from(a_link);
         let samples = u64::try_from(u128::from(self.samples) * a_sample).unwrap_or(u64::MAX);
         elements.saturating_add(samples)
     }
 
-    /// Refuses work that takes more than there is, `side_by_side` times over.
+    /// Rejects work that needs more than the available memory, `side_by_side` times over.
     pub fn check(&self, work: WorkKind, side_by_side: u64, limit_bytes: u64) -> Result<(), TooLarge> {
         let needed_bytes = self.bytes(work).saturating_mul(side_by_side);
         if needed_bytes <= limit_bytes {
@@ -97,7 +97,7 @@ impl Size {
     }
 }
 
-/// A size with three digits or so: "9.8 GiB", "256 MiB".
+/// A size with about three digits: "9.8 GiB", "256 MiB".
 fn mebibytes(bytes: u64) -> String {
     let (unit, size) = if bytes >= 1 << 30 { ("GiB", (1_u64 << 30) as f64) } else { ("MiB", (1_u64 << 20) as f64) };
     let number = format!("{:.1}", bytes as f64 / size);

@@ -1,36 +1,36 @@
-//! What an observer of a run hears, packet by packet.
+//! Packet events for an observer of a run.
 
 use fairwave_units::Time;
 
-/// Something that happened to a packet.
+/// An event of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceEvent<'a> {
-    /// When. Events come in order of time.
+    /// Time of the event. Events come in order of time.
     pub time: Time,
-    /// What.
+    /// Kind of event.
     pub what: TraceKind,
-    /// Where, for what happens at a link.
+    /// The link, for an event at a link.
     pub link: Option<TraceLink<'a>>,
-    /// Whose packet it is.
+    /// Owner of the packet.
     pub owner: TraceOwner,
     /// The packet.
     pub packet: TracePacket,
 }
 
-/// What happened.
+/// Kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceKind {
-    /// It set out: data from the source, an acknowledgement from the sink.
+    /// It was sent: data by the source, an acknowledgement by the sink.
     Sent,
-    /// Data set out again.
+    /// Data were sent again.
     Resent,
-    /// It entered a link or the queue in front.
+    /// It entered a link or its queue.
     Entered,
     /// A link's queue had no room for it, or its discipline dropped it.
     Dropped,
-    /// It was lost at random on its way into a link.
+    /// It was lost at random before it entered a link.
     Lost,
-    /// It arrived: data at the sink, for the first time or not; an acknowledgement at the source.
+    /// It arrived: data at the sink, including duplicates; an acknowledgement at the source.
     Arrived,
 }
 
@@ -48,7 +48,7 @@ impl TraceKind {
     }
 }
 
-/// A link, as the summary names it.
+/// A link, named as in the summary.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceLink<'a> {
     /// Index in [`crate::Summary::links`].
@@ -59,7 +59,7 @@ pub struct TraceLink<'a> {
     pub capacity_bps: f64,
 }
 
-/// Who sends or answers a packet.
+/// Owner of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceOwner {
     /// A session, by its index in the scenario.
@@ -68,9 +68,9 @@ pub enum TraceOwner {
     Background {
         /// Index of its table in the scenario.
         table: u32,
-        /// Its place among the flows of the run; places are used again.
+        /// Its slot among the flows of the run; slots are reused.
         place: u32,
-        /// How many flows had this place before.
+        /// Number of earlier flows in this slot.
         life: u32,
     },
 }
@@ -82,25 +82,25 @@ pub struct TracePacket {
     pub bytes: u32,
     /// Whether its receiver acknowledges data (window-based schemes).
     pub is_acknowledged: bool,
-    /// What it carries.
+    /// Contents of the packet.
     pub content: TraceContent,
 }
 
-/// What a packet carries. Numbers count a session's data packets from zero.
+/// Contents of a packet. Numbers count a session's data packets from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceContent {
     /// The data packet of this number.
     Data(u64),
     /// An acknowledgement.
     Ack {
-        /// The first number that the receiver still lacks.
+        /// The first number that the receiver has not received.
         next: u64,
-        /// What it holds beyond, newest first, from and up to (not including); empty ones last (RFC 2018).
+        /// Received ranges beyond that, newest first, with exclusive ends; empty ones last (RFC 2018).
         blocks: [(u64, u64); 3],
     },
     /// A message of a session that sets its own rate (UDT, RBUDP).
     Message {
-        /// UDT's are counted in each direction; RBUDP's has the number of the question that it asks or answers.
+        /// UDT's are counted in each direction; RBUDP's has the number of the request that it makes or answers.
         number: u64,
         /// Whether the source sent it, and not the sink.
         to_sink: bool,

@@ -1,4 +1,4 @@
-//! `[[background]]`: traffic that is not judged.
+//! `[[background]]`: background traffic.
 
 use fairwave_units::{Bytes, Duration, Rate};
 
@@ -14,11 +14,11 @@ use crate::{Background, BackgroundKind, LinkEnd, limits};
 pub(super) const KEYS: &[&str] =
     &["from", "kind", "mean_size", "off", "on", "rate", "rtt", "shape", "sources", "start", "stop", "to"];
 
-/// Where a table says nothing.
+/// Defaults of a table.
 const MEAN_SIZE: Bytes = Bytes::new(12_000);
 const SHAPE: f64 = 1.2;
 const PERIOD: Duration = Duration::from_millis(500);
-/// Where neither the table nor a link does.
+/// Default if neither the table nor a link sets it.
 const RTT: Duration = Duration::from_millis(100);
 
 /// Reads all tables.
@@ -104,7 +104,7 @@ fn one(
     Ok((Background { name, kind, from, to, rate, sources, rtts, start, stop, path, path_back }, way))
 }
 
-/// The round-trip times of the sources: one where they are all the same.
+/// The round-trip times of the sources: a single one if they are equal.
 fn rtts(
     reader: &TableReader<'_>,
     way: &RoundTripRoute,

@@ -1,13 +1,13 @@
-//! What a case of a file says, as bytes: the same for the same content, whatever its layout, its remarks and the order
-//! of its keys.
+//! The content of a case as bytes: equal for equal content, whatever its layout, its comments and the order of its
+//! keys.
 
 use super::elements::Patches;
 use super::tree::{TomlTable, TomlValue};
 
-/// Keys of the file that change no number of a run: words for people, and what is chosen from when a case is made.
+/// Keys of the file that change no number of a run: descriptive texts, and inputs of the choice of a case.
 const WORDS: [&str; 6] = ["cites", "label", "runs", "seed", "title", "variant"];
 
-/// Hands out the content of a case's table and of the changes to single elements, piece by piece.
+/// Passes the content of a case's table and of the changes to single elements, piece by piece.
 pub(crate) fn feed(root: &TomlTable, patches: &Patches, hear: &mut dyn FnMut(&[u8])) {
     for entry in root.entries().iter().filter(|entry| !WORDS.contains(&&*entry.key)) {
         text(&entry.key, hear);
@@ -23,7 +23,7 @@ pub(crate) fn feed(root: &TomlTable, patches: &Patches, hear: &mut dyn FnMut(&[u
     }
 }
 
-/// Its length stands before it, so that no two contents give the same bytes.
+/// Prefixed with its length, so that different contents never give equal bytes.
 fn text(text: &str, hear: &mut dyn FnMut(&[u8])) {
     hear(&(text.len() as u64).to_le_bytes());
     hear(text.as_bytes());

@@ -1,4 +1,4 @@
-//! What sessions want: a rate, or rates over time.
+//! Demands of sessions: a rate, or rates over time.
 
 use fairwave_units::{Rate, Time};
 

@@ -1,5 +1,4 @@
-//! Values that may differ between the sessions or nodes of one table: the same for all, drawn from the seed, or one
-//! for each.
+//! Values that may differ between the sessions or nodes of one table: common, drawn from the seed, or listed.
 
 use fairwave_units::{Duration, Rate, Time};
 
@@ -11,7 +10,7 @@ use crate::random;
 /// One value for each of several elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Drawn<T> {
-    /// The same for all.
+    /// One value for all.
     Fixed(T),
     /// Drawn for each, uniformly from the first up to the second.
     Uniform(T, T),
@@ -19,9 +18,9 @@ pub(crate) enum Drawn<T> {
     Each(Box<[T]>),
 }
 
-/// A quantity that can be drawn between two others.
+/// A quantity that can be drawn from a range.
 pub(crate) trait Draw: Copy + PartialOrd {
-    /// The value at `unit`, in [0, 1), of the way from `least` to `most`.
+    /// The value at the share `unit`, in [0, 1), of the range from `least` to `most`.
     fn between(least: Self, most: Self, unit: f64) -> Self;
 }
 
@@ -38,10 +37,10 @@ impl Draw for Rate {
 }
 
 impl Draw for Duration {
-    /// Rounded down to a nanosecond, so that the end stays out of reach.
+    /// Rounded down to a nanosecond, so that the end is excluded.
     fn between(least: Self, most: Self, unit: f64) -> Self {
         let width = most.as_nanos().saturating_sub(least.as_nanos());
-        // The product may round up to the whole width where that is beyond 2^53.
+        // The product may round up to the whole width if that is beyond 2^53.
         let part = ((width as f64 * unit) as u64).min(width.saturating_sub(1));
         Self::from_nanos(least.as_nanos() + part)
     }
@@ -54,7 +53,7 @@ impl Draw for Time {
 }
 
 impl<T: Draw> Drawn<T> {
-    /// The value of element number `index` that is called `name`; `key` tells this draw from the element's others.
+    /// The value of element number `index` with this name; `key` distinguishes this draw from the element's others.
     pub(crate) fn value(&self, seed: u64, key: &str, name: &str, index: u64) -> T {
         match self {
             Self::Fixed(value) => *value,
@@ -65,7 +64,7 @@ impl<T: Draw> Drawn<T> {
         }
     }
 
-    /// The least and the largest value that element number `index` may have.
+    /// The minimum and maximum value of element number `index`.
     pub(crate) fn bounds(&self, index: u64) -> (T, T) {
         match self {
             Self::Fixed(value) => (*value, *value),
@@ -100,8 +99,8 @@ impl<T: Draw> Drawn<T> {
     }
 }
 
-/// In a table that was changed for element number `index` alone, makes that element's own value of every list with one
-/// for each that was not changed.
+/// In a table that was changed only for element number `index`, replaces every unchanged list with one value per
+/// element by that element's own value.
 pub(crate) fn keep_own(changed: &mut TomlTable, table: &TomlTable, keys: &[&str], index: u64) {
     for key in keys {
         if let Some(item) = changed.get_mut(key)

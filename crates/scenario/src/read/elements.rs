@@ -1,4 +1,4 @@
-//! The tables of one kind of element, changes to single elements by name, and the names that are taken.
+//! The tables of one kind of element, changes to single elements by name, and the names in use.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -8,7 +8,7 @@ use super::mistake::{Mistake, ReadResult, did_you_mean, quoted};
 use super::reader::Field;
 use super::tree::{Located, Position, TomlTable, TomlValue};
 
-/// Changes to single elements, by kind ("session", "node", "link") and name; each must be used up.
+/// Changes to single elements, by kind ("session", "node", "link") and name; each must be used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patches(pub(crate) BTreeMap<&'static str, BTreeMap<Box<str>, Patch>>);
 
@@ -21,7 +21,7 @@ pub(crate) struct Patch {
 }
 
 impl Patches {
-    /// The table of element `name`, changed, if there is a change to it.
+    /// The table of element `name`, with its change if there is one.
     pub(crate) fn apply(
         &mut self,
         kind: &'static str,
@@ -37,12 +37,12 @@ impl Patches {
         Ok(Some(table))
     }
 
-    /// Whether there are any for this kind.
+    /// Whether there are changes for this kind.
     pub(crate) fn has(&self, kind: &str) -> bool {
         self.0.contains_key(kind)
     }
 
-    /// Refuses the changes whose element does not exist.
+    /// Rejects changes whose element does not exist.
     pub(crate) fn finish<'a>(&self, kind: &'static str, names: impl Iterator<Item = &'a str>) -> ReadResult<()> {
         let unused = self.0.get(kind).into_iter().flatten().find(|(_, patch)| !patch.is_used);
         match unused {
@@ -74,7 +74,7 @@ pub(crate) fn tables<'a>(root: &'a TomlTable, kind: &'static str) -> ReadResult<
     items.iter().map(table).collect()
 }
 
-/// The text of a table's name, for messages before it is read.
+/// The text of a table's name, for messages before it is parsed.
 pub(crate) fn raw_name(table: &TomlTable) -> Option<&str> {
     match &table.get("name")?.value {
         TomlValue::Text(text) => Some(text),
@@ -82,7 +82,7 @@ pub(crate) fn raw_name(table: &TomlTable) -> Option<&str> {
     }
 }
 
-/// The name as the file writes it, or the default one made from the ends as the file writes them.
+/// The name in the file, or the default one made from the ends in the file.
 pub(crate) fn default_name(kind: &str, table: &TomlTable) -> Option<String> {
     let text = |key: &str| match table.get(key).map(|item| &item.value) {
         Some(TomlValue::Text(text)) => Some(&**text),
@@ -95,7 +95,7 @@ pub(crate) fn default_name(kind: &str, table: &TomlTable) -> Option<String> {
     }
 }
 
-/// The names that are taken, a value and a place for each; and how often a default name repeated.
+/// The names in use, with a value and a place for each; and the number of repetitions of each default name.
 pub(crate) struct TakenNames<T>(HashMap<Box<str>, (T, Position)>, HashMap<Box<str>, u64>);
 
 impl<T> Default for TakenNames<T> {
@@ -105,7 +105,7 @@ impl<T> Default for TakenNames<T> {
 }
 
 impl<T: Copy> TakenNames<T> {
-    /// Takes a name; refuses one that is taken.
+    /// Registers a name; an error if it is in use.
     pub(crate) fn take(&mut self, kind: &str, name: &str, value: T, place: Position) -> ReadResult<()> {
         if let Some((_, (_, earlier))) = self.0.get_key_value(name) {
             return Err(twice(kind, name, *earlier, place));
@@ -114,7 +114,7 @@ impl<T: Copy> TakenNames<T> {
         Ok(())
     }
 
-    /// Takes a name, with "#2", "#3" ... behind it if it is taken.
+    /// Registers a name, with "#2", "#3" ... appended if it is in use.
     pub(crate) fn take_numbered(&mut self, name: String, value: T, place: Position) -> String {
         let (mut fresh, mut plain) = (name, None);
         loop {
@@ -138,7 +138,7 @@ impl<T: Copy> TakenNames<T> {
     }
 }
 
-/// The mistake of a name that stands twice.
+/// The mistake of a duplicate name.
 pub(crate) fn twice(kind: &str, name: &str, first: Position, second: Position) -> Mistake {
     let message = match (first, second) {
         (Position::Line(a), Position::Line(b)) if a != b => {

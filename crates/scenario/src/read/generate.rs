@@ -1,4 +1,4 @@
-//! `[generate]`: a random lambda network in place of nodes and sessions.
+//! `[generate]`: a random lambda network instead of nodes and sessions.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::{Demand, DemandBy, Node, SessionSpec, limits};
 pub(super) const KEYS: &[&str] =
     &["alpha", "beta", "capacity", "interval", "kind", "rtt", "sessions_per_source", "sinks", "sources"];
 
-/// A random lambda network: what is drawn, and how much of it.
+/// A random lambda network: the numbers of its elements and the distributions of their values.
 struct Lambda {
     sources: u64,
     sinks: u64,
@@ -30,7 +30,7 @@ struct Lambda {
     interval_is_rtt: bool,
 }
 
-/// Makes the nodes, sources s1 ... first and sinks d1 ... after them, and the sessions of each source in turn.
+/// Makes the nodes, first sources s1 ..., then sinks d1 ..., and the sessions of each source in turn.
 pub(crate) fn read(
     item: &Located,
     seed: u64,
@@ -127,7 +127,7 @@ impl Lambda {
     }
 }
 
-/// A session as a table that says nothing would make it.
+/// The session of an empty table.
 fn session(name: String) -> SessionSpec {
     SessionSpec {
         name: name.into(),

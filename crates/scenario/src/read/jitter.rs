@@ -1,4 +1,4 @@
-//! `start_jitter`: sessions that the file starts together start a little apart, differently with each seed.
+//! `start_jitter`: sessions with equal start times in the file start slightly apart, differently with each seed.
 
 use fairwave_units::{Duration, Time};
 
@@ -7,13 +7,12 @@ use super::reader::TableReader;
 use super::tree::TomlValue;
 use crate::{SessionSpec, limits, random};
 
-/// What "auto" stands for at the most: a round trip around the world takes longer than none of the papers' round trips,
-/// so that sessions meet each other in any phase.
+/// Maximum of "auto": the largest round-trip time of the papers is not longer, so that sessions meet in any phase.
 const USUAL: Duration = Duration::from_millis(100);
-/// And no more than this part of the run, so that a short run stays the run that it was.
+/// Maximum of "auto" as a fraction of the run, so that a short run is not distorted.
 const PART_OF_RUN: u64 = 100;
 
-/// The longest delay of a start; zero for none.
+/// The longest delay of a start; zero without jitter.
 pub(super) fn most(top: &TableReader<'_>, duration: Duration) -> ReadResult<Duration> {
     let most = top.read("start_jitter", |field| match &field.item.value {
         TomlValue::Text(text) if **text == *"auto" => {
@@ -73,7 +72,7 @@ mod tests {
         let most = |seed| starts(Some("100 ms"), seed)[0];
         assert!((1..50).all(|seed| most(seed) < Time::ZERO + Duration::from_millis(100)));
         assert!((1..50).any(|seed| most(seed) > Time::ZERO + Duration::from_millis(80)));
-        // The second one stops after 1 ms: a start after that is none.
+        // The second one stops after 1 ms: a later start is not valid.
         assert!((1..50).all(|seed| starts(Some("100 ms"), seed)[1] < Time::from_nanos(1_001_000_000)));
     }
 

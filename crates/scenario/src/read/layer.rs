@@ -1,4 +1,4 @@
-//! Changes laid over a file: a variant's, then the call's.
+//! Changes to a file: a variant's, then the call's.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,15 @@ use super::mistake::{Mistake, ReadResult, did_you_mean, quoted};
 use super::reader::Thing;
 use super::tree::{Located, Position, TableKey, TomlTable, TomlValue};
 
-/// Keys of the file that a change may set, besides elements by name.
+/// Keys of the file that a change may set, in addition to elements by name.
 const TOP: [&str; 9] = ["cites", "duration", "runs", "sample", "scheme", "seed", "start_jitter", "title", "name"];
 /// Tables of the file that a change may set key by key.
 const SECTIONS: [&str; 3] = ["generate", "options", "packet"];
 /// Kinds of elements that a change may set by name.
 const KINDS: [&str; 4] = ["background", "link", "node", "session"];
 
-/// Lays changes over a file. Changes to single elements of a range go to `patches`; `notes` says what was dropped.
+/// Applies changes to a file. Changes to single elements of a range go to `patches`; `notes` receives the dropped
+/// options.
 pub(crate) fn apply(
     root: &mut TomlTable,
     layer: &TomlTable,
@@ -46,7 +47,7 @@ pub(crate) fn apply(
     Ok(())
 }
 
-/// Another scheme starts from its own defaults: what was named for the scheme before is dropped.
+/// Another scheme starts from its own defaults: options that were set for the previous scheme are dropped.
 fn change_scheme(root: &mut TomlTable, layer: &TomlTable, notes: &mut Vec<String>) {
     let Some(TomlValue::Text(to)) = layer.get("scheme").map(|item| &item.value) else { return };
     let from = match root.get("scheme").map(|item| &item.value) {
@@ -83,7 +84,7 @@ fn merge_section(root: &mut TomlTable, entry: &TableKey) -> ReadResult<()> {
                 table.set(change.clone());
             }
         }
-        // A section that is no table is refused when the file is read.
+        // A section that is not a table is rejected when the file is read.
         Some(_) => {}
         None => root.set(entry.clone()),
     }
@@ -166,7 +167,7 @@ fn elements(
     Ok(())
 }
 
-/// A change to one element, kept until it is known which names there are.
+/// A change to one element, kept until all names are known.
 fn patch(patches: &mut Patches, kind: &'static str, named: &TableKey, changes: &TomlTable) -> ReadResult<()> {
     if let Some(shape) =
         changes.entries().iter().find(|entry| matches!(&*entry.key, "count" | "duplex" | "name" | "pair"))
@@ -188,8 +189,8 @@ fn patch(patches: &mut Patches, kind: &'static str, named: &TableKey, changes: &
     Ok(())
 }
 
-/// Sets the keys of one element; `options` and `red` key by key. Another scheme drops the options of the one before,
-/// which are given back for a note.
+/// Sets the keys of one element; `options` and `red` key by key. Another scheme drops the options of the previous one,
+/// which are returned for a note.
 pub(crate) fn merge_element(table: &mut TomlTable, changes: &TomlTable) -> ReadResult<Option<String>> {
     let mut dropped = None;
     if let Some(scheme) = changes.get("scheme")
@@ -219,8 +220,7 @@ pub(crate) fn merge_element(table: &mut TomlTable, changes: &TomlTable) -> ReadR
     Ok(dropped)
 }
 
-/// The key path of `--set PATH=VALUE`: parts between dots; a part may stand in quotes, and dots in braces are the
-/// range's.
+/// The key path of `--set PATH=VALUE`: parts between dots; a part may be quoted, and dots in braces belong to a range.
 pub(crate) fn path(text: &str) -> Option<Vec<String>> {
     let mut parts = vec![String::new()];
     let (mut quote, mut depth) = (None, 0_u32);
@@ -244,7 +244,7 @@ pub(crate) fn path(text: &str) -> Option<Vec<String>> {
     (quote.is_none() && parts.iter().all(|part| !part.is_empty())).then_some(parts)
 }
 
-/// `PATH = VALUE` as nested tables; the value is TOML, or the text itself where that is none.
+/// `PATH = VALUE` as nested tables; the value is TOML, or otherwise the text itself.
 pub(crate) fn set(path_text: &str, value: &str) -> ReadResult<TomlTable> {
     const SET: Position = Position::Call("--set");
     const DEEPEST: usize = 8;
@@ -274,7 +274,7 @@ pub(crate) fn set(path_text: &str, value: &str) -> ReadResult<TomlTable> {
     Ok(table)
 }
 
-/// Says what of a variant the call changes once more.
+/// Notes keys of a variant that the call changes as well.
 pub(crate) fn overridden(variant: &TomlTable, call: &[TomlTable], label: &str, notes: &mut Vec<String>) {
     let mut of_variant = Vec::new();
     leaves(variant, &mut Vec::new(), &mut of_variant);

@@ -32,7 +32,7 @@ pub(crate) fn discipline(field: Field<'_>) -> ReadResult<Discipline> {
     field.word(&DISCIPLINES)
 }
 
-/// Reads all links; a duplex link gives two, the way back right after.
+/// Reads all links; a duplex link gives two, the reverse direction right after the forward one.
 pub(crate) fn read(
     root: &TomlTable,
     ends: &KnownNodes,
@@ -117,17 +117,17 @@ impl Maker<'_> {
     }
 }
 
-/// Which names of two ranges belong together.
+/// Pairing of the names of two ranges.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pairs {
-    /// Each of the first with each of the second, so many.
+    /// Each of the first with each of the second; the sizes of both.
     Every(u64, u64),
-    /// The first with the first, the second with the second, so many.
+    /// The first with the first, the second with the second, and so on; the number of pairs.
     Alike(u64),
 }
 
 impl Pairs {
-    /// As a table's `pair` says.
+    /// The pairing of a table's `pair` key.
     pub(super) fn read(reader: &TableReader<'_>, from: &Pattern, to: &Pattern) -> ReadResult<Self> {
         if !reader.read_or("pair", false, Field::flag)? {
             return Ok(Self::Every(from.len(), to.len()));
@@ -148,7 +148,7 @@ impl Pairs {
         }
     }
 
-    /// The places of pair number `index` in both ranges.
+    /// The indices of pair number `index` in both ranges.
     pub(super) fn get(self, index: u64) -> (u64, u64) {
         match self {
             Self::Every(_, columns) => (index / columns, index % columns),
@@ -157,14 +157,14 @@ impl Pairs {
     }
 }
 
-/// How many links a table asks for.
+/// Number of links of a table.
 pub(super) fn count(reader: &TableReader<'_>) -> ReadResult<u64> {
     let [from, to] = ["from", "to"].map(|key| reader.need(key, "").and_then(Pattern::read));
     let directions = if reader.read_or("duplex", false, Field::flag)? { 2 } else { 1 };
     Ok(Pairs::read(reader, &from?, &to?)?.count().saturating_mul(directions))
 }
 
-/// A name whose range does not fit the elements of its table.
+/// A name whose range does not match the number of elements of its table.
 pub(crate) fn wrong_count(field: Field<'_>, names: u64, elements: u64) -> super::mistake::Mistake {
     field.wrong(
         format!("makes {names} names, but the table makes {elements}"),

@@ -1,10 +1,10 @@
-//! A mistake, before it is known which file it is in.
+//! A mistake, before its file is known.
 
 use std::fmt::Display;
 
 use super::tree::Position;
 
-/// What is wrong, where, and how to mend it.
+/// A mistake: the problem, its place, and the remedy.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mistake {
     pub(crate) place: Position,
@@ -18,12 +18,12 @@ impl Mistake {
     }
 }
 
-/// The outcome of reading a part of a file.
+/// Result of reading a part of a file.
 pub(crate) type ReadResult<T> = Result<T, Mistake>;
 
-/// The hint for an unknown word: a known one that is close to it, else all of them if they are few.
+/// The hint for an unknown word: a similar known one, else all of them if they are few.
 pub(crate) fn did_you_mean<'a>(written: &str, words: impl IntoIterator<Item = &'a str>) -> String {
-    /// So many words are listed.
+    /// Maximum number of words that are listed.
     const FEW: usize = 24;
     let (mut few, mut count) = (Vec::new(), 0_usize);
     let counted = words.into_iter().inspect(|word| {
@@ -40,11 +40,11 @@ pub(crate) fn did_you_mean<'a>(written: &str, words: impl IntoIterator<Item = &'
     }
 }
 
-/// The word that somebody may have meant, if one is close to what was written.
+/// A known word that is similar to `written`, if there is one.
 pub(crate) fn near<'a>(written: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    /// A comparison costs the product of the lengths: long rubbish is like nothing.
+    /// The cost of a comparison is the product of the lengths: long words are not compared.
     const LONGEST: usize = 100;
-    /// Of so many words the nearest is looked for.
+    /// Maximum number of words that are compared.
     const MOST: usize = 100_000;
     let lower = written.to_lowercase();
     let mut best = None;
@@ -55,7 +55,7 @@ pub(crate) fn near<'a>(written: &str, words: impl Iterator<Item = &'a str>) -> O
         let known = word.to_lowercase();
         let distance = strsim::damerau_levenshtein(&lower, &known);
         let letters = lower.chars().count().max(known.chars().count());
-        // A short word that begins otherwise is another word: "bbr" is no slip for "cbr".
+        // A short word with another first letter is another word: "bbr" is not a misspelt "cbr".
         let is_slip = letters > 3 || lower.chars().next() == known.chars().next();
         let is_close = distance <= (letters / 3).min(4) || (distance == 1 && letters == 2);
         if is_slip && is_close && best.is_none_or(|(least, _)| distance < least) {
@@ -65,7 +65,7 @@ pub(crate) fn near<'a>(written: &str, words: impl Iterator<Item = &'a str>) -> O
     best.map(|(_, word)| word)
 }
 
-/// A value in a message: in quotes, escaped, and cut where it is long.
+/// A value in a message: quoted, escaped, and truncated if it is long.
 pub(crate) fn quoted(text: impl Display) -> String {
     const MOST: usize = 60;
     let text = text.to_string();

@@ -1,5 +1,5 @@
-//! From text to a scenario, in small steps: [`tree`] (values that know their line), [`layer`] (variants and --set laid
-//! over it), then one file for each kind of table.
+//! From text to a scenario, in small steps: [`tree`] (values with their lines), [`layer`] (changes of variants and
+//! --set), then one file for each kind of table.
 
 pub(crate) mod background;
 pub(crate) mod content;
@@ -25,7 +25,7 @@ pub(crate) mod tree;
 
 #[cfg(test)]
 mod tests {
-    /// The keys of every table with the heading or sentence on the page that their list follows.
+    /// The keys of every table, with the heading or sentence that their list follows on the page.
     const TABLES: [(&str, &[&str]); 8] = [
         ("## The file as a whole", super::scenario::KEYS),
         ("Below `[packet]`", super::scenario::PACKET_KEYS),

@@ -30,7 +30,7 @@ pub(super) const KEYS: &[&str] = &[
     "yield",
 ];
 
-/// The ends that sessions and links may have.
+/// The possible ends of sessions and links.
 #[derive(Default)]
 pub(crate) struct KnownNodes {
     pub(crate) nodes: Vec<Node>,
@@ -108,7 +108,7 @@ fn routers(root: &TomlTable, ends: &mut KnownNodes) -> ReadResult<()> {
     Ok(())
 }
 
-/// Refuses too many elements before any is made.
+/// Rejects too many elements before any is made.
 pub(crate) fn check_count(reader: &TableReader<'_>, so_far: usize, more: u64, kind: &str) -> ReadResult<()> {
     let all = more.saturating_add(so_far as u64);
     if all > limits::ELEMENTS {
@@ -121,7 +121,7 @@ pub(crate) fn check_count(reader: &TableReader<'_>, so_far: usize, more: u64, ki
     Ok(())
 }
 
-/// A generated node with a change to it.
+/// A generated node with the change to it.
 pub(crate) fn changed(base: Node, seed: u64, patches: &mut Patches, notes: &mut Vec<String>) -> ReadResult<Node> {
     let name = base.name.clone();
     let Some(table) = patches.apply("node", &name, &TomlTable::default(), notes)? else { return Ok(base) };
@@ -130,7 +130,7 @@ pub(crate) fn changed(base: Node, seed: u64, patches: &mut Patches, notes: &mut 
     Ok(NodeTemplate::read(&reader, 1, base, &KnownNodes::default())?.node(&name, seed, 0))
 }
 
-/// A node of which nothing is said.
+/// The node of an empty table.
 pub(crate) fn unsaid() -> Node {
     Node {
         name: Box::default(),
@@ -150,10 +150,10 @@ pub(crate) fn unsaid() -> Node {
     }
 }
 
-/// What other traffic is to have, relative to all of GTP's sessions.
+/// Maximum weight of other traffic, relative to all of GTP's sessions.
 const MOST_WEIGHT: f64 = 1e6;
 
-/// What the nodes of one table have in common, and what differs between them.
+/// The common values of one table's nodes, and those that differ.
 struct NodeTemplate {
     common: Node,
     alpha: Option<Drawn<f64>>,
@@ -162,7 +162,7 @@ struct NodeTemplate {
 }
 
 impl NodeTemplate {
-    /// Reads the table of `count` nodes; what is not said is as in `base`.
+    /// Reads the table of `count` nodes; missing keys have the values of `base`.
     fn read(reader: &TableReader<'_>, count: u64, base: Node, ends: &KnownNodes) -> ReadResult<Self> {
         let mut node = base;
         if let Some(both) = reader.read("capacity", |field| field.or_inf(Field::capacity))? {
@@ -227,7 +227,7 @@ impl NodeTemplate {
     }
 }
 
-/// A control interval: `None` for "rtt", and what `read` makes of lists and tables.
+/// A control interval: `None` for "rtt", and the result of `read` for lists and tables.
 pub(crate) fn interval(
     field: Field<'_>,
     read: impl FnOnce(Field<'_>) -> ReadResult<Drawn<Duration>>,
@@ -238,7 +238,7 @@ pub(crate) fn interval(
     }
 }
 
-/// A control interval among several: a time.
+/// A control interval in a list: a time.
 pub(crate) fn span_of_interval(field: Field<'_>) -> ReadResult<Duration> {
     gtp_interval(field)?
         .ok_or_else(|| field.wrong("applies to all nodes of a table, not to one of them", "write a time"))

@@ -22,7 +22,7 @@ pub(crate) fn scheme(field: Field<'_>) -> ReadResult<&'static Scheme> {
     })
 }
 
-/// A scheme with the options that a table names.
+/// A scheme with the options of a table.
 pub(crate) fn choice(scheme: &'static Scheme, thing: Thing<'_>, table: Option<&TomlTable>) -> ReadResult<SchemeChoice> {
     let mut options = Options::default();
     let mut entries: Vec<&TableKey> = table.map(TomlTable::entries).unwrap_or_default().iter().collect();
@@ -43,7 +43,7 @@ fn unknown(scheme: &Scheme, thing: Thing<'_>, entry: &TableKey) -> Mistake {
     Mistake::new(entry.place, message, hint)
 }
 
-/// An option's value out of a file.
+/// An option's value from a file.
 fn value(spec: &OptionSpec, field: Field<'_>) -> ReadResult<OptionValue> {
     let given = match &field.item.value {
         TomlValue::Text(text) => GivenValue::Text(text),
@@ -62,7 +62,7 @@ fn value(spec: &OptionSpec, field: Field<'_>) -> ReadResult<OptionValue> {
     })
 }
 
-/// GTP's alpha and beta outside of `[options]`.
+/// GTP's alpha and beta outside `[options]`.
 pub(crate) fn gtp_number(field: Field<'_>) -> ReadResult<f64> {
     match gtp_option(field)? {
         Some(OptionValue::Number(number)) => Ok(number),
@@ -70,7 +70,7 @@ pub(crate) fn gtp_number(field: Field<'_>) -> ReadResult<f64> {
     }
 }
 
-/// GTP's control interval outside of `[options]`: a time, or `None` for "rtt".
+/// GTP's control interval outside `[options]`: a time, or `None` for "rtt".
 pub(crate) fn gtp_interval(field: Field<'_>) -> ReadResult<Option<Duration>> {
     match gtp_option(field)? {
         Some(OptionValue::Time(span)) => Ok(Some(span)),
@@ -78,13 +78,13 @@ pub(crate) fn gtp_interval(field: Field<'_>) -> ReadResult<Option<Duration>> {
     }
 }
 
-/// A key that means the same as GTP's option of that name.
+/// A key with the meaning of GTP's option of that name.
 fn gtp_option(field: Field<'_>) -> ReadResult<Option<OptionValue>> {
     let spec = scheme::find("gtp").and_then(|gtp| gtp.option(field.key));
     spec.map(|spec| value(spec, field)).transpose()
 }
 
-/// Hands out one shared choice for equal ones that stand near each other.
+/// Shares one choice between nearby equal ones.
 #[derive(Default)]
 pub(crate) struct Choices(Vec<Arc<SchemeChoice>>);
 

@@ -1,4 +1,4 @@
-//! The links that a session crosses: the shortest way by delay, or the routers that it names.
+//! Paths of sessions: the shortest by delay, or the routers that the file names.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -10,33 +10,33 @@ use super::nodes::KnownNodes;
 use super::reader::TableReader;
 use crate::{Link, LinkEnd, limits};
 
-/// The ways through a network.
+/// The paths through a network.
 pub(crate) struct Routes<'a> {
     ends: &'a KnownNodes,
     pub(crate) links: &'a [Link],
-    /// The best link between two ends: least delay, then first in the file.
+    /// The best link between two ends: minimum delay, then first in the file.
     hops: HashMap<(LinkEnd, LinkEnd), u32>,
-    /// Links between routers, by the router that they leave: (link, next router).
+    /// Links between routers, by the router at their start: (link, next router).
     onward: Vec<Vec<(u32, u32)>>,
     /// Links into the network, by node.
     entries: Vec<Vec<u32>>,
     /// Links out of the network, by node.
     exits: Vec<Vec<u32>>,
-    /// Shortest ways from one router to all, made when asked for.
+    /// Shortest paths from one router to all, computed on demand.
     trees: HashMap<u32, Vec<RouteEnd>>,
-    /// Links on all ways that were found.
+    /// Links on all paths found so far.
     crossings: usize,
     /// The ends of the first session that has several shortest paths.
     pub(crate) tied: Option<(u32, u32)>,
 }
 
-/// The end of the shortest way to a router.
+/// The end of the shortest path to a router.
 #[derive(Clone, Copy)]
 struct RouteEnd {
     cost: Cost,
-    /// The last link, or `NOTHING` at the root and where no way leads.
+    /// The last link, or `NOTHING` at the root and without a path.
     link: u32,
-    /// Whether another last link leads here at the same cost.
+    /// Whether there is another last link with equal cost.
     is_tied: bool,
 }
 
@@ -46,7 +46,7 @@ type Cost = (u64, u32);
 const NOTHING: u32 = u32::MAX;
 const NEVER: Cost = (u64::MAX, u32::MAX);
 
-/// A way and its way back, with the delay of both together.
+/// A path and its return path, with the total delay of both.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RoundTripRoute {
     pub(crate) there: Box<[u32]>,
@@ -54,16 +54,16 @@ pub(crate) struct RoundTripRoute {
     pub(crate) delay: Duration,
 }
 
-/// Why there is no way.
+/// The reason for a missing path.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NoWay {
-    /// Nothing leads from the source to the sink.
+    /// No path leads from the source to the sink.
     There,
-    /// No link leads from the first to the second, on a way that the file names.
+    /// No link leads from the first to the second, on a path that the file names.
     Hop(LinkEnd, LinkEnd),
-    /// No link leads from the first to the second, on the way back.
+    /// No link leads from the first to the second, on the return path.
     Back(LinkEnd, LinkEnd),
-    /// The ways of all are too long together.
+    /// The total length of all paths is too large.
     TooMany,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Routes<'a> {
                 (LinkEnd::Router(from), LinkEnd::Router(to)) => onward[from as usize].push((index, to)),
                 (LinkEnd::Node(node), LinkEnd::Router(_)) => entries[node as usize].push(index),
                 (LinkEnd::Router(_), LinkEnd::Node(node)) => exits[node as usize].push(index),
-                // Between two nodes: `hops` alone.
+                // Between two nodes: only in `hops`.
                 (LinkEnd::Node(_), LinkEnd::Node(_)) => {}
             }
         }
@@ -103,7 +103,8 @@ impl<'a> Routes<'a> {
         }
     }
 
-    /// The way between two nodes, over the routers that are named or the shortest, and the same routers backwards.
+    /// The path between two nodes, over the named routers or the shortest, and the return path over the same routers in
+    /// reverse.
     pub(crate) fn find(&mut self, from: u32, to: u32, routers: Option<&[u32]>) -> Result<RoundTripRoute, NoWay> {
         let stops = match routers {
             Some(routers) => routers.iter().map(|router| LinkEnd::Router(*router)).collect(),
@@ -123,7 +124,7 @@ impl<'a> Routes<'a> {
         Ok(RoundTripRoute { there: there.into(), back: back.into(), delay: Duration::from_nanos(delay) })
     }
 
-    /// The links between stops that follow each other; the pair that has none.
+    /// The links between consecutive stops; or the pair without one.
     fn walk(&self, stops: impl Iterator<Item = LinkEnd>) -> Result<Vec<u32>, (LinkEnd, LinkEnd)> {
         let mut links = Vec::new();
         let mut stops = stops.peekable();
@@ -143,7 +144,7 @@ impl<'a> Routes<'a> {
         }
     }
 
-    /// The routers on the shortest way; of equal delays the fewest links, then what stands first in the file.
+    /// The routers on the shortest path; of equal delays the fewest links, then the first in the file.
     fn shortest(&mut self, from: u32, to: u32) -> Option<Vec<LinkEnd>> {
         let mut best: Option<(Cost, u32, u32)> = None; // cost, first and last router
         for (first, enter) in self.access(from, true) {
@@ -182,7 +183,7 @@ impl<'a> Routes<'a> {
         Some(routers)
     }
 
-    /// The routers next to a node with the cost between them, in (or out of) the network.
+    /// The routers next to a node with the cost between them, in the direction into (or out of) the network.
     fn access(&self, node: u32, is_entry: bool) -> Vec<(u32, Cost)> {
         let links = if is_entry { &self.entries[node as usize] } else { &self.exits[node as usize] };
         let attached = self.ends.nodes[node as usize].router.map(|router| (router, (0, 0)));
@@ -196,9 +197,9 @@ impl<'a> Routes<'a> {
         attached.into_iter().chain(linked).collect()
     }
 
-    /// Dijkstra's ways from one router to all.
+    /// Dijkstra's paths from one router to all.
     fn grow(&mut self, root: u32) {
-        /// Legs that are kept at once.
+        /// Maximum number of tree entries that are kept.
         const KEPT: usize = 1 << 23;
         if self.trees.contains_key(&root) {
             return;
@@ -232,7 +233,7 @@ fn add(a: Cost, b: Cost) -> Cost {
     if a == NEVER { NEVER } else { (a.0.saturating_add(b.0).min(u64::MAX - 1), a.1.saturating_add(b.1)) }
 }
 
-/// Why a session has no way, with a hint.
+/// The reason why a session has no path, with a hint.
 pub(crate) fn no_way(reader: &TableReader<'_>, paths: &Routes<'_>, no_way: &NoWay, from: u32, to: u32) -> Mistake {
     let name = |end| quoted(paths.name(end));
     let (source, sink) = (name(LinkEnd::Node(from)), name(LinkEnd::Node(to)));

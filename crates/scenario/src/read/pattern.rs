@@ -16,7 +16,7 @@ pub(crate) struct Pattern {
 #[derive(Clone, Debug, PartialEq)]
 enum PatternPart {
     Plain(Box<str>),
-    /// Numbers from the first on, so many, at least so many digits each.
+    /// Consecutive numbers: the first one, how many there are, and the minimum number of digits.
     Range {
         first: u64,
         count: u64,
@@ -61,12 +61,12 @@ impl Pattern {
         Ok(Self { parts, len })
     }
 
-    /// How many names it stands for, at least one.
+    /// Number of names in the range, at least one.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Name number `index`, from zero; the last range runs fastest.
+    /// Name number `index`, from zero; the last range varies fastest.
     pub(crate) fn name(&self, index: u64) -> String {
         let mut name = String::new();
         self.write(index, &mut name);

@@ -1,4 +1,4 @@
-//! Rates, times and sizes out of values, within the limits.
+//! Rates, times and sizes from values, within the limits.
 
 use fairwave_units::{Bytes, Duration, ParseError, Rate, Time};
 
@@ -18,12 +18,12 @@ impl Field<'_> {
         }
     }
 
-    /// "inf" as `None`, and everything else as `read` takes it.
+    /// "inf" as `None`, and the result of `read` for everything else.
     pub(crate) fn or_inf<T>(self, read: impl FnOnce(Self) -> ReadResult<T>) -> ReadResult<Option<T>> {
         if self.is_inf() { Ok(None) } else { read(self).map(Some) }
     }
 
-    /// A rate; zero is one.
+    /// A rate; may be zero.
     pub(crate) fn rate(self) -> ReadResult<Rate> {
         let rate: Rate = self.quantity("a rate", "\"500 Mb/s\"")?;
         if rate > limits::largest_rate() {
@@ -35,7 +35,7 @@ impl Field<'_> {
         Ok(rate)
     }
 
-    /// A rate that something can be sent at.
+    /// A rate above zero.
     pub(crate) fn capacity(self) -> ReadResult<Rate> {
         let rate = self.rate()?;
         if rate == Rate::ZERO {
@@ -50,7 +50,7 @@ impl Field<'_> {
         Ok(rate)
     }
 
-    /// A span of time; zero is one.
+    /// A span of time; may be zero.
     pub(crate) fn span(self, most: Duration) -> ReadResult<Duration> {
         let span: Duration = self.quantity("a time", "\"60 ms\"")?;
         if span > most {
@@ -94,7 +94,7 @@ impl Field<'_> {
         if let Some(number) = text.strip_suffix("bdp") {
             const MOST: f64 = 1e6;
             return match number.trim_end().parse::<f64>() {
-                // NaN is in no range.
+                // No range contains NaN.
                 Ok(factor) if factor > 0.0 && factor <= MOST => Ok(QueueLimit::Bdp(factor)),
                 _ => {
                     Err(self
@@ -122,7 +122,7 @@ impl Field<'_> {
         if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(wrong());
         }
-        // More digits than a u64 holds are too many packets as well.
+        // A number with more digits than a u64 can hold is also too large.
         match number.parse::<u64>() {
             Ok(packets) if (least..=limits::PACKETS).contains(&packets) => Ok(packets),
             _ => Err(self
@@ -130,7 +130,7 @@ impl Field<'_> {
         }
     }
 
-    /// The chance of a loss, 0 <= p < 1.
+    /// The probability of a loss, 0 <= p < 1.
     pub(crate) fn chance(self) -> ReadResult<f64> {
         let chance = self.number(0.0, 1.0, false)?;
         if chance < 1.0 { Ok(chance) } else { Err(self.wrong("must be below 1", "at 1 no packet arrives")) }
@@ -147,7 +147,7 @@ impl Field<'_> {
     }
 }
 
-/// A long span in the words of people.
+/// A long span in everyday units.
 fn people(span: Duration) -> String {
     const YEAR: u64 = 365 * 24 * 3_600_000_000_000;
     const HOUR: u64 = 3_600_000_000_000;

@@ -1,11 +1,11 @@
-//! A table with the keys that it may have, and its values with the words to say what is wrong with them.
+//! A table with its permitted keys, and its values with the means to report mistakes.
 
 use std::fmt;
 
 use super::mistake::{Mistake, ReadResult, did_you_mean, quoted};
 use super::tree::{Located, Position, TomlTable, TomlValue};
 
-/// What a table describes, as messages begin.
+/// The item that a table describes, as the start of messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Thing<'a> {
     /// The file's own keys.
@@ -41,7 +41,7 @@ pub(crate) struct TableReader<'a> {
     keys: &'static [&'static str],
 }
 
-/// One value and the key it stands at.
+/// One value and its key.
 #[derive(Clone, Copy)]
 pub(crate) struct Field<'a> {
     pub(crate) thing: Thing<'a>,
@@ -50,7 +50,7 @@ pub(crate) struct Field<'a> {
 }
 
 impl<'a> TableReader<'a> {
-    /// Refuses a key that is not in the list; the first in the file.
+    /// A reader of a table; an error for the first key in the file that is not in the list.
     pub(crate) fn new(
         thing: Thing<'a>,
         place: Position,
@@ -75,12 +75,12 @@ impl<'a> TableReader<'a> {
         self.table.get(key).map(|item| Field { thing: self.thing, key, item })
     }
 
-    /// A key that must be there.
+    /// The value of a required key.
     pub(crate) fn need(&self, key: &'static str, hint: &str) -> ReadResult<Field<'a>> {
         self.get(key).ok_or_else(|| self.wrong(format!("{key} is missing"), hint))
     }
 
-    /// Reads a key's value, if it is there.
+    /// Reads a key's value, if present.
     pub(crate) fn read<T>(
         &self,
         key: &'static str,
@@ -89,7 +89,7 @@ impl<'a> TableReader<'a> {
         self.get(key).map(read).transpose()
     }
 
-    /// Reads a key's value, or takes the default.
+    /// Reads a key's value, or returns the default.
     pub(crate) fn read_or<T>(
         &self,
         key: &'static str,
@@ -121,7 +121,7 @@ impl<'a> Field<'a> {
         self.wrong(format!("is {}, not {meant}", self.item.value.kind()), format!("write it like {example}"))
     }
 
-    /// The same key with another value: an entry of a list.
+    /// This key with another value: an entry of a list.
     pub(crate) fn entry(self, item: &'a Located) -> Self {
         Self { item, ..self }
     }
@@ -164,7 +164,7 @@ impl<'a> Field<'a> {
         )
     }
 
-    /// A number within bounds; `open` leaves the ends out.
+    /// A number within bounds; `open` excludes the bounds.
     pub(crate) fn number(self, least: f64, most: f64, open: bool) -> ReadResult<f64> {
         let number = match self.item.value {
             TomlValue::Integer(Some(whole)) => whole as f64,
@@ -172,10 +172,10 @@ impl<'a> Field<'a> {
             TomlValue::Float(number) => number,
             _ => return Err(self.not("a number", &if open { f64::midpoint(least, most) } else { least }.to_string())),
         };
-        // NaN is in no range.
+        // No range contains NaN.
         let fits = if open { least < number && number < most } else { least <= number && number <= most };
         if fits {
-            // An integer zero and -0.0 are the same choice.
+            // An integer zero and -0.0 are equal.
             return Ok(number + 0.0);
         }
         let hint = format!("for instance {} = {}", self.key, example(least, most));
@@ -199,7 +199,7 @@ impl<'a> Field<'a> {
             .ok_or_else(|| self.wrong("is unknown", did_you_mean(text, words.iter().map(|(word, _)| *word))))
     }
 
-    /// Text for people: one line, not long.
+    /// Text for users: one line of limited length.
     pub(crate) fn line(self) -> ReadResult<String> {
         let text = self.text()?;
         if text.chars().any(char::is_control) {
@@ -216,18 +216,18 @@ impl<'a> Field<'a> {
     }
 }
 
-/// A number within bounds that someone might mean.
+/// A plausible number within bounds.
 fn example(least: f64, most: f64) -> f64 {
     [0.1, 1.0].into_iter().find(|number| least < *number && *number < most).unwrap_or(most)
 }
 
-/// A key of the file that stands below a section's head belongs to the section, in TOML.
+/// A key of the file below a section's head belongs to the section, in TOML.
 fn misplaced(key: &str, thing: Thing<'_>) -> Option<String> {
     let is_misplaced = !matches!(thing, Thing::Top) && super::scenario::KEYS.contains(&key);
     is_misplaced.then(|| format!("{key} is a key of the file as a whole: write it above the first line in brackets"))
 }
 
-/// A value as messages show it; lists and tables are too long.
+/// A value as shown in messages; `None` for lists and tables, which are too long.
 fn shown(value: &TomlValue) -> Option<String> {
     match value {
         TomlValue::Text(text) => Some(quoted(text)),

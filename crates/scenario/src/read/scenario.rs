@@ -15,7 +15,7 @@ use super::tree::{Position, TomlTable};
 use super::{background, generate, jitter, links, nodes, options};
 use crate::{DemandBy, Discipline, Link, Node, PacketSizes, Scenario, SchemeChoice, SessionSpec, limits};
 
-/// The keys of a file as a whole.
+/// The top-level keys of a file.
 pub(crate) const KEYS: &[&str] = &[
     "background",
     "cites",
@@ -40,18 +40,18 @@ pub(crate) const KEYS: &[&str] = &[
 /// The keys of `[packet]`.
 pub(super) const PACKET_KEYS: &[&str] = &["header", "payload"];
 
-/// The scheme of a file that names none.
+/// The scheme of a file that sets none.
 pub(crate) const DEFAULT_SCHEME: &str = "gtp";
 const DEFAULT_DURATION: Duration = Duration::from_secs(60);
 const DEFAULT_SAMPLE: Duration = Duration::from_millis(100);
 const DEFAULT_PACKET: PacketSizes = PacketSizes { payload: Bytes::new(1000), header: Bytes::new(40) };
 
-/// A file's own keys, checked to be known.
+/// A file's top-level keys, checked to be known.
 pub(crate) fn top(root: &TomlTable) -> ReadResult<TableReader<'_>> {
     TableReader::new(Thing::Top, Position::File, root, KEYS)
 }
 
-/// Reads a file's table, with all changes laid over it.
+/// Reads a file's table, with all changes applied.
 pub(crate) fn read(
     root: &TomlTable,
     seed: u64,
@@ -117,7 +117,7 @@ pub(crate) fn read(
     })
 }
 
-/// A demand by window is a whole number of packets in flight: one of less than half a packet cannot be kept.
+/// A demand by window is a whole number of packets in flight: one below half a packet is not possible.
 fn check_window_demands(
     top: &TableReader<'_>,
     packet: PacketSizes,
@@ -160,7 +160,7 @@ fn unanswered_marks(scheme: &SchemeChoice, nodes: &[Node], links: &[Link], sessi
     })
 }
 
-/// Length of the run and width of a sample.
+/// Length of the run and of a sample.
 pub(crate) fn duration_and_sample(top: &TableReader<'_>) -> ReadResult<(Duration, Duration)> {
     let span = |key, default| top.read_or(key, default, |field| field.positive_span(limits::RUN));
     Ok((span("duration", DEFAULT_DURATION)?, span("sample", DEFAULT_SAMPLE)?))
@@ -223,7 +223,7 @@ fn packet(field: Field<'_>) -> ReadResult<PacketSizes> {
     })
 }
 
-/// A network is generated, or written out; with routers it has links.
+/// A network is either generated or written out; with routers it has links.
 fn check_network_kind(top: &TableReader<'_>) -> ReadResult<()> {
     if top.get("generate").is_some() {
         let written = ["node", "session", "router", "link", "background"].iter().find_map(|key| top.get(key));
@@ -238,7 +238,7 @@ fn check_network_kind(top: &TableReader<'_>) -> ReadResult<()> {
     Ok(())
 }
 
-/// Refuses a network in which nothing happens.
+/// Rejects a network without any activity.
 fn check_network(top: &TableReader<'_>, ends: &KnownNodes, sessions: &[SessionSpec]) -> ReadResult<()> {
     const EXAMPLE: &str = "write [[node]] and [[session]], or [generate]";
     if ends.nodes.is_empty() {

@@ -39,7 +39,7 @@ pub(super) const KEYS: &[&str] = &[
     "weight",
 ];
 
-/// What sessions are made from, and those that are made.
+/// The inputs of sessions, and the sessions made so far.
 pub(crate) struct Sessions<'a> {
     seed: u64,
     ends: &'a KnownNodes,
@@ -48,7 +48,7 @@ pub(crate) struct Sessions<'a> {
     pub(crate) made: Vec<SessionSpec>,
 }
 
-/// The sessions that one table asks for.
+/// The sessions of one table.
 struct SessionPlan<'a> {
     reader: TableReader<'a>,
     table: &'a TomlTable,
@@ -56,12 +56,12 @@ struct SessionPlan<'a> {
     to: (Pattern, Field<'a>),
     names: Option<Pattern>,
     pairs: Pairs,
-    /// So many for each pair.
+    /// Sessions per pair.
     alike: u64,
     count: u64,
 }
 
-/// What the sessions of one table have in common, and what differs between them.
+/// The common values of one table's sessions, and those that differ.
 struct SessionTemplate<'a> {
     reader: TableReader<'a>,
     rtt: Option<Drawn<Duration>>,
@@ -72,7 +72,7 @@ struct SessionTemplate<'a> {
     common: SessionSpec,
 }
 
-/// A session's part in its table.
+/// A session's index in its table.
 struct Turn<'a> {
     name: &'a str,
     index: u64,
@@ -81,7 +81,7 @@ struct Turn<'a> {
 }
 
 impl<'a> Sessions<'a> {
-    /// A maker that begins with the sessions that were generated.
+    /// A maker that starts with the generated sessions.
     pub(crate) fn new(seed: u64, ends: &'a KnownNodes, paths: Routes<'a>, made: Vec<SessionSpec>) -> Self {
         Self { seed, ends, paths, choices: Choices::default(), made }
     }
@@ -93,7 +93,7 @@ impl<'a> Sessions<'a> {
         let default_names: Vec<Option<String>> =
             tables.iter().map(|(table, _)| default_name("session", table)).collect();
         let (mut plans, mut all) = (Vec::new(), self.made.len());
-        // Names that the file gives come first: default names step aside for them, wherever they stand.
+        // Names that the file sets take precedence: default names are numbered around them, wherever they are.
         let mut names = TakenNames::default();
         for (n, ((table, place), default)) in tables.iter().zip(&default_names).enumerate() {
             let thing = match default {
@@ -117,7 +117,7 @@ impl<'a> Sessions<'a> {
         patches.finish("session", self.made.iter().map(|session| &*session.name))
     }
 
-    /// Generated sessions that the caller changes by name.
+    /// Applies the caller's changes to generated sessions by name.
     fn change_generated(&mut self, patches: &mut Patches, notes: &mut Vec<String>) -> ReadResult<()> {
         if !patches.has("session") {
             return Ok(());
@@ -178,7 +178,7 @@ impl<'a> Sessions<'a> {
         Ok(())
     }
 
-    /// One session: as its table says, or as a change to it alone says.
+    /// One session, from its table or from a change only to it.
     fn session(
         &mut self,
         template: &SessionTemplate<'_>,
@@ -260,7 +260,7 @@ impl<'a> Sessions<'a> {
         session.start = template.start.value(self.seed, "start", name, index);
         if let Some(stop) = &template.stop {
             let (earliest, latest) = (stop.bounds(index).0, template.start.bounds(index).1);
-            // What is drawn from a range stays below its end.
+            // A start drawn from a range stays below its end.
             let is_open = matches!(&template.start, Drawn::Uniform(least, most) if least < most);
             let is_after = earliest > latest || (is_open && earliest == latest);
             if !is_after {
@@ -344,7 +344,7 @@ impl<'a> Sessions<'a> {
     }
 }
 
-/// How many sessions a table asks for.
+/// Number of sessions of a table.
 pub(super) fn count(reader: TableReader<'_>, table: &TomlTable) -> ReadResult<u64> {
     Ok(SessionPlan::read(reader, table)?.count)
 }
@@ -368,7 +368,7 @@ impl<'a> SessionPlan<'a> {
         Ok(Self { reader, table, from, to, names, pairs: joined, alike, count })
     }
 
-    /// The name of session number `index`: one of a range, or the one name with "#2", "#3" ...
+    /// The name of session number `index`: one of a range, or the single name with "#2", "#3" ...
     fn given_name(&self, given: &Pattern, index: u64) -> String {
         let (base, repeat) = match given.len() {
             len if len == self.count => (index, 0),
@@ -382,7 +382,7 @@ impl<'a> SessionPlan<'a> {
     }
 }
 
-/// Refuses a guaranteed rate that a part of the path cannot carry.
+/// Rejects a guaranteed rate that a part of the path cannot carry.
 fn check_minimum(reader: &TableReader<'_>, session: &SessionSpec, ends: &KnownNodes, links: &[Link]) -> ReadResult<()> {
     if session.minimum == Rate::ZERO {
         return Ok(());
@@ -400,7 +400,7 @@ fn check_minimum(reader: &TableReader<'_>, session: &SessionSpec, ends: &KnownNo
     }
 }
 
-/// The whole RTT of a session in a routed network: what it says, or what its links take.
+/// The total RTT of a session in a routed network: as set, or the sum of its links' delays.
 fn whole_rtt(reader: &TableReader<'_>, rtt: Option<Duration>, way: &RoundTripRoute) -> ReadResult<Duration> {
     match rtt {
         Some(rtt) if rtt < way.delay => Err(reader.need("rtt", "")?.wrong(

@@ -1,5 +1,5 @@
-//! The shape of a text's tree, from its tokens alone: a tree that is too deep or too large is refused before it is
-//! made, since making and dropping it would take stack and memory to match.
+//! The shape of a text's tree, from its tokens only: a tree that is too deep or too large is rejected before it is
+//! built, since building and dropping it would take stack and memory in proportion.
 
 use toml_parser::Source;
 use toml_parser::lexer::TokenKind;
@@ -8,9 +8,9 @@ use super::mistake::{Mistake, ReadResult};
 use super::tree::{LineStarts, Position};
 use crate::limits;
 
-/// Refuses what nests too deep or has too many values.
+/// Rejects text that is nested too deeply or has too many values.
 ///
-/// It errs on the safe side where the text is no TOML: a bracket that is closed by the wrong one stays open here.
+/// For text that is not TOML it errs on the safe side: a bracket closed by the wrong one stays open here.
 pub(super) fn check(text: &str, lines: &LineStarts) -> ReadResult<()> {
     let mut open: Vec<TokenKind> = Vec::new();
     let (mut dots, mut values) = (0_usize, 0_usize);
@@ -55,6 +55,6 @@ pub(super) fn check(text: &str, lines: &LineStarts) -> ReadResult<()> {
     Ok(())
 }
 
-/// The hint where a file is too large.
+/// The hint for a file that is too large.
 pub(crate) const MANY_FROM_ONE: &str =
     "use ranges (\"s{1..5}\"), count and [generate] to make many sessions and nodes from one table";

@@ -1,4 +1,4 @@
-//! How many elements a file asks for, counted without making any.
+//! The number of a file's elements, counted without making any.
 
 use super::elements::{raw_name, tables};
 use super::mistake::ReadResult;
@@ -8,7 +8,7 @@ use super::tree::TomlTable;
 use super::{generate, links, nodes, scenario, sessions};
 use crate::Size;
 
-/// Counts what a file's table makes, with all changes laid over it.
+/// Counts the elements of a file's table, with all changes applied.
 pub(crate) fn count(root: &TomlTable) -> ReadResult<Size> {
     let top = scenario::top(root)?;
     let (duration, sample) = scenario::duration_and_sample(&top)?;

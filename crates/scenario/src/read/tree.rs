@@ -1,4 +1,4 @@
-//! The text as a tree of values that know their line.
+//! The text as a tree of values with their lines.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 use super::mistake::{Mistake, ReadResult};
 use super::shape;
 
-/// Where a value was written.
+/// Position of a value in its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Position {
     /// A line of the file, from one.
@@ -47,7 +47,7 @@ pub(crate) struct TomlTable {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TableKey {
     pub(crate) key: Box<str>,
-    /// Where the key stands.
+    /// Position of the key.
     pub(crate) place: Position,
     pub(crate) item: Located,
 }
@@ -77,7 +77,7 @@ impl TomlTable {
         &self.entries
     }
 
-    /// Gives every value in it one place.
+    /// Gives every value in it one position.
     fn relocate(&mut self, place: Position) {
         for entry in &mut self.entries {
             entry.place = place;
@@ -89,7 +89,7 @@ impl TomlTable {
         self.entries.binary_search_by(|entry| (*entry.key).cmp(key))
     }
 
-    /// Takes keys in any order; of equal keys the last one counts.
+    /// A table of keys in any order; of equal keys the last one counts.
     pub(crate) fn from_entries(mut entries: Vec<TableKey>) -> Self {
         entries.sort_by(|a, b| a.key.cmp(&b.key));
         Self { entries }
@@ -97,7 +97,7 @@ impl TomlTable {
 }
 
 impl Located {
-    /// Gives it and every value in it one place.
+    /// Gives the table and every value in it one position.
     pub(crate) fn relocate(&mut self, place: Position) {
         self.place = place;
         match &mut self.value {
@@ -109,7 +109,7 @@ impl Located {
 }
 
 impl TomlValue {
-    /// What it is, with its article, for messages.
+    /// Its kind, with an article, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "text",
@@ -176,7 +176,7 @@ fn item(value: Spanned<DeValue<'_>>, lines: &LineStarts) -> ReadResult<Located> 
     Ok(Located { value, place })
 }
 
-/// Where lines begin.
+/// Offsets of the starts of lines.
 pub(super) struct LineStarts(Vec<usize>);
 
 impl LineStarts {
@@ -188,7 +188,7 @@ impl LineStarts {
         )
     }
 
-    /// The line of a byte, from one.
+    /// The line of a byte offset, from one.
     pub(super) fn line(&self, at: usize) -> u32 {
         u32::try_from(self.0.partition_point(|start| *start <= at)).unwrap_or(u32::MAX)
     }

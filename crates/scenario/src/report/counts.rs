@@ -1,4 +1,4 @@
-//! A run, made of running totals.
+//! A run from running totals.
 
 use fairwave_schemes::scheme::Model;
 use fairwave_units::Time;
@@ -10,29 +10,30 @@ use crate::{
     Scenario, ScenarioError, WindowSamples, is_far,
 };
 
-/// What the caller wants to have of a run.
+/// The requested contents of a run's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recording {
-    /// Window of the summary's means, as far as the run reaches; [`Counts::closed`] ends it earlier.
+    /// Window of the summary's means, limited to the run; [`Counts::closed`] ends it earlier.
     pub window: (Time, Time),
-    /// What to keep besides the summary.
+    /// Samples to record in addition to the summary.
     pub record: Record,
 }
 
-/// What was counted in a run.
+/// Counts of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Ends of the samples, in order; the first sample begins at zero.
+    /// Ends of the samples, in order; the first sample starts at zero.
     pub ends: Vec<Time>,
-    /// Running totals of payload delivered once, in units of each session's own: entry `sample * sessions + session`.
+    /// Running totals of payload delivered for the first time, in units of each session's own: entry `sample * sessions
+    /// + session`.
     pub delivered: Vec<u64>,
-    /// The same of what arrived on the wire, twice or not.
+    /// Running totals of arrivals on the wire, including duplicates.
     pub arrived: Vec<u64>,
-    /// One entry a session, in the scenario's order.
+    /// One entry per session, in the scenario's order.
     pub sessions: Vec<SessionCounts>,
-    /// Totals at the instant at which the window of the means closed early, where they were taken.
+    /// Totals at the instant at which the window of the means closed early, if they were taken.
     pub closed: Option<ClosedCounts>,
-    /// What end nodes know of rates: entry `sample * sessions + session`. Empty where nobody asked them.
+    /// Rates known to end nodes: entry `sample * sessions + session`. Empty if they were not requested.
     pub known: Vec<KnownRates>,
     /// Finite links and the used directions of end nodes.
     pub links: Vec<LinkSummary>,
@@ -40,36 +41,36 @@ pub struct Counts {
     pub peak_overload: f64,
     /// Queues, if they were recorded.
     pub queues: Option<QueueSamples>,
-    /// Windows, if they were recorded. What stands there of a session that is not active is taken out.
+    /// Windows, if they were recorded. Values of inactive sessions are removed.
     pub windows: Option<WindowSamples>,
     /// Loss events, in any order.
     pub losses: Vec<LossEvent>,
-    /// What packets took beyond propagation, one entry a session; empty where nobody measured it.
+    /// Delays of packets beyond propagation, one entry per session; empty if they were not measured.
     pub delays: Vec<DelayHistogram>,
-    /// One entry a table of background traffic.
+    /// One entry per table of background traffic.
     pub background: Vec<BackgroundSummary>,
-    /// What the engine did.
+    /// Statistics of the engine.
     pub engine: Engine,
 }
 
-/// What was counted of one session.
+/// Counts of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SessionCounts {
-    /// Bits of one count of [`Counts::delivered`]: 8 where bytes are counted, those of a payload where packets are.
+    /// Bits of one count of [`Counts::delivered`]: 8 if bytes are counted, those of a payload if packets are.
     pub payload_bits: f64,
     /// Bits of one count of [`Counts::arrived`].
     pub wire_bits: f64,
-    /// Payload that was delivered once, in the whole run.
+    /// Payload delivered for the first time, in the whole run.
     pub delivered_bytes: u64,
-    /// Data packets sent, retransmissions included.
+    /// Data packets sent, including retransmissions.
     pub sent: u64,
     /// Data packets lost.
     pub lost: u64,
-    /// Data packets sent again.
+    /// Retransmitted data packets.
     pub resent: u64,
-    /// How often its retransmission timer ran out.
+    /// Expirations of its retransmission timer.
     pub timeouts: u64,
-    /// When its last byte was delivered, for a session of finite size.
+    /// Time at which its last byte was delivered, for a session of finite size.
     pub completed: Option<Time>,
 }
 
@@ -78,14 +79,14 @@ pub struct SessionCounts {
 pub struct ClosedCounts {
     /// The instant.
     pub at: Time,
-    /// By session: delivered once, and arrived.
+    /// By session: delivered for the first time, and arrived.
     pub sessions: Vec<[u64; 2]>,
 }
 
-/// The result of a run that has ended. `beat` is called between steps that may take long.
+/// The result of a finished run. `beat` is called between steps that may take long.
 ///
 /// # Errors
-/// Where the scenario has no max-min optimum: a session without a demand that nothing limits.
+/// If the scenario has no max-min optimum: a session without a demand has no limit.
 pub fn run_of(
     scenario: &Scenario,
     model: Model,
@@ -124,7 +125,7 @@ pub fn run_of(
     Ok(parts.whole(scenario))
 }
 
-/// What was counted, and in which scenario.
+/// The counts and their scenario.
 #[derive(Clone, Copy)]
 struct Counted<'a> {
     scenario: &'a Scenario,
@@ -144,7 +145,7 @@ impl Counted<'_> {
         self.counts.sessions.get(at).copied().unwrap_or_default()
     }
 
-    /// When a session's active time ends: delivered, stopped, or the end of the run.
+    /// End of a session's active time: delivered, stopped, or the end of the run.
     fn active_end(&self, at: usize) -> Time {
         let session = &self.scenario.sessions[at];
         let stop = session.stop.unwrap_or(Time::MAX).min(self.scenario.end());
@@ -160,7 +161,7 @@ impl Counted<'_> {
             let span_s = to.since(from).as_secs_f64();
             if span_s > 0.0 { (until(to) - until(from)) * bits / span_s } else { 0.0 }
         };
-        // When the window closed early, totals were taken; between samples they are interpolated.
+        // If the window closed early, totals were taken; between samples they are interpolated.
         let closed = |time, which: usize| {
             let closed = self.counts.closed.as_ref().filter(|closed| closed.at == time)?;
             closed.sessions.get(at).map(|totals| totals[which] as f64)
@@ -189,7 +190,7 @@ impl Counted<'_> {
         totals.change(at, sample) as f64 * self.of(at).wire_bits / totals.span_s(sample)
     }
 
-    /// Distances sample by sample, and when every session came near its max-min rate for good.
+    /// Distances sample by sample, and the time from which on every session stayed near its max-min rate.
     fn course<'o>(&self, best: impl Fn(Time) -> &'o [f64]) -> (Course, DistanceLog) {
         let ends = &self.counts.ends;
         let mut distances = DistanceLog::default();
@@ -233,7 +234,7 @@ impl Counted<'_> {
         samples
     }
 
-    /// Windows, without what stands there of sessions that are not active.
+    /// Windows, without values of inactive sessions.
     fn active_windows(&self, mut samples: WindowSamples) -> WindowSamples {
         for (at, session) in self.scenario.sessions.iter().enumerate() {
             let active = session.start..=self.active_end(at);

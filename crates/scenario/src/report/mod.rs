@@ -1,9 +1,9 @@
-//! From what was counted to a [`Run`](crate::Run): the one place where results are made, whoever counted.
+//! Builds a [`Run`](crate::Run) from counts: the only place where results are made, for all models.
 //!
-//! There are two ways in. Who keeps running totals at the ends of samples (the packet model, the testbed) hands over
+//! There are two inputs. A model that has running totals at the ends of samples (the packet model, the testbed) passes
 //! [`Counts`] and gets the run ([`run_of`]): rates, the means of the window, the last tenth of every active time, the
-//! max-min vector over time, distances and convergence are made here. Who knows those numbers exactly, without samples
-//! (the fluid model), hands over [`RunParts`], which is what the other way ends in, too.
+//! max-min vector over time, distances and convergence are computed here. A model that has exact numbers without
+//! samples (the fluid model) passes [`RunParts`], which is also the intermediate result of the first way.
 
 mod counts;
 mod distances;

@@ -4,8 +4,8 @@ use fairwave_units::Time;
 
 use crate::{Demand, MaxMinStep, Scenario, ScenarioError, allocate};
 
-/// The max-min vector from each instant on at which sessions come, go or change their demand, given when each of them
-/// was active last. `beat` is called between steps that may take long.
+/// The max-min vector from each instant on at which sessions start, end or change their demand, given the end of each
+/// session's active time. `beat` is called between steps that may take long.
 pub(super) fn optimum(
     scenario: &Scenario,
     active_end: impl Fn(usize) -> Time,
@@ -36,7 +36,7 @@ pub(super) fn optimum(
         .collect()
 }
 
-/// The max-min vector that holds just before an instant; empty where there is none at all.
+/// The max-min vector just before an instant; empty if there is none.
 pub(super) fn in_force(optimum: &[MaxMinStep], before: Time) -> &[f64] {
     let step = optimum.partition_point(|step| step.from < before).max(1) - 1;
     optimum.get(step).map_or(&[], |step| &step.rates_bps)

@@ -1,4 +1,4 @@
-//! A run, put together of its parts.
+//! A run assembled from its parts.
 
 use fairwave_schemes::scheme::Model;
 use fairwave_units::{Bytes, Time};
@@ -9,12 +9,12 @@ use crate::{
     QueueSamples, RateSamples, Run, Scenario, SchemeOptions, SessionSummary, Summary, Window, WindowSamples, by_scheme,
 };
 
-/// The last tenth of an active time: what `final_rate_bps` is a mean over.
+/// The last tenth of an active time, over which `final_rate_bps` is averaged.
 pub fn last_tenth(start: Time, end: Time) -> (Time, Time) {
     (Time::from_nanos(end.as_nanos() - end.since(start).as_nanos() / 10), end)
 }
 
-/// The numbers of one session ([`SessionSummary`]) without what its scenario says of it.
+/// The numbers of one session ([`SessionSummary`]) without the data from its scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SessionOutcome {
     /// Mean payload rate over the window.
@@ -27,36 +27,37 @@ pub struct SessionOutcome {
     pub final_wire_rate_bps: f64,
     /// Max-min rate at the end of the active time.
     pub max_min_bps: f64,
-    /// Payload that the receiver got once, whole packets as a rule; a finite size goes before it.
+    /// Payload that the receiver received for the first time, usually in whole packets; for a completed session its
+    /// finite size counts instead.
     pub delivered_bytes: u64,
-    /// Data packets sent, retransmissions included.
+    /// Data packets sent, including retransmissions.
     pub sent_packets: u64,
     /// Data packets lost.
     pub lost_packets: u64,
-    /// Data packets sent again.
+    /// Retransmitted data packets.
     pub retransmitted_packets: u64,
-    /// How often its retransmission timer ran out.
+    /// Expirations of its retransmission timer.
     pub timeouts: u64,
-    /// When the last byte of its size was delivered; `None` for a session without one.
+    /// Time at which the last byte of its size was delivered; `None` for a session without a size.
     pub completed: Option<Time>,
 }
 
-/// All that a run consists of.
+/// All parts of a run.
 #[derive(Clone, Debug)]
 pub struct RunParts {
-    /// What ran it.
+    /// The model that ran it.
     pub model: Model,
-    /// What the means are taken over.
+    /// Window of the means.
     pub window: (Time, Time),
-    /// One entry a session, in the scenario's order.
+    /// One entry per session, in the scenario's order.
     pub sessions: Vec<SessionOutcome>,
     /// Finite links and the used directions of end nodes.
     pub links: Vec<LinkSummary>,
-    /// One entry a table of background traffic.
+    /// One entry per table of background traffic.
     pub background: Vec<BackgroundSummary>,
     /// Distances, convergence and load.
     pub course: Course,
-    /// What the engine did.
+    /// Statistics of the engine.
     pub engine: Engine,
     /// Rates, if they were recorded.
     pub rates: Option<RateSamples>,
@@ -70,7 +71,7 @@ pub struct RunParts {
     pub max_min: Vec<MaxMinStep>,
     /// Loss events, in order of time.
     pub losses: Vec<LossEvent>,
-    /// What packets took beyond propagation, one entry a session; empty where the model has no packets.
+    /// Delays of packets beyond propagation, one entry per session; empty if the model has no packets.
     pub delays: Vec<DelayHistogram>,
 }
 

@@ -101,7 +101,7 @@ fn run_of__a_size_ends_the_active_time_and_changes_the_optimum() {
     let run = run(&scenario, counts);
     assert_eq!(run.max_min.iter().map(|step| step.from).collect::<Vec<_>>(), [Time::ZERO, Time::from_secs(2)]);
     let [a, b] = &run.summary.sessions[..] else { panic!("two sessions") };
-    // From 2 s up to the window's end, for which there is a count of its own: 21 bytes, and not the sample's 20.
+    // From 2 s up to the window's end, for which there is a separate count: 21 bytes, and not the sample's 20.
     assert_eq!((run.summary.window.to_s, a.rate_bps), (3.0, 88.0));
     assert_eq!((a.max_min_bps, b.max_min_bps), (80.0, 40.0));
     assert_eq!((b.completed_s, b.final_rate_bps), (Some(2.0), 40.0));

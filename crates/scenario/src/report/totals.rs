@@ -2,7 +2,7 @@
 
 use fairwave_units::Time;
 
-/// Running totals of several columns (sessions, links) at the ends of samples. The first sample begins at zero.
+/// Running totals of several columns (sessions, links) at the ends of samples. The first sample starts at zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Totals<'a> {
     ends: &'a [Time],
@@ -16,18 +16,18 @@ impl<'a> Totals<'a> {
         Self { ends, columns, values }
     }
 
-    /// The total of a column at the end of a sample; zero where none was read.
+    /// The total of a column at the end of a sample; zero if it was not read.
     fn at(&self, column: usize, sample: usize) -> u64 {
         self.values.get(sample * self.columns + column).copied().unwrap_or(0)
     }
 
-    /// What a column gained in a sample; nothing if its total went back.
+    /// Increase of a column in a sample; zero if its total decreased.
     pub fn change(&self, column: usize, sample: usize) -> u64 {
         let before = if sample == 0 { 0 } else { self.at(column, sample - 1) };
         self.at(column, sample).saturating_sub(before)
     }
 
-    /// What a column had gained up to an instant, between samples by interpolation.
+    /// Increase of a column up to an instant, interpolated between samples.
     pub fn until(&self, column: usize, at: Time) -> f64 {
         let sample = self.ends.partition_point(|end| *end <= at);
         let before = if sample == 0 { 0 } else { self.at(column, sample - 1) };
@@ -39,7 +39,7 @@ impl<'a> Totals<'a> {
         before as f64 + share * self.change(column, sample) as f64
     }
 
-    /// How long a sample took, in seconds.
+    /// Length of a sample in seconds.
     pub fn span_s(&self, sample: usize) -> f64 {
         let begin = if sample == 0 { Time::ZERO } else { self.ends[sample - 1] };
         self.ends[sample].since(begin).as_secs_f64()

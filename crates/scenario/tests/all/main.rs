@@ -1,4 +1,4 @@
-//! Integration tests of the crate, in one binary: one link, and tests of all files share the processors.
+//! Integration tests of the crate in one binary, which links once and runs tests of all files in parallel.
 
 mod meaning;
 mod mistakes;

@@ -1,4 +1,4 @@
-//! What scenario files mean.
+//! The meaning of scenario files.
 #![allow(non_snake_case)]
 
 use fairwave_scenario::{
@@ -258,7 +258,7 @@ fn build__red_takes_max_p_and_wait_of_ns_2() {
         );
         one(&text).links[0].red
     };
-    // ns-2's `wait_ true`; its max_p is 1 / `linterm_` where nothing is said.
+    // ns-2's `wait_ true`; its max_p is 1 / `linterm_` by default.
     assert_eq!((red("").max_p, red("").wait), (0.0, true));
     let named = red("red = { adaptive = false, max_p = 0.02, wait = false }");
     assert_eq!((named.max_p, named.wait, named.adaptive), (0.02, false, false));
@@ -286,7 +286,7 @@ fn build__paths_are_shortest_by_delay_or_named() {
     assert_eq!((scenario.links[6].from, scenario.links[6].to), (LinkEnd::Router(1), LinkEnd::Node(1)));
     assert_eq!((scenario.links[6].capacity, scenario.links[6].queue), (None, QueueLimit::Packets(100)));
     let [short, back, named] = &scenario.sessions[..] else { panic!("three sessions") };
-    // 4 + 5 + 1 ms beats 20 + 1 ms; both ways 20 ms.
+    // 4 + 5 + 1 ms beats 20 + 1 ms; 20 ms in both directions.
     assert_eq!((&*short.path, &*short.path_back), (&[2, 4, 6][..], &[7, 5, 3][..]));
     assert_eq!(short.rtt, Duration::from_millis(20));
     assert_eq!((&*back.path, &*back.path_back, back.rtt), (&[7, 5, 3][..], &[2, 4, 6][..], Duration::from_millis(100)));
@@ -334,7 +334,7 @@ fn build__background() {
     let rates: Vec<_> = changed.background.iter().map(|background| background.rate.as_bps()).collect();
     assert_eq!(rates, [1e6, 1e6, 8e6]);
 
-    // One for each source where they are drawn; 100 ms where nothing says.
+    // One for each source if they are drawn; 100 ms by default.
     let (least, most) = (Duration::from_millis(10), Duration::from_millis(50));
     let drawn = &scenario.background[0].rtts;
     assert!(drawn.len() == 400 && drawn.iter().all(|rtt| (least..most).contains(rtt)), "{drawn:?}");
@@ -344,7 +344,7 @@ fn build__background() {
     assert_eq!(*scenario.background[1].rtts, [Duration::from_millis(100)]);
 }
 
-/// With links, what the links take; an RTT that is given is the whole one.
+/// With links, the sum of their delays; an RTT in the file is the total.
 #[test]
 fn build__background_over_links() {
     let scenario = one("name = 'b'
@@ -413,7 +413,8 @@ fn build__generate_draws_within_its_ranges() {
         assert!((20..30).contains(&session.to));
         assert!((1_000_000..100_000_000).contains(&session.rtt.as_nanos()));
     }
-    // With replacement: among 20 x 4 draws from 10 sinks, some source draws a sink twice (chance of none 0.504^20).
+    // With replacement: among 20 x 4 draws from 10 sinks, some source draws a sink twice (probability of none
+    // 0.504^20).
     assert!(names(&scenario).iter().any(|name| name.ends_with("#2")), "{:?}", names(&scenario));
     let mut sorted = names(&scenario);
     sorted.sort_unstable();
@@ -588,7 +589,7 @@ fn build__schemes_are_shared() {
 
 #[test]
 fn notes__name_what_a_run_leaves_out() {
-    // Two spines of equal delay, and a queue whose marks nobody answers.
+    // Two spines of equal delay, and a queue whose marks no session answers.
     let text = "
         name = 't'
         scheme = 'cubic'

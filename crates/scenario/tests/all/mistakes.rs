@@ -1,4 +1,4 @@
-//! Every mistake in `mistakes.txt` gives exactly the message, line and hint that stand there.
+//! Every mistake in `mistakes.txt` gives exactly the listed message, line and hint.
 #![allow(clippy::disallowed_methods, reason = "tests read files")]
 #![allow(non_snake_case)]
 

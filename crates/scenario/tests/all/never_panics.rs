@@ -1,11 +1,11 @@
-//! No text makes reading a scenario panic, and none makes it take much longer than its size allows.
+//! No text makes the parser panic, or take much longer than its size allows.
 #![allow(clippy::disallowed_methods, reason = "tests read files")]
 #![allow(non_snake_case)]
 
 use fairwave_scenario::{Document, Selection, allocate};
 use proptest::prelude::*;
 
-/// Reads a text to the end of what can be done with it; sizes stay small, so that every case may be built.
+/// Parses a text and builds its cases; sizes stay small, so that every case may be built.
 fn exercise(bytes: &[u8], selection: &Selection) {
     let Ok(document) = Document::parse("fuzz.toml", bytes) else { return };
     let Ok(cases) = document.cases(selection) else { return };
@@ -17,10 +17,10 @@ fn exercise(bytes: &[u8], selection: &Selection) {
     }
 }
 
-/// A scenario that has a bit of everything.
+/// A scenario with all features.
 const VALID: &str = include_str!("everything.toml");
 
-/// Words that a scenario is made of, and some that it is not.
+/// Words of scenarios, and some others.
 fn token() -> impl Strategy<Value = String> {
     let words = "[[node]]|[[session]]|[[link]]|[[router]]|[[variant]]|[[background]]|[generate]|[options]|[packet]|\n|\n|\
         =|=|=|.|,|{|}|[|]|name|from|to|rtt|capacity|send|receive|queue|loss|discipline|gtp_share|yield|alpha|beta|interval|router|\
@@ -54,7 +54,7 @@ proptest! {
 
     #[test]
     fn build__any_value_in_place_of_another(nth in 0..200_usize, token in token()) {
-        // Replaces what stands behind the nth "=".
+        // Replaces the value of the nth "=".
         let Some((at, _)) = VALID.match_indices("= ").nth(nth) else { return Ok(()) };
         let end = VALID[at..].find('\n').map_or(VALID.len(), |end| at + end);
         exercise(format!("{}= {token}{}", &VALID[..at], &VALID[end..]).as_bytes(), &Selection::default());

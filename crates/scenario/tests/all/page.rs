@@ -1,11 +1,11 @@
-//! `docs/reference/scenario-files.md` stays true: every example on it builds, and every key of the format stands on it.
+//! `docs/reference/scenario-files.md` is correct: every example on it builds, and every key of the format is on it.
 #![allow(non_snake_case)]
 
 use fairwave_scenario::{Document, Selection};
 
 const PAGE: &str = include_str!("../../../../docs/reference/scenario-files.md");
 
-/// The TOML blocks with the line that each begins on.
+/// The TOML blocks with the line of their start.
 fn blocks() -> Vec<(usize, String)> {
     let (mut blocks, mut open) = (Vec::new(), None);
     for (number, line) in PAGE.lines().enumerate() {
