@@ -38,7 +38,15 @@ SECTIONS = {
 }
 # Pages of the repository's top, and others that pages of docs/ link to, are below this folder of the site.
 OUTSIDE = "project"
-PROJECT_PAGES = ["README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+PROJECT_PAGES = [
+    "README.md",
+    "papers/README.md",
+    "peers/README.md",
+    "ARCHITECTURE.md",
+    "SECURITY.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+]
 LINK = re.compile(r"(?P<before>\]\()(?P<target>[^)\s#]+)(?P<after>(?:#[^)\s]*)?(?:\s+\"[^\"]*\")?\))")
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
 LOADED = re.compile(
