@@ -9,7 +9,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
-PYTHON = re.compile(r"^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+PYTHON = re.compile(r"^```(?:python|pycon)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {str(path.relative_to(ROOT)): PYTHON.findall(path.read_text()) for path in sorted(ROOT.glob("docs/**/*.md"))}
 
