@@ -147,7 +147,7 @@ pub(crate) fn run(args: &Args) -> Done {
 
 fn serve(args: &ServeArgs) -> Done {
     let screen = Screen::new(args.door.talk);
-    let offered = args.door.open(ShareId::of(["bench"], false))?;
+    let offered = args.door.open(ShareId::of(["bench"], false), false)?;
     let session = args.door.link.session();
     offered.bound.endpoint.listen_with(Arc::clone(&offered.keyring), bench_judge(session), bench_accept(session));
     let _socket = monitor(&screen, "bench serve", &offered.bound, Vec::new);

@@ -37,15 +37,9 @@ pub(crate) struct Args {
 const TICK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &Args) -> Done {
-    if args.door.offer.once {
-        return Err(CommandFailure::usage(
-            "bridge: --once applies to transfers only",
-            "use --expires to limit how long the ticket is valid",
-        ));
-    }
     let screen = Screen::new(args.door.talk);
     let pump = pump()?;
-    let offered = args.door.open(ShareId::of(["bridge", args.to.as_str()], false))?;
+    let offered = args.door.open(ShareId::of(["bridge", args.to.as_str()], false), false)?;
     let options = FarOptions { to: args.to.clone(), session: args.door.link.session(), pipe: PipeOptions::default() };
     let is_quiet = args.door.talk.quiet;
     let far = Far::new(options, pump, move |text| {

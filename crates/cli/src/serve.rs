@@ -58,6 +58,9 @@ pub(crate) struct Args {
     /// Limit the size of PATH, such as "10 GB"; uploads beyond it fail
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "writable")]
     quota: Option<Bytes>,
+    /// Accept the ticket until the first complete transfer only
+    #[arg(long)]
+    once: bool,
     /// Revoke the ticket with this ID (see --tickets), including in running servers
     #[arg(long, value_name = "ID", value_parser = ticket_id, exclusive = true)]
     revoke: Option<TicketId>,
@@ -104,7 +107,7 @@ pub(crate) fn run(args: &Args) -> Done {
         all => ShareId::of(all, args.writable),
     };
     let share = Arc::new(share(paths.clone(), args)?);
-    let offered = args.door.open(share_id)?;
+    let offered = args.door.open(share_id, args.once)?;
     let offering = Offering {
         paths: paths.iter().map(|path| shown(path)).collect(),
         takes: args.writable,

@@ -22,7 +22,7 @@ use crate::transfer::meter::size;
 ///
 /// If a daemon runs (`fairwave daemon`), the machine's end node comes first: its capacity, the use by all sessions of
 /// all processes, and the distance from max-min. Of other users only totals are shown. Rates are of IP packets, as end
-/// nodes count them: measured, expected (granted by the end node), target (where the end node leads the session) and
+/// nodes count them: measured, expected (granted by the end node), target (where the end node steers the session) and
 /// desired (the --limit).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -26,7 +26,7 @@ use crate::terminal::{self, print};
 
 /// Address and validity of a ticket.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct TicketOffer {
+struct TicketOffer {
     /// Listen on this address [default port: 8642; 0 for any free port]
     #[arg(long, value_name = "ADDR[:PORT]", conflicts_with = "port", value_parser = listen_address, hide_short_help = true)]
     listen: Option<SocketAddr>,
@@ -42,16 +42,13 @@ pub(crate) struct TicketOffer {
     /// Validity of the ticket, such as 30m, 12h, 1d, "2 h" or never
     #[arg(long, value_name = "T", value_parser = validity)]
     expires: Option<TicketExpiry>,
-    /// Accept the ticket until the first complete transfer only
-    #[arg(long)]
-    pub(crate) once: bool,
 }
 
 /// Options of every command that listens.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DoorArgs {
     #[command(flatten)]
-    pub(crate) offer: TicketOffer,
+    offer: TicketOffer,
     #[command(flatten)]
     pub(crate) talk: Talk,
     #[command(flatten)]
@@ -82,15 +79,14 @@ struct TicketEvent<'a> {
 }
 
 impl DoorArgs {
-    /// Takes a port and issues a ticket for what goes by this name.
-    pub(crate) fn open(&self, share: ShareId) -> Result<Offered, CommandFailure> {
-        self.offer.open(&self.link, share)
+    /// Binds a port and issues a ticket for this share, for one transfer if `is_once`.
+    pub(crate) fn open(&self, share: ShareId, is_once: bool) -> Result<Offered, CommandFailure> {
+        self.offer.open(&self.link, share, is_once)
     }
 }
 
 impl TicketOffer {
-    /// Takes a port and issues a ticket for what goes by this name.
-    fn open(&self, link: &LinkArgs, share: ShareId) -> Result<Offered, CommandFailure> {
+    fn open(&self, link: &LinkArgs, share: ShareId, is_once: bool) -> Result<Offered, CommandFailure> {
         let why = "a server supports udp, and with auto also tcp";
         link.check_carrier("serve", &[Carrier::Udp], why)?;
         let state = StateDir::open().map_err(|error| of_state(&error))?;
@@ -102,7 +98,8 @@ impl TicketOffer {
             (None, Some(Ports(ports))) => Listen::Among(ports.clone()),
             (None, None) => Listen::Usual,
         };
-        let options = ServerOptions { endpoint, listen, advertise: self.advertise.clone(), validity: self.validity() };
+        let options =
+            ServerOptions { endpoint, listen, advertise: self.advertise.clone(), validity: self.validity(is_once) };
         let Server { endpoint, keyring, ticket } = Server::open(keyring, &options).map_err(|error| match error {
             ServerError::Listen(error) => not_bound("--listen", &options.listen, &error),
             ServerError::State(error) => of_state(&error),
@@ -115,10 +112,10 @@ impl TicketOffer {
         Ok(Offered { bound: Bound::of(endpoint, &capacity), keyring, ticket, ticket_file: self.ticket.clone() })
     }
 
-    /// What the call says of the ticket; `None` where it says nothing.
-    fn validity(&self) -> Option<Validity> {
+    /// Validity that the call sets; `None` if it sets none.
+    fn validity(&self, is_once: bool) -> Option<Validity> {
         let lasts_s = self.expires.map_or(Validity::default().lasts_s, |expiry| expiry.0);
-        (self.once || self.expires.is_some()).then_some(Validity { lasts_s, is_once: self.once })
+        (is_once || self.expires.is_some()).then_some(Validity { lasts_s, is_once })
     }
 }
 
