@@ -129,6 +129,8 @@ fairwave get CUT DIR
 fairwave get @DIR/missing.ticket DIR
 fairwave get @DIR/a.bin DIR
 fairwave get DIR/t.ticket DIR
+fairwave get DIR TICKET
+fairwave get server:a.bin DIR
 fairwave get TICKET DIR --carrier ssh
 fairwave get TICKET DIR/a.bin
 fairwave get TICKET DIR --limit fast
@@ -140,6 +142,8 @@ fairwave put DIR/a.bin
 fairwave put TICKET
 fairwave put DIR/missing TICKET
 fairwave put DIR/a.bin hello
+fairwave put TICKET DIR/a.bin
+fairwave put DIR/a.bin server:in
 fairwave cp DIR/a.bin
 fairwave cp DIR/missing DIR/in
 fairwave cp :a DIR
@@ -147,13 +151,15 @@ fairwave cp -- -oProxyCommand=x:y DIR
 fairwave cp 'a b:c' DIR
 fairwave cp h1:a h2:b DIR
 fairwave cp h1:a h2:b
+fairwave cp -avP DIR/in h:a
+fairwave cp -P 2222 DIR/in h:a
+fairwave cp -n DIR/in h:a
 fairwave cp --ssh '' h:a DIR
 fairwave cp --ssh DIR/missing h:a DIR
 fairwave cp --carrier tcp h:a DIR
 fairwave bridge
 fairwave bridge --to here
 fairwave bridge --to here:0
-fairwave bridge --to 127.0.0.1:8000 --once
 fairwave run
 fairwave run --map 10.9.9.9:80 -- true
 fairwave run --map 10.9.9.9:0=TICKET -- true

@@ -27,8 +27,8 @@ use crate::transfer::screen::{Screen, Talk};
 ///
 /// Fairwave processes find the daemon at its socket and follow its rates; the data does not pass through it. By default
 /// each network card has 95 % of its speed; traffic over interfaces that report no speed, such as loopback, is not
-/// limited. If the daemon stops, processes keep their last rates, reduced by a tenth each minute, until a daemon runs
-/// again. Ctrl-C stops it.
+/// limited. If the daemon stops, processes with sessions keep their last rates, reduced by a tenth each minute, until a
+/// daemon runs again; other processes are not limited. Ctrl-C stops it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -108,9 +108,8 @@ pub(crate) fn run(args: &Args) -> Done {
         DaemonError::Bind(error) => {
             let hint = match error {
                 BindError::NoDirectory { .. } => "create the directory, or choose another socket with --socket PATH",
-                BindError::Taken(_) | BindError::System { .. } => {
-                    "run `fairwave status` to see the daemon that is running"
-                }
+                BindError::Taken(_) => "run `fairwave status` to see the daemon that is running",
+                BindError::System { .. } => "choose another socket with --socket PATH",
             };
             CommandFailure::usage(format!("--socket {error}"), hint)
         }

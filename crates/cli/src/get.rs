@@ -168,6 +168,9 @@ fn words(words: &[OsString]) -> Result<(Ticket, Vec<OsString>, PathBuf), Command
         )
     };
     let (destination, rest) = words.split_last().ok_or_else(|| missing("ticket"))?;
+    if ticket::is_ticket(destination) && rest.first().is_some_and(|first| !ticket::is_ticket(first)) {
+        return Err(missing("ticket before the other arguments"));
+    }
     let (ticket, names) = match (rest.split_first(), ticket::from_environment()) {
         (Some((first, names)), environment) if ticket::is_ticket(first) || environment.is_none() => {
             (ticket::read(first)?, names)

@@ -18,6 +18,7 @@ mod failure;
 #[cfg(test)]
 mod fuzz;
 mod get;
+mod habits;
 mod input;
 mod interrupt;
 mod machine;
@@ -40,6 +41,7 @@ mod testbed;
 mod top;
 mod transfer;
 
+use std::env;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -48,7 +50,7 @@ use args::{Cli, CliCommand};
 use failure::CommandFailure;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| habits::advise(error, env::args().nth(1).as_deref()).exit());
     if let CliCommand::Testbed(args) = &cli.command
         && let Err(failure) = testbed::enter(args)
     {

@@ -117,6 +117,9 @@ fn words(words: &[PathBuf]) -> Result<(Vec<PathBuf>, Ticket), CommandFailure> {
     let (paths, ticket) = match ticket::from_environment() {
         Some(environment) if !ticket::is_ticket(last.as_os_str()) => (words, environment?),
         _ if rest.is_empty() && !ticket::is_ticket(last.as_os_str()) => return Err(missing("ticket")),
+        _ if ticket::is_ticket(words[0].as_os_str()) && !ticket::is_ticket(last.as_os_str()) => {
+            return Err(missing("ticket after the files"));
+        }
         _ => (rest, ticket::read(last.as_os_str())?),
     };
     if paths.is_empty() {

@@ -35,13 +35,19 @@ pub enum BindError {
         missing: PathBuf,
     },
     /// The system says no.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), reason(source))]
     System {
         /// The socket.
         path: PathBuf,
         /// What it says.
         source: io::Error,
     },
+}
+
+/// Text of an I/O error without the system's number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 impl BoundSocket {

@@ -13,6 +13,7 @@ use fairwave_units::Rate;
 use thiserror::Error;
 use toml::Spanned;
 
+use crate::bind::reason;
 use crate::settings::{CardSettings, Settings, UserSettings};
 pub use names::{Names, SystemNames};
 use words::{Card, File, User, Who};
@@ -27,7 +28,7 @@ const UNREADABLE_HINT: &str = "the default is /etc/fairwave/daemon.toml; an exam
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// It cannot be read.
-    #[error("{}: {error}\nhint: {UNREADABLE_HINT}", path.display())]
+    #[error("{}: {}\nhint: {UNREADABLE_HINT}", path.display(), reason(error))]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -79,10 +79,10 @@ pub(crate) fn check(scenario: &Scenario) -> Result<EngineKind, FluidError> {
 
 /// The error for sessions of two engines: the first session is of the engine that must run by itself.
 fn apart(scenario: &Scenario, one: (EngineKind, &SessionSpec), other: (EngineKind, &SessionSpec)) -> FluidError {
-    let is_alone = |engine: EngineKind| engine != EngineKind::Allocators;
-    let (first, second) = if is_alone(one.0) { (one.1, other.1) } else { (other.1, one.1) };
-    let [alone, scheme] = [first, second].map(|session| scenario.scheme_of(session).scheme.name);
-    FluidError::Apart { first: first.name.clone(), alone, second: second.name.clone(), scheme }
+    let is_unmixed = |engine: EngineKind| engine != EngineKind::Allocators;
+    let (first, second) = if is_unmixed(one.0) { (one.1, other.1) } else { (other.1, one.1) };
+    let [unmixed, scheme] = [first, second].map(|session| scenario.scheme_of(session).scheme.name);
+    FluidError::Apart { first: first.name.clone(), unmixed, second: second.name.clone(), scheme }
 }
 
 fn too_fast(rate: Rate, what: impl Fn() -> String) -> Result<(), FluidError> {

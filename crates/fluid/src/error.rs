@@ -39,15 +39,15 @@ pub enum FluidError {
     },
     /// AECP's links, or ends that exchange messages, and other rules in one network.
     #[error(
-        "session \"{first}\" uses {alone} and session \"{second}\" {scheme}: the fluid model cannot mix {alone} with \
-         other schemes"
+        "session \"{first}\" uses {unmixed} and session \"{second}\" uses {scheme}: the fluid model cannot mix \
+         {unmixed} with other schemes"
     )]
     Apart {
         /// A session whose scheme cannot be combined.
         first: Box<str>,
         /// That scheme.
-        alone: &'static str,
-        /// One that runs another scheme.
+        unmixed: &'static str,
+        /// A session that runs another scheme.
         second: Box<str>,
         /// That scheme.
         scheme: &'static str,

@@ -55,8 +55,12 @@ pub(crate) fn read(word: &OsStr) -> Result<Ticket, CommandFailure> {
     })
 }
 
-/// What was meant, if the word is the name of a file that holds a ticket.
+/// Hint for a word that is the name of a file that holds a ticket, or a place on another machine.
 fn meant(word: &OsStr) -> Option<String> {
+    let is_place = word.to_str().and_then(|word| word.split_once(':')).is_some_and(|(host, _)| !host.contains('/'));
+    if is_place && !is_ticket(word) {
+        return Some("use `fairwave cp` to copy to or from HOST:PATH over ssh".to_owned());
+    }
     let text = limited("", File::open(word)).ok().filter(|_| !is_ticket(word))?;
     text.parse::<Ticket>().ok()?;
     Some(format!("did you mean @{}? Write @ before the name of a ticket file", escaped(word.as_bytes())))

@@ -36,7 +36,7 @@ pub(crate) enum Unasked {
     #[error("the peer sent \"{}\", expected {asked}", escaped(.sent))]
     Other { sent: Vec<u8>, asked: String },
     #[error(
-        "the peer sent \"{}\": a name that starts with \".\" is accepted only if requested by name\nhint: request it \
+        "the peer sent \"{}\": a name that starts with \".\" is accepted only on request\nhint: request it \
          by that name, or choose another name at the destination",
         escaped(.0)
     )]

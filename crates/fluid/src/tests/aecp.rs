@@ -243,7 +243,7 @@ fn aecp__runs_by_itself_alone() {
     let network = Network::new(1).node("s", 1.0).node("d", 1.0).session("s", "d", 1);
     let network = network.session_with("s", "d", 1, |session| session.scheme = Some(choice("aecp", &[])));
     let error = simulate(&network.0, Settings::default()).unwrap_err();
-    let expected = FluidError::Apart { first: "s-d#1".into(), alone: "aecp", second: "s-d#0".into(), scheme: "gtp" };
+    let expected = FluidError::Apart { first: "s-d#1".into(), unmixed: "aecp", second: "s-d#0".into(), scheme: "gtp" };
     assert_eq!(error, expected);
     assert_eq!(error.hint().unwrap(), "give all sessions the same scheme");
 }

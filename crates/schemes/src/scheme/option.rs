@@ -98,17 +98,15 @@ pub enum GivenValue<'a> {
 pub struct OptionError {
     /// The option.
     pub option: &'static str,
-    /// Permitted values, in words.
-    pub domain: String,
     /// The problem with the value.
     pub problem: String,
-    hint: Option<String>,
+    hint: String,
 }
 
 impl OptionError {
     /// The remedy, in one line.
     pub fn hint(&self) -> String {
-        self.hint.clone().unwrap_or_else(|| format!("it must be {}", self.domain))
+        self.hint.clone()
     }
 }
 
@@ -193,7 +191,7 @@ impl OptionSpec {
     }
 
     fn error(&self, problem: String) -> OptionError {
-        OptionError { option: self.name, domain: self.domain.to_string(), problem, hint: None }
+        OptionError { option: self.name, problem, hint: format!("the default is {}", self.default) }
     }
 
     fn outside(&self, value: impl fmt::Display) -> OptionError {
@@ -203,7 +201,7 @@ impl OptionSpec {
     fn unreadable(&self, error: &ParseError) -> OptionError {
         let words = self.words();
         let hint = if words.is_empty() { error.hint() } else { format!("{}, or {}", error.hint(), quoted(words)) };
-        OptionError { hint: Some(hint), ..self.error(error.to_string()) }
+        OptionError { hint, ..self.error(error.to_string()) }
     }
 
     fn unsuited(&self, given: GivenValue<'_>) -> OptionError {
@@ -417,6 +415,7 @@ mod tests {
             message("bic", "constants", GivenValue::Other("a list")),
             "option \"constants\": a list is not allowed; it must be \"paper\" or \"linux\""
         );
+        assert_eq!(option("gtp", "alpha").read(GivenValue::Number(1.5)).unwrap_err().hint(), "the default is 0.1");
         let error = option("gtp", "phase").read(GivenValue::Text("5 parsec")).unwrap_err();
         assert_eq!(error.to_string(), "option \"phase\": \"5 parsec\" is not a time: unknown unit \"parsec\"");
         assert_eq!(error.hint(), "write it like \"60 ms\", or \"random\"");

@@ -1,0 +1,28 @@
+//! Tips for options that rsync and scp have and a copy does not.
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+const WHOLE: &str = "directories are copied with all they hold, links and times; no option is needed";
+const ALWAYS: &str =
+    "progress is shown and transfers resume without an option; ssh options go into --ssh \"ssh -p 2222\"";
+/// Options of rsync 3.2 and of OpenSSH's scp, and what to type instead.
+const TIPS: [(&[&str], &str); 6] = [
+    (&["-a", "-r", "-R", "-l", "-t", "-p", "--archive", "--recursive", "--times"], WHOLE),
+    (&["-P", "--partial", "--progress"], ALWAYS),
+    (&["-n"], "use --dry-run"),
+    (&["-c", "--checksum"], "use --check"),
+    (&["-e", "--rsh"], "use --ssh \"ssh -p 2222\""),
+    (&["--bwlimit"], "use --limit \"200 Mb/s\""),
+];
+
+/// Replaces the parser's tip about an unknown option of `cp`, `get` or `put` by one for users of rsync and scp.
+pub(crate) fn advise(mut error: clap::Error, command: Option<&str>) -> clap::Error {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return error };
+    let tip = TIPS.iter().find(|(options, _)| options.contains(&option.as_str())).map(|(_, tip)| StyledStr::from(*tip));
+    if let (ErrorKind::UnknownArgument, Some("cp" | "get" | "put"), Some(tip)) = (error.kind(), command, tip) {
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
+}
