@@ -4,7 +4,7 @@ The `sh` blocks of a page run one after the other in one shell, in an empty dire
 the line before a block changes that:
 
     <!-- not run: REASON -->        the block is only shown
-    <!-- requires: FILE -->         the block runs where FILE lies next to the command
+    <!-- requires: NAMES -->        the block runs if each is a file next to the command or a program in the PATH
     <!-- background: FILE -->       the block runs in the background, until FILE exists
     <!-- fails: STATUS -->          the block's last command exits with STATUS
     <!-- file: NAME -->             the block, in any language, is the content of the file NAME
@@ -42,8 +42,8 @@ MARK = r"<!-- (?P<word>not run|requires|background|fails|file|setup): (?P<value>
 BLOCK = re.compile(rf"(?:{MARK})?(?P<fence>```(?P<language>\w*)\n(?P<text>.*?)^```$)?", re.MULTILINE | re.DOTALL)
 # Stands in for ssh: the far host is a second home on this machine.
 SSH = """#!/bin/sh
-[ "$1" = -G ] && { echo hostname 127.0.0.1; exit 0; }
-while case "$1" in -*) true ;; *) false ;; esac; do shift; done
+case " $* " in *" -G "*) echo hostname 127.0.0.1; exit 0 ;; esac
+while case "$1" in -[Jp]) shift ;; -*) ;; *) false ;; esac; do shift; done
 mkdir -p "$FAR_HOME" && cd "$FAR_HOME" && export SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22' && shift && exec sh -c "$*"
 """
 
@@ -87,6 +87,8 @@ def script(page: str, beside: Path) -> str:
         lines.append(f"step={where!r}")
         if block.word == "setup":
             lines.append(block.value)
+            if block.language == "sh":
+                lines.append(block.text)
         elif block.word == "file":
             assert "PAGE_END" not in block.text
             lines.append(f"cat > {block.value} << 'PAGE_END'\n{block.text}PAGE_END")
@@ -97,7 +99,9 @@ def script(page: str, beside: Path) -> str:
         elif block.language == "sh" and block.word == "fails":
             check = f"[ $status = {block.value} ] || {{ echo status $status; exit 1; }}"
             lines.append(f"set +e\n{block.text}status=$?\nset -e\n{check}")
-        elif block.language == "sh" and block.word == "requires" and not (beside / block.value).exists():
+        elif block.word == "requires" and not all(
+            (beside / name).exists() or shutil.which(name) for name in block.value.split()
+        ):
             continue
         elif block.language == "sh" and block.word != "not run":
             lines.append(block.text)
@@ -167,6 +171,14 @@ def test_page__commands_run_as_shown(page: str, tmp_path: Path) -> None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     assert status == 0, f"{page}: exit status {status}\n{output.read_text()[-4000:]}"
+
+
+@pytest.mark.parametrize("page", RUNNING)
+def test_page__every_block_that_is_not_excluded_is_run(page: str) -> None:
+    text = script(page, Path("/nowhere"))
+    for block in blocks(page):
+        if block.language == "sh" and block.word not in ("not run", "requires"):
+            assert block.text.rstrip() in text, f"{page}:{block.line}"
 
 
 @pytest.mark.parametrize("page", PAGES)
