@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairwave_bridge::{Far, FarOptions};
-use fairwave_host::ShareId;
+use fairwave_host::{Offering, ShareId};
 use fairwave_pipe::{PipeOptions, Pump};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -13,7 +13,7 @@ use crate::failure::CommandFailure;
 use crate::interrupt;
 use crate::terminal;
 use crate::transfer::monitor::monitor;
-use crate::transfer::offer::DoorArgs;
+use crate::transfer::offer::{DoorArgs, of_state};
 use crate::transfer::screen::Screen;
 
 /// Let programs on other machines reach a TCP server from here, over sessions.
@@ -40,6 +40,8 @@ pub(crate) fn run(args: &Args) -> Done {
     let screen = Screen::new(args.door.talk);
     let pump = pump()?;
     let offered = args.door.open(ShareId::of(["bridge", args.to.as_str()], false), false)?;
+    let offering = Offering { paths: vec![format!("bridge to {}", args.to)], takes: false, gives: false };
+    offered.keyring.keep_offering(offering).map_err(|error| of_state(&error))?;
     let options = FarOptions { to: args.to.clone(), session: args.door.link.session(), pipe: PipeOptions::default() };
     let is_quiet = args.door.talk.quiet;
     let far = Far::new(options, pump, move |text| {

@@ -23,8 +23,9 @@ use map::Map;
 /// Run a program with its TCP connections to given addresses carried over sessions.
 ///
 /// The machine of the server runs `fairwave bridge --to ADDR:PORT` and prints the ticket. The program needs no change.
-/// ADDR is the address or name that the program connects to; it need not exist. If UDP is not answered within 300 ms,
-/// the session uses TCP. A connection that breaks is reset, so truncated data never looks complete.
+/// ADDR is the address that the program connects to, which need not exist, or a name, which must resolve. If UDP is not
+/// answered within 300 ms, the session uses TCP. A connection that breaks is reset, so truncated data never looks
+/// complete.
 ///
 /// The program must be dynamically linked to the system's C library. Go programs and static programs are refused. Child
 /// processes are covered but not checked in advance.

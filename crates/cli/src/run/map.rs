@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
 use std::str::FromStr;
@@ -36,7 +37,13 @@ impl Map {
             return Err(wrong("a ticket cannot come from stdin, which belongs to the program"));
         }
         let ticket = ticket::read(OsStr::from_bytes(word))?;
-        let found = to.to_socket_addrs().map_err(|error| wrong(&error.to_string()))?;
+        let found = to.to_socket_addrs().map_err(|error| match error.kind() {
+            ErrorKind::InvalidInput => wrong(&error.to_string()),
+            _ => CommandFailure::usage(
+                format!("--map {}: {error}", to.escape_debug()),
+                "a name must resolve on this machine; an IP address need not exist",
+            ),
+        })?;
         let mut addresses: Vec<_> = found.map(as_asked).collect();
         addresses.sort_unstable();
         addresses.dedup();

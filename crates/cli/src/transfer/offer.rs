@@ -150,12 +150,16 @@ impl Offered {
             screen
                 .note("other users can read the file that holds the ticket: use --ticket FILE, or chmod 600 the file");
         }
-        let places: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         let facts = self.bound.endpoint.facts();
+        let port = facts.local.port();
+        let places: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+        let mut places = places.join(", ");
+        if addresses.iter().any(|address| address.port() != port) {
+            places = format!("port {port} for clients that connect to {places}");
+        }
         let carriers = if facts.listens_tcp { "UDP, or TCP if UDP is blocked" } else { "UDP" };
-        screen.note(&format!("listening on {} over {carriers}; capacity {}", places.join(", "), self.bound.capacity));
+        screen.note(&format!("listening on {places} over {carriers}; capacity {}", self.bound.capacity));
         if let Some(error) = &facts.tcp_error {
-            let port = facts.local.port();
             screen.note(&format!("cannot listen on TCP port {port}: {error}; clients without UDP cannot connect"));
         }
         let uses = if *is_once { ", for one transfer" } else { "" };

@@ -65,7 +65,7 @@ pub(super) enum Broken {
     Idle,
     #[error("another route was faster")]
     Slower,
-    #[error("TCP: {0}")]
+    #[error("TCP: {}", .0.to_string().split(" (os error").next().unwrap_or_default())]
     System(io::Error),
 }
 

@@ -235,6 +235,7 @@ except OSError as error:
 fn run__a_ticket_that_was_taken_back_is_no_access() {
     let bridged = Bridged::new(echo);
     let tickets = bridged.far.run(&["serve", "--tickets", "--json"]).json();
+    assert!(tickets[0]["paths"][0].as_str().unwrap().starts_with("bridge to 127.0.0.1:"), "{tickets:?}");
     bridged.far.run(&["serve", "--revoke", tickets[0]["id"].as_str().unwrap()]).good();
     // The bridge looks at its keyring once a second: until then it may still let somebody in.
     let script = r#"
