@@ -115,7 +115,7 @@ impl Pacer {
     /// a little later; what a path took some time ago says less, and what a user allows is not to be exceeded.
     pub(crate) fn set_granted(&mut self, is_granted: bool) {
         self.is_granted = is_granted;
-        self.most_arrears_ns = if is_granted { OF_GRANTS_NS } else { OF_PATHS_NS };
+        self.most_arrears_ns = if is_granted { LONGEST_PAUSE.as_nanos() } else { OF_PATHS_NS };
         if !is_granted {
             self.withheld = 0;
         }
@@ -134,7 +134,11 @@ impl Pacer {
         let millisecond = (u128::from(self.rate) * 1_000_000 / GRAINS_PER_BYTE.unsigned_abs()) as u64;
         self.burst = Bytes::new(self.packet.get().max(millisecond.min(self.send.get())));
         self.most = cost(self.burst) + cost(self.packet) / 2;
-        self.credit = self.credit.min(self.most);
+        let excess = self.credit - self.most;
+        if excess > 0 {
+            self.credit = self.most;
+            self.lose(excess);
+        }
     }
 
     /// Whether less has gone than its rate allows, by more than a burst, though there was something to send: whoever
@@ -184,7 +188,8 @@ impl Pacer {
     /// does not count.
     pub(crate) fn due(&mut self, now: Time, bytes: Bytes) -> Time {
         self.earn(now);
-        let spare = self.credit.min(self.most) - self.price(bytes) - cost(self.packet) / 2;
+        let kept = if self.arrears > 0 { 0 } else { cost(self.packet) / 2 };
+        let spare = self.credit - self.price(bytes) - kept;
         let spare = u128::try_from(spare.saturating_add(self.arrears)).unwrap_or(0);
         // As in `next_at`.
         let early = match u64::try_from(spare) {
@@ -279,9 +284,9 @@ impl Pacer {
 
 /// Longer delays are stops.
 const OF_PATHS_NS: u64 = 25_000_000;
-/// A sink takes a quarter of a second of what it granted at once, and a machine that is busy with other work keeps a
-/// process waiting for some tens of milliseconds again and again.
-const OF_GRANTS_NS: u64 = 100_000_000;
+/// A machine that is busy with other work keeps a process from running for up to so long, again and again: nothing is
+/// concluded from that. A sink takes a quarter of a second of what it granted at once.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 const GRAINS_PER_BPS: f64 = 1024.0;
 const LARGEST_BPS: f64 = 9_007_199_254_740_992.0 - 1.0;
 /// 8 bit x 2^10 x 10^9 ns/s.
