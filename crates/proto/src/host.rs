@@ -56,6 +56,9 @@ pub struct Host<C: Crypto> {
     events: VecDeque<Event>,
 }
 
+/// A timer that is so late was not late by itself: the process was kept from running. A quarter of the shortest time slice
+/// that a scheduler gives another process is some milliseconds (EEVDF: 2.8 ms).
+const PAUSE: Duration = Duration::from_millis(3);
 /// Bytes by which a header of IPv6 is longer than one of IPv4.
 const MORE_IN_V6: u32 = 20;
 
@@ -354,6 +357,10 @@ impl<C: Crypto> Host<C> {
     /// The same, where `meter` may change what was measured of the sessions of a direction before its end node sees it:
     /// for experiments with other meters.
     pub fn handle_timeout_with(&mut self, now: Time, mut meter: impl FnMut(Direction, &mut [Measured])) {
+        if self.poll_timeout().is_some_and(|due| now.since(due) >= PAUSE) {
+            self.outbound.on_pause(now);
+            self.inbound.on_pause(now);
+        }
         while let Some(direction) = self.control.due(now) {
             match direction {
                 Direction::Sending => self.outbound.measure(now, &mut self.measured),

@@ -235,15 +235,20 @@ impl Inbound {
         self.events.pop_front()
     }
 
+    /// This host runs again, after a pause.
+    pub(crate) fn on_pause(&mut self, now: Time) {
+        self.quiet.on_pause(now);
+    }
+
     /// A control interval of the end node is over: what each session's source sent in it goes into `measured`,
     /// in the order of their names.
     pub(crate) fn measure(&mut self, now: Time, measured: &mut Vec<Measured>) {
         let has_data = self.receivers.iter_mut().any(|(_, receiver)| receiver.has_data());
-        let is_quiet = self.quiet.tick(now, has_data);
+        let evidence = self.quiet.tick(now, has_data);
         measured.clear();
         measured.extend(self.receivers.iter_mut().map(|(session, receiver)| Measured {
             session,
-            rate: receiver.measure(now, is_quiet),
+            rate: receiver.measure(now, evidence),
             waiting: receiver.waiting(),
         }));
         measured.sort_unstable_by_key(|measured| measured.session);

@@ -392,15 +392,20 @@ impl Outbound {
         self.events.pop_front()
     }
 
+    /// This host runs again, after a pause.
+    pub(crate) fn on_pause(&mut self, now: Time) {
+        self.quiet.on_pause(now);
+    }
+
     /// A control interval of the end node is over: what each session sent in it goes into `measured`,
     /// in the order of their names.
     pub(crate) fn measure(&mut self, now: Time, measured: &mut Vec<Measured>) {
         let has_data = self.senders.iter_mut().any(|(_, sender)| sender.has_data());
-        let is_quiet = self.quiet.tick(now, has_data);
+        let evidence = self.quiet.tick(now, has_data);
         measured.clear();
         measured.extend(self.senders.iter_mut().map(|(session, sender)| Measured {
             session,
-            rate: sender.measure(now, is_quiet),
+            rate: sender.measure(now, evidence),
             waiting: None,
         }));
         measured.sort_unstable_by_key(|measured| measured.session);

@@ -2,7 +2,9 @@
 
 use fairwave_units::{Duration, Rate, Time};
 
+use crate::pacer::LONGEST_PAUSE;
 use crate::slow_meter::SlowMeter;
+use crate::stall_detector::{AFTER_PAUSE, Evidence};
 
 /// Measures the rate at which a source *sends*, from its own stamps and packet numbers, lost packets included (Wu 2007,
 /// VI.2.B: the rate that an allocation steers is the sender's).
@@ -35,6 +37,8 @@ pub(crate) struct RateMeter {
     /// What it says counts from a silence to the next measurement.
     slow: SlowMeter,
     is_after_silence: bool,
+    /// The highest rate that counted of late, and when.
+    recent: (Time, Rate),
 }
 
 /// When a packet counts.
@@ -82,6 +86,7 @@ impl RateMeter {
             stage,
             slow: SlowMeter::default(),
             is_after_silence: false,
+            recent: (Time::ZERO, Rate::ZERO),
         }
     }
 
@@ -146,8 +151,9 @@ impl RateMeter {
             MeterStage::Known { last_arrival, silent_ticks } => {
                 let silent_ticks = silent_ticks.saturating_add(1);
                 self.stage = MeterStage::Known { last_arrival, silent_ticks };
-                if silent_ticks > PATIENCE_TICKS {
-                    self.fade(now.since(last_arrival));
+                let silence = now.since(last_arrival);
+                if silent_ticks > PATIENCE_TICKS && silence > LONGEST_PAUSE {
+                    self.fade(silence);
                 }
             }
         }
@@ -158,15 +164,23 @@ impl RateMeter {
         self.rate
     }
 
-    /// The same at a node that grants the session `granted` and whose other sessions were silent, too, where
-    /// `is_quiet`: then the rate stays. One that was not measured now counts no more than what is granted since.
-    pub(crate) fn tick_of_node(&mut self, now: Time, granted: Option<Rate>, is_quiet: bool) -> Rate {
-        if is_quiet {
+    /// The same at a node that grants the session `granted`, of an interval that says so much. One that was not measured
+    /// now counts no more than what is granted since.
+    pub(crate) fn tick_of_node(&mut self, now: Time, granted: Option<Rate>, evidence: Evidence) -> Rate {
+        if evidence == Evidence::None {
             self.is_new = false;
         } else {
             self.tick(now);
         }
-        if self.is_new { self.rate } else { granted.map_or(self.rate, |granted| self.rate.min(granted)) }
+        let within = |rate: Rate| granted.map_or(rate, |granted| rate.min(granted));
+        let rate = if self.is_new { self.rate } else { within(self.rate) };
+        let (at, highest) = self.recent;
+        if rate >= highest || now.since(at) > AFTER_PAUSE {
+            self.recent = (now, rate);
+        } else if evidence == Evidence::AtLeast {
+            return rate.max(within(highest));
+        }
+        rate
     }
 
     /// Numbers sent times their mean size, over the time in which they were sent.
@@ -197,7 +211,8 @@ impl RateMeter {
     }
 }
 
-/// Ticks without a packet that leave the rate as it was: a stalled reader is no slower source.
+/// Ticks without a packet that leave the rate as it was, if they take no longer than a pause: a stalled reader is no slower
+/// source, and a source that is kept from running goes on as before.
 const PATIENCE_TICKS: u32 = 3;
 /// What a session may start with is kept for it for so long: its first packet takes a round trip.
 const START_PATIENCE: Duration = Duration::from_secs(1);
@@ -274,14 +289,14 @@ mod tests {
     }
 
     #[test]
-    fn tick__keeps_the_rate_for_three_intervals_of_silence_and_then_lets_it_fade() {
+    fn tick__keeps_the_rate_for_100_ms_of_silence_and_then_lets_it_fade() {
         let mut meter = steady();
-        for tick in 1..=3 {
+        for tick in 1..=10 {
             assert_eq!(meter.tick(ms(60 + tick * 10)), Rate::mbps(8.0));
         }
-        // 12 000 bits in 40 ms, then in 100 ms, since the packet at 60 ms.
-        assert_eq!(meter.tick(ms(100)), Rate::nearest_bps(300_000.0));
-        assert_eq!(meter.tick(ms(160)), Rate::nearest_bps(120_000.0));
+        // 12 000 bits in 110 ms, then in 200 ms, since the packet at 60 ms.
+        assert_eq!(meter.tick(ms(170)), Rate::nearest_bps(12_000.0 / 0.11));
+        assert_eq!(meter.tick(ms(260)), Rate::nearest_bps(60_000.0));
         // It begins anew: 16 Mb/s, and the silence does not count.
         for number in 11..=20 {
             meter.on_packet(ms(500), number, Time::from_nanos(450_000_000 + number * 500_000), 1000);
@@ -309,11 +324,11 @@ mod tests {
         meter.on_packet(ms(61), 12, ms(12), 1000);
         assert_eq!(meter.tick(ms(70)), Rate::mbps(8.0));
         meter.on_packet(ms(71), 11, ms(11), 1000);
-        for tick in 0..4 {
+        for tick in 0..10 {
             assert_eq!(meter.tick(ms(80 + tick * 10)), Rate::mbps(8.0));
         }
-        // 12 000 bits in 49 ms.
-        assert_eq!(meter.tick(ms(120)), Rate::nearest_bps(12_000.0 / 0.049));
+        // 12 000 bits in 109 ms.
+        assert_eq!(meter.tick(ms(180)), Rate::nearest_bps(12_000.0 / 0.109));
     }
 
     #[test]
@@ -330,14 +345,14 @@ mod tests {
         let mut meter = steady();
         let granted = Some(Rate::mbps(5.0));
         for tick in 1..100 {
-            assert_eq!(meter.tick_of_node(ms(60 + tick * 10), granted, true), Rate::mbps(5.0));
+            assert_eq!(meter.tick_of_node(ms(60 + tick * 10), granted, Evidence::None), Rate::mbps(5.0));
         }
-        assert_eq!(meter.tick_of_node(ms(1060), None, true), Rate::mbps(8.0));
+        assert_eq!(meter.tick_of_node(ms(1060), None, Evidence::None), Rate::mbps(8.0));
         for number in 11..=20 {
             meter.on_packet(ms(1070), number, ms(number), 1000);
         }
         // What it sends it sends, whatever it may.
-        assert_eq!(meter.tick_of_node(ms(1070), granted, false), Rate::mbps(8.0));
+        assert_eq!(meter.tick_of_node(ms(1070), granted, Evidence::Exact), Rate::mbps(8.0));
     }
 
     #[test]

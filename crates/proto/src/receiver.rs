@@ -17,6 +17,7 @@ use crate::rate_meter::RateMeter;
 use crate::requests::{LEAST_WINDOW, Requests, request_window};
 use crate::sink_allowance::SinkAllowance;
 use crate::socket_share::SocketShare;
+use crate::stall_detector::Evidence;
 use crate::stamps::Stamps;
 use crate::tunnel::tunnel_of;
 use crate::usage::Usage;
@@ -279,10 +280,9 @@ impl Receiver {
         self.missing.on_settled(settled);
     }
 
-    /// A control interval of the sink's node is over: what the source sent in it. Where `is_quiet`, the interval says
-    /// nothing.
-    pub(crate) fn measure(&mut self, now: Time, is_quiet: bool) -> Rate {
-        self.meter.tick_of_node(now, self.allowed(), is_quiet)
+    /// A control interval of the sink's node is over: what the source sent in it, by what the interval says.
+    pub(crate) fn measure(&mut self, now: Time, evidence: Evidence) -> Rate {
+        self.meter.tick_of_node(now, self.allowed(), evidence)
     }
 
     /// What its node is to know of the interval that ends now.

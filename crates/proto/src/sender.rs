@@ -29,6 +29,7 @@ use crate::rtt::Rtt;
 use crate::secure_random::SecureRandom;
 use crate::silence::{Hearing, Return, Silence};
 use crate::source_patience::SourcePatience;
+use crate::stall_detector::Evidence;
 use crate::tunnel::tunnel_of;
 use crate::usage::{Backlog, Usage};
 use crate::verdict::Settlement;
@@ -401,8 +402,8 @@ impl Sender {
 
     /// A control interval of the source's node is over: what was sent in it. Where `is_quiet`, the interval says
     /// nothing.
-    pub(crate) fn measure(&mut self, now: Time, is_quiet: bool) -> Rate {
-        self.meter.tick_of_node(now, Some(self.limits.get(RateTerm::Source)), is_quiet)
+    pub(crate) fn measure(&mut self, now: Time, evidence: Evidence) -> Rate {
+        self.meter.tick_of_node(now, Some(self.limits.get(RateTerm::Source)), evidence)
     }
 
     /// What its node is to know of the interval that ends now.

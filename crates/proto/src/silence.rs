@@ -2,6 +2,7 @@
 
 use fairwave_units::{Duration, Rate, Time};
 
+use crate::pacer::LONGEST_PAUSE;
 use crate::path_kind::PathKind;
 
 /// A source's watch on its sink: without an answer it slows down, then stops, then gives up.
@@ -11,7 +12,7 @@ use crate::path_kind::PathKind;
 /// [`Probe`](crate::codec::Frame::Probe), which it echoes at once. So a source with nothing to send is never judged
 /// before it has asked, and it asks by itself: after a second without a packet either way. While a question is open and
 /// nothing more is sent (the tail of a range may be lost, and then no report comes), it asks again every quarter of the
-/// *patience*, max(4 control intervals, 2 round trips).
+/// *patience*: max(4 control intervals, 2 round trips), and 100 ms for which a sink may be kept from running.
 ///
 /// | time since the question | the rate is at most |
 /// |---|---|
@@ -200,16 +201,15 @@ impl Silence {
     }
 }
 
-/// How long an answer may take: max(4 intervals, 2 round trips).
+/// How long an answer may take: max(4 intervals, 2 round trips), and the time for which a sink may be kept from running.
 fn patience(interval: Duration, rtt: Duration) -> Duration {
     let interval = interval.as_nanos().saturating_mul(4);
     let rtt = rtt.as_nanos().saturating_mul(2);
-    Duration::from_nanos(interval.max(rtt)).max(LEAST_PATIENCE)
+    Duration::from_nanos(interval.max(rtt).saturating_add(LONGEST_PAUSE.as_nanos()))
 }
 
 /// Clocks are no finer than this, nor are answers.
 const LEAST_STEP: Duration = Duration::from_millis(1);
-const LEAST_PATIENCE: Duration = Duration::from_millis(4);
 
 #[cfg(test)]
 mod tests {
@@ -240,8 +240,8 @@ mod tests {
     fn tick__halves_six_times_stops_and_closes() {
         let mut silence = silence(PathKind::Dedicated);
         silence.on_sent(ms(1000));
-        // The patience is max(4 x 20, 2 x 50) = 100 ms, a step max(20, 50 / 2) = 25 ms.
-        let rates = [1099, 1100, 1124, 1125, 1150, 1175, 1200, 1225, 1249, 1250].map(|at| rate(&mut silence, at));
+        // The patience is max(4 x 20, 2 x 50) + 100 = 200 ms, a step max(20, 50 / 2) = 25 ms.
+        let rates = [1199, 1200, 1224, 1225, 1250, 1275, 1300, 1325, 1349, 1350].map(|at| rate(&mut silence, at));
         assert_eq!(rates, [64.0, 32.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0, 1.0, 0.0]);
         assert_eq!(silence.hearing(), Hearing::Stopped);
         silence.tick(ms(30_999), INTERVAL, RTT, Rate::ZERO);
@@ -257,8 +257,8 @@ mod tests {
     fn tick__makes_up_for_what_a_late_caller_missed() {
         let mut silence = silence(PathKind::Dedicated);
         silence.on_sent(ms(1000));
-        assert_eq!(rate(&mut silence, 1180), 4.0);
-        assert_eq!(rate(&mut silence, 1199), 4.0);
+        assert_eq!(rate(&mut silence, 1280), 4.0);
+        assert_eq!(rate(&mut silence, 1299), 4.0);
         assert_eq!(rate(&mut silence, 5000), 0.0);
     }
 
@@ -268,11 +268,11 @@ mod tests {
         dedicated.on_sent(ms(0));
         assert_eq!(rate(&mut dedicated, 500), 0.0);
         assert_eq!(dedicated.on_heard(ms(510)), Return::AtHalf);
-        assert_eq!([510, 609, 610].map(|at| rate(&mut dedicated, at)), [32.0, 32.0, 64.0]);
+        assert_eq!([510, 709, 710].map(|at| rate(&mut dedicated, at)), [32.0, 32.0, 64.0]);
         let mut shared = silence(PathKind::Shared);
         shared.on_sent(ms(0));
-        assert_eq!(rate(&mut shared, 110), 32.0);
-        assert_eq!([shared.on_heard(ms(120)), shared.on_heard(ms(121))], [Return::Anew, Return::Usual]);
+        assert_eq!(rate(&mut shared, 210), 32.0);
+        assert_eq!([shared.on_heard(ms(220)), shared.on_heard(ms(221))], [Return::Anew, Return::Usual]);
         assert_eq!(shared.cap(), None);
     }
 
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(rate(&mut silence, 3_600_000), 64.0);
         assert!(silence.wants_probe(ms(3_600_000), INTERVAL, RTT));
         silence.on_sent(ms(3_600_000));
-        assert_eq!([3_600_099, 3_600_100].map(|at| rate(&mut silence, at)), [64.0, 32.0]);
+        assert_eq!([3_600_199, 3_600_200].map(|at| rate(&mut silence, at)), [64.0, 32.0]);
     }
 
     #[test]
@@ -299,8 +299,8 @@ mod tests {
                 probes.push(at);
             }
         }
-        // It stops at 250 ms.
-        assert_eq!(probes, [25, 50, 75, 100, 125, 150, 175, 200, 225, 1225, 2225]);
+        // It stops at 350 ms.
+        assert_eq!(probes, [50, 100, 150, 200, 250, 300, 1300, 2300]);
     }
 
     /// A source that sends now and then, to a sink that reports a quarter of a round trip after what arrived, at least

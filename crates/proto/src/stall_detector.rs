@@ -6,22 +6,46 @@ use fairwave_units::{Duration, Time};
 ///
 /// A session without packets while others have some is slow. Where nobody has any, it is the host that stalls, or the
 /// path of all: nobody needs what a silent one has, and all go on as they were.
+///
+/// What a session uses soon after this host was kept from running says at least how much that is: what it should have
+/// asked for and reported in that time it did not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StallDetector {
     since: Option<Time>,
+    /// The end of this host's last pause.
+    paused: Option<Time>,
+}
+
+/// What the interval of a node that is over says of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// Nothing: nobody sent.
+    None,
+    /// It uses as much, or more.
+    AtLeast,
+    /// It uses as much.
+    Exact,
 }
 
 /// A silence that lasts longer is an end.
 const LASTS: Duration = Duration::from_secs(5);
+/// Twice the longest pause: what it delayed is made good by then.
+pub(crate) const AFTER_PAUSE: Duration = Duration::from_millis(200);
 
 impl StallDetector {
     /// An interval is over, in which some session had a packet or none: whether it says nothing.
-    pub(crate) fn tick(&mut self, now: Time, has_packets: bool) -> bool {
+    pub(crate) fn tick(&mut self, now: Time, has_packets: bool) -> Evidence {
         if has_packets {
             self.since = None;
-            return false;
+            let is_soon = self.paused.is_some_and(|paused| now.since(paused) <= AFTER_PAUSE);
+            return if is_soon { Evidence::AtLeast } else { Evidence::Exact };
         }
-        now.since(*self.since.get_or_insert(now)) < LASTS
+        if now.since(*self.since.get_or_insert(now)) < LASTS { Evidence::None } else { Evidence::Exact }
+    }
+
+    /// This host runs again, after a pause.
+    pub(crate) fn on_pause(&mut self, now: Time) {
+        self.paused = Some(now);
     }
 }
 
@@ -32,10 +56,18 @@ mod tests {
     #[test]
     fn tick__says_nothing_for_five_seconds_without_any_packet() {
         let mut quiet = StallDetector::default();
-        assert!(!quiet.tick(Time::from_secs(1), true));
+        assert_eq!(quiet.tick(Time::from_secs(1), true), Evidence::Exact);
         let ticks = [2, 6, 7].map(|second| quiet.tick(Time::from_secs(second), false));
-        assert_eq!(ticks, [true, true, false]);
-        assert!(!quiet.tick(Time::from_secs(8), true));
-        assert!(quiet.tick(Time::from_secs(9), false));
+        assert_eq!(ticks, [Evidence::None, Evidence::None, Evidence::Exact]);
+        assert_eq!(quiet.tick(Time::from_secs(8), true), Evidence::Exact);
+        assert_eq!(quiet.tick(Time::from_secs(9), false), Evidence::None);
+    }
+
+    #[test]
+    fn tick__says_at_least_so_much_soon_after_a_pause() {
+        let mut quiet = StallDetector::default();
+        quiet.on_pause(Time::from_secs(1));
+        let ticks = [1.02, 1.2, 1.22].map(|second| quiet.tick(Time::from_nanos((second * 1e9) as u64), true));
+        assert_eq!(ticks, [Evidence::AtLeast, Evidence::AtLeast, Evidence::Exact]);
     }
 }

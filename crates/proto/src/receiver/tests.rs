@@ -47,7 +47,7 @@ fn speak__a_last_request_that_got_lost_is_made_again_soon() {
     }
     let again = (2..100).find(|tick| {
         let now = ms(tick * 20);
-        let expected = sink.measure(now, false).min(hundred).max(Rate::mbps(1.0));
+        let expected = sink.measure(now, Evidence::Exact).min(hundred).max(Rate::mbps(1.0));
         sink.set_expected(now, Some(expected), interval);
         sink.speak(now, SocketShare::default(), &mut lost, &mut pages);
         asked(&mut pages) > 0
@@ -83,7 +83,7 @@ fn speak__asks_again_soon_where_a_trickle_ended() {
             let packet = DataPacket { session: SessionId(1), number, stamp_us: (tick * 20_000) as u32, piece };
             sink.on_data(now, Ecn::NotCapable, &packet);
         }
-        sink.measure(now, false);
+        sink.measure(now, Evidence::Exact);
         sink.speak(now, SocketShare::default(), &mut lost, &mut pages);
         if asked(&mut pages) > 500_000 && tick > 100 {
             last.push(tick * 20);
@@ -150,7 +150,7 @@ fn measure__by_a_tunnel_is_what_arrives_and_not_the_bursts_that_went_in() {
             number += 1;
         }
         // Another session goes on meanwhile.
-        rates.push(sink.measure(ms(tick * 20), false).as_mbps());
+        rates.push(sink.measure(ms(tick * 20), Evidence::Exact).as_mbps());
         sink.set_expected(ms(tick * 20), hundred, interval);
     }
     // 8977 B in 1.5 ms are 47.9 Mb/s.

@@ -22,6 +22,7 @@ mod lies;
 mod memory;
 #[path = "../network/mod.rs"]
 mod network;
+mod pauses;
 mod plan;
 #[path = "../../examples/bad_paths/road.rs"]
 mod road;

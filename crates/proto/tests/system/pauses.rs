@@ -1,0 +1,173 @@
+//! Hosts that lose the processor for a while: what that may cost, and for how long.
+//!
+//! Sources of one sink, whose capacity they share, have come to their shares. Then hosts are kept from running for up to
+//! 100 ms at a time.
+
+use std::ops::Range;
+
+use fairwave_proto::PathKind;
+use fairwave_units::{Duration, Time};
+
+use crate::network::{Flow, Line, Network, Random, Setup, ms, tally};
+use crate::watch::{Watch, own};
+use crate::{WORLDS, each, report};
+
+/// Sessions have their shares by then.
+const STARTS_MS: u64 = 2000;
+const ENDS_MS: u64 = 4500;
+const LONGEST_MS: u64 = 100;
+/// The sink's host.
+const SINK: usize = 0;
+/// Bytes of a packet on the wire for each 1000 of its stream.
+const WIRE: f64 = 1.105;
+
+/// How hosts are kept from running.
+#[derive(Clone, Copy, Debug)]
+enum Pattern {
+    /// One host, once.
+    Once,
+    /// One host and the sink, so that the pauses overlap.
+    BothEnds,
+    /// Each host for up to 10 ms a time, a third of the time in the mean.
+    Short,
+    /// Each host for 20 ms of 60, as beside two others that compute.
+    Periodic,
+}
+
+struct PausedWorld {
+    network: Network,
+    watch: Watch,
+    pattern: Pattern,
+    bps: f64,
+}
+
+impl PausedWorld {
+    fn new(seed: u64, is_tally: bool) -> Self {
+        let mut random = Random::new(seed);
+        let count = random.pick(&[1, 2, 5, 12, 40]);
+        let bps = random.scaled(15e6..60e6);
+        let path = random.pick(&[PathKind::Dedicated, PathKind::Shared]);
+        let setup = Setup { capacity_bps: Some(bps), path, exchange: is_tally.then(tally), ..Setup::default() };
+        let mut network = Network::of(seed, vec![setup; 1 + count], Duration::ZERO);
+        network.lines.push(Line::lasting(1.3 * bps, Duration::from_millis(250)));
+        for source in 1..=count {
+            let delay = random.ms(0.1..50.0);
+            for (from, to) in [(source, SINK), (SINK, source)] {
+                network.links[from][to].delays[0].1 = delay;
+            }
+            network.links[source][SINK].line = Some(0);
+            network.flows.push(Flow::endless(source, SINK).from(random.at(0.0..0.2)));
+        }
+        let pattern = random.pick(&[Pattern::Once, Pattern::BothEnds, Pattern::Short, Pattern::Periodic]);
+        for (host, pauses) in pauses(pattern, count, &mut random) {
+            network.hosts[host].pauses = pauses;
+        }
+        let watch = Watch::new(&network, own(&network));
+        Self { network, watch, pattern, bps }
+    }
+
+    fn rtt_ms(&self, flow: usize) -> u64 {
+        let delay = self.network.links[self.network.flows[flow].source][SINK].delays[0].1;
+        2 * delay.as_nanos().div_ceil(1_000_000)
+    }
+
+    /// Of the payload that its share carries, what came of a flow, by milliseconds.
+    fn came(&self, flow: usize, from_ms: u64, to_ms: u64) -> f64 {
+        let share_mbps = self.bps / 1e6 / self.network.flows.len() as f64 / WIRE;
+        self.network.flows[flow].mbps(from_ms as usize, to_ms as usize) / share_mbps
+    }
+
+    /// How long its share takes for a packet, in milliseconds.
+    fn packet_share(&self) -> f64 {
+        1000.0 * WIRE * 8e3 * self.network.flows.len() as f64 / self.bps
+    }
+
+    /// The last pause of a host that matters to a flow.
+    fn last_pause(&self, flow: usize) -> Option<Range<u64>> {
+        let hosts = [SINK, self.network.flows[flow].source];
+        let pauses = hosts.iter().flat_map(|host| self.network.hosts[*host].pauses.last());
+        let last = pauses.max_by_key(|pause| pause.end)?;
+        let ms = |at: Time| at.as_nanos().div_ceil(1_000_000);
+        Some(ms(last.start)..ms(last.end))
+    }
+}
+
+fn pauses(pattern: Pattern, sources: usize, random: &mut Random) -> Vec<(usize, Vec<Range<Time>>)> {
+    let span = |random: &mut Random| random.within(1.0..LONGEST_MS as f64) as u64;
+    let source = 1 + random.below(sources);
+    match pattern {
+        Pattern::Once => {
+            let (host, start) = (random.pick(&[SINK, source]), STARTS_MS + random.below(50) as u64);
+            vec![(host, vec![ms(start)..ms(start + span(random))])]
+        }
+        Pattern::BothEnds => [SINK, source]
+            .map(|host| {
+                let start = STARTS_MS + random.below(50) as u64;
+                (host, vec![ms(start)..ms(start + span(random))])
+            })
+            .to_vec(),
+        Pattern::Short => (0..=sources)
+            .map(|host| {
+                let (mut at, mut pauses) = (STARTS_MS, Vec::new());
+                while at < ENDS_MS {
+                    let start = at + 1 + random.below(20) as u64;
+                    at = start + 1 + random.below(10) as u64;
+                    pauses.push(ms(start)..ms(at));
+                }
+                (host, pauses)
+            })
+            .collect(),
+        Pattern::Periodic => (0..=sources)
+            .map(|host| {
+                let phase = STARTS_MS + random.below(60) as u64;
+                let starts = (phase..ENDS_MS).step_by(60);
+                (host, starts.map(|start| ms(start)..ms(start + 20)).collect())
+            })
+            .collect(),
+    }
+}
+
+/// Windows of so many milliseconds are looked at after single pauses, and under repeated ones.
+const AFTER_MS: u64 = 200;
+const DURING_MS: u64 = 500;
+
+/// The same world without pauses says what there was to lose. After a single pause each session has nine tenths of that
+/// again from max(2 round trips, 100 ms) on; under repeated ones it never has less than seven tenths in half a second.
+/// Two packets in a window are no rate.
+fn judge(seed: u64, is_tally: bool) {
+    let mut calm = PausedWorld::new(seed, is_tally);
+    calm.network.hosts.iter_mut().for_each(|host| host.pauses.clear());
+    let mut world = PausedWorld::new(seed, is_tally);
+    for world in [&mut calm, &mut world] {
+        world.watch.run_until(&mut world.network, ENDS_MS, |_| {});
+    }
+    for flow in 0..world.network.flows.len() {
+        let (from, span, least) = match (world.pattern, world.last_pause(flow)) {
+            (Pattern::Once | Pattern::BothEnds, None) => continue,
+            (Pattern::Once | Pattern::BothEnds, Some(last)) => {
+                (last.end + 100.max(2 * world.rtt_ms(flow)), AFTER_MS, 0.9)
+            }
+            (Pattern::Short | Pattern::Periodic, _) => (STARTS_MS + 200, DURING_MS, 0.7),
+        };
+        for from in (from..ENDS_MS - span).step_by(50) {
+            let [was, came] = [&calm, &world].map(|world| world.came(flow, from, from + span));
+            let grain = 2.0 * world.packet_share() / span as f64;
+            let text = || format!("{:?}, flow {flow} from {from} ms: {came}, not {was}", world.pattern);
+            assert!(came >= least * was.min(1.0) - grain, "{}, {}", text(), world.network.describe());
+        }
+    }
+    // What a pause kept back is sent later, and no grant is larger for it.
+    let [was, most] = [&calm, &world].map(|world| world.watch.most[SINK][1]);
+    assert!(most <= 1.0201_f64.max(1.02 * was), "{:?}: {most}, not {was}: {}", world.pattern, world.network.describe());
+    report(&world.network);
+}
+
+#[test]
+fn pauses__cost_what_they_last_where_nodes_measure() {
+    each("pauses__cost_what_they_last_where_nodes_measure", WORLDS, |seed| judge(seed, false));
+}
+
+#[test]
+fn pauses__cost_what_they_last_where_nodes_tell_claims() {
+    each("pauses__cost_what_they_last_where_nodes_tell_claims", WORLDS, |seed| judge(seed, true));
+}
