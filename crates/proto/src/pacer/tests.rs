@@ -287,6 +287,30 @@ fn due__spreads_a_burst_as_it_was_earned() {
     assert_eq!(slow.due(us(1400), PACKET), us(1400));
 }
 
+/// A host that runs again first hears of its new rate, as its end node's tick is late, too.
+#[test]
+fn set_rate__at_the_end_of_a_pause_costs_no_packet_and_no_even_stamp() {
+    let mut pacer = pacer(8.0); // 1000 B in 1 ms
+    pacer.set_granted(true);
+    pacer.set_work(us(0), Work::Waits);
+    let (mut stamps, mut now) = (Vec::new(), us(0));
+    while now <= us(80_000) {
+        // It sleeps from 10 ms to 30 ms.
+        now = if now == us(10_000) { us(30_000) } else { now };
+        if now >= us(30_000) {
+            pacer.set_rate(now, Rate::mbps(8.0));
+        }
+        let due = pacer.due(now, PACKET);
+        while pacer.try_send(now, PACKET) {
+            stamps.push(due.as_nanos() / 1000);
+        }
+        now += Duration::from_micros(500);
+    }
+    assert!((80..=82).contains(&stamps.len()), "{} packets in 80 ms", stamps.len());
+    let gaps: Vec<u64> = stamps.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|gap| *gap <= 1500), "{gaps:?}");
+}
+
 #[test]
 fn charge__is_made_up_for_by_what_comes_next() {
     let mut pacer = pacer(8.0);
