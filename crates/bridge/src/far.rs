@@ -94,7 +94,7 @@ struct Dial {
 
 impl Dial {
     fn connect(&self, pipe: &Pipe) {
-        let dialled = dial(&self.to).and_then(|stream| {
+        let dialled = dial(&self.to, DIALS_FOR).and_then(|stream| {
             prepare(&stream)?;
             // A server that is gone without a word is found out, as a client of its own would.
             sockopt::set_socket_keepalive(&stream, true)?;
@@ -123,10 +123,10 @@ impl Dial {
 }
 
 /// The first of its addresses that answers.
-fn dial(to: &str) -> io::Result<TcpStream> {
+fn dial(to: &str, within: Duration) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "no address found");
     for address in to.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, DIALS_FOR) {
+        match TcpStream::connect_timeout(&address, within) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
@@ -144,40 +144,68 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn accept__who_leaves_while_his_server_is_dialled_leaves_no_more_dials_than_there_may_be() {
-        // It has as many who wait as it may: it answers nobody.
+    /// A server that has as many who wait as it may: it answers nobody.
+    fn silent_server() -> (impl Sized, SocketAddr) {
         let server = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         bind(&server, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         listen(&server, 0).unwrap();
         let at = SocketAddr::try_from(getsockname(&server).unwrap()).unwrap();
-        let _waits = TcpStream::connect(at).unwrap();
+        let waits = TcpStream::connect(at).unwrap();
+        ((server, waits), at)
+    }
 
+    fn far(to: SocketAddr) -> Far {
         let options =
-            FarOptions { to: at.to_string(), session: SessionOptions::default(), pipe: PipeOptions::default() };
-        let far = Far::new(options, Pump::start().unwrap(), |_| {});
-        let mut accept = far.accept();
+            FarOptions { to: to.to_string(), session: SessionOptions::default(), pipe: PipeOptions::default() };
+        Far::new(options, Pump::start().unwrap(), |_| {})
+    }
+
+    /// A session opens and ends at once: without its handler it is over.
+    fn come(accept: &mut Accept) -> Result<(), Refusal> {
         let greeting = BridgeHello { wants_answer: true }.greeting();
-        let mut come = || {
-            let from = "192.0.2.7:1".parse().unwrap();
-            let visitor = Visitor {
-                from,
-                ticket: TicketId(7),
-                greeting: &greeting,
-                sends: true,
-                receives: true,
-                sessions: 0,
-                one_use: None,
-                goes_on_since_unix_s: None,
-            };
-            // Without its handler a session is over.
-            accept(&visitor).map(drop)
+        let visitor = Visitor {
+            from: "192.0.2.7:1".parse().unwrap(),
+            ticket: TicketId(7),
+            greeting: &greeting,
+            sends: true,
+            receives: true,
+            sessions: 0,
+            one_use: None,
+            goes_on_since_unix_s: None,
         };
+        accept(&visitor).map(drop)
+    }
+
+    #[test]
+    fn accept__who_leaves_while_his_server_is_dialled_leaves_no_more_dials_than_there_may_be() {
+        let (_server, at) = silent_server();
+        let far = far(at);
+        let mut accept = far.accept();
         let _others: Vec<_> = (4..MOST_CONNECTIONS).map(|_| Counted::new(&far.dials, MOST_CONNECTIONS)).collect();
         for number in 0..4 {
-            assert_eq!(come(), Ok(()), "{number}");
+            assert_eq!(come(&mut accept), Ok(()), "{number}");
             fairwave_testing::wait_for("no session is counted", || far.count.load(Ordering::SeqCst) == 0);
         }
-        assert_eq!(come(), Err(Refusal::NoRoom));
+        assert_eq!(come(&mut accept), Err(Refusal::NoRoom));
+    }
+
+    #[test]
+    fn accept__connections_are_no_more_than_there_may_be() {
+        let (_server, at) = silent_server();
+        let far = far(at);
+        let mut accept = far.accept();
+        let mut others: Vec<_> = (0..MOST_CONNECTIONS).map(|_| Counted::new(&far.count, MOST_CONNECTIONS)).collect();
+        assert_eq!((MOST_CONNECTIONS, come(&mut accept)), (1024, Err(Refusal::NoRoom)));
+        assert_eq!(far.dials.load(Ordering::SeqCst), 0, "nothing is dialled for it");
+        others.pop();
+        assert_eq!(come(&mut accept), Ok(()));
+    }
+
+    #[test]
+    fn dial__gives_up_a_server_that_does_not_answer() {
+        assert_eq!(DIALS_FOR, Duration::from_secs(10));
+        let (_server, at) = silent_server();
+        let error = dial(&at.to_string(), Duration::from_millis(50)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

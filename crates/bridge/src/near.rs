@@ -211,7 +211,7 @@ impl NearInner {
     fn know(&self, came: Came, door: &Door) -> Option<(TcpStream, Preamble, Counted)> {
         let preamble = self.unknown.get(came).and_then(|stream| {
             prepare(&stream).ok()?;
-            read_preamble(&stream)
+            read_preamble(&stream, PREAMBLE_WITHIN)
         });
         let known = match preamble {
             Some(preamble) if is_same(&preamble.token, &self.token) && preamble.to == door.to => {
@@ -266,8 +266,8 @@ impl NearInner {
 }
 
 /// What the library says first, if it does so soon.
-fn read_preamble(mut stream: &TcpStream) -> Option<Preamble> {
-    let deadline = Instant::now() + PREAMBLE_WITHIN;
+fn read_preamble(mut stream: &TcpStream, within: Duration) -> Option<Preamble> {
+    let deadline = Instant::now() + within;
     let (mut bytes, mut used) = ([0; PREAMBLE_BYTES], 0);
     while used < bytes.len() {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -360,6 +360,19 @@ mod tests {
         let mut program = TcpStream::connect(door).unwrap();
         program.write_all(&preamble.to_bytes()).unwrap();
         assert!(hears_no_way(&program));
+    }
+
+    #[test]
+    fn read_preamble__hears_nobody_who_takes_too_long() {
+        assert_eq!(PREAMBLE_WITHIN, Duration::from_secs(10));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let said = near().2.to_bytes();
+        for sent in [0, 1, said.len() - 1] {
+            let mut slow = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (stream, _) = listener.accept().unwrap();
+            slow.write_all(&said[..sent]).unwrap();
+            assert_eq!(read_preamble(&stream, Duration::from_millis(20)), None, "{sent} bytes");
+        }
     }
 
     #[test]

@@ -135,3 +135,38 @@ impl Visitor {
         self.came = Instant::now();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_idle__after_ten_seconds_without_a_question_or_with_an_answer_that_is_not_taken() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let mut visitor = Visitor::new(near).unwrap();
+        let [shortly, long] = [9, 11].map(|s| Instant::now().checked_sub(Duration::from_secs(s)).unwrap());
+        for (came, is_idle) in [(shortly, false), (long, true)] {
+            visitor.came = came;
+            assert_eq!(visitor.is_idle(), is_idle);
+        }
+        // Half a question is none; a whole one is.
+        rustix::io::write(&far, b"\"stat").unwrap();
+        assert!(matches!(visitor.hear(), Heard::Nothing) && visitor.is_idle());
+        rustix::io::write(&far, b"us\"\n").unwrap();
+        assert!(matches!(visitor.hear(), Heard::Asked(Question::Status)));
+        visitor.renew();
+        assert!(!visitor.is_idle());
+        // Who has a seat, or waits for an answer, may wait as long as it likes.
+        (visitor.came, visitor.waits) = (long, true);
+        assert!(!visitor.is_idle());
+        (visitor.waits, visitor.segments) = (false, 1);
+        assert!(!visitor.is_idle());
+        // But not for taking it.
+        visitor.answer("x".repeat(8 << 20).into());
+        assert!(visitor.flush() && visitor.has_unsent(), "more than a socket holds");
+        for (answered, is_idle) in [(shortly, false), (long, true)] {
+            visitor.answered = answered;
+            assert_eq!(visitor.is_idle(), is_idle);
+        }
+    }
+}

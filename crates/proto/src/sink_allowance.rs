@@ -103,6 +103,9 @@ mod tests {
         let mut allowance = SinkAllowance::new(us(0), Rate::mbps(8.0));
         taken(&mut allowance, 0, 1_000_000, 100);
         assert_eq!(taken(&mut allowance, 1_000_000, 11_000_000, 100), 10_100_000);
+        // After a second without any, at once: what a quarter of a second brings, and 16 packets.
+        let at_once = taken(&mut allowance, 12_000_000, 12_001_000, 1);
+        assert!((250_000..=271_000).contains(&at_once), "{at_once}");
     }
 
     #[test]

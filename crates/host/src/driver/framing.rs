@@ -91,6 +91,18 @@ mod tests {
         }
     }
 
+    /// Whatever comes: a frame is within what is there, of a length that may be, and the reading of a stream ends.
+    #[test]
+    fn frame_at__of_anything() {
+        bolero::check!().with_type::<(Vec<u8>, u8)>().for_each(|(stream, at)| {
+            let mut at = usize::from(*at);
+            while let Ok(Some(range)) = frame_at(stream, at, MOST) {
+                assert!(range.start == at + 2 && (1..=MOST).contains(&range.len()) && range.end <= stream.len());
+                at = range.end;
+            }
+        });
+    }
+
     #[test]
     fn push__has_an_end() {
         let mut queue = FrameQueue::default();

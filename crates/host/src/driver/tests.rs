@@ -44,7 +44,7 @@ enum Seen {
     Closed(CloseReason, bool),
 }
 
-/// Gives zeros, and tells what it sees.
+/// Gives zeros, takes nothing else, and tells what it sees.
 struct Teller(Sender<Seen>);
 
 impl Handler for Teller {
@@ -62,6 +62,7 @@ impl Handler for Teller {
     }
 
     fn on_data(&mut self, _session: &Session, _stream: u32, _offset: u64, bytes: &[u8]) {
+        assert!(bytes.iter().all(|byte| *byte == 0), "other bytes than were given");
         let _ = self.0.send(Seen::Bytes(bytes.len() as u64));
     }
 

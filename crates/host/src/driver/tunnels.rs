@@ -410,3 +410,32 @@ fn is_of_one(error: &io::Error) -> bool {
             | PermissionDenied
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A connection whose other end is gone, as if it came from an address.
+    fn come(tunnels: &mut Tunnels, listener: &TcpListener, from: [u8; 4]) -> usize {
+        let socket = RawSocket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.connect(&listener.local_addr().unwrap().into()).unwrap();
+        drop(listener.accept().unwrap());
+        tunnels.let_in(Time::ZERO, socket, SocketAddr::from((from, 1))).unwrap();
+        tunnels.len()
+    }
+
+    #[test]
+    fn let_in__has_a_maximum_for_a_prefix_and_for_all() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut tunnels = Tunnels::new(1200);
+        let of_prefix = (0..70).map(|host| come(&mut tunnels, &listener, [192, 0, 2, host])).max();
+        assert_eq!(of_prefix, Some(64));
+        let of_all = (0..250).map(|net| come(&mut tunnels, &listener, [198, 51, net, 1])).max();
+        assert_eq!(of_all, Some(256));
+        // Tunnels that this end opens do not count.
+        tunnels.connect(Time::ZERO, listener.local_addr().unwrap()).unwrap();
+        assert_eq!(come(&mut tunnels, &listener, [203, 0, 113, 1]), 257);
+    }
+}

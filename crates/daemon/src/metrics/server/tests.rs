@@ -70,6 +70,19 @@ fn serve__refuses_other_hosts_and_other_methods() {
 }
 
 #[test]
+fn serve__half_a_request_is_waited_for_no_longer_than_five_seconds() {
+    assert_eq!(LONGEST, Duration::from_secs(5));
+    let server = server();
+    let begun = Instant::now();
+    let mut half = open(&server, "GET / HTTP/1.1\r\nHost: loc");
+    let mut text = String::new();
+    // What it is told is its business: it does not keep its place.
+    let _ = half.read_to_string(&mut text);
+    assert!(begun.elapsed() >= LONGEST && !text.starts_with("HTTP/1.1 200"), "{text}");
+    wait_for("its place is free", || server.shared.open.load(Ordering::SeqCst) == 0);
+}
+
+#[test]
 fn serve__a_head_without_end_is_refused() {
     let server = server();
     let mut stream = open(&server, "GET / HTTP/1.1\r\n");

@@ -12,6 +12,7 @@ use std::thread;
 
 use fairwave_host::door::Question;
 use fairwave_testing::{Process, wait_for};
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
 
 use super::World;
@@ -20,6 +21,7 @@ use super::guest::Guest;
 #[test]
 fn sockets__that_say_half_of_something_or_nonsense_are_sent_away() {
     let world = World::new();
+    let mut all = Vec::new();
     for turn in 0..100 {
         let mut stream = UnixStream::connect(world.socket()).unwrap();
         let said: &[u8] = match turn % 5 {
@@ -37,7 +39,15 @@ fn sockets__that_say_half_of_something_or_nonsense_are_sent_away() {
         if turn % 10 == 0 {
             world.come().is_served();
         }
+        all.push(stream);
     }
+    // Each that says nonsense at once, and who says half of something soon after.
+    wait_for("all are sent away", || {
+        all.retain(|stream| {
+            !matches!(recv(stream, &mut [0; 4096], RecvFlags::DONTWAIT), Ok((_, 0)) | Err(Errno::CONNRESET))
+        });
+        all.is_empty()
+    });
     assert!(!world.daemon().is_over());
 }
 

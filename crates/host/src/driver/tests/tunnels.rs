@@ -2,7 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 
+use super::super::framing::frame_at;
 use super::super::setup;
 use super::super::socket::Socket;
 use super::super::tunnel::Tunnel;
@@ -243,6 +245,81 @@ fn add_tunnel__two_pipes_carry_a_session_where_udp_is_not_answered() {
         server.turn();
         deadline.check("the end of a tunnel");
     }
+}
+
+/// One way of a stream through somebody's hands, who changes a bit of each seventh long frame.
+struct Tampering {
+    from: OwnedFd,
+    to: OwnedFd,
+    came: Vec<u8>,
+    goes: Vec<u8>,
+    frames: u64,
+    changed: u64,
+}
+
+impl Tampering {
+    /// With the descriptors that the two ends write to and read from.
+    fn new() -> (Self, OwnedFd, OwnedFd) {
+        let [(from, writes), (reads, to)] = [(); 2].map(|()| rustix::pipe::pipe().unwrap());
+        for fd in [&from, &to] {
+            rustix::io::ioctl_fionbio(fd, true).unwrap();
+        }
+        (Self { from, to, came: Vec::new(), goes: Vec::new(), frames: 0, changed: 0 }, writes, reads)
+    }
+
+    fn turn(&mut self) {
+        let mut room = [0; 1 << 13];
+        while let Ok(bytes @ 1..) = rustix::io::read(&self.from, &mut room) {
+            self.came.extend_from_slice(&room[..bytes]);
+        }
+        while let Ok(Some(range)) = frame_at(&self.came, 0, 1 << 16) {
+            let mut frame: Vec<u8> = self.came.drain(..range.end).collect();
+            if range.len() > 100 {
+                self.frames += 1;
+                if self.frames.is_multiple_of(7) {
+                    self.changed += 1;
+                    let at = range.start + self.changed as usize % range.len();
+                    frame[at] ^= 1 << (self.changed % 8);
+                }
+            }
+            self.goes.extend(frame);
+        }
+        while let Ok(bytes @ 1..) = rustix::io::write(&self.to, &self.goes) {
+            self.goes.drain(..bytes);
+        }
+    }
+}
+
+/// What was changed on the way counts as lost: it is sent again, and nothing else arrives.
+#[test]
+fn tunnel__of_changed_bytes_brings_what_was_given() {
+    let keyring = keyring();
+    let mut ends = [client(Carriers::Any), server(&keyring)];
+    let _blocked = block_udp(&mut ends[1]);
+    let (mut there, writes, hears) = Tampering::new();
+    let (mut back, answers, reads) = Tampering::new();
+    let peer = "192.0.2.7:8642".parse().unwrap();
+    for (end, pair) in [(0, (reads, writes)), (1, (hears, answers))] {
+        let order = EndpointOrder::Tunnel { ends: pair, peer, is_gone: Arc::default() };
+        ends[end].orders.send(order).unwrap();
+    }
+    ends[0].turn();
+    ends[0].connect(ticket(&keyring, ends[1].place()));
+    let deadline = Deadline::new();
+    let mut until = |ends: &mut [End; 2], is_done: &dyn Fn(&[End; 2]) -> bool| {
+        while !is_done(ends) {
+            ends.iter_mut().for_each(End::turn);
+            there.turn();
+            back.turn();
+            deadline.check("what was given, through somebody's hands");
+        }
+    };
+    until(&mut ends, &|ends| ends.iter().all(|end| end.session.is_some()));
+    ends[0].session.as_ref().unwrap().want(1, 0..LENGTH);
+    until(&mut ends, &|ends| ends[0].bytes >= LENGTH);
+    let sent = ends[1].driver.host.sent(ends[1].id()).unwrap();
+    assert!(back.changed > 50 && sent.lost >= back.changed / 2, "{} changed, {sent:?}", back.changed);
+    assert_eq!((ends[0].closed, ends[1].closed), (None, None));
 }
 
 #[test]

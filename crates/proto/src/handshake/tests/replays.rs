@@ -53,6 +53,26 @@ fn responder__a_noise_message_opens_with_its_own_cookie_alone() {
     assert_eq!((reads(&mut responder), responder.next_timeout()), (1, None));
 }
 
+/// Plain and dedicated are flags of the prologue: who holds the ticket's secret can make the MAC anew, and the Noise
+/// message does not open.
+#[test]
+fn responder__a_noise_message_opens_with_its_own_flags_alone() {
+    const FLAGS: usize = 2;
+    let mut responder = responder();
+    let [_, hello] = recorded(&mut responder, ms(0), address(1));
+    for flags in 1..4 {
+        let mut changed = hello.clone();
+        changed[FLAGS] ^= flags;
+        let (proven, mac) = changed.split_at_mut(HELLO_BYTES - 16);
+        mac.copy_from_slice(&InsecureInitiator::new(TICKET, SECRET, 1).hello_mac(proven));
+        let Ok(Handshake::Hello(Hello { prologue, .. })) = Handshake::read(&changed) else { panic!("no hello") };
+        assert_eq!((prologue.is_plain, prologue.is_dedicated), (flags & 1 == 1, flags & 2 == 2));
+        assert!(matches!(responder.handle(ms(0), address(1), &changed), Incoming::Nothing), "{flags}");
+        assert_eq!((reads(&mut responder), responder.next_timeout()), (flags.into(), None));
+    }
+    asked(&mut responder, ms(0), address(1), &hello);
+}
+
 #[test]
 fn responder__a_hello_that_comes_again_from_its_own_address_is_one_session() {
     let mut responder = responder();

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::fake::{Fake, Said, file};
 use super::*;
+use crate::format::holes::Holes;
 
 const MIB: u64 = 1 << 20;
 
@@ -71,6 +72,24 @@ fn greedy__a_claimed_length_keeps_no_room_on_the_disk() {
         assert!(meanwhile <= 17 * MIB, "{meanwhile} bytes for 4 MiB");
         assert!(afterwards <= 5 * MIB, "{afterwards} bytes for 4 MiB");
     }
+}
+
+/// A file that is nothing but a hole takes some bytes of a list; its hash takes as long as that of data, and the transfers
+/// of a process wait for each other.
+#[test]
+fn greedy__zeros_that_were_never_sent_are_hashed_at_a_pace() {
+    let (bytes, mut holes) = (64 * MIB, Holes::default());
+    holes.push(0..bytes);
+    let pairs = holes.to_pairs().pop().unwrap();
+    let begun = Instant::now();
+    for _ in 0..16 {
+        let world = World::new();
+        let entries = [Said::Holes(pairs.clone()), Said::Huge(b"zeros".into(), bytes)];
+        let run = Fake::new(entries).get(&world, &Get::default());
+        assert!(run.outcome.blake3.is_some() && run.carried < 10_000, "{:?}", run.outcome);
+    }
+    // 1 GiB at 512 MiB a second, of which a quarter of a second is hashed at once.
+    assert!(begun.elapsed() >= Duration::from_millis(1750), "{:?}", begun.elapsed());
 }
 
 #[test]
