@@ -1,15 +1,15 @@
-//! Names the code that runs are made by: results of two builds that differ in it are not mixed.
+//! Computes the identity of the code that makes runs: results of builds with different identities are not mixed.
 //!
-//! The name is a hash of the sources of all rooms that a run passes through, and of the versions of what those use. It
-//! is the same for the same sources, wherever and however they are built; a change to documents, tests or other rooms
-//! leaves it as it is.
+//! It is a hash of the sources of all crates that a run uses, and of the versions of their dependencies. Equal sources
+//! have equal hashes in any place and with any build options; a change to documents, tests or other crates does not
+//! affect it.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the sources of a run are, from this crate on.
+/// Paths of the sources of a run, relative to this crate.
 const SOURCES: [&str; 10] = [
     "../units/src",
     "../schemes/src",
@@ -44,7 +44,7 @@ fn main() -> io::Result<()> {
         hash.add(&text);
     }
     println!("cargo::rerun-if-changed={LOCK}");
-    // Who builds without a lock file takes what there is.
+    // Without a lock file the versions are unknown, and left out.
     if let Ok(lock) = fs::read_to_string(LOCK) {
         for package in packages_of_a_run(&lock) {
             hash.add(package.as_bytes());
@@ -54,7 +54,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// The Rust sources at a path, but for tests.
+/// The Rust sources at a path, except tests.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if path.is_dir() {
@@ -69,7 +69,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// Names and versions of what the crates of a run use, directly or not, by the lock file.
+/// Names and versions of the direct and indirect dependencies of a run's crates, by the lock file.
 fn packages_of_a_run(lock: &str) -> BTreeSet<String> {
     let packages: Vec<LockedPackage> = lock.split("[[package]]").skip(1).map(LockedPackage::read).collect();
     let mut found = BTreeSet::new();
@@ -92,7 +92,7 @@ fn packages_of_a_run(lock: &str) -> BTreeSet<String> {
 struct LockedPackage {
     name: String,
     version: String,
-    /// "name", or "name version" where there are several.
+    /// "name", or "name version" if there are several.
     uses: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ impl LockedPackage {
     }
 }
 
-/// FNV-1a of 128 bits: nobody makes two builds alike on purpose.
+/// FNV-1a of 128 bits, not a cryptographic hash: no one has a reason to make builds collide.
 struct Fnv(u128);
 
 impl Fnv {
@@ -116,7 +116,7 @@ impl Fnv {
         Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
     }
 
-    /// Adds a piece, and where it ends.
+    /// Adds a piece, and its end.
     fn add(&mut self, piece: &[u8]) {
         for byte in piece.iter().chain(&(piece.len() as u64).to_le_bytes()) {
             self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);

@@ -3,28 +3,28 @@
 /// One value of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Nothing: a time that was not reached, a session that this run does not have.
+    /// No value: a time that was not reached, a session that this run does not have.
     Null,
     /// A number.
     Float(f64),
-    /// A count, or a seed: at most 2^63 - 1, which every reader of tables takes.
+    /// A count, or a seed: at most 2^63 - 1, which every reader of tables accepts.
     Count(u64),
     /// A switch.
     Flag(bool),
-    /// A word, or a quantity with its unit as the call wrote it.
+    /// A word, or a quantity with its unit as written in the call.
     Text(String),
 }
 
-/// What one run gave: names of columns with their values, in the order of columns.
+/// The result of one run: names of columns with their values, in the order of columns.
 pub type Row = Vec<(String, Cell)>;
 
 impl Cell {
-    /// A count; one that no reader of tables would take is text.
+    /// A count; as text if it is too large for readers of tables.
     pub fn of_count(count: u64) -> Self {
         if i64::try_from(count).is_ok() { Self::Count(count) } else { Self::Text(count.to_string()) }
     }
 
-    /// The value that a TOML text of the call stands for, as results show it.
+    /// The value of a TOML text of the call, as shown in results.
     pub fn of_toml(text: &str) -> Self {
         let text = text.trim();
         let inner = |quote: char| text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
@@ -39,7 +39,7 @@ impl Cell {
         }
     }
 
-    /// The value as text: what a column of mixed values shows.
+    /// The value as text, for a column of mixed values.
     pub fn text(&self) -> String {
         match self {
             Self::Null => String::new(),
@@ -50,7 +50,7 @@ impl Cell {
         }
     }
 
-    /// The value as a number, where it is one.
+    /// The value as a number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Float(number) => Some(*number),
@@ -60,7 +60,7 @@ impl Cell {
     }
 }
 
-/// A row as bytes; [`decode`] gives the same row back.
+/// Encodes a row as bytes; [`decode`] reverses it.
 pub fn encode(row: &Row, into: &mut Vec<u8>) {
     into.extend_from_slice(&(row.len() as u32).to_le_bytes());
     for (name, cell) in row {
@@ -89,7 +89,7 @@ fn put_text(text: &str, into: &mut Vec<u8>) {
     into.extend_from_slice(text.as_bytes());
 }
 
-/// The row that these bytes are; `None` if they are none. No claimed length makes room for more than there is.
+/// Decodes a row; `None` if the bytes are not a row. A claimed length never allocates more than the input's size.
 pub fn decode(bytes: &[u8]) -> Option<Row> {
     let mut rest = bytes;
     let count = take_u32(&mut rest)?;

@@ -1,4 +1,4 @@
-//! What can go wrong in a sweep.
+//! Errors of a sweep.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,28 +8,28 @@ use thiserror::Error;
 
 use crate::BUILD;
 
-/// Why a sweep did not begin, or did not go on. [`StudyError::hint`] says how to mend it.
+/// Error of a sweep. [`StudyError::hint`] has the remedy.
 #[derive(Debug, Error)]
 pub enum StudyError {
-    /// A mistake in the scenario, or in what the sweep changes about it.
+    /// A mistake in the scenario, or in the sweep's changes to it.
     #[error("{}", .0.message_of())]
     Scenario(ScenarioError),
-    /// The grid makes no sense.
+    /// The grid is not valid.
     #[error("{what}")]
     Grid {
-        /// What is wrong.
+        /// The problem.
         what: String,
-        /// How to mend it.
+        /// The remedy.
         hint: String,
     },
-    /// A file of results that cannot be gone on with.
+    /// A file of results that cannot be continued.
     #[error("{}: {what}", .path.display())]
     Refused {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         what: String,
-        /// How to mend it.
+        /// The remedy.
         hint: String,
     },
     /// A file could not be read or written.
@@ -37,7 +37,7 @@ pub enum StudyError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The message of the system.
         what: String,
         /// Its kind.
         kind: io::ErrorKind,
@@ -67,7 +67,7 @@ impl StudyError {
         Self::Refused { path: path.to_owned(), what: what.into(), hint: hint.into() }
     }
 
-    /// Results that another build of Fairwave wrote.
+    /// Results written by another build of Fairwave.
     pub(crate) fn other_build(path: &Path, theirs: &str) -> Self {
         Self::refused(
             path,
@@ -91,7 +91,7 @@ impl StudyError {
         Self::Io { path: path.to_owned(), what, kind: error.kind() }
     }
 
-    /// How to mend it, in one line, where there is something to say.
+    /// The remedy, in one line, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Scenario(error) => error.hint.clone(),
@@ -100,7 +100,7 @@ impl StudyError {
                 kind: io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge,
                 ..
             } => Some("finished runs are kept in the journal: free disk space and continue with --resume".into()),
-            // Lustre without the mount option "flock", for one.
+            // For example Lustre without the mount option "flock".
             Self::Io { kind: io::ErrorKind::Unsupported, .. } => {
                 Some("a journal needs a file system with locks: choose another directory".into())
             }
@@ -112,7 +112,7 @@ impl StudyError {
         }
     }
 
-    /// Whether the call or its input is wrong, and not the machine.
+    /// Whether the call or its input is wrong, not the machine.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Scenario(_) | Self::Grid { .. } | Self::Refused { .. } => true,

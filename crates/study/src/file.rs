@@ -19,13 +19,13 @@ use parquet::schema::types::{Type, TypePtr};
 use crate::table::{ColumnData, Table};
 use crate::{Cell, Row, StudyError};
 
-/// A Parquet file under construction, table by table of the same columns.
+/// A Parquet file under construction, written as successive tables with the same columns.
 pub(crate) struct ParquetFile<W: Write + Send> {
     writer: SerializedFileWriter<W>,
 }
 
 impl<W: Write + Send> ParquetFile<W> {
-    /// A file with the columns of this table, and words about it.
+    /// A file with the columns of this table, and metadata.
     pub(crate) fn new(into: W, columns: &Table, words: &[(&str, String)]) -> Result<Self, ParquetError> {
         let words = words.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone())).collect();
         let properties = WriterProperties::builder()
@@ -48,7 +48,7 @@ impl<W: Write + Send> ParquetFile<W> {
         Ok(())
     }
 
-    /// Ends the file and gives back what it went to.
+    /// Ends the file and returns its writer.
     pub(crate) fn end(self) -> Result<W, ParquetError> {
         self.writer.into_inner()
     }
@@ -97,12 +97,12 @@ fn add_column<W: Write + Send>(
     column.close()
 }
 
-/// Parquet's definition levels: which values are there.
+/// Parquet's definition levels: which values are present.
 fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
     values.iter().map(|value| i16::from(value.is_some())).collect()
 }
 
-/// What a Parquet file says about itself under a word; `None` where it cannot be read.
+/// A value of a Parquet file's metadata; `None` if it cannot be read.
 pub(crate) fn word_of(path: &Path, word: &str) -> Option<String> {
     let read = catch_unwind(|| {
         let reader = SerializedFileReader::new(File::open(path).ok()?).ok()?;
@@ -121,7 +121,7 @@ pub(crate) fn read_rows(path: &Path, hear: &mut dyn FnMut(Row) -> Result<(), Stu
             "choose another --out, or move it away",
         )
     };
-    // The library checks what it reads; what it overlooks shall not end the process.
+    // The library checks its input; a panic caused by anything that it misses must not end the process.
     let rows = catch_unwind(AssertUnwindSafe(|| -> Result<Result<(), StudyError>, ParquetError> {
         let file = File::open(path).map_err(|error| ParquetError::External(Box::new(error)))?;
         let reader = SerializedFileReader::new(file)?;

@@ -1,4 +1,4 @@
-//! The grid: which keys of the file take which values.
+//! The grid: keys of the file and their values.
 
 use crate::{Cell, StudyError};
 
@@ -8,7 +8,7 @@ pub struct Grid {
     parameters: Vec<Parameter>,
 }
 
-/// One key of the file with the values that it takes.
+/// One key of the file with its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
     /// Path of the key: "options.alpha", "session.a.demand".
@@ -35,7 +35,7 @@ impl Grid {
         self.add(Parameter { path: path.trim().to_owned(), values })
     }
 
-    /// Adds the parameters of a TOML file: `"options.alpha" = [0.05, 0.1]`, or the same in tables.
+    /// Adds the parameters of a TOML file: `"options.alpha" = [0.05, 0.1]`, or in tables.
     pub fn add_file(&mut self, file: &str, text: &str) -> Result<(), StudyError> {
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
@@ -109,7 +109,7 @@ impl Grid {
         &self.parameters
     }
 
-    /// How many points there are; one for a grid without parameters. `None` beyond all counting.
+    /// Number of points; one for a grid without parameters. `None` if it overflows.
     pub fn points(&self) -> Option<usize> {
         self.parameters.iter().try_fold(1_usize, |points, parameter| points.checked_mul(parameter.values.len()))
     }
@@ -152,7 +152,7 @@ fn written(value: &toml::Value) -> String {
             quoted + "\""
         }
         toml::Value::Integer(whole) => whole.to_string(),
-        // Debug keeps the point that makes a number of TOML a float.
+        // Debug keeps the decimal point that makes a TOML number a float.
         toml::Value::Float(number) => format!("{number:?}"),
         toml::Value::Boolean(flag) => flag.to_string(),
         toml::Value::Datetime(date) => date.to_string(),
@@ -166,7 +166,7 @@ fn written(value: &toml::Value) -> String {
     }
 }
 
-/// The values between commas; those within quotes and brackets do not count.
+/// The values between commas, except those within quotes and brackets.
 fn split(text: &str) -> Vec<String> {
     let mut values = vec![String::new()];
     let (mut quote, mut depth) = (None, 0_u32);

@@ -1,18 +1,18 @@
-//! Means over seeds, and how sure they are.
+//! Means over seeds, and their confidence intervals.
 
 /// Mean of independent runs with its 95 % interval (Student's t).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
-    /// How many runs.
+    /// Number of runs.
     pub count: usize,
     /// Their mean.
     pub mean: f64,
-    /// Half the width of the 95 % interval; NaN of a single run.
+    /// Half the width of the 95 % interval; NaN for a single run.
     pub half_width: f64,
 }
 
 impl Mean {
-    /// Of these values; those that are no numbers are left out. `None` where none is left.
+    /// The mean of these values, without NaN and infinities. `None` if there are no others.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         let count = values.len();
@@ -26,8 +26,8 @@ impl Mean {
     }
 }
 
-/// The 97.5 % quantile of Student's t with so many degrees of freedom: what the standard error of a mean is multiplied
-/// with for its two-sided 95 % interval. NaN for none.
+/// The 97.5 % quantile of Student's t with `degrees` degrees of freedom: the factor of the standard error of a mean for
+/// its two-sided 95 % interval. NaN for zero.
 pub fn t_95(degrees: usize) -> f64 {
     // Tables of the t distribution (e.g. NIST/SEMATECH e-Handbook 1.3.6.7.2), four digits.
     const TABLE: [f64; 30] = [
@@ -39,7 +39,8 @@ pub fn t_95(degrees: usize) -> f64 {
         0 => f64::NAN,
         1..=30 => TABLE[degrees - 1],
         _ => {
-            // Abramowitz & Stegun 26.7.5 (Cornish-Fisher) with the normal quantile x; the error is below 1e-5 from 31 on.
+            // Abramowitz & Stegun 26.7.5 (Cornish-Fisher) with the normal quantile x; the error is below 1e-5 from 31
+            // on.
             let (x, n) = (1.959_963_985_f64, degrees as f64);
             let g = [
                 (x.powi(3) + x) / 4.0,

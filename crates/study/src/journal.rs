@@ -1,5 +1,5 @@
-//! The journal: rows as they come, each with its key and a checksum, so that what a killed process had under way is
-//! found and cut off.
+//! The journal: rows in the order of their arrival, each with its key and a checksum, so that the partial record of a
+//! killed process is detected and cut off.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -10,19 +10,19 @@ use crate::cell::{decode, encode};
 use crate::study::RunKey;
 use crate::{BUILD, Row, StudyError};
 
-/// What a journal begins with; behind it stands the build that writes it, and a line's end.
+/// Start of a journal; the build that writes it follows, and a newline.
 const MAGIC: &[u8] = b"fairwave sweep journal 2\n";
-/// What journals of any form begin with.
+/// Start of journals of any format.
 const ANY_MAGIC: &[u8] = b"fairwave sweep journal ";
-/// In front of a record: its length, a check of that, and the checksum of the record.
+/// Header of a record: its length, a check of the length, and the checksum of the record.
 const HEAD: usize = 4 + 4 + 16;
-/// The least that a record has: a key and an empty row.
+/// Minimum length of a record: a key and an empty row.
 const LEAST: u32 = 16 + 4;
 
-/// Where records go: a file that belongs to this process alone, or memory.
+/// Storage of records: a file locked by this process, or memory.
 pub(crate) struct Journal {
     place: Place,
-    /// Where the next record begins.
+    /// Offset of the next record.
     end: u64,
 }
 
@@ -31,7 +31,7 @@ enum Place {
     Memory(Vec<u8>),
 }
 
-/// Where a record lies.
+/// Position of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordPlace {
     at: u64,
@@ -39,14 +39,14 @@ pub(crate) struct RecordPlace {
 }
 
 impl Journal {
-    /// A journal that ends with the process.
+    /// A journal in memory, which ends with the process.
     pub(crate) fn in_memory() -> Self {
         Self { place: Place::Memory(Vec::new()), end: 0 }
     }
 
-    /// Opens the journal at `path`, or makes it, and keeps all others out of it. Gives back the records that are there.
-    /// What a killed process leaves at the end, less than a record or a broken one, is cut off; a broken record in the
-    /// midst is an error, and all stays as it is.
+    /// Opens or creates the journal at `path`, and locks it against other processes. Returns the existing records. A
+    /// partial or broken record that a killed process left at the end is cut off; a broken record elsewhere is an
+    /// error, and leaves the file unchanged.
     pub(crate) fn open(path: &Path) -> Result<(Self, Vec<(RunKey, RecordPlace)>), StudyError> {
         let failed = |error: io::Error| StudyError::io(path, &error);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
@@ -61,7 +61,7 @@ impl Journal {
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        // Who had it before may have ended and removed it between the two calls.
+        // The previous owner may have ended and removed it between the two calls.
         let is_there = std::fs::symlink_metadata(path).is_ok_and(|there| {
             file.metadata().is_ok_and(|mine| (mine.ino(), mine.dev()) == (there.ino(), there.dev()))
         });
@@ -130,7 +130,7 @@ impl Journal {
                 let end = self.end;
                 let written = file.seek(SeekFrom::Start(end)).and_then(|_| file.write_all(&record));
                 written.map_err(|error| {
-                    // A part of a record says nothing; the next reader would cut it off, too.
+                    // A partial record is useless; the next reader would cut it off as well.
                     let _ = file.set_len(end);
                     StudyError::io(path, &error)
                 })?;
@@ -157,7 +157,7 @@ impl Journal {
         })
     }
 
-    /// Removes the file; the lock ends with it.
+    /// Removes the file, which releases the lock.
     pub(crate) fn remove(self) -> Result<(), StudyError> {
         match self.place {
             Place::File(_, path) => std::fs::remove_file(&path).map_err(|error| StudyError::io(&path, &error)),
@@ -166,12 +166,12 @@ impl Journal {
     }
 }
 
-/// What a journal of this build begins with.
+/// The first bytes of a journal of this build.
 fn first_bytes() -> Vec<u8> {
     [MAGIC, BUILD.as_bytes(), b"\n"].concat()
 }
 
-/// The error for a file that begins otherwise.
+/// The error for a file with another start.
 fn of_others(path: &Path, begin: &[u8]) -> StudyError {
     if let Some(rest) = begin.strip_prefix(MAGIC) {
         let build = String::from_utf8_lossy(rest);
@@ -183,8 +183,8 @@ fn of_others(path: &Path, begin: &[u8]) -> StudyError {
     StudyError::refused(path, "is not a journal of a sweep", "choose another --out, or move it away")
 }
 
-/// What tells a length as it was written from one that was damaged since: bound to its place, so that bytes of another
-/// record do not pass.
+/// Distinguishes the written length from one damaged since: bound to its offset, so that bytes of another record do not
+/// pass.
 fn length_check(length: u32, at: u64) -> [u8; 4] {
     let hash = blake3::Hasher::new().update(&length.to_le_bytes()).update(&at.to_le_bytes()).finalize();
     let mut check = [0; 4];
@@ -192,20 +192,20 @@ fn length_check(length: u32, at: u64) -> [u8; 4] {
     check
 }
 
-/// What stands next in a journal.
+/// The next item in a journal.
 enum Next {
     /// A whole record: its key and its length.
     Record(RunKey, u32),
-    /// Nothing, or the beginning of a record: a process was killed there. Or zeros up to the end, or a last record that
-    /// is whole in length alone: a machine lost its power there.
+    /// Nothing, or the start of a record: a process was killed there. Or zeros up to the end, or a last record of which
+    /// only the length is correct: a machine lost its power there.
     End,
-    /// A broken record with so many bytes behind its head.
+    /// A broken record with the number of bytes after its header.
     Broken(u64),
 }
 
-/// Reads the next record of a file, at this place, of which so many bytes are left.
+/// Reads the next record of a file, at offset `at`, with `left` bytes left.
 fn next_record(reader: &mut impl Read, at: u64, left: u64) -> io::Result<Next> {
-    // A killed process leaves the first bytes of what it wrote, and those as it wrote them.
+    // A killed process leaves the first bytes of its last write, undamaged.
     let Some(left) = left.checked_sub(HEAD as u64) else { return Ok(Next::End) };
     let mut head = [0; HEAD];
     reader.read_exact(&mut head)?;
@@ -228,7 +228,7 @@ fn next_record(reader: &mut impl Read, at: u64, left: u64) -> io::Result<Next> {
     })
 }
 
-/// Whether nothing but zeros follows.
+/// Whether only zeros follow.
 fn is_zeros(reader: &mut impl Read) -> io::Result<bool> {
     let mut part = [0; 4096];
     loop {

@@ -1,12 +1,12 @@
-//! Sweeps: a scenario file over a grid of parameters and many seeds, each run told apart by its content, and one table of
-//! results, a row a run.
+//! Sweeps: a scenario file over a grid of parameters and many seeds, each run identified by its content, and one table
+//! of results, with a row per run.
 //!
-//! A [`Study`] is what is to be run: it says which runs there are and runs any one of them. [`Results`] keeps what runs
-//! gave: beside the Parquet file that is asked for grows a journal, to which each run's row is appended as it ends, so
-//! that a process that is killed loses the runs under way alone. At the end the rows go into the Parquet file in the
-//! order of the study, and the journal is removed.
+//! A [`Study`] describes the runs, and runs any one of them. [`Results`] collects their results: next to the requested
+//! Parquet file it keeps a journal, to which each run's row is appended as it ends, so that a killed process loses only
+//! the runs in progress. At the end the rows are written to the Parquet file in the order of the study, and the journal
+//! is removed.
 //!
-//! What it is not: a scheduler. Who calls decides how many runs go side by side, and where.
+//! It is not a scheduler. The caller decides how many runs are made in parallel, and where.
 //!
 //! Read [`Study`] and [`Results`] first.
 
@@ -25,8 +25,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-/// Names the code that runs are made by: builds of the same sources have the same name, whoever builds them and how.
-/// It is part of every run's key, and stands in files of results.
+/// Identity of the code that makes runs: builds of the same sources have the same identity on any machine. It is part
+/// of every run's key, and is stored in files of results.
 pub const BUILD: &str = env!("FAIRWAVE_BUILD");
 
 pub use cell::{Cell, Row, decode, encode};

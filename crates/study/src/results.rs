@@ -1,4 +1,4 @@
-//! The results of a study: what is there, what is missing, and the file at the end.
+//! The results of a study: existing rows, missing rows, and the file at the end.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -16,36 +16,35 @@ use crate::{BUILD, Row, StudyError};
 
 /// Rows of one group of the Parquet file.
 const GROUP_ROWS: usize = 8192;
-/// Which build made the rows, in what a file says about itself.
+/// Metadata key of the build that made the rows.
 const BUILD_WORD: &str = "fairwave.build";
 
-/// The rows of a study, as they come.
+/// The rows of a study, in the order of arrival.
 pub struct Results {
     out: Option<PathBuf>,
-    /// What the file says about itself.
+    /// Metadata of the file.
     words: Vec<(&'static str, String)>,
     journal: Journal,
     by_key: HashMap<RunKey, usize>,
     keys: Vec<RunKey>,
-    /// By number of the run.
+    /// Records by number of the run.
     places: Vec<Option<RecordPlace>>,
-    /// What a run gave, but for its seed and its key.
+    /// Hash of each run's result without its seed and its key.
     outcomes: Vec<Option<[u8; 16]>>,
     missing: usize,
     seeds_per_point: usize,
 }
 
 impl Results {
-    /// Results that are in memory alone.
+    /// Results kept only in memory.
     pub fn in_memory(study: &Study) -> Self {
         Self::new(study, None, Journal::in_memory())
     }
 
-    /// Results that go to a Parquet file. A file that is there is gone on with if `is_resumed`, else refused.
+    /// Results that go to a Parquet file. An existing file is continued if `is_resumed`, otherwise it is an error.
     ///
     /// # Errors
-    /// Where the file cannot be written, where another process writes it, and where it has rows that are not of this
-    /// study.
+    /// If the file cannot be written, another process is writing it, or it has rows of another study.
     pub fn begin(study: &Study, out: &Path, is_resumed: bool) -> Result<Self, StudyError> {
         if fs::metadata(out).is_ok_and(|meta| meta.is_dir()) {
             return Err(StudyError::refused(out, "is a directory", "name a file in it, such as results.parquet"));
@@ -59,7 +58,7 @@ impl Results {
                     "use --resume to continue it, or choose another --out",
                 ));
             }
-            // One of which another process holds the lock is said to be in use below.
+            // If another process holds its lock, it is reported as in use below.
             if beside.exists() && !is_locked(&beside) {
                 let hint = format!("use --resume to continue it, or remove {}", beside.display());
                 return Err(StudyError::refused(out, "a sweep into this file was interrupted", hint));
@@ -67,7 +66,7 @@ impl Results {
         }
         let (journal, records) = Journal::open(&beside)?;
         let mut results = Self::new(study, Some(out.to_owned()), journal);
-        // Of a journal that was empty all rows are in the file, too.
+        // The rows of an empty journal are all in the file as well.
         let was_empty = records.is_empty();
         let refused = |results: Self, error| {
             if was_empty {
@@ -147,15 +146,15 @@ impl Results {
         (0..self.places.len()).filter(|run| self.places[*run].is_none()).collect()
     }
 
-    /// How many runs have a row.
+    /// Number of runs with a row.
     pub fn done(&self) -> usize {
         self.places.len() - self.missing
     }
 
-    /// Keeps the row of a run. One that already exists stays: equal keys give equal rows.
+    /// Stores the row of a run. An existing one is kept: equal keys give equal rows.
     ///
     /// # Errors
-    /// Where it cannot be written. Rows of before are kept.
+    /// If it cannot be written. Earlier rows are kept.
     pub fn add(&mut self, run: usize, row: &Row) -> Result<(), StudyError> {
         if self.places[run].is_none() {
             let place = self.journal.append(self.keys[run], row)?;
@@ -175,7 +174,7 @@ impl Results {
         self.outcomes[run] = Some(digest);
     }
 
-    /// Whether there are several seeds, and every point has the same numbers with each of them.
+    /// Whether there are several seeds, and every point has equal results with each of them.
     pub fn seeds_change_nothing(&self) -> bool {
         self.seeds_per_point > 1
             && self.done() > 1
@@ -185,18 +184,19 @@ impl Results {
             })
     }
 
-    /// The rows that are there, in the order of the study.
+    /// The existing rows, in the order of the study.
     ///
     /// # Errors
-    /// Where the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn table(&self) -> Result<Table, StudyError> {
         self.table_of(|_| true)
     }
 
-    /// The same, of the columns that are wanted alone: a million rows with all of theirs take gigabytes.
+    /// The existing rows with only the columns selected by `is_wanted`: a million rows with all of their columns take
+    /// gigabytes.
     ///
     /// # Errors
-    /// Where the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn table_of(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Table, StudyError> {
         let read = |place: &RecordPlace| {
             let mut row = self.journal.read(*place)?;
@@ -222,11 +222,10 @@ impl Results {
         Ok(schema)
     }
 
-    /// Writes the Parquet file with the rows that are there, and removes the journal. Where none is there, nothing is
-    /// written.
+    /// Writes the Parquet file with the existing rows, and removes the journal. Without rows nothing is written.
     ///
     /// # Errors
-    /// Where it cannot be written: the journal stays, and `--resume` finds all rows.
+    /// If it cannot be written: the journal stays, and `--resume` finds all rows.
     pub fn finish(self) -> Result<(), StudyError> {
         let Some(out) = &self.out else { return Ok(()) };
         if self.done() > 0 {
@@ -251,7 +250,7 @@ impl Results {
             other => StudyError::io(path, &io::Error::other(other.to_string())),
         };
         let schema = self.schema()?;
-        // What an earlier process left, or a link that somebody put there, is not written through.
+        // Does not write through a link, or into a file of an earlier process.
         let _ = fs::remove_file(path);
         let file = File::create_new(path).map_err(failed)?;
         let mut parquet = ParquetFile::new(BufWriter::new(file), &schema.table(), &self.words).map_err(broken)?;
@@ -269,7 +268,7 @@ impl Results {
     }
 }
 
-/// Writes a table as a Parquet file, in place of one that is there.
+/// Writes a table as a Parquet file, replacing an existing one.
 pub fn write_parquet(path: &Path, table: &Table, words: &[(&str, String)]) -> Result<(), StudyError> {
     let broken = |error: ParquetError| StudyError::io(path, &io::Error::other(error.to_string()));
     let failed = |error: io::Error| StudyError::io(path, &error);

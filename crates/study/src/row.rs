@@ -5,15 +5,15 @@ use serde_json::Value;
 
 use crate::{Cell, Row};
 
-/// Columns that elements by name may give together. Beyond that a row has the numbers of the whole run and of schemes
-/// alone: nobody looks at a table of more columns, and readers of Parquet slow down.
+/// Maximum total of columns for named elements. Beyond that a row has only the numbers of the whole run and of schemes:
+/// larger tables are not useful, and slow down readers of Parquet.
 pub(crate) const MOST_COLUMNS: usize = 20_000;
 
-/// What the clock says of a run is no part of its row: rows of equal runs are equal.
+/// Wall-clock results are not part of a row: rows of equal runs are equal.
 const BY_THE_CLOCK: [&str; 2] = ["wall_s", "packet_hops_per_s"];
 
 /// Adds the numbers of a summary to a row, flattened: "metrics.jain", "session.NAME.rate_bps", "link.NAME.utilisation".
-/// Columns that the row has already stay as they are.
+/// Existing columns of the row are kept.
 pub(crate) fn add_summary(row: &mut Row, summary: &Summary) -> Result<(), serde_json::Error> {
     let Value::Object(mut all) = serde_json::to_value(summary)? else { return Ok(()) };
     let mut flat = Row::new();
@@ -43,7 +43,7 @@ pub(crate) fn add_summary(row: &mut Row, summary: &Summary) -> Result<(), serde_
     Ok(())
 }
 
-/// The numbers of elements that have names: words among them stand in the scenario.
+/// The numbers of named elements; their texts are in the scenario.
 fn add_elements(flat: &mut Row, kind: &str, by: &str, elements: &[Value]) {
     if elements.iter().map(|element| element.as_object().map_or(0, serde_json::Map::len)).sum::<usize>() > MOST_COLUMNS
     {

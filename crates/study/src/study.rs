@@ -1,4 +1,4 @@
-//! What is to be run.
+//! Description of the runs of a study.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,49 +11,50 @@ use fairwave_units::Time;
 use crate::row::add_summary;
 use crate::{BUILD, Cell, Grid, Row, StudyError};
 
-/// Runs that a sweep may have.
+/// Maximum runs of a sweep.
 const MOST_RUNS: usize = 1_000_000;
 
-/// A sweep as it was called for.
+/// The call of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct StudyCall {
-    /// What is changed for all runs alike; its seed is not looked at.
+    /// Changes common to all runs; its seed is ignored.
     pub selection: Selection,
-    /// What differs.
+    /// The parameters that differ.
     pub grid: Grid,
     /// The seeds of each point.
     pub seeds: Seeds,
-    /// The model; by default the scenario's usual one.
+    /// The model; by default the scenario's.
     pub model: Option<Model>,
-    /// Where all means are taken, in place of the usual part of the run.
+    /// Window of all means, instead of the default part of the run.
     pub window: Option<(Time, Time)>,
-    /// What else makes runs what they are: the words of rules that no scenario names. Part of their keys.
+    /// Further input of the runs: the texts of rules that scenarios do not name. Part of their keys.
     pub salt: Vec<u8>,
-    /// Schemes of the caller's own, which the scenario may name ([`with_own`]).
+    /// The caller's own schemes, which the scenario may name ([`with_own`]).
     pub own: &'static [&'static Scheme],
-    /// Memory that the runs may take together, bytes.
+    /// Maximum memory of the runs in total, in bytes.
     pub memory: Option<u64>,
-    /// How many runs go side by side.
+    /// Number of parallel runs.
     pub jobs: usize,
 }
 
 /// The seeds of each point of a sweep.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Seeds {
-    /// As many as the file says with `runs`.
+    /// The number set by `runs` in the file.
     #[default]
     OfFile,
-    /// So many, from the file's seed on.
+    /// This number, from the file's seed on.
     Count(u64),
-    /// These.
+    /// These seeds.
     These(Vec<u64>),
 }
 
-/// A run by its content: version and build ([`BUILD`]), model, window, scenario with all changes, and seed. Runs with one key give one row.
+/// Identity of a run by its content: version and build ([`BUILD`]), model, window, scenario with all changes, and seed.
+/// Runs with equal keys give equal rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunKey(pub(crate) [u8; 16]);
 
-/// A sweep that may begin: every point was built once.
+/// A sweep that is ready to start: every point was built once.
 #[derive(Debug)]
 pub struct Study {
     file: String,
@@ -78,8 +79,8 @@ struct Group {
 }
 
 impl Study {
-    /// Checks a call: builds each point of the grid once, so that no mistake comes to light in the midst of the results.
-    /// Sessions start a little apart with each seed, unless the file, a variant or the call says otherwise.
+    /// Checks a call: builds each point of the grid once, so that all mistakes are found before the first run. Sessions
+    /// start slightly apart with each seed, unless the file, a variant or the call sets otherwise.
     ///
     /// # Errors
     /// The first mistake in the file, in a value of the grid, or in the call.
@@ -114,7 +115,7 @@ impl Study {
             .update(&(salt.len() as u64).to_le_bytes())
             .update(&salt)
             .clone();
-        // Which variants there are does not depend on the point; a sweep chooses its seeds itself.
+        // The variants do not depend on the point; a sweep chooses its seeds itself.
         let mut first = own(grid.point(0));
         first.set.push(("runs".into(), "1".into()));
         let variants: Vec<Option<String>> = document.cases(&first)?.into_iter().map(|case| case.variant).collect();
@@ -159,7 +160,7 @@ impl Study {
                 })
                 .collect::<Result<Vec<_>, StudyError>>()
         };
-        // Each thread has to be told of the caller's own schemes.
+        // The caller's own schemes are per thread.
         let made = collected(points, threads(), |point| with_own(schemes, || build(point)))?;
         let (mut groups, mut notes, mut said, mut longest_s) = (Vec::new(), Vec::new(), BTreeSet::new(), 0.0_f64);
         for made in made {
@@ -217,8 +218,8 @@ impl Study {
         }
     }
 
-    /// Two points that say the same would give each run twice: "1 Gb/s, 1.0 Gb/s" are other texts, but one value of the
-    /// grid may be changed by another parameter.
+    /// Two equal points would give each run twice: "1 Gb/s, 1.0 Gb/s" are different texts, and a value of the grid may
+    /// be overridden by another parameter.
     fn refuse_equal_points(&self) -> Result<(), StudyError> {
         let mut known = std::collections::HashMap::new();
         for group in &self.groups {
@@ -238,17 +239,17 @@ impl Study {
         Ok(())
     }
 
-    /// How many runs there are.
+    /// Number of runs.
     pub fn len(&self) -> usize {
         self.groups.len() * self.seeds.len()
     }
 
-    /// Whether there is nothing to run: never, once planned.
+    /// Whether there are no runs: never, once planned.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Notes for people: options that a change of scheme dropped.
+    /// Notes for users: options that a change of scheme dropped.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -263,13 +264,13 @@ impl Study {
         self.longest_s
     }
 
-    /// Columns that say which run a row is: the parameters, "variant" where the file has some, and "seed".
+    /// Columns that identify a row's run: the parameters, "variant" if the file has some, and "seed".
     pub fn own_columns(&self) -> Vec<String> {
         let variant = self.has_variants.then(|| "variant".to_owned());
         self.paths.iter().cloned().chain(variant).chain(["seed".to_owned()]).collect()
     }
 
-    /// Number of seeds of each point: the runs of one point stand one behind the other.
+    /// Number of seeds of each point: the runs of one point are consecutive.
     pub fn seeds_per_point(&self) -> usize {
         self.seeds.len()
     }
@@ -278,7 +279,7 @@ impl Study {
         (&self.groups[run / self.seeds.len()], self.seeds[run % self.seeds.len()])
     }
 
-    /// What tells a run from all others.
+    /// Identity of a run.
     pub fn key(&self, run: usize) -> RunKey {
         let (group, seed) = self.parts(run);
         let hash = blake3::Hasher::new().update(group.content.as_bytes()).update(&seed.to_le_bytes()).finalize();
@@ -293,10 +294,11 @@ impl Study {
         Ok(self.document.build(&group.case.with_seed(seed))?.0)
     }
 
-    /// Runs one of the runs to its end and gives its row. `progress` hears of the simulated time, and may unwind.
+    /// Runs one of the runs to its end and returns its row. `progress` is called with the simulated time, and may
+    /// unwind.
     ///
     /// # Errors
-    /// Where the model does not run the scenario.
+    /// If the model does not run the scenario.
     pub fn run(&self, run: usize, progress: &mut dyn FnMut(Time)) -> Result<Row, StudyError> {
         let scenario = self.scenario(run)?;
         let settings =
@@ -312,7 +314,7 @@ impl Study {
         self.row(run, &done)
     }
 
-    /// The row of a run that has ended.
+    /// The row of a finished run.
     pub fn row(&self, run: usize, done: &Run) -> Result<Row, StudyError> {
         let mut row = self.own_cells(run);
         add_summary(&mut row, &done.summary)
@@ -320,7 +322,7 @@ impl Study {
         Ok(row)
     }
 
-    /// What says which run a row is: the parameters, "variant" where the file has some, "seed" and "run".
+    /// The cells that identify a row's run: the parameters, "variant" if the file has some, "seed" and "run".
     fn own_cells(&self, run: usize) -> Row {
         let (group, seed) = self.parts(run);
         let mut row: Row = self.paths.iter().cloned().zip(group.values.iter().cloned()).collect();
@@ -332,11 +334,11 @@ impl Study {
         row
     }
 
-    /// The row of a run that another call made, which may have had other parameters: a run's key is its content, and a
-    /// value that is the file's own changes nothing about it. The cells of this study come first.
+    /// The row of a run made by another call, which may have had other parameters: a run's key is its content, and a
+    /// value equal to the file's changes nothing. The cells of this study come first.
     pub fn relabelled(&self, run: usize, row: Row) -> Row {
         let mut own = self.own_cells(run);
-        // Of floats that are not numbers none equals itself; here that costs a copy.
+        // NaN never equals itself, which only costs a copy here.
         if row.starts_with(&own) {
             return row;
         }
@@ -353,7 +355,7 @@ impl fmt::Display for RunKey {
 }
 
 impl RunKey {
-    /// The key that a text is.
+    /// Parses a key.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut key = [0; 16];
         if text.len() != 32 || !text.is_ascii() {

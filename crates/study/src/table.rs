@@ -5,7 +5,7 @@ use crate::{Cell, Row};
 /// The columns of a table, all of one length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// The columns, in the order of the first row that has each.
+    /// The columns, in the order of the first row with each.
     pub columns: Vec<Column>,
 }
 
@@ -18,7 +18,7 @@ pub struct Column {
     pub data: ColumnData,
 }
 
-/// Values of one kind, `None` where a row has none.
+/// Values of one kind, `None` if a row has no value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ColumnData {
     /// Numbers.
@@ -27,11 +27,11 @@ pub enum ColumnData {
     Count(Vec<Option<u64>>),
     /// Switches.
     Flag(Vec<Option<bool>>),
-    /// Words, and what is of several kinds.
+    /// Words, and values of mixed kinds.
     Text(Vec<Option<String>>),
 }
 
-/// Of which kind a column is.
+/// The kind of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// No row has a value.
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Text,
 }
 
-/// The columns of rows that are looked at one by one.
+/// The columns of rows that are read one by one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schema {
     pub(crate) columns: Vec<(String, Kind)>,
@@ -50,7 +50,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Adds what a row has.
+    /// Adds the columns of a row.
     pub(crate) fn see(&mut self, row: &Row) {
         for (place, (name, cell)) in row.iter().enumerate() {
             let kind = match cell {
@@ -60,7 +60,7 @@ impl Schema {
                 Cell::Flag(_) => Kind::Flag,
                 Cell::Text(_) => Kind::Text,
             };
-            // Rows have mostly the same columns in the same order.
+            // Most rows have the same columns in the same order.
             let at = match self.columns.get(place) {
                 Some((known, _)) if known == name => place,
                 _ => *self.by_name.entry(name.clone()).or_insert_with(|| {
@@ -78,7 +78,7 @@ impl Schema {
         }
     }
 
-    /// An empty table of these columns.
+    /// An empty table with these columns.
     pub(crate) fn table(&self) -> Table {
         let column = |(name, kind): &(String, Kind)| Column {
             name: name.clone(),
@@ -92,7 +92,7 @@ impl Schema {
         Table { columns: self.columns.iter().map(column).collect() }
     }
 
-    /// Adds a row to a table of these columns.
+    /// Adds a row to a table with these columns.
     pub(crate) fn push(&self, table: &mut Table, row: Row) {
         let mut cells = vec![Cell::Null; self.columns.len()];
         for (place, (name, cell)) in row.into_iter().enumerate() {
@@ -127,7 +127,7 @@ impl Table {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// How many rows it has.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.columns.first().map_or(0, |column| column.data.len())
     }
@@ -139,7 +139,7 @@ impl Table {
 }
 
 impl ColumnData {
-    /// How many values it has.
+    /// Number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::Float(values) => values.len(),
@@ -149,7 +149,7 @@ impl ColumnData {
         }
     }
 
-    /// Whether it has none.
+    /// Whether it has no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

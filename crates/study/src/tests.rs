@@ -1,4 +1,4 @@
-//! Sweeps from a file to rows, and what becomes of results when a process ends in the midst of them.
+//! Sweeps from a file to rows, and the results of a process that ends before them.
 
 use std::fs;
 use std::io::Write;
@@ -69,7 +69,7 @@ fn sweep__gives_a_row_a_run_in_the_order_of_the_grid() {
     {
         assert!(table.column(name).is_some(), "{name}");
     }
-    // What the clock says is in no row.
+    // Rows exclude wall-clock results.
     assert!(table.columns.iter().all(|column| !column.name.contains("wall")));
     assert!(!journal(&place.path().join("r.parquet")).exists());
 }
@@ -79,7 +79,7 @@ fn sweep__that_was_killed_and_resumed_has_the_same_bytes() {
     let (study, place) = (study(), tempfile::tempdir().unwrap());
     let (whole, killed) = (place.path().join("whole.parquet"), place.path().join("killed.parquet"));
     finished(&study, &whole);
-    // A killed process leaves a journal whose last record may be a part of one.
+    // A killed process leaves a journal whose last record may be partial.
     let mut results = Results::begin(&study, &killed, false).unwrap();
     add(&mut results, &study, [7, 3, 4]);
     drop(results);
@@ -107,7 +107,7 @@ fn resume__goes_on_with_a_file_and_with_more_of_the_same() {
     let grown = finished(&large, &out);
     let other = place.path().join("other.parquet");
     assert_eq!(grown, finished(&large, &other));
-    // Rows that were not asked for would be lost.
+    // Rows outside this study would be lost.
     let error = Results::begin(&small, &out, true).err().unwrap();
     assert!(error.to_string().contains("4 rows that this call does not request, and 2"), "{error}");
     assert!(!journal(&out).exists());
@@ -117,7 +117,7 @@ fn resume__goes_on_with_a_file_and_with_more_of_the_same() {
 fn resume__names_old_rows_by_new_parameters() {
     let place = tempfile::tempdir().unwrap();
     let plain = plan(TEXT, &[], 2).unwrap();
-    // 4 s is the file's own: the runs are the same ones.
+    // 4 s is the file's own value: the runs are identical.
     let swept = plan(TEXT, &["duration=\"4 s\",\"5 s\""], 2).unwrap();
     let whole = finished(&swept, &place.path().join("whole.parquet"));
     let durations: Vec<_> = (0..4).map(|row| whole.column("duration").unwrap().data.cell(row).text()).collect();
@@ -153,8 +153,8 @@ fn resume__refuses_a_journal_that_is_broken_in_the_midst() {
     add(&mut results, &study, 1..3);
     drop(results);
     let whole = fs::read(journal(&out)).unwrap();
-    // A byte of the second row; its length, which then says more than there is (as if the process had been killed in the
-    // midst of it), far more, or less; the check of the length.
+    // A byte of the second row; its length, which then exceeds the rest (as after a kill within it), is far larger, or
+    // smaller; the check of the length.
     for at in [first + 100, first + 2, first + 3, first + 1, first + 5] {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x40;
@@ -164,7 +164,7 @@ fn resume__refuses_a_journal_that_is_broken_in_the_midst() {
         assert!(error.hint().unwrap().contains(&format!("truncate -s {first}")), "{error}");
         assert!(fs::read(journal(&out)).unwrap() == bytes, "nothing is cut off");
     }
-    // The length of the last row, too: a killed process leaves no other bytes than it wrote.
+    // The length of the last row as well: a killed process leaves only bytes that it wrote.
     let mut journal_2 = Results::begin(&study, &place.path().join("2.parquet"), false).unwrap();
     add(&mut journal_2, &study, 0..2);
     drop(journal_2);
@@ -179,7 +179,7 @@ fn resume__refuses_a_journal_that_is_broken_in_the_midst() {
     assert_eq!(Results::begin(&study, &out, true).unwrap().done(), 3);
     fs::write(journal(&out), [&whole[..], &[0; 5000], &[1; 5000]].concat()).unwrap();
     assert!(Results::begin(&study, &out, true).err().unwrap().to_string().contains("row 4 is broken, "));
-    // The last one was under way when that happened.
+    // The last one was being written when that happened.
     let mut bytes = whole.clone();
     *bytes.last_mut().unwrap() ^= 0x40;
     fs::write(journal(&out), &bytes).unwrap();
@@ -206,7 +206,7 @@ fn resume__refuses_results_of_anything_else() {
         let error = Results::begin(&other.unwrap(), &out, true).err().unwrap();
         assert!(error.to_string().contains("of another sweep") && error.is_usage(), "{error}");
     }
-    // The same file with other words in it is the same sweep.
+    // The same file with other descriptive texts is the same sweep.
     let same = plan(&format!("title = \"words\"\n# more\n{TEXT}"), &["options.alpha=0.05"], 2).unwrap();
     assert!(Results::begin(&same, &out, true).unwrap().missing().is_empty());
     assert_eq!(fs::read(&out).unwrap(), before);
@@ -227,7 +227,7 @@ fn resume__says_where_other_code_made_the_rows() {
     let error = Results::begin(&study, &out, true).err().unwrap();
     assert!(error.to_string().contains(&format!("another Fairwave build: 0000000000000000, this is {BUILD}")));
     assert!(error.is_usage() && fs::read(journal(&out)).unwrap() == other);
-    // The form of before.
+    // The previous format.
     fs::write(journal(&out), b"fairwave sweep journal 1\nrows").unwrap();
     assert!(Results::begin(&study, &out, true).err().unwrap().to_string().contains("from another version"));
     fs::remove_file(journal(&out)).unwrap();
@@ -237,7 +237,7 @@ fn resume__says_where_other_code_made_the_rows() {
     write_parquet(&out, &table, &[("fairwave.build", "fedcba9876543210".into())]).unwrap();
     let error = Results::begin(&study, &out, true).err().unwrap();
     assert!(error.to_string().contains("another Fairwave build: fedcba9876543210"), "{error}");
-    // Of this build, they are simply others.
+    // With the build of this program they are simply another study's.
     write_parquet(&out, &table, &[("fairwave.build", BUILD.into())]).unwrap();
     assert!(Results::begin(&study, &out, true).err().unwrap().to_string().contains("of another sweep"));
     assert!(!journal(&out).exists());
@@ -275,7 +275,7 @@ fn begin__refuses_a_file_that_is_there_or_in_use_or_no_parquet() {
 
 #[test]
 fn add__on_a_full_disk_says_so_and_keeps_what_was_there() {
-    // /dev/full takes nothing; a journal there cannot begin.
+    // /dev/full accepts no bytes; a journal there cannot be created.
     let error = Results::begin(&study(), Path::new("/dev/full"), true).err().unwrap();
     assert!(error.hint().is_some() || !error.to_string().is_empty());
     let place = tempfile::tempdir().unwrap();
@@ -289,7 +289,7 @@ fn add__on_a_full_disk_says_so_and_keeps_what_was_there() {
 fn finish__that_fails_leaves_the_journal_for_the_next_call() {
     let (study, place) = (study(), tempfile::tempdir().unwrap());
     let out = place.path().join("r.parquet");
-    // Something stands in the way of the file.
+    // A directory is in the place of the file.
     fs::create_dir_all(place.path().join("r.parquet.new/x")).unwrap();
     let mut results = Results::begin(&study, &out, false).unwrap();
     add(&mut results, &study, 0..study.len());
@@ -352,7 +352,7 @@ fn variants__are_run_each_with_all_seeds() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever stands in the journal: no panic, and nothing but whole records of this study counts.
+    /// For any bytes in the journal: no panic, and only whole records of this study count.
     #[test]
     fn journal__takes_any_bytes(cut in 0_usize..500, flip in 0_usize..500, more in proptest::collection::vec(any::<u8>(), 0..40)) {
         let study = plan(TEXT, &[], 2).unwrap();
@@ -379,7 +379,7 @@ proptest! {
         }
     }
 
-    /// Whatever stands in a file that is called Parquet: no panic, an error or rows.
+    /// For any bytes in a file named Parquet: no panic, an error or rows.
     #[test]
     fn read_parquet__takes_any_bytes(at in 0_usize..3000, byte in any::<u8>(), cut in 0_usize..3000) {
         let place = tempfile::tempdir().unwrap();
