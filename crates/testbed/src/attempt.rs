@@ -1,4 +1,4 @@
-//! One run of a plan: the network, the programs, and what both saw.
+//! One run of a plan: the network, the programs, and their reports.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,30 +16,30 @@ use crate::plan::Plan;
 use crate::programs::{Processes, Program, programs};
 use crate::sockets::SocketDir;
 
-/// An IP packet has so many bytes, as on Ethernet.
+/// Bytes of an IP packet, as on Ethernet.
 const MTU: u32 = 1500;
-/// Programs have so long to be there, and to tell what they saw.
+/// Time for programs to start, and to report their results.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The run begins so long after all programs are there: they are told of it before.
+/// Time between the start message to all programs and the start of the run.
 const AHEAD: Duration = Duration::from_millis(300);
 
-/// What was seen in a run.
+/// Reports of a run.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    /// By the programs.
+    /// Reports of the programs.
     pub(crate) ends: Vec<EndReport>,
-    /// The node of each.
+    /// The node of each program.
     pub(crate) nodes: Vec<String>,
-    /// By the relay.
+    /// Report of the relay.
     pub(crate) relay: Report,
-    /// When the run began, as the relay counts.
+    /// Start of the run, on the relay's clock.
     pub(crate) begin: Duration,
-    /// Packets that the kernel could not keep for the relay.
+    /// Packets that the kernel dropped before the relay.
     pub(crate) overflows: u64,
 }
 
-/// Runs a plan once. `command` starts the program at a node; `look` is called every now and then with how much of the
-/// run has passed, and may end it.
+/// Runs a plan once. `command` starts the program at a node; `look` is called regularly with the elapsed time of the
+/// run, and may end it.
 pub(crate) fn attempt(
     plan: &Plan,
     processes: Processes,

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::message::BIN_NS;
 
-/// Bytes that arrived, in bins of 10 ms since the run began.
+/// Bytes that arrived, in bins of 10 ms since the start of the run.
 #[derive(Debug)]
 pub(crate) struct Bins {
     begin: Instant,
@@ -17,7 +17,7 @@ impl Bins {
         Self { begin, places: Vec::new(), bytes: 0 }
     }
 
-    /// Bytes came at `now`. What comes before the beginning counts as of the first bin.
+    /// Adds bytes that arrived at `now`. Earlier arrivals than the start count in the first bin.
     pub(crate) fn add(&mut self, now: Instant, bytes: u64) {
         let place = (now.saturating_duration_since(self.begin).as_nanos() / u128::from(BIN_NS)) as usize;
         if self.places.len() <= place {
@@ -27,12 +27,12 @@ impl Bins {
         self.bytes += bytes;
     }
 
-    /// All that came.
+    /// Total of the bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Those of the run, which lasts so long.
+    /// The bins of a run of this length.
     pub(crate) fn within(&self, lasts_ns: u64) -> Vec<u64> {
         let most = lasts_ns.div_ceil(BIN_NS) as usize;
         self.places.iter().copied().take(most).collect()

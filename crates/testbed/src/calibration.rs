@@ -1,4 +1,4 @@
-//! What this machine's relay can do now: the same network and programs as in a run, with a load that is known.
+//! The current performance of this machine's relay: the network and programs of a run, with a known load.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::programs::Processes;
 /// One flow of kernel TCP, and twenty between five sources and five sinks.
 const ONE: &str = include_str!("one-flow.toml");
 const TWENTY: &str = include_str!("twenty-flows.toml");
-/// With one flow a quiet machine's relay is late by no more than this: half of all packets, and 99 %.
+/// Maximum lateness of a quiet machine's relay with one flow: for half of all packets, and for 99 %.
 const QUIET_US: [f64; 2] = [100.0, 1000.0];
-/// And carries so much of twenty flows.
+/// Minimum rate that it carries with twenty flows.
 const QUIET_BPS: f64 = 1.5e9;
 
-/// What the relay does with loads that are known.
+/// The relay's performance with known loads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Calibration {
     /// With one flow.
@@ -29,28 +29,28 @@ pub struct Calibration {
     pub twenty_flows: Load,
 }
 
-/// What it does with one load.
+/// The relay's performance with one load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Load {
-    /// How many flows.
+    /// Number of flows.
     pub flows: usize,
-    /// What was offered, of IP packets.
+    /// Offered load in bit/s of IP packets.
     pub offered_bps: f64,
-    /// What it carried in the second half, of IP packets with data.
+    /// Carried load in the second half, in bit/s of IP packets with data.
     pub carried_bps: f64,
-    /// IP packets a second, acknowledgements included, over the whole time.
+    /// IP packets per second, including acknowledgements, over the whole time.
     pub packets_per_s: f64,
-    /// Half of all packets were late by this or less.
+    /// Lateness in us that half of all packets did not exceed.
     pub late_half_us: f64,
-    /// 99 % of them.
+    /// Lateness in us that 99 % of them did not exceed.
     pub late_p99_us: f64,
-    /// Share of a processor that the relay's thread took.
+    /// The relay thread's share of a processor.
     pub relay_cpu: f64,
-    /// Packets that the kernel could not keep for the relay.
+    /// Packets that the kernel dropped before the relay.
     pub overflows: u64,
 }
 
-/// Measures what the relay can do: each load for so long.
+/// Measures the relay with each load for a duration of `each`.
 ///
 /// # Errors
 ///
@@ -83,10 +83,11 @@ pub fn calibrate(
 }
 
 impl Calibration {
-    /// In what it falls short of a quiet machine's, a line each.
+    /// Shortfalls compared with a quiet machine, a line each.
     pub fn misses(&self) -> Vec<String> {
         let mut misses = Vec::new();
-        // Twenty flows take all that two processors have, so their lateness is told and not judged: each run tells its own.
+        // Twenty flows use two processors completely, so their lateness is reported but not judged: each run reports
+        // its own.
         let one = &self.one_flow;
         for (share, late_us, most_us) in
             [("half", one.late_half_us, QUIET_US[0]), ("99 %", one.late_p99_us, QUIET_US[1])]
@@ -108,7 +109,7 @@ impl Calibration {
     }
 }
 
-/// A load as a scenario that lasts so long.
+/// A load as a scenario of this length.
 fn scenario(text: &str, each: Duration) -> Result<Scenario, Error> {
     let duration = fairwave_units::Duration::from_nanos(each.as_nanos() as u64);
     let document = Document::parse("calibration", text.as_bytes())?;

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::message::Told;
 
-/// How long an interrupt may go unnoticed.
+/// Maximum time until an interrupt is noticed.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// A program at a node.
@@ -27,8 +27,8 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts this program as the one at a node, in its space. The thread that starts it lives until it has ended: the
-    /// signal that a process gets at the death of its parent comes at the death of that thread.
+    /// Starts this program as the one at a node, in its space. The thread that starts it lives until it has ended: a
+    /// process gets the parent-death signal at the end of that thread.
     pub(crate) fn start(space: &Arc<Space>, node: &str, command: &[String]) -> Result<Self, Error> {
         let (began, begin) = bounded(1);
         let (tell, told) = unbounded();
@@ -49,7 +49,7 @@ impl Child {
         Ok(Self { node: node.to_owned(), orders: Some(orders), told, pid, is_gone })
     }
 
-    /// Tells it a line.
+    /// Sends a line to the program.
     pub(crate) fn order(&mut self, line: &impl Serialize) -> Result<(), Error> {
         let failed = |what: String| Error::End { node: self.node.clone(), what };
         let mut text = serde_json::to_string(line).map_err(|error| failed(error.to_string()))?;
@@ -58,7 +58,7 @@ impl Child {
         orders.write_all(text.as_bytes()).map_err(|error| failed(format!("does not listen: {error}")))
     }
 
-    /// The next line that it says, until `deadline`; `look` is called in between, and may end the wait.
+    /// The next line of its output, until `deadline`; `look` is called in between, and may end the wait.
     pub(crate) fn hear(&self, deadline: Instant, look: &mut dyn FnMut() -> Result<(), Error>) -> Result<Told, Error> {
         let failed = |what: &str| Error::End { node: self.node.clone(), what: what.to_owned() };
         loop {
@@ -72,7 +72,7 @@ impl Child {
                     };
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    // At an interrupt, a terminal has told it, too.
+                    // At an interrupt, the terminal has interrupted it as well.
                     look()?;
                     return Err(failed("ended early"));
                 }
@@ -85,7 +85,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // It ends by itself at the end of its orders. One that hangs does not.
+        // It ends by itself at the end of its input, unless it hangs.
         drop(self.orders.take());
         let Some(pid) = self.pid else { return };
         let deadline = Instant::now() + PATIENCE * 4;
@@ -100,7 +100,7 @@ impl Drop for Child {
 
 type Begun = std::io::Result<(ChildStdin, Option<Pid>)>;
 
-/// Starts it, hands on what it says, and waits for its end.
+/// Starts it, forwards its output, and waits for its end.
 fn attend(command: &[String], began: &Sender<Begun>, tell: &Sender<String>, is_gone: &AtomicBool) {
     let (program, arguments) = command.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     let mut child = match Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {

@@ -4,16 +4,16 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of `CLOCK_MONOTONIC`, which every namespace of this machine counts alike: absolute times that one process
-/// tells another are of it.
+/// Nanoseconds of `CLOCK_MONOTONIC`, which is common to all namespaces of this machine: absolute times in messages
+/// between processes use it.
 pub(crate) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// The instant of that reading of the clock, also if it has passed.
+/// The instant of that reading of the clock, possibly in the past.
 pub(crate) fn instant_at(ns: u64) -> Instant {
-    // Instants are of the same clock; they only cannot be made from a number.
+    // Instants use the same clock, but cannot be made from a number.
     let (now, now_ns) = (Instant::now(), now_ns());
     if ns >= now_ns {
         now + Duration::from_nanos(ns - now_ns)

@@ -1,4 +1,4 @@
-//! What was counted at the ends and in the relay, as running totals at the ends of the scenario's samples.
+//! Counts of the ends and the relay, as running totals at the ends of the scenario's samples.
 
 use std::time::Duration as StdDuration;
 
@@ -11,16 +11,16 @@ use crate::attempt::Seen;
 use crate::message::{Arrived, BIN_NS, Sent};
 use crate::plan::Plan;
 
-/// Counts in slots of equal width, read at any time: between the ends of a slot by interpolation.
+/// Counts in slots of equal width, interpolated between the ends of a slot.
 struct Slots<'a> {
     places: &'a [u64],
     width_ns: u64,
-    /// When the first slot begins, before the beginning of the run.
+    /// Time from the start of the first slot to the start of the run.
     before_ns: u64,
 }
 
 impl Slots<'_> {
-    /// All up to a time of the run.
+    /// The total up to a time of the run.
     fn until(&self, at: Time) -> f64 {
         let at_ns = at.as_nanos() + self.before_ns;
         let whole = (at_ns / self.width_ns) as usize;
@@ -73,13 +73,13 @@ fn sample_ends(scenario: &Scenario) -> Vec<Time> {
     whole.chain([end]).map(Time::from_nanos).collect()
 }
 
-/// What both nodes of a session said last before an instant.
+/// Last reports of both nodes of a session before an instant.
 fn known(source: &Sent, sink: &Arrived, before: Time) -> KnownRates {
     let last = |rows: &[(u64, [f64; 3])]| {
         let so_far = rows.partition_point(|(at, _)| *at <= before.as_nanos());
         rows[..so_far].last().map(|(_, row)| *row)
     };
-    // The largest number stands for a rate that nothing limits.
+    // The largest number stands for an unlimited rate.
     let finite = |bps: f64| if bps < f64::MAX { bps } else { f64::NAN };
     let (from, to) = (last(&source.known), last(&sink.known));
     let target = [from.map(|row| row[2]), to.map(|row| row[2])].into_iter().flatten().fold(f64::NAN, f64::min);
@@ -91,7 +91,7 @@ fn known(source: &Sent, sink: &Arrived, before: Time) -> KnownRates {
     }
 }
 
-/// The access links of the nodes: what they carried, and what waited for them.
+/// The access links of the nodes: their load, and their queues.
 fn links(scenario: &Scenario, plan: &Plan, seen: &Seen, (from, to): (Time, Time), counts: &mut Counts) {
     let report = &seen.relay;
     let packet = scenario.full_packet().get() as f64;
@@ -140,7 +140,7 @@ fn links(scenario: &Scenario, plan: &Plan, seen: &Seen, (from, to): (Time, Time)
                 mean_queue_packets: mean,
                 max_queue_packets: waits.iter().map(in_packets).fold(0.0, f64::max),
                 dropped_packets: match direction {
-                    // The relay counts what a full queue refused by where it came from and where it went.
+                    // The relay counts drops at a full queue by source and destination.
                     Direction::Down => (0..plan.places.len()).map(|other| flows(other).queue_drops).sum(),
                     Direction::Up => 0,
                 },
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn slots__are_read_at_any_time() {
         let slots = Slots { places: &[10, 20, 40], width_ns: 10, before_ns: 5 };
-        // 5 ns before the run began half of the first slot had passed.
+        // 5 ns before the run started half of the first slot had passed.
         for (at, expected) in [(0, 5.0), (5, 10.0), (10, 20.0), (15, 30.0), (25, 70.0), (1000, 70.0)] {
             assert_eq!(slots.until(Time::from_nanos(at)), expected, "{at}");
         }

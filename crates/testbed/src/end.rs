@@ -1,4 +1,4 @@
-//! The program at one node: a process of its own in the node's namespace, told what to do by lines of JSON.
+//! The program at one node: a separate process in the node's namespace, controlled by lines of JSON.
 
 use std::io::{self, BufRead, Write};
 use std::time::{Duration, Instant};
@@ -11,40 +11,42 @@ use crate::gtp::GtpEnd;
 use crate::message::{EndReport, Part, Ready, Setup, SourceAt, Start, Told};
 use crate::tcp::{self, TcpEnd};
 
-/// How often an end looks whether it ran when it should have.
+/// Interval at which an end checks whether it ran on time.
 const TICK: Duration = Duration::from_millis(10);
-/// How often it notes what its node says of sessions, in ticks.
+/// Interval at which it records the node's rates of sessions, in ticks.
 const SAMPLE: u64 = 5;
-/// What holds sessions is looked at over so much of the end of a run.
+/// Length of the final part of a run in which the limits of sessions are recorded.
 const LAST: Duration = Duration::from_millis(500);
 
-/// What an end does at a time of the run.
+/// Scheduled actions of an end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Deed {
-    /// The sink opens the session with this place among its own.
+    /// The sink opens the session with this index among its own.
     Open(usize),
     /// The sink ends a session.
     Stop(usize),
-    /// The source wants another rate.
+    /// The demand of a source changes.
     Demand(usize, Option<f64>),
-    /// It begins to look at what holds sessions.
+    /// The end starts to record the limits of sessions.
     Look,
 }
 
-/// Is the program at one node, until whoever started it ends. It speaks through standard input and output alone.
+/// Runs as the program at one node, until the process that started it ends. It communicates only through standard input
+/// and output.
 ///
 /// # Errors
 ///
-/// Where nobody tells it what to do. What goes wrong otherwise it tells.
+/// If it gets no instructions. All other errors are reported in its output.
 pub fn end() -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // As root it goes before what else this machine does, and behind the relay; who may not, does not.
+    // With privileges it has priority over this machine's other programs, but not over the relay; otherwise the call
+    // has no effect.
     let _ = rustix::process::setpriority_process(None, -10);
     let mut lines = io::BufReader::new(io::stdin()).lines();
     let mut next = move || lines.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()));
     let setup: Setup = serde_json::from_str(&next()?)?;
     if getppid().map(Pid::as_raw_pid) != i32::try_from(setup.parent).ok() {
-        // It ended before the signal was asked for.
+        // The parent ended before the signal was requested.
         return Ok(());
     }
     let mut ends = match Ends::open(&setup) {
@@ -54,7 +56,7 @@ pub fn end() -> io::Result<()> {
     let tcp_port = setup.gives.iter().any(|part| part.congestion.is_some()).then(|| ends.tcp.port());
     tell(&Told::Ready(Ready { ticket: ends.gtp.as_ref().map(GtpEnd::ticket), tcp_port }))?;
     let start: Start = serde_json::from_str(&next()?)?;
-    // Nothing more is told: the end of this line is the end of the conductor.
+    // There are no further instructions: the end of this input is the end of the conductor.
     std::thread::Builder::new().name("leash".into()).spawn(move || {
         let _ = next();
         std::process::exit(0);
@@ -63,7 +65,7 @@ pub fn end() -> io::Result<()> {
         Ok(report) => tell(&Told::Seen(report))?,
         Err(failed) => tell(&Told::Failed(failed))?,
     }
-    // Sessions go on until all ends have told.
+    // Sessions continue until all ends have reported.
     loop {
         std::thread::park();
     }
@@ -77,11 +79,11 @@ fn tell(told: &Told) -> io::Result<()> {
     out.flush()
 }
 
-/// What runs the sessions of a node.
+/// The endpoints of a node's sessions.
 struct Ends {
     gtp: Option<GtpEnd>,
     tcp: TcpEnd,
-    /// The node's, where this is it.
+    /// The node's daemon, if this process is it.
     _daemon: Option<Daemon>,
 }
 
@@ -162,7 +164,7 @@ impl Ends {
     }
 }
 
-/// All that an end does in a run, in order of time.
+/// All actions of an end in a run, in order of time.
 fn deeds(setup: &Setup, start: &Start) -> Vec<(u64, Deed)> {
     let mut deeds = Vec::new();
     let is_within = |at: u64| at < start.lasts_ns;
@@ -173,7 +175,7 @@ fn deeds(setup: &Setup, start: &Start) -> Vec<(u64, Deed)> {
         deeds.extend(part.stop_ns.filter(|at| is_within(*at)).map(|at| (at, Deed::Stop(part.session))));
     }
     for part in &setup.gives {
-        // What it wants at its start it is told when it opens.
+        // The demand at its start is part of opening the session.
         let later = |part: &Part, at: u64| at > part.start_ns && is_within(at);
         let changes = part.demand.iter().filter(|(at, _)| later(part, *at));
         deeds.extend(changes.map(|(at, bps)| (*at, Deed::Demand(part.session, *bps))));
@@ -214,7 +216,7 @@ mod tests {
             is_daemon: false,
         };
         let start = Start { at_ns: 100, lasts_ns: 1_000_000_000, sources: BTreeMap::new() };
-        // What starts after the end of the run never does; the demand at the start is not told again.
+        // Starts after the end of the run are dropped; the demand at the start is not sent again.
         let expected = [
             (1, Deed::Open(2)),
             (7, Deed::Demand(3, Some(5.0))),

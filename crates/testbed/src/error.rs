@@ -1,22 +1,22 @@
-//! Why a scenario gives no run here.
+//! Errors of the testbed.
 
 use std::io;
 
 use fairwave_scenario::ScenarioError;
 use thiserror::Error;
 
-/// Why a scenario gives no run in the testbed.
+/// The reason why a scenario has no run in the testbed.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The scenario asks for what the testbed does not have.
+    /// The scenario needs a feature that the testbed does not have.
     #[error("{message}\nhint: {hint}")]
     Unfit {
-        /// What it asks for.
+        /// The feature.
         message: String,
-        /// What would do instead.
+        /// An alternative.
         hint: String,
     },
-    /// The system allows no namespaces; the text names what would.
+    /// The system allows no namespaces; the text has the remedy.
     #[error("{0}")]
     Closed(String),
     /// The program at a node ended, or did not answer.
@@ -24,27 +24,27 @@ pub enum Error {
     End {
         /// The node.
         node: String,
-        /// What it did, or did not.
+        /// The problem.
         what: String,
     },
-    /// The system refused something else.
+    /// Another operation failed in the system.
     #[error("testbed: {0}")]
     System(#[from] io::Error),
-    /// What was measured is no run of the scenario.
+    /// The measurements are not a run of the scenario.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// The caller wanted it to end.
+    /// The caller interrupted it.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl Error {
-    /// What the scenario asks for, and what would do instead.
+    /// An unsupported feature, and an alternative.
     pub(crate) fn unfit(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Unfit { message: message.into(), hint: hint.into() }
     }
 
-    /// Whether the call is wrong, and not the machine or the run.
+    /// Whether the call is wrong, not the machine or the run.
     pub fn is_of_the_call(&self) -> bool {
         matches!(self, Self::Unfit { .. } | Self::Scenario(_))
     }

@@ -1,4 +1,4 @@
-//! The sessions of GTP, and of other rules of end nodes, at one node: the endpoint of the program as it stands.
+//! The sessions of GTP, and of other rules of end nodes, at one node: the program's own endpoint.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,9 +19,9 @@ use crate::message::{Arrived, Part, RuleSetup, Sent, Setup};
 
 /// The stream that holds a session's load.
 const LOAD: u32 = 1;
-/// As much as a session without a size may take.
+/// Size of the stream of a session without a size.
 const ENDLESS: u64 = 1 << 60;
-/// The load comes from a buffer of this size, again and again.
+/// Size of the buffer from which the load is sent repeatedly.
 const BUFFER: usize = 1 << 20;
 /// The largest UDP payload in an Ethernet frame of IPv4.
 const LARGEST_DATAGRAM: u32 = 1472;
@@ -36,16 +36,16 @@ pub(crate) struct GtpEnd {
     endpoint: Endpoint,
     capacity: Option<Rate>,
     ticket: Ticket,
-    /// Of which it is the source.
+    /// Sessions of which it is the source.
     gives: Arc<Mutex<Gives>>,
-    /// Of which it is the sink.
+    /// Sessions of which it is the sink.
     takes: BTreeMap<usize, Taken>,
     before: Option<StatusSample>,
 }
 
 /// The sessions of which this is the source.
 struct Gives {
-    /// What each wants now, bit/s of IP packets; none is unlimited. It may change before the session is open.
+    /// Current demand of each in bit/s of IP packets; `None` is unlimited. It may change before the session is open.
     wishes: BTreeMap<usize, Option<f64>>,
     /// Those that have opened.
     open: BTreeMap<usize, Given>,
@@ -61,13 +61,13 @@ struct Given {
 struct Taken {
     answer: Receiver<Result<Session, ConnectError>>,
     session: Option<Session>,
-    /// Whether it is to end: as soon as it is open, if it is not.
+    /// Whether it is to end: as soon as it is open, if it is not yet.
     is_stopped: bool,
     seen: Arc<Mutex<Sink>>,
     known: Vec<(u64, [f64; 3])>,
 }
 
-/// What the network thread notes of a session that comes here.
+/// The network thread's counts of a session that arrives here.
 struct Sink {
     bins: Bins,
     size_bytes: u64,
@@ -76,7 +76,7 @@ struct Sink {
 }
 
 impl GtpEnd {
-    /// Its endpoint, at the addresses of the node, and what sources are asked for there.
+    /// Its endpoint, at the addresses of the node, and the sessions of sources there.
     pub(crate) fn open(setup: &Setup, rule: &RuleSetup) -> Result<Self, String> {
         let rate = |bps: Option<f64>| bps.map(Rate::nearest_bps);
         let interval = match rule.interval_ns {
@@ -119,12 +119,12 @@ impl GtpEnd {
         Ok(Self { endpoint, capacity, ticket, gives, takes: BTreeMap::new(), before: None })
     }
 
-    /// What lets sinks in. Each asks at the address that its session has.
+    /// The ticket for sinks. Each connects to the address of its session.
     pub(crate) fn ticket(&self) -> String {
         self.ticket.to_string()
     }
 
-    /// The sink opens a session; `begin` is when the run began.
+    /// The sink opens a session; `begin` is the start of the run.
     pub(crate) fn take(&mut self, part: &Part, ticket: &str, begin: Instant) -> Result<(), String> {
         let mut ticket: Ticket = ticket.parse().map_err(|_| "the source's ticket is invalid".to_owned())?;
         for address in &mut ticket.addresses {
@@ -148,7 +148,7 @@ impl GtpEnd {
         }
     }
 
-    /// The source wants another rate.
+    /// Changes the demand of a source.
     pub(crate) fn set_demand(&self, session: usize, bps: Option<f64>) {
         let mut gives = lock(&self.gives);
         gives.wishes.insert(session, bps);
@@ -157,7 +157,7 @@ impl GtpEnd {
         }
     }
 
-    /// Notes what the nodes say of their sessions now, `at` nanoseconds of the run.
+    /// Records the nodes' rates of their sessions now, `at` nanoseconds into the run.
     pub(crate) fn sample(&mut self, at: u64) {
         let bps = |rate: Option<Rate>| rate.map_or(f64::MAX, Rate::as_bps);
         for given in lock(&self.gives).open.values_mut() {
@@ -174,12 +174,12 @@ impl GtpEnd {
         }
     }
 
-    /// Notes what sessions have done so far: from here on [`GtpEnd::report`] looks at what holds them.
+    /// Records the progress of sessions: from here on [`GtpEnd::report`] evaluates their limits.
     pub(crate) fn look(&mut self) {
         self.before = Some(StatusSample::take(self.sessions(), &[]));
     }
 
-    /// What it saw of a run that lasted so long.
+    /// Its report of a run of this length.
     pub(crate) fn report(
         &mut self,
         begin: Instant,
@@ -233,12 +233,12 @@ impl GtpEnd {
 }
 
 impl Taken {
-    /// Ends it; where it is not open yet, as soon as [`Taken::session`] finds that it is.
+    /// Ends it; if it is not open yet, as soon as [`Taken::session`] finds that it is.
     fn stop(&mut self) {
         self.is_stopped = true;
         match &self.session {
             Some(session) => session.close(CloseReason::Done),
-            // The answer may be there already.
+            // The answer may have arrived already.
             None => drop(self.session()),
         }
     }
@@ -255,7 +255,7 @@ impl Taken {
                     }
                     self.session = Some(session);
                 }
-                // Nobody waits any more for what is stopped.
+                // The answer for a stopped session is not needed any more.
                 Err(_) if self.is_stopped => {}
                 Err(error) => lock(&self.seen).ended = Some(format!("it could not be opened: {error}")),
             }
@@ -264,7 +264,7 @@ impl Taken {
     }
 }
 
-/// Gives as many bytes as are asked for.
+/// Provides as many bytes as are requested.
 struct Giver {
     number: usize,
     gives: Arc<Mutex<Gives>>,
@@ -272,7 +272,7 @@ struct Giver {
 
 impl Handler for Giver {
     fn on_open(&mut self, session: &Session) {
-        // Under one lock, so that no other wish comes in between.
+        // Under one lock, so that no other change of demand comes in between.
         let mut gives = lock(&self.gives);
         if let Some(Some(bps)) = gives.wishes.get(&self.number) {
             session.set_desired(Rate::nearest_bps(*bps));
@@ -295,7 +295,7 @@ impl Handler for Giver {
     }
 }
 
-/// Takes all that comes, and counts it.
+/// Accepts all arrivals, and counts them.
 struct Taker {
     seen: Arc<Mutex<Sink>>,
 }
@@ -322,7 +322,7 @@ impl Handler for Taker {
     }
 }
 
-/// The session that a visitor asks for.
+/// The session that a visitor requests.
 fn asked<'a>(parts: &'a BTreeMap<usize, Part>, visitor: &Visitor<'_>) -> Result<&'a Part, Refusal> {
     let number = <[u8; 4]>::try_from(visitor.greeting).map_err(|_| Refusal::UnknownName)?;
     parts.get(&(u32::from_be_bytes(number) as usize)).ok_or(Refusal::UnknownName)

@@ -1,4 +1,4 @@
-//! How true a run was: how late the relay was, and whether every program ran when it should have.
+//! Accuracy of a run: the relay's lateness, and whether every program ran on time.
 
 use std::time::Duration;
 
@@ -6,31 +6,31 @@ use serde::Serialize;
 
 use crate::attempt::Seen;
 
-/// A relay that is later than this for half of its packets is no network of the scenario.
+/// Maximum median lateness of the relay for a run to count as one of the scenario.
 const MOST_HALF_US: f64 = 200.0;
-/// Where 1 % of its packets are later than this, times of a run say nothing.
+/// Maximum 99th percentile of its lateness for times of a run to be meaningful.
 const MOST_P99_US: f64 = 1000.0;
-/// A program that stood still for longer was not there.
+/// Maximum time for which a program may stand still.
 const MOST_STANDSTILL: Duration = Duration::from_millis(50);
 
-/// How true a run was.
+/// Accuracy of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lateness {
-    /// Half of all packets were late by this or less.
+    /// Lateness in us that half of all packets did not exceed.
     pub late_half_us: f64,
-    /// 99 % of them.
+    /// Lateness in us that 99 % of them did not exceed.
     pub late_p99_us: f64,
-    /// 99.9 % of them.
+    /// Lateness in us that 99.9 % of them did not exceed.
     pub late_p999_us: f64,
-    /// The longest time that the program at a node did not run when it should have.
+    /// The longest time for which the program at a node did not run on time.
     pub standstill_ms: f64,
     /// That node.
     pub standstill_at: String,
-    /// Packets that found no room in a socket or a device of this machine: not in a queue of the scenario.
+    /// Packets dropped by a socket or a device of this machine, not by a queue of the scenario.
     pub overflows: u64,
-    /// IP packets that the relay took.
+    /// IP packets that the relay handled.
     pub packets: u64,
-    /// Share of a processor that the relay's thread took.
+    /// The relay thread's share of a processor.
     pub relay_cpu: f64,
 }
 
@@ -55,7 +55,7 @@ impl Lateness {
         }
     }
 
-    /// Why the machine was too busy for this to be a run of the scenario, if it was.
+    /// The reason why the machine was too busy for this to be a run of the scenario, if it was.
     pub fn busy(&self) -> Option<String> {
         if self.late_half_us > MOST_HALF_US {
             return Some(format!("half of the packets were late by up to {} us", self.late_half_us));
@@ -66,7 +66,7 @@ impl Lateness {
         (self.overflows > 0).then(|| format!("{} packets overflowed sockets of this machine", self.overflows))
     }
 
-    /// Whether times of the run say something; if not, why.
+    /// Whether times of the run are meaningful; if not, why.
     pub fn times_are_good(&self) -> Result<(), String> {
         if self.late_p99_us <= MOST_P99_US {
             return Ok(());
@@ -99,7 +99,7 @@ mod tests {
         assert!(Lateness { late_half_us: 205.0, ..quiet() }.busy().unwrap().contains("205 us"));
         assert!(Lateness { standstill_ms: 51.0, ..quiet() }.busy().unwrap().contains("d1 was stalled for 51 ms"));
         assert!(Lateness { overflows: 1, ..quiet() }.busy().is_some());
-        // Late packets alone, as long as half of them are in time, leave final rates what they are.
+        // If half of the packets are on time, final rates are not affected.
         assert_eq!(Lateness { late_p99_us: 9000.0, ..quiet() }.busy(), None);
     }
 

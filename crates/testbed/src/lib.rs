@@ -1,15 +1,15 @@
-//! Scenarios run with real programs, in namespaces of one machine: what the simulators say, put to the test.
+//! Runs scenarios with real programs, in namespaces of one machine, to test the results of the simulators.
 //!
-//! [`run()`] lays a scenario out as a network of the crate `wan`, starts this very program once a node ([`end()`]), lets
-//! the sessions begin at absolute times, and tells what happened as a [`Run`](fairwave_scenario::Run), like any
-//! simulator. Sessions of GTP and other node rules run in endpoints of the crate `host`; those of `kernel:cubic` and its
-//! like are the kernel's own TCP, with a bulk sender.
+//! [`run()`] builds a scenario's network with the crate `wan`, starts this program once per node ([`end()`]), starts
+//! the sessions at absolute times, and returns a [`Run`](fairwave_scenario::Run), like any simulator. Sessions of GTP
+//! and other node rules run in endpoints of the crate `host`; those of `kernel:cubic` and similar schemes use the
+//! kernel's own TCP, with a bulk sender.
 //!
-//! A simulator is right however busy the machine is; this is not. [`Calibration`] says what the relay could do before a
-//! run, [`Lateness`] what it did meanwhile, and a machine that was too busy gives no result ([`Outcome::Skipped`]).
+//! A simulator is correct on a busy machine; the testbed is not. [`Calibration`] is the relay's performance before a
+//! run, [`Lateness`] that during the run, and a machine that was too busy gives no result ([`Outcome::Skipped`]).
 //!
-//! Nobody has to be root: [`enter`] makes a namespace of users, before any thread starts. Nothing has a name that could
-//! stay behind, and no process outlives the one that started it, however that ends.
+//! Root is not necessary: [`enter`] makes a user namespace, before any thread starts. No names are left behind, and no
+//! process outlives its parent, however that ends.
 
 #![cfg_attr(test, allow(non_snake_case))]
 
@@ -40,14 +40,14 @@ pub use lateness::Lateness;
 pub use programs::Processes;
 pub use run::{Options, Outcome, Wired, check, run};
 
-/// Makes this process one that may have namespaces. To be called before any thread starts.
+/// Enables namespaces for this process. To be called before any thread starts.
 ///
 /// # Errors
 ///
-/// Where the system forbids that: the text names the setting that does, and what would help.
+/// If the system forbids it: the text names the setting, and the remedy.
 pub fn enter() -> Result<(), Error> {
     fairwave_wan::become_root().map_err(|error| Error::Closed(error.to_string()))?;
-    // The relay goes before all else that this machine does, where that may be said.
+    // The relay has priority over all other programs of this machine, if permitted.
     let _ = rustix::process::setpriority_process(None, -20);
     fairwave_wan::Space::new().map(drop).map_err(|error| Error::Closed(format!("no network namespaces here: {error}")))
 }

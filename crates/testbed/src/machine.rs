@@ -1,4 +1,4 @@
-//! The daemon of a node whose sessions are processes of their own.
+//! The daemon of a node whose sessions are separate processes.
 
 use std::path::Path;
 use std::time::Duration as StdDuration;
@@ -9,9 +9,9 @@ use fairwave_units::{Duration, Rate};
 
 use crate::message::RuleSetup;
 
-/// After so long a daemon that has just started gives newcomers what is theirs.
+/// Time after which a new daemon gives newcomers their full rates.
 pub(crate) const SETTLED: StdDuration = StdDuration::from_nanos(GRACE.as_nanos() + 200_000_000);
-/// Its control interval where the scenario says none; in processes that are nodes it follows the round-trip times.
+/// Its default control interval; in processes that are nodes it follows the round-trip times.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Starts the daemon of a node.

@@ -1,5 +1,4 @@
-//! What of a scenario runs where: nodes become ports of the relay, sessions become addresses, queues and delays become
-//! ways.
+//! The layout of a scenario: nodes become ports of the relay, sessions become addresses, queues and delays become ways.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,32 +13,33 @@ use fairwave_wan::{Way, address};
 use crate::error::Error;
 use crate::message::{Part, RuleSetup, Setup};
 
-/// What begins the names of schemes that the kernel runs.
+/// Prefix of the names of schemes that the kernel runs.
 const KERNEL: &str = "kernel:";
-/// A relay has so many ports.
+/// Maximum ports of a relay.
 const MOST_NODES: usize = 256;
-/// A node has so many addresses.
+/// Maximum addresses of a node.
 const MOST_ADDRESSES: u8 = 254;
-/// A queue holds this at the least: real ends send in bursts of up to 64 KiB a system call, and several sources at once.
+/// Minimum size of a queue: real ends send bursts of up to 64 KiB per system call, and several sources may do so
+/// together.
 const LEAST_QUEUE_BYTES: u64 = 128 << 10;
-/// And what its link carries in this time, since a paced burst takes up to 1 ms.
+/// Minimum size of a queue as time of its link, since a paced burst takes up to 1 ms.
 const LEAST_QUEUE_S: f64 = 2e-3;
-/// A node's own queue into the network holds this at the least: 1000 packets of 1500 bytes, Linux's txqueuelen. No host
-/// drops its own packets earlier: a program that did not run for some milliseconds sends what it owes at once.
+/// Minimum size of a node's own queue: 1000 packets of 1500 bytes, Linux's txqueuelen. No host drops its own packets
+/// earlier: a program that did not run for some milliseconds sends its backlog in one burst.
 const OWN_QUEUE_BYTES: u64 = 1000 * 1500;
 
-/// A scenario, laid out.
+/// The layout of a scenario.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The nodes with sessions.
     pub(crate) places: Vec<Place>,
     /// One-way delays between addresses.
     pub(crate) delays: Vec<(IpAddr, IpAddr, StdDuration)>,
-    /// How long the run lasts.
+    /// Length of the run.
     pub(crate) lasts: StdDuration,
     /// The names of the kernel's rules that it needs.
     pub(crate) congestions: Vec<String>,
-    /// Of losses that are left to chance.
+    /// Seed of random losses.
     pub(crate) seed: u64,
 }
 
@@ -48,18 +48,18 @@ pub(crate) struct Plan {
 pub(crate) struct Place {
     /// Its index in the scenario.
     pub(crate) node: usize,
-    /// What the program is told.
+    /// Instructions for the program.
     pub(crate) setup: Setup,
-    /// Its addresses beside the first.
+    /// Its addresses except the first.
     pub(crate) more: Vec<IpAddr>,
     /// From the node into the network.
     pub(crate) up: Way,
-    /// Out of it.
+    /// From the network to the node.
     pub(crate) down: Way,
 }
 
 impl Plan {
-    /// Lays out a scenario.
+    /// Makes the layout of a scenario.
     pub(crate) fn of(scenario: &Scenario) -> Result<Self, Error> {
         check_network(scenario)?;
         let mut places = Vec::new();
@@ -117,7 +117,7 @@ fn places_address(port: usize) -> IpAddr {
     address(port, 1, false)
 }
 
-/// The kernel's name of the rule that a session of kernel TCP runs; none if the node's rule runs it.
+/// The kernel's name of the rule of a session of kernel TCP; `None` if the node's rule runs it.
 fn congestion(choice: &SchemeChoice) -> Result<Option<String>, Error> {
     let name = choice.scheme.name;
     if choice.scheme.runs_on_hosts() && choice.scheme.runs_in(Model::Testbed) {
@@ -134,13 +134,13 @@ fn congestion(choice: &SchemeChoice) -> Result<Option<String>, Error> {
     check_kernel_options(choice)?;
     Ok(Some(match name.strip_prefix(KERNEL) {
         Some(kernel) => kernel.to_owned(),
-        // The kernel's NewReno is called by its ancestor's name.
+        // The kernel calls its NewReno "reno".
         None if name == "newreno" => "reno".to_owned(),
         None => name.to_owned(),
     }))
 }
 
-/// What the testbed does not have, it says before anything starts.
+/// Rejects features that the testbed does not have, before anything starts.
 fn check_network(scenario: &Scenario) -> Result<(), Error> {
     let name = &scenario.name;
     if !scenario.links.is_empty() {
@@ -180,7 +180,7 @@ fn check_network(scenario: &Scenario) -> Result<(), Error> {
     Ok(())
 }
 
-/// The address of a session's source: another one where a session between the same nodes has another RTT.
+/// The address of a session's source: sessions between the same nodes with different RTTs have different addresses.
 fn source_address(
     place: &mut Place,
     port: usize,
@@ -208,7 +208,7 @@ fn source_address(
     ))
 }
 
-/// The rule of a node, as its sessions name it; none where the kernel runs them all.
+/// The rule of a node's sessions; `None` if the kernel runs them all.
 fn rule(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<Option<RuleSetup>, Error> {
     let on_hosts = |session: &&&SessionSpec| scenario.scheme_of(session).scheme.runs_on_hosts();
     let mut ruled = sessions.iter().filter(on_hosts);
@@ -228,7 +228,7 @@ fn rule(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<O
     check_options(choice)?;
     let beat = Beat::of(scenario, Some(node), &node.name, choice);
     let is_set = |name| choice.scheme.option(name).is_some() && choice.options.flag(name);
-    // Hosts share all of what they are told; a share of a capacity is told as a smaller one.
+    // Hosts share all of their configured capacity; a share of a capacity becomes a smaller one.
     let share = if choice.scheme.takes_share() { node.gtp_share } else { 1.0 };
     let capacity = |rate: Option<Rate>| rate.map(|rate| rate.as_bps() * share);
     Ok(Some(RuleSetup {
@@ -243,12 +243,12 @@ fn rule(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<O
     }))
 }
 
-/// Options of a rule that the program's endpoint takes no word of must have their defaults.
+/// Options of a rule that the program's endpoint cannot set must have their defaults.
 fn check_options(choice: &SchemeChoice) -> Result<(), Error> {
     const TAKEN: [&str; 8] = ["alpha", "beta", "interval", "phase", "drain", "fair_start", "path", "wire"];
     for (name, value) in choice.options.iter() {
         let usual = choice.scheme.option(name).map(OptionSpec::default_value);
-        // The program acts on news after 1 ms; a scenario cannot say otherwise here.
+        // The program acts on news after 1 ms; a scenario cannot change that here.
         let is_own = name == "react" && value == OptionValue::Time(Duration::from_millis(1));
         if !TAKEN.contains(&name) && usual != Some(value) && !is_own {
             return Err(Error::unfit(
@@ -260,7 +260,7 @@ fn check_options(choice: &SchemeChoice) -> Result<(), Error> {
     Ok(())
 }
 
-/// The kernel takes no word of a rule's options: they must have their defaults.
+/// The kernel's rules have no options: they must have their defaults.
 fn check_kernel_options(choice: &SchemeChoice) -> Result<(), Error> {
     for (name, value) in choice.options.iter() {
         let usual = choice.scheme.option(name).map(OptionSpec::default_value);
@@ -276,7 +276,7 @@ fn check_kernel_options(choice: &SchemeChoice) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a node's access link does, into the network and out of it.
+/// The ways of a node's access link, into the network and out of it.
 fn ways(scenario: &Scenario, at: u32, node: &Node) -> [Way; 2] {
     let rtt = |is_here: &dyn Fn(&SessionSpec) -> bool| {
         let here = scenario.sessions.iter().filter(|session| is_here(session));
@@ -305,7 +305,7 @@ fn queue_bytes(scenario: &Scenario, node: &Node, capacity: Rate, rtt: Duration) 
     said.max(LEAST_QUEUE_BYTES).max((bytes_per_s * LEAST_QUEUE_S) as u64)
 }
 
-/// What one end of a session is told.
+/// The instructions for one end of a session.
 fn part(
     scenario: &Scenario,
     session: &SessionSpec,
@@ -323,7 +323,7 @@ fn part(
         source,
         weight: session.weight,
         minimum_bps: session.minimum.as_bps(),
-        // Without steps of its own a rule looks at neither.
+        // Rules without steps ignore both.
         alpha: if has("alpha") { node_rule::alpha(scenario, session, place) } else { 0.1 },
         beta: if has("beta") { node_rule::beta(scenario, session, place) } else { 0.2 },
         demand: match &session.demand {
@@ -372,7 +372,7 @@ mod tests {
     fn plan__nodes_become_ports_and_sessions_addresses() {
         let plan = plan(TWO_TO_ONE).unwrap();
         let names: Vec<_> = plan.places.iter().map(|place| place.setup.node.as_str()).collect();
-        // Nobody uses the fourth.
+        // The fourth has no sessions.
         assert_eq!(names, ["s1", "s2", "d1"]);
         let source = |port: usize, place: usize| plan.places[port].setup.gives[place].source.to_string();
         // Between the same nodes a session with another RTT has another address.
@@ -429,7 +429,7 @@ mod tests {
         );
         let text = refused(&with("newreno", "min_rto = '2 s'"));
         assert!(text.contains("options.min_rto: not supported: the kernel runs newreno"), "{text}");
-        // What the kernel has anyway may be said.
+        // The kernel's own values are permitted.
         plan(&with("cubic", "c = 0.4")).unwrap();
         plan(&with("newreno", "min_rto = '200 ms'")).unwrap();
     }

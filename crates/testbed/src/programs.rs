@@ -1,34 +1,34 @@
-//! Which programs run at the nodes of a plan.
+//! The programs at the nodes of a plan.
 
 use std::path::{Path, PathBuf};
 
 use crate::message::{Part, Setup};
 use crate::plan::Plan;
 
-/// Which sessions of a node a process has.
+/// Distribution of a node's sessions over processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Processes {
     /// All of them: a process is an end node.
     #[default]
     Node,
-    /// One: the sessions of a node share its capacity by a daemon, which is a process more.
+    /// One: the sessions of a node share its capacity by a daemon, which is an additional process.
     Session,
 }
 
-/// A program, and the place of the plan that it runs at.
+/// A program, and its place in the plan.
 pub(crate) struct Program {
     pub(crate) place: usize,
     pub(crate) setup: Setup,
 }
 
-/// The programs of a plan, daemons first: who comes to a table finds it. Daemons have their sockets in `dir`.
+/// The programs of a plan, daemons first, so that the others find them. Daemons have their sockets in `dir`.
 pub(crate) fn programs(plan: &Plan, processes: Processes, dir: &Path) -> Vec<Program> {
     let of = |place: usize, setup: Setup| Program { place, setup };
     let setups = || plan.places.iter().map(|place| &place.setup).enumerate();
     if processes == Processes::Node {
         return setups().map(|(place, setup)| of(place, setup.clone())).collect();
     }
-    // A node of kernel TCP alone shares nothing here.
+    // A node with only kernel TCP shares nothing here.
     let has_daemon = |setup: &Setup| setup.rule.is_some();
     let socket = |place: usize| -> PathBuf { dir.join(format!("{place}.sock")) };
     let daemons = setups().filter(|(_, setup)| has_daemon(setup)).map(|(place, setup)| {
@@ -80,7 +80,7 @@ mod tests {
             let Setup { gives, takes, daemon, is_daemon, rule, .. } = &program.setup;
             assert_eq!(gives.len() + takes.len(), usize::from(!is_daemon));
             assert_eq!(daemon.as_deref(), Some(Path::new(&format!("/x/{}.sock", program.place))));
-            // Kernel TCP takes no part.
+            // Kernel TCP is not included.
             let is_tcp = gives.iter().chain(takes).any(|part| part.congestion.is_some());
             assert_eq!(rule.is_none(), is_tcp);
         }

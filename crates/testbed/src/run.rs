@@ -1,4 +1,4 @@
-//! A scenario, run: calibrated, tried again where the machine was busy, and told as a run of the simulators is.
+//! A run of a scenario: calibrated, repeated if the machine was busy, and reported like a run of the simulators.
 
 use std::time::Duration as StdDuration;
 
@@ -16,31 +16,31 @@ use crate::plan::Plan;
 use crate::programs::Processes;
 use crate::tcp::check_congestion;
 
-/// Each of the two loads of a calibration lasts so long.
+/// Duration of each of the two loads of a calibration.
 const CALIBRATION: StdDuration = StdDuration::from_millis(500);
-/// A session that has less than this share of its max-min rate at its end misses it.
+/// A session with less than this share of its max-min rate at its end misses it.
 const MISSES: f64 = 0.95;
 
-/// How to run a scenario here.
+/// Options of a run.
 pub struct Options<'a> {
     /// The program that is started at each node, with its arguments: it calls [`end`](crate::end()).
     pub command: Vec<String>,
-    /// Which sessions of a node a process has.
+    /// Distribution of a node's sessions over processes.
     pub processes: Processes,
-    /// How often a run is tried while the machine is busy.
+    /// Number of attempts while the machine is busy.
     pub attempts: u32,
-    /// Called some twenty times a second: whether to end now.
+    /// Called about twenty times a second: whether to end now.
     pub is_interrupted: &'a dyn Fn() -> bool,
-    /// Called with what people may want to know meanwhile.
+    /// Called with progress messages for users.
     pub tell: &'a dyn Fn(&str),
 }
 
 impl Options<'_> {
-    /// The usual ones, for the command `fairwave`: this program itself is at each node.
+    /// The defaults of the command `fairwave`: this program itself is at each node.
     ///
     /// # Errors
     ///
-    /// Where the system does not say which program this is.
+    /// If the system does not know the path of this program.
     pub fn of_this_program() -> Result<Self, Error> {
         let program = std::env::current_exe()?;
         let program =
@@ -51,47 +51,47 @@ impl Options<'_> {
     }
 }
 
-/// What became of it.
+/// Result of a scenario.
 pub enum Outcome {
     /// A run.
     Ran(Box<Wired>),
-    /// The machine was too busy, each time.
+    /// The machine was too busy at each attempt.
     Skipped {
-        /// Why the last attempt is no run of the scenario.
+        /// The reason why the last attempt is not a run of the scenario.
         reason: String,
-        /// What the relay could do before it.
+        /// The relay's performance before it.
         calibration: Box<Calibration>,
-        /// How late it was in the last attempt.
+        /// Lateness of the last attempt.
         lateness: Box<Lateness>,
     },
 }
 
-/// A run with real programs, and how true it is.
+/// A run with real programs, and its accuracy.
 pub struct Wired {
-    /// The run, as every simulator tells one.
+    /// The run, in the form common to all simulators.
     pub run: Run,
-    /// What the relay could do before it.
+    /// The relay's performance before it.
     pub calibration: Calibration,
-    /// How late it was meanwhile.
+    /// Lateness during the run.
     pub lateness: Lateness,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
     /// Whether times of the run may be judged; if not, why.
     pub times_are_good: Result<(), String>,
-    /// Of each session that misses its max-min rate, what holds it.
+    /// For each session that misses its max-min rate, its limit.
     pub why: Vec<String>,
 }
 
-/// Whether the testbed has all that a scenario asks for.
+/// Checks that the testbed has all features that a scenario needs.
 ///
 /// # Errors
 ///
-/// Where it does not: what, and what would do instead.
+/// The missing feature, and an alternative.
 pub fn check(scenario: &Scenario) -> Result<(), Error> {
     Plan::of(scenario).map(drop)
 }
 
-/// A program that is its own end node looks at no card's other traffic: daemons do.
+/// A program that is its own end node does not measure other traffic of the card: daemons do.
 fn refuse_yields(scenario: &Scenario, processes: Processes) -> Result<(), Error> {
     match scenario.nodes.iter().find(|node| node.yields.is_some()) {
         Some(node) if processes == Processes::Node => Err(Error::unfit(
@@ -106,8 +106,8 @@ fn refuse_yields(scenario: &Scenario, processes: Processes) -> Result<(), Error>
 ///
 /// # Errors
 ///
-/// Where the scenario asks for what the testbed does not have, where the system refuses, and where a program fails. A
-/// busy machine is no error.
+/// If the scenario needs features that the testbed does not have, the system refuses an operation, or a program fails.
+/// A busy machine is not an error.
 pub fn run(scenario: &Scenario, mut settings: Settings<'_>, options: &Options<'_>) -> Result<Outcome, Error> {
     let plan = Plan::of(scenario)?;
     refuse_yields(scenario, options.processes)?;
@@ -128,7 +128,7 @@ pub fn run(scenario: &Scenario, mut settings: Settings<'_>, options: &Options<'_
         let mut passed = Time::ZERO;
         let mut look = |now: StdDuration| {
             let now = Time::from_nanos(now.as_nanos() as u64);
-            // Progress never goes back, also where a run is tried again.
+            // Progress never decreases, even if a run is repeated.
             if let Some(progress) = settings.progress.as_mut().filter(|_| now > passed) {
                 progress(now);
                 passed = now;
@@ -158,7 +158,7 @@ fn wired(
 ) -> Result<Outcome, Error> {
     let MeanWindow { from, to, closes_early } = MeanWindow::of(scenario, settings.window);
     let done = seen.ends.iter().flat_map(|end| end.arrived.values()).map(|one| one.completed_ns);
-    // Where every session ends by itself the window ends with the last of them.
+    // If every session ends by itself the window ends with the last of them.
     let last = done.collect::<Option<Vec<u64>>>().and_then(|done| done.into_iter().max());
     let to = last.filter(|_| closes_early).map_or(to, |last| Time::from_nanos(last).min(to).max(from));
     let window = (from, to);
@@ -170,7 +170,7 @@ fn wired(
     Ok(Outcome::Ran(Box::new(Wired { run, calibration, lateness, attempts, times_are_good, why })))
 }
 
-/// What the ends say of sessions that have less than their max-min rates at the end, or that ended early.
+/// Limits, as reported by the ends, of sessions that are below their max-min rates at the end, or that ended early.
 fn why(run: &Run, seen: &Seen) -> Vec<String> {
     let mut lines = Vec::new();
     for (index, session) in run.summary.sessions.iter().enumerate() {
@@ -192,7 +192,7 @@ fn why(run: &Run, seen: &Seen) -> Vec<String> {
     lines
 }
 
-/// The line of a session that ended early: the sink's word, and the source's if it failed.
+/// The line of a session that ended early: the sink's reason, and the source's if it failed.
 fn ended_early(name: &str, ended: &str, source: Option<&Sent>) -> String {
     let failed = source.and_then(|source| source.failed.as_ref());
     let at_source = failed.map_or_else(String::new, |failed| format!("; at the source: {failed}"));

@@ -10,12 +10,12 @@ use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
 sockopt_impl!(MaxPacingRate, SetOnly, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64);
 sockopt_impl!(RawTcpInfo, GetOnly, libc::IPPROTO_TCP, libc::TCP_INFO, [u64; 21]);
 
-/// What the kernel tells of a connection (`struct tcp_info` of linux/tcp.h).
+/// The kernel's state of a connection (`struct tcp_info` of linux/tcp.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TcpInfo {
     /// Payload of a full segment that is sent.
     pub(crate) mss_bytes: u32,
-    /// Of the congestion window, in segments.
+    /// Congestion window in segments.
     pub(crate) cwnd: u32,
     /// Segments sent again so far.
     pub(crate) resent: u32,
@@ -25,12 +25,11 @@ pub(crate) struct TcpInfo {
     pub(crate) rtt_us: u32,
 }
 
-/// No connection is paced more slowly than this: ten full segments a second. The kernel waits for the next segment as
-/// long as the rate asked for that when the last one went, and a higher rate does not end that wait.
+/// Minimum pacing rate of a connection: ten full segments per second. The kernel delays the next segment by the rate
+/// that applied when the last one was sent, and a higher rate does not shorten that delay.
 const LEAST_BYTES_PER_S: u64 = 15_000;
 
-/// The connection sends no faster than so many bits of payload a second, or than [`LEAST_BYTES_PER_S`]; none is
-/// unlimited (socket(7)).
+/// Limits the connection to `bps` bit/s of payload, at least [`LEAST_BYTES_PER_S`]; `None` is unlimited (socket(7)).
 pub(crate) fn set_max_pacing(socket: &impl AsFd, bps: Option<f64>) -> io::Result<()> {
     Ok(setsockopt(socket, MaxPacingRate, &pacing_bytes_per_s(bps))?)
 }
@@ -39,7 +38,7 @@ fn pacing_bytes_per_s(bps: Option<f64>) -> u64 {
     bps.map_or(u64::MAX, |bps| ((bps / 8.0) as u64).max(LEAST_BYTES_PER_S))
 }
 
-/// What the kernel tells of a connection: Linux 4.9 or later.
+/// Returns the kernel's state of a connection: Linux 4.9 or later.
 pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
     let words = getsockopt(socket, RawTcpInfo)?;
     // Eight bytes of flags, then 32-bit numbers up to the pacing rate at 104; tcpi_data_segs_out is at 156.
@@ -84,7 +83,8 @@ mod tests {
         let (mut there, _) = listener.accept().unwrap();
         set_max_pacing(&here, Some(64e6)).unwrap();
         let begin = std::time::Instant::now();
-        // 3 MB at 8 MB/s. The first ten segments are not paced: 655 360 bytes of them on a loopback, the rest takes 290 ms.
+        // 3 MB at 8 MB/s. The first ten segments are not paced: 655 360 bytes of them on a loopback, the rest takes 290
+        // ms.
         std::thread::spawn(move || here.write_all(&vec![7; 3_000_000]));
         there.read_exact(&mut vec![0; 3_000_000]).unwrap();
         assert!(begin.elapsed().as_secs_f64() > 0.1, "{:?}", begin.elapsed());

@@ -1,4 +1,4 @@
-//! Where the daemons of a run have their sockets.
+//! Directories for the sockets of a run's daemons.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open, stat};
 
 const PREFIX: &str = "fairwave-testbed-";
 
-/// A directory that is gone with this, or at the next run if the process is killed.
+/// A directory that is removed on drop, or by the next run if the process is killed.
 pub(crate) struct SocketDir {
     pub(crate) path: PathBuf,
     /// Locked while the process lives, whatever process ids another container sees.
@@ -30,7 +30,7 @@ impl SocketDir {
             let path = base.join(format!("{PREFIX}{}-{}", std::process::id(), chance.tv_nsec));
             // An existing one belongs to another process.
             DirBuilder::new().mode(0o700).create(&path)?;
-            // Another run may remove it up to here.
+            // Another run may remove it before this point.
             match lock(&path, FlockOperation::LockExclusive) {
                 Ok(lock) if is_at(&lock, &path) => return Ok(Self { path, _lock: lock }),
                 Ok(_) | Err(rustix::io::Errno::NOENT) => {}

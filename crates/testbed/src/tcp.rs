@@ -16,11 +16,11 @@ use crate::socket_options::{set_max_pacing, tcp_info};
 
 /// Bytes of an IPv4 header and a TCP header with timestamps.
 const HEADERS: f64 = 52.0;
-/// Payload of a full segment where no connection tells.
+/// Payload of a full segment if no connection reports it.
 const USUAL_MSS: f64 = 1448.0;
 /// Bytes of one write and of one read.
 const PIECE: usize = 1 << 18;
-/// Windows of sessions with a large bandwidth-delay product fit in here: 1 Gb/s x 250 ms is half of it.
+/// Enough for the windows of sessions with a large bandwidth-delay product: 1 Gb/s x 250 ms is half of it.
 const LARGEST_WINDOW: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -34,7 +34,7 @@ pub(crate) struct TcpEnd {
 /// A session of which this is the source.
 struct Given {
     part: Part,
-    /// What it wants now, bit/s of IP packets.
+    /// Its current demand in bit/s of IP packets.
     wants: Option<f64>,
     stream: Option<TcpStream>,
     failed: Option<String>,
@@ -54,8 +54,7 @@ struct Sink {
     ended: Option<String>,
 }
 
-/// Sees to it that sockets of this namespace may have windows of any size, and remember nothing of earlier
-/// connections.
+/// Allows sockets of this namespace any window size, and disables the cache of earlier connections.
 pub(crate) fn tune() -> io::Result<()> {
     let most = format!("4096 262144 {LARGEST_WINDOW}");
     for (name, value) in [("tcp_rmem", most.as_str()), ("tcp_wmem", &most), ("tcp_no_metrics_save", "1")] {
@@ -91,12 +90,12 @@ impl TcpEnd {
         Ok(Self { port, gives, takes: BTreeMap::new() })
     }
 
-    /// Where it listens.
+    /// The listening port.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// The sink opens a session; `begin` is when the run began.
+    /// The sink opens a session; `begin` is the start of the run.
     pub(crate) fn take(&mut self, part: &Part, source: SocketAddr, begin: Instant) -> io::Result<()> {
         let sink = Sink { bins: Bins::new(begin), size_bytes: part.size_bytes, completed: None, ended: None };
         let (stream, is_stopped) = (Mutex::new(None), AtomicBool::new(false));
@@ -112,7 +111,7 @@ impl TcpEnd {
         Ok(())
     }
 
-    /// The sink ends a session, or does not open it any more.
+    /// The sink ends a session, or will not open it.
     pub(crate) fn stop(&self, session: usize) {
         let Some(taken) = self.takes.get(&session) else { return };
         taken.is_stopped.store(true, Ordering::Release);
@@ -121,7 +120,7 @@ impl TcpEnd {
         }
     }
 
-    /// The source wants another rate.
+    /// Changes the demand of a source.
     pub(crate) fn set_demand(&self, session: usize, bps: Option<f64>) {
         let mut gives = lock(&self.gives);
         let Some(given) = gives.get_mut(&session) else { return };
@@ -133,7 +132,7 @@ impl TcpEnd {
         }
     }
 
-    /// What it saw of a run that lasted so long.
+    /// Its report of a run of this length.
     pub(crate) fn report(&self, begin: Instant, lasts_ns: u64) -> (BTreeMap<usize, Arrived>, BTreeMap<usize, Sent>) {
         let sent = |(number, given): (&usize, &Given)| {
             let info = given.stream.as_ref().and_then(|stream| tcp_info(stream).ok()).unwrap_or_default();
@@ -170,7 +169,7 @@ impl TcpEnd {
     }
 }
 
-/// Serves the sink that has come.
+/// Serves a connected sink.
 fn give(mut stream: TcpStream, gives: &Mutex<BTreeMap<usize, Given>>) {
     let mut number = [0; 4];
     let _ = stream.set_read_timeout(Some(PATIENCE));
@@ -191,7 +190,7 @@ fn give(mut stream: TcpStream, gives: &Mutex<BTreeMap<usize, Given>>) {
     let piece = vec![0; PIECE];
     let mut left = size.unwrap_or(u64::MAX);
     while left > 0 {
-        // The rate of a session that wants nothing is zero, and no pacing rate says that.
+        // The demand of an idle session is zero, which is not possible as a pacing rate.
         if lock(gives).get(&number).is_some_and(|given| given.wants == Some(0.0)) {
             std::thread::sleep(Duration::from_millis(5));
             continue;
@@ -211,24 +210,24 @@ fn begin(stream: &TcpStream, given: &mut Given) -> io::Result<()> {
     Ok(())
 }
 
-/// Which rule the kernel is to run for a socket's connections, by its name there.
+/// Sets the kernel's congestion control of a socket's connections, by its name there.
 fn set_congestion(socket: &impl AsFd, name: &str) -> io::Result<()> {
     SockRef::from(socket)
         .set_tcp_congestion(name.as_bytes())
         .map_err(|error| io::Error::new(error.kind(), format!("this kernel has no TCP {name}: {error}")))
 }
 
-/// It sends no faster than this, of IP packets.
+/// Limits the send rate, in bit/s of IP packets.
 fn pace(stream: &TcpStream, bps: Option<f64>) -> io::Result<()> {
     let payload = |bps: f64| bps * USUAL_MSS / (USUAL_MSS + HEADERS);
     set_max_pacing(stream, bps.map(payload))
 }
 
-/// Takes a session to its end.
+/// Receives a session to its end.
 fn take(number: usize, source: SocketAddr, taken: &Taken) -> io::Result<()> {
     let mut stream = TcpStream::connect_timeout(&source, PATIENCE)?;
     *lock(&taken.stream) = Some(stream.try_clone()?);
-    // It was to end before it was open: who asked for that may have seen no connection.
+    // Stopped before it was open: `stop` may have found no connection.
     if taken.is_stopped.load(Ordering::Acquire) {
         return stream.shutdown(Shutdown::Both);
     }
@@ -251,8 +250,8 @@ fn take(number: usize, source: SocketAddr, taken: &Taken) -> io::Result<()> {
     }
 }
 
-/// Whether this kernel runs a rule of that name; the error says why not. It connects nowhere: no device of this
-/// namespace need be up.
+/// Whether this kernel has a rule of that name; the error has the reason. It makes no connection: the namespace needs
+/// no device that is up.
 pub(crate) fn check_congestion(name: &str) -> io::Result<()> {
     set_congestion(&TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?, name)
 }
@@ -275,7 +274,7 @@ mod tests {
 
     #[test]
     fn check_congestion__needs_no_loopback() {
-        // The same in a network namespace of its own, whose loopback is down; where a user may have one.
+        // The same in a new network namespace, whose loopback is down, if the user may have one.
         let inside = |program: &std::path::Path| {
             let mut command = Command::new("unshare");
             command.args(["--user", "--map-root-user", "--net"]).arg(program);
@@ -321,7 +320,7 @@ mod tests {
         let taken = Taken { sink: Mutex::new(sink), stream, is_stopped };
         take(3, source.local_addr().unwrap(), &taken).unwrap();
         let (mut there, _) = source.accept().unwrap();
-        // It never says which session it is.
+        // The peer never names its session.
         assert_eq!(there.read(&mut [0; 4]).unwrap(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! What people read of calibrations and lateness.
+//! Texts for users about calibrations and lateness.
 
 use std::fmt;
 
