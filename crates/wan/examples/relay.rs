@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Host number N has the addresses 10.66.N.1 and fd66:0:0:N::1. A line on standard input, `a:loss=0.01` for example,
-//! changes what it names, and nothing else; `a:after_ms=500,loss=0.01` half a second after it was read, whatever else the
-//! machine does then. The relay runs until its standard input ends, and then says what it carried, how precisely, and
-//! what that cost, and as JSON what became of whose packets.
+//! changes only the parameters that it names; `a:after_ms=500,loss=0.01` does so exactly half a second after it was
+//! read. The relay runs until its standard input ends, and then prints the traffic that it carried, its precision and
+//! its cost, and as JSON the fate of packets by host.
 
 use std::io;
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ const USAGE: &str = "usage: relay [--seed N] NAMESPACE[:KEY=VALUE,...]...
   even=1            packets of one large one take their turns at the rate one by one
 A line NAMESPACE:KEY=VALUE,... on standard input changes a host's keys; with after_ms=N before them, so much later.";
 
-/// A host as the command line tells of it.
+/// A host of the command line.
 struct Host {
     space: String,
     device_mtu: u32,
@@ -91,7 +91,7 @@ fn set(relay: &Relay, at: Instant, number: usize, host: &Host) {
     relay.set_at(at, number, Direction::Down, host.down);
 }
 
-/// How much later than it is read a line holds, and what is left of it.
+/// Splits off the delay after which a line applies.
 fn read_after(options: &str) -> Result<(Duration, &str), String> {
     let Some(words) = options.strip_prefix("after_ms=") else { return Ok((Duration::ZERO, options)) };
     let (word, rest) = words.split_once(',').unwrap_or((words, ""));
@@ -102,7 +102,7 @@ fn read_after(options: &str) -> Result<(Duration, &str), String> {
     Ok((Duration::from_secs_f64(after_ms / 1e3), rest))
 }
 
-/// One line of JSON: what became of packets, in slots of some milliseconds, and how precise that was.
+/// One line of JSON: the fate of packets, in slots of some milliseconds, and the precision.
 fn print_report(report: &Report, overflows: u64) {
     let mut flows = Vec::new();
     for (from, row) in report.flows.iter().enumerate() {
@@ -152,14 +152,14 @@ fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<(u64, V
 fn read_host(text: &str) -> Result<Host, String> {
     let (space, options) = text.split_once(':').unwrap_or((text, ""));
     let mut host = Host { space: space.to_owned(), device_mtu: 1500, up: Way::default(), down: Way::default() };
-    // A queue of 1 MB, unless it is told otherwise.
+    // A queue of 1 MB, unless set otherwise.
     host.down.queue_bytes = 1_000_000;
     host.read(options)?;
     Ok(host)
 }
 
 impl Host {
-    /// Takes what is told of it; what is not named stays.
+    /// Applies the options that are named; the others stay unchanged.
     fn read(&mut self, options: &str) -> Result<(), String> {
         for option in options.split(',').filter(|option| !option.is_empty()) {
             let (key, word) = option.split_once('=').ok_or_else(|| format!("\"{option}\" has no value"))?;

@@ -1,13 +1,12 @@
 //! A wide-area network in user space, between network namespaces of one machine: delay, loss, reordering, duplication,
-//! blackholes, an MTU, and a rate that may change, with a queue and marks (ECN). The kernel's own means for that (netem)
-//! is missing on many machines.
+//! blackholes, an MTU, and a variable rate, with a queue and marks (ECN). The kernel's netem is missing on many
+//! machines.
 //!
-//! - [`Space`]: a network namespace, a small host of its own. As root, or in a user namespace of its own
-//!   ([`become_root`]).
-//! - [`Relay`]: a thread that carries packets between the devices ([`Port`]: TUN, or veth for who may not have that) of
-//!   several spaces, as their [`Way`]s say, and tells in its [`Report`] how precisely.
+//! - [`Space`]: a network namespace, which acts as a small host. As root, or in a user namespace ([`become_root`]).
+//! - [`Relay`]: a thread that carries packets between the devices ([`Port`]: TUN, or veth for users who may not open
+//!   TUN) of several spaces, according to their [`Way`]s, and reports its precision in its [`Report`].
 //!
-//! Nothing here has a name that could stay behind: namespaces and devices end with the process, however it ends.
+//! No names are left behind: namespaces and devices end with the process, however it ends.
 
 #![cfg_attr(test, allow(non_snake_case))]
 

@@ -1,9 +1,8 @@
-//! What carries packets between spaces.
+//! The relay, which carries packets between spaces.
 //!
 //! Each host has one TUN device, a *port* of the relay. A packet takes the *way* up from its host's port, then the way
-//! down to the port that its destination names. One thread carries everything. What the kernel hands over as one large
-//! packet of many segments (GSO) stays one, unless the fate of its segments differs: that is what makes the relay
-//! cheap.
+//! down to the port of its destination. One thread carries everything. A large packet of many segments from the kernel
+//! (GSO) is carried whole, unless the fate of its segments differs: that is what makes the relay cheap.
 
 mod backlog;
 mod device;
@@ -28,18 +27,18 @@ pub use report::{Flow, Report};
 use shared::Shared;
 pub use way::{Direction, Way};
 
-/// A network between the ports that it was started with. What runs it is a thread of its own; dropping it ends that.
+/// A network between the ports that it was started with, run by a separate thread until it is dropped.
 pub struct Relay {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<io::Result<Report>>>,
 }
 
 impl Relay {
-    /// Begins to carry between `ports`; what is left to chance follows from `seed`.
+    /// Starts carrying packets between `ports`; random events follow from `seed`.
     ///
     /// # Errors
     ///
-    /// Where there is no thread left.
+    /// If no thread can be started.
     pub fn start(ports: Vec<Port>, seed: u64) -> io::Result<Self> {
         let plan = Mutex::new(Plan::new(ports.len()));
         let delivered = ports.iter().map(|_| ports.iter().map(|_| AtomicU64::new(0)).collect()).collect();
@@ -52,13 +51,13 @@ impl Relay {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Changes one way of a port now. Packets that wait for its rate leave at the new one; others that are on it already
-    /// are not touched. A port that there is not has no ways.
+    /// Changes one way of a port now. Packets that wait for its rate leave at the new one; others that are on it
+    /// already are not affected. A port that does not exist has no ways.
     pub fn set(&self, port: usize, direction: Direction, way: Way) {
         self.set_at(Instant::now(), port, direction, way);
     }
 
-    /// Changes it at that time, whatever the caller does then.
+    /// Changes it at that time, without further action of the caller.
     pub fn set_at(&self, at: Instant, port: usize, direction: Direction, way: Way) {
         self.shared.change(|plan| plan.set(at, port, direction, way));
     }
@@ -69,24 +68,24 @@ impl Relay {
         self.set(port, Direction::Down, way);
     }
 
-    /// What goes from that address to that one takes so much longer than its ways do: two sessions between the same
-    /// hosts, each with an address of its own, may have different round-trip times.
+    /// Adds `extra` to the delay from one address to another: two sessions between the same hosts, each with its own
+    /// address, may have different round-trip times.
     pub fn set_detour(&self, from: IpAddr, to: IpAddr, extra: Duration) {
         self.shared.change(|plan| plan.set_detour(from, to, extra));
     }
 
-    /// Bytes of IP packets that one host got from another so far.
+    /// Bytes of IP packets that one host received from another so far.
     pub fn delivered(&self, from: usize, to: usize) -> u64 {
         let row = self.shared.delivered.get(from).and_then(|row| row.get(to));
         row.map_or(0, |bytes| bytes.load(Ordering::Relaxed))
     }
 
-    /// Packets of all hosts that it has taken so far.
+    /// Packets of all hosts that it has read so far.
     pub fn taken(&self) -> u64 {
         self.shared.taken.load(Ordering::Acquire)
     }
 
-    /// Whether it has taken this many packets and handed over all of them.
+    /// Whether it has read this many packets and delivered all of them.
     pub fn has_carried(&self, packets: u64) -> bool {
         self.taken() >= packets && self.shared.waiting.load(Ordering::Acquire) == 0
     }
@@ -96,11 +95,11 @@ impl Relay {
         self.shared.followed.load(Ordering::Acquire) == self.shared.version.load(Ordering::Acquire)
     }
 
-    /// Ends it: what it did.
+    /// Ends it, and returns its report.
     ///
     /// # Errors
     ///
-    /// Where a device could not be read, for example as its space was gone.
+    /// If a device could not be read, for example because its space is gone.
     pub fn stop(mut self) -> io::Result<Report> {
         self.end().unwrap_or_else(|| Err(io::Error::other("the relay has ended before")))
     }

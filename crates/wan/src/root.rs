@@ -6,21 +6,21 @@ use std::io;
 use nix::sched::{CloneFlags, unshare};
 use rustix::process::{getegid, geteuid};
 
-/// What a system may forbid, where it says so, and the value that forbids it.
+/// Permissions that a system may restrict: the setting, and the restricting value.
 const SETTINGS: [(&str, &str); 3] = [
     ("kernel.unprivileged_userns_clone", "0"),
     ("user.max_user_namespaces", "0"),
     ("kernel.apparmor_restrict_unprivileged_userns", "1"),
 ];
 
-/// Makes this process root of a user namespace of its own, with an empty network; whoever is root already stays what
-/// they are. user_namespaces(7).
+/// Makes this process root of a user namespace, with an empty network; a process that is root already stays unchanged.
+/// user_namespaces(7).
 ///
 /// To be called before any thread starts: a process with several threads cannot change its user namespace.
 ///
 /// # Errors
 ///
-/// Where the system forbids that, the error names the setting that does, or says that root can.
+/// If the system forbids that, the error names the setting, or suggests root.
 pub fn become_root() -> io::Result<()> {
     if geteuid().is_root() {
         return Ok(());
@@ -28,7 +28,7 @@ pub fn become_root() -> io::Result<()> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let enter = || {
         unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET)?;
-        // Who may not leave groups may map their own.
+        // A process that may not leave its groups may map its own.
         write("/proc/self/setgroups", "deny")?;
         write("/proc/self/uid_map", format!("0 {user} 1"))?;
         write("/proc/self/gid_map", format!("0 {group} 1"))
@@ -36,7 +36,7 @@ pub fn become_root() -> io::Result<()> {
     enter().map_err(|error| io::Error::new(error.kind(), explained(&error)))
 }
 
-/// Says what forbids it, and what to type.
+/// Explains the cause, and the command to type.
 fn explained(error: &io::Error) -> String {
     let forbids = SETTINGS.iter().find(|(name, forbidden)| {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));

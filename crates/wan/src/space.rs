@@ -1,4 +1,4 @@
-//! Network namespaces: small hosts of their own on this machine.
+//! Network namespaces: small hosts on this machine.
 
 use std::fs::File;
 use std::io;
@@ -10,22 +10,23 @@ use std::process::Command;
 use nix::sched::{CloneFlags, unshare};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// A network namespace. It has no name that could stay behind: it lives as long as this value and the processes in it.
+/// A network namespace without a name that could be left behind: it lives as long as this value and the processes in
+/// it.
 #[derive(Debug)]
 pub struct Space {
     handle: File,
 }
 
 impl Space {
-    /// An empty one, with its loopback up.
+    /// Makes an empty namespace, with its loopback up.
     ///
     /// # Errors
     ///
-    /// Who is not root, nor became it in a user namespace ([`become_root`](crate::become_root)), may not.
+    /// If the process is not root, neither really nor in a user namespace ([`become_root`](crate::become_root)).
     pub fn new() -> io::Result<Self> {
         let make = || {
             unshare(CloneFlags::CLONE_NEWNET)?;
-            // The open file keeps the namespace when this thread has ended.
+            // The open file keeps the namespace after this thread has ended.
             File::open("/proc/thread-self/ns/net")
         };
         let space = Self { handle: on_thread(make)?? };
@@ -33,12 +34,12 @@ impl Space {
         Ok(space)
     }
 
-    /// One that has a name already, made by `ip netns add`.
+    /// Opens a namespace with a name, made by `ip netns add`.
     pub fn named(name: &str) -> io::Result<Self> {
         Ok(Self { handle: File::open(PathBuf::from("/run/netns").join(name))? })
     }
 
-    /// Why there can be none here, if so.
+    /// The reason why namespaces are not available here, if so.
     pub fn missing() -> Option<String> {
         if !rustix::process::geteuid().is_root() {
             return Some("network namespaces need root".into());
@@ -46,15 +47,15 @@ impl Space {
         Self::new().err().map(|error| format!("no network namespaces here: {error}"))
     }
 
-    /// Runs `work` on a thread in here. Sockets that it opens, threads and processes that it starts stay in here.
+    /// Runs `work` on a thread in the namespace. Its sockets, threads and child processes stay in it.
     ///
     /// # Errors
     ///
-    /// Where no thread can be had, or this process may not enter.
+    /// If no thread can be started, or this process may not enter.
     ///
     /// # Panics
     ///
-    /// Where `work` does.
+    /// If `work` does.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         on_thread(|| {
             move_into_link_name_space(self.handle.as_fd(), Some(LinkNameSpaceType::Network))?;
@@ -62,17 +63,17 @@ impl Space {
         })?
     }
 
-    /// Runs `ip` in here.
+    /// Runs `ip` in the namespace.
     pub fn ip(&self, arguments: &[&str]) -> io::Result<()> {
         self.command("ip", arguments)
     }
 
-    /// Runs a command in here to its end.
+    /// Runs a command in the namespace to its end.
     pub fn command(&self, program: &str, arguments: &[&str]) -> io::Result<()> {
         self.run(|| run(Command::new(program).args(arguments)))?
     }
 
-    /// Gives a device an address, at once (IPv6 without looking for others that have it).
+    /// Gives a device an address, immediately (IPv6 without duplicate address detection).
     pub fn add_address(&self, device: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
         let address = format!("{address}/{prefix}");
         let mut arguments = vec!["address", "add", &address, "dev", device];
@@ -82,18 +83,18 @@ impl Space {
         self.ip(&arguments)
     }
 
-    /// Takes an address from a device.
+    /// Removes an address from a device.
     pub fn remove_address(&self, device: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
         self.ip(&["address", "del", &format!("{address}/{prefix}"), "dev", device])
     }
 
-    /// Where `ip link ... netns` finds it.
+    /// The path for `ip link ... netns`.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.handle.as_raw_fd())
     }
 }
 
-/// A veth pair between two spaces: device `veth` in both.
+/// Makes a veth pair between two spaces: device `veth` in both.
 pub fn connect(one: (&Space, IpAddr), other: (&Space, IpAddr), mtu: u32) -> io::Result<()> {
     let (far, mtu) = (other.0.path(), mtu.to_string());
     one.0.ip(&[
@@ -106,7 +107,7 @@ pub fn connect(one: (&Space, IpAddr), other: (&Space, IpAddr), mtu: u32) -> io::
     Ok(())
 }
 
-/// Nothing leaves `device` faster than this (TBF).
+/// Limits the rate of `device` (TBF).
 pub fn limit(space: &Space, device: &str, rate_bps: u64, queue_bytes: u64) -> io::Result<()> {
     let (rate, queue) = (format!("{rate_bps}bit"), queue_bytes.to_string());
     space.command(
@@ -115,7 +116,7 @@ pub fn limit(space: &Space, device: &str, rate_bps: u64, queue_bytes: u64) -> io
     )
 }
 
-/// Runs `work` on a thread of its own, which ends with it.
+/// Runs `work` on a separate thread, and waits for it.
 fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, work)?;

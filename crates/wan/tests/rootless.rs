@@ -1,4 +1,4 @@
-//! A network for who is not root: the test runs itself again as nobody, who makes one in a user namespace.
+//! A network for unprivileged users: the test runs itself again as nobody, and makes one in a user namespace.
 
 use std::error::Error;
 use std::net::{SocketAddr, UdpSocket};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fairwave_wan::{Port, Relay, Space, Way, address, become_root};
 
-/// Says to this program that it is the one that runs as nobody.
+/// Argument that marks the process that runs as nobody.
 const CHILD: &str = "the-child";
 const DELAY: Duration = Duration::from_millis(10);
 
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if std::env::args().nth(1).as_deref() == Some(CHILD) {
         return echo();
     }
-    // Nobody may read neither the tree nor what is built in it.
+    // The user nobody can read neither the tree nor its build.
     let directory = tempfile::tempdir()?;
     std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755))?;
     let program = directory.path().join("rootless");

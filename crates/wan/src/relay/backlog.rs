@@ -1,15 +1,15 @@
-//! What waits before a way that has a rate.
+//! The queue of a way that has a rate.
 
 use std::time::{Duration, Instant};
 
 use super::report::Report;
 
-/// A queue that is served at a rate, first come, first served: when what came last will have left, and for how long
-/// whoever comes has to wait.
+/// A first-come, first-served queue with a rate: the departure of its last packet, and the waiting times of arriving
+/// packets.
 pub(super) struct Backlog {
     begin: Instant,
     drained: Instant,
-    /// The longest that a packet found before it, in places of [`Report::SLOT`].
+    /// The longest waiting time of a packet, in slots of [`Report::SLOT`].
     waits: Vec<Duration>,
 }
 
@@ -18,12 +18,12 @@ impl Backlog {
         Self { begin, drained: begin, waits: Vec::new() }
     }
 
-    /// How long a packet waits that comes now.
+    /// Waiting time of a packet that arrives now.
     pub(super) fn wait(&self, now: Instant) -> Duration {
         self.drained.saturating_duration_since(now)
     }
 
-    /// A packet came, whether it found room or not: what it found before it.
+    /// Records the waiting time of an arriving packet, whether or not there is room for it.
     pub(super) fn note(&mut self, now: Instant) {
         let slot = Report::slot(now.saturating_duration_since(self.begin));
         self.note_silence(slot);
@@ -31,19 +31,19 @@ impl Backlog {
         self.waits[slot] = self.waits[slot].max(wait);
     }
 
-    /// `bytes` join it at that rate: when the last of them has left.
+    /// Adds `bytes` at that rate; returns the departure of the last of them.
     pub(super) fn join(&mut self, now: Instant, bytes: u64, rate_bps: f64) -> Instant {
         self.drained = self.drained.max(now) + Duration::from_secs_f64(bytes as f64 * 8.0 / rate_bps);
         self.drained
     }
 
-    /// The rate changes now, such that what waits takes `factor` times as long.
+    /// The rate changes now, such that waiting packets take `factor` times as long.
     pub(super) fn stretch(&mut self, now: Instant, factor: f64) {
         self.note(now);
         self.drained = stretched(self.drained, now, factor);
     }
 
-    /// All waits until now; none, if nobody ever came.
+    /// All waiting times until now; empty if no packet ever arrived.
     pub(super) fn finish(mut self, now: Instant) -> Vec<Duration> {
         if !self.waits.is_empty() {
             self.note(now);
@@ -51,7 +51,7 @@ impl Backlog {
         self.waits
     }
 
-    /// In places where nobody came, it went on draining.
+    /// In slots without arrivals, the queue continued to drain.
     fn note_silence(&mut self, until: usize) {
         for place in self.waits.len()..=until {
             let then = self.begin + Report::SLOT * place as u32;
@@ -60,7 +60,7 @@ impl Backlog {
     }
 }
 
-/// When what would leave at `departure` leaves, if from now on all takes `factor` times as long.
+/// The new time of a departure at `departure`, if from now on everything takes `factor` times as long.
 pub(super) fn stretched(departure: Instant, now: Instant, factor: f64) -> Instant {
     match departure.checked_duration_since(now) {
         Some(left) => now + left.mul_f64(factor),
@@ -78,11 +78,11 @@ mod tests {
     fn backlog__serves_at_its_rate() {
         let begin = Instant::now();
         let mut backlog = Backlog::new(begin);
-        // 1500 bytes are 120 us at 100 Mb/s; a thousand of them that come at once are 120 ms.
+        // 1500 bytes are 120 us at 100 Mb/s; a thousand of them together are 120 ms.
         let last = (0..1000).map(|_| backlog.join(begin, 1500, 100e6)).last().expect("a thousand");
         assert_eq!(last - begin, 120 * MS);
         assert_eq!(backlog.wait(begin + 50 * MS), 70 * MS);
-        // After a pause it begins anew.
+        // After a pause the queue is empty.
         assert_eq!(backlog.join(begin + 200 * MS, 1500, 100e6) - begin, Duration::from_micros(200_120));
     }
 
@@ -95,7 +95,7 @@ mod tests {
         backlog.stretch(begin + 10 * MS, 5.0);
         assert_eq!(backlog.wait(begin + 10 * MS), 250 * MS);
         assert_eq!(stretched(last, begin + 10 * MS, 5.0) - begin, 260 * MS);
-        // What has left has left.
+        // Past departures do not change.
         assert_eq!(stretched(begin + 5 * MS, begin + 10 * MS, 5.0) - begin, 5 * MS);
     }
 
@@ -106,7 +106,7 @@ mod tests {
         backlog.note(begin);
         backlog.join(begin, 1_250_000, 100e6);
         backlog.note(begin + 5 * MS);
-        // 100 ms wait for their turn: 95 when the next one comes, and then 10 less in each place of 10 ms.
+        // 100 ms are waiting: 95 when the next one arrives, and then 10 less in each slot of 10 ms.
         let waits = backlog.finish(begin + 125 * MS);
         let expected = [95, 90, 80, 70, 60, 50, 40, 30, 20, 10, 0, 0, 0];
         assert_eq!(waits, expected.map(|wait| wait * MS));

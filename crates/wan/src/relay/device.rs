@@ -1,8 +1,8 @@
-//! How packets of a host reach the relay: by a TUN device, or where that is not to be had by a pair of veths.
+//! The device between a host and the relay: TUN or, if that is not available, a pair of veths.
 //!
-//! `/dev/net/tun` is open to all on most systems. Where it is not, root of a user namespace cannot open it either; but
-//! they may have veths and packet sockets (packet(7)) in network namespaces of their own. Both ways give the same: what
-//! the kernel would cut into segments later comes as one.
+//! `/dev/net/tun` is open to all users on most systems. On others, root of a user namespace cannot open it either, but
+//! may have veths and packet sockets (packet(7)) in its network namespaces. Both give the same data: segments that the
+//! kernel would cut later come as one packet.
 
 use std::io;
 use std::num::NonZeroU32;
@@ -21,14 +21,14 @@ sockopt_impl!(VnetHeader, SetOnly, libc::SOL_PACKET, libc::PACKET_VNET_HDR, bool
 sockopt_impl!(IgnoreOutgoing, SetOnly, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, bool);
 sockopt_impl!(Statistics, GetOnly, libc::SOL_PACKET, libc::PACKET_STATISTICS, [u32; 2]);
 
-/// What waits for the relay in a packet socket, if the system grants so much.
+/// Receive buffer of a packet socket, as far as the system allows.
 const BUFFER_BYTES: usize = 32 << 20;
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 
-/// What the relay reads a host's packets from, and writes those for it to.
+/// The device from which the relay reads a host's packets, and to which it writes packets for the host.
 pub(super) enum Device {
     /// A TUN device.
     Tun(SyncDevice),
@@ -36,24 +36,24 @@ pub(super) enum Device {
     Veth(Veth),
 }
 
-/// A packet socket at the end of a veth whose other end the host has.
+/// A packet socket at the far end of a veth; the host has the other end.
 pub(super) struct Veth {
     socket: OwnedFd,
-    /// Both ends of what the host sends and gets: it takes all its neighbours to have its own address.
+    /// Address of both ends of the host's frames: it gives all its neighbours its own address.
     mac: [u8; 6],
-    /// Its namespace, which has nothing else in it.
+    /// Its namespace, which has no other device.
     _far: Space,
 }
 
 impl Device {
-    /// A TUN device of that name in `space`.
+    /// Makes a TUN device of that name in `space`.
     pub(super) fn tun(space: &Space, name: &str) -> io::Result<Self> {
         let device = space.run(|| DeviceBuilder::new().name(name).offload(true).build_sync())??;
         device.set_nonblocking(true)?;
         Ok(Self::Tun(device))
     }
 
-    /// A veth of that name in `space`; `port` tells its address apart from others'.
+    /// Makes a veth of that name in `space`; `port` makes its address unique.
     pub(super) fn veth(space: &Space, name: &str, port: usize) -> io::Result<Self> {
         let far = Space::new()?;
         let mac = [2, 0, 0x66, 0, (port >> 8) as u8, port as u8];
@@ -73,14 +73,14 @@ impl Device {
             "netns",
             &far.path(),
         ])?;
-        // Nobody answers questions about neighbours at the other end.
+        // The other end answers no neighbour requests.
         space.ip(&["link", "set", name, "arp", "off"])?;
         far.ip(&["link", "set", "far", "addrgenmode", "none", "arp", "off", "mtu", "65535", "up"])?;
         let socket = far.run(open)??;
         Ok(Self::Veth(Veth { socket, mac, _far: far }))
     }
 
-    /// Takes the next packet: the kernel's header, then the IP packet.
+    /// Reads the next packet: the kernel's header, then the IP packet.
     pub(super) fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tun(device) => device.recv(buffer),
@@ -88,7 +88,7 @@ impl Device {
         }
     }
 
-    /// Hands over a packet of that form.
+    /// Writes a packet of that form.
     pub(super) fn send(&self, packet: &[u8]) -> io::Result<()> {
         match self {
             Self::Tun(device) => device.send(packet).map(drop),
@@ -96,7 +96,7 @@ impl Device {
         }
     }
 
-    /// Packets that the kernel could not keep for the relay beside those that the device counts; since the last call.
+    /// Packets that the kernel dropped before the relay, except those that the device counts; since the last call.
     pub(super) fn lost(&self) -> u64 {
         match self {
             Self::Tun(_) => 0,
@@ -127,7 +127,7 @@ impl Veth {
         };
         let ip = bytes.saturating_sub(VIRTIO_NET_HDR_LEN + ETHERNET);
         if let Ok(mut kernel) = VirtioNetHdr::decode(&head) {
-            // A packet socket counts from the Ethernet header on, a TUN device from that of IP.
+            // A packet socket's offsets start at the Ethernet header, a TUN device's at that of IP.
             kernel.csum_start = kernel.csum_start.saturating_sub(ETHERNET as u16);
             kernel.hdr_len = kernel.hdr_len.saturating_sub(ETHERNET as u16);
             kernel.encode(&mut head).map_err(io::Error::other)?;
@@ -156,7 +156,7 @@ impl Veth {
     }
 }
 
-/// The packet socket of the one device that this thread's namespace has beside its loopback.
+/// The packet socket of the only device of this thread's namespace except its loopback.
 fn open() -> io::Result<OwnedFd> {
     let all = rustix::net::Protocol::from_raw(
         NonZeroU32::new(u32::from((libc::ETH_P_ALL as u16).to_be())).ok_or(io::ErrorKind::InvalidInput)?,

@@ -1,4 +1,4 @@
-//! One IP packet, or many equal ones that the kernel handed over as one.
+//! One IP packet, or many equal ones that the kernel passed as one.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -12,19 +12,19 @@ const GSO_TCP6: u8 = 4;
 const GSO_UDP: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 
-/// What came out of a TUN device: its header for the kernel, the IP packet, and how many segments that is.
+/// A packet from a TUN device: its header for the kernel, the IP packet, and the number of segments.
 pub(super) struct Packet {
     /// The header for the kernel, then the IP packet.
     pub(super) bytes: Vec<u8>,
-    /// Bytes of the IP and transport headers that each segment begins with.
+    /// Bytes of the IP and transport headers at the start of each segment.
     headers: usize,
-    /// Bytes of payload in each segment but the last.
+    /// Bytes of payload in each segment except the last.
     piece: usize,
     segments: usize,
 }
 
 impl Packet {
-    /// Reads what a device gave; `None` for what is no IP packet.
+    /// Parses a packet from a device; `None` if it is not an IP packet.
     pub(super) fn new(bytes: &[u8]) -> Option<Self> {
         let kernel = VirtioNetHdr::decode(bytes).ok()?;
         let ip = bytes.get(VIRTIO_NET_HDR_LEN..)?;
@@ -43,7 +43,7 @@ impl Packet {
         Some(Self { bytes: bytes.to_vec(), headers, piece, segments: segments.max(1) })
     }
 
-    /// How many IP packets these are on a wire.
+    /// Number of IP packets on a wire.
     pub(super) fn segments(&self) -> usize {
         self.segments
     }
@@ -62,7 +62,7 @@ impl Packet {
         self.headers + self.piece.min(payload - segment * self.piece)
     }
 
-    /// Which port it goes to: the network part of its destination's address names it.
+    /// The destination port: the network part of the destination's address has its number.
     pub(super) fn destination(&self) -> Option<usize> {
         let ip = self.ip();
         match ip[0] >> 4 {
@@ -71,7 +71,7 @@ impl Packet {
         }
     }
 
-    /// Whence it comes and where it goes.
+    /// Source and destination addresses.
     pub(super) fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
         let ip = self.ip();
         if ip[0] >> 4 == 4 {
@@ -82,7 +82,7 @@ impl Packet {
         Some((address(8)?.into(), address(24)?.into()))
     }
 
-    /// Some of its segments, as a packet of their own.
+    /// Some of its segments, as a separate packet.
     pub(super) fn cut(&self, segments: Range<usize>) -> Self {
         if segments == (0..self.segments) {
             return Self { bytes: self.bytes.clone(), ..*self };
@@ -98,10 +98,10 @@ impl Packet {
         cut
     }
 
-    /// Says in its headers that it found a long queue (CE), if its sender minds that: whether it does. RFC 3168 s5.
+    /// Marks it as having seen a long queue (CE), if its sender is ECN-capable; returns whether it is. RFC 3168 s5.
     pub(super) fn mark(&mut self) -> bool {
         let ip = &mut self.bytes[VIRTIO_NET_HDR_LEN..];
-        // The two bits stand at the end of the second byte, or in its middle in IPv6.
+        // The two bits are at the end of the second byte, or in its middle in IPv6.
         let is_ipv4 = ip[0] >> 4 == 4;
         let both = if is_ipv4 { 0b11 } else { 0b11 << 4 };
         if ip[1] & both == 0 {
@@ -114,7 +114,7 @@ impl Packet {
         true
     }
 
-    /// Makes the headers of a cut packet agree with its content.
+    /// Updates the headers of a cut packet.
     fn mend(&mut self, skipped: usize, is_last: bool) {
         let mut kernel = VirtioNetHdr::decode(&self.bytes).expect("it came with one");
         let is_tcp = kernel.gso_type & !GSO_ECN != GSO_UDP;
@@ -137,7 +137,7 @@ impl Packet {
             put(ip, 4, (length - 40) as u16);
             (8..40, ip[6])
         };
-        // The kernel finishes the checksum; what stands there is the sum over the pseudo header.
+        // The kernel finishes the checksum; the field has the sum over the pseudo header.
         let transport = (length - start) as u64;
         let pseudo = fold(sum(&ip[source_and_destination]) + u64::from(protocol_of(protocol, is_tcp)) + transport);
         put(ip, start + usize::from(kernel.csum_offset), pseudo);
@@ -150,7 +150,7 @@ impl Packet {
                 ip[start + 13] &= !0b1001;
             }
             if skipped > 0 {
-                // The first segment alone says that the window was reduced (CWR).
+                // Only the first segment has the flag that the window was reduced (CWR).
                 ip[start + 13] &= !0x80;
             }
         } else {
@@ -163,7 +163,7 @@ impl Packet {
     }
 }
 
-/// The transport's number, also behind IPv6 extension headers.
+/// The transport's protocol number, also after IPv6 extension headers.
 fn protocol_of(next: u8, is_tcp: bool) -> u8 {
     match next {
         6 | 17 => next,
@@ -172,7 +172,7 @@ fn protocol_of(next: u8, is_tcp: bool) -> u8 {
     }
 }
 
-/// Of an IPv4 header.
+/// Updates the checksum of an IPv4 header.
 fn mend_checksum(ip: &mut [u8]) {
     put(ip, 10, 0);
     let sum = !fold(sum(&ip[..usize::from(ip[0] & 15) * 4]));

@@ -1,4 +1,4 @@
-//! What the relay is told to do: now, and at times to come.
+//! The relay's configuration: now, and at future times.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use super::way::{Direction, Way};
 
-/// The ways of all ports, changes of them that are to come, and detours.
+/// The ways of all ports, their scheduled changes, and detours.
 #[derive(Clone, Default)]
 pub(super) struct Plan {
     ways: Vec<[Way; 2]>,
-    /// By time; equal ones in the order in which they were told.
+    /// By time; simultaneous ones in the order in which they were made.
     changes: Vec<Change>,
     detours: HashMap<(IpAddr, IpAddr), Duration>,
 }
@@ -37,7 +37,7 @@ impl Plan {
         self.detours.insert((from, to), extra);
     }
 
-    /// What is due becomes so: whether anything was.
+    /// Applies all changes that are due; returns whether there were any.
     pub(super) fn advance(&mut self, now: Instant) -> bool {
         let due = self.changes.partition_point(|change| change.at <= now);
         for change in self.changes.drain(..due) {
@@ -48,7 +48,7 @@ impl Plan {
         due > 0
     }
 
-    /// When the next change is due.
+    /// Time of the next change.
     pub(super) fn next(&self) -> Option<Instant> {
         self.changes.first().map(|change| change.at)
     }

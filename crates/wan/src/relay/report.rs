@@ -1,69 +1,69 @@
-//! What a relay did, and how well.
+//! The relay's report: traffic and precision.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::packet::Packet;
 
-/// What one relay carried, how late, and what that cost.
+/// Traffic of one relay, its lateness, and its cost.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// IP packets that came out of hosts.
+    /// IP packets read from hosts.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// System calls that brought them: one may bring many.
+    /// System calls that read them: one may read many.
     pub reads: u64,
-    /// Packets that were lost because a way says so.
+    /// Packets lost at random by a way.
     pub lost: u64,
-    /// Packets that found a full queue.
+    /// Packets dropped at a full queue.
     pub queue_drops: u64,
-    /// Packets with nobody to go to.
+    /// Packets without a destination.
     pub strays: u64,
-    /// Deliveries that the kernel refused.
+    /// Deliveries that the kernel rejected.
     pub refused: u64,
-    /// Packets that came faster than the relay took them, and that the kernel could not keep for it.
+    /// Packets that the kernel dropped because they arrived faster than the relay read them.
     pub missed: u64,
     /// CPU time of the thread.
     pub cpu: Duration,
-    /// How long it ran.
+    /// Running time.
     pub wall: Duration,
-    /// Deliveries by how late they were, a place for 5 us.
+    /// Deliveries by lateness, in bins of 5 us.
     pub lateness: Vec<u64>,
-    /// What became of packets: by the port that they came from, then by the port that they went to.
+    /// The fate of packets, by source port, then by destination port.
     pub flows: Vec<Vec<Flow>>,
-    /// The longest that packets waited for the rate of each port's ways up and down, in places of [`Report::SLOT`].
-    /// Empty for ways that never had a rate.
+    /// The longest waiting time for the rate of each port's ways up and down, in slots of [`Report::SLOT`]. Empty for
+    /// ways that never had a rate.
     pub waits: Vec<[Vec<Duration>; 2]>,
 }
 
-/// What went from one port to another one.
+/// Traffic from one port to another one.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
-    /// Bytes of IP packets that came out.
+    /// Bytes of delivered IP packets.
     pub bytes: u64,
-    /// IP packets that came out.
+    /// Delivered IP packets.
     pub packets: u64,
-    /// Packets that were lost because a way says so.
+    /// Packets lost at random by a way.
     pub lost: u64,
-    /// Packets that found a full queue.
+    /// Packets dropped at a full queue.
     pub queue_drops: u64,
-    /// Packets that a way held back for longer than those behind them.
+    /// Packets that a way delayed longer than later ones.
     pub held_back: u64,
-    /// Packets that were marked, since they found a long queue (CE).
+    /// Packets marked (CE) because of a long queue.
     pub marked: u64,
-    /// When, in places of [`Report::SLOT`] since the relay began.
+    /// Delivered bytes in slots of [`Report::SLOT`] since the relay started.
     pub slots: Vec<u64>,
 }
 
-/// Width of a place in `lateness`.
+/// Width of a bin in `lateness`.
 const PLACE: Duration = Duration::from_micros(5);
 
 impl Report {
-    /// Width of a place in [`Flow::slots`].
+    /// Width of a slot in [`Flow::slots`].
     pub const SLOT: Duration = Duration::from_millis(10);
 
-    /// The place of what happens that long after the beginning.
+    /// Index of the slot at that time after the start.
     pub(super) fn slot(at: Duration) -> usize {
         (at.as_nanos() / Self::SLOT.as_nanos()) as usize
     }
@@ -80,14 +80,14 @@ impl Report {
             missed: 0,
             cpu: Duration::ZERO,
             wall: Duration::ZERO,
-            // The last place takes all that is later than 10 ms.
+            // The last bin has all deliveries later than 10 ms.
             lateness: vec![0; 2001],
             flows: vec![vec![Flow::default(); ports]; ports],
             waits: vec![[const { Vec::new() }; 2]; ports],
         }
     }
 
-    /// A packet was handed over, that long after the beginning and after it was due.
+    /// Records a delivery, with its time after the start and its lateness.
     pub(super) fn on_delivery(&mut self, [from, to]: [usize; 2], packet: &Packet, at: Duration, late: Duration) {
         let flow = &mut self.flows[from][to];
         let (slot, bytes) = (Self::slot(at), packet.wire_bytes());
@@ -102,7 +102,7 @@ impl Report {
         self.lateness[place.min(last)] += 1;
     }
 
-    /// At most this late was this share of deliveries.
+    /// Lateness that this share of deliveries did not exceed.
     pub fn late_by(&self, share: f64) -> Duration {
         let total: u64 = self.lateness.iter().sum();
         let mut so_far = 0;

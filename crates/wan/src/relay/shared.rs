@@ -1,23 +1,23 @@
-//! What the relay's thread and those who change it have in common.
+//! State shared by the relay's thread and its controllers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::plan::Plan;
 
-/// What others may change while it runs.
+/// The state that others may change while it runs.
 pub(super) struct Shared {
     pub(super) plan: Mutex<Plan>,
-    /// Counts the changes.
+    /// Number of changes.
     pub(super) version: AtomicU64,
     pub(super) is_stopped: AtomicBool,
     /// The version of the plan that is in force.
     pub(super) followed: AtomicU64,
-    /// Packets that it holds, at a moment when it had taken at least [`taken`](Self::taken).
+    /// Packets that it holds, at a moment when it had read at least [`taken`](Self::taken).
     pub(super) waiting: AtomicU64,
-    /// Packets taken from all ports.
+    /// Packets read from all ports.
     pub(super) taken: AtomicU64,
-    /// Bytes of IP packets that came out, by the port that they came from and the one that they went to.
+    /// Bytes of delivered IP packets, by source port and destination port.
     pub(super) delivered: Vec<Vec<AtomicU64>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a way does to packets.
+//! The effects of a way on packets.
 
 use std::time::Duration;
 
@@ -14,35 +14,34 @@ pub enum Direction {
     Down,
 }
 
-/// What happens to packets between a host and the middle of the network, in one direction. By default: nothing.
+/// Effects on packets between a host and the middle of the network, in one direction. By default: none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Way {
-    /// How long it takes.
+    /// Propagation delay.
     pub delay: Duration,
-    /// The share of packets that get lost.
+    /// Share of lost packets.
     pub loss: f64,
-    /// The share of packets that come twice.
+    /// Share of packets that are duplicated.
     pub duplicate: f64,
-    /// The share of packets that come `late_by` later than they would.
+    /// Share of packets that are delayed by `late_by`.
     pub late: f64,
-    /// By how much.
+    /// Additional delay of late packets.
     pub late_by: Duration,
-    /// Larger IP packets vanish without a word.
+    /// Maximum size of IP packets; larger ones are dropped silently.
     pub mtu: Option<usize>,
-    /// Everything vanishes.
+    /// Whether all packets are dropped.
     pub is_blackhole: bool,
-    /// How fast it is, of IP packets.
+    /// Rate in bit/s of IP packets.
     pub rate_bps: Option<f64>,
-    /// Bytes that wait for it at the most; what comes then is lost.
+    /// Size of its queue; overflow is dropped.
     pub queue_bytes: u64,
-    /// Who finds more bytes than that waiting is marked (CE of RFC 3168), if its sender minds marks; zero marks nobody.
+    /// Queue size beyond which packets of ECN-capable senders are marked (CE of RFC 3168); zero marks no packets.
     pub mark_bytes: u64,
-    /// Whether the packets that came as one large one wait and leave one by one, as on a wire. That costs a system call
-    /// each.
+    /// Whether the segments of a large packet wait and leave one by one, as on a wire. That costs a system call each.
     pub is_even: bool,
 }
 
-/// What becomes of one packet.
+/// The fate of one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
     Passes,
@@ -52,17 +51,17 @@ pub(super) enum Fate {
 }
 
 impl Way {
-    /// Takes this long, and does nothing else.
+    /// A way with only this delay.
     pub fn delay(delay: Duration) -> Self {
         Self { delay, ..Self::default() }
     }
 
-    /// Whether it can do more than delay a packet.
+    /// Whether it may do more than delay a packet.
     pub(super) fn is_eventful(&self) -> bool {
         self.is_blackhole || self.mtu.is_some() || self.loss > 0.0 || self.duplicate > 0.0 || self.late > 0.0
     }
 
-    /// Draws what becomes of a packet of `bytes`.
+    /// Draws the fate of a packet of `bytes`.
     pub(super) fn fate(&self, bytes: usize, chance: &mut Pcg64Mcg) -> Fate {
         if self.is_blackhole || self.mtu.is_some_and(|mtu| bytes > mtu) {
             return Fate::IsLost;

@@ -1,4 +1,4 @@
-//! The relay's thread: what comes in waits here until it is due.
+//! The relay's thread: packets wait here until they are due.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -20,23 +20,23 @@ use super::report::Report;
 use super::shared::Shared;
 use super::way::{Direction, Fate, Way};
 
-/// What is due within this time goes now: a sleep that short would end later than that.
+/// Packets due within this time are sent now: a shorter sleep would end later than that.
 const SOON: Duration = Duration::from_micros(10);
-/// Packets taken from one port before others get their turn.
+/// Packets read from one port before others get their turn.
 const TURN: usize = 32;
 
 pub(super) struct Wheel {
     begin: Instant,
     ports: Vec<Port>,
     ways: Vec<[Way; 2]>,
-    /// When they change next without anybody saying more.
+    /// Time of the next scheduled change.
     next_change: Option<Instant>,
-    /// How much longer it takes from one address to another one.
+    /// Additional delay from one address to another.
     detours: HashMap<(IpAddr, IpAddr), Duration>,
-    /// What waits for a way's rate.
+    /// Queues of ways with a rate.
     backlogs: Vec<[Backlog; 2]>,
     waiting: BinaryHeap<Waiting>,
-    /// Those that leave at the same time leave in the order in which they came.
+    /// Packets due at the same time leave in the order of arrival.
     count: u64,
     chance: Pcg64Mcg,
     report: Report,
@@ -44,14 +44,14 @@ pub(super) struct Wheel {
 
 struct Waiting {
     due: Reverse<(Instant, u64)>,
-    /// What it has just taken.
+    /// The way that it has just taken.
     step: Step,
-    /// When it leaves the queue of that way, if the way has a rate.
+    /// Departure from the queue of that way, if the way has a rate.
     departure: Option<Instant>,
     packet: Packet,
 }
 
-/// A way of a port, and whence the packet that takes it came.
+/// A way of a port, and the source port of the packet on it.
 #[derive(Clone, Copy)]
 struct Step {
     from: usize,
@@ -77,7 +77,7 @@ impl Wheel {
     }
 
     pub(super) fn run(mut self, shared: &Shared) -> io::Result<Report> {
-        // Sleeps end when they say.
+        // Makes sleeps end on time.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
         let mut buffer = vec![0; VIRTIO_NET_HDR_LEN + 65_536];
@@ -90,7 +90,7 @@ impl Wheel {
             }
             let mut is_left = false;
             for port in 0..self.ports.len() {
-                // What is due does not wait until all ports have had their turn.
+                // Due packets do not wait until all ports have had their turn.
                 self.deliver(shared);
                 is_left |= self.take(port, &mut buffer)?;
             }
@@ -111,7 +111,7 @@ impl Wheel {
         Ok(self.report)
     }
 
-    /// Does what it is told to do from now on.
+    /// Applies the current configuration.
     fn follow(&mut self, shared: &Shared) {
         let (ways, detours) = {
             let mut plan = shared.plan();
@@ -123,7 +123,7 @@ impl Wheel {
         self.change(ways);
     }
 
-    /// Ways are other ones from now on.
+    /// Replaces the ways.
     fn change(&mut self, ways: Vec<[Way; 2]>) {
         let now = Instant::now();
         let before = std::mem::replace(&mut self.ways, ways);
@@ -141,13 +141,13 @@ impl Wheel {
         }
     }
 
-    /// What waits for the rate of a way takes `factor` times as long.
+    /// Packets that wait for the rate of a way take `factor` times as long.
     fn stretch(&mut self, now: Instant, port: usize, direction: Direction, factor: f64) {
         let mut waiting = std::mem::take(&mut self.waiting).into_vec();
         for one in waiting.iter_mut().filter(|one| one.step.port == port && one.step.direction == direction) {
             let Some(departure) = &mut one.departure else { continue };
             let (due, count) = one.due.0;
-            // It takes the way's time after that, and more if it is held back.
+            // The way's delay follows the departure, plus more if the packet is late.
             let behind = due - *departure;
             *departure = stretched(*departure, now, factor);
             one.due = Reverse((*departure + behind, count));
@@ -155,7 +155,7 @@ impl Wheel {
         self.waiting = waiting.into();
     }
 
-    /// Takes what a host sent: whether some may be left.
+    /// Reads packets from a host; returns whether there may be more.
     fn take(&mut self, port: usize, buffer: &mut [u8]) -> io::Result<bool> {
         for _ in 0..TURN {
             let bytes = match self.ports[port].device.recv(buffer) {
@@ -163,7 +163,7 @@ impl Wheel {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),
             };
-            // What the kernel says to its neighbours has no fate: it would take another's from the seed.
+            // The kernel's neighbour discovery is excluded: it would consume random numbers of other packets.
             let has_place = |packet: &Packet| packet.destination().is_some_and(|to| to < self.ports.len());
             let Some(packet) = Packet::new(&buffer[..bytes]).filter(has_place) else {
                 self.report.strays += 1;
@@ -177,7 +177,7 @@ impl Wheel {
         Ok(true)
     }
 
-    /// A packet begins a way.
+    /// A packet enters a way.
     fn enter(&mut self, now: Instant, step: Step, packet: Packet) {
         let way = self.ways[step.port][step.direction as usize];
         if !way.is_eventful() {
@@ -212,7 +212,7 @@ impl Wheel {
         }
     }
 
-    /// It passes the way's rate, then takes the way's time.
+    /// A packet passes the way's rate, then its delay.
     fn queue(&mut self, now: Instant, step: Step, packet: Packet, extra: Duration) {
         let extra = extra + self.detour(step, &packet);
         let way = self.ways[step.port][step.direction as usize];
@@ -227,7 +227,7 @@ impl Wheel {
         }
     }
 
-    /// How much longer it takes than others that go up here.
+    /// Additional delay of a packet compared with others on this way up.
     fn detour(&self, step: Step, packet: &Packet) -> Duration {
         if self.detours.is_empty() || step.direction == Direction::Down {
             return Duration::ZERO;
@@ -235,7 +235,7 @@ impl Wheel {
         packet.addresses().and_then(|ends| self.detours.get(&ends)).copied().unwrap_or_default()
     }
 
-    /// It waits until it has been sent at the way's rate. What finds no room is lost.
+    /// Queues a packet until it has been sent at the way's rate; drops it if there is no room.
     fn wait(&mut self, now: Instant, step: Step, packet: &Packet, rate_bps: f64, extra: Duration) {
         let way = self.ways[step.port][step.direction as usize];
         let backlog = &mut self.backlogs[step.port][step.direction as usize];
@@ -265,7 +265,7 @@ impl Wheel {
         self.waiting.push(Waiting { due: Reverse((due, self.count)), step, departure, packet });
     }
 
-    /// Hands over what is due.
+    /// Delivers the packets that are due.
     fn deliver(&mut self, shared: &Shared) {
         while let Some(first) = self.waiting.peek() {
             let now = Instant::now();
@@ -277,7 +277,7 @@ impl Wheel {
             let Step { from, port, direction } = step;
             match direction {
                 Direction::Up => match packet.destination().filter(|port| *port < self.ports.len()) {
-                    // It is where it was due, however late this thread looks.
+                    // The packet arrives at its due time, even if this thread is late.
                     Some(port) => self.enter(due, Step { from, port, direction: Direction::Down }, packet),
                     None => self.report.strays += 1,
                 },
@@ -294,7 +294,7 @@ impl Wheel {
     }
 
     fn sleep(&self, is_left: bool) -> io::Result<()> {
-        // It looks every now and then whether it is to stop or ways have changed.
+        // Regularly checks for the end and for changed ways.
         let mut timeout = Duration::from_millis(if is_left { 0 } else { 5 });
         let first = self.waiting.peek().map(|first| first.due.0.0);
         for at in first.into_iter().chain(self.next_change) {

@@ -1,4 +1,4 @@
-//! What measures has to be right itself. Root is needed; without it these tests say so and do nothing.
+//! The measuring instrument has to be correct. Root is needed; without it these tests print a message and do nothing.
 
 #![allow(non_snake_case)]
 
@@ -15,12 +15,12 @@ struct Pair {
     sockets: [UdpSocket; 2],
     to: SocketAddr,
     spaces: [Space; 2],
-    /// Packets that were sent, and bytes of IP packets that were received.
+    /// Packets sent, and bytes of IP packets received.
     sent: Cell<u64>,
     received_bytes: Cell<u64>,
 }
 
-/// Packets that may wait for the relay in its device, which has room for 500.
+/// Maximum packets that wait for the relay in its device, which has room for 500.
 const AHEAD: u64 = 100;
 
 impl Pair {
@@ -28,7 +28,7 @@ impl Pair {
         Self::with(seed, is_ipv6, Port::new)
     }
 
-    /// With devices of that kind.
+    /// A pair with devices of that kind.
     fn with(seed: u64, is_ipv6: bool, device: fn(&Space, usize, u32) -> std::io::Result<Port>) -> Self {
         let spaces = [0, 1].map(|_| Space::new().expect("checked before"));
         let ports = spaces.iter().enumerate().map(|(port, space)| device(space, port, 1500).expect("root may"));
@@ -38,7 +38,7 @@ impl Pair {
             let socket =
                 spaces[port].run(|| UdpSocket::bind(here)).expect("a thread is left").expect("the address is there");
             socket.set_read_timeout(Some(LIMIT)).expect("no zero");
-            // All that a test sends waits here until it is read.
+            // All packets of a test wait here until they are read.
             socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20).expect("it is cut to what is allowed");
             socket
         };
@@ -53,7 +53,7 @@ impl Pair {
         wait_for("the change is in force", || self.relay.is_up_to_date());
     }
 
-    /// Counts packets that were sent, and waits while too many of them wait for the relay.
+    /// Counts packets that were sent, and waits while the relay is too far behind.
     fn count(&self, packets: u64) {
         self.sent.set(self.sent.get() + packets);
         wait_for("the relay takes packets", || self.relay.taken() + AHEAD >= self.sent.get());
@@ -66,8 +66,8 @@ impl Pair {
         self.count(1);
     }
 
-    /// Sends packets with the numbers from zero on as one large one; false, with a line that says so, where that is not
-    /// possible.
+    /// Sends packets with the numbers from zero on as one large one; returns false, after printing the reason, if that
+    /// is not possible.
     fn send_together(&self, packets: u64, bytes: usize, ecn: Option<quinn_udp::EcnCodepoint>) -> bool {
         let state = quinn_udp::UdpSocketState::new((&self.sockets[0]).into()).expect("a UDP socket");
         if state.max_gso_segments() < packets as usize {
@@ -86,7 +86,7 @@ impl Pair {
         true
     }
 
-    /// The ECN codes that so many packets have as they arrive.
+    /// The ECN codes of the next `packets` arrivals.
     fn codes(&self, packets: usize) -> Vec<Option<quinn_udp::EcnCodepoint>> {
         let state = quinn_udp::UdpSocketState::new((&self.sockets[1]).into()).expect("a UDP socket");
         self.sockets[1].set_nonblocking(false).expect("a socket");
@@ -101,7 +101,7 @@ impl Pair {
         codes
     }
 
-    /// The numbers that have arrived when the relay has carried all that was sent.
+    /// The numbers that have arrived when the relay has carried all packets.
     fn arrivals(&self) -> Vec<u64> {
         wait_for("the relay has carried all", || self.relay.has_carried(self.sent.get()));
         let header_bytes = if self.to.is_ipv6() { 48 } else { 28 };
@@ -129,7 +129,7 @@ fn relay__veths_carry_what_tun_devices_do() {
     for is_ipv6 in [false, true] {
         for (kind, device) in [("tun", Port::by_tun as fn(&Space, usize, u32) -> _), ("veth", Port::by_veth)] {
             let pair = Pair::with(7, is_ipv6, device);
-            // Some are lost of the ten that come as one: the others are cut out, with checksums that are right.
+            // Some of the ten that come as one are lost: the others are cut out, with correct checksums.
             pair.set(0, Direction::Up, Way { loss: 0.3, ..Way::delay(Duration::from_millis(5)) });
             if !pair.send_together(10, 1200, None) {
                 return;
@@ -198,7 +198,7 @@ fn relay__large_packets_and_a_blackhole_vanish() {
 fn relay__a_rate_holds_and_its_queue_overflows() {
     let Some(_turn) = world() else { return };
     let pair = Pair::new(4, false);
-    // 100 packets of 1000 bytes wait at the most, one leaves each millisecond.
+    // At most 100 packets of 1000 bytes wait, one leaves each millisecond.
     pair.set(1, Direction::Down, Way { rate_bps: Some(8e6), queue_bytes: 100_000, ..Way::default() });
     let begin = Instant::now();
     for number in 0..400 {
@@ -212,7 +212,7 @@ fn relay__a_rate_holds_and_its_queue_overflows() {
     assert_eq!(arrived as u64 + report.queue_drops, 400);
     // The last one leaves when all before it have.
     assert!(took >= Duration::from_millis(arrived as u64), "{arrived} packets in {took:?}");
-    // The full queue when the relay took the last one, and one for each millisecond until then.
+    // The full queue when the relay read the last one, and one for each millisecond until then.
     assert!(arrived <= 101 + taken.as_millis() as usize, "{arrived} packets, taken in {taken:?}");
     assert!(arrived >= 100, "{arrived} packets");
 }
@@ -258,7 +258,7 @@ fn relay__segments_of_one_large_packet_have_fates_of_their_own() {
             received_bytes += bytes as u64 + if is_ipv6 { 48 } else { 28 };
             let number = u64::from_be_bytes(buffer[..8].try_into().expect("eight bytes"));
             assert_eq!(bytes, if number % 40 == 39 { 500 } else { 1000 });
-            // The kernel has checked the checksums; the right bytes stand in the right segment.
+            // The kernel has checked the checksums; the correct bytes are in the correct segment.
             assert!((8..bytes as u64).all(|at| buffer[at as usize] == (number * 31 + at) as u8), "packet {number}");
             arrived.push(number);
         }
@@ -309,7 +309,7 @@ fn relay__a_queue_holds_no_more_than_it_may_and_says_how_long_that_takes() {
     let flow = &report.flows[0][1];
     assert_eq!((flow.packets, flow.queue_drops), (arrived as u64, 200 - arrived as u64), "{report}");
     assert!(flow.queue_drops > 50, "{report}");
-    // A packet of 1 ms finds at most 29 of them before it that leave room for one more; who is dropped finds 30.
+    // A packet of 1 ms finds at most 29 of them before it that leave room for one more; a dropped one finds 30.
     let longest = *report.waits[1][Direction::Down as usize].iter().max().expect("some waited");
     assert!((29..=30).contains(&longest.as_millis()), "{longest:?}");
     assert!(report.waits[1][Direction::Up as usize].is_empty(), "that way has no rate");
@@ -326,14 +326,14 @@ fn relay__late_packets_are_overtaken_and_none_is_lost() {
     // 100 +- 5 standard deviations of 9.7.
     assert!((51..=149).contains(&held_back), "{held_back} were late");
     assert_eq!(arrived.len(), 2000);
-    // A packet is overtaken that comes behind one with a larger number.
+    // A packet is overtaken if it arrives after one with a larger number.
     let mut largest = 0;
     let mut overtaken = 0;
     for number in arrived {
         overtaken += usize::from(number < largest);
         largest = largest.max(number);
     }
-    // Those are not that were late while this test stood still.
+    // Packets that were late while this test stood still are not overtaken.
     assert!((held_back / 2..=held_back).contains(&overtaken), "{overtaken} of {held_back} were overtaken");
 }
 
@@ -343,14 +343,14 @@ fn relay__packets_of_a_large_one_leave_one_by_one_where_told() {
     for is_even in [true, false] {
         let pair = Pair::new(0, false);
         pair.set(1, Direction::Down, Way { rate_bps: Some(8e6), queue_bytes: 1_000_000, is_even, ..Way::default() });
-        // From here on the socket receives what comes as one as one.
+        // From here on the socket receives a large packet whole.
         let state = quinn_udp::UdpSocketState::new((&pair.sockets[1]).into()).expect("a UDP socket");
         if state.gro_segments() < 40 || !pair.send_together(40, 1000 - 28, None) {
             println!("skipped: no GSO or GRO here");
             return;
         }
         wait_for("the relay has carried all", || pair.relay.has_carried(40));
-        // A large packet is received as one.
+        // A large packet is received whole.
         let mut reads = Vec::new();
         while reads.iter().sum::<usize>() < 40 {
             reads.push(pair.codes(1).len());
@@ -376,7 +376,7 @@ fn relay__marks_who_finds_a_long_queue_and_minds_marks() {
             let marked = codes.iter().filter(|code| **code == Some(quinn_udp::EcnCodepoint::Ce)).count();
             let report = pair.stop();
             assert_eq!(report.flows[0][1].marked, marked as u64);
-            // Twenty packets find at most 20 kB before them (one more by the time that passes), and are as they were.
+            // Twenty packets find at most 20 kB before them (one more by the elapsed time), and are not marked.
             assert_eq!(codes[..20], [ecn; 20]);
             assert!(if ecn.is_some() { (18..=19).contains(&marked) } else { marked == 0 }, "{marked} were marked");
         }
@@ -412,7 +412,7 @@ fn relay__a_way_changes_at_the_time_told() {
     let (from, to) = (Duration::from_millis(100), Duration::from_millis(200));
     pair.relay.set_at(begin + from, 0, Direction::Up, Way { is_blackhole: true, ..Way::default() });
     pair.relay.set_at(begin + to, 0, Direction::Up, Way::default());
-    // When each was sent, and when the relay had taken it.
+    // The send time of each packet, and the time when the relay had read it.
     let mut spans = Vec::new();
     while spans.last().is_none_or(|(sent, _)| *sent < to + Duration::from_millis(100)) {
         let (number, sent) = (spans.len() as u64, begin.elapsed());
@@ -422,7 +422,7 @@ fn relay__a_way_changes_at_the_time_told() {
     }
     let arrived = pair.arrivals();
     let report = pair.stop();
-    // The relay may have looked at the time just before it stood still and a packet came: that packet belongs to either
+    // The relay may have read the time just before it stood still and a packet arrived: that packet belongs to either
     // side of the change, and the next one does not.
     let is_next = |number: usize, at: Duration| number > 0 && spans[number - 1].0 >= at;
     for (number, (sent, taken)) in spans.iter().enumerate() {
