@@ -15,6 +15,8 @@ use fairwave_proto::PathKind;
 use fairwave_proto::codec::{Reader, Writer};
 use tempfile::TempDir;
 
+use crate::filter::choice::Filter;
+use crate::filter::selection::NameSelection;
 use crate::format::greeting::Look;
 use crate::format::holes::MOST_PAIRS_BYTES;
 use crate::format::manifest::{FileIdentity, Meta, SegmentEntries, TreeEntry};
@@ -28,7 +30,6 @@ use crate::take::kept_key::KeptKey;
 use crate::take::key::{TemporaryKey, TemporaryStamp};
 use crate::take::options::TakeOptions;
 use crate::take::plan::TakePlan;
-use crate::take::selection::NameSelection;
 use crate::take::tree::Tree;
 use crate::take::verified::Verified;
 use crate::transfer::failures::MOST_LISTED;
@@ -91,6 +92,8 @@ fn manifest() {
         let options = TakeOptions {
             tree: (is_dry || bit(2)).then(|| Arc::new(Tree::open(&place.to()).unwrap())),
             selection: NameSelection::new(if bit(3) { &["a", "d/l"][..] } else { &[] }),
+            filter: Filter::default(),
+            is_inside: false,
             top_names: None,
             rename: bit(4).then(|| b"b".to_vec()),
             former: None,

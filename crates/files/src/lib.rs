@@ -17,6 +17,7 @@
 
 #[cfg(test)]
 mod collector;
+mod filter;
 mod format;
 #[cfg(test)]
 mod fuzz;
@@ -29,6 +30,8 @@ mod share;
 mod take;
 mod transfer;
 
+pub use filter::choice::Filter;
+pub use filter::rules::{RuleError, RuleList, Rules};
 pub use format::names::escaped;
 pub use give::put::{PutOptions, put, put_renewed};
 pub use share::{Share, ShareOptions};

@@ -13,8 +13,11 @@ use fairwave_proto::handshake::Prefix;
 use fairwave_units::{Bytes, Rate};
 
 use super::once::TicketUses;
+use crate::filter::choice::Filter;
+use crate::filter::selection::NameSelection;
 use crate::format::greeting::Greeting;
 use crate::give::giving_end::GivingEnd;
+use crate::give::list_options::ListOptions;
 use crate::give::roots::Roots;
 use crate::give::share_name::share_name;
 use crate::give::supply::Readers;
@@ -122,7 +125,7 @@ impl Share {
         }
         match Greeting::read(visitor.greeting) {
             // A place that only takes gives nothing.
-            Ok(Greeting::Get) if !visitor.receives || self.paths.is_empty() || self.options.only_takes => {
+            Ok(Greeting::Get(_)) if !visitor.receives || self.paths.is_empty() || self.options.only_takes => {
                 Err(Refusal::Direction)
             }
             Ok(Greeting::Put(_)) if !(visitor.sends && visitor.receives) || self.intake.is_none() => {
@@ -140,13 +143,18 @@ impl Share {
         self.judge(visitor)?;
         self.opens.lock().count(Instant::now(), visitor.ticket);
         match Greeting::read(visitor.greeting) {
-            Ok(Greeting::Get) => {
+            Ok(Greeting::Get(walk)) => {
                 let ledger = Ledger::default();
                 ledger.tally().let_choose();
                 // Its own thread looks for them: what was there before may have gone.
                 let source = GivingEnd::new(self.paths.clone(), self.name, Arc::clone(&self.readers), ledger.clone());
                 let holder = Holder::Visitor(visitor.ticket, Prefix::of(visitor.from.ip()));
-                let source = source.changed_until(visitor.goes_on_since_unix_s).held_by(holder);
+                let listing = ListOptions {
+                    changed_until_unix_s: visitor.goes_on_since_unix_s,
+                    filter: Filter { stays_on_file_system: walk.stays_on_file_system, ..Filter::default() },
+                    names: NameSelection::default(),
+                };
+                let source = source.listing(listing).held_by(holder);
                 let handler = Box::new(source.with_limit(self.options.limit));
                 Ok((self.options.session, self.enter(visitor, VisitKind::Get, ledger.transfer(), handler)))
             }
@@ -240,7 +248,7 @@ mod tests {
     use super::super::collector::{Collector, tree};
     use super::super::loopback::{FAIR, Loopback, LoopbackPath, ROUGH};
     use super::*;
-    use crate::format::greeting::Look;
+    use crate::format::greeting::{Look, Walk};
     use crate::transfer::outcome::Ended;
 
     fn visitor(greeting: &[u8]) -> Visitor<'_> {
@@ -264,7 +272,7 @@ mod tests {
         let share = Arc::new(Share::new(vec![root.clone()], ShareOptions::default()).unwrap());
         let mut accept = share.accept();
         for round in 0..3_u64 {
-            let (_, giver) = accept(&visitor(&Greeting::Get.to_bytes())).unwrap();
+            let (_, giver) = accept(&visitor(&Greeting::Get(Walk::default()).to_bytes())).unwrap();
             let (collector, taken) = Collector::new(true, false, || {});
             let mut loopback = Loopback::open(giver, Box::new(collector), true, FAIR);
             assert_eq!(loopback.run_out(StdDuration::from_secs(600)), Some(CloseReason::Done));
@@ -313,7 +321,7 @@ mod tests {
     fn visit__who_never_opens_is_not_listed() {
         let place = tempfile::tempdir().unwrap();
         let share = Share::new(vec![place.path().to_owned()], ShareOptions::default()).unwrap();
-        let handler = share.visit(&visitor(&Greeting::Get.to_bytes())).unwrap().1;
+        let handler = share.visit(&visitor(&Greeting::Get(Walk::default()).to_bytes())).unwrap().1;
         assert_eq!(share.transfers().len(), 1);
         drop(handler);
         assert_eq!(share.transfers().len(), 0);
@@ -330,7 +338,7 @@ mod tests {
         let writable = Share::new(vec![], writable).unwrap();
         fs::remove_dir(&root).unwrap();
         let refused = Some(CloseReason::Refused(Refusal::UnknownName));
-        let (_, giver) = share.visit(&visitor(&Greeting::Get.to_bytes())).unwrap();
+        let (_, giver) = share.visit(&visitor(&Greeting::Get(Walk::default()).to_bytes())).unwrap();
         let (collector, _) = Collector::new(true, false, || {});
         let mut loopback = Loopback::open(giver, Box::new(collector), true, FAIR);
         assert_eq!(loopback.run_out(StdDuration::from_secs(600)), refused);
@@ -344,7 +352,7 @@ mod tests {
     fn visit__a_ticket_opens_so_many_sessions_a_second() {
         let place = tempfile::tempdir().unwrap();
         let share = Share::new(vec![place.path().to_owned()], ShareOptions::default()).unwrap();
-        let get = Greeting::Get.to_bytes();
+        let get = Greeting::Get(Walk::default()).to_bytes();
         let refused = (0..1000).find_map(|_| share.visit(&visitor(&get)).err());
         assert_eq!(refused, Some(Refusal::NoRoom));
         let other = Visitor { ticket: TicketId(8), ..visitor(&get) };
@@ -360,7 +368,7 @@ mod tests {
         let writable = ShareOptions { writable_into: Some(root.clone()), ..ShareOptions::default() };
         let writable = Share::new(vec![], writable).unwrap();
         let refused = |visitor: &Visitor<'_>| share.visit(visitor).err();
-        let get = Greeting::Get.to_bytes();
+        let get = Greeting::Get(Walk::default()).to_bytes();
         assert_eq!(refused(&visitor(&Greeting::Put(Look::default()).to_bytes())), Some(Refusal::Direction));
         let put = Greeting::Put(Look::default()).to_bytes();
         assert_eq!(writable.visit(&Visitor { receives: false, ..visitor(&put) }).err(), Some(Refusal::Direction));

@@ -57,8 +57,13 @@ const IN_CYCLES: &[(&str, usize, &str)] = &[
 ];
 
 /// The folders of `files`, each with those that it may use. What is above them may use all.
-const FOLDERS: &[(&str, &[&str])] =
-    &[("format", &[]), ("transfer", &["format"]), ("give", &["format", "transfer"]), ("take", &["format", "transfer"])];
+const FOLDERS: &[(&str, &[&str])] = &[
+    ("format", &[]),
+    ("filter", &["format"]),
+    ("transfer", &["format"]),
+    ("give", &["format", "filter", "transfer"]),
+    ("take", &["format", "filter", "transfer"]),
+];
 
 /// Rooms that do no I/O and never look at a clock.
 const CORES: &[&str] = &["units", "schemes", "proto", "scenario", "sim", "fluid"];

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! greeting = version (1), kind (1), more
-//! more     = of a put: nothing, or flags (1): 1 compares hashes, 2 only looks, 4 keeps links, 8 a window follows: seconds (u32 BE,
+//! more     = of a get: nothing, or flags (1): 1 does not enter other file systems
+//!            of a put: nothing, or flags (1): 1 compares hashes, 2 only looks, 4 keeps links, 8 a window follows: seconds (u32 BE,
 //!            not 0); of a bench: its own bytes up to the end
 //! ```
 
@@ -15,11 +16,18 @@ use super::error::{FormatError, VERSION};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Greeting<'a> {
     /// It takes files: the manifest tells it which there are.
-    Get,
+    Get(Walk),
     /// It gives files: their names are below the root of the share.
     Put(Look),
     /// It measures: what it wants to say beside that is no matter of files.
     Bench(&'a [u8]),
+}
+
+/// What the giver lists for a get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Walk {
+    /// Whether directories of other file systems than that of their root are left empty.
+    pub(crate) stays_on_file_system: bool,
 }
 
 /// How a taker looks at what is there already, before anything moves.
@@ -35,6 +43,7 @@ pub(crate) struct Look {
     pub(crate) modify_window_s: u32,
 }
 
+const STAYS_ON_FILE_SYSTEM: u8 = 1;
 const CHECKS: u8 = 1;
 const IS_DRY: u8 = 2;
 const KEEPS_LINKS: u8 = 4;
@@ -52,7 +61,11 @@ impl<'a> Greeting<'a> {
             return Err(FormatError::Version(version));
         }
         let greeting = match reader.u8("the greeting's kind")? {
-            GET => Self::Get,
+            GET if reader.is_empty() => Self::Get(Walk::default()),
+            GET => match reader.u8("the greeting's flags")? {
+                STAYS_ON_FILE_SYSTEM => Self::Get(Walk { stays_on_file_system: true }),
+                _ => return Err(FormatError::Range("the greeting's flags")),
+            },
             PUT if reader.is_empty() => Self::Put(Look::default()),
             PUT => match reader.u8("the greeting's flags")? {
                 flags @ 1..=15 => Self::Put(Look {
@@ -79,7 +92,8 @@ impl<'a> Greeting<'a> {
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let mut said;
         let (kind, more): (u8, &[u8]) = match self {
-            Self::Get => (GET, &[]),
+            Self::Get(Walk { stays_on_file_system: false }) => (GET, &[]),
+            Self::Get(Walk { stays_on_file_system: true }) => (GET, &[STAYS_ON_FILE_SYSTEM]),
             Self::Put(look) if look == Look::default() => (PUT, &[]),
             Self::Put(Look { does_check, is_dry, keeps_links, modify_window_s }) => {
                 let has_window = modify_window_s > 0;
@@ -108,7 +122,8 @@ mod tests {
 
     #[test]
     fn greeting__is_read_as_it_was_written() {
-        for greeting in [Greeting::Get, Greeting::Bench(b""), Greeting::Bench(&[9; 510])] {
+        let get = |stays_on_file_system| Greeting::Get(Walk { stays_on_file_system });
+        for greeting in [get(false), get(true), Greeting::Bench(b""), Greeting::Bench(&[9; 510])] {
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
         for flags in 0..24 {
@@ -130,7 +145,10 @@ mod tests {
             assert_eq!(Greeting::read(&[1, PUT, flags]), Err(FormatError::Range("the greeting's flags")));
         }
         assert_eq!(Greeting::read(&[1, PUT, 1, 0]), Err(FormatError::Range("the greeting's length")));
-        assert_eq!(Greeting::read(&[1, 1, 0]), Err(FormatError::Range("the greeting's length")));
+        for flags in [0, 2, 255] {
+            assert_eq!(Greeting::read(&[1, GET, flags]), Err(FormatError::Range("the greeting's flags")));
+        }
+        assert_eq!(Greeting::read(&[1, GET, 1, 0]), Err(FormatError::Range("the greeting's length")));
         assert_eq!(Greeting::read(&[]), Err(FormatError::Short("the greeting's version")));
     }
 

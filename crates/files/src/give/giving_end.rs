@@ -14,6 +14,7 @@ use fairwave_units::Rate;
 
 use super::given_bytes::GivenBytes;
 use super::hashed_alone::HashedAlone;
+use super::list_options::ListOptions;
 use super::reading::BatchBytes;
 use super::roots::GivenPaths;
 use super::supply::{Readers, Supply, SupplyNews};
@@ -51,7 +52,7 @@ struct Setup {
     ledger: Ledger,
     limit: Option<Rate>,
     counts_holes: bool,
-    changed_until_unix_s: Option<u64>,
+    listing: ListOptions,
     holder: Holder,
 }
 
@@ -87,9 +88,9 @@ struct Cached {
 impl GivingEnd {
     /// Gives what lies at these roots, or at these paths when its session opens; `share` names it to the taker.
     pub(crate) fn new(given: impl Into<GivenPaths>, share: [u8; 16], readers: Arc<Readers>, ledger: Ledger) -> Self {
-        let (given, limit, counts_holes, changed_until_unix_s) = (given.into(), None, false, None);
+        let (given, limit, counts_holes, listing) = (given.into(), None, false, ListOptions::default());
         let holder = Holder::Own;
-        let setup = Setup { given, share, readers, ledger, limit, counts_holes, changed_until_unix_s, holder };
+        let setup = Setup { given, share, readers, ledger, limit, counts_holes, listing, holder };
         Self { state: GivingState::Waiting(setup) }
     }
 
@@ -101,10 +102,10 @@ impl GivingEnd {
         self
     }
 
-    /// The same without files that have changed since, if a time is said.
-    pub(crate) fn changed_until(mut self, unix_s: Option<u64>) -> Self {
+    /// The same, and it lists no more than this.
+    pub(crate) fn listing(mut self, listing: ListOptions) -> Self {
         if let GivingState::Waiting(setup) = &mut self.state {
-            setup.changed_until_unix_s = unix_s;
+            setup.listing = listing;
         }
         self
     }
@@ -208,13 +209,12 @@ impl Drop for GivingEnd {
 
 impl LentFile {
     fn new(session: &Session, setup: Setup) -> Self {
-        let Setup { given, share, readers, ledger, limit, counts_holes, changed_until_unix_s, holder } = setup;
+        let Setup { given, share, readers, ledger, limit, counts_holes, listing, holder } = setup;
         ledger.open(session);
         if let Some(limit) = limit {
             session.set_desired(limit);
         }
-        let (supply, news) =
-            Supply::open(session, given, share, readers, ledger, counts_holes, changed_until_unix_s, holder);
+        let (supply, news) = Supply::open(session, given, share, readers, ledger, counts_holes, listing, holder);
         Self {
             supply,
             news,

@@ -3,6 +3,7 @@
 pub(crate) mod given_bytes;
 pub(crate) mod giving_end;
 mod hashed_alone;
+pub(crate) mod list_options;
 pub(crate) mod listing;
 pub(crate) mod put;
 pub(crate) mod reading;

@@ -1,7 +1,9 @@
 //! Giving files to a server that takes them.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
@@ -11,14 +13,17 @@ use fairwave_proto::codec::{CloseReason, VoidReason};
 use fairwave_units::{Duration, Rate};
 
 use super::giving_end::GivingEnd;
+use super::list_options::ListOptions;
 use super::roots::Roots;
 use super::share_name::share_name;
 use super::supply::Readers;
+use crate::filter::choice::Filter;
+use crate::filter::selection::NameSelection;
 use crate::format::greeting::{Greeting, Look};
 use crate::format::results::{Before, Records, ResultRecord};
 use crate::format::segments::SegmentReader;
 use crate::format::streams::{RESULTS, TREE};
-use crate::transfer::error::TransferError;
+use crate::transfer::error::{ShareError, TransferError};
 use crate::transfer::failures::Failures;
 use crate::transfer::ledger::{Ledger, Transfer};
 use crate::transfer::outcome::{Ended, Outcome};
@@ -39,6 +44,11 @@ pub struct PutOptions {
     pub keeps_links: bool,
     /// Files of the same size whose times differ by at most so many seconds count as the same.
     pub modify_window_s: u32,
+    /// Which files, by path and size.
+    pub filter: Filter,
+    /// Paths below the only path that is given, a directory: these, each with all that is below it, and no others. That
+    /// directory has no part in their places, and rules are relative to it.
+    pub names: Option<Vec<OsString>>,
     /// No faster than this.
     pub limit: Option<Rate>,
     /// As [`GetOptions::retry`](crate::GetOptions::retry).
@@ -54,6 +64,8 @@ impl Default for PutOptions {
             dry_run: false,
             keeps_links: false,
             modify_window_s: 0,
+            filter: Filter::default(),
+            names: None,
             limit: None,
             retry: RETRY,
             session: SessionOptions::default(),
@@ -105,11 +117,20 @@ fn put_to(
 
 /// The handler of a put, and its transfer.
 pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn Handler>, Transfer), TransferError> {
-    let roots = Roots::find(paths)?;
+    let roots = match (&options.names, paths) {
+        (None, paths) => Roots::find(paths)?,
+        (Some(_), [path]) => Roots::find_inside(path)?,
+        (Some(_), _) => return Err(ShareError::Inside.into()),
+    };
+    let names = options.names.iter().flatten().map(|name| name.as_bytes());
+    let (filter, names) = (options.filter.clone(), NameSelection::new(names));
+    let listing = ListOptions { changed_until_unix_s: None, filter, names };
     let readers = Readers::start().map_err(TransferError::Thread)?;
     let ledger = Ledger::default();
-    let source =
-        GivingEnd::new(roots, share_name(paths), readers, ledger.clone()).with_limit(options.limit).counting_holes();
+    let source = GivingEnd::new(roots, share_name(paths), readers, ledger.clone())
+        .with_limit(options.limit)
+        .listing(listing)
+        .counting_holes();
     Ok((Box::new(Giver::new(source, ledger.clone(), options.dry_run)), ledger.transfer()))
 }
 

@@ -357,6 +357,7 @@ fn read_from(fd: &OwnedFd, listed: &Listed<'_>, mut offset: u64, mut into: &mut 
 mod tests {
     use std::fs;
 
+    use super::super::list_options::ListOptions;
     use super::super::listing::{Draft, Listing};
     use super::super::scan::scan;
     use super::*;
@@ -365,7 +366,7 @@ mod tests {
 
     fn listed(roots: &Roots) -> Listing {
         let (mut draft, mut listing) = (Draft::new([1; 32]), Listing::default());
-        let outcome = scan(roots, None, &mut |entry: &TreeEntry<'_>| {
+        let outcome = scan(roots, ListOptions::default(), &mut |entry: &TreeEntry<'_>| {
             draft.add(entry).into_iter().for_each(|part| _ = listing.push(part));
             std::ops::ControlFlow::Continue(())
         });

@@ -22,6 +22,8 @@ use crate::transfer::error::ShareError;
 pub(crate) struct Roots {
     given: Vec<Root>,
     by_name: HashMap<Vec<u8>, usize>,
+    /// Whether the paths of the manifest are those below the only root, a directory.
+    is_inside: bool,
     /// What is never given, wherever the walk meets it.
     own: OwnPlaces,
     /// The contents of files that are made when they are read, by their paths, and how many bytes these have.
@@ -83,7 +85,22 @@ impl Roots {
             }
             given.push(root);
         }
-        Ok(Self { given, by_name, own, kept: Lock::default() })
+        Ok(Self { given, by_name, is_inside: false, own, kept: Lock::default() })
+    }
+
+    /// Finds a directory whose inside is given: it has the empty name.
+    pub(crate) fn find_inside(path: &Path) -> Result<Self, ShareError> {
+        assert_may_wait();
+        let own = OwnPlaces::find();
+        if let Some(place) = own.around(path) {
+            return Err(ShareError::own(path, place));
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let parent = openat(CWD, path, flags, Mode::empty());
+        let parent = parent.map_err(|error| ShareError::Unreadable { path: path.to_owned(), error: error.into() })?;
+        let root = Root { name: Vec::new(), parent, real_name: b".".to_vec() };
+        let by_name = HashMap::from([(Vec::new(), 0)]);
+        Ok(Self { given: vec![root], by_name, is_inside: true, own, kept: Lock::default() })
     }
 
     /// The names that were given, in the order in which they were.
@@ -137,12 +154,19 @@ impl Roots {
     }
 
     fn open(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        if self.is_inside {
+            let root = self.root(b"")?;
+            return match path {
+                b"" => Ok(openat(&root.parent, ".", flags, Mode::empty())?),
+                path => open_beneath(&root.parent, path, flags),
+            };
+        }
         let (name, rest) = match path.iter().position(|byte| *byte == b'/') {
             Some(at) => path.split_at(at),
             None => (path, &[][..]),
         };
         let root = self.root(name)?;
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         if root.name == root.real_name {
             open_beneath(&root.parent, path, flags)
         } else {

@@ -7,7 +7,10 @@ use std::ops::ControlFlow;
 use rustix::fs::{AtFlags, Dir, FileType, Stat, fstat, readlinkat, statat};
 use rustix::io::Errno;
 
+use super::list_options::ListOptions;
 use super::roots::Roots;
+use crate::filter::choice::Verdicts;
+use crate::filter::selection::NameSelection;
 use crate::format::holes::{Holes, LEAST_HOLE, MOST_HOLES};
 use crate::format::manifest::{FileIdentity, MOST_PATH_BYTES, Meta, TreeEntry};
 use crate::format::names::is_reserved;
@@ -17,20 +20,30 @@ use crate::format::short_hash::short;
 /// Tells `found` of every entry below the roots: a directory, then what is in it but directories, then those, each by
 /// name; and of the holes of a file before it. A directory that cannot be listed is an entry that failed; what goes
 /// away during the walk was never there.
-/// Where a time is said, files that have changed since are left out.
+/// What is not asked for is left out; a name of which nothing is there is an entry that failed.
 pub(crate) fn scan(
     roots: &Roots,
-    changed_until_unix_s: Option<u64>,
+    listing: ListOptions,
     found: &mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
+    let ListOptions { changed_until_unix_s, filter, names: asked } = listing;
     let changed_until_s = changed_until_unix_s.map_or(i64::MAX, |until| i64::try_from(until).unwrap_or(i64::MAX));
-    let mut walk = Walk { roots, changed_until_s, found, names: Vec::new(), bytes: Vec::new(), holes: 0 };
+    let stays_on = filter.stays_on_file_system.then_some(0);
+    let verdicts = Verdicts::new(filter);
+    let (names, bytes, holes) = (Vec::new(), Vec::new(), 0);
+    let mut walk = Walk { roots, changed_until_s, asked, verdicts, stays_on, found, names, bytes, holes };
     for name in roots.names() {
         match roots.stat(name) {
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => walk.tree(name)?,
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+                walk.stays_on = walk.stays_on.map(|_| stat.st_dev);
+                walk.tree(name)?;
+            }
             Ok(stat) => walk.leaf(name, &stat, &|| Err(Errno::INVAL))?,
             Err(error) => walk.fail(name, &error)?,
         }
+    }
+    for name in walk.asked.missed() {
+        (walk.found)(&TreeEntry::Failed { path: name, reason: &reason(&Errno::NOENT.into()) })?;
     }
     ControlFlow::Continue(())
 }
@@ -76,6 +89,10 @@ const CHANGED: &str = "it changed after the transfer began, whose ticket has exp
 struct Walk<'a> {
     roots: &'a Roots,
     changed_until_s: i64,
+    asked: NameSelection,
+    verdicts: Verdicts,
+    /// The device of the root, if others are not entered.
+    stays_on: Option<u64>,
     found: &'a mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>,
     /// The names of a directory: where each begins in `bytes`, and ends.
     names: Vec<(usize, usize)>,
@@ -87,7 +104,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// A directory and all below it. One descriptor is open at a time, however deep it is.
     fn tree(&mut self, root: &[u8]) -> ControlFlow<()> {
-        let mut waiting = vec![root.to_vec()];
+        let mut waiting = if self.enters(root) { vec![root.to_vec()] } else { Vec::new() };
         while let Some(path) = waiting.pop() {
             let before = waiting.len();
             self.directory(&path, &mut waiting)?;
@@ -107,10 +124,17 @@ impl Walk<'_> {
         if self.roots.is_own(&stat) {
             return (self.found)(&TreeEntry::Skipped { path, reason: OWN });
         }
-        (self.found)(&TreeEntry::Directory { path, meta: meta(&stat) })?;
+        // What is above a name that was asked for is no part of what is copied.
+        if !path.is_empty() && self.asked.takes(path) {
+            (self.found)(&TreeEntry::Directory { path, meta: meta(&stat) })?;
+        }
+        if self.stays_on.is_some_and(|device| stat.st_dev != device) {
+            return ControlFlow::Continue(());
+        }
         let error = self.list(&mut directory).err();
         let (names, bytes) = (std::mem::take(&mut self.names), std::mem::take(&mut self.bytes));
-        let (mut below, mut has_long) = ([path, b"/"].concat(), false);
+        let stem = if path.is_empty() { Vec::new() } else { [path, b"/"].concat() };
+        let (mut below, mut has_long) = (stem, false);
         let stem = below.len();
         for &(start, end) in &names {
             let name = &bytes[start..end];
@@ -126,13 +150,18 @@ impl Walk<'_> {
             }
             let fd = directory.fd();
             match fd.and_then(|fd| statat(fd, name, AtFlags::SYMLINK_NOFOLLOW)) {
-                Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => waiting.push(below.clone()),
+                Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+                    if self.enters(&below) {
+                        waiting.push(below.clone());
+                    }
+                }
                 Ok(stat) => {
                     let target = || readlinkat(fd?, name, Vec::new()).map(CString::into_bytes);
                     self.leaf(&below, &stat, &target)?;
                 }
                 Err(Errno::NOENT) => {}
-                Err(error) => self.fail(&below, &error.into())?,
+                Err(error) if self.asked.takes(&below) => self.fail(&below, &error.into())?,
+                Err(_) => {}
             }
         }
         (self.names, self.bytes) = (names, bytes);
@@ -141,6 +170,22 @@ impl Walk<'_> {
             (self.found)(&TreeEntry::Failed { path, reason: &reason })?;
         }
         error.map_or(ControlFlow::Continue(()), |error| self.fail(path, &error))
+    }
+
+    /// Whether a directory is listed: it is asked for, or something in it, and it is not excluded.
+    fn enters(&mut self, path: &[u8]) -> bool {
+        let asked = &mut self.asked;
+        let is_asked = asked.takes(path) || path.is_empty() || asked.is_above(path);
+        is_asked && (path.is_empty() || self.verdicts.takes(path, true, |above| asked.is_above(above)))
+    }
+
+    /// Whether what is no directory is listed.
+    fn chooses(&mut self, path: &[u8], stat: &Stat) -> bool {
+        let asked = &mut self.asked;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        asked.takes(path)
+            && self.verdicts.takes(path, false, |above| asked.is_above(above))
+            && (!is_file || self.verdicts.takes_bytes(stat.st_size.cast_unsigned()))
     }
 
     /// Takes down the names in a directory, in order; those that were read before an error count.
@@ -169,6 +214,9 @@ impl Walk<'_> {
 
     /// What is no directory.
     fn leaf(&mut self, path: &[u8], stat: &Stat, target: &dyn Fn() -> rustix::io::Result<Vec<u8>>) -> ControlFlow<()> {
+        if !self.chooses(path, stat) {
+            return ControlFlow::Continue(());
+        }
         let meta = meta(stat);
         let what = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if self.roots.is_own(stat) => {
@@ -276,11 +324,13 @@ mod tests {
 
     use super::*;
     use crate::collector::{as_nobody, open_place};
+    use crate::filter::choice::Filter;
+    use crate::filter::rules::RuleList;
 
     /// Entries as lines.
     fn scanned(paths: &[PathBuf]) -> Vec<String> {
         let mut lines = Vec::new();
-        let outcome = scan(&Roots::find(paths).unwrap(), None, &mut |entry| {
+        let outcome = scan(&Roots::find(paths).unwrap(), ListOptions::default(), &mut |entry| {
             let text = |path: &[u8]| path.escape_ascii().to_string();
             lines.push(match *entry {
                 TreeEntry::File { path, bytes, meta, .. } => format!("file {} {bytes} {:o}", text(path), meta.mode),
@@ -344,6 +394,94 @@ mod tests {
         assert_eq!(scanned(&[at("single"), at("data")]), expected);
     }
 
+    /// Entries of an inside, as lines.
+    fn listed_inside(root: &Path, filter: Filter, names: &[&str]) -> Vec<String> {
+        let mut lines = Vec::new();
+        let listing = ListOptions { filter, names: NameSelection::new(names), ..ListOptions::default() };
+        let outcome = scan(&Roots::find_inside(root).unwrap(), listing, &mut |entry| {
+            lines.push(match *entry {
+                TreeEntry::File { path, .. } => path.escape_ascii().to_string(),
+                TreeEntry::Directory { path, .. } => format!("{}/", path.escape_ascii()),
+                TreeEntry::Symlink { path, target, .. } => {
+                    format!("{} -> {}", path.escape_ascii(), target.escape_ascii())
+                }
+                TreeEntry::Failed { path, reason } => format!("failed {}: {reason}", path.escape_ascii()),
+                _ => return ControlFlow::Continue(()),
+            });
+            ControlFlow::Continue(())
+        });
+        assert!(outcome.is_continue());
+        lines
+    }
+
+    fn excluding(words: &[&str]) -> Filter {
+        let mut rules = RuleList::default();
+        for word in words {
+            rules.add(word.as_bytes(), false).unwrap();
+        }
+        Filter { rules: rules.compile().unwrap(), ..Filter::default() }
+    }
+
+    #[test]
+    fn scan__names_inside_a_directory_with_what_is_below_them() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir_all(place.path().join("a/b/c")).unwrap();
+        for file in ["a/b/c/x", "a/b/y", "a/z", "top"] {
+            fs::write(place.path().join(file), "1").unwrap();
+        }
+        symlink("top", place.path().join("link")).unwrap();
+        let listed = |names: &[&str], words: &[&str]| listed_inside(place.path(), excluding(words), names);
+        assert_eq!(
+            listed(&["a/b", "link", "none/x"], &[]),
+            ["link -> top", "a/b/", "a/b/y", "a/b/c/", "a/b/c/x", "failed none/x: No such file or directory"]
+        );
+        // As in rsync, rules do not judge what is only above a name; and what they exclude is not missing.
+        assert_eq!(listed(&["a/b", "top"], &["/a", "c", "top"]), ["a/b/", "a/b/y"]);
+        assert_eq!(listed(&[], &["b/"]), ["link -> top", "top", "a/", "a/z"]);
+    }
+
+    #[test]
+    fn scan__what_is_excluded_is_not_entered_and_is_no_failure() {
+        let place = open_place();
+        fs::create_dir_all(place.path().join("a/closed")).unwrap();
+        fs::write(place.path().join("a/big"), [0; 11]).unwrap();
+        fs::write(place.path().join("a/small"), [0; 4]).unwrap();
+        fs::write(place.path().join("a/fits"), [0; 10]).unwrap();
+        fs::set_permissions(place.path().join("a/closed"), fs::Permissions::from_mode(0o000)).unwrap();
+        let sized = Filter { min_bytes: 5, max_bytes: Some(10), ..excluding(&["closed/"]) };
+        let root = place.path().to_owned();
+        as_nobody(move || {
+            let all = listed_inside(&root, Filter::default(), &[]);
+            assert!(all.contains(&"failed a/closed: Permission denied".to_owned()), "{all:?}");
+            assert_eq!(listed_inside(&root, sized, &[]), ["a/", "a/fits"]);
+        });
+    }
+
+    /// Needs a file system below another that users may list: that of terminals is in most systems.
+    #[test]
+    fn scan__other_file_systems_are_left_empty() {
+        let [dev, pts] = ["/dev", "/dev/pts"].map(|path| fs::metadata(path).map(|meta| meta.dev()).ok());
+        if pts.is_none() || dev == pts {
+            return;
+        }
+        let mut rules = RuleList::default();
+        rules.add(b"/pts/***", true).unwrap();
+        rules.add(b"*", false).unwrap();
+        let entered = Filter { rules: rules.compile().unwrap(), ..Filter::default() };
+        let listed = |filter: Filter| {
+            let mut entries = 0;
+            let listing = ListOptions { filter, ..ListOptions::default() };
+            let _ = scan(&Roots::find_inside(Path::new("/dev")).unwrap(), listing, &mut |_| {
+                entries += 1;
+                ControlFlow::Continue(())
+            });
+            entries
+        };
+        // The directory, and at least `ptmx` in it.
+        assert!(listed(entered.clone()) > 1);
+        assert_eq!(listed(Filter { stays_on_file_system: true, ..entered }), 1);
+    }
+
     /// Uploads that others have not finished, at any depth.
     #[test]
     fn scan__reserved_names_are_not_listed() {
@@ -370,10 +508,14 @@ mod tests {
         let roots = Roots::find(&[place.path().to_owned()]).unwrap();
         let listed = |until: i64| {
             let mut entries = Vec::new();
-            let outcome = scan(&roots, Some(until as u64), &mut |entry| {
-                entries.push(matches!(entry, TreeEntry::File { .. } | TreeEntry::Symlink { .. }));
-                ControlFlow::Continue(())
-            });
+            let outcome = scan(
+                &roots,
+                ListOptions { changed_until_unix_s: Some(until as u64), ..ListOptions::default() },
+                &mut |entry| {
+                    entries.push(matches!(entry, TreeEntry::File { .. } | TreeEntry::Symlink { .. }));
+                    ControlFlow::Continue(())
+                },
+            );
             assert!(outcome.is_continue());
             entries
         };
@@ -390,7 +532,7 @@ mod tests {
         // One that never ends is not read for ever; one of a claimed length has the one that it has.
         let roots = Roots::find(&[PathBuf::from("/proc/version")]).unwrap();
         assert!(roots.kept(b"version").is_none());
-        let _ = scan(&roots, None, &mut |_| ControlFlow::Continue(()));
+        let _ = scan(&roots, ListOptions::default(), &mut |_| ControlFlow::Continue(()));
         assert_eq!(roots.kept(b"version").as_deref(), Some(&version[..]));
     }
 
@@ -452,7 +594,7 @@ mod tests {
         }
         let mut count = 0;
         let roots = Roots::find(&[place.path().to_owned()]).unwrap();
-        let outcome = scan(&roots, None, &mut |_| {
+        let outcome = scan(&roots, ListOptions::default(), &mut |_| {
             count += 1;
             if count == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });

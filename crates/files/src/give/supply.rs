@@ -15,6 +15,7 @@ use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::{CloseReason, Refusal};
 
 use super::given_bytes::MOST_RANGES;
+use super::list_options::ListOptions;
 use super::listing::{BatchPlan, Draft, MOST_MANIFEST_BYTES, ManifestPart};
 use super::reading::{BatchBytes, Disk, Gone};
 use super::roots::{GivenPaths, Roots};
@@ -129,7 +130,7 @@ impl Supply {
         readers: Arc<Readers>,
         ledger: Ledger,
         counts_holes: bool,
-        changed_until_unix_s: Option<u64>,
+        listing: ListOptions,
         holder: Holder,
     ) -> (Arc<Self>, Receiver<SupplyNews>) {
         let (sender, news) = unbounded();
@@ -154,7 +155,7 @@ impl Supply {
         });
         let walk = {
             let supply = supply.clone();
-            move || supply.walk(&paths, share, changed_until_unix_s)
+            move || supply.walk(&paths, share, listing)
         };
         if let Err(error) = thread::Builder::new().name("fairwave-walk".to_owned()).spawn(walk) {
             supply
@@ -308,7 +309,7 @@ impl Supply {
     }
 
     /// Lists all that there is, or all that has not changed since.
-    fn walk(self: &Arc<Self>, paths: &[PathBuf], share: [u8; 16], changed_until_unix_s: Option<u64>) {
+    fn walk(self: &Arc<Self>, paths: &[PathBuf], share: [u8; 16], listing: ListOptions) {
         let look = || {
             let _turn = self.readers.looks.lock();
             // Its visitor may have left meanwhile.
@@ -355,7 +356,7 @@ impl Supply {
             }
             ControlFlow::Continue(())
         };
-        let outcome = scan(roots, changed_until_unix_s, &mut found);
+        let outcome = scan(roots, listing, &mut found);
         if self.is_closed.load(Ordering::Relaxed) {
             return;
         }

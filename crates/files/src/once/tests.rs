@@ -8,7 +8,7 @@ use fairwave_proto::SessionOptions;
 
 use super::super::share::{Share, ShareOptions};
 use super::*;
-use crate::format::greeting::{Greeting, Look};
+use crate::format::greeting::{Greeting, Look, Walk};
 use crate::format::streams::{MANIFEST, TREE};
 use crate::give::put::{PutOptions, put};
 use crate::take::durable::Durable;
@@ -181,7 +181,7 @@ impl Thief {
     }
 
     fn open(&self, at: &Endpoint, ticket: &Ticket, former: Option<&Session>) -> Result<Session, ConnectError> {
-        let greeting = Greeting::Get.to_bytes();
+        let greeting = Greeting::Get(Walk::default()).to_bytes();
         let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
         at.begin(ticket, options, Box::new(self.clone()), former)?.recv().unwrap_or(Err(ConnectError::Closed))
     }
@@ -336,7 +336,7 @@ fn network_thread__opens_no_file_of_a_get_or_a_put() {
     let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
     if cfg!(debug_assertions) {
         let (tell, may_wait) = std::sync::mpsc::channel();
-        let greeting = Greeting::Get.to_bytes();
+        let greeting = Greeting::Get(Walk::default()).to_bytes();
         let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
         client.connect(&ticket, options, Box::new(Asking(tell))).unwrap();
         assert_eq!(may_wait.recv(), Ok(false), "the guard is not there");

@@ -19,14 +19,15 @@ use super::journal::boot_id;
 use super::kept_key::KeptKey;
 use super::options::TakeOptions;
 use super::quota::Quota;
-use super::selection::NameSelection;
 use super::taker::{take, take_later};
 use super::takers::Takers;
 use super::top_names::TopNames;
 use super::top_note::Former;
 use super::tree::Tree;
 use super::verified::Verified;
-use crate::format::greeting::{Greeting, Look};
+use crate::filter::choice::Filter;
+use crate::filter::selection::NameSelection;
+use crate::format::greeting::{Greeting, Look, Walk};
 use crate::transfer::error::TransferError;
 use crate::transfer::ledger::Transfer;
 use crate::transfer::memory::Holder;
@@ -39,6 +40,11 @@ use crate::transfer::retry::{Destination, Opening, RETRY, persist};
 pub struct GetOptions {
     /// Paths in the share, each with all that is below it; without any, all of it. They keep their places in its tree.
     pub names: Vec<OsString>,
+    /// Whether the share's top is one directory whose inside is taken: names and rules are relative to it, and it has no
+    /// part in the places of what is taken.
+    pub is_inside: bool,
+    /// Which of them.
+    pub filter: Filter,
     /// What may stand at the top of what comes, where this end named it to the other: any other name ends the
     /// transfer. Without it the server says what there is, as with a ticket.
     pub top_names: Option<TopNames>,
@@ -78,6 +84,8 @@ impl Default for GetOptions {
     fn default() -> Self {
         Self {
             names: Vec::new(),
+            is_inside: false,
+            filter: Filter::default(),
             top_names: None,
             destination: PathBuf::from("."),
             rename: None,
@@ -140,11 +148,14 @@ fn begin(
     verified: Verified,
     former: Option<&Session>,
 ) -> Result<Opening, TransferError> {
+    let walk = Walk { stays_on_file_system: options.filter.stays_on_file_system };
     let tree = if options.dry_run { look_for(&options.destination) } else { open(&options.destination).map(Some) };
     let made = options.continues_rename.then(|| Former::of(&options.destination)).flatten();
     let (sink, transfer) = take(TakeOptions {
         tree: tree.map_err(|error| TransferError::Destination { path: options.destination, error })?,
         selection: NameSelection::new(options.names.iter().map(|name| name.as_bytes())),
+        filter: options.filter,
+        is_inside: options.is_inside,
         top_names: options.top_names,
         rename: options.rename.map(OsString::into_vec),
         former: made,
@@ -168,7 +179,7 @@ fn begin(
         quota: None,
         takers: None,
     })?;
-    let greeting = Greeting::Get.to_bytes();
+    let greeting = Greeting::Get(walk).to_bytes();
     let wish = ConnectOptions { sends: false, receives: true, greeting, options: options.session };
     Ok((endpoint.begin(ticket, wish, Box::new(sink), former)?, transfer))
 }
@@ -253,6 +264,8 @@ impl Intake {
         Ok(TakeOptions {
             tree: tree.map_err(|error| TransferError::Destination { path: self.directory, error })?,
             selection: NameSelection::default(),
+            filter: Filter::default(),
+            is_inside: false,
             top_names: None,
             rename: self.rename.map(OsString::into_vec),
             former,

@@ -27,7 +27,6 @@ pub(crate) mod plan;
 pub(crate) mod pool;
 pub(crate) mod quota;
 pub(crate) mod results_feed;
-pub(crate) mod selection;
 pub(crate) mod sparse;
 pub(crate) mod sync_choice;
 pub(crate) mod take_error;

@@ -9,12 +9,13 @@ use super::durable::Durable;
 use super::journal::BootId;
 use super::kept_key::KeptKey;
 use super::quota::Quota;
-use super::selection::NameSelection;
 use super::takers::Takers;
 use super::top_names::TopNames;
 use super::top_note::Former;
 use super::tree::Tree;
 use super::verified::Verified;
+use crate::filter::choice::Filter;
+use crate::filter::selection::NameSelection;
 use crate::format::greeting::Look;
 use crate::transfer::memory::Holder;
 
@@ -23,6 +24,9 @@ pub(crate) struct TakeOptions {
     /// The destination, or nothing if it is not there and this is only a trial.
     pub(crate) tree: Option<Arc<Tree>>,
     pub(crate) selection: NameSelection,
+    pub(crate) filter: Filter,
+    /// Whether paths are those below the only thing at the top, a directory that is not taken itself.
+    pub(crate) is_inside: bool,
     /// The names that may stand at the top of the list, if they are known.
     pub(crate) top_names: Option<TopNames>,
     /// The name at the destination of the only thing at the top that is taken, if it is to have another.

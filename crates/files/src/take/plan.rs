@@ -167,17 +167,18 @@ impl TakePlan {
             span = Some(self.layout.push(bytes)?);
         }
         self.check_memory()?;
-        let checked = match RelativePath::new(path) {
+        let Some(inside) = self.names.inside(path) else { return Ok(()) };
+        let checked = match RelativePath::new(inside) {
             Ok(checked) => checked,
             Err(error) => {
                 // With names only, a bad one is nobody's wish.
-                if self.names.selection.is_all() {
+                if self.names.selection.is_all() && self.names.choose(inside, &entry) {
                     self.fail(path, error);
                 }
                 return Ok(());
             }
         };
-        if !self.names.selection.takes(&checked) {
+        if !self.names.choose(inside, &entry) {
             return Ok(());
         }
         let checked = match self.names.renamed(checked) {

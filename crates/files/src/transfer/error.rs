@@ -73,6 +73,9 @@ pub enum ShareError {
         /// Why.
         error: io::Error,
     },
+    /// More than one where the inside of one is given.
+    #[error("names below a directory need exactly one directory")]
+    Inside,
     /// It has no name that a receiver could give it.
     #[error("{}: has no file name\nhint: name its contents", shown(path))]
     Nameless {

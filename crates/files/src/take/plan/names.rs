@@ -2,13 +2,17 @@
 
 use super::super::entry_error::EntryError;
 use super::super::options::TakeOptions;
-use super::super::selection::NameSelection;
 use super::super::top_names::{Gate, Unasked};
+use crate::filter::choice::Verdicts;
+use crate::filter::selection::NameSelection;
+use crate::format::manifest::TreeEntry;
 use crate::format::names::RelativePath;
 
 /// Which entries of a list are taken, and under which names.
 pub(super) struct PlannedNames {
     pub(super) selection: NameSelection,
+    verdicts: Verdicts,
+    is_inside: bool,
     /// Where it is known which names may stand at the top.
     gate: Option<Gate>,
     rename: Option<Vec<u8>>,
@@ -20,13 +24,39 @@ impl PlannedNames {
     pub(super) fn new(options: &TakeOptions) -> Self {
         let rename = options.rename.clone();
         let gate = options.top_names.clone().map(|names| Gate::new(names, rename.is_some()));
-        Self { selection: options.selection.clone(), gate, rename, top: None }
+        let verdicts = Verdicts::new(options.filter.clone());
+        let (selection, is_inside) = (options.selection.clone(), options.is_inside);
+        Self { selection, verdicts, is_inside, gate, rename, top: None }
     }
 
     /// Whether the list may have it.
     pub(super) fn admit(&mut self, path: &[u8]) -> Result<(), Unasked> {
         // A peer that sends what nobody asked for is not believed in anything else, either: rsync ends there, too.
         self.gate.as_mut().map_or(Ok(()), |gate| gate.admit(path))
+    }
+
+    /// The path of an entry as names and rules know it; nothing for the top that they are below.
+    pub(super) fn inside<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
+        if !self.is_inside {
+            return Some(path);
+        }
+        path.iter().position(|byte| *byte == b'/').map(|at| &path[at + 1..])
+    }
+
+    /// Whether an entry is asked for, and not excluded. The order of the list is of no account.
+    pub(super) fn choose(&mut self, path: &[u8], entry: &TreeEntry<'_>) -> bool {
+        if !self.selection.takes(path) {
+            return false;
+        }
+        let (selection, verdicts) = (&self.selection, &mut self.verdicts);
+        let mut takes = |is_directory| verdicts.takes(path, is_directory, |above| selection.is_above(above));
+        match *entry {
+            TreeEntry::Directory { .. } => takes(true),
+            // The list does not say what it is: it is no failure only if it is excluded as either.
+            TreeEntry::Failed { .. } => takes(false) || takes(true),
+            TreeEntry::File { bytes, .. } => takes(false) && verdicts.takes_bytes(bytes),
+            _ => takes(false),
+        }
     }
 
     /// The path of an entry at the destination.

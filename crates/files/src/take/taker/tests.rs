@@ -3,6 +3,7 @@
 mod compare;
 mod disk;
 mod fake;
+mod filter;
 mod greedy;
 mod holes;
 mod hostile;
@@ -23,11 +24,12 @@ use super::super::durable::Durable;
 use super::super::journal::BootId;
 use super::super::kept_key::KeptKey;
 use super::super::quota::Quota;
-use super::super::selection::NameSelection;
 use super::super::top_names::TopNames;
 use super::super::tree::Tree;
 use super::super::verified::Verified;
 use super::*;
+use crate::filter::choice::Filter;
+use crate::filter::selection::NameSelection;
 use crate::format::greeting::Look;
 use crate::give::giving_end::GivingEnd;
 use crate::give::roots::Roots;
@@ -42,8 +44,11 @@ const BLOCK: usize = 4 << 20;
 
 /// What a get is to do.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "options")]
 struct Get {
     names: Vec<&'static str>,
+    is_inside: bool,
+    filter: Filter,
     top_names: Option<TopNames>,
     rename: Option<&'static str>,
     does_check: bool,
@@ -66,6 +71,8 @@ impl Default for Get {
         let (names, durable) = (Vec::new(), Durable::None);
         Self {
             names,
+            is_inside: false,
+            filter: Filter::default(),
             top_names: None,
             rename: None,
             does_check: false,
@@ -155,6 +162,8 @@ impl World {
         TakeOptions {
             tree: Some(Arc::new(Tree::open(&self.to()).unwrap())),
             selection: NameSelection::new(&get.names),
+            filter: get.filter.clone(),
+            is_inside: get.is_inside,
             top_names: get.top_names.clone(),
             rename: get.rename.map(|name| name.as_bytes().to_vec()),
             former: None,

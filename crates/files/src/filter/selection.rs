@@ -1,11 +1,13 @@
-//! Which entries of a share are asked for.
+//! Which entries of a tree are asked for by name.
 
-use crate::format::names::RelativePath;
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
 
 /// Names that were asked for, each with all below it; without any, everything is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NameSelection {
-    names: Vec<(Vec<u8>, bool)>,
+    /// Whether an entry was found for each.
+    names: BTreeMap<Vec<u8>, bool>,
 }
 
 impl NameSelection {
@@ -18,7 +20,7 @@ impl NameSelection {
             if name.is_empty() {
                 return Self::default();
             }
-            selection.names.push((name, false));
+            selection.names.insert(name, false);
         }
         selection
     }
@@ -29,20 +31,30 @@ impl NameSelection {
     }
 
     /// Whether an entry was asked for, by itself or with what it lies in.
-    pub(crate) fn takes(&mut self, path: &RelativePath) -> bool {
-        let path = path.as_bytes();
-        let mut is_asked = self.names.is_empty();
-        for (name, is_found) in &mut self.names {
-            if path.strip_prefix(name.as_slice()).is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'/')) {
+    pub(crate) fn takes(&mut self, path: &[u8]) -> bool {
+        let mut is_asked = self.is_all();
+        if is_asked {
+            return true;
+        }
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        for end in ends.chain([path.len()]) {
+            if let Some(is_found) = self.names.get_mut(&path[..end]) {
                 (is_asked, *is_found) = (true, true);
             }
         }
         is_asked
     }
 
+    /// Whether something in a directory was asked for.
+    pub(crate) fn is_above(&self, directory: &[u8]) -> bool {
+        let stem = [directory, b"/"].concat();
+        let next = self.names.range::<[u8], _>((Excluded(stem.as_slice()), Unbounded)).next();
+        next.is_some_and(|(name, _)| name.starts_with(&stem))
+    }
+
     /// The names of which nothing came.
     pub(crate) fn missed(&self) -> impl Iterator<Item = &[u8]> {
-        self.names.iter().filter(|(_, is_found)| !is_found).map(|(name, _)| name.as_slice())
+        self.names.iter().filter(|(_, is_found)| !**is_found).map(|(name, _)| name.as_slice())
     }
 }
 
@@ -51,7 +63,7 @@ mod tests {
     use super::*;
 
     fn takes(selection: &mut NameSelection, path: &str) -> bool {
-        selection.takes(&RelativePath::new(path.as_bytes()).unwrap())
+        selection.takes(path.as_bytes())
     }
 
     #[test]
@@ -63,6 +75,9 @@ mod tests {
             assert_eq!(takes(&mut selection, path), is_asked, "{path}");
         }
         assert_eq!(selection.missed().count(), 0);
+        for (directory, is_above) in [("a", true), ("a/b", false), ("", false), ("c", false), ("a/", false)] {
+            assert_eq!(selection.is_above(directory.as_bytes()), is_above, "{directory}");
+        }
     }
 
     #[test]

@@ -1,0 +1,8 @@
+//! Which entries of a tree are copied: rules, sizes, and what the walk does not enter.
+
+pub(crate) mod choice;
+mod pattern;
+pub(crate) mod rules;
+pub(crate) mod selection;
+#[cfg(test)]
+mod tests;
