@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Done;
 use crate::failure::CommandFailure;
+use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING};
 use crate::transfer::connecting;
 use crate::transfer::far_tunnel::FarRoute;
 use crate::transfer::follow::{KnownBefore, follow};
@@ -40,6 +41,8 @@ pub(crate) struct Args {
     /// directory
     #[arg(required = true, value_name = "TICKET [NAME]... DEST", hide = false)]
     words: Vec<OsString>,
+    #[command(flatten)]
+    choice: ChoiceArgs,
     #[command(flatten)]
     taking: Taking,
     #[command(flatten)]
@@ -107,9 +110,10 @@ impl From<DurableArg> for Durable {
 }
 
 impl Taking {
-    pub(crate) fn options(self, names: Vec<OsString>, destination: PathBuf) -> GetOptions {
+    pub(crate) fn options(self, choice: Choice, destination: PathBuf) -> GetOptions {
         GetOptions {
-            names,
+            names: choice.names.unwrap_or_default(),
+            filter: choice.filter,
             destination,
             check: self.look.check,
             dry_run: self.look.dry_run,
@@ -125,10 +129,20 @@ impl Taking {
 
 pub(crate) fn run(args: &Args) -> Done {
     let (ticket, names, destination) = words(&args.words)?;
+    let mut choice = args.choice.read("get")?;
+    if let Some(listed) = &mut choice.names {
+        listed.extend(names);
+    } else {
+        choice.names = (!names.is_empty()).then_some(names);
+    }
     let screen = Screen::new(args.talk);
     args.link.check_carrier("get", &OF_TICKETS, NO_SSH)?;
+    if choice.is_nothing() {
+        screen.note(NOTHING);
+        return Ok(());
+    }
     let strict = args.taking.look.strict;
-    fetch(&screen, &args.link, None, &ticket, &args.taking.options(names, destination), strict)
+    fetch(&screen, &args.link, None, &ticket, &args.taking.options(choice, destination), strict)
 }
 
 /// Fetches with a ticket, and shows how it goes; `ssh` is what carries it where nobody answers by UDP, and starts the

@@ -10,6 +10,7 @@ use fairwave_units::Rate;
 use crate::Done;
 use crate::failure::CommandFailure;
 use crate::get::LookArgs;
+use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING, check_sources};
 use crate::transfer::connecting;
 use crate::transfer::far_tunnel::FarRoute;
 use crate::transfer::follow::{KnownBefore, follow};
@@ -39,6 +40,8 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "PATH... TICKET")]
     words: Vec<PathBuf>,
     #[command(flatten)]
+    choice: ChoiceArgs,
+    #[command(flatten)]
     look: LookArgs,
     /// Limit the rate, such as "200 Mb/s"
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
@@ -53,14 +56,22 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Done {
     let (paths, ticket) = words(&args.words)?;
+    let choice = args.choice.read("put")?;
+    check_sources("put", &choice, paths.len())?;
     let screen = Screen::new(args.talk);
     args.link.check_carrier("put", &OF_TICKETS, NO_SSH)?;
-    send(&screen, &args.link, None, &ticket, &paths, &options(args.look, args.limit, args.patience), args.look.strict)
+    if choice.is_nothing() {
+        screen.note(NOTHING);
+        return Ok(());
+    }
+    let options = options(args.look, choice, args.limit, args.patience);
+    send(&screen, &args.link, None, &ticket, &paths, &options, args.look.strict)
 }
 
 /// What is asked of a put.
 pub(crate) fn options(
     LookArgs { check, dry_run, links, modify_window, .. }: LookArgs,
+    choice: Choice,
     limit: Option<Rate>,
     patience: Patience,
 ) -> PutOptions {
@@ -69,6 +80,8 @@ pub(crate) fn options(
         dry_run,
         keeps_links: links,
         modify_window_s: modify_window,
+        filter: choice.filter,
+        names: choice.names,
         limit,
         retry: patience.retry,
         ..PutOptions::default()

@@ -19,6 +19,7 @@ use crate::Done;
 use crate::failure::{CommandFailure, plain};
 use crate::get::{self, Taking};
 use crate::put;
+use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING, check_sources};
 use crate::transfer::link::{LinkArgs, PathUse, Ports};
 use crate::transfer::offer::of_state;
 use crate::transfer::own_places::note_left_out;
@@ -51,6 +52,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COMMAND", env = "FAIRWAVE_SSH", default_value = "ssh")]
     ssh: String,
     #[command(flatten)]
+    choice: ChoiceArgs,
+    #[command(flatten)]
     taking: Taking,
     #[command(flatten)]
     talk: Talk,
@@ -69,14 +72,21 @@ pub(crate) fn run(args: &Args) -> Done {
     let screen = Screen::new(args.talk);
     let why = "cp supports udp and ssh only";
     args.link.check_carrier("cp", &[Carrier::Udp, Carrier::Ssh], why)?;
-    match way(&args.words)? {
-        CopyDirection::Local { from, to } => copy_here(&screen, args, &from, &to),
+    let choice = args.choice.read("cp")?;
+    let way = way(&args.words)?;
+    check_sources("cp", &choice, args.words.len() - 1)?;
+    if choice.is_nothing() {
+        screen.note(NOTHING);
+        return Ok(());
+    }
+    match way {
+        CopyDirection::Local { from, to } => copy_here(&screen, args, choice, &from, &to),
         CopyDirection::Fetch { host, from, to } => {
             let what = What::Give(from.iter().map(|path| message::RemotePath::new(path)).collect());
             let far = FarEnd::start(SshCall { ssh: args.ssh.clone(), host, request: ask(args, what) })?;
             // Whatever the far end is, it says in its list what each thing is called.
             let names = TopNames::of(from.iter().map(|path| far::home_relative(path.into())));
-            let options = GetOptions { top_names: Some(names), ..into(args, &to, from.len()) };
+            let options = GetOptions { top_names: Some(names), ..into(args, choice, &to, from.len()) };
             let ssh = far.route(args.link.carrier);
             let done = get::fetch(&screen, &args.link, ssh, &far.ticket, &options, args.taking.look.strict);
             far.end();
@@ -85,13 +95,14 @@ pub(crate) fn run(args: &Args) -> Done {
         CopyDirection::Send { from, host, to } => {
             let what = What::Take {
                 place: message::RemotePath::new(&to),
-                is_single: from.len() == 1,
+                // The inside of a directory is several things.
+                is_single: from.len() == 1 && choice.names.is_none(),
                 is_dry: args.taking.look.dry_run,
                 durable: args.taking.durable,
                 keeps_links: args.taking.look.links,
             };
             let far = FarEnd::start(SshCall { ssh: args.ssh.clone(), host, request: ask(args, what) })?;
-            let options = put::options(args.taking.look, args.taking.limit, args.taking.patience);
+            let options = put::options(args.taking.look, choice, args.taking.limit, args.taking.patience);
             let ssh = far.route(args.link.carrier);
             let done = put::send(&screen, &args.link, ssh, &far.ticket, &from, &options, args.taking.look.strict);
             far.end();
@@ -160,9 +171,10 @@ fn ask(args: &Args, what: What) -> CpRequest {
 }
 
 /// How this end takes what comes from so many sources.
-fn into(args: &Args, to: &std::path::Path, sources: usize) -> GetOptions {
-    let Target { directory, rename, may_be_own } = Target::read(to, sources == 1);
-    GetOptions { rename, continues_rename: may_be_own, ..args.taking.options(Vec::new(), directory) }
+fn into(args: &Args, choice: Choice, to: &std::path::Path, sources: usize) -> GetOptions {
+    let is_inside = choice.names.is_some();
+    let Target { directory, rename, may_be_own } = Target::read(to, sources == 1 && !is_inside);
+    GetOptions { rename, continues_rename: may_be_own, is_inside, ..args.taking.options(choice, directory) }
 }
 
 /// The identity of an end of a copy: the host's own, or one in memory where there is no place for that. A copy does not
@@ -197,7 +209,7 @@ fn refuse_into_itself(from: &[PathBuf], to: &std::path::Path) -> Done {
 }
 
 /// Both ends are this process: what goes on after an interrupt does so here, too.
-fn copy_here(screen: &Screen, args: &Args, from: &[PathBuf], to: &std::path::Path) -> Done {
+fn copy_here(screen: &Screen, args: &Args, choice: Choice, from: &[PathBuf], to: &std::path::Path) -> Done {
     let absolute = |path: &PathBuf| {
         std::path::absolute(path)
             .map_err(|error| CommandFailure::usage(plain(&error), "name existing files or directories"))
@@ -217,7 +229,8 @@ fn copy_here(screen: &Screen, args: &Args, from: &[PathBuf], to: &std::path::Pat
         keyring.issue(Validity { lasts_s: None, is_once: false }, addresses).map_err(|error| of_state(&error))?;
     let share = Arc::new(share);
     giver.endpoint.listen_with(Arc::new(keyring), share.judges(), share.accept());
-    let done = get::fetch(screen, &args.link, None, &ticket, &into(args, to, from.len()), args.taking.look.strict);
+    let options = into(args, choice, to, from.len());
+    let done = get::fetch(screen, &args.link, None, &ticket, &options, args.taking.look.strict);
     giver.endpoint.close();
     done
 }

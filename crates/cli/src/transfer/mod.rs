@@ -1,5 +1,6 @@
 //! What the commands that move files share.
 
+pub(crate) mod choice;
 pub(crate) mod connecting;
 pub(crate) mod far_tunnel;
 pub(crate) mod follow;

@@ -6,6 +6,7 @@ mod allocate;
 mod blocks;
 mod bridge;
 mod carrier;
+mod choice;
 mod clock;
 mod cp;
 mod disk;

@@ -1,0 +1,157 @@
+//! Choosing files: the same rules for every command, direction and carrier.
+
+use std::os::unix::ffi::OsStrExt;
+
+use super::host::Host;
+use super::*;
+
+/// Paths below a directory, without the names of those that are only above others.
+fn paths(host: &Host, place: &str) -> Vec<String> {
+    let mut paths: Vec<_> = host.tree(place).into_iter().map(|(path, _)| String::from_utf8(path).unwrap()).collect();
+    paths.sort();
+    paths
+}
+
+fn fill(host: &Host, root: &str) {
+    for (path, bytes) in [
+        ("a.c", 10),
+        ("a.o", 10),
+        ("big.bin", 5000),
+        ("keep/me.o", 10),
+        ("keep/not.o", 10),
+        ("sub/.git/config", 10),
+        ("sub/b.c", 10),
+        ("sub/tmp/x.c", 10),
+        ("tmp/y.c", 10),
+    ] {
+        host.write(&format!("{root}/{path}"), &vec![7; bytes]);
+    }
+}
+
+/// `/tree/tmp` is anchored, and so `sub/tmp` stays.
+const RULES: [&str; 10] = [
+    "--include",
+    "keep/me.o",
+    "--exclude",
+    "*.o",
+    "--exclude=.git/",
+    "--exclude",
+    "/tree/tmp",
+    "--max-size",
+    "4K",
+    "--json",
+];
+const CHOSEN: [&str; 4] = ["/tree/a.c", "/tree/keep/me.o", "/tree/sub/b.c", "/tree/sub/tmp/x.c"];
+
+#[test]
+fn choose__by_rules_with_every_command_and_carrier() {
+    let host = Host::new();
+    fill(&host, "tree");
+    fill(&host, "home/tree");
+    let serve = host.serve(&["tree", "--listen", "127.0.0.1:0"]);
+    std::fs::create_dir(host.path("inbox")).unwrap();
+    let inbox = host.serve(&["inbox", "--writable", "--listen", "127.0.0.1:0"]);
+    let ssh = host.ssh();
+    for carrier in ["udp", "tcp", "ssh"] {
+        let run = |call: &[&str], to: &str| {
+            let last = host.run(&[call, &RULES[..], &["--carrier", carrier]].concat()).json().pop().unwrap();
+            assert_eq!(paths(&host, to), CHOSEN, "{call:?} {carrier}");
+            assert_eq!((&last["event"], &last["files"]), (&"done".into(), &4.into()), "{call:?} {carrier}: {last}");
+            std::fs::remove_dir_all(host.path(to)).unwrap();
+            std::fs::create_dir(host.path(to)).unwrap();
+        };
+        if carrier != "ssh" {
+            run(&["get", &serve.at(), "got"], "got");
+            run(&["put", "tree", &inbox.at()], "inbox");
+        }
+        if carrier != "tcp" {
+            run(&["cp", "--ssh", &ssh, "server:tree", "copied/"], "copied");
+            run(&["cp", "--ssh", &ssh, "tree", "server:sent/"], "home/sent");
+        }
+    }
+    host.run(&[&["cp", "tree", "here/"], &RULES[..]].concat()).good();
+    assert_eq!(paths(&host, "here"), CHOSEN);
+    // A file that is named is judged as well.
+    for (rules, files) in [(["--exclude", "*.c"], 0), (["--exclude", "/tree"], 1), (["--min-size", "11"], 0)] {
+        let last = host.run(&[&["put", "tree/a.c", &inbox.at(), "--json"], &rules[..]].concat()).json().pop().unwrap();
+        assert_eq!(last["files"], files, "{rules:?}");
+    }
+}
+
+#[test]
+fn choose__by_the_order_of_the_call() {
+    let host = Host::new();
+    fill(&host, "tree");
+    host.write("rules", b"# objects\n+ keep/me.o\n*.o\n");
+    let chosen = |rules: &[&str]| {
+        let to = format!("to{}", rules.join("").len());
+        host.run(&[&["cp", "tree", &format!("{to}/")], rules].concat()).good();
+        let chosen = paths(&host, &to).into_iter().filter(|path| path.as_bytes().ends_with(b".o")).collect::<Vec<_>>();
+        std::fs::remove_dir_all(host.path(&to)).unwrap();
+        chosen
+    };
+    assert_eq!(chosen(&["--exclude-from", "rules"]), ["/tree/keep/me.o"]);
+    assert_eq!(chosen(&["--exclude", "keep/*.o", "--exclude-from", "rules"]), [""; 0]);
+    assert_eq!(chosen(&["--include", "n*.o", "--exclude-from=rules"]), ["/tree/keep/me.o", "/tree/keep/not.o"]);
+    assert_eq!(chosen(&["--exclude-from=rules", "--include", "n*.o"]), ["/tree/keep/me.o"]);
+    assert_eq!(chosen(&["--exclude", "*.o", "--exclude", "!"]).len(), 3);
+}
+
+#[test]
+fn choose__names_from_a_file_or_stdin() {
+    let host = Host::new();
+    fill(&host, "tree");
+    fill(&host, "home/tree");
+    host.write("names", b"# of the tree\n/a.c\nsub\nkeep/../keep/me.o\n");
+    let named = ["/a.c", "/keep/me.o", "/sub/.git/config", "/sub/b.c", "/sub/tmp/x.c"];
+    std::fs::create_dir(host.path("inbox")).unwrap();
+    let inbox = host.serve(&["inbox", "--writable", "--listen", "127.0.0.1:0"]);
+    let ssh = host.ssh();
+    for (call, to) in [
+        (["put", "tree", &inbox.at()], "inbox"),
+        (["cp", "tree", "here"], "here"),
+        (["cp", "server:tree", "there"], "there"),
+        (["cp", "tree", "server:far"], "home/far"),
+    ] {
+        let ssh = if call[0] == "cp" { vec!["--ssh", &ssh] } else { Vec::new() };
+        host.run(&[&call[..], &ssh, &["--files-from", "names"]].concat()).good();
+        assert_eq!(paths(&host, to), named, "{call:?}");
+        // What is not there is a failure, and the rest comes; what is excluded is none.
+        let call = [&call[..], &ssh, &["--files-from", "-", "-0", "--exclude", "a.c"]].concat();
+        let done = feed_to(host.command(&call).stdin(Stdio::piped()), "tree\0a.c\0keep/not.o");
+        assert_eq!(done.code(), Some(3), "{call:?}: {}", done.stderr());
+        assert!(done.stderr().contains("failed: tree: "), "{call:?}: {}", done.stderr());
+        assert_eq!(paths(&host, to).len(), named.len() + 1, "{call:?}");
+        assert!(host.path(&format!("{to}/keep/not.o")).exists(), "{call:?}");
+    }
+    // Of a share they are paths in it, as they are in the call.
+    let serve = host.serve(&["tree", "--listen", "127.0.0.1:0"]);
+    host.write("names", b"tree/sub/b.c\n");
+    host.run(&["get", &serve.at(), "tree/a.c", "to", "--files-from", "names"]).good();
+    assert_eq!(paths(&host, "to"), ["/tree/a.c", "/tree/sub/b.c"]);
+    host.write("names", b"\n# none\n");
+    let done = host.run(&["put", "tree", &inbox.at(), "--files-from", "names"]);
+    assert!(done.code() == Some(0) && done.stderr().contains("names no file"), "{}", done.stderr());
+}
+
+#[test]
+fn choose__what_is_wrong_is_named() {
+    let host = Host::new();
+    fill(&host, "tree");
+    host.write("long", &[b'x'; 5000]);
+    for (call, says) in [
+        (&["--exclude-from", "none"][..], "cp: none: no such file\nhint: --exclude-from takes a file"),
+        (&["--exclude-from", "long"], "cp: a pattern of 5000 bytes, the maximum is 4096"),
+        (&["--max-size", "10 MQ"], "\"10 MQ\" is not a size: use the form 4096, 10M, 1.5G or 100MB"),
+        (&["--files-from", "long", "long"], "cp: --files-from needs one source directory, and 2 were given"),
+    ] {
+        let stderr = host.run(&[&["cp", "tree"][..], call, &["to"]].concat()).refused();
+        assert!(stderr.contains(says), "{call:?}: {stderr}");
+    }
+    // No rule takes a byte that is no text for another.
+    let name = std::ffi::OsStr::from_bytes(b"\xff.o");
+    std::fs::write(host.path("tree").join(name), "").unwrap();
+    let mut command = host.command(&["cp", "tree", "to/", "--exclude"]);
+    super::host::finish(command.arg(std::ffi::OsStr::from_bytes(b"\xff*"))).good();
+    assert!(!host.path("to/tree").join(name).exists() && host.path("to/tree/a.o").exists());
+}
