@@ -7,6 +7,7 @@
 //! answered {"leaves":true}, or false
 //! ```
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -170,9 +171,14 @@ pub fn ask_to_leave(dir: &Path, what: &str) -> io::Result<usize> {
     Ok(sockets(dir)?.iter().filter_map(leaves).count())
 }
 
+/// Sockets of processes, whose names start with the process ID; a user's daemon has its own in the same directory.
 fn sockets(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let is_process = |path: &PathBuf| {
+        let stem = path.file_stem().map(OsStr::as_encoded_bytes).unwrap_or_default();
+        path.extension().is_some_and(|extension| extension == "sock") && stem.first().is_some_and(u8::is_ascii_digit)
+    };
     let paths = fs::read_dir(dir)?.filter_map(|entry| Some(entry.ok()?.path()));
-    Ok(paths.filter(|path| path.extension().is_some_and(|extension| extension == "sock")).collect())
+    Ok(paths.filter(is_process).collect())
 }
 
 fn status_of(path: &Path) -> io::Result<Option<ProcessStatus>> {
@@ -234,6 +240,15 @@ mod tests {
         nonsense.join().unwrap().unwrap();
         assert_eq!(all, []);
         assert!(mute.len() == 1 && mute[0].contains("7-0.sock"), "{mute:?}");
+    }
+
+    #[test]
+    fn statuses__do_not_ask_a_daemon_in_the_directory() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("daemon.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        assert_eq!(statuses(place.path()).unwrap(), (vec![], vec![]));
+        assert!(path.exists());
     }
 
     #[test]
