@@ -26,12 +26,12 @@ const FIRST: usize = 12;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairwave allocate scenarios/sixteen-nodes.toml --variant \"as printed\"
-  fairwave allocate scenarios/demands.toml --at \"5 s\" --json")]
+  fairwave allocate sixteen-nodes --variant \"as printed\"
+  fairwave allocate demands --at \"5 s\" --json")]
 pub(crate) struct Args {
     /// Scenario file, - for stdin, or the name of a shipped scenario such as five-to-one
     file: String,
-    /// Time whose active sessions and demands are used [default: all sessions]
+    /// Count only the sessions active at this time, with their demands then [default: all sessions]
     #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]
     at: Option<Duration>,
     /// Seed of the first draw, replacing the file's

@@ -18,7 +18,7 @@ Examples:
   fairwave serve big.bin > big.ticket
   fairwave get @big.ticket .
   fairwave cp results server:data
-  fairwave simulate scenarios/five-to-one.toml
+  fairwave simulate five-to-one
 
 Data goes to stdout, messages and progress to stderr. Exit status: 0 done; 1 failed; 2 wrong usage;
 3 some files failed; 4 other end unreachable or lost; 5 some source files vanished; 130 interrupted.")]

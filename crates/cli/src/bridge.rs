@@ -16,7 +16,7 @@ use crate::transfer::monitor::monitor;
 use crate::transfer::offer::{DoorArgs, of_state};
 use crate::transfer::screen::Screen;
 
-/// Let programs on other machines reach a TCP server from here, over sessions.
+/// Make a TCP server reachable over sessions for programs on other machines.
 ///
 /// The ticket is the only output on stdout. It grants access to ADDR:PORT, as this machine reaches it, and to nothing
 /// else. The other machine needs `fairwave run`, which works with any dynamically linked program. Each connection dials

@@ -28,11 +28,14 @@ pub(crate) fn text(file: &str) -> Result<(String, Vec<u8>), CommandFailure> {
     }
 }
 
-/// A file of words, such as a grid.
-pub(crate) fn words(file: &str) -> Result<String, CommandFailure> {
-    String::from_utf8(from_disk(file)?).map_err(|_| {
-        CommandFailure::usage(format!("{}: not UTF-8 text", file.escape_debug()), "a scenario file is TOML text")
-    })
+/// Text of the grid of a sweep.
+pub(crate) fn grid(file: &str) -> Result<String, CommandFailure> {
+    if !Path::new(file).exists() {
+        let hint = "name a file with lines such as \"options.alpha\" = [0.05, 0.1]";
+        return Err(CommandFailure::usage(format!("{}: no such file", file.escape_debug()), hint));
+    }
+    String::from_utf8(from_disk(file)?)
+        .map_err(|_| CommandFailure::usage(format!("{}: not UTF-8 text", file.escape_debug()), "a grid is TOML text"))
 }
 
 /// Refuses a case that takes more memory than there is, before it is made: a process that is out of memory is killed
@@ -99,9 +102,10 @@ fn unreadable(name: &str, error: &io::Error) -> CommandFailure {
             CommandFailure::usage(message, &format!("did you mean \"{with_suffix}\"?"))
         }
         io::ErrorKind::NotFound => {
-            // Those of the papers have numbers and are many: `papers list` names them.
-            let names: Vec<_> =
-                scenario_names().filter(|name| !name.starts_with(|c: char| c.is_ascii_digit())).collect();
+            // Those of experiments are many: `papers list` names them.
+            let is_of_paper =
+                |name: &str| name.starts_with(|c: char| c.is_ascii_digit()) || name.starts_with("beyond-");
+            let names: Vec<_> = scenario_names().filter(|name| !is_of_paper(name)).collect();
             let hint = format!("FILE is a path, - for stdin, or a shipped scenario such as {}", names.join(", "));
             CommandFailure::usage(message, &hint)
         }

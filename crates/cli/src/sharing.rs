@@ -140,7 +140,7 @@ pub(crate) fn lines(node: &SharedNode<'_>) -> String {
     if rest > 0 {
         names.push(format!("{rest} more, smaller or hidden"));
     }
-    let with = if names.is_empty() { "nobody".to_owned() } else { names.join(", ") };
+    let with = if names.is_empty() { "no other session".to_owned() } else { names.join(", ") };
     let _ = writeln!(text, "  {:<14} {with}", "shared with");
     text
 }

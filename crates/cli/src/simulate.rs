@@ -31,9 +31,9 @@ pub(crate) use report::rate;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairwave simulate scenarios/five-to-one.toml
-  fairwave simulate scenarios/five-to-one.toml --set options.alpha=0.05 --seed 7 --out results
-  fairwave simulate scenarios/sixteen-nodes.toml --variant \"as printed\" --json")]
+  fairwave simulate five-to-one
+  fairwave simulate five-to-one --set options.alpha=0.05 --seed 7 --out results
+  fairwave simulate sixteen-nodes --variant \"as printed\" --json")]
 pub(crate) struct Args {
     /// Scenario file, - for stdin, or the name of a shipped scenario such as five-to-one
     file: String,
@@ -101,9 +101,9 @@ impl CaseArgs {
 /// Model of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModelArg {
-    /// Packet by packet
+    /// Every packet
     Packet,
-    /// Rates as fluids
+    /// Continuous rates, without packets
     Fluid,
 }
 

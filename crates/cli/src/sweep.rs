@@ -26,7 +26,7 @@ use crate::simulate::{ModelArg, assignment, quantity, scheme_named, window};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairwave sweep scenarios/five-to-one.toml --set options.alpha=0.05,0.1,0.15 --seeds 30 --out a.parquet
+  fairwave sweep five-to-one --set options.alpha=0.05,0.1 --seeds 30 --out a.parquet
   fairwave sweep five-to-one --set scheme=gtp,tally --seeds 10 --model fluid --out rules.parquet
   fairwave sweep five-to-one --grid grid.toml --seeds 30 --out grid.parquet --resume")]
 pub(crate) struct Args {

@@ -18,7 +18,7 @@ use crate::failure::CommandFailure;
 #[command(after_help = "\
 Examples:
   fairwave testbed emulate --check
-  fairwave testbed run scenarios/five-to-one.toml
+  fairwave testbed run five-to-one
   fairwave testbed run five-to-one --scheme kernel:cubic --json")]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -91,7 +91,7 @@ impl SweepCall<'_> {
             grid.add_text(text).map_err(CommandFailure::from)?;
         }
         for file in self.grid {
-            let text = input::words(file)?;
+            let text = input::grid(file)?;
             grid.add_file(file, &text).map_err(CommandFailure::from)?;
         }
         Ok(StudyCall {

@@ -37,7 +37,7 @@ const STEPS: f64 = 20.0;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairwave testbed run scenarios/five-to-one.toml
+  fairwave testbed run five-to-one
   fairwave testbed run 002-fig-ix-15 --scale 0.5 --json
   fairwave testbed run five-to-one --scheme kernel:bbr --duration \"10 s\" --out results")]
 pub(crate) struct Args {
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// Scale capacities, demands and sizes by this factor, or "auto" for what this machine can carry
     #[arg(long, value_name = "F", default_value = "1")]
     scale: ScaleArg,
-    /// What runs as one process; with `session`, a daemon shares each node
+    /// Unit that runs as one process; with `session`, a daemon shares each node
     #[arg(long, value_enum, value_name = "WHAT", default_value = "node")]
     processes: ProcessesName,
     /// Weight of traffic outside the node rule, such as TCP; requires --processes session [default: the file's]

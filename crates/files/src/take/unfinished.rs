@@ -105,7 +105,7 @@ impl Leftovers {
         let age_days = now_unix_s.saturating_sub(changed_unix_s) / DAY_S;
         let named = [TEMPORARIES, transfer].concat();
         let shown = quoted(destination.join(OsStr::from_bytes(&named)).as_os_str());
-        let size = Bytes::new(self.bytes);
+        let size = format!("{:.1}", Bytes::new(self.bytes));
         if self.is_in_use {
             return Check::ok(NAME, format!("{shown}: {size}, in use by a transfer"));
         }
