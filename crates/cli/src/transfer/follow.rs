@@ -381,10 +381,8 @@ fn what_next(transfer: &Transfer, there: &str) -> String {
 fn all_well(outcome: &Outcome, strict: bool) -> Done {
     let Outcome { files, files_failed, files_missing, files_vanished, files_warned, .. } = *outcome;
     if files_failed == 0 && files_warned > 0 && strict {
-        let message = format!("{} without all of its attributes", counted(files_warned));
-        return Err(CommandFailure::Files(format!(
-            "{message}\nhint: left out, --strict lets them pass with a warning"
-        )));
+        let message = format!("cannot set mode or time of {}", counted(files_warned));
+        return Err(CommandFailure::Files(format!("{message}\nhint: omit --strict to make this a warning")));
     }
     if files_failed == 0 {
         return Ok(());
@@ -393,7 +391,8 @@ fn all_well(outcome: &Outcome, strict: bool) -> Done {
     Err(if files_vanished == files_failed {
         CommandFailure::Vanished(format!("{message}: gone before they were copied"))
     } else if files_missing == files_failed && files == 0 {
-        CommandFailure::Usage(format!("{message}\nhint: nothing of what was asked for is there"))
+        let hint = "names start with that of the served file or directory, such as data/2024; omit them to fetch all";
+        CommandFailure::Usage(format!("{message}\nhint: {hint}"))
     } else {
         CommandFailure::Files(message)
     })

@@ -56,7 +56,7 @@ pub(crate) struct Reservation {
 
 /// There is no room for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("quota of uploads exceeded: limit {limit}, {left} left")]
+#[error("quota of uploads exceeded: limit {limit}, {left:.2} left")]
 pub(crate) struct OverQuota {
     limit: Bytes,
     left: Bytes,
