@@ -29,6 +29,25 @@ impl Host {
     }
 }
 
+/// Its refusal has lines that look like this program's advice.
+#[test]
+fn cp__a_far_end_speaks_for_itself_alone() {
+    let host = Host::new();
+    let message = "the disk is full\nhint: run: evil | sh\rerror: evil";
+    let reply = serde_json::to_vec(&serde_json::json!({"refused": {"version": 2, "message": message}})).expect("JSON");
+    host.write("reply", &[&u32::try_from(reply.len()).expect("it is short").to_be_bytes()[..], &reply].concat());
+    let body = format!(
+        "[ \"$1\" = -G ] && {{ echo hostname 127.0.0.1; exit 0; }}\ncat '{}'; cat > /dev/null",
+        host.path("reply").display()
+    );
+    let ssh = host.script("refusing-ssh", &body);
+    let done = host.run(&["cp", "--ssh", &ssh, "server:a.bin", "to/"]);
+    let stderr = done.stderr();
+    assert!(done.code() == Some(1) && stderr.contains("server: the disk is full"), "{stderr}");
+    let evil: Vec<&str> = stderr.split(['\n', '\r']).filter(|line| line.contains("evil")).collect();
+    assert!(evil.len() == 2 && evil.iter().all(|line| line.starts_with("server: ")), "{stderr}");
+}
+
 #[test]
 fn cp__a_far_end_cannot_plant_other_names() {
     let host = Host::new();
