@@ -12,11 +12,11 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 /// above a burst: it is never enough for another packet by itself.
 ///
 /// A process that has something to send may be kept from it for some milliseconds, again and again. What such a delay
-/// costs is *in arrears*, and is made up for by a quarter of the rate on top; but a delay of more than 25 ms is a stop,
-/// and forgotten. Where nothing but grants limits the rate, it is made up for at up to twice the rate, with a burst
-/// more at once, and one of more than 100 ms is a stop: on a machine that is kept from running for a quarter of the
-/// time, a quarter on top is no more than half of what is missing, and who uses too little of what it is granted is
-/// taken to want less. A rate that a user allows is no grant: who asks for no more than that gets no more, whatever came
+/// costs is *in arrears*, and is made up for: one send at once, the rest by a quarter of the rate on top; but a delay of
+/// more than 25 ms is a stop, and forgotten. Where nothing but grants limits the rate, 25 ms are made up for at once, the
+/// rest at up to twice the rate, and a delay of more than 100 ms is a stop. A process that waits 20 ms for the processor,
+/// each time that it is to run, and sends but a burst or two then, has a tenth of its rate; and who uses too little of
+/// what it is granted is taken to want less. A rate that a user allows is no grant: who asks for no more than that gets no more, whatever came
 /// between.
 ///
 /// What a full window keeps back is *withheld*. It is made up for likewise where nothing but grants limits the rate,
@@ -134,9 +134,10 @@ impl Pacer {
         let millisecond = (u128::from(self.rate) * 1_000_000 / GRAINS_PER_BYTE.unsigned_abs()) as u64;
         self.burst = Bytes::new(self.packet.get().max(millisecond.min(self.send.get())));
         self.most = cost(self.burst) + cost(self.packet) / 2;
-        let excess = self.credit - self.most;
+        // What is being made good is on top.
+        let excess = self.credit - self.most - if self.is_granted { self.most_at_once() } else { 0 };
         if excess > 0 {
-            self.credit = self.most;
+            self.credit -= excess;
             self.lose(excess);
         }
     }
@@ -235,6 +236,11 @@ impl Pacer {
         cost(bytes).min(self.most)
     }
 
+    /// What of delays is made good at once, where nothing but grants limits the rate.
+    fn most_at_once(&self) -> i128 {
+        self.most.max(i128::from(self.rate) * i128::from(OF_PATHS_NS))
+    }
+
     /// What the longest delay costs that is made up for.
     fn most_arrears(&self) -> i128 {
         i128::from(self.rate) * i128::from(self.most_arrears_ns)
@@ -258,7 +264,13 @@ impl Pacer {
             self.lose(self.credit - self.most);
             self.credit = self.most;
         }
-        let on_top = if self.is_granted { earned.min(self.most) } else { (earned / 4).min(self.most - self.credit) };
+        let on_top = if self.is_granted {
+            earned.min(self.most_at_once())
+        } else if earned > self.most {
+            earned.min(cost(self.send))
+        } else {
+            (earned / 4).min(self.most - self.credit)
+        };
         let of_delays = self.arrears.min(on_top);
         let of_windows = self.withheld.min(on_top - of_delays);
         self.arrears -= of_delays;

@@ -108,13 +108,13 @@ fn try_send__makes_good_for_delays_by_a_quarter_of_the_rate() {
     let mut sent = |at: u64| drain(&mut pacer, us(at));
     let first: u64 = (0..=20).map(|step| sent(500 * step)).sum();
     assert_eq!(first, 101);
-    // 6 ms late: 10 packets at once, and the other 50 within 20 ms beside the 200 that go anyway.
-    assert_eq!(sent(16_000), 10);
-    let burst = (33..=40).map(|step| sent(500 * step)).max();
+    // 16 ms late: 10 packets and a send of 64 at once, and the other 86 within 35 ms beside the 350 that go anyway.
+    assert_eq!(sent(26_000), 74);
+    let burst = (53..=60).map(|step| sent(500 * step)).max();
     assert_eq!(burst, Some(7));
-    let rest: u64 = (41..=80).map(|step| sent(500 * step)).sum();
-    assert!((240..=250).contains(&(rest + 4)), "{rest}");
-    let in_time: u64 = (81..=100).map(|step| sent(500 * step)).sum();
+    let rest: u64 = (61..=130).map(|step| sent(500 * step)).sum();
+    assert!((400..=440).contains(&rest), "{rest}");
+    let in_time: u64 = (131..=150).map(|step| sent(500 * step)).sum();
     assert_eq!(in_time, 100);
     // 30 s are forgotten.
     assert_eq!(sent(30_050_000), 10);
@@ -175,24 +175,42 @@ fn try_send__makes_good_at_twice_the_rate_where_grants_limit_it() {
     };
     for work in [Work::Waits, Work::Withheld] {
         assert!((9950..=10_000).contains(&sent(true, work)), "{}", sent(true, work));
-        // Six of ten milliseconds and what a quarter brings.
-        assert!((6000..8000).contains(&sent(false, work)), "{}", sent(false, work));
+    }
+    assert!((9950..=10_000).contains(&sent(false, Work::Waits)), "{}", sent(false, Work::Waits));
+    // Six of ten milliseconds.
+    let withheld = sent(false, Work::Withheld);
+    assert!((6000..6500).contains(&withheld), "{withheld}");
+}
+
+/// As beside many other processes: each time that it is to run it waits.
+#[test]
+fn try_send__who_comes_late_each_time_has_its_rate() {
+    // Of the time up to the last turn; in 50 ms it is 25, and arrears of more than 100 are forgotten.
+    for (is_granted, late_ms, least) in
+        [(true, 1, 990), (true, 10, 980), (true, 25, 970), (true, 50, 380), (false, 10, 980), (false, 20, 960)]
+    {
+        let mut pacer = pacer(8.0); // 1000 packets a second
+        pacer.set_granted(is_granted);
+        pacer.set_work(us(0), Work::Waits);
+        let packets: u64 = (0..1000 / late_ms).map(|turn| drain(&mut pacer, us(1000 * late_ms * turn))).sum();
+        assert!((least..=1001).contains(&packets), "{packets} where each turn is {late_ms} ms late");
     }
 }
 
 #[test]
 fn due__is_no_earlier_for_what_a_full_window_kept_back() {
-    // 5 ms in which nothing goes, two bursts, and half a millisecond: by how much a stamp is early, and what it thinks.
+    // 50 ms in which nothing goes, what goes at once, and half a millisecond: by how much a stamp is early, and what it
+    // thinks.
     let after = |work: Work| {
         let mut pacer = pacer(80.0);
         pacer.set_granted(true);
         pacer.set_work(us(0), work);
         drain(&mut pacer, us(0));
-        drain(&mut pacer, us(5000));
-        (us(5500).since(pacer.due(us(5500), PACKET)).as_nanos() / 1000, pacer.is_behind())
+        drain(&mut pacer, us(50_000));
+        (us(50_500).since(pacer.due(us(50_500), PACKET)).as_nanos() / 1000, pacer.is_behind())
     };
     let (of_delay, of_window) = (after(Work::Waits), after(Work::Withheld));
-    assert!((3000..4500).contains(&of_delay.0) && of_delay.1, "{of_delay:?}");
+    assert!((20_000..25_000).contains(&of_delay.0) && of_delay.1, "{of_delay:?}");
     assert!(of_window.0 <= 1000 && !of_window.1, "{of_window:?}");
 }
 
@@ -211,7 +229,8 @@ fn set_rate__a_delay_costs_no_more_than_it_does_at_a_lower_rate() {
 
 #[test]
 fn take_made_up__is_what_went_on_top_after_a_delay() {
-    // 80 Mb/s are 10 000 bytes a millisecond. A delay of 10 ms is made good for by a quarter of that within 40 ms.
+    // 80 Mb/s are 10 000 bytes a millisecond. Of a delay of 10 ms a send of 64 000 goes at once, the rest by a quarter of
+    // the rate.
     let mut pacer = pacer(80.0);
     pacer.set_work(us(0), Work::Waits);
     drain(&mut pacer, us(0));
@@ -224,7 +243,7 @@ fn take_made_up__is_what_went_on_top_after_a_delay() {
     }
     let all: u64 = made_up.iter().sum();
     println!("{made_up:?}");
-    assert!((80_000..=100_000).contains(&all) && made_up.iter().all(|bytes| *bytes <= 1_250), "{made_up:?}");
+    assert!((80_000..=100_000).contains(&all) && made_up[1..].iter().all(|bytes| *bytes <= 1_250), "{made_up:?}");
     assert_eq!(made_up[100..], [0; 20]);
 }
 
@@ -300,8 +319,11 @@ fn set_rate__at_the_end_of_a_pause_costs_no_packet_and_no_even_stamp() {
         if now >= us(30_000) {
             pacer.set_rate(now, Rate::mbps(8.0));
         }
-        let due = pacer.due(now, PACKET);
-        while pacer.try_send(now, PACKET) {
+        loop {
+            let due = pacer.due(now, PACKET);
+            if !pacer.try_send(now, PACKET) {
+                break;
+            }
             stamps.push(due.as_nanos() / 1000);
         }
         now += Duration::from_micros(500);

@@ -32,6 +32,8 @@ enum Pattern {
     Short,
     /// Each host for 20 ms of 60, as beside two others that compute.
     Periodic,
+    /// Each host for 1 to 20 ms a time, and in between it runs for a tenth of a millisecond, as beside many others.
+    Starved,
 }
 
 struct PausedWorld {
@@ -58,7 +60,8 @@ impl PausedWorld {
             network.links[source][SINK].line = Some(0);
             network.flows.push(Flow::endless(source, SINK).from(random.at(0.0..0.2)));
         }
-        let pattern = random.pick(&[Pattern::Once, Pattern::BothEnds, Pattern::Short, Pattern::Periodic]);
+        let pattern =
+            random.pick(&[Pattern::Once, Pattern::BothEnds, Pattern::Short, Pattern::Periodic, Pattern::Starved]);
         for (host, pauses) in pauses(pattern, count, &mut random) {
             network.hosts[host].pauses = pauses;
         }
@@ -117,6 +120,17 @@ fn pauses(pattern: Pattern, sources: usize, random: &mut Random) -> Vec<(usize, 
                 (host, pauses)
             })
             .collect(),
+        Pattern::Starved => (0..=sources)
+            .map(|host| {
+                let (mut at, mut pauses) = (ms(STARTS_MS), Vec::new());
+                while at < ms(ENDS_MS) {
+                    let start = at + Duration::from_micros(100);
+                    at = start + random.ms(1.0..20.0);
+                    pauses.push(start..at);
+                }
+                (host, pauses)
+            })
+            .collect(),
         Pattern::Periodic => (0..=sources)
             .map(|host| {
                 let phase = STARTS_MS + random.below(60) as u64;
@@ -147,7 +161,7 @@ fn judge(seed: u64, is_tally: bool) {
             (Pattern::Once | Pattern::BothEnds, Some(last)) => {
                 (last.end + 100.max(2 * world.rtt_ms(flow)), AFTER_MS, 0.9)
             }
-            (Pattern::Short | Pattern::Periodic, _) => (STARTS_MS + 200, DURING_MS, 0.7),
+            (Pattern::Short | Pattern::Periodic | Pattern::Starved, _) => (STARTS_MS + 200, DURING_MS, 0.7),
         };
         for from in (from..ENDS_MS - span).step_by(50) {
             let [was, came] = [&calm, &world].map(|world| world.came(flow, from, from + span));
