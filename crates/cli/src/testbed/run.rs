@@ -33,7 +33,7 @@ const STEPS: f64 = 20.0;
 /// Sessions of GTP, Tally and other node rules run in Fairwave endpoints, like those of `fairwave bench`. Sessions of
 /// kernel:cubic, kernel:reno and kernel:bbr (cubic and newreno are aliases here) use the kernel's TCP. Means, samples
 /// and files are those of `fairwave simulate`. A run on a machine that is too busy is repeated up to twice, then
-/// skipped with exit status 1 and without numbers.
+/// skipped with exit status 1 and without numbers, unless --busy accepts it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -54,6 +54,9 @@ pub(crate) struct Args {
     /// Weight of traffic outside the node rule, such as TCP; requires --processes session [default: the file's]
     #[arg(long = "yield", value_name = "W", value_parser = weight, hide_short_help = true)]
     yields: Option<f64>,
+    /// Accept a run on a busy machine: for measuring what a busy machine does
+    #[arg(long, hide_short_help = true)]
+    busy: bool,
     /// Write results to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -137,7 +140,8 @@ pub(super) fn run(args: &Args) -> Done {
         ProcessesName::Session => Processes::Session,
     };
     let usual = Options::of_this_program().map_err(failure)?;
-    let options = Options { processes, is_interrupted: &interrupt::is_asked, tell: &note, ..usual };
+    let options =
+        Options { processes, accepts_busy: args.busy, is_interrupted: &interrupt::is_asked, tell: &note, ..usual };
     // What would not fit into memory is not even made.
     let work = WorkKind::Run(Model::Testbed, RECORD);
     cases.iter().try_for_each(|case| input::check_memory(&args.file, &document, case, work, 1, None))?;
