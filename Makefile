@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export MPLBACKEND := Agg
 
 .PHONY: help build python demo test test-all test-compile test-rust test-bytes test-papers test-python test-crate quick
-.PHONY: check check-rust check-targets check-licences check-python install library wheel dist deb dist-check bench soak live fuzz compare
+.PHONY: check check-rust check-targets check-licences check-python install library wheel dist deb dist-check bench soak live busy fuzz compare
 .PHONY: report report-wire audit clean
 
 help:            ## this list
@@ -162,6 +162,9 @@ soak: $(BIN)     ## the long counts: thousands of random instances
 # Never part of `make test`. LIVE="--only testbed", "--repeat 5", "--long", "--json", "--list" and --command PATH are its options.
 live: $(BIN)     ## measurements of the running command that need a calm machine: a table, and "not judged" where it is busy
 	PYTHONPATH=tests $(PYTHON) -m live --command $(BIN) $(LIVE)
+
+busy: $(BIN)     ## five sources and a sink beside loops, bursts and pipelines of other work: a table, in six minutes
+	PYTHONPATH=tests $(PYTHON) -m live.busy --command $(BIN) $(BUSY)
 
 # Needs root, ethtool and iperf3; COMPARE="--only veth" and the like are options of tests/compare.sh.
 compare: $(VENV)/.installed ## Fairwave beside quinn, s2n-quic, UDT and TCP, measured here: peers/README.md

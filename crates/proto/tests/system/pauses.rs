@@ -28,6 +28,8 @@ enum Pattern {
     Once,
     /// One host and the sink, so that the pauses overlap.
     BothEnds,
+    /// None: what the sink tells one source, grants and reports, is lost for as long.
+    Deaf,
     /// Each host for up to 10 ms a time, a third of the time in the mean.
     Short,
     /// Each host for 20 ms of 60, as beside two others that compute.
@@ -60,10 +62,19 @@ impl PausedWorld {
             network.links[source][SINK].line = Some(0);
             network.flows.push(Flow::endless(source, SINK).from(random.at(0.0..0.2)));
         }
-        let pattern =
-            random.pick(&[Pattern::Once, Pattern::BothEnds, Pattern::Short, Pattern::Periodic, Pattern::Starved]);
+        let pattern = random.pick(&[
+            Pattern::Once,
+            Pattern::BothEnds,
+            Pattern::Deaf,
+            Pattern::Short,
+            Pattern::Periodic,
+            Pattern::Starved,
+        ]);
         for (host, pauses) in pauses(pattern, count, &mut random) {
-            network.hosts[host].pauses = pauses;
+            match pattern {
+                Pattern::Deaf => network.links[SINK][host].blackholes = pauses,
+                _ => network.hosts[host].pauses = pauses,
+            }
         }
         let watch = Watch::new(&network, own(&network));
         Self { network, watch, pattern, bps }
@@ -85,11 +96,18 @@ impl PausedWorld {
         1000.0 * WIRE * 8e3 * self.network.flows.len() as f64 / self.bps
     }
 
-    /// The last pause of a host that matters to a flow.
+    /// All goes well.
+    fn calm(mut self) -> Self {
+        self.network.hosts.iter_mut().for_each(|host| host.pauses.clear());
+        self.network.links.iter_mut().flatten().for_each(|link| link.blackholes.clear());
+        self
+    }
+
+    /// The last pause that matters to a flow: of a host, or of what its source hears.
     fn last_pause(&self, flow: usize) -> Option<Range<u64>> {
-        let hosts = [SINK, self.network.flows[flow].source];
-        let pauses = hosts.iter().flat_map(|host| self.network.hosts[*host].pauses.last());
-        let last = pauses.max_by_key(|pause| pause.end)?;
+        let (network, source) = (&self.network, self.network.flows[flow].source);
+        let hosts = [SINK, source].into_iter().flat_map(|host| network.hosts[host].pauses.last());
+        let last = hosts.chain(network.links[SINK][source].blackholes.last()).max_by_key(|pause| pause.end)?;
         let ms = |at: Time| at.as_nanos().div_ceil(1_000_000);
         Some(ms(last.start)..ms(last.end))
     }
@@ -102,6 +120,10 @@ fn pauses(pattern: Pattern, sources: usize, random: &mut Random) -> Vec<(usize, 
         Pattern::Once => {
             let (host, start) = (random.pick(&[SINK, source]), STARTS_MS + random.below(50) as u64);
             vec![(host, vec![ms(start)..ms(start + span(random))])]
+        }
+        Pattern::Deaf => {
+            let start = STARTS_MS + random.below(50) as u64;
+            vec![(source, vec![ms(start)..ms(start + span(random))])]
         }
         Pattern::BothEnds => [SINK, source]
             .map(|host| {
@@ -149,16 +171,15 @@ const DURING_MS: u64 = 500;
 /// again from max(2 round trips, 100 ms) on; under repeated ones it never has less than seven tenths in half a second.
 /// Two packets in a window are no rate.
 fn judge(seed: u64, is_tally: bool) {
-    let mut calm = PausedWorld::new(seed, is_tally);
-    calm.network.hosts.iter_mut().for_each(|host| host.pauses.clear());
+    let mut calm = PausedWorld::new(seed, is_tally).calm();
     let mut world = PausedWorld::new(seed, is_tally);
     for world in [&mut calm, &mut world] {
         world.watch.run_until(&mut world.network, ENDS_MS, |_| {});
     }
     for flow in 0..world.network.flows.len() {
         let (from, span, least) = match (world.pattern, world.last_pause(flow)) {
-            (Pattern::Once | Pattern::BothEnds, None) => continue,
-            (Pattern::Once | Pattern::BothEnds, Some(last)) => {
+            (Pattern::Once | Pattern::BothEnds | Pattern::Deaf, None) => continue,
+            (Pattern::Once | Pattern::BothEnds | Pattern::Deaf, Some(last)) => {
                 (last.end + 100.max(2 * world.rtt_ms(flow)), AFTER_MS, 0.9)
             }
             (Pattern::Short | Pattern::Periodic | Pattern::Starved, _) => (STARTS_MS + 200, DURING_MS, 0.7),
