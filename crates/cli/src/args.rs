@@ -26,10 +26,10 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: CliCommand,
     /// Print help with the common options
-    #[arg(short, long, global = true, action = ArgAction::HelpShort)]
+    #[arg(short, long, global = true, display_order = 900, action = ArgAction::HelpShort)]
     help: Option<bool>,
     /// Print help with all options
-    #[arg(long, global = true, action = ArgAction::HelpLong)]
+    #[arg(long, global = true, display_order = 901, action = ArgAction::HelpLong)]
     help_all: Option<bool>,
 }
 

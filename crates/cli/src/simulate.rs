@@ -62,7 +62,7 @@ pub(crate) struct Args {
 /// Parts of a scenario that a call replaces, for the simulators and the testbed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CaseArgs {
-    /// Scheme of the sessions that set none of their own, replacing the file's
+    /// Default scheme of sessions, replacing the file's
     #[arg(long, value_name = "NAME")]
     pub(crate) scheme: Option<String>,
     /// Seed of the first run, replacing the file's

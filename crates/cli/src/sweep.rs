@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// Simulation model [default: packet if all schemes of a point support it]
     #[arg(long, value_enum)]
     model: Option<ModelArg>,
-    /// Scheme of the sessions that set none of their own, replacing the file's
+    /// Default scheme of sessions, replacing the file's
     #[arg(long, value_name = "NAME")]
     scheme: Option<String>,
     /// Length of the runs, such as "20 s"

@@ -17,32 +17,32 @@ const MAX_LIST_BYTES: u64 = 256 << 20;
 
 #[derive(Clone, Debug, clap::Args)]
 struct Words {
-    /// Leave out what matches, as rsync does; the first pattern that matches counts
+    /// Skip files that match PATTERN, as in rsync; the first matching pattern decides
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     exclude: Vec<OsString>,
-    /// Keep what matches, whatever later patterns say
+    /// Copy files that match PATTERN, regardless of later patterns
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     include: Vec<OsString>,
-    /// Read patterns to leave out from FILE (- for stdin), one a line
+    /// Read --exclude patterns from FILE (- for stdin), one per line
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     exclude_from: Vec<OsString>,
-    /// Read patterns to keep from FILE (- for stdin), one a line
+    /// Read --include patterns from FILE (- for stdin), one per line
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     include_from: Vec<OsString>,
-    /// Copy only what FILE (- for stdin) names, one a line, each with all below it; names are relative to the one
-    /// source directory, or to the share
+    /// Copy only the paths listed in FILE (- for stdin), one per line, with everything below them; paths are relative
+    /// to the source directory or the share
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     files_from: Option<OsString>,
-    /// Lines of those files end in a zero byte
+    /// Entries of those files end in a zero byte instead of a newline
     #[arg(long = "from0", short = '0', hide_short_help = true)]
     from0: bool,
-    /// Leave out files larger than SIZE: bytes, or with K, M, G for powers of 1024 and KB, MB, GB for powers of 1000
+    /// Skip files larger than SIZE: bytes, or with K, M, G (powers of 1024) or KB, MB, GB (powers of 1000)
     #[arg(long, value_name = "SIZE", value_parser = bytes, hide_short_help = true)]
     max_size: Option<u64>,
-    /// Leave out files smaller than SIZE
+    /// Skip files smaller than SIZE
     #[arg(long, value_name = "SIZE", value_parser = bytes, hide_short_help = true)]
     min_size: Option<u64>,
-    /// Leave directories of other file systems empty
+    /// Do not cross file system boundaries: mount points are copied as empty directories
     #[arg(long, short = 'x', hide_short_help = true)]
     one_file_system: bool,
 }
