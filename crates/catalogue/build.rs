@@ -1,4 +1,4 @@
-//! Lists the scenario files and the papers' experiments as strings, so that the binary needs no files beside it.
+//! Embeds the scenario files and the papers' experiments as strings, so that the binary needs no other files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn main() -> io::Result<()> {
     list(&mut text, "SCENARIOS", &files(&root.join("scenarios"))?);
     let mut papers = Vec::new();
     for folder in entries(&root.join("papers"))? {
-        // Those with real programs stand beside those that they repeat.
+        // Experiments with real programs are in a separate file next to those that they repeat.
         for file in ["experiments.toml", "wire.toml"].map(|file| folder.join(file)) {
             if file.is_file() {
                 papers.push((name(&folder), file));
@@ -30,7 +30,7 @@ fn files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(all.map(|file| (name(&file), file)).collect())
 }
 
-/// What is in a folder, sorted; a change there builds again.
+/// The entries of a folder, sorted; changes in it trigger a build.
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut all = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;

@@ -1,5 +1,5 @@
-//! BIC's Eqs. 2 and 3 as they are printed (Xu 2004, section VI-B), rounds rounded up, with its constants: windows in
-//! packets, epochs in round trips. The others are `BicConfig`'s.
+//! BIC's Eqs. 2 and 3 as printed (Xu 2004, section VI-B), rounds rounded up, with its constants: windows in packets,
+//! epochs in round trips. The other equations are in `BicConfig`.
 
 /// Largest step per RTT, packets.
 const S_MAX: f64 = 32.0;
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn largest_window__makes_an_epoch_of_one_over_p_packets() {
-        // Eq. 4 holds where w beta / s_max is a whole number: 4096 x 0.125 / 32 = 16.
+        // Eq. 4 holds if w beta / s_max is a whole number: 4096 x 0.125 / 32 = 16.
         let packets = additive_packets(4096.0) + search_packets(4096.0);
         close(BicConfig::default().largest_window_of_large_packets(1.0 / packets), 4096.0, 1e-9);
         close(

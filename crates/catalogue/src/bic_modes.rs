@@ -1,21 +1,21 @@
-//! Which of BIC's modes a window is in, read off its course alone.
+//! BIC's mode at each point, determined only from the course of the window.
 
 use crate::picture::PlottedLine;
 
-/// BIC's constants of Xu et al. 2004, section VI: the largest step in packets, and the share that a loss costs.
+/// BIC's constants of Xu et al. 2004, section VI: the largest step in packets, and the share that a loss removes.
 const S_MAX: f64 = 32.0;
 const BETA: f64 = 0.125;
-/// A window that falls by this share or more has met a loss: half of what one costs, for a sample may lie behind it.
+/// A window that falls by at least this share has had a loss: half of a loss's share, as a sample may be later.
 const FALL: f64 = BETA / 2.0;
 /// The modes, as a picture names them.
 const MODES: [&str; 4] = ["slow start", "additive increase", "binary search", "max probing"];
 
-/// A line of windows in packets as one line a mode that it is in, parted where it is in another.
+/// Splits a line of windows in packets into one line per mode, with gaps while it is in another mode.
 ///
-/// Xu et al. 2004, section V: between the last maximum and the window, a step is half of the way, the binary search;
-/// where that is more than Smax, Smax, the additive increase; beyond the maximum it probes for a new one. Before its
-/// first loss it is in slow start. The maximum is the window before the last loss, or with fast convergence
-/// (1 - beta / 2) of it where that came before the maximum was reached again.
+/// Xu et al. 2004, section V: between the last maximum and the window, a step is half of the gap, the binary search; if
+/// that is more than Smax, it is Smax, the additive increase; beyond the maximum it probes for a new one. Before its
+/// first loss it is in slow start. The maximum is the window before the last loss or, with fast convergence, (1 - beta
+/// / 2) of it if the loss came before the maximum was reached again.
 pub(crate) fn bic_modes(line: &PlottedLine) -> Vec<PlottedLine> {
     let mut points = vec![Vec::with_capacity(line.points.len()); MODES.len()];
     let mut maximum: Option<f64> = None;
@@ -24,7 +24,7 @@ pub(crate) fn bic_modes(line: &PlottedLine) -> Vec<PlottedLine> {
         if let Some((_, highest)) = before.filter(|(_, highest)| window < highest * (1.0 - FALL)) {
             let falls_short = maximum.is_some_and(|maximum| highest < maximum);
             maximum = Some(if falls_short { highest * (1.0 - BETA / 2.0) } else { highest });
-            // A loss belongs to no mode: the line is parted there.
+            // A loss belongs to no mode: the line has a gap.
             for mode in &mut points {
                 mode.push((at, f64::NAN));
             }
@@ -33,14 +33,14 @@ pub(crate) fn bic_modes(line: &PlottedLine) -> Vec<PlottedLine> {
         let mode = match maximum {
             None => 0,
             Some(maximum) if window >= maximum => 3,
-            // Half of the way is the step.
+            // Half of the gap is the step.
             Some(maximum) if (maximum - window) / 2.0 >= S_MAX => 1,
             Some(_) => 2,
         };
         for (number, points) in points.iter_mut().enumerate() {
             let joins = number == mode && points.last().is_some_and(|(_, last): &(f64, f64)| last.is_nan());
             if let Some(previous) = before.filter(|_| joins) {
-                // From where the other mode has left it.
+                // From the last point of the other mode.
                 points.push(previous);
             }
             points.push((at, if number == mode { window } else { f64::NAN }));
@@ -57,7 +57,7 @@ pub(crate) fn bic_modes(line: &PlottedLine) -> Vec<PlottedLine> {
 mod tests {
     use super::*;
 
-    /// The window of BIC's rule, a sample a round trip: up by its steps, an eighth down at `loses_at`.
+    /// The window of BIC's rule, one sample per round trip: up by its steps, an eighth down at `loses_at`.
     fn windows(from: f64, maximum: f64, rounds: usize) -> Vec<f64> {
         let mut window = from;
         let mut all = Vec::with_capacity(rounds);
@@ -80,12 +80,12 @@ mod tests {
 
     #[test]
     fn bic_modes__follow_the_rule() {
-        // A maximum of 1000, then a loss: 875, 907, 939 by 32; half of the 61 that are left is less than 32.
+        // A maximum of 1000, then a loss: 875, 907, 939 by 32; half of the remaining 61 is less than 32.
         let all = [vec![900.0, 1000.0], windows(875.0, 1000.0, 30)].concat();
         let modes = modes_of(&all);
         assert_eq!(modes[0], ("a: slow start".to_owned(), vec![0.0, 1.0]));
         assert_eq!(modes[1], ("a: additive increase".to_owned(), vec![2.0, 3.0]));
-        // Beginning where the additive increase has left it.
+        // Starting at the end of the additive increase.
         assert_eq!(modes[2].0, "a: binary search");
         assert_eq!(modes[2].1[..3], [3.0, 4.0, 5.0]);
         assert_eq!(modes[3].0, "a: max probing");

@@ -1,4 +1,4 @@
-//! A claim as `experiments.toml` writes it, checked, and its verdict over the values of the runs.
+//! A claim of `experiments.toml`, checked, and its verdict over the values of the runs.
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ use crate::reduce::{Reduce, worst};
 use crate::unit::{Dimension, Unit};
 use crate::verdict::Verdict;
 
-/// Where an expected value comes from.
+/// Source of an expected value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ValueSource {
@@ -22,14 +22,15 @@ pub enum ValueSource {
     Reference,
     /// Exact arithmetic or the global algorithm.
     Arithmetic,
-    /// Ours: what the paper's text suggests without a number.
+    /// Our own: suggested by the paper's text without a number.
     Ours,
-    /// Printed in the paper, and used up: something that the paper does not state was chosen so that this comes out.
+    /// Printed in the paper, and used for calibration: a parameter that the paper does not state was chosen to
+    /// reproduce it.
     Calibrated,
 }
 
 impl ValueSource {
-    /// The word in the data.
+    /// Its name in the data.
     pub fn name(self) -> &'static str {
         match self {
             Self::Paper => "paper",
@@ -79,7 +80,7 @@ pub struct ClaimData {
     referee: Option<f64>,
 }
 
-/// `refuted`: why what is printed is wrong, and the checks that prove it.
+/// `refuted`: the reason why the printed value is wrong, and the checks that prove it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RefutedData {
@@ -87,24 +88,24 @@ struct RefutedData {
     proof: Vec<ClaimData>,
 }
 
-/// What a claim's values are taken over.
+/// Reference of a claim's values, for ratios.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum AgainstData {
-    /// "packet": what the same measure gives in the packet model, session by session.
+    /// "packet": the value of the same measure in the packet model, session by session.
     Model(AgainstModel),
     /// The mean of these sessions' values.
     Sessions(Vec<String>),
 }
 
-/// A model beside which an experiment runs.
+/// A model that runs in addition to the experiment's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum AgainstModel {
     Packet,
 }
 
-/// What the paper says, where that is not the number that the claim expects.
+/// The paper's value, if it is not the expected number.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Stated {
@@ -112,27 +113,27 @@ enum Stated {
     Text(String),
 }
 
-/// A claim that makes sense by itself.
+/// A claim that is valid by itself.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CheckedClaim {
     pub(crate) what: String,
     pub(crate) source: ValueSource,
     pub(crate) subject: Subject,
     pub(crate) sessions: Option<Vec<String>>,
-    /// The values are taken over the mean of these sessions' values.
+    /// The values are divided by the mean of these sessions' values.
     pub(crate) against: Option<Vec<String>>,
-    /// The values are taken over what the packet model has beside.
+    /// The values are divided by those of the packet model.
     pub(crate) is_beside: bool,
     pub(crate) variants: Option<Vec<String>>,
     over_sessions: Reduce,
     over_runs: Reduce,
     over_variants: Reduce,
-    /// `None` where an order is claimed.
+    /// `None` if an order is claimed.
     expectation: Option<Expectation>,
     of: Option<usize>,
-    /// Too few draws cannot judge it: left out where some were.
+    /// Too few draws cannot judge it: skipped if some were left out.
     pub(crate) full_only: bool,
-    /// About the smaller network or the shorter run of `--quick`, and about nothing else.
+    /// Only about the smaller network or the shorter run of `--quick`.
     pub(crate) quick_only: bool,
     unit: Unit,
     paper: Option<ClaimValue>,
@@ -141,7 +142,7 @@ pub(crate) struct CheckedClaim {
     referee: Option<f64>,
 }
 
-/// What is printed is wrong: why, and what proves it.
+/// The reason why the printed value is wrong, and the proof.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refutation {
     why: String,
@@ -149,17 +150,17 @@ pub(crate) struct Refutation {
     pub(crate) proof: Vec<CheckedClaim>,
 }
 
-/// What a claim is about.
+/// Subject of a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Subject {
-    /// Something in the runs.
+    /// A measurement in the runs.
     Measure(Measure),
     /// A formula.
     Formula(Formula),
 }
 
 impl ClaimData {
-    /// Checks what the keys mean together; the message names the key.
+    /// Checks the combination of keys; the message names the key.
     pub(crate) fn check(self) -> Result<CheckedClaim, String> {
         let expectation = self.expectation()?;
         let subject = match (self.measure, self.formula) {
@@ -203,12 +204,12 @@ impl ClaimData {
         if self.refuted.is_some() && self.reason.is_some() {
             return Err("a claim is refuted or has a reason, not both".to_owned());
         }
-        // No paper prints what a smaller network gives, and what is known to miss there is of no use.
+        // No paper prints the results of a smaller network, and known misses there are of no use.
         let own = matches!(self.source, ValueSource::Ours | ValueSource::Derived);
         if self.quick_only && (self.full_only || !own || self.reason.is_some() || self.refuted.is_some()) {
             return Err("quick_only goes with source ours or derived, without full_only, reason, refuted".to_owned());
         }
-        // A choice that does not bring its value about is to be made again, not to be explained.
+        // A calibration that does not reproduce its value has to be repeated, not explained.
         if self.source == ValueSource::Calibrated && (self.reason.is_some() || self.refuted.is_some()) {
             return Err("a calibrated value has neither reason nor refuted".to_owned());
         }
@@ -280,7 +281,7 @@ impl RefutedData {
             return Err("refuted needs a why and a proof".to_owned());
         }
         let one = |proof: ClaimData| {
-            // A paper's own number proves nothing against it, and a number of ours for its words is none.
+            // A paper's own number proves nothing against it, and our own number for its words is not a proof.
             if matches!(proof.source, ValueSource::Paper | ValueSource::Ours | ValueSource::Calibrated) {
                 return Err("a proof's source is arithmetic, derived or reference".to_owned());
             }
@@ -294,17 +295,17 @@ impl RefutedData {
 }
 
 impl CheckedClaim {
-    /// Whether it is judged where an experiment ran in full, or with something left out or made shorter.
+    /// Whether it is judged in a full run, or in one that was reduced or shortened.
     pub(crate) fn is_judged(&self, is_quick: bool) -> bool {
         if is_quick { !self.full_only } else { !self.quick_only }
     }
 
-    /// The proofs of what it refutes; none where it refutes nothing.
+    /// The proofs that its printed value is wrong; empty without `refuted`.
     pub(crate) fn proofs(&self) -> &[Self] {
         self.refuted.as_ref().map_or(&[], |refuted| &refuted.proof)
     }
 
-    /// The verdict on a claim with what came of its proofs: it is refuted where it does not hold, and all of them do.
+    /// The verdict on a claim with the results of its proofs: it is refuted if it does not hold, and all of them do.
     pub(crate) fn with_proof(&self, claim: Claim, checks: Vec<Claim>) -> Claim {
         let Some(refuted) = &self.refuted else { return claim };
         let verdict = match claim.verdict {
@@ -318,7 +319,7 @@ impl CheckedClaim {
     /// The verdict over `values[variant][run][session]`, in bit/s, seconds, bytes or plain.
     pub(crate) fn judge(&self, values: &[Vec<Vec<f64>>]) -> Claim {
         let scaled = |value: &f64| *value / self.unit.scale;
-        // A spread or a count is a pure number already: scale before, and undo the percent that a spread may have.
+        // A spread or a count is already a pure number: scale before, and undo the percent of a spread.
         let raw = self.over_sessions.is_plain() || self.over_runs.is_plain() || self.over_variants.is_plain();
         let unscale = if raw { 1.0 } else { self.unit.scale };
         let mut per_variant: Vec<Vec<f64>> = Vec::new();
@@ -361,14 +362,14 @@ impl CheckedClaim {
         self.verdict(ClaimValue::Number(ours), expectation.holds(ours), Some(expectation))
     }
 
-    /// The expectation, with a count of draws brought down to the draws that were run.
+    /// The expectation, with a count of draws scaled to the draws that were run.
     fn expected_of(&self, runs: usize) -> Expectation {
         match (self.expectation, self.of) {
             (Some(Expectation::AtLeast(least)), Some(of)) if runs < of => {
                 Expectation::AtLeast((least * runs as f64 / of as f64).ceil())
             }
             (Some(expectation), _) => expectation,
-            // Not reached: a claim without an expectation claims an order.
+            // Unreachable: a claim without an expectation claims an order.
             (None, _) => Expectation::AtMost(f64::NAN),
         }
     }

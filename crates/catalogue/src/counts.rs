@@ -1,32 +1,32 @@
-//! How many claims came to which verdict.
+//! Number of claims by verdict.
 
 use serde::Serialize;
 
 use crate::outcome::ExperimentOutcome;
 use crate::verdict::Verdict;
 
-/// How many claims came to which verdict. Claims of an experiment that repeats another one which is there, too, are
-/// counted in `repeated` alone.
+/// Number of claims by verdict. Claims of an experiment that repeats another one in the set are counted only in
+/// `repeated`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VerdictCounts {
-    /// Experiments, with those that repeat others.
+    /// Experiments, including those that repeat others.
     pub experiments: usize,
     /// Claims, without the repeated and the calibrated ones: the sum of the next four.
     pub claims: usize,
     /// Those that hold.
     pub holds: usize,
-    /// Those whose print is proved wrong.
+    /// Claims whose printed value is proved wrong.
     pub refuted: usize,
-    /// Those that miss for a known reason.
+    /// Known misses, with a reason.
     pub known_misses: usize,
-    /// Those that miss.
+    /// Misses.
     pub misses: usize,
     /// Claims whose value a paper states (source "paper"), without the refuted ones.
     pub printed: usize,
     /// Those of them that hold.
     pub printed_holds: usize,
-    /// Printed values that something unstated was chosen by and that come out so: they show nothing. One that does
-    /// not come out is a miss.
+    /// Printed values that were used for calibration and that come out: they show nothing. One that does not come out
+    /// is a miss.
     pub calibrated: usize,
     /// Claims of experiments that repeat another.
     pub repeated: usize,
@@ -47,14 +47,14 @@ impl VerdictCounts {
         counts
     }
 
-    /// Counts over one outcome alone.
+    /// Counts of a single outcome.
     pub fn of_one(outcome: &ExperimentOutcome) -> Self {
         let mut counts = Self { experiments: 1, ..Self::default() };
         outcome.claims.iter().for_each(|claim| counts.add(claim.verdict, claim.source));
         counts
     }
 
-    /// One claim more, with where its stated value comes from.
+    /// Adds a claim, with the source of its stated value.
     pub(crate) fn add(&mut self, verdict: Verdict, source: &str) {
         if source == "calibrated" && verdict == Verdict::Holds {
             self.calibrated += 1;
@@ -111,7 +111,7 @@ mod tests {
         let alone = VerdictCounts::of(std::slice::from_ref(&original));
         assert_eq!(alone.claims, original.claims.len());
         assert_eq!(alone.claims, alone.holds + alone.refuted + alone.known_misses + alone.misses);
-        // By itself a repeat counts; beside what it repeats it does not.
+        // By itself a repeat counts; together with the original it does not.
         assert_eq!(VerdictCounts::of(std::slice::from_ref(&repeat)).claims, alone.claims);
         let both = VerdictCounts::of(&[original, repeat]);
         assert_eq!((both.claims, both.repeated, both.experiments), (alone.claims, alone.claims, 2));
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!((counts.known_misses, counts.misses), (1, 1));
         assert_eq!((counts.printed, counts.printed_holds, counts.calibrated), (2, 1, 1));
         assert!(counts.sentence().ends_with("chosen by them: 1."), "{}", counts.sentence());
-        // A choice that does not do what it was made for is a miss.
+        // A calibration without its effect is a miss.
         counts.add(Verdict::Miss, "calibrated");
         assert_eq!((counts.claims, counts.misses, counts.calibrated), (6, 2, 1));
     }

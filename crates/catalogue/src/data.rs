@@ -1,4 +1,4 @@
-//! The files that the binary carries.
+//! The files in the binary.
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
@@ -12,7 +12,7 @@ pub fn scenario_text(name: &str) -> Option<&'static str> {
     SCENARIOS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// The papers with experiments: number and text of `experiments.toml`, and behind it that of `wire.toml`.
+/// The papers with experiments: number and text of `experiments.toml`, followed by that of `wire.toml`.
 pub(crate) fn papers() -> &'static [(&'static str, &'static str)] {
     PAPERS
 }

@@ -1,4 +1,4 @@
-//! From an outcome to its picture.
+//! Makes the picture of an outcome.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::wire::picture_beside;
 /// Points of a response function.
 const STEPS: u32 = 200;
 
-/// The picture of an experiment as SVG text; `None` where there is nothing to show.
+/// The picture of an experiment as SVG text; `None` if there is nothing to show.
 pub fn picture_of(outcome: &ExperimentOutcome) -> Option<Result<String, PictureError>> {
     let (experiment, shown) = (outcome.experiment, &outcome.shown[..]);
     if let Some(sketch) = experiment.wire {
@@ -51,7 +51,7 @@ pub fn picture_of(outcome: &ExperimentOutcome) -> Option<Result<String, PictureE
     }
 }
 
-/// What stands around the picture of some runs.
+/// Title and footer of the picture of some runs.
 fn caption(experiment: &Experiment, shown: &[Arc<Shown>]) -> Caption {
     let mut subtitle = String::new();
     if let Some(first) = shown.first() {
@@ -75,12 +75,12 @@ fn variant(shown: &Shown) -> Option<&str> {
     shown.run.summary.variant.as_deref()
 }
 
-/// What a run is called among others.
+/// Name of a run among others.
 fn label(shown: &Shown) -> String {
     variant(shown).map_or_else(|| "drawn".to_owned(), str::to_owned)
 }
 
-/// One run among others: thin if there are more of its variant.
+/// One run among others: thin if there are several of its variant.
 fn curve<'a>(one: &'a Shown, all: &[Arc<Shown>]) -> Curve<'a> {
     let alike = all.iter().filter(|other| variant(other) == variant(one)).count();
     Curve { label: label(one), run: &one.run, weight: if alike > 1 { CurveWeight::Thin } else { CurveWeight::Thick } }
@@ -97,7 +97,7 @@ fn rates(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result<S
     })
 }
 
-/// Draws what a picture shows of each run.
+/// Draws the visible part of each run.
 fn with_parts(
     shown: &[Arc<Shown>],
     shot: &Shot,
@@ -127,7 +127,7 @@ fn windows(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result
         };
         let lines = sessions(run, shot.sessions.as_deref())?.into_iter().map(line);
         let lines = if shot.bic_modes { lines.flat_map(|line| bic_modes(&line)).collect() } else { lines.collect() };
-        // The axis is that of what is seen; what happened before the window is needed for the modes alone.
+        // The axis covers only the visible part; the time before the window is needed only for the modes.
         let seen = |mut line: PlottedLine| {
             line.points.retain(|(at_s, _)| (range.0..=range.1).contains(at_s));
             line.points.iter().any(|(_, window)| window.is_finite()).then_some(line)
@@ -147,7 +147,7 @@ fn in_order(shown: &[Arc<Shown>], variants: Option<&[String]>) -> Vec<Arc<Shown>
     variants.iter().filter_map(find).collect()
 }
 
-/// A run with the chosen sessions alone, until the end of the window.
+/// A run with only the chosen sessions, until the end of the window.
 fn part(run: &Run, shot: &Shot) -> Result<Run, PictureError> {
     let chosen = sessions(run, shot.sessions.as_deref())?;
     let of = run.summary.sessions.len();

@@ -1,8 +1,8 @@
-//! What a claim expects of a value, and how a value that misses is told from one that holds.
+//! The expectation of a claim, and the distance of a value from it.
 
 use crate::outcome::digits;
 
-/// What must hold of a value, in the claim's unit.
+/// A condition on a value, in the claim's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Expectation {
     /// Close to a value.
@@ -19,14 +19,14 @@ pub(crate) enum Expectation {
     Between(f64, f64),
 }
 
-/// How close a value must be.
+/// Required precision of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Tolerance {
     /// A share of the expected value.
     Relative(f64),
     /// In the claim's unit.
     Absolute(f64),
-    /// Up to so many times more or less.
+    /// A factor, up or down.
     Factor(f64),
 }
 
@@ -45,12 +45,12 @@ impl Tolerance {
 }
 
 impl Expectation {
-    /// Whether a value holds. A value that is no number never does.
+    /// Whether a value holds. NaN never does.
     pub(crate) fn holds(&self, value: f64) -> bool {
         self.miss(value) <= 0.0
     }
 
-    /// How far a value is from holding: at most zero if it holds, the larger the worse; infinite for no number. Among
+    /// Distance of a value from holding: at most zero if it holds, larger if it is worse; infinite for NaN. Among
     /// values that hold, the one nearest to missing has the largest.
     pub(crate) fn miss(&self, value: f64) -> f64 {
         let miss = match *self {
@@ -59,7 +59,7 @@ impl Expectation {
             Self::Near(expected, Tolerance::Factor(factor)) => (value / expected).max(expected / value) - factor,
             Self::AtMost(limit) => value - limit,
             Self::AtLeast(limit) => limit - value,
-            // Equality misses by the least that there is.
+            // Equality misses by the smallest positive number.
             Self::Below(limit) => {
                 if value == limit {
                     f64::MIN_POSITIVE
@@ -132,7 +132,7 @@ mod tests {
         ] {
             assert!(!expectation.holds(f64::NAN), "{expectation:?}");
         }
-        assert!(!Expectation::AtMost(10.0).holds(f64::INFINITY)); // a time that never comes
+        assert!(!Expectation::AtMost(10.0).holds(f64::INFINITY)); // a time that is never reached
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The experiments as `papers/<paper>/experiments.toml` writes them.
+//! The experiments of `papers/<paper>/experiments.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -18,32 +18,32 @@ use crate::sketch::{Picture, picture};
 pub struct Experiment {
     /// "002/fig-vii-2a".
     pub id: String,
-    /// What it shows, in a line.
+    /// One-line description.
     pub title: String,
     /// "Wu 2007, Fig. VII.2(a)".
     pub cites: String,
-    /// The shipped scenario that it runs; `None` where it is arithmetic alone.
+    /// The shipped scenario that it runs; `None` if it is only arithmetic.
     pub scenario: Option<String>,
-    /// The simulator that it is about; `None` where each run has its usual one ([`crate::lab::usual_model`]).
+    /// The simulator of all runs; `None` if each run has its default one ([`crate::lab::usual_model`]).
     pub model: Option<Model>,
-    /// Variants that run as fluids, whatever the others do.
+    /// Variants that always run in the fluid model.
     pub fluid_variants: Vec<String>,
-    /// What its picture shows.
+    /// Contents of its picture.
     pub picture: Picture,
-    /// What a reader must know: choices of ours where the paper is silent, errors of the print.
+    /// Notes for readers: our choices if the paper has none, and errors in print.
     pub note: Option<String>,
-    /// The experiment whose scenario and claims it repeats, where another paper prints the same.
+    /// The experiment whose scenario and claims it repeats, if another paper prints the same.
     pub repeats: Option<String>,
-    /// How it runs with real programs, of an experiment of the testbed.
+    /// Settings of an experiment with real programs.
     pub wire: Option<WireSketch>,
     pub(crate) quick: Quick,
     pub(crate) claims: Vec<CheckedClaim>,
 }
 
-/// What is done less of under `--quick`.
+/// Reductions under `--quick`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Quick {
-    /// Runs of every variant at the most.
+    /// Maximum runs of every variant.
     pub(crate) runs: Option<usize>,
     /// Length of a run.
     pub(crate) duration: Option<Duration>,
@@ -52,18 +52,18 @@ pub(crate) struct Quick {
 }
 
 impl Experiment {
-    /// The simulator that runs a variant; `None` for its usual one.
+    /// The simulator that runs a variant; `None` for the default one.
     pub fn model_of(&self, variant: Option<&str>) -> Option<Model> {
         let is_fluid = variant.is_some_and(|variant| self.fluid_variants.iter().any(|fluid| fluid == variant));
         if is_fluid { Some(Model::Fluid) } else { self.model }
     }
 
-    /// All that is judged: the claims, and behind them the proofs of those that are refuted, in the claims' order.
+    /// All checks: the claims, followed by the proofs of the refuted ones, in the claims' order.
     pub(crate) fn checks(&self) -> impl Iterator<Item = &CheckedClaim> {
         self.checks_of_claims().map(|(_, check)| check)
     }
 
-    /// The same, each with the claim that it is for: itself, or the one that it is a proof of.
+    /// All checks, each with the claim that it belongs to: itself, or the one that it proves.
     pub(crate) fn checks_of_claims(&self) -> impl Iterator<Item = (&CheckedClaim, &CheckedClaim)> {
         let proofs = |claim| CheckedClaim::proofs(claim).iter().map(move |proof| (claim, proof));
         self.claims.iter().map(|claim| (claim, claim)).chain(self.claims.iter().flat_map(proofs))
@@ -75,19 +75,19 @@ impl Experiment {
     }
 }
 
-/// How an experiment runs with real programs.
+/// Settings of an experiment with real programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WireSketch {
-    /// Every rate and every size is times this, in the packet model beside, too.
+    /// Factor of every rate and every size, also in the packet model next to it.
     pub scale: f64,
-    /// Width of a sample, in place of the scenario's.
+    /// Width of a sample, overriding the scenario's.
     pub sample: Option<Duration>,
-    /// The packet model runs beside it, and stands in the same picture.
+    /// Whether the packet model runs as well, and is in the same picture.
     pub is_beside: bool,
 }
 
 impl WireSketch {
-    /// What the data says of it; `None` where the model is no testbed.
+    /// Settings from the data; `None` if the model is not the testbed.
     fn of(data: &ExperimentData) -> Result<Option<Self>, String> {
         let Some(ModelWord::Testbed) = data.model else {
             let own = data.scale.is_some() || data.sample.is_some() || data.beside.is_some();
@@ -114,7 +114,7 @@ impl WireSketch {
 }
 
 impl ExperimentData {
-    /// Of an experiment of the testbed: `same_as` brings the scenario, and the picture if it names none; the claims
+    /// For an experiment of the testbed: `same_as` supplies the scenario, and the picture if it names none; the claims
     /// are its own.
     fn borrow(&mut self, all: &[Experiment]) -> Result<(), String> {
         let Some(name) = self.same_as.take() else { return Ok(()) };
@@ -139,7 +139,7 @@ pub fn list() -> &'static [Experiment] {
     })
 }
 
-/// What is wrong in an `experiments.toml`.
+/// An error in an `experiments.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("papers/{paper}/experiments.toml: {place}{message}")]
 pub(crate) struct DataError {
@@ -179,7 +179,7 @@ struct ExperimentData {
     claim: Vec<ClaimData>,
 }
 
-/// A simulator, as the data names it.
+/// A simulator, as named in the data.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum ModelWord {
@@ -198,13 +198,13 @@ fn read_all(papers: &[(&str, &str)]) -> Result<Vec<Experiment>, DataError> {
     Ok(all)
 }
 
-/// The experiments of a text, for tests of what becomes of them.
+/// The experiments of a text, for tests.
 #[cfg(test)]
 pub(crate) fn of_text(text: &str) -> Vec<Experiment> {
     read_all(&[("009", text)]).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Reads one paper's experiments behind those that are there.
+/// Appends one paper's experiments to `all`.
 fn read(paper: &str, text: &str, all: &mut Vec<Experiment>) -> Result<(), DataError> {
     let error = |place: String, message: String| DataError { paper: paper.to_owned(), place, message };
     let file: FileData = toml::from_str(text).map_err(|bad| error(String::new(), bad.to_string()))?;
@@ -270,7 +270,7 @@ fn build(id: String, mut data: ExperimentData, all: &[Experiment]) -> Result<Exp
     let mut claims = Vec::with_capacity(claim.len());
     for (number, claim) in claim.into_iter().enumerate() {
         let checked = claim.check().map_err(|message| format!("claim {}: {message}", number + 1))?;
-        // Runs with real programs are judged claim by claim: a proof beside them would never run.
+        // Runs with real programs are judged claim by claim: a proof would never run.
         if wire.is_some() && checked.refuted.is_some() {
             return Err(format!("claim {}: the testbed refutes nothing: prove it in a simulator", number + 1));
         }

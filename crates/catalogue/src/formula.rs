@@ -27,23 +27,23 @@ pub(crate) enum Formula {
     BandwidthDelay { rate: Quantity<Rate>, rtt: Quantity<Duration> },
     /// Packets in transit.
     BandwidthDelayPackets { rate: Quantity<Rate>, rtt: Quantity<Duration>, packet: Quantity<Bytes> },
-    /// How many times longer one path's ramp takes than another's.
+    /// Ratio of the ramp times of two paths.
     RampRatio { rate: Quantity<Rate>, rtt: Quantity<Duration>, base_rate: Quantity<Rate>, base_rtt: Quantity<Duration> },
     /// Time between bit errors.
     ErrorSpacing { rate: Quantity<Rate>, bit_error_rate: f64 },
-    /// The same in round trips.
+    /// Time between bit errors in round trips.
     ErrorSpacingRtts { rate: Quantity<Rate>, rtt: Quantity<Duration>, bit_error_rate: f64 },
     /// Time between packets.
     PacketSpacing { rate: Quantity<Rate>, packet: Quantity<Bytes> },
     /// Mean rate of Reno (Wu 2007, Eq. II.2).
     RenoRate { packet: Quantity<Bytes>, rtt: Quantity<Duration>, loss_rate: f64 },
-    /// Packets for each loss at which Reno sustains a rate.
+    /// Packets per loss at which Reno sustains a rate.
     RenoPacketsPerLoss { rate: Quantity<Rate>, packet: Quantity<Bytes>, rtt: Quantity<Duration> },
-    /// Time from a loss at full rate back to it (Wu 2007, Table II.1).
+    /// Time after a loss at full rate to recover that rate (Wu 2007, Table II.1).
     RenoRecovery { rate: Quantity<Rate>, packet: Quantity<Bytes>, rtt: Quantity<Duration> },
-    /// Time from nothing to full rate at one packet an RTT.
+    /// Time from zero to full rate at one packet per RTT.
     RenoClimb { rate: Quantity<Rate>, packet: Quantity<Bytes>, rtt: Quantity<Duration> },
-    /// The RTT that makes the recovery take a given time.
+    /// The RTT for which the recovery takes a given time.
     RenoRttOfRecovery { rate: Quantity<Rate>, packet: Quantity<Bytes>, recovery: Quantity<Duration> },
     /// Reno's window at a loss rate.
     RenoWindow { loss_rate: f64 },
@@ -59,7 +59,7 @@ pub(crate) enum Formula {
     HstcpDecrease { window: f64 },
     /// Window after the acknowledgements of one window under HSTCP (Wu 2007, Eq. II.5).
     HstcpRound { window: f64 },
-    /// Window after a loss under HSTCP (Wu 2007, Eq. II.6, mended).
+    /// Window after a loss under HSTCP (Wu 2007, Eq. II.6, corrected).
     HstcpLoss { window: f64 },
     /// HSTCP's p(w).
     HstcpLossRate { window: f64 },
@@ -77,18 +77,19 @@ pub(crate) enum Formula {
     BicLoss { window: f64 },
     /// BIC's loss rate at a window.
     BicLossRate { window: f64 },
-    /// Packets from one loss of AIMD to the next, where the window before a loss is known: b (2 - b) w^2 / (2 a).
+    /// Packets between losses of AIMD, if the window before a loss is known: b (2 - b) w^2 / (2 a).
     AimdPacketsPerLoss { window: f64, increase: f64, decrease: f64 },
-    /// Round trips from a loss at full rate back to it, one packet each.
+    /// Round trips after a loss at full rate to recover that rate, one packet each.
     RenoRecoveryRtts { rate: Quantity<Rate>, packet: Quantity<Bytes>, rtt: Quantity<Duration> },
-    /// Mean window of a session that loses once in so many packets and once in so much time (Xu 2004, Eq. 1).
+    /// Mean window of a session that loses once per `1 / loss_rate` packets and once per `between_losses` (Xu 2004, Eq.
+    /// 1).
     EpochWindow { rtt: Quantity<Duration>, between_losses: Quantity<Duration>, loss_rate: f64 },
     /// Exponent of the RTT unfairness of a response function c / p^d under synchronised loss, 1 / (1 - d) (Xu 2004,
     /// section IV).
     UnfairnessExponent { d: f64 },
     /// Mean window at a loss rate.
     ResponseWindow { response: ResponseCurve, loss_rate: f64 },
-    /// Loss rate at which the mean window is so many packets.
+    /// Loss rate at which the mean window is `window` packets.
     ResponseLossRate { response: ResponseCurve, window: f64 },
     /// Exponent d of a response function at a loss rate.
     ResponseExponent { response: ResponseCurve, loss_rate: f64 },
@@ -96,38 +97,38 @@ pub(crate) enum Formula {
     CrossingWindow { response: ResponseCurve },
     /// Loss rate at which a response function crosses TCP's.
     CrossingLossRate { response: ResponseCurve },
-    /// Largest loss rate at and below which the window stays within a share of another's.
+    /// Largest loss rate up to which the window stays within a share of another's.
     MeetingLossRate { response: ResponseCurve, other: ResponseCurve, within: f64 },
-    /// Rate over that of a session with a longer RTT, both losing at the same instants.
+    /// Ratio of the rate to that of a session with a longer RTT, both losing at the same instants.
     SynchronisedRatio { response: ResponseCurve, rtt_ratio: f64, window: f64 },
     /// Mean window of the rule itself under a loss after every 1 / p packets.
     RuleWindow { response: ResponseCurve, loss_rate: f64 },
-    /// The same over the response function's.
+    /// [`Formula::RuleWindow`] relative to the response function.
     RuleOverResponse { response: ResponseCurve, loss_rate: f64 },
-    /// Packets that Vegas takes to be queued: w - w RTTmin / RTT (Wu 2007, Eqs. II.10 and II.11).
+    /// Packets that Vegas estimates to be queued: w - w RTTmin / RTT (Wu 2007, Eqs. II.10 and II.11).
     VegasQueued { window: f64, base: Quantity<Duration>, rtt: Quantity<Duration> },
-    /// Window of UDT's rule after an acknowledgement that tells an arrival rate (Wu 2007, Eq. II.14, at rest).
+    /// Window of UDT's rule after an acknowledgement with an arrival rate (Wu 2007, Eq. II.14, in equilibrium).
     UdtWindow { arrival: Quantity<Rate>, packet: Quantity<Bytes>, rtt: Quantity<Duration> },
-    /// By how much an XCP link wants the rates changed in all, before it shuffles (Wu 2007, Eq. II.15).
+    /// Total change of the rates that an XCP link computes, before it shuffles (Wu 2007, Eq. II.15).
     XcpChange { capacity: Quantity<Rate>, input: Quantity<Rate>, queue: Quantity<Bytes>, rtt: Quantity<Duration> },
-    /// BIC's largest window where its epoch has rounds of additive increase (Xu 2004, Eq. 4).
+    /// BIC's largest window if its epoch has rounds of additive increase (Xu 2004, Eq. 4).
     BicEq4 { loss_rate: f64 },
-    /// BIC's mean window then (Xu 2004, Eq. 5).
+    /// BIC's mean window in that case (Xu 2004, Eq. 5).
     BicEq5 { loss_rate: f64 },
     /// BIC's mean window for very large windows (Xu 2004, Eq. 6).
     BicEq6 { loss_rate: f64 },
-    /// BIC's largest window where its epoch is a search alone (Xu 2004, before Eq. 7, in the place of Lambert's W).
+    /// BIC's largest window if its epoch is only a search (Xu 2004, before Eq. 7, instead of Lambert's W).
     BicEq7 { loss_rate: f64 },
     /// Packets of BIC's rounds of additive increase in an epoch with this largest window (Xu 2004, Eq. 2).
     BicEq2 { window: f64 },
-    /// Packets of its rounds of binary search (Xu 2004, Eq. 3).
+    /// Packets of BIC's rounds of binary search (Xu 2004, Eq. 3).
     BicEq3 { window: f64 },
     /// Bytes that a loss bitmap covers (Wu 2007, section IX.1.C).
     BitmapCovers { bitmap: Quantity<Bytes>, packet: Quantity<Bytes> },
-    /// Bytes of a header over those of a packet.
+    /// Ratio of a header's bytes to a packet's.
     HeaderShare { header: Quantity<Bytes>, packet: Quantity<Bytes> },
-    /// Rate of the one session that an XCP link limits beside others of `external` in all that something else limits
-    /// (Low, Andrew & Wydrowski 2005).
+    /// Rate of the one session that an XCP link limits, next to others of `external` in total that are limited
+    /// elsewhere (Low, Andrew & Wydrowski 2005).
     XcpEquilibriumRate { capacity: Quantity<Rate>, external: Quantity<Rate>, sessions: u32 },
     /// Utilisation of that link.
     XcpEquilibriumUtilisation { capacity: Quantity<Rate>, external: Quantity<Rate>, sessions: u32 },
@@ -135,18 +136,18 @@ pub(crate) enum Formula {
     Logistic { start: Quantity<Rate>, most: Quantity<Rate>, growth_per_s: f64, at: Quantity<Duration> },
     /// The earliest time to a utilisation from a start with a share of the capacity (Huang et al. 2010, Theorem 2).
     AecpEfficiencyFrom { start_share: f64, efficiency: f64 },
-    /// The latest.
+    /// The latest time to a utilisation from such a start.
     AecpEfficiencyTo { start_share: f64, efficiency: f64 },
-    /// Time until a newcomer has a share of what the others have (Huang et al. 2010, Theorem 3, mended).
+    /// Time until a newcomer has a share of the others' rate (Huang et al. 2010, Theorem 3, corrected).
     AecpFairness { start_share: f64, fairness: f64 },
-    /// The same as printed.
+    /// Theorem 3 as printed.
     AecpFairnessPrinted { start_share: f64, fairness: f64 },
     /// The delay at which AECP's loop becomes unstable.
     AecpDelayMargin {},
     /// Damping ratio of AECP's rate near the capacity, without delay or queue. Below 1 a rate passes the capacity.
     AecpDamping {},
-    /// Rate of each of `sessions` that fill a link beside `others`, where as many fill the way back: the
-    /// acknowledgements of either direction take their part of the other.
+    /// Rate of each of `sessions` that fill a link next to `others`, if as many fill the return path: the
+    /// acknowledgements of either direction take a part of the other.
     LeftForEach {
         capacity: Quantity<Rate>,
         others: Quantity<Rate>,
@@ -157,7 +158,7 @@ pub(crate) enum Formula {
 }
 
 impl Formula {
-    /// What the value measures.
+    /// Dimension of the value.
     pub(crate) fn dimension(&self) -> Dimension {
         match self {
             Self::BandwidthDelay { .. } | Self::BitmapCovers { .. } => Dimension::Size,
@@ -242,7 +243,7 @@ impl Formula {
             Self::UdtWindow { arrival, packet, rtt } => udt_window(arrival.0.as_bps() / packet.0.as_bits_f64(), rtt.0),
             Self::XcpChange { capacity, input, queue, rtt } => {
                 let [rtt_s, input_bytes] = [rtt.0.as_secs_f64(), input.0.as_bps() * rtt.0.as_secs_f64() / 8.0];
-                // Without the shuffle the pools are the change alone.
+                // Without the shuffle the pools are just the change.
                 let config = XcpConfig { gamma: 0.0, ..XcpConfig::default() };
                 let queue_bytes = queue.0.get() as f64;
                 let pools = xcp_control(&config, capacity.0.as_bps(), rtt_s, input_bytes, queue_bytes, rtt_s);
@@ -274,7 +275,7 @@ impl Formula {
                 aecp_fairness_printed_s(&AecpSourceConfig::default(), start_share, fairness)
             }
             Self::AecpDelayMargin {} => aecp_delay_margin_s(&AecpSourceConfig::default(), &AecpConfig::default()),
-            // Eqs. 2 and 3 of Huang et al. 2010 make s^2 + alpha s + alpha beta there.
+            // Eqs. 2 and 3 of Huang et al. 2010 give s^2 + alpha s + alpha beta there.
             Self::AecpDamping {} => {
                 (AecpSourceConfig::default().alpha_per_s / AecpConfig::default().beta_per_s).sqrt() / 2.0
             }
@@ -286,8 +287,8 @@ impl Formula {
     }
 }
 
-/// What a link has left for data beside others, where acknowledgements of the way back, a share `acks` of its data, come
-/// through: there F = C - others - acks B, back B = C - acks F.
+/// Rate that a link has left for data next to others, if acknowledgements of the return path, a share `acks` of its
+/// data, pass through it: forward F = C - others - acks B, back B = C - acks F.
 fn left_bps(capacity_bps: f64, others_bps: f64, acks: f64) -> f64 {
     (capacity_bps * (1.0 - acks) - others_bps) / (1.0 - acks * acks)
 }
@@ -297,7 +298,7 @@ fn at_rest(capacity: Quantity<Rate>, external: Quantity<Rate>, sessions: u32) ->
     xcp_equilibrium(&XcpConfig::default(), capacity.0.as_bps(), external.0.as_bps(), sessions)
 }
 
-/// A session that has left slow start, after one acknowledgement.
+/// UDT's window after one acknowledgement, after slow start.
 fn udt_window(receive_packets_per_s: f64, rtt: Duration) -> f64 {
     let mut rule = Udt::new(UdtConfig::default());
     rule.on_nak(1, 2, 0.0);
@@ -311,12 +312,12 @@ fn efficiency_s(start_share: f64, efficiency: f64) -> (f64, f64) {
     aecp_efficiency_s(&AecpSourceConfig::default(), &AecpConfig::default(), start_share, efficiency)
 }
 
-/// HighSpeed TCP as RFC 3649 prints it.
+/// HighSpeed TCP as printed in RFC 3649.
 fn hstcp() -> HighSpeed {
     HighSpeed::new(HighSpeedConfig::rfc_3649())
 }
 
-/// The window after as many acknowledgements as it held packets; at most 10^7 of them.
+/// The window after as many acknowledgements as its packets; at most 10^7 of them.
 fn round(window: f64, on_ack: impl Fn(f64) -> f64) -> f64 {
     let acks = window.clamp(0.0, 1e7) as u64;
     (0..acks).fold(window, |w, _| on_ack(w))
@@ -341,7 +342,7 @@ mod tests {
             .unwrap();
         let there = 10.0 * formula.evaluate();
         let back = 500e6 - 0.04 * there;
-        // There: data, the others, and acknowledgements of the way back; nothing is left.
+        // Forward: data, the others, and acknowledgements of the return path use all of it.
         assert!((there + 240e6 + 0.04 * back - 500e6).abs() < 1.0, "{there}");
     }
 

@@ -1,4 +1,4 @@
-//! Pieces of work side by side, and what they gave in order: the cases of a scenario file, the runs of experiments.
+//! Parallel execution with results in order: of the cases of a scenario file, and of the runs of experiments.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -7,25 +7,23 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// How many pieces go side by side where nobody says: as `RAYON_NUM_THREADS` has it, or one for each processor that this
-/// process may use.
+/// Default number of threads: `RAYON_NUM_THREADS`, or one per processor that this process may use.
 pub fn threads() -> usize {
     let said = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
     said.filter(|threads| *threads > 0).unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Does the pieces `0..count` on `threads` threads, each of which takes the first piece that nobody has taken, while
-/// `collect` hears on this thread what they gave.
+/// Executes the pieces `0..count` on `threads` threads, each of which takes the next free piece, while `collect`
+/// receives their results on this thread.
 ///
-/// Where the system gives fewer threads, those do it all; where it gives none, this one does a piece whenever `collect`
-/// wants to hear of one.
+/// If the system gives fewer threads, those do all the work; if it gives none, this thread does a piece whenever
+/// `collect` waits for one.
 ///
-/// After an error no further piece begins. Those before it have all begun, so the first error in order is the same on
-/// any number of threads. When `collect` returns, pieces that have begun come to their end unheard, and no other
-/// begins.
+/// After an error no further piece starts. All earlier ones have started, so the first error in order is the same on
+/// any number of threads. When `collect` returns, running pieces finish without being collected, and no other starts.
 ///
 /// # Panics
-/// With what `work` panicked with, if it did.
+/// With the panic of `work`, if it panics.
 pub fn in_order<T: Send, E: Send, R>(
     count: usize,
     threads: usize,
@@ -35,7 +33,7 @@ pub fn in_order<T: Send, E: Send, R>(
     begin_with(count, threads, thread::Builder::new, work, collect)
 }
 
-/// The same, with what makes a thread.
+/// [`in_order`] with a given way to start threads.
 fn begin_with<T: Send, E: Send, R>(
     count: usize,
     threads: usize,
@@ -61,7 +59,7 @@ fn begin_with<T: Send, E: Send, R>(
                         stop();
                     }
                     if sender.send((piece, outcome)).is_err() {
-                        // Nobody hears it any more.
+                        // The receiver is gone.
                         stop();
                     }
                 }
@@ -69,7 +67,7 @@ fn begin_with<T: Send, E: Send, R>(
             builder().spawn_scoped(scope, works).ok()
         };
         let threads: Vec<_> = (0..threads.clamp(1, count.max(1))).map_while(begin).collect();
-        // The end of the last thread is the end of the outcomes.
+        // The channel closes at the end of the last thread.
         drop(sender);
         let mut here = || {
             let piece = take()?;
@@ -84,7 +82,7 @@ fn begin_with<T: Send, E: Send, R>(
         let collected = collect(&mut outcomes);
         // Without a receiver the threads stop.
         drop(outcomes);
-        // A panic goes on here with its cause: callers stop long work by one.
+        // A panic continues here with its cause: callers stop long work that way.
         if let Some(cause) = threads.into_iter().filter_map(|thread| thread.join().err()).reduce(|first, _| first) {
             resume_unwind(cause);
         }
@@ -92,20 +90,20 @@ fn begin_with<T: Send, E: Send, R>(
     })
 }
 
-/// Does the next piece, and gives what it gave.
+/// Executes the next piece, and returns its result.
 type NextPiece<'a, T, E> = dyn FnMut() -> Option<(usize, Result<T, E>)> + 'a;
 
-/// The outcomes of [`in_order`], as they are heard.
+/// The outcomes of [`in_order`], as they arrive.
 pub struct InOrder<'a, T, E> {
     outcomes: Receiver<(usize, Result<T, E>)>,
-    /// Does the next piece on this thread, where there is no other.
+    /// Executes the next piece on this thread, if there is no other.
     here: Option<&'a mut NextPiece<'a, T, E>>,
-    /// Outcomes that came before one in front of them.
+    /// Outcomes that arrived before an earlier one.
     early: BTreeMap<usize, Result<T, E>>,
     next: usize,
 }
 
-/// What all pieces gave, in order, or the first error.
+/// The results of all pieces, in order, or the first error.
 pub fn collected<T: Send, E: Send>(
     count: usize,
     threads: usize,
@@ -116,19 +114,19 @@ pub fn collected<T: Send, E: Send>(
     })
 }
 
-/// What [`InOrder::hear`] heard.
+/// Result of [`InOrder::hear`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Heard<T, E> {
-    /// The next piece in order, and what it gave.
+    /// The next piece in order, and its result.
     Next(usize, Result<T, E>),
-    /// Nothing for so long.
+    /// No result within the time.
     Silence,
-    /// All is over.
+    /// All pieces are finished.
     End,
 }
 
 impl<T, E> InOrder<'_, T, E> {
-    /// The next outcome in order; waits for it, but no longer than `patience` at a time.
+    /// The next outcome in order; waits for it, at most `patience`.
     pub fn hear(&mut self, patience: Duration) -> Heard<T, E> {
         loop {
             if let Some(outcome) = self.early.remove(&self.next) {
@@ -149,7 +147,7 @@ impl<T, E> InOrder<'_, T, E> {
         }
     }
 
-    /// The next outcome in order; waits for it. `None` when all is over.
+    /// The next outcome in order; waits for it. `None` if all are finished.
     pub fn wait(&mut self) -> Option<(usize, Result<T, E>)> {
         loop {
             match self.hear(Duration::MAX) {
@@ -160,7 +158,7 @@ impl<T, E> InOrder<'_, T, E> {
         }
     }
 
-    /// What else is there already, though an outcome in front of it is missing.
+    /// Outcomes that have arrived out of order, while an earlier one is missing.
     pub fn early(&mut self) -> BTreeMap<usize, Result<T, E>> {
         self.early.extend(self.outcomes.try_iter());
         std::mem::take(&mut self.early)
@@ -204,7 +202,7 @@ mod tests {
 
     #[test]
     fn in_order__gives_what_lies_before_the_first_error_and_that() {
-        // Piece 0 ends after it was heard that piece 1 has failed.
+        // Piece 0 ends after the failure of piece 1 was received.
         let (heard, waits) = channel();
         let waits = Mutex::new(waits);
         let work = |piece| match piece {
@@ -225,7 +223,7 @@ mod tests {
     #[test]
     #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is not general over its lifetime")]
     fn in_order__begins_nothing_more_when_nobody_hears() {
-        // Else this would go on for ever.
+        // Otherwise this would never end.
         let first = in_order(usize::MAX / 2, 2, Ok::<_, ()>, |outcomes| outcomes.wait());
         assert_eq!(first, Some((0, Ok(0))));
     }

@@ -1,4 +1,4 @@
-//! The simulators side by side: a scenario runs in the one that was asked for, or in the one that runs its schemes.
+//! All simulators: a scenario runs in the requested one, or in the one that runs its schemes.
 
 use std::fmt;
 
@@ -10,19 +10,19 @@ use fairwave_sim::SimError;
 /// The models that simulators run.
 pub const MODELS: &[Model] = &[Model::Fluid, Model::Packet];
 
-/// Why a scenario does not run in a model.
+/// Error of a scenario in a model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LabError {
     /// In the fluid model.
     Fluid(Box<FluidError>),
     /// Packet by packet.
     Packet(Box<SimError>),
-    /// On the testbed, which is no simulator: processes that send.
+    /// On the testbed, which is not a simulator but runs real processes.
     Testbed,
 }
 
 impl LabError {
-    /// What is wrong.
+    /// The problem.
     pub fn message(&self) -> String {
         match self {
             Self::Fluid(error) => error.to_string(),
@@ -31,7 +31,7 @@ impl LabError {
         }
     }
 
-    /// What would do instead.
+    /// The remedy.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Fluid(error) => error.hint(),
@@ -42,7 +42,7 @@ impl LabError {
 }
 
 impl fmt::Display for LabError {
-    /// What is wrong, and what would do instead on a line of its own: `hint: ...`.
+    /// The problem, and the remedy on a separate line: `hint: ...`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message())?;
         self.hint().map_or(Ok(()), |hint| write!(f, "\nhint: {hint}"))
@@ -51,14 +51,14 @@ impl fmt::Display for LabError {
 
 impl std::error::Error for LabError {}
 
-/// The model that a scenario runs in where none was asked for: packets if all its schemes run packet by packet and it
-/// asks for nothing that fluids alone have, else the fluid one.
+/// The default model of a scenario: the packet model if all its schemes run in it and the scenario uses no feature of
+/// only the fluid model, otherwise the fluid model.
 pub fn usual_model(scenario: &Scenario) -> Model {
     let runs = scenario.sessions.iter().all(|session| scenario.scheme_of(session).scheme.runs_in(Model::Packet));
     if runs && !fairwave_sim::is_fluid_only(scenario) { Model::Packet } else { Model::Fluid }
 }
 
-/// Runs a scenario to its end, in `model` or else in its usual one. The outcome is a function of the arguments, to the
+/// Runs a scenario to its end, in `model` or else in its default one. The result is a function of the arguments, to the
 /// last bit.
 pub fn simulate(scenario: &Scenario, model: Option<Model>, settings: Settings<'_>) -> Result<Run, LabError> {
     match model.unwrap_or_else(|| usual_model(scenario)) {

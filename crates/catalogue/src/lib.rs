@@ -1,10 +1,10 @@
-//! The experiments of the papers: what a paper says, what we get, how close that must be, and the verdict.
+//! The experiments of the papers: the paper's value, our value, the required precision, and the verdict.
 //!
-//! The data is in `papers/*/experiments.toml` and `scenarios/*.toml`, carried in the binary; a paper's text is not.
+//! The data is in `papers/*/experiments.toml` and `scenarios/*.toml`, embedded in the binary; a paper's text is not.
 //! Every claim is evaluated from the runs of its scenario or from a formula of [`fairwave_schemes::response`]; no
-//! result is written down anywhere.
+//! result is stored anywhere.
 //!
-//! What it is not: a simulator. It runs scenarios through the simulators ([`lab`]), many side by side.
+//! It is not a simulator. It runs scenarios in the simulators ([`lab`]), many in parallel.
 //!
 //! Read [`Experiment`] and [`ExperimentOutcome`] first.
 

@@ -1,4 +1,4 @@
-//! What a claim measures in a run.
+//! The measures of claims in a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::samples::{Distances, Samples};
 use crate::unit::Dimension;
 
 /// A number per session, or one per run. Rates are wire rates; times count from the start of the run, and a time that
-/// never comes is infinite. "For good" means until the end of the samples.
+/// is never reached is infinite. "For good" means until the end of the samples.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Measure {
@@ -23,33 +23,33 @@ pub(crate) enum Measure {
     MaxMinRate,
     /// Per session: mean rate over the window of the run's means, its second half.
     Rate,
-    /// Per session: the same over the capacity of a link.
+    /// Per session: mean rate over the same window, relative to the capacity of a link.
     Share { link: String },
     /// Per session: mean rate in a window.
     MeanRate { window: TimeSpan },
     /// Per session: largest sample, in a window if one is given.
     PeakRate { window: Option<TimeSpan> },
-    /// Per session: standard deviation of its samples in a window, over their mean.
+    /// Per session: standard deviation of its samples in a window, relative to their mean.
     Swing { window: TimeSpan },
-    /// Per session: when its samples come to this share of its optimum (or of a rate) for good.
+    /// Per session: time from which its samples stay at or above this share of its optimum (or of a rate).
     TimeTo { share: f64, of: Option<Quantity<Rate>> },
-    /// Per session: from when it begins to send until a sample first comes to this share of the rate that it has at its
-    /// end, [`Measure::FinalRate`].
+    /// Per session: time from its first data until a sample first reaches this share of its rate at the end,
+    /// [`Measure::FinalRate`].
     Ramp { share: f64 },
-    /// Per session: the end of the first stretch of this width, ending with a sample, over which its mean rate is at this
-    /// share of its optimum or above, whatever follows. What noise there is within the width says nothing.
+    /// Per session: the end of the first stretch of this width, ending with a sample, over which its mean rate is at
+    /// least this share of its optimum, whatever follows. Noise within the width is averaged out.
     Reaches { share: f64, width: Quantity<Duration> },
-    /// Per session: what an end grants at an instant.
+    /// Per session: an end's grant at an instant.
     ExpectedRate { end: SessionEnd, at: Quantity<Duration> },
     /// Per session: distance from its optimum at an instant, as a share of the optimum.
     Error { at: Quantity<Duration> },
-    /// Per session: when its last byte was delivered.
+    /// Per session: time at which its last byte was delivered.
     Completed,
     /// Per run: largest sum of the sessions' rates in a sample, in a window if one is given.
     PeakTotal { window: Option<TimeSpan> },
-    /// Per run: how long, without a break, the sum of the sessions' rates stays above a rate.
+    /// Per run: longest uninterrupted time for which the sum of the sessions' rates is above a rate.
     TimeAbove { rate: Quantity<Rate> },
-    /// Per run: how long, without a break, every session stays within a share of a rate.
+    /// Per run: longest uninterrupted time for which every session is within a share of a rate.
     TimeAt { rate: Quantity<Rate>, within: f64 },
     /// Per run: largest offered load of a node over its capacity.
     PeakOverload,
@@ -60,46 +60,45 @@ pub(crate) enum Measure {
     /// Per run: Jain's index of the sessions' mean rates in a window.
     Jain { window: TimeSpan },
     /// Per run: the end of the first window of this width, counted from an instant, from which on the index of the
-    /// sessions' mean rates in each window stays at a value or above.
+    /// sessions' mean rates in each window is at least a value.
     TimeToJain { index: f64, width: Quantity<Duration>, from: Quantity<Duration> },
-    /// Per run: the end of the first of these windows with an index at a value or above, whatever follows.
+    /// Per run: the end of the first of these windows with an index of at least a value, whatever follows.
     FirstJain { index: f64, width: Quantity<Duration>, from: Quantity<Duration> },
-    /// Per run: the least of these indices, over all windows from an instant on.
+    /// Per run: the minimum of these indices, over all windows from an instant on.
     LeastJain { width: Quantity<Duration>, from: Quantity<Duration> },
-    /// Per run: wire rate of background traffic over the capacity of a link, in that window.
+    /// Per run: wire rate of background traffic relative to the capacity of a link, in that window.
     BackgroundShare { link: String, background: String },
-    /// Per run: carried over capacity of a link, in that window.
+    /// Per run: utilisation of a link, in that window.
     Utilisation { link: String },
     /// Per run: mean queue of a link in full packets, in that window.
     MeanQueue { link: String },
     /// Per run: packets that a link's queue dropped in the whole run.
     Dropped { link: String },
-    /// Per run: packets of the sessions that were lost over those that they sent, in the whole run.
+    /// Per run: share of the sessions' packets that were lost, in the whole run.
     LossRatio,
-    /// Per run: of the intervals in which some session loses, the share in which at least this share of them does. An
-    /// interval is a tenth of the mean time between a session's loss events (Xu, Harfoush & Rhee 2004, section III).
-    /// Over the second half of the run, or a window.
+    /// Per run: of the intervals in which some session loses, the share in which at least a share `threshold` of the
+    /// sessions does. An interval is a tenth of the mean time between a session's loss events (Xu, Harfoush & Rhee
+    /// 2004, section III). Over the second half of the run, or a window.
     Synchronisation { threshold: f64, window: Option<TimeSpan> },
-    /// Per session: mean time from one of its loss events to the next, in a window if one is given; infinite where it
-    /// has fewer than two.
+    /// Per session: mean time between its loss events, in a window if one is given; infinite with fewer than two.
     LossSpacing { window: Option<TimeSpan> },
-    /// Per run: 2-norm distance to the optimum over the optimum's norm, at an instant.
+    /// Per run: 2-norm distance to the optimum relative to the optimum's norm, at an instant.
     Distance { at: Quantity<Duration> },
-    /// Per run: when that quotient falls below a share for good.
+    /// Per run: time from which on that quotient is below a share.
     TimeToDistance { share: f64 },
-    /// Per run: what the sessions lack of their max-min rates of each instant, together and over the whole run, in time
-    /// at which all would lack all.
+    /// Per run: deficit of the sessions from their max-min rates over time, in total and over the whole run, as the
+    /// time for which all would lack everything.
     Waste,
-    /// Per run: the share of what the max-min rates of each instant would have carried that was carried, no session
-    /// counting for more than its own rate.
+    /// Per run: share of the volume of the max-min rates over time that was carried, with no session counting for more
+    /// than its own rate.
     Carried,
-    /// Per run: claims and grants that the ends told each other in the whole run, by session.
+    /// Per run: claims and grants that the ends exchanged in the whole run, by session.
     Messages,
-    /// Per run: by how much the distance ever rises above its least value so far, over the distance at the start.
+    /// Per run: maximum rise of the distance above its minimum so far, relative to the distance at the start.
     DistanceRise,
 }
 
-/// From and to.
+/// Start and end.
 pub(crate) type TimeSpan = [Quantity<Duration>; 2];
 
 /// An end of a session.
@@ -108,23 +107,23 @@ pub(crate) type TimeSpan = [Quantity<Duration>; 2];
 pub(crate) enum SessionEnd {
     /// The source.
     Source,
-    /// The sink, as the source knows it.
+    /// The sink, as known to the source.
     Sink,
 }
 
-/// Why a measure has no value in a run: the claim does not fit its scenario.
+/// The reason why a measure has no value in a run: the claim does not fit its scenario.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MeasureError {
-    /// A session that is not there.
+    /// An unknown session.
     #[error("no session \"{0}\"")]
     Session(String),
     /// An instant or window without samples.
     #[error("no samples in the window of the measure")]
     Window,
-    /// Background traffic that is not there.
+    /// Unknown background traffic.
     #[error("no background \"{0}\"")]
     Background(String),
-    /// A link that is not there.
+    /// An unknown link.
     #[error("no link \"{0}\"")]
     Link(String),
     /// Samples that the run does not have.
@@ -133,7 +132,7 @@ pub enum MeasureError {
 }
 
 impl Measure {
-    /// What the value measures.
+    /// Dimension of the value.
     pub(crate) fn dimension(&self) -> Dimension {
         match self {
             Self::FinalRate
@@ -201,7 +200,8 @@ impl Measure {
         Record { rates, distances, ..Record::default() }
     }
 
-    /// The values in one run with samples of `width`: one per named session (all if none is named), or a single one.
+    /// The values in one run with samples of `width`: one per named session (all if no names are given), or a single
+    /// one.
     #[expect(clippy::too_many_lines, reason = "an arm a measure")]
     pub(crate) fn evaluate(
         &self,
@@ -355,16 +355,16 @@ impl Measure {
     }
 }
 
-/// What sessions lack of their max-min rates in one sample.
+/// Deficit of the sessions from their max-min rates in one sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Lacking {
     width_s: f64,
-    /// All together, no session's surplus set against another's want.
+    /// In total, without balancing one session's surplus against another's deficit.
     missing_bps: f64,
     optimum_bps: f64,
 }
 
-/// The same of each sample, against the max-min rates at its start.
+/// The deficit in each sample, relative to the max-min rates at its start.
 fn lacking(max_min: &[MaxMinStep], samples: &Samples<'_>) -> Vec<Lacking> {
     let of = |i: usize| {
         let start_s = samples.start_s(i);
@@ -400,7 +400,7 @@ fn losses_of(run: &Run, sessions: &[usize], from_s: f64, to_s: f64) -> Vec<Vec<f
     sessions.iter().map(of).collect()
 }
 
-/// Mean time from one instant to the next; `None` where there are fewer than two.
+/// Mean time between instants; `None` with fewer than two.
 fn spacing(times_s: &[f64]) -> Option<f64> {
     match times_s {
         [first, .., last] => Some((last - first) / (times_s.len() - 1) as f64),
@@ -408,7 +408,7 @@ fn spacing(times_s: &[f64]) -> Option<f64> {
     }
 }
 
-/// The synchronisation ratio of sessions that lose at these times; NaN where none loses twice.
+/// The synchronisation ratio of sessions with losses at these times; NaN if none loses twice.
 fn synchronisation(losses_s: &[Vec<f64>], from_s: f64, threshold: f64) -> f64 {
     let spacings: Vec<f64> = losses_s.iter().filter_map(|times| spacing(times)).collect();
     let interval_s = spacings.iter().sum::<f64>() / spacings.len() as f64 / 10.0;
@@ -422,18 +422,18 @@ fn synchronisation(losses_s: &[Vec<f64>], from_s: f64, threshold: f64) -> f64 {
     many as f64 / losers.len() as f64
 }
 
-/// The end of the first of these windows from which on all have an index at a value or above.
+/// The end of the first of these windows from which on all have an index of at least a value.
 fn stays(windows: &[(f64, f64)], index: f64) -> f64 {
     let bad = windows.iter().rposition(|(_, jain)| *jain < index);
     windows.get(bad.map_or(0, |last| last + 1)).map_or(f64::INFINITY, |(end_s, _)| *end_s)
 }
 
-/// The end of the first of these windows that has one.
+/// The end of the first of these windows with such an index.
 fn reaches(windows: &[(f64, f64)], index: f64) -> f64 {
     windows.iter().find(|(_, jain)| *jain >= index).map_or(f64::INFINITY, |(end_s, _)| *end_s)
 }
 
-/// The indices of the named sessions, in the order of the names; "high*" names all that begin with "high".
+/// The indices of the named sessions, in the order of the names; "high*" selects all with the prefix "high".
 pub(crate) fn sessions(run: &Run, names: Option<&[String]>) -> Result<Vec<usize>, MeasureError> {
     let all = &run.summary.sessions;
     match names {
@@ -469,7 +469,7 @@ mod tests {
 
     #[test]
     fn synchronisation__counts_sessions_once_an_interval() {
-        // Loss events 10 s apart: intervals of 1 s. Together at 0 and 10 s, alone at 5 s (twice) and 20 s.
+        // Loss events 10 s apart: intervals of 1 s. Together at 0 and 10 s, separately at 5 s (twice) and 20 s.
         let losses = [vec![0.1, 10.1, 20.1], vec![0.9, 10.2], vec![0.5, 5.0, 5.1, 20.5 + 2.0]];
         let interval_s: f64 = (10.0 + 9.3 + 22.0 / 3.0) / 3.0 / 10.0;
         assert!((interval_s - 0.888).abs() < 0.001);
@@ -497,7 +497,7 @@ mod tests {
             ..RateSamples::default()
         };
         let max_min = vec![step(0, [50.0, 50.0]), step(2, [80.0, 20.0])];
-        // Nothing of 100; 20 of 50 lacking beside one that has too much; 30 of 80.
+        // Nothing of 100; a deficit of 20 of 50 next to one with a surplus; 30 of 80.
         let found = lacking(&max_min, &Samples(&rates));
         let here = |missing_bps| Lacking { width_s: 1.0, missing_bps, optimum_bps: 100.0 };
         assert_eq!(found, [here(100.0), here(20.0), here(30.0)]);

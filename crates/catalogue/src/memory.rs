@@ -1,12 +1,12 @@
-//! How much memory there is for a run: what the machine has free, and what the process may use of it.
+//! Memory available for a run: free memory of the machine, and the limits of the process.
 
 use std::fs;
 use std::path::Path;
 
-/// Bytes that this process may still take, as far as the system says; `None` where it does not say.
+/// Bytes that this process may still allocate, as far as the system reports it; `None` if it does not.
 ///
-/// The least of what Linux counts as available, of what the control groups of this process leave (a container's limit),
-/// and of the limit of its address space (`ulimit -v`).
+/// The minimum of what Linux counts as available, of the rest in the control groups of this process (a container's
+/// limit), and of the limit of its address space (`ulimit -v`).
 pub fn available_bytes() -> Option<u64> {
     let text = |path: &str| fs::read_to_string(path).ok();
     let machine = text("/proc/meminfo").and_then(|text| meminfo(&text));
@@ -29,7 +29,7 @@ fn limit(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("Max address space")?.split_whitespace().next()?.parse().ok())
 }
 
-/// The directories of the memory groups that /proc/self/cgroup names, from the innermost outwards.
+/// The directories of the memory groups in /proc/self/cgroup, from the innermost outwards.
 fn group_places(text: &str) -> Vec<String> {
     let mut places = Vec::new();
     for line in text.lines() {
@@ -50,7 +50,7 @@ fn group_places(text: &str) -> Vec<String> {
     places
 }
 
-/// What a control group has left, version 2 or 1; its cache of files counts as free.
+/// Remaining memory of a control group, version 2 or 1; its cache of files counts as free.
 fn left_in_group(place: &Path) -> Option<u64> {
     let number = |name: &str| -> Option<u64> { fs::read_to_string(place.join(name)).ok()?.trim().parse().ok() };
     let most = number("memory.max").or_else(|| number("memory.limit_in_bytes"))?;

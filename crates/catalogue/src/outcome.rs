@@ -1,4 +1,4 @@
-//! What an experiment gave.
+//! The result of an experiment.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::wire::WireNotes;
 pub struct ExperimentOutcome {
     /// "002/fig-vii-2a".
     pub id: String,
-    /// One entry a claim, in the order of the data.
+    /// One entry per claim, in the order of the data.
     pub claims: Vec<Claim>,
-    /// Wall time of its runs one after the other, seconds, without those that an experiment before it has made: the
-    /// one number here that is no function of data and options.
+    /// Wall time of its runs in sequence, in seconds, without those that were made for an earlier experiment: the only
+    /// number here that is not a function of data and options.
     pub wall_s: f64,
     /// Whether some draws were left out, or runs made shorter.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -26,13 +26,13 @@ pub struct ExperimentOutcome {
     /// The experiment.
     #[serde(skip)]
     pub experiment: &'static Experiment,
-    /// The runs that its picture shows, in the order of variants and seeds.
+    /// The runs in its picture, in the order of variants and seeds.
     #[serde(skip)]
     pub shown: Vec<Arc<Shown>>,
     /// The heights of its bars: per variant, in the scenario's order, its label and a value for each part.
     #[serde(skip)]
     pub(crate) heights: Vec<(Option<String>, Vec<f64>)>,
-    /// What is told beside the claims, of an experiment with real programs.
+    /// Notes on an experiment with real programs.
     #[serde(flatten)]
     pub wire: Option<WireNotes>,
 }
@@ -40,55 +40,55 @@ pub struct ExperimentOutcome {
 /// A run that a picture shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown {
-    /// What was run.
+    /// The scenario.
     pub scenario: Scenario,
-    /// What it gave.
+    /// The result.
     pub run: Run,
 }
 
 /// One claim with its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
-    /// What is claimed, in a few words.
+    /// The claim in a few words.
     pub what: String,
-    /// What the paper (or the source named) says, in `unit`.
+    /// The value of the paper (or of the named source), in `unit`.
     pub paper: ClaimValue,
-    /// What we get, in `unit`: the farthest of several values from what is claimed.
+    /// Our value, in `unit`: of several values the farthest from the claim.
     pub ours: ClaimValue,
     /// Unit of both; empty for pure numbers.
     pub unit: &'static str,
-    /// How close it must be: "3 %", "at most", "strictly increasing".
+    /// Required precision: "3 %", "at most", "strictly increasing".
     pub tolerance: String,
-    /// Where the expected value comes from: "paper", "derived", "reference", "arithmetic", "ours" or "calibrated".
+    /// Source of the expected value: "paper", "derived", "reference", "arithmetic", "ours" or "calibrated".
     pub source: &'static str,
     /// Whether the expectation is met.
     pub holds: bool,
-    /// What follows from that.
+    /// The resulting verdict.
     pub verdict: Verdict,
-    /// Why it does not hold, where that is known.
+    /// The reason why it does not hold, if known.
     pub reason: Option<String>,
-    /// A number for the same thing from an independent source, where there is one.
+    /// A value of the same quantity from an independent source, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub referee: Option<f64>,
-    /// What is said against the print, and whether that holds; of a claim that was thought refuted.
+    /// The proof against the printed value and its result, for a claim with `refuted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
 }
 
-/// Why what is printed is wrong.
+/// The proof that the printed value is wrong.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Proof {
-    /// What is true, and why.
+    /// The correct value, and the reason.
     pub why: String,
     /// The checks that prove it; each of them can fail.
     pub checks: Vec<Claim>,
 }
 
-/// A number, or words where there is none.
+/// A number, or words.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum ClaimValue {
-    /// A number; an infinite time means that it never happened.
+    /// A number; an infinite time was never reached.
     Number(f64),
     /// Words.
     Text(String),

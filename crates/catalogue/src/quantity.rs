@@ -1,4 +1,4 @@
-//! Quantities with units inside the experiments' data.
+//! Quantities with units in the experiments' data.
 
 use std::str::FromStr;
 

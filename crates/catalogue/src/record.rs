@@ -1,4 +1,4 @@
-//! What the last full-length runs gave, as `papers/verdict.json` keeps it.
+//! The results of the last full-length runs, stored in `papers/verdict.json`.
 
 use std::fmt::Write as _;
 
@@ -14,9 +14,9 @@ use crate::verdict::Verdict;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerdictRecord {
-    /// Whether it had every experiment of the catalogue once: from then on, none may be missing.
+    /// Whether it has ever had every experiment of the catalogue: from then on, none may be missing.
     pub whole: bool,
-    /// One entry an experiment.
+    /// One entry per experiment.
     pub experiments: Vec<RecordedExperiment>,
 }
 
@@ -28,9 +28,9 @@ pub struct RecordedExperiment {
     pub id: String,
     /// Version of Fairwave that ran it.
     pub version: String,
-    /// When it ended, "2026-11-22" (UTC).
+    /// Date of its end, "2026-11-22" (UTC).
     pub date: String,
-    /// One entry a claim, in the order of the data.
+    /// One entry per claim, in the order of the data.
     pub claims: Vec<RecordedClaim>,
 }
 
@@ -38,23 +38,23 @@ pub struct RecordedExperiment {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedClaim {
-    /// What is claimed.
+    /// The claim in words.
     pub what: String,
-    /// What came of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What the source states.
+    /// The source's value.
     pub paper: ClaimValue,
-    /// What came out, five digits of it.
+    /// Our value, with five digits.
     pub ours: ClaimValue,
     /// Unit of both.
     pub unit: String,
-    /// How close it must be.
+    /// Required precision.
     pub tolerance: String,
-    /// Where the stated value comes from.
+    /// Source of the stated value.
     pub source: String,
 }
 
-/// Why a record is not taken.
+/// Error of a record.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{file}: cannot read the recorded verdicts: {error}\nhint: `fairwave papers run all --record FILE` records them"
@@ -65,7 +65,7 @@ pub struct RecordError {
 }
 
 impl VerdictRecord {
-    /// The record that this version carries.
+    /// The record in this version's binary.
     pub fn shipped() -> Result<Self, RecordError> {
         Self::parse("papers/verdict.json", verdict_text())
     }
@@ -75,8 +75,8 @@ impl VerdictRecord {
         serde_json::from_str(text).map_err(|error| RecordError { file: file.to_owned(), error })
     }
 
-    /// Takes over what full-length runs gave, in the place of what was there of the same experiments. Of one that was
-    /// skipped, what was there stays. Experiments that the catalogue does not have any more are gone afterwards.
+    /// Adds the results of full-length runs, replacing earlier ones of the same experiments. The record of a skipped
+    /// one is kept. Experiments that are not in the catalogue are removed.
     pub fn take(&mut self, outcomes: &[ExperimentOutcome], date: &str) {
         let is_skipped = |outcome: &ExperimentOutcome| outcome.wire.as_ref().is_some_and(|wire| wire.skipped.is_some());
         for outcome in outcomes.iter().filter(|outcome| !outcome.quick && !is_skipped(outcome)) {
@@ -86,13 +86,13 @@ impl VerdictRecord {
         let place = |id: &str| list().iter().position(|experiment| experiment.id == id);
         self.experiments.retain(|known| place(&known.id).is_some());
         self.experiments.sort_by_key(|known| place(&known.id));
-        // What runs with real programs is run by its name alone.
+        // Experiments with real programs are only run by name.
         let run_by_all = list().iter().filter(|experiment| experiment.wire.is_none());
         self.whole |=
             run_by_all.map(|experiment| &experiment.id).all(|id| self.experiments.iter().any(|known| known.id == *id));
     }
 
-    /// How many claims have which verdict.
+    /// Number of claims by verdict.
     pub fn counts(&self) -> VerdictCounts {
         let mut counts = VerdictCounts { experiments: self.experiments.len(), ..VerdictCounts::default() };
         for recorded in &self.experiments {
@@ -106,7 +106,7 @@ impl VerdictRecord {
         counts
     }
 
-    /// The text of the file: an experiment a paragraph, a claim a line.
+    /// The text of the file: a paragraph per experiment, a line per claim.
     pub fn to_text(&self) -> Result<String, serde_json::Error> {
         let mut text = format!("{{\"whole\": {}, \"experiments\": [\n", self.whole);
         for (number, recorded) in self.experiments.iter().enumerate() {
@@ -141,7 +141,7 @@ impl RecordedExperiment {
     }
 }
 
-/// Five digits of a number, so that a record is read with ease.
+/// Rounds a number to five digits, for a readable record.
 fn brief(value: &ClaimValue) -> ClaimValue {
     match value {
         ClaimValue::Number(number) => digits(*number).parse().map_or_else(|_| value.clone(), ClaimValue::Number),
@@ -168,11 +168,11 @@ mod tests {
         let rows: Vec<_> = record.experiments.iter().map(|one| (one.id.as_str(), one.date.as_str())).collect();
         assert_eq!(rows, [("000/table2", "2026-01-01"), ("002/eq-ii-2", "2026-01-02")]);
         assert_eq!(VerdictRecord::parse("x", &record.to_text().unwrap()).unwrap(), record);
-        // Quick runs are no verdict.
+        // Quick runs do not give a verdict.
         let quick = ExperimentOutcome { quick: true, ..outcome("002/sec-ii-4a") };
         record.take(&[quick], "2026-01-03");
         assert_eq!(record.experiments.len(), 2);
-        // Neither is what was skipped: what is recorded of it stays.
+        // Neither do skipped ones: their record is kept.
         let before = record.clone();
         let notes = WireNotes { skipped: Some("machine busy".to_owned()), ..WireNotes::default() };
         let skipped = ExperimentOutcome { claims: Vec::new(), wire: Some(notes), ..outcome("002/eq-ii-2") };

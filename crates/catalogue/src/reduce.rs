@@ -1,15 +1,15 @@
-//! From many values to the ones that a claim looks at: over sessions, over runs, over variants.
+//! Reduction of values for a claim: over sessions, over runs, over variants.
 
 use serde::Deserialize;
 
 use crate::expectation::Expectation;
 use crate::outcome::digits;
 
-/// How several values become one, or stay several.
+/// A way to combine several values into one, or to keep several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Reduce {
-    /// Each must hold by itself.
+    /// Each must hold separately.
     #[default]
     Each,
     /// Their sum.
@@ -18,36 +18,36 @@ pub(crate) enum Reduce {
     Mean,
     /// The middle one, or the mean of the two in the middle.
     Median,
-    /// The least.
+    /// Minimum.
     Least,
-    /// The largest.
+    /// Maximum.
     Most,
     /// (largest - least) / mean.
     Spread,
     /// The n-th largest, from one.
     Rank(usize),
-    /// How many of them lie below a value, in bit/s, seconds or plain.
+    /// Number of values below a limit, in bit/s, seconds or plain.
     CountBelow(f64),
-    /// The last less the first.
+    /// The last minus the first.
     Difference,
-    /// Each must be larger than the one before.
+    /// Each must be larger than its predecessor.
     Increasing,
-    /// Each must be smaller than the one before.
+    /// Each must be smaller than its predecessor.
     Decreasing,
 }
 
 impl Reduce {
-    /// Whether it compares values with each other in place of giving a number.
+    /// Whether it compares values with each other instead of giving a number.
     pub(crate) fn is_order(self) -> bool {
         matches!(self, Self::Increasing | Self::Decreasing)
     }
 
-    /// Whether its result is a pure number, whatever went in.
+    /// Whether its result is a pure number, for any input.
     pub(crate) fn is_plain(self) -> bool {
         matches!(self, Self::Spread | Self::CountBelow(_))
     }
 
-    /// One number from several, `None` if they stay several; NaN from none at all.
+    /// One number from several, `None` if they stay several; NaN from an empty list.
     pub(crate) fn apply(self, values: &[f64]) -> Option<f64> {
         let sum: f64 = values.iter().sum();
         let mut sorted = values.to_vec();
@@ -60,7 +60,7 @@ impl Reduce {
             Self::Sum => sum,
             Self::Mean => sum / n as f64,
             Self::Median if n % 2 == 1 => at(n / 2),
-            // Not their mean where they are equal: two infinite times have one.
+            // Not their mean if they are equal: two infinite times have a median.
             Self::Median => {
                 let (low, high) = (at((n / 2).wrapping_sub(1)), at(n / 2));
                 if low == high { low } else { f64::midpoint(low, high) }
@@ -74,7 +74,7 @@ impl Reduce {
         })
     }
 
-    /// Whether values stand in this order, strictly, and how they read.
+    /// Whether values are in this order, strictly, and their text.
     pub(crate) fn order(self, values: &[f64]) -> (bool, String) {
         let increasing = self == Self::Increasing;
         let holds = values.len() > 1

@@ -1,4 +1,4 @@
-//! The report: one HTML file that needs nothing beside it.
+//! The report: a self-contained HTML file.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::outcome::{Claim, ExperimentOutcome};
 use crate::verdict::Verdict;
 use crate::wire::WireNotes;
 
-/// The report of several experiments as a self-contained HTML page: no script, nothing fetched, pictures inside.
+/// The report of several experiments as a self-contained HTML page, without scripts and external resources.
 pub fn report(outcomes: &[ExperimentOutcome]) -> String {
     let mut page = String::from(HEAD);
     summary(&mut page, outcomes);
@@ -19,7 +19,7 @@ pub fn report(outcomes: &[ExperimentOutcome]) -> String {
     page
 }
 
-/// The counts, the list of experiments, and what is refuted.
+/// The counts, the list of experiments, and the refuted claims.
 fn summary(page: &mut String, outcomes: &[ExperimentOutcome]) {
     let counts = VerdictCounts::of(outcomes);
     let wall_s: f64 = outcomes.iter().map(|outcome| outcome.wall_s).sum();
@@ -51,7 +51,8 @@ fn summary(page: &mut String, outcomes: &[ExperimentOutcome]) {
     refuted(page, outcomes);
 }
 
-/// The page of what is printed and proved wrong: what the paper says, what is true, why, and the checks.
+/// The section of values that are printed and proved wrong: the paper's value, the correct one, the reason, and the
+/// checks.
 fn refuted(page: &mut String, outcomes: &[ExperimentOutcome]) {
     let is_there = |id: &str| outcomes.iter().any(|outcome| outcome.id == id);
     let mut rows = String::new();
@@ -140,7 +141,7 @@ fn section(page: &mut String, outcome: &ExperimentOutcome) {
     page.push_str("</tbody>\n</table>\n</section>\n");
 }
 
-/// What is told of a run with real programs.
+/// Notes on a run with real programs.
 fn wire_notes(page: &mut String, notes: &WireNotes) {
     let mut lines = Vec::new();
     lines.extend(notes.skipped.iter().map(|reason| format!("Skipped: {reason}.")));
@@ -152,7 +153,7 @@ fn wire_notes(page: &mut String, notes: &WireNotes) {
     }
 }
 
-/// One claim, and below it the reason of a miss, or the proof that the print is wrong.
+/// One claim, followed by the reason of a miss, or the proof that the printed value is wrong.
 fn row(page: &mut String, claim: &Claim) {
     let class = match claim.verdict {
         Verdict::Holds => "holds",
@@ -241,7 +242,7 @@ mod tests {
             .map(|id| run(id, RunOptions::default()).unwrap())
             .collect();
         let page = report(&outcomes);
-        assert_eq!(page.matches("<section").count(), 4); // and what is refuted
+        assert_eq!(page.matches("<section").count(), 4); // plus the refuted ones
         assert_eq!(page.matches("<svg").count(), 2); // arithmetic has no picture
         assert!(page.contains("Wu 2007, Fig. VII.5"));
         assert!(page.contains(">refuted</td>") && page.contains("<td class=\"n\">1.2 us</td>")); // the print's 2 us

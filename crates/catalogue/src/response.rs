@@ -1,4 +1,4 @@
-//! Response functions by name, for curves and claims: what follows from a formula beside what the rule itself does.
+//! Response functions by name, for curves and claims: from formulas, and from the rules themselves.
 
 use fairwave_schemes::response::{aimd, reno};
 use fairwave_schemes::scheme::{OptionValue, Options};
@@ -8,7 +8,7 @@ use fairwave_schemes::session::{
 use fairwave_units::{Duration, Time};
 use serde::Deserialize;
 
-/// A scheme with the constants that its response function depends on; those of the scheme where they are missing.
+/// A scheme with the constants of its response function; by default those of the scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum ResponseCurve {
@@ -24,7 +24,7 @@ pub(crate) enum ResponseCurve {
     Bic { s_max: Option<f64>, s_min: Option<f64>, beta: Option<f64>, low_window: Option<f64> },
 }
 
-/// Where a search for a loss rate begins and ends.
+/// Range of a search for a loss rate.
 const RATES: (f64, f64) = (1e-12, 0.3);
 
 impl ResponseCurve {
@@ -53,7 +53,7 @@ impl ResponseCurve {
         }
     }
 
-    /// The same without the part below the low window, where a scheme is TCP: its own law, continued.
+    /// The mean window without the part below the low window, in which a scheme is TCP: its own law, extrapolated.
     fn own_window(self, loss_rate: f64) -> f64 {
         match self {
             Self::Hstcp { low_window } => hstcp(low_window).line_window_packets(loss_rate),
@@ -70,41 +70,42 @@ impl ResponseCurve {
         bisect(|loss_rate| self.own_window(loss_rate) - reno(loss_rate))
     }
 
-    /// Loss rate at which its mean window is so many packets.
+    /// Loss rate at which its mean window is `window` packets.
     pub(crate) fn loss_rate(self, window: f64) -> f64 {
         bisect(|loss_rate| self.window(loss_rate) - window)
     }
 
-    /// The largest loss rate at and below which its window stays within a share of another's.
+    /// The largest loss rate up to which its window stays within a share of another's.
     pub(crate) fn meets(self, other: Self, within: f64) -> f64 {
         let near = |loss_rate: f64| (self.window(loss_rate) / other.window(loss_rate) - 1.0).abs() <= within;
-        // Twenty steps a decade: finer than any claim about where curves meet.
+        // Twenty steps per decade: finer than any claim about where curves meet.
         let rates = (0..=20 * 10).map(|step| 1e-10 * 10f64.powf(f64::from(step) / 20.0));
         rates.take_while(|loss_rate| near(*loss_rate)).last().unwrap_or(f64::NAN)
     }
 
-    /// The exponent d of the response function at a loss rate, w = c / p^d: its slope in a log-log picture.
+    /// The exponent d of the response function at a loss rate, w = c / p^d: its slope in a log-log plot.
     pub(crate) fn exponent(self, loss_rate: f64) -> f64 {
         let step = 1.01_f64;
         (self.window(loss_rate / step) / self.window(loss_rate * step)).ln() / (2.0 * step.ln())
     }
 
-    /// Rate of a session over that of another with an RTT so many times as long, where both lose at the same instants
-    /// and the first has a window of so many packets (Xu 2004, Eq. 1 and what follows from it, solved by bisection).
+    /// Ratio of the rate of a session to that of another with `rtt_ratio` times its RTT, if both lose at the same
+    /// instants and the first has a window of `window` packets (Xu 2004, Eq. 1 and its consequences, solved by
+    /// bisection).
     pub(crate) fn synchronised_ratio(self, rtt_ratio: f64, window: f64) -> f64 {
-        // w = RTT / (t p): with t and the first one's w and p known, w p of the other is the RTT ratio times as much.
+        // w = RTT / (t p): with t and the first one's w and p known, w p of the other is larger by the RTT ratio.
         let product = window * self.loss_rate(window) * rtt_ratio;
         let other = bisect(|loss_rate| product - self.window(loss_rate) * loss_rate);
         rtt_ratio * window / self.window(other)
     }
 
-    /// Mean window of the very rule that the simulators run, with a loss after every 1 / p acknowledged packets, once
-    /// it repeats itself: packets over round trips.
+    /// Mean window of the rule that the simulators run, with a loss after every 1 / p acknowledged packets, in its
+    /// periodic state: packets over round trips.
     pub(crate) fn rule_window(self, loss_rate: f64) -> f64 {
         let (name, options) = self.rule();
         let Ok(mut rule) = controller(name, &options) else { return f64::NAN };
         let epoch = (1.0 / loss_rate).round().clamp(1.0, 1e8) as u64;
-        // From the window that its response has, so that few epochs are enough; the first ones do not count.
+        // Starts at the window of its response, so that few epochs are enough; the first ones do not count.
         rule.set_window_packets(self.window(loss_rate));
         rule.on_loss(&loss(rule.as_ref()));
         for _ in 0..EPOCHS {
@@ -149,10 +150,10 @@ impl ResponseCurve {
     }
 }
 
-/// Epochs before and while the rule's mean window is taken.
+/// Epochs before the measurement of the rule's mean window, and during it.
 const EPOCHS: u64 = 10;
 
-/// Acknowledges the packets of an epoch one by one, then loses one; gives the round trips that it took.
+/// Acknowledges the packets of an epoch one by one, then loses one; returns the round trips of the epoch.
 fn drive(rule: &mut dyn CongestionController, packets: u64) -> f64 {
     let rtt = Duration::from_millis(100);
     let mut rounds = 0.0;
@@ -183,7 +184,7 @@ fn hstcp(low_window: Option<f64>) -> HighSpeed {
     HighSpeed::new(low_window.map_or_else(HighSpeedConfig::rfc_3649, HighSpeedConfig::from_low_window))
 }
 
-/// Where a function of the loss rate changes from above zero to below; an end of the range where it does not.
+/// The point at which a function of the loss rate changes from above zero to below; an end of the range if it does not.
 fn bisect(above: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = RATES;
     for _ in 0..200 {
@@ -211,7 +212,7 @@ mod tests {
         let crossing = ResponseCurve::Stcp { low_window: None }.crossing();
         close(crossing, 0.003_75, 1e-9);
         close(reno(crossing), 20.0, 1e-9);
-        // A line through (31, 1.5 / 31^2) begins on TCP's.
+        // A line through (31, 1.5 / 31^2) starts on TCP's.
         close(reno(ResponseCurve::Hstcp { low_window: Some(31.0) }.crossing()), 31.0, 1e-6);
     }
 

@@ -12,17 +12,17 @@ use crate::outcome::{Claim, ExperimentOutcome};
 use crate::select::{UnknownExperiment, select};
 use crate::work::{ExperimentPlan, Results, RunProgress, TakenResult, Work};
 
-/// How to run an experiment.
+/// Options of running an experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions {
-    /// Fewer draws where the experiment has many, and shorter runs where they are long.
+    /// Fewer draws for experiments with many, and shorter runs for those with long ones.
     pub quick: bool,
 }
 
-/// Why an experiment could not be run. None of these comes from the shipped data, which tests run as a whole.
+/// Error of running an experiment. None of these comes from the shipped data, which tests run as a whole.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// Its id.
+    /// Unknown id.
     #[error(transparent)]
     Unknown(#[from] UnknownExperiment),
     /// Its scenario.
@@ -33,10 +33,10 @@ pub enum RunError {
     Lab {
         /// Name of the scenario.
         scenario: String,
-        /// What the simulator says.
+        /// The simulator's error.
         error: LabError,
     },
-    /// It runs with real programs, and the caller has no testbed.
+    /// It needs real programs, and the caller has no testbed.
     #[error("{id} requires real programs\nhint: run `fairwave papers run {id}`")]
     Testbed {
         /// The experiment.
@@ -49,7 +49,7 @@ pub enum RunError {
         id: String,
         /// The claim.
         what: String,
-        /// What does not fit.
+        /// The problem.
         error: MeasureError,
     },
     /// A variant that the scenario does not have.
@@ -72,7 +72,7 @@ pub fn run(id: &str, options: RunOptions) -> Result<ExperimentOutcome, RunError>
     }
 }
 
-/// Runs one experiment. The outcome, its wall time aside, is a function of experiment and options, on any number of
+/// Runs one experiment. The outcome, except its wall time, is a function of experiment and options, on any number of
 /// threads.
 pub fn run_experiment(
     experiment: &'static Experiment,
@@ -87,8 +87,8 @@ pub fn run_experiment(
     only.ok_or_else(|| UnknownExperiment { id: experiment.id.clone(), hint: "it gave no outcome".to_owned() }.into())
 }
 
-/// Runs several experiments on all cores and hands over their outcomes in the order of the experiments, each as soon as
-/// it and all before it are there. What several of them need is run once. `each` says whether to go on.
+/// Runs several experiments on all cores and passes their outcomes to `each` in the order of the experiments, each as
+/// soon as it and all before it are finished. Common runs are made once. `each` returns whether to continue.
 pub fn run_all(
     experiments: &[&'static Experiment],
     options: RunOptions,
@@ -98,7 +98,7 @@ pub fn run_all(
     run_on(threads(), experiments, options, progress, each)
 }
 
-/// The same, on so many threads.
+/// [`run_all`] with a number of threads.
 pub(crate) fn run_on(
     threads: usize,
     experiments: &[&'static Experiment],
@@ -145,7 +145,7 @@ fn judge_one(plan: &ExperimentPlan, results: &Results, number: usize, claim: &Ch
     if let Subject::Formula(formula) = &claim.subject {
         return Ok(claim.judge(&[vec![vec![formula.evaluate()]]]));
     }
-    // Named variants come in the order of their names in the claim, as an order over variants needs it.
+    // Variants are in the order of their names in the claim, as an order over variants needs it.
     let chosen: Vec<usize> = match &claim.variants {
         None => (0..plan.groups.len()).collect(),
         Some(names) => {

@@ -1,4 +1,4 @@
-//! What measures read off the samples of a run.
+//! Quantities computed from the samples of a run.
 
 use fairwave_scenario::{RateSamples, Run};
 use fairwave_schemes::global::metrics::jain_index;
@@ -37,7 +37,7 @@ impl<'a> Samples<'a> {
         self.end_s(i) - self.start_s(i)
     }
 
-    /// The samples that lie in a window as a whole; all of them without one.
+    /// The samples that are entirely in a window; all of them without one.
     pub(crate) fn within(&self, window: Option<TimeSpan>) -> impl Iterator<Item = usize> + '_ {
         let (from, to) = window.map_or((0.0, f64::INFINITY), |[from, to]| (from.0.as_secs_f64(), to.0.as_secs_f64()));
         (0..self.0.ends.len()).filter(move |&i| self.start_s(i) >= from - 1e-9 && self.end_s(i) <= to + 1e-9)
@@ -48,8 +48,8 @@ impl<'a> Samples<'a> {
         (0..self.0.ends.len()).find(|&i| self.end_s(i) >= instant.as_secs_f64() - 1e-9).ok_or(MeasureError::Window)
     }
 
-    /// How long it takes session `k` from the first sample in which something of it arrives to the end of the first one
-    /// at a rate or above; infinite where none is.
+    /// Time of session `k` from the first sample with arrivals to the end of the first one at a rate or above; infinite
+    /// if there is none.
     pub(crate) fn ramp_s(&self, k: usize, rate_bps: f64) -> f64 {
         let mut samples = (0..self.0.ends.len()).skip_while(|&i| self.rate(i, k) <= 0.0);
         let Some(first) = samples.clone().next() else { return f64::INFINITY };
@@ -65,7 +65,7 @@ impl<'a> Samples<'a> {
         if time > 0.0 { Ok(sum / time) } else { Err(MeasureError::Window) }
     }
 
-    /// Standard deviation over the mean, of samples that each count by their width; NaN where there is no rate at all.
+    /// Standard deviation over the mean, of samples weighted by their width; NaN if all rates are zero.
     pub(crate) fn swing(&self, k: usize, window: TimeSpan) -> Result<f64, MeasureError> {
         let mean = self.mean(k, window)?;
         let (mut squares, mut time) = (0.0, 0.0);
@@ -81,7 +81,7 @@ impl<'a> Samples<'a> {
         Ok(jain_index(&rates?))
     }
 
-    /// Ends and indices of the windows of a width that lie one behind the other from an instant on.
+    /// Ends and indices of the consecutive windows of a width from an instant on.
     pub(crate) fn jains(
         &self,
         sessions: &[usize],
@@ -110,13 +110,13 @@ impl<'a> Samples<'a> {
         if first < self.0.ends.len() { self.start_s(first) } else { f64::INFINITY }
     }
 
-    /// End of the first stretch of samples of this width over which session `k` has a rate on average.
+    /// End of the first stretch of samples of this width over which session `k` has at least a rate on average.
     pub(crate) fn reaches(&self, k: usize, bps: f64, width: Duration) -> f64 {
         let width_s = width.as_secs_f64() - 1e-9;
         let (mut begin, mut bits) = (0, 0.0);
         for end in 0..self.0.ends.len() {
             bits += self.rate(end, k) * self.width_s(end);
-            // The shortest stretch that is as wide.
+            // The shortest stretch that is at least as wide.
             while begin < end && self.end_s(end) - self.start_s(begin + 1) >= width_s {
                 bits -= self.rate(begin, k) * self.width_s(begin);
                 begin += 1;

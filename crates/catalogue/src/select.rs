@@ -1,22 +1,21 @@
-//! From the words of a call to experiments.
+//! Selection of experiments by the words of a call.
 
 use thiserror::Error;
 
 use crate::experiment::{Experiment, list};
 
-/// A word that names neither a paper nor an experiment.
+/// A word that is neither a paper nor an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown experiment \"{id}\"\nhint: {hint}")]
 pub struct UnknownExperiment {
     /// The word.
     pub id: String,
-    /// What was meant, perhaps.
+    /// A similar id, if any.
     pub hint: String,
 }
 
-/// The experiments that words name, in the order of the catalogue and each once: "all", a paper ("002") or an
-/// experiment ("002/fig-vii-2a"). Those with real programs are chosen only where they are named in full. No words name
-/// none.
+/// The selected experiments, in the order of the catalogue and each once: "all", a paper ("002") or an experiment
+/// ("002/fig-vii-2a"). Those with real programs are selected only by their full names. Without words the list is empty.
 pub fn select<S: AsRef<str>>(ids: &[S]) -> Result<Vec<&'static Experiment>, UnknownExperiment> {
     let mut chosen = vec![false; list().len()];
     for id in ids {
@@ -37,7 +36,7 @@ pub fn select<S: AsRef<str>>(ids: &[S]) -> Result<Vec<&'static Experiment>, Unkn
     Ok(list().iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(experiment, _)| experiment).collect())
 }
 
-/// What was meant: the nearest id if it is near, else how to see them all.
+/// The nearest id if it is similar, otherwise how to list them all.
 fn hint(id: &str) -> String {
     let near = list()
         .iter()

@@ -1,10 +1,11 @@
-//! The record in the tree against the catalogue: once it was whole nothing is missing, and nothing in it is stale.
+//! Checks the record in the tree against the catalogue: once it was complete nothing is missing, and nothing in it is
+//! stale.
 
 use crate::experiment::{Experiment, list};
 use crate::record::VerdictRecord;
 use crate::verdict::Verdict;
 
-/// What has to be run again, and how.
+/// The experiment to be run again, and the command.
 fn again(id: &str) -> String {
     format!("{id}: run `fairwave papers run {id} --record papers/verdict.json` at full length")
 }

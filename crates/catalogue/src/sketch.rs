@@ -1,4 +1,4 @@
-//! What an experiment's picture shows, as `experiments.toml` says it.
+//! Contents of an experiment's picture, from `experiments.toml`.
 
 use fairwave_scenario::Record;
 use fairwave_units::{Duration, Rate};
@@ -11,7 +11,7 @@ use crate::reduce::Reduce;
 use crate::response::ResponseCurve;
 use crate::unit::{Dimension, Unit};
 
-/// What a picture shows. In the data a word, or a table of one entry where there is more to say.
+/// Contents of a picture. In the data a word, or a table of one entry with details.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[non_exhaustive]
@@ -20,25 +20,26 @@ pub enum Picture {
     None {},
     /// The sessions' rates over time, of the first run of every variant.
     Rates(Shot),
-    /// The rate of every session over time, of the first run of every variant: a thin line each, however many they are.
+    /// The rate of every session over time, of the first run of every variant: a thin line each, for any number of
+    /// sessions.
     Trajectories(Shot),
-    /// The same in one chart: a line a variant and session.
+    /// The rates in one chart: a line per variant and session.
     Overlay(Shot),
-    /// The 2-norm distance over time, of every run: as it is, and as a share of the max-min vector's norm.
+    /// The 2-norm distance over time, of every run: in bit/s, and as a share of the max-min vector's norm.
     Distances {},
     /// The sessions' windows over time, of the first run of every variant.
     Windows(Shot),
-    /// Jain's index of the sessions' rates over time: a line a variant, of its first run.
+    /// Jain's index of the sessions' rates over time: a line per variant, of its first run.
     Index(IndexSketch),
     /// Measured numbers of every variant as bars.
     Bars(BarsSketch),
-    /// Measured numbers over the number that a variant stands for.
+    /// Measured numbers as a function of a number that the variants stand for.
     Lines(LinesSketch),
-    /// Response functions: the mean window over the loss rate.
+    /// Response functions: the mean window as a function of the loss rate.
     Curves(CurvesSketch),
 }
 
-/// Which part of the runs a picture shows.
+/// The part of the runs that a picture shows.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Shot {
@@ -46,12 +47,12 @@ pub struct Shot {
     pub(crate) sessions: Option<Vec<String>>,
     /// These variants, in this order; all if missing.
     pub(crate) variants: Option<Vec<String>>,
-    /// From and to; the whole run if missing.
+    /// Start and end; the whole run if missing.
     pub(crate) window: Option<TimeSpan>,
-    /// Rates alone, without the max-min rates: where these are not what the paper expects.
+    /// Only rates, without the max-min rates, if the paper does not expect these.
     #[serde(default)]
     pub(crate) rates_alone: bool,
-    /// Of windows: which of BIC's modes they are in.
+    /// For windows: BIC's modes.
     #[serde(default)]
     pub(crate) bic_modes: bool,
 }
@@ -60,9 +61,9 @@ pub struct Shot {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IndexSketch {
-    /// Over windows of this width, one behind the other.
+    /// Width of the consecutive windows.
     pub(crate) width: Quantity<Duration>,
-    /// From this instant on; from the start if missing.
+    /// Start of the windows; that of the run if missing.
     pub(crate) from: Option<Quantity<Duration>>,
     pub(crate) sessions: Option<Vec<String>>,
     pub(crate) variants: Option<Vec<String>>,
@@ -75,69 +76,69 @@ pub struct IndexSketch {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BarsSketch {
-    /// What the heights are, without the unit.
+    /// Name of the heights, without the unit.
     pub(crate) axis: String,
     #[serde(default)]
     pub(crate) unit: String,
-    /// The parts stand on top of each other.
+    /// Whether the parts are stacked.
     #[serde(default)]
     pub(crate) stacked: bool,
-    /// Heights grow by factors.
+    /// Whether the scale is logarithmic.
     #[serde(default)]
     pub(crate) log: bool,
     /// Upper end of the axis, in the unit; that of the data if missing.
     pub(crate) limit: Option<f64>,
-    /// Name of what a stack leaves below `limit`; it is not shown if missing.
+    /// Name of the remainder of a stack below `limit`; it is not shown if missing.
     pub(crate) rest: Option<String>,
-    /// What is measured in every variant.
+    /// The measured numbers of every variant.
     pub(crate) parts: Vec<PartSketch>,
-    /// The variants in groups; one nameless group of all if missing.
+    /// The variants in groups; a single unnamed group of all if missing.
     pub(crate) groups: Option<Vec<GroupSketch>>,
 }
 
-/// Measured numbers over a number, a panel a measured number.
+/// Measured numbers as a function of a number, a panel per measured number.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinesSketch {
-    /// What the variants stand for: "long flows".
+    /// Name of the number that the variants stand for: "long flows".
     pub(crate) over: String,
-    /// The numbers that they stand for, ascending.
+    /// The variants' numbers, ascending.
     pub(crate) at: Vec<f64>,
-    /// The numbers stand a factor apart.
+    /// Whether the scale of the numbers is logarithmic.
     #[serde(default)]
     pub(crate) log: bool,
-    /// What the heights are, without the unit.
+    /// Name of the heights, without the unit.
     pub(crate) axis: String,
     #[serde(default)]
     pub(crate) unit: String,
     /// Upper end of the axis, in the unit; that of the data if missing.
     pub(crate) limit: Option<f64>,
-    /// What is measured: a panel each.
+    /// The measured numbers: a panel each.
     pub(crate) parts: Vec<PartSketch>,
-    /// Which variants lie on a line.
+    /// The variants of each line.
     pub(crate) lines: Vec<LineSketch>,
-    /// What a theory says, beside them.
+    /// Values of a theory for comparison.
     #[serde(default)]
     pub(crate) theory: Vec<TheorySketch>,
 }
 
-/// Variants that lie on a line.
+/// Variants on a line.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LineSketch {
     pub(crate) label: String,
-    /// One for each of the numbers.
+    /// One per number.
     pub(crate) variants: Vec<String>,
 }
 
-/// What a theory says.
+/// Values of a theory.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TheorySketch {
     pub(crate) label: String,
-    /// Label of the part beside which it stands.
+    /// Label of the part to which it belongs.
     pub(crate) part: String,
-    /// One for each of the numbers.
+    /// One per number.
     pub(crate) formulas: Vec<Formula>,
 }
 
@@ -148,14 +149,14 @@ pub(crate) struct PartSketch {
     pub(crate) label: String,
     pub(crate) measure: Measure,
     pub(crate) sessions: Option<Vec<String>>,
-    /// Sessions whose mean is what the values are taken over, for ratios.
+    /// Sessions by whose mean the values are divided, for ratios.
     pub(crate) against: Option<Vec<String>>,
-    /// Of rates: the heights are shares of this one.
+    /// For rates: the heights are shares of this one.
     pub(crate) of: Option<Quantity<Rate>>,
-    /// The sum if missing.
+    /// The sum by default.
     #[serde(default = "sum")]
     pub(crate) over_sessions: Reduce,
-    /// The mean if missing.
+    /// The mean by default.
     #[serde(default = "mean")]
     pub(crate) over_runs: Reduce,
 }
@@ -168,12 +169,12 @@ fn mean() -> Reduce {
     Reduce::Mean
 }
 
-/// Bars that stand together.
+/// Bars that belong together.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GroupSketch {
     pub(crate) label: String,
-    /// The group's name at the start or end of a variant's label is not repeated below its bar.
+    /// Its variants; the group's name at the start or end of a label is not repeated below the bar.
     pub(crate) variants: Vec<String>,
 }
 
@@ -181,7 +182,7 @@ pub(crate) struct GroupSketch {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CurvesSketch {
-    /// From and to, in loss events per packet.
+    /// Range in loss events per packet.
     pub(crate) loss_rate: [f64; 2],
     pub(crate) lines: Vec<ResponseSketch>,
 }
@@ -205,13 +206,14 @@ impl Picture {
         !matches!(self, Self::None {} | Self::Curves(_))
     }
 
-    /// What of a run it shows: nothing, or the samples that must be recorded. `is_first` among those of its variant.
+    /// The samples that must be recorded for the picture; `None` if it does not show the run. `is_first` among those of
+    /// its variant.
     pub(crate) fn keeps(&self, variant: Option<&str>, is_first: bool) -> Option<Record> {
         let about = |chosen: &Option<Vec<String>>| {
             is_first && chosen.as_ref().is_none_or(|chosen| chosen.iter().any(|named| Some(named.as_str()) == variant))
         };
         match self {
-            // A picture of many sessions' rates shows their distance, too.
+            // A picture of many sessions' rates also shows their distance.
             Self::Rates(shot) if about(&shot.variants) => {
                 Some(Record { rates: true, distances: true, ..Record::default() })
             }
@@ -225,7 +227,7 @@ impl Picture {
         }
     }
 
-    /// What it measures in runs of a variant.
+    /// The measured numbers of runs of a variant.
     pub(crate) fn parts(&self) -> &[PartSketch] {
         match self {
             Self::Bars(bars) => &bars.parts,
@@ -234,7 +236,7 @@ impl Picture {
         }
     }
 
-    /// A measured or reckoned value of a part, in bit/s, seconds, bytes or plain, as its axis has it.
+    /// A measured or computed value of a part in bit/s, seconds, bytes or plain, converted to its axis.
     pub(crate) fn height(&self, part: &PartSketch, value: f64) -> f64 {
         let unit = match self {
             Self::Bars(bars) => Unit::named(&bars.unit),
@@ -244,7 +246,7 @@ impl Picture {
         value / part.of.map_or(1.0, |of| of.0.as_bps()) / unit.map_or(1.0, |unit| unit.scale)
     }
 
-    /// Checks what the keys mean together; the message names the key.
+    /// Checks the combination of keys; the message names the key.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {
             Self::Index(index) if index.width.0 == Duration::ZERO => Err("width must be above zero".to_owned()),
@@ -311,7 +313,7 @@ impl LinesSketch {
     }
 }
 
-/// Checks that what is measured fits the axis; the axis' unit.
+/// Checks that the parts fit the axis; returns the axis' unit.
 fn check_parts(parts: &[PartSketch], unit_name: &str) -> Result<Unit, String> {
     let unit =
         Unit::named(unit_name).ok_or_else(|| format!("unknown unit \"{unit_name}\"; use one of {}", Unit::names()))?;
@@ -336,7 +338,7 @@ fn check_parts(parts: &[PartSketch], unit_name: &str) -> Result<Unit, String> {
     Ok(unit)
 }
 
-/// Reads a picture: a word stands for a table with that entry alone.
+/// Reads a picture: a word stands for a table with only that entry.
 pub(crate) fn picture<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Picture>, D::Error> {
     let table = match toml::Value::deserialize(deserializer)? {
         toml::Value::String(word) => {

@@ -1,5 +1,5 @@
-//! What the papers state against what is judged here: `papers/targets.toml` names, for every stated value, the claim, or
-//! the line of a file, that has it.
+//! Compares the papers' statements with the claims here: `papers/targets.toml` names, for every stated value, the
+//! claim, or the line of a file, that has it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,15 +21,15 @@ struct Targets {
 struct Target {
     /// Paper and place, "000, Table 1".
     at: String,
-    /// What it is.
+    /// Its name.
     quantity: String,
     /// The value, or "qualitative".
     stated: String,
-    /// The claim states this many times as much, in its unit or of its capacity.
+    /// Factor by which the claim's value is larger, in its unit or relative to its capacity.
     times: Option<f64>,
     /// The id of an experiment, "file PATH", or "none".
     by: String,
-    /// The words of a claim, a part of a file, or why nothing judges it.
+    /// The words of a claim, a part of a file, or the reason why there is no claim.
     what: String,
 }
 
@@ -38,7 +38,7 @@ fn targets() -> Vec<Target> {
     file.target
 }
 
-/// Every number that claims state, by experiment and words, as the data writes them.
+/// Every number that claims state, by experiment and words, as in the data.
 fn stated_numbers() -> BTreeMap<(String, String), Vec<f64>> {
     let mut all: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
     for (paper, text) in papers() {
@@ -75,7 +75,7 @@ fn targets__are_each_judged_by_a_claim_or_stand_in_a_file() {
         }
         let numbers = stated.get(&(target.by.clone(), target.what.clone()));
         let numbers = numbers.unwrap_or_else(|| panic!("{seen}: unknown claim"));
-        // Where no claim states the number itself, it stands in the words.
+        // If no claim states the number itself, it is in the words.
         let near = |value: f64| numbers.iter().any(|number| (number - value).abs() <= 1e-3 * value.abs());
         match (target.times, target.stated.parse::<f64>()) {
             (Some(times), Ok(value)) => assert!(near(times * value), "{seen}: the claim states {numbers:?}"),
@@ -105,6 +105,6 @@ fn targets__with_a_number_are_stated_by_their_claim_but_for_a_few_in_other_words
 #[test]
 fn targets__that_nothing_judges_are_three() {
     let unjudged: Vec<_> = targets().into_iter().filter(|target| target.by == "none").collect();
-    // What a Dummynet box of 2006 lost.
+    // Losses of a Dummynet box of 2006.
     assert!(unjudged.len() == 3 && unjudged.iter().all(|target| target.at == "002, Table IX.1"), "{unjudged:?}");
 }

@@ -17,10 +17,11 @@ use crate::run::{RunOptions, run_experiment, run_on};
 use crate::verdict::Verdict;
 use crate::work::RunQuery;
 
-/// Minutes in a debug build; the same claims as smaller networks. `fairwave papers run all` has them.
+/// Minutes in a debug build; the same claims with smaller networks. `fairwave papers run all` has them.
 const LONG: [&str; 2] = ["002/fig-vii-18", "002/sec-x-3-a"];
 
-/// What a debug build can run. `tests/papers.sh` has the others, and the runs packet by packet, from a release build.
+/// Experiments that are fast enough for a debug build. `tests/papers.sh` runs the others, and those of the packet
+/// model, with a release build.
 fn short() -> impl Iterator<Item = &'static Experiment> {
     let is_long = |experiment: &Experiment| LONG.contains(&experiment.id.as_str());
     list().iter().filter(move |experiment| !is_long(experiment) && experiment.model == Some(Model::Fluid))
@@ -32,7 +33,7 @@ fn scenarios__are_all_valid_without_notes() {
         let document = Document::parse(name, scenario_text(name).unwrap().as_bytes()).unwrap();
         for case in document.cases(&Selection::default()).unwrap().iter().take(8) {
             let (scenario, notes) = document.build(case).unwrap_or_else(|error| panic!("{error}"));
-            let switches = scenario.scheme.scheme.name != "gtp"; // another scheme drops gtp's options and says so
+            let switches = scenario.scheme.scheme.name != "gtp"; // another scheme drops gtp's options with a note
             assert!(notes.is_empty() || switches, "{name}: {notes:?}");
         }
     }
@@ -40,7 +41,7 @@ fn scenarios__are_all_valid_without_notes() {
 
 #[test]
 fn examples__reach_the_optimum() {
-    // demands.toml, whose last change comes late, is for the eye.
+    // demands.toml, whose last change comes late, is only for viewing.
     for name in ["five-to-one", "weights", "in-network", "sixteen-nodes"] {
         let document = Document::parse(name, scenario_text(name).unwrap().as_bytes()).unwrap();
         for case in document.cases(&Selection::default()).unwrap() {
@@ -65,7 +66,7 @@ fn experiments__hold_or_have_a_reason() {
                 format!("{}: {}: stated {}, ours {} {}", outcome.id, claim.what, claim.paper, claim.ours, claim.unit);
             assert!(claim.verdict != Verdict::Miss, "{seen}; {:?}", claim.proof);
         }
-        // A reason that no longer explains anything is gone from the data, and so is a proof against what holds.
+        // A stale reason is removed from the data, and so is a proof against a claim that holds.
         let judged = experiment.claims.iter().filter(|claim| claim.is_judged(outcome.quick));
         let counts = VerdictCounts::of_one(&outcome);
         let reasons = judged.clone().filter(|claim| claim.reason.is_some()).count();
@@ -152,7 +153,7 @@ fn claims__miss_on_a_run_that_is_wrong() {
     }
 }
 
-/// The same run where all sessions have the same rate at all times, and every link is full and has the same queue.
+/// The run with equal rates of all sessions at all times, and every link full with equal queues.
 fn all_alike(run: &Run) -> Run {
     let mut wrong = run.clone();
     for link in &mut wrong.summary.links {
@@ -166,7 +167,7 @@ fn all_alike(run: &Run) -> Run {
     wrong
 }
 
-/// The same run with long queues that drop, and ends that talk without rest: half of all packets are lost.
+/// The run with long queues that drop, and ends that send messages all the time: half of all packets are lost.
 fn dropping(run: &Run) -> Run {
     let mut wrong = run.clone();
     wrong.summary.engine.messages += 1_000_000_000;
@@ -181,8 +182,8 @@ fn dropping(run: &Run) -> Run {
     wrong
 }
 
-/// The first run of every variant, with all samples. Packets take too long here: those runs are made of their first
-/// sample, repeated to their end.
+/// The first run of every variant, with all samples. The packet model takes too long here: those runs consist of their
+/// first sample, repeated to their end.
 fn first_runs(experiment: &Experiment) -> Vec<(Option<String>, Run, Duration)> {
     let name = experiment.scenario.as_deref().unwrap();
     let document = Document::parse(name, scenario_text(name).unwrap().as_bytes()).unwrap();
@@ -193,7 +194,7 @@ fn first_runs(experiment: &Experiment) -> Vec<(Option<String>, Run, Duration)> {
         }
         let (mut scenario, _) = document.build(&case).unwrap_or_else(|error| panic!("{error}"));
         let whole = scenario.duration;
-        // What is claimed of real programs is asked of packets; a kernel's TCP is GTP's there.
+        // Claims about real programs are checked with the packet model; a kernel's TCP is replaced by GTP.
         let model = experiment.model_of(case.variant.as_deref()).map(|model| match model {
             Model::Testbed => Model::Packet,
             other => other,
@@ -225,7 +226,7 @@ fn stretch(run: &mut Run, sample: Duration, whole: Duration) {
     run.summary.duration_s = whole.as_secs_f64();
     if let Some(rates) = &mut run.rates {
         rates.ends.clone_from(&ends);
-        // A session that starts later would have no rate at all, which scaling leaves as it is.
+        // A session that starts later would have rate zero, which scaling does not change.
         let fill = |values: &mut Vec<f64>| values.iter_mut().for_each(|rate| *rate = rate.max(1e3));
         fill(&mut rates.rate_bps);
         fill(&mut rates.wire_rate_bps);
@@ -243,7 +244,7 @@ fn stretch(run: &mut Run, sample: Duration, whole: Duration) {
     repeat(&mut run.max_min_norms_bps);
 }
 
-/// A run in which one session has it all.
+/// A run in which one session has the whole capacity.
 fn one_takes_all(run: &Run, winner: usize) -> Run {
     let mut run = run.clone();
     let share = |k: usize| if k == winner { 1e9 } else { 1e3 };
@@ -292,7 +293,7 @@ fn formulas__miss_when_the_number_is_wrong() {
     }
 }
 
-/// A run whose rates, grants, times and loads are all wrong by a factor. Distances are, too, but never zero.
+/// A run whose rates, grants, times and loads are all wrong by a factor. So are distances, which are also never zero.
 fn scaled(run: &Run, factor: f64) -> Run {
     let mut run = run.clone();
     let scale = |values: &mut Vec<f64>| values.iter_mut().for_each(|value| *value *= factor);
@@ -300,7 +301,7 @@ fn scaled(run: &Run, factor: f64) -> Run {
         session.final_wire_rate_bps *= factor;
         session.wire_rate_bps *= factor;
         session.completed_s = session.completed_s.map(|time| time * factor);
-        // The optimum is wrong the other way round, so that no quotient of the two stays as it was.
+        // The optimum is wrong in the other direction, so that no quotient of the two is unchanged.
         session.max_min_bps *= 5.0 - factor;
     }
     if let Some(rates) = &mut run.rates {

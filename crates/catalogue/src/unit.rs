@@ -1,6 +1,6 @@
-//! Units in which claims are written down.
+//! Units of claims.
 
-/// What kind of number a unit belongs to.
+/// Dimension of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dimension {
     /// Bits per second.
@@ -13,7 +13,7 @@ pub(crate) enum Dimension {
     Number,
 }
 
-/// A unit: its name, what it measures, and its size in bit/s, seconds, bytes or one.
+/// A unit: its name, its dimension, and its size in bit/s, seconds, bytes or one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Unit {
     pub(crate) name: &'static str,
@@ -27,7 +27,7 @@ impl Unit {
         UNITS.iter().find(|unit| unit.name == name).copied()
     }
 
-    /// The names there are, for messages.
+    /// The known names, for messages.
     pub(crate) fn names() -> String {
         UNITS.iter().filter(|unit| !unit.name.is_empty()).map(|unit| unit.name).collect::<Vec<_>>().join(", ")
     }

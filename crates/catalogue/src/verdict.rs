@@ -1,24 +1,24 @@
-//! What came of a claim.
+//! Verdicts of claims.
 
 use serde::{Deserialize, Serialize};
 
-/// What came of a claim.
+/// Verdict of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// It holds.
     Holds,
-    /// It does not hold, and what is printed is proved wrong by checks that hold and could fail.
+    /// It does not hold, and the printed value is proved wrong by checks that hold and could fail.
     Refuted,
-    /// It does not hold, for a reason that is written down.
+    /// It does not hold, for a documented reason.
     #[serde(rename = "known miss")]
     KnownMiss,
-    /// It does not hold, and nothing is known about it; or it was thought refuted, and the proof does not hold.
+    /// It does not hold, for an unknown reason; or the proof against it does not hold.
     Miss,
 }
 
 impl Verdict {
-    /// The word in JSON, in the report and on the terminal.
+    /// Its name in JSON, in the report and on the terminal.
     pub fn name(self) -> &'static str {
         match self {
             Self::Holds => "holds",

@@ -1,4 +1,4 @@
-//! The runs that several experiments need: each is made once, on all cores, and serves all of them.
+//! The runs of several experiments: common ones are made once, on all cores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,18 +18,17 @@ use crate::outcome::Shown;
 use crate::run::{RunError, RunOptions};
 use crate::sketch::PartSketch;
 
-/// Told of the runs as they go on; from several threads.
+/// Called with the progress of the runs, from several threads.
 pub type RunProgress<'a> = &'a (dyn Fn(&RunStep<'_>) + Sync);
 
-/// Something happened to a run.
+/// A step of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunStep<'a> {
-    /// Which: "001-fig3, BIC, seed 1".
+    /// Name of the run: "001-fig3, BIC, seed 1".
     pub run: &'a str,
-    /// By how much all the work has come forward since the last step of this run: the shares of all steps sum up to
-    /// one.
+    /// Progress of the whole work since the last step of this run: the shares of all steps sum up to one.
     pub share: f64,
-    /// Wall time that the run has taken, if it has ended.
+    /// Wall time of the run, if it has ended.
     pub ended_s: Option<f64>,
 }
 
@@ -43,7 +42,7 @@ pub(crate) struct Work {
 pub(crate) struct ExperimentPlan {
     pub(crate) experiment: &'static Experiment,
     pub(crate) groups: Vec<VariantRuns>,
-    /// Something was left out or made shorter.
+    /// Whether something was left out or shortened.
     pub(crate) is_quick: bool,
 }
 
@@ -60,7 +59,7 @@ struct RunJob {
     case: Case,
     model: Option<Model>,
     record: Record,
-    /// Share of all the work, roughly.
+    /// Approximate share of the whole work.
     share: f64,
     users: Vec<User>,
 }
@@ -72,14 +71,15 @@ struct User {
     group: usize,
     /// Index of the run among those of its group.
     case: usize,
-    /// Its picture shows the run.
+    /// Whether its picture shows the run.
     keeps: bool,
 }
 
-/// What an experiment takes from one of its runs.
+/// An experiment's result from one of its runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TakenResult {
-    /// Per claim, and then per proof ([`Experiment::checks`]): its values in this run; empty where the claim is about other variants or about a formula.
+    /// Per claim, and then per proof ([`Experiment::checks`]): its values in this run; empty if the claim is about
+    /// other variants or about a formula.
     pub(crate) claims: Vec<Vec<f64>>,
     /// Per part of the picture: its values in this run.
     pub(crate) parts: Vec<Vec<f64>>,
@@ -91,11 +91,11 @@ pub(crate) struct TakenResult {
 pub(crate) type Results = Vec<Vec<TakenResult>>;
 
 impl Work {
-    /// What must be run for some experiments. Runs that differ in nothing but who needs them become one.
+    /// The runs of some experiments. Equal runs are merged.
     pub(crate) fn plan(experiments: &[&'static Experiment], options: RunOptions) -> Result<Self, RunError> {
         let mut work = Self { plans: Vec::with_capacity(experiments.len()), jobs: Vec::new() };
         let mut documents: BTreeMap<&str, Arc<Document>> = BTreeMap::new();
-        // What makes a run: scenario, model, what is laid over it, variant and seed.
+        // Identity of a run: scenario, model, changes, variant and seed.
         let mut known: BTreeMap<(&str, &str, String, Option<String>, u64), usize> = BTreeMap::new();
         for experiment in experiments {
             let mut plan = ExperimentPlan { experiment, groups: Vec::new(), is_quick: false };
@@ -150,7 +150,7 @@ impl Work {
         self.jobs.len()
     }
 
-    /// Reckons the jobs' shares.
+    /// Estimates the jobs' shares.
     fn weigh(&mut self) -> Result<(), RunError> {
         let mut costs = Vec::with_capacity(self.jobs.len());
         for job in &self.jobs {
@@ -164,11 +164,11 @@ impl Work {
         Ok(())
     }
 
-    /// Makes all runs on so many threads, nearly in their order ([`turns`]), and hands each experiment's
-    /// results to `done` with the wall time of the runs that were made for it: experiment by experiment, in their
-    /// order. `done` says whether to go on.
+    /// Makes all runs on `threads` threads, nearly in their order ([`turns`]), and passes each experiment's results to
+    /// `done` with the wall time of the runs that were made for it: experiment by experiment, in their order. `done`
+    /// returns whether to continue.
     ///
-    /// What is handed over, the wall times aside, is the same on any number of threads; so is the error.
+    /// The results, except wall times, are the same on any number of threads; so is the error.
     pub(crate) fn run(
         &self,
         threads: usize,
@@ -199,7 +199,7 @@ impl Work {
 }
 
 impl ExperimentPlan {
-    /// The place of a case's variant among the groups; a new one at their end where it is new.
+    /// Index of a case's variant among the groups; a new variant is appended.
     fn group(&mut self, case: &Case) -> usize {
         let known = self.groups.iter().position(|group| group.variant == case.variant);
         known.unwrap_or_else(|| {
@@ -221,14 +221,14 @@ impl RunJob {
         Self { name, document, case, model, record: Record::default(), share: 0.0, users: Vec::new() }
     }
 
-    /// Runs it, and takes from it what each of its users needs. The run itself is gone afterwards, unless a picture
-    /// shows it.
+    /// Runs it, and evaluates it for each of its users. The run itself is dropped afterwards, unless a picture shows
+    /// it.
     fn run(&self, plans: &[ExperimentPlan], progress: RunProgress<'_>) -> Result<Vec<TakenResult>, RunError> {
         let (scenario, _) = self.document.build(&self.case)?;
         let (whole_s, mut told) = (scenario.duration.as_secs_f64(), 0.0);
         let mut tell = |now: Time| {
             let reached = if whole_s > 0.0 { now.as_secs_f64() / whole_s } else { 1.0 };
-            // A hundred steps are enough for any bar.
+            // A hundred steps are enough for any progress bar.
             if reached - told >= 0.01 {
                 progress(&RunStep { run: &self.name, share: (reached - told) * self.share, ended_s: None });
                 told = reached;
@@ -250,8 +250,7 @@ impl RunJob {
             };
             let mut mine = TakenResult::default();
             for (claim, check) in experiment.checks_of_claims() {
-                // A claim that is left out, and its proofs, may look at a part of the run that a shorter one does not
-                // have.
+                // A claim that is left out, and its proofs, may use a part of the run that a shorter one does not have.
                 let ask = RunQuery::of_claim(check, self.case.variant.as_deref());
                 let ask = ask.filter(|_| claim.is_judged(*is_quick));
                 mine.claims.push(ask.map_or(Ok(Vec::new()), |ask| evaluate(&check.what, &ask))?);
@@ -274,7 +273,7 @@ impl RunJob {
 /// The results that wait for the rest of their experiment.
 struct Handover<'a> {
     plans: Vec<WaitingRun>,
-    /// The first experiment that was not handed over.
+    /// The first experiment that was not passed on.
     next: usize,
     done: &'a mut dyn FnMut(usize, Results, f64) -> Result<bool, RunError>,
 }
@@ -306,7 +305,7 @@ impl<'a> Handover<'a> {
         }
     }
 
-    /// Hands over all experiments that are complete and have none before them that is not. Whether to go on.
+    /// Passes on all complete experiments without an incomplete one before them. Returns whether to continue.
     fn hand_over(&mut self) -> Result<bool, RunError> {
         while let Some(waiting) = self.plans.get_mut(self.next)
             && waiting.missing == 0
@@ -321,16 +320,16 @@ impl<'a> Handover<'a> {
     }
 }
 
-/// What a claim or a part of a picture wants to know of a run.
+/// A query of a claim or a part of a picture to a run.
 pub(crate) struct RunQuery<'e> {
     measure: &'e Measure,
     sessions: Option<&'e [String]>,
-    /// Sessions whose mean is what the values are taken over.
+    /// Sessions by whose mean the values are divided.
     against: Option<&'e [String]>,
 }
 
 impl<'e> RunQuery<'e> {
-    /// What a claim asks, if it looks at this variant.
+    /// The query of a claim, if it is about this variant.
     pub(crate) fn of_claim(claim: &'e CheckedClaim, variant: Option<&str>) -> Option<Self> {
         let looks = match (&claim.variants, variant) {
             (None, _) => true,
@@ -349,7 +348,7 @@ impl<'e> RunQuery<'e> {
         Self { measure: &part.measure, sessions: part.sessions.as_deref(), against: part.against.as_deref() }
     }
 
-    /// All that an experiment asks of a run of a variant.
+    /// All queries of an experiment to a run of a variant.
     fn all(experiment: &'e Experiment, variant: Option<&'e str>) -> impl Iterator<Item = Self> + 'e {
         let claims = experiment.checks().filter_map(move |claim| Self::of_claim(claim, variant));
         claims.chain(experiment.picture.parts().iter().map(Self::of_part))
@@ -369,9 +368,9 @@ impl<'e> RunQuery<'e> {
     }
 }
 
-/// In which order pieces of work with these shares are begun on so many threads: in their own, but one that would end
-/// after all the others as early as it must so as not to. Outcomes so are heard nearly in the order of the pieces, and no
-/// thread is left alone with a long one.
+/// The order in which pieces of work with these shares start on `threads` threads: their own order, except that a piece
+/// that would end after all the others starts as early as necessary. Outcomes then arrive nearly in the order of the
+/// pieces, and no thread ends with a long piece while the others are idle.
 fn turns(shares: &[f64], threads: usize) -> Vec<usize> {
     let threads = threads.max(1) as f64;
     let end = shares.iter().sum::<f64>() / threads;
@@ -395,7 +394,8 @@ fn union(a: Record, b: Record) -> Record {
     }
 }
 
-/// About how long a run takes, in runs of the fluid model: packets by what the narrow places can carry.
+/// Estimated duration of a run, relative to a run of the fluid model: for the packet model by the capacity of the
+/// bottlenecks.
 fn cost(scenario: &Scenario) -> f64 {
     if usual_model(scenario) == Model::Fluid {
         return 1.0;
@@ -419,7 +419,7 @@ mod tests {
         Work::plan(&select(ids).unwrap(), RunOptions::default()).unwrap()
     }
 
-    /// When the last thread is done.
+    /// End time of the last thread.
     fn span(shares: &[f64], turns: &[usize], threads: usize) -> f64 {
         let mut busy = vec![0.0; threads];
         for piece in turns {
@@ -433,7 +433,7 @@ mod tests {
     fn turns__are_the_order_but_for_long_ones_near_the_end() {
         assert_eq!(turns(&[1.0; 5], 1), [0, 1, 2, 3, 4]);
         assert!(turns(&[], 2).is_empty());
-        // The last one would run alone for nine tenths of its time.
+        // The last one would run by itself for nine tenths of its time.
         let shares = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 5.0];
         let order: Vec<usize> = (0..shares.len()).collect();
         let found = turns(&shares, 2);
@@ -457,7 +457,7 @@ mod tests {
             sorted.sort_unstable();
             assert_eq!(sorted, order);
         }
-        // What the order of the pieces alone loses.
+        // The loss of the pieces' own order.
         assert!(in_order >= 4.5, "{in_order}");
     }
 
@@ -488,11 +488,11 @@ mod tests {
         for (outcome, experiment) in outcomes.iter().zip(experiments) {
             let alone = crate::run::run_experiment(experiment, RunOptions::default(), &|_| ()).unwrap();
             assert_eq!(outcome.claims, alone.claims);
-            // A shared run may have recorded more than this experiment's picture shows.
+            // A shared run may have more samples than this experiment's picture shows.
             let picture = |of| crate::drawing::picture_of(of).map(Result::unwrap);
             assert_eq!(picture(outcome), picture(&alone));
         }
-        // The run that the second took over from the first cost it nothing.
+        // The run that the second shares with the first cost it nothing.
         assert_eq!(outcomes[1].wall_s, 0.0);
     }
 

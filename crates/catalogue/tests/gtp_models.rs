@@ -1,4 +1,4 @@
-//! GTP packet by packet beside the same scenario as a fluid: the same rates in the end, and about the same way there.
+//! GTP in the packet model compared with the fluid model: equal final rates, and similar rates on the way.
 
 #![allow(non_snake_case)]
 
@@ -6,14 +6,14 @@ use fairwave_catalogue::lab::simulate;
 use fairwave_scenario::{Document, Record, Run, Scenario, Selection, Settings};
 use fairwave_schemes::scheme::Model;
 
-/// So much of its max-min rate is there.
+/// Share of its max-min rate from which a session is near it.
 const NEAR: f64 = 0.95;
-/// A packet of 1077 bytes more or less in a sample of 20 ms.
+/// One packet of 1077 bytes more or less in a sample of 20 ms.
 const GRAIN_BPS: f64 = 1077.0 * 8.0 / 0.02;
 
-/// Networks without links, of nodes of 100 Mb/s, with their largest round-trip time. Where demands differ, round-trip
-/// times do as well: sessions that are alike rise together as fluids, as ties of the rule, and packets are never that
-/// much alike.
+/// Networks without links, of nodes of 100 Mb/s, with their largest round-trip time. If demands differ, round-trip
+/// times do as well: equal sessions rise together in the fluid model, as ties of the rule, and packets are never that
+/// equal.
 const NETWORKS: &[(&str, f64, &str)] = &[
     ("one", 0.05, "[[session]]\nfrom = \"s1\"\nto = \"d1\"\nrtt = \"50 ms\"\n"),
     ("five-to-one", 0.05, "[[session]]\nfrom = \"s{1..5}\"\nto = \"d1\"\nrtt = \"50 ms\"\n"),
@@ -69,7 +69,7 @@ fn run(scenario: &Scenario, model: Model) -> Run {
     simulate(scenario, Some(model), Settings { record, ..Settings::default() }).unwrap()
 }
 
-/// When the last session came to 95 % of its max-min rate for good.
+/// Time from which on the last session stayed at 95 % of its max-min rate.
 fn near_s(run: &Run) -> f64 {
     let rates = run.rates.as_ref().unwrap();
     let best: Vec<_> = run.summary.sessions.iter().map(|session| session.max_min_bps).collect();
@@ -92,9 +92,9 @@ fn packets__end_where_the_fluid_does() {
     }
 }
 
-/// What a session needs before its first data arrive, in round trips: a cookie, an answer, a request.
+/// Time before a session's first data arrive, in round trips: a cookie, an answer, a request.
 const SETUP_RTT: f64 = 3.0;
-/// Draws of the nodes' phases, which decide who comes first.
+/// Draws of the nodes' phases, which decide which session comes first.
 const DRAWS: u64 = 3;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Axes: from values to places on the sheet, with ticks, grid lines and units.
+//! Axes: from values to positions on the sheet, with ticks, grid lines and units.
 
 use fairwave_scenario::Run;
 use plotters::coord::ranged1d::Ranged;
@@ -44,17 +44,17 @@ impl<'a, 's> Grid<'a, 's> {
         }
     }
 
-    /// Where a value lies from left to right; values beyond the scale lie at its end.
+    /// Horizontal position of a value; values beyond the scale are at its end.
     pub(super) fn x(&self, value: f64) -> f64 {
         self.left + (self.right - self.left) * share(value, self.x)
     }
 
-    /// Where a value lies from top to bottom.
+    /// Vertical position of a value.
     pub(super) fn y(&self, value: f64) -> f64 {
         self.bottom + (self.top - self.bottom) * share(value, self.y)
     }
 
-    /// Where a point lies.
+    /// Position of a point.
     pub(super) fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
         (self.x(x), self.y(y))
     }
@@ -67,7 +67,7 @@ impl<'a, 's> Grid<'a, 's> {
         for (place, (value, text)) in ticks.iter().enumerate() {
             let x = self.x(*value);
             self.area.line(&[(x, self.bottom), (x, self.bottom + 4.0)], AXIS.to_rgba(), 1.0)?;
-            // The unit stands once, at the last tick.
+            // Only the last tick has the unit.
             let text = if place + 1 == ticks.len() { format!("{text} s") } else { text.clone() };
             self.area.text_at(x, self.bottom + 8.0 + f64::from(size) / 2.0, &text, font(size, FAINT).centred())?;
         }
@@ -98,13 +98,13 @@ impl<'a, 's> Grid<'a, 's> {
         self.area.text_at(0.0, self.top - 8.0 - f64::from(size) / 2.0, name, font(size, INK))
     }
 
-    /// Writes beside a place of the grid.
+    /// Writes text at a position of the grid.
     pub(super) fn note(&self, x: f64, y: f64, text: &str, font: Font) -> Result<(), PictureError> {
         self.area.text_at(x, y, text, font)
     }
 }
 
-/// Ticks of a linear scale at round values, about as many as wanted, with their texts.
+/// Ticks of a linear scale at round values, about `wanted` of them, with their texts.
 pub(super) fn ticks(range: (f64, f64), wanted: usize) -> Vec<(f64, String)> {
     let range = widen(range);
     let values = RangedCoordf64::from(range.0..range.1).key_points(wanted.max(2));
@@ -113,7 +113,7 @@ pub(super) fn ticks(range: (f64, f64), wanted: usize) -> Vec<(f64, String)> {
     values.into_iter().map(|value| (value, format!("{:.places$}", value + 0.0))).collect()
 }
 
-/// Ticks of a scale in exponents of ten, as per cent: powers of ten, and 2 and 5 between them where there are few.
+/// Ticks of a scale in exponents of ten, as per cent: powers of ten, and 2 and 5 between them if there are few.
 pub(super) fn power_ticks((least, most): (f64, f64)) -> Vec<(f64, String)> {
     let factors: &[f64] = if most - least < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let mut ticks = Vec::new();
@@ -130,8 +130,7 @@ pub(super) fn power_ticks((least, most): (f64, f64)) -> Vec<(f64, String)> {
     ticks
 }
 
-/// Ticks of a scale in exponents of ten, as pure numbers: the powers of ten, and 2 and 5 between them where there are
-/// few.
+/// Ticks of a scale in exponents of ten, as pure numbers: the powers of ten, and 2 and 5 between them if there are few.
 pub(super) fn decade_ticks((least, most): (f64, f64)) -> Vec<(f64, String)> {
     let factors: &[f64] = if most - least < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let every = if most - least > 14.0 { 2 } else { 1 };
@@ -147,7 +146,7 @@ pub(super) fn decade_ticks((least, most): (f64, f64)) -> Vec<(f64, String)> {
     ticks
 }
 
-/// "0.02", "50", "10\u{2078}": a few digits where they are enough, else a power.
+/// "0.02", "50", "10\u{2078}": a few digits if they suffice, otherwise a power.
 fn decade(factor: f64, exponent: i32) -> String {
     if (-2..=4).contains(&exponent) {
         return format!("{:.*}", usize::try_from(-exponent).unwrap_or(0), factor * 10f64.powi(exponent));
@@ -166,13 +165,13 @@ fn decade(factor: f64, exponent: i32) -> String {
 /// The unit of a rate axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RateUnit {
-    /// Bits per second in one of it.
+    /// Its size in bits per second.
     pub(super) bps: f64,
     /// "Mb/s".
     pub(super) name: &'static str,
 }
 
-/// The unit that gives the largest rate of an axis one to three digits before the point.
+/// The unit in which the largest rate of an axis has one to three digits before the point.
 pub(super) fn rate_unit(largest_bps: f64) -> RateUnit {
     let (bps, name) = match largest_bps {
         bps if bps >= 2e12 => (1e12, "Tb/s"),
@@ -184,7 +183,7 @@ pub(super) fn rate_unit(largest_bps: f64) -> RateUnit {
     RateUnit { bps, name }
 }
 
-/// The upper end of an axis that shows what these runs carried, whatever their max-min rates are.
+/// The upper end of an axis that shows the carried rates of these runs, ignoring their max-min rates.
 pub(super) fn rate_limit_of_samples<'a>(all: impl Iterator<Item = &'a Run>) -> f64 {
     let sampled = all.flat_map(|run| run.rates.iter().flat_map(|rates| rates.wire_bps().iter()));
     limit_above(sampled.filter(|rate| rate.is_finite()).fold(0.0_f64, |a, b| a.max(*b)))
@@ -202,7 +201,8 @@ pub(super) fn rate_limit<'a>(all: impl Iterator<Item = &'a Run>) -> f64 {
     limit_above(largest)
 }
 
-/// The end of an axis a little above the largest rate: within what a scale can be divided into; nothing real lies outside.
+/// The upper end of an axis, slightly above the largest rate, and within the range of a scale; no real value is
+/// outside.
 fn limit_above(largest: f64) -> f64 {
     if largest > 1e-3 { largest.min(1e18) * 1.06 } else { 1.0 }
 }

@@ -1,4 +1,4 @@
-//! Bars in groups: one number each side by side, or the parts of a whole on top of each other.
+//! Bars in groups: single numbers next to each other, or the parts of a whole on top of each other.
 
 use plotters::element::Rectangle;
 use plotters::style::{Color, RGBColor};
@@ -12,15 +12,15 @@ use super::{Caption, PictureError};
 /// A picture of bars.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarChart {
-    /// What the heights are, with their unit.
+    /// Name of the heights, with their unit.
     pub axis: String,
-    /// The names of a bar's values: parts that stand on top of each other, or bars of their own side by side.
+    /// The names of a bar's values: stacked parts, or separate bars next to each other.
     pub parts: Vec<String>,
-    /// Whether the parts of a bar stand on top of each other.
+    /// Whether the parts of a bar are stacked.
     pub is_stacked: bool,
-    /// Whether the last part is what is left over: it is drawn pale.
+    /// Whether the last part is the remainder, which is drawn pale.
     pub has_rest: bool,
-    /// Whether heights grow by factors; not for stacks.
+    /// Whether the scale is logarithmic; not for stacks.
     pub is_log: bool,
     /// Upper end of the axis; that of the data if missing.
     pub limit: Option<f64>,
@@ -28,7 +28,7 @@ pub struct BarChart {
     pub groups: Vec<BarGroup>,
 }
 
-/// Bars that stand together.
+/// Bars that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarGroup {
     /// Its name, below it; may be empty.
@@ -37,7 +37,7 @@ pub struct BarGroup {
     pub bars: Vec<Bar>,
 }
 
-/// One bar, or a few that belong to one case.
+/// One bar, or several of one case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
     /// Its name, below it.
@@ -64,7 +64,7 @@ fn draw(area: &Area<'_>, chart: &BarChart) -> Result<(), PictureError> {
     grid.value_axis(&lines, &chart.axis, 12)?;
     let place = |value: f64| if is_log { value.log10() } else { value };
 
-    // Everything is laid out in slots: one a bar, half of one between bars of several values, one between groups.
+    // The layout is in slots: one per bar, half of one between bars of several values, one between groups.
     let across = if chart.is_stacked { 1.0 } else { chart.parts.len() as f64 };
     let between = if across > 1.0 { 0.6 } else { 0.35 };
     let width_of = |group: &BarGroup| group.bars.len() as f64 * (across + between) - between;
@@ -104,7 +104,7 @@ fn draw(area: &Area<'_>, chart: &BarChart) -> Result<(), PictureError> {
     if !named {
         return Ok(());
     }
-    // The upper part of a stack comes first, as it stands.
+    // The upper part of a stack comes first, as in the picture.
     let count = chart.parts.len();
     let labels = chart.parts.iter().enumerate().map(|(n, part)| {
         let row = if chart.is_stacked { count - 1 - n } else { n };
@@ -114,7 +114,7 @@ fn draw(area: &Area<'_>, chart: &BarChart) -> Result<(), PictureError> {
     label::draw(&grid, labels.collect(), 12)
 }
 
-/// The ends of the axis: from zero, or from the power of ten below the least value.
+/// The ends of the axis: from zero, or from the power of ten below the minimum.
 fn range(chart: &BarChart, is_log: bool) -> (f64, f64) {
     let bars = chart.groups.iter().flat_map(|group| &group.bars);
     let heights: Vec<f64> = if chart.is_stacked {
@@ -148,7 +148,7 @@ fn rectangle(
     let corners = [units(left, top), units(right, bottom)];
     let sheet = &grid.area.sheet;
     sheet.draw(&Rectangle::new(corners, colour.filled())).map_err(drawing)?;
-    // A light rim parts what touches.
+    // A light rim separates adjacent parts.
     sheet.draw(&Rectangle::new(corners, super::canvas::stroke(PAPER.to_rgba(), 0.8))).map_err(drawing)
 }
 

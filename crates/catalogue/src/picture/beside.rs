@@ -1,23 +1,23 @@
-//! Runs of the same sessions in two models, one above the other.
+//! Runs of the same sessions in two models, on top of each other.
 
 use fairwave_scenario::Run;
 
 use super::canvas::Canvas;
 use super::{Caption, FEW_SESSIONS, PictureError, axis, rates};
 
-/// A run, and one beside it that is drawn below it, thick and pale.
+/// A run, and another one that is drawn below it, thick and pale.
 #[derive(Clone, Debug)]
 pub struct BesideCurve<'a> {
-    /// Names it: a variant.
+    /// Its name: a variant.
     pub label: String,
     /// The run that counts.
     pub run: &'a Run,
-    /// What it is compared with; `None` where there is nothing.
+    /// The run that it is compared with; `None` if there is none.
     pub under: Option<&'a Run>,
 }
 
-/// The rates of runs over time above those of others: one sheet for a single run, panels on the same axes for several.
-/// Of more than [`FEW_SESSIONS`] sessions every run has a panel of its own, with the spread of their rates.
+/// The rates of runs over time on top of those of others: one sheet for a single run, panels with the same axes for
+/// several. With more than [`FEW_SESSIONS`] sessions every run has a separate panel, with the spread of their rates.
 pub fn rates_beside(caption: &Caption, curves: &[BesideCurve<'_>]) -> Result<String, PictureError> {
     let is_many = |curve: &BesideCurve<'_>| curve.run.summary.sessions.len() > FEW_SESSIONS;
     if let [one] = curves

@@ -1,4 +1,4 @@
-//! The sheet: its SVG header, title, footer, and the area that is left for the plot.
+//! The sheet: its SVG header, title, footer, and the area for the plot.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -10,10 +10,10 @@ use super::{Caption, PictureError};
 /// Drawing units per pixel. The library rounds to whole units; finer ones keep slopes smooth.
 pub(super) const UNIT: i32 = 4;
 
-/// A typeface that most readers have one of.
+/// Typefaces, of which most readers have one.
 const FAMILY: &str = "Helvetica Neue, Helvetica, Arial, DejaVu Sans, sans-serif";
 
-/// Width of a letter in hundredths of the type's size.
+/// Width of a letter in hundredths of the font size.
 const LETTER: i32 = 58;
 
 /// A part of the sheet.
@@ -26,25 +26,25 @@ pub(super) struct Canvas<'a> {
     caption: &'a Caption,
 }
 
-/// The parts of a sheet that are left once title and footer stand.
+/// The parts of a sheet outside title and footer.
 pub(super) struct PlotArea<'a> {
-    /// Where the plot goes.
+    /// Area of the plot.
     pub(super) plot: Area<'a>,
 }
 
 /// A rectangle of the sheet, in pixels.
 pub(super) struct Area<'a> {
-    /// What the library draws on.
+    /// The library's drawing area.
     pub(super) sheet: Sheet<'a>,
 }
 
 impl<'c> Canvas<'c> {
-    /// A sheet of so many pixels.
+    /// A sheet with this size in pixels.
     pub(super) fn new(width: i32, height: i32, caption: &'c Caption) -> Self {
         Self { width, height, caption }
     }
 
-    /// Draws title and footer, lets `body` draw the rest, and gives the SVG.
+    /// Draws title and footer, lets `body` draw the rest, and returns the SVG.
     pub(super) fn draw(
         &self,
         body: impl FnOnce(&PlotArea<'_>) -> Result<(), PictureError>,
@@ -56,7 +56,7 @@ impl<'c> Canvas<'c> {
             let sheet = SVGBackend::with_string(&mut svg, size).into_drawing_area();
             sheet.fill(&PAPER).map_err(drawing)?;
             let whole = Area { sheet };
-            // A long title is set smaller before it is cut; bold letters are wider by a fifth.
+            // A long title is set smaller before it is truncated; bold letters are wider by a fifth.
             let room = (width - 48) * 5 / 6;
             let size = (14..19).rev().find(|size| text_width(&self.caption.title, *size) <= room);
             let size = if text_width(&self.caption.title, 19) <= room { 19 } else { size.unwrap_or(14) };
@@ -74,7 +74,7 @@ impl<'c> Canvas<'c> {
         Ok(self.finish(&svg))
     }
 
-    /// Gives the sheet its size in pixels, and a title for readers that read aloud.
+    /// Sets the sheet's size in pixels, and a title for screen readers.
     fn finish(&self, svg: &str) -> String {
         let (width, height) = (self.width, self.height);
         let body = svg.find('>').map_or(svg, |end| &svg[end + 1..]);
@@ -95,7 +95,7 @@ impl<'a> Area<'a> {
         (width.cast_signed() / UNIT, height.cast_signed() / UNIT)
     }
 
-    /// What is left within margins.
+    /// The area within margins.
     pub(super) fn margins(&self, top: i32, bottom: i32, left: i32, right: i32) -> Area<'a> {
         Area { sheet: self.sheet.margin(top * UNIT, bottom * UNIT, left * UNIT, right * UNIT) }
     }
@@ -117,7 +117,7 @@ impl<'a> Area<'a> {
         self.text_at(f64::from(x), f64::from(y), text, font)
     }
 
-    /// The same between pixels.
+    /// Writes a line of text at a fractional position.
     pub(super) fn text_at(&self, x: f64, y: f64, text: &str, font: Font) -> Result<(), PictureError> {
         self.sheet.draw_text(text, &font.style(), units(x, y)).map_err(drawing)
     }
@@ -139,7 +139,7 @@ pub(super) fn units(x: f64, y: f64) -> (i32, i32) {
     ((x * f64::from(UNIT)).round() as i32, (y * f64::from(UNIT)).round() as i32)
 }
 
-/// Type of a size in pixels.
+/// A font size in pixels.
 #[derive(Clone, Copy)]
 pub(super) struct Font {
     size: i32,
@@ -148,30 +148,30 @@ pub(super) struct Font {
     anchor: HPos,
 }
 
-/// Plain type, set to the right of its position.
+/// Plain text, to the right of its position.
 pub(super) fn font(size: i32, colour: RGBColor) -> Font {
     Font { size, colour, bold: false, anchor: HPos::Left }
 }
 
 impl Font {
-    /// The same in bold.
+    /// The bold font.
     pub(super) fn bold(self) -> Self {
         Self { bold: true, ..self }
     }
 
-    /// The same, set to the left of its position.
+    /// The font with text to the left of its position.
     pub(super) fn right(self) -> Self {
         Self { anchor: HPos::Right, ..self }
     }
 
-    /// The same, around its position.
+    /// The font with text centred at its position.
     pub(super) fn centred(self) -> Self {
         Self { anchor: HPos::Center, ..self }
     }
 
     /// The library's description of it.
     pub(super) fn style(self) -> TextStyle<'static> {
-        // The library writes sizes divided by 1.24.
+        // The library divides sizes by 1.24.
         let size = f64::from(self.size * UNIT) * 1.24;
         let style = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
         TextStyle {
@@ -182,7 +182,7 @@ impl Font {
     }
 }
 
-/// A text that is cut off, with dots, where it would be wider than so many pixels.
+/// The text, truncated with dots if it is wider than `width` pixels.
 pub(super) fn fit(text: &str, width: i32, size: i32) -> String {
     if text_width(text, size) <= width {
         return text.to_owned();
@@ -192,7 +192,7 @@ pub(super) fn fit(text: &str, width: i32, size: i32) -> String {
     format!("{}\u{2026}", kept.trim_end())
 }
 
-/// About how wide a text is, in pixels. SVG does not tell; the widest of the typefaces counts.
+/// Approximate width of a text in pixels. SVG has no measurement; the widest of the typefaces counts.
 pub(super) fn text_width(text: &str, size: i32) -> i32 {
     let letters = i32::try_from(text.chars().count()).unwrap_or(1 << 16).min(1 << 16);
     letters * size * LETTER / 100
@@ -202,7 +202,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// What the library says when it fails.
+/// Converts an error of the library.
 pub(super) fn drawing(error: impl std::fmt::Display) -> PictureError {
     PictureError::Drawing(error.to_string())
 }

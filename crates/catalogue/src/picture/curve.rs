@@ -89,8 +89,8 @@ pub(super) fn marker(
     sheet.draw(&PathElement::new(outline, stroke(PAPER.to_rgba(), 1.0))).map_err(drawing)
 }
 
-/// Leaves out points that nobody could see: of those that share a column of `width` pixels it keeps the first, the
-/// lowest, the highest and the last.
+/// Drops invisible points: of those that share a column of `width` pixels it keeps the first, the lowest, the highest
+/// and the last.
 fn thin(points: &[(f64, f64)], width: f64) -> Vec<(f64, f64)> {
     let mut kept = Vec::new();
     let mut start = 0;

@@ -9,18 +9,19 @@ use super::label::{self, CurveSample, Label};
 use super::palette::{self, FIRST};
 use super::{Curve, CurveWeight, PictureError, curve, rates, spread};
 
-/// Distances below this share of |x*| are drawn at it: nobody tells them apart, and a logarithm knows no zero.
+/// Distances below this share of |x*| are drawn at it: they are indistinguishable, and a logarithm needs a positive
+/// number.
 const FLOOR: f64 = 1e-4;
-/// Nor is anything gained above this one.
+/// Maximum share that is drawn.
 const CEILING: f64 = 1e4;
 const NAME: &str = "2-norm distance to max-min, share of |x*| (log scale)";
 
-/// In what a distance is shown.
+/// Unit of a distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
-    /// As it is, in bits per second.
+    /// Bits per second.
     Absolute,
-    /// Over the norm of the max-min vector, by factors.
+    /// Relative to the norm of the max-min vector, on a logarithmic scale.
     Share,
 }
 
@@ -65,7 +66,7 @@ pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>], measure: Measure)
         curve::line(&grid, points, palette::colour(group).mix(0.3), 1.0)?;
         let heights = &mut groups[group].1;
         if heights.is_empty() {
-            // The marker stands where the curve comes down, which is what the picture is about.
+            // The marker is where the curve falls, the subject of the picture.
             if let Some(point) = points.get(points.len() * 3 / 4) {
                 curve::marker(&grid, grid.at(*point), palette::marker(group), palette::colour(group), 4.0)?;
             }
@@ -81,7 +82,7 @@ pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>], measure: Measure)
     let thick = curves.iter().zip(&points).filter(|(curve, _)| curve.weight == CurveWeight::Thick);
     let count = curves.iter().filter(|curve| curve.weight == CurveWeight::Thick).count();
     for (n, (curve, points)) in thick.enumerate() {
-        // The first colours are those of the thin curves, and the very first one is theirs alone.
+        // The first colours are those of the thin curves, and the very first one is only theirs.
         let (colour, shape) = (palette::colour(n + thin_groups.max(1)), palette::marker(n + thin_groups));
         curve::line(&grid, points, colour.to_rgba(), 2.4)?;
         for round in 0..3 {
@@ -92,7 +93,7 @@ pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>], measure: Measure)
         let y = points.last().map_or(grid.bottom, |point| grid.at(*point).1);
         labels.push(Label { y, text: curve.label.clone(), sample: CurveSample::Curve(colour, 2.4, Some(shape)) });
     }
-    // The shares stand below: they name the curves of both.
+    // The shares are at the bottom, with the names of both charts' curves.
     if measure == Measure::Share { label::draw(&grid, labels, 12) } else { Ok(()) }
 }
 
@@ -143,10 +144,10 @@ fn absolute(run: &Run) -> Result<Vec<(f64, f64)>, PictureError> {
 /// Distance over norm as exponents of ten, over time in seconds, from the start on.
 fn shares(run: &Run) -> Result<Vec<(f64, f64)>, PictureError> {
     let exponent = |distance: f64, norm: f64| (distance / norm).clamp(FLOOR, CEILING).log10();
-    // Where nobody is there, the norm is zero and there is no share to draw.
+    // Without active sessions the norm is zero and there is no share to draw.
     let points = distances(run)?.into_iter().filter(|(_, _, norm)| *norm > 0.0);
     let mut points: Vec<_> = points.map(|(end_s, distance, norm)| (end_s, exponent(distance, norm))).collect();
-    // A curve that reaches the floor for good ends there: it has left the picture.
+    // A curve that stays at the floor ends there: it has left the picture.
     let seen = points.iter().rposition(|point| point.1 > FLOOR.log10()).map_or(1, |last| last + 2);
     points.truncate(seen);
     Ok(points)

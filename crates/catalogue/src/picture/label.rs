@@ -1,4 +1,4 @@
-//! Labels beside the ends of curves.
+//! Labels next to the ends of curves.
 
 use plotters::style::{Color, RGBColor};
 
@@ -8,23 +8,23 @@ use super::canvas::{fit, font, text_width};
 use super::curve;
 use super::palette::{INK, Marker};
 
-/// Room for the piece of line in front of a label.
+/// Room for the line sample before a label.
 const SAMPLE_ROOM: i32 = 38;
 
-/// What stands beside a curve's end.
+/// The label at a curve's end.
 pub(super) struct Label {
-    /// Where it would best stand, in pixels from the top.
+    /// Its preferred position, in pixels from the top.
     pub(super) y: f64,
     /// Its words.
     pub(super) text: String,
-    /// The piece of line in front of them.
+    /// The line sample before the text.
     pub(super) sample: CurveSample,
 }
 
-/// A piece of a line that shows which one is meant.
+/// A sample of the line that a label names.
 #[derive(Clone, Copy)]
 pub(super) enum CurveSample {
-    /// A curve, with its marker where it has one.
+    /// A curve, with its marker if it has one.
     Curve(RGBColor, f64, Option<Marker>),
     /// A dashed line.
     Dashed(RGBColor),
@@ -32,7 +32,7 @@ pub(super) enum CurveSample {
     Band(RGBColor, f64),
 }
 
-/// Draws labels to the right of a grid, as near to their curves as they fit.
+/// Draws labels to the right of a grid, as near to their curves as possible.
 pub(super) fn draw(grid: &Grid<'_, '_>, mut labels: Vec<Label>, size: i32) -> Result<(), PictureError> {
     labels.sort_by(|a, b| a.y.total_cmp(&b.y));
     let pitch = f64::from(size) * 1.5;
@@ -58,16 +58,16 @@ pub(super) fn draw(grid: &Grid<'_, '_>, mut labels: Vec<Label>, size: i32) -> Re
     Ok(())
 }
 
-/// Room to the right of a grid that labels of these texts need, in pixels.
+/// Width in pixels of labels with these texts to the right of a grid.
 pub(super) fn room<'t>(texts: impl Iterator<Item = &'t str>, size: i32) -> i32 {
     let widest = texts.map(|text| text_width(text, size)).max().unwrap_or(0);
     (widest + SAMPLE_ROOM).clamp(100, 280)
 }
 
-/// Heights at least `pitch` apart, in the given order, between `top` and `bottom` where that is possible, each near
-/// the wanted one: neighbours that are too close form a block around the mean of what they wanted.
+/// Heights at least `pitch` apart, in the given order, between `top` and `bottom` if possible, each near the wanted
+/// one: neighbours that are too close form a block around the mean of their wanted heights.
 fn spread(wanted: &[f64], pitch: f64, top: f64, bottom: f64) -> Vec<f64> {
-    // A block: sum of wanted first places, number of labels.
+    // A block: sum of the wanted first heights, number of labels.
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     let place = |(sum, count): (f64, usize)| {
         let last = bottom - pitch * (count - 1) as f64;

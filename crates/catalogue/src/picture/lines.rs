@@ -8,30 +8,30 @@ use super::label::{self, CurveSample, Label};
 use super::palette::{self, INK};
 use super::{Caption, PictureError, curve};
 
-/// Up to this many points of a line each carry a marker; of more, a few do.
+/// Maximum points of a line with a marker each; of more, only a few have one.
 const FEW_POINTS: usize = 16;
 
-/// How an axis divides its values.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Equal steps.
+    /// Linear.
     Linear,
-    /// Equal factors; values up to zero are not drawn.
+    /// Logarithmic; values up to zero are not drawn.
     Log,
 }
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it shows, with its unit: "loss events per packet", "time, s".
+    /// Name of the quantity, with its unit: "loss events per packet", "time, s".
     pub name: String,
-    /// How it divides its values.
+    /// Its scale.
     pub scale: Scale,
-    /// Its ends; those of the data where they are missing, and zero below on a linear scale.
+    /// Its ends; by default those of the data, and zero at the bottom of a linear scale.
     pub range: Option<(f64, f64)>,
 }
 
-/// Points with a name, in order of x. A point that is no number parts the line.
+/// Points with a name, in order of x. A NaN makes a gap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlottedLine {
     /// Names it.
@@ -45,11 +45,11 @@ pub struct PlottedLine {
 pub struct Panel {
     /// Names it.
     pub label: String,
-    /// What it shows.
+    /// The lines of the chart.
     pub lines: Vec<PlottedLine>,
 }
 
-/// Lines over two axes, on a sheet of their own.
+/// Draws lines over two axes, on one sheet.
 pub fn lines(caption: &Caption, x: &Axis, y: &Axis, lines: &[PlottedLine]) -> Result<String, PictureError> {
     if lines.is_empty() {
         return Err(PictureError::Empty);
@@ -105,7 +105,7 @@ impl Axis {
             match self.scale {
                 _ if ends.0 > ends.1 => (0.0, 1.0),
                 Scale::Log => ends,
-                // A little air above; an axis of time ends where the data ends.
+                // Some space at the top; an axis of time ends with the data.
                 Scale::Linear => (ends.0.min(0.0), if which == 0 { ends.1 } else { ends.1 * 1.05 }),
             }
         };
@@ -150,7 +150,7 @@ fn draw(
     for (n, line) in lines.iter().enumerate() {
         let (colour, shape) = (palette::colour(n), palette::marker(n));
         let placed: Vec<_> = line.points.iter().map(|(a, b)| (x.axis.place(*a), y.axis.place(*b))).collect();
-        // What lies beside the axis would be drawn at its end.
+        // Points outside the axis would be drawn at its end.
         let is_seen =
             |point: &(f64, f64)| point.1.is_finite() && (x.range.0 - 1e-9..=x.range.1 + 1e-9).contains(&point.0);
         for piece in placed.split(|point| !is_seen(point)) {
@@ -167,7 +167,7 @@ fn draw(
         let end = good.last().map_or(grid.bottom, |point| grid.at(*point).1);
         labels.push(Label { y: end, text: line.label.clone(), sample: CurveSample::Curve(colour, width, Some(shape)) });
     }
-    // Markers stand on top of all lines.
+    // Markers are drawn on top of all lines.
     for (point, n) in marks {
         curve::marker(&grid, grid.at(point), palette::marker(n), palette::colour(n), radius)?;
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fairwave_scenario::{MaxMinStep, Run};
 
-/// A max-min rate that holds from one instant to another.
+/// A max-min rate that applies from one instant to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Level {
     pub(super) from_s: f64,
@@ -12,7 +12,7 @@ pub(super) struct Level {
     pub(super) bps: f64,
 }
 
-/// The max-min rates above zero of all sessions; what several sessions share is named once.
+/// The max-min rates above zero of all sessions; one common to several sessions is named once.
 pub(super) fn levels(run: &Run) -> Vec<Level> {
     let end_s = run.summary.duration_s;
     let mut levels = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn levels(run: &Run) -> Vec<Level> {
         }
     }
     let mut seen = BTreeSet::new();
-    // Seven digits: the same level reached by different sums is drawn once.
+    // Seven digits: the same level from different sums is drawn once.
     levels.retain(|level| {
         let key = format!("{:?} {:?} {:.6e}", level.from_s, level.to_s, level.bps);
         level.bps > 0.0 && level.to_s > level.from_s && seen.insert(key)
@@ -41,7 +41,7 @@ pub(super) fn levels(run: &Run) -> Vec<Level> {
     levels
 }
 
-/// The max-min rates of all sessions in the sample that ends at `end_s`; those of the summary where none were recorded.
+/// The max-min rates of all sessions in the sample that ends at `end_s`; those of the summary if none were recorded.
 pub(super) fn at(run: &Run, end_s: f64) -> Vec<f64> {
     let begun = run.max_min.partition_point(|step| step.from.as_secs_f64() < end_s);
     match run.max_min.get(begun.saturating_sub(1)) {
@@ -50,7 +50,7 @@ pub(super) fn at(run: &Run, end_s: f64) -> Vec<f64> {
     }
 }
 
-/// When a session was there, in seconds: from the first to the last instant with a max-min rate above zero.
+/// Active time of a session in seconds: from the first to the last instant with a max-min rate above zero.
 pub(super) fn active_s(run: &Run, session: usize) -> (f64, f64) {
     let is_active = |step: &MaxMinStep| step.rates_bps.get(session).is_some_and(|bps| *bps > 0.0);
     let end_s = run.summary.duration_s;

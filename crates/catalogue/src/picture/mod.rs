@@ -1,8 +1,8 @@
-//! Pictures as SVG text, for people: the rates of a run over time, its distance to max-min, several runs in one
-//! picture, lines over any pair of axes, and bars.
+//! Pictures as SVG text: the rates of a run over time, its distance to max-min, several runs in one picture, lines over
+//! any pair of axes, and bars.
 //!
-//! Colours are those of Okabe and Ito (2008), which colour-blind people tell apart too, and every curve has a label
-//! and a marker of its own besides. The same run gives the same bytes.
+//! Colours are those of Okabe and Ito (2008), which colour-blind people can distinguish as well; every curve also has a
+//! label and a marker. The same run gives the same bytes.
 
 mod axis;
 mod bars;
@@ -31,16 +31,16 @@ pub use bars::{Bar, BarChart, BarGroup, bar_chart};
 pub use beside::{BesideCurve, rates_beside};
 pub use lines::{Axis, Panel, PlottedLine, Scale, line_panels, lines};
 
-/// Up to this many sessions each have a curve of their own; more are shown by their distance to max-min and the
-/// spread of their rates.
+/// Up to this number of sessions each have a curve; more are shown by their distance to max-min and the spread of their
+/// rates.
 pub const FEW_SESSIONS: usize = 12;
 
-/// What stands around a picture.
+/// Texts around a picture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caption {
-    /// What it shows, in bold.
+    /// The title, in bold.
     pub title: String,
-    /// What ran, on a line below.
+    /// The run, on a line below.
     pub subtitle: String,
     /// The paper and figure that it reproduces, in the lower right corner.
     pub cites: String,
@@ -49,27 +49,27 @@ pub struct Caption {
 /// One of several runs in a picture.
 #[derive(Clone, Debug)]
 pub struct Curve<'a> {
-    /// Names it; thin curves that share a label are named once.
+    /// Its name; thin curves that share a label are named once.
     pub label: String,
-    /// The run; what the picture shows must have been recorded.
+    /// The run; the quantity in the picture must have been recorded.
     pub run: &'a Run,
-    /// How it is drawn.
+    /// Its line style.
     pub weight: CurveWeight,
 }
 
-/// How a curve is drawn among others.
+/// Line style of a curve among others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurveWeight {
-    /// One of many alike: thin, pale, without a label of its own.
+    /// One of many similar curves: thin, pale, without a separate label.
     Thin,
-    /// One that counts by itself.
+    /// A curve with its own label.
     Thick,
 }
 
-/// Why there is no picture.
+/// Error of a picture.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PictureError {
-    /// The run holds no samples of what is to be shown.
+    /// The run has no samples of the quantity.
     #[error("{what} of scenario \"{scenario}\" were not recorded")]
     NotRecorded {
         /// "rates" or "distances".
@@ -77,13 +77,13 @@ pub enum PictureError {
         /// The scenario.
         scenario: String,
     },
-    /// What is to be shown does not fit the run.
+    /// The quantity does not fit the run.
     #[error(transparent)]
     Measure(#[from] MeasureError),
     /// A variant that was not run.
     #[error("no variant \"{0}\"")]
     Variant(String),
-    /// There is nothing to show.
+    /// The picture is empty.
     #[error("no data to draw")]
     Empty,
     /// More runs than a sheet has room for.
@@ -95,7 +95,7 @@ pub enum PictureError {
 }
 
 impl Caption {
-    /// The caption of one run: the scenario's title, what ran, and where it comes from.
+    /// The caption of one run: the scenario's title, the run, and its origin.
     pub fn of(scenario: &Scenario, run: &Run) -> Self {
         let summary = &run.summary;
         let title = if scenario.title.is_empty() { &scenario.name } else { &scenario.title };
@@ -114,8 +114,8 @@ impl Caption {
     }
 }
 
-/// The picture of one run: up to [`FEW_SESSIONS`] sessions as rates over time beside the max-min rates, more as
-/// distance to max-min over time and the spread of their rates.
+/// The picture of one run: up to [`FEW_SESSIONS`] sessions as rates over time with the max-min rates, more as distance
+/// to max-min over time and the spread of their rates.
 pub fn of_run(scenario: &Scenario, run: &Run) -> Result<String, PictureError> {
     let caption = Caption::of(scenario, run);
     if run.summary.sessions.len() <= FEW_SESSIONS {
@@ -153,7 +153,7 @@ pub fn distances(caption: &Caption, curves: &[Curve<'_>]) -> Result<String, Pict
     })
 }
 
-/// The rate of every session of several runs over time, a thin line each, a panel a run.
+/// The rate of every session of several runs over time, a thin line each, a panel per run.
 pub fn trajectories(caption: &Caption, panels: &[Curve<'_>]) -> Result<String, PictureError> {
     let (rows, columns, each) = match panels.len() {
         0 => return Err(PictureError::Empty),
@@ -172,7 +172,7 @@ pub fn trajectories(caption: &Caption, panels: &[Curve<'_>]) -> Result<String, P
     })
 }
 
-/// The rates of several runs over time in one chart: a line a run and session.
+/// The rates of several runs over time in one chart: a line per run and session.
 pub fn overlay(caption: &Caption, curves: &[Curve<'_>]) -> Result<String, PictureError> {
     let limit = axis::rate_limit_of_samples(curves.iter().map(|curve| curve.run));
     let unit = axis::rate_unit(limit);
@@ -181,7 +181,7 @@ pub fn overlay(caption: &Caption, curves: &[Curve<'_>]) -> Result<String, Pictur
         let sessions = &curve.run.summary.sessions;
         for (number, session) in sessions.iter().enumerate() {
             let points = rates::points_of(curve.run, number, unit.bps)?;
-            // One session a run: the runs' names say which line is whose.
+            // One session per run: the lines have the runs' names.
             let label =
                 if sessions.len() == 1 { curve.label.clone() } else { format!("{}, {}", curve.label, session.name) };
             all.push(PlottedLine { label, points });
@@ -193,8 +193,8 @@ pub fn overlay(caption: &Caption, curves: &[Curve<'_>]) -> Result<String, Pictur
     lines(caption, &x, &y, &all)
 }
 
-/// The rates of several runs side by side, on the same axes: variants of a scenario, say. Runs of many sessions show
-/// the spread of their rates.
+/// The rates of several runs side by side with the same axes, for example variants of a scenario. Runs of many sessions
+/// show the spread of their rates.
 pub fn side_by_side(caption: &Caption, panels: &[Curve<'_>]) -> Result<String, PictureError> {
     let columns = match panels.len() {
         0 => return Err(PictureError::Empty),

@@ -1,4 +1,4 @@
-//! Colours and markers that tell curves apart.
+//! Colours and markers that distinguish curves.
 
 use plotters::style::RGBColor;
 
@@ -6,15 +6,15 @@ use plotters::style::RGBColor;
 pub(super) const PAPER: RGBColor = RGBColor(255, 255, 255);
 /// Text and dashed reference lines.
 pub(super) const INK: RGBColor = RGBColor(34, 34, 34);
-/// Text of less weight.
+/// Secondary text.
 pub(super) const FAINT: RGBColor = RGBColor(102, 102, 102);
 /// Axes and ticks.
 pub(super) const AXIS: RGBColor = RGBColor(153, 153, 153);
 /// Grid lines.
 pub(super) const GRID: RGBColor = RGBColor(232, 232, 232);
 
-/// Blue, vermillion, bluish green, reddish purple, orange, sky blue, black: the colours of Okabe and Ito (2008)
-/// without yellow, which light paper swallows.
+/// Blue, vermillion, bluish green, reddish purple, orange, sky blue, black: the colours of Okabe and Ito (2008) without
+/// yellow, which is hard to see on light paper.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -33,7 +33,7 @@ pub(super) fn colour(n: usize) -> RGBColor {
     COLOURS[n % COLOURS.len()]
 }
 
-/// The shape of a curve's marker: it says in form what the colour says.
+/// The shape of a curve's marker, which identifies the curve like its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marker {
     Circle,

@@ -1,4 +1,4 @@
-//! The rates of sessions over time: of a few, named, or of many, a thin line each.
+//! The rates of sessions over time: a few named ones, or many, a thin line each.
 
 use fairwave_scenario::Run;
 use plotters::style::Color;
@@ -9,7 +9,7 @@ use super::label::{self, CurveSample, Label};
 use super::palette::{self, FAINT, INK};
 use super::{FEW_SESSIONS, PictureError, curve, max_min, spread};
 
-/// How much room there is.
+/// Available space.
 #[derive(Clone, Copy)]
 pub(super) enum Style<'a> {
     /// A whole sheet.
@@ -28,7 +28,7 @@ pub(super) fn draw(area: &Area<'_>, run: &Run, style: Style<'_>) -> Result<(), P
     draw_over(area, None, run, style)
 }
 
-/// The same, above thin and pale curves of another run of the same sessions.
+/// Draws the rates of a run on top of thin and pale curves of another run of the same sessions.
 pub(super) fn draw_over(area: &Area<'_>, under: Option<&Run>, run: &Run, style: Style<'_>) -> Result<(), PictureError> {
     let sessions = run.summary.sessions.len();
     let (size, limit, inset) = match style {
@@ -77,7 +77,7 @@ pub(super) fn draw_over(area: &Area<'_>, under: Option<&Run>, run: &Run, style: 
         let y = grid.y(level.bps / unit.bps);
         curve::dashed(&grid, (grid.x(level.from_s), y), (grid.x(level.to_s), y), INK, (6.0, 4.0))?;
     }
-    // Markers stand on top of all lines.
+    // Markers are drawn on top of all lines.
     for (point, session) in marks {
         let radius = if matches!(style, Style::Full) { 4.0 } else { 3.0 };
         curve::marker(&grid, grid.at(point), palette::marker(session), palette::colour(session), radius)?;
@@ -89,7 +89,7 @@ pub(super) fn draw_over(area: &Area<'_>, under: Option<&Run>, run: &Run, style: 
     if levels.is_empty() { Ok(()) } else { max_min_key(&grid, size) }
 }
 
-/// Draws every session's rate, up to `rate_limit` in bit/s; above it the name of the run, where there are several.
+/// Draws every session's rate, up to `rate_limit` in bit/s; with the name of the run at the top, if there are several.
 pub(super) fn draw_all(area: &Area<'_>, run: &Run, label: Option<&str>, rate_limit: f64) -> Result<(), PictureError> {
     let size = if label.is_some() { 10 } else { 12 };
     let margins = Margins { left: 52, right: 24, top: if label.is_some() { 50 } else { 34 }, bottom: 28 };
@@ -116,7 +116,7 @@ pub(super) fn points_of(run: &Run, session: usize, unit_bps: f64) -> Result<Vec<
     let mut points = Vec::new();
     let mut begin_s = 0.0;
     for (sample, end) in rates.ends.iter().enumerate() {
-        // A sample's mean stands at its middle. Samples that the session was not in say nothing about it.
+        // A sample's mean is drawn at its middle. Samples outside the session's active time are skipped.
         let end_s = end.as_secs_f64();
         if end_s > from_s && begin_s < to_s {
             let bps = rates.wire_bps()[sample * rates.sessions + session];
@@ -131,7 +131,7 @@ fn not_recorded(run: &Run) -> PictureError {
     PictureError::NotRecorded { what: "rates", scenario: run.summary.scenario.clone() }
 }
 
-/// Says above the right end of the grid what dashed lines are.
+/// Writes the meaning of dashed lines above the right end of the grid.
 fn max_min_key(grid: &Grid<'_, '_>, size: i32) -> Result<(), PictureError> {
     let y = grid.top - 8.0 - f64::from(size) / 2.0;
     let text = "max-min fair rate";
@@ -152,7 +152,7 @@ pub(super) fn converged(grid: &Grid<'_, '_>, at_s: Option<f64>) -> Result<(), Pi
     grid.note(x, grid.top + 8.0, &text, font)
 }
 
-/// Where a curve's markers stand: a few, staggered so that curves on top of each other show theirs in turn.
+/// Positions of a curve's markers: a few, staggered so that curves on top of each other show theirs in turn.
 fn mark_places(points: &[(f64, f64)], session: usize, sessions: usize) -> Vec<(f64, f64)> {
     let rounds = if sessions > 6 { 3 } else { 4 };
     let slots = rounds * sessions;

@@ -12,12 +12,12 @@ use super::{PictureError, curve, max_min};
 /// The percentiles that bound the bands, from the outermost to the median.
 const PERCENTILES: [f64; 7] = [0.0, 5.0, 25.0, 50.0, 75.0, 95.0, 100.0];
 
-/// The words beside the grid: the bands from the outermost inwards, the line within them, the dashed one.
+/// Labels of the grid: the bands from the outermost inwards, the line within them, the dashed one.
 const BANDS: [&str; 3] = ["all sessions", "middle 90 %", "middle 50 %"];
 const MEDIAN: &str = "median";
 const FAIR: &str = "max-min fair rate";
 
-/// Room for the words, in pixels; pictures above it leave as much, so that their times stand above each other.
+/// Width of the labels in pixels; pictures above it leave the same space, so that their time axes are aligned.
 pub(super) fn right() -> i32 {
     label::room(BANDS.into_iter().chain([MEDIAN, FAIR]), 12)
 }

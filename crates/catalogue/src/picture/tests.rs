@@ -95,7 +95,7 @@ fn distances__each_group_of_thin_curves_has_a_colour_and_a_marker() {
     let curve = |label: &str| Curve { label: label.into(), run: &run, weight: CurveWeight::Thin };
     let svg = distances(&Caption::default(), &[curve("one"), curve("other"), curve("one")]).unwrap();
     let of = |colour: &str| svg.matches(colour).count();
-    // Blue and vermillion: two curves and one, each with a marker among them and one beside the name.
+    // Blue and vermillion: two curves and one, each with a marker on them and one next to the name.
     assert!(of("#0072B2") > of("#D55E00"), "{svg}");
     assert!(of("#D55E00") >= 3, "{svg}");
 }
@@ -135,7 +135,7 @@ fn trajectories__have_a_line_for_every_session() {
     let curve = |label: &str| Curve { label: label.into(), run: &many, weight: CurveWeight::Thick };
     let one = trajectories(&Caption::default(), &[curve("only")]).unwrap();
     assert!(one.contains("40 sessions") && one.contains("rate, Mb/s") && !one.contains("only"), "{one}");
-    // A line each, and nothing else is that pale.
+    // A line each, and nothing else has that opacity.
     assert_eq!(one.matches("opacity=\"0.7\"").count(), 40, "{one}");
     let two = trajectories(&Caption::default(), &[curve("printed"), curve("changed")]).unwrap();
     assert!(two.contains("printed") && two.contains("changed"));

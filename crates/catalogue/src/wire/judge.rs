@@ -10,7 +10,7 @@ use crate::wire::variant::VariantOutcome;
 use crate::wire::{NotJudged, OnTestbed, WireNotes};
 use crate::work::RunQuery;
 
-/// The values of a claim in one run, session by session; or why it cannot be judged.
+/// The values of a claim in one run, session by session; or the reason why it cannot be judged.
 type ClaimValues = Result<Vec<f64>, String>;
 
 /// The verdicts of all claims that can be judged; the others are noted.
@@ -46,7 +46,7 @@ pub(super) fn judge(
     Ok(verdicts)
 }
 
-/// The variants that a claim is about, in the order in which it names them.
+/// The variants of a claim, in its order.
 fn chosen<'v>(
     experiment: &Experiment,
     claim: &CheckedClaim,
@@ -61,7 +61,7 @@ fn chosen<'v>(
     names.iter().map(find).collect()
 }
 
-/// What a claim measures in a variant: at the paper's scale, or over what the packet model has.
+/// A claim's measure in a variant: at the paper's scale, or relative to the packet model.
 fn values_of(
     experiment: &Experiment,
     claim: &CheckedClaim,
@@ -89,7 +89,7 @@ fn values_of(
         && let Some(beside) = &variant.beside
     {
         for (value, other) in values.iter_mut().zip(evaluate(&beside.run)?) {
-            // Both never, or both nothing: they agree.
+            // Both never reached, or both zero: they agree.
             *value = if *value == other { 1.0 } else { *value / other };
         }
     }

@@ -1,8 +1,8 @@
-//! Experiments with real programs: the testbed, and the packet model beside it at the same scale.
+//! Experiments with real programs: the testbed, and the packet model for comparison at the same scale.
 //!
-//! The catalogue has no testbed of its own. Who has one (the command line) hands over a [`Testbed`], and the experiments
-//! run on it one after the other, alone on the machine. What the testbed refuses to vouch for gets no verdict: it is
-//! told beside the claims, with the reason ([`WireNotes`]).
+//! The catalogue has no testbed. A caller that has one (the command line) passes a [`Testbed`], and the experiments run
+//! on it one after the other, with the machine to themselves. Runs that the testbed considers unreliable get no
+//! verdict: the reason is in the notes of the experiment ([`WireNotes`]).
 
 mod judge;
 mod notes;
@@ -19,30 +19,30 @@ pub use notes::{NotJudged, WireNotes};
 pub(crate) use picture::picture_beside;
 pub use run::run_on_testbed;
 
-/// Runs a scenario with real programs; the error says why that is not possible.
+/// Runs a scenario with real programs; the error is the reason why that is not possible.
 pub type Testbed<'a> = &'a dyn Fn(&Scenario, Settings<'_>) -> Result<OnTestbed, String>;
 
-/// What a run with real programs gave.
+/// Result of a run with real programs.
 #[derive(Clone, Debug)]
 pub enum OnTestbed {
     /// A run.
     Ran(Box<RanOnTestbed>),
-    /// None that says anything: "machine busy", "no user namespaces".
+    /// No reliable run: "machine busy", "no user namespaces".
     Skipped {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// A run with real programs, and how far it is to be trusted.
+/// A run with real programs, and its reliability.
 #[derive(Clone, Debug)]
 pub struct RanOnTestbed {
-    /// What was measured.
+    /// The measurements.
     pub run: Run,
-    /// Whether times may be judged; the error says why not.
+    /// Whether times may be judged; the error is the reason.
     pub times: Result<(), String>,
-    /// Why sessions have less than their share, as their ends say it.
+    /// Reasons reported by the ends of sessions below their share.
     pub why: Vec<String>,
-    /// How late the emulated network was, in words.
+    /// Lateness of the emulated network, in words.
     pub lateness: String,
 }

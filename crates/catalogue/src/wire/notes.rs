@@ -1,31 +1,31 @@
-//! What is told of a run with real programs beside the verdicts.
+//! Notes on a run with real programs in addition to the verdicts.
 
 use serde::Serialize;
 
-/// Of an experiment with real programs; in JSON these keys stand beside its claims.
+/// Notes on an experiment with real programs; in JSON these keys are next to its claims.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WireNotes {
-    /// Every rate and every size was times this.
+    /// Factor of every rate and every size.
     pub scale: f64,
-    /// Why there is no verdict at all, if there is none.
+    /// The reason why there is no verdict at all, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
     /// Claims without a verdict.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_judged: Vec<NotJudged>,
-    /// Why sessions had less than their share, as their ends say it: "s1-d1: the sending process".
+    /// Reasons reported by the ends of sessions below their share: "s1-d1: the sending process".
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<String>,
-    /// How late the emulated network was, run by run.
+    /// Lateness of the emulated network, run by run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lateness: Vec<String>,
 }
 
-/// A claim that got no verdict.
+/// A claim without a verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NotJudged {
-    /// What is claimed.
+    /// The claim in words.
     pub what: String,
-    /// Why nobody can tell.
+    /// The reason.
     pub reason: String,
 }

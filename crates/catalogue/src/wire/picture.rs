@@ -8,8 +8,8 @@ use crate::outcome::Shown;
 use crate::picture::{BesideCurve, Caption, Curve, CurveWeight, PictureError, distances, rates_beside};
 use crate::sketch::Picture;
 
-/// The testbed's runs above the packet model's, as `shown` has them: of every variant the one, and behind it the other.
-/// Distances where the experiment is about those, else rates.
+/// The testbed's runs on top of the packet model's, in the order of `shown`: for every variant first the one, then the
+/// other. Distances if the experiment is about those, else rates.
 pub(crate) fn picture_beside(
     experiment: &Experiment,
     sketch: WireSketch,

@@ -19,14 +19,16 @@ use crate::wire::variant::VariantOutcome;
 use crate::wire::{OnTestbed, RanOnTestbed, Testbed, WireNotes};
 use crate::work::{RunProgress, RunStep};
 
-/// What is kept of a run: all that claims and pictures may ask for.
+/// Samples for all possible claims and pictures.
 const RECORD: Record = Record { rates: true, queues: false, windows: false, distances: true };
 
-/// Runs those of the experiments that are for the testbed, in their order and one at a time, and hands over each outcome
-/// as soon as it is there. A run that several of them need is made once. `each` says whether to go on. Of a scenario with several runs the first seed is run.
+/// Runs the experiments for the testbed, in their order and one at a time, and passes each outcome to `each` as soon as
+/// it is finished. Common runs are made once. `each` returns whether to continue. For a scenario with several seeds the
+/// first one is run.
 ///
 /// # Errors
-/// Where the data does not fit its scenario, or the packet model refuses it. What the testbed refuses is skipped.
+/// If the data does not fit its scenario, or the packet model rejects it. Scenarios that the testbed rejects are
+/// skipped.
 pub fn run_on_testbed(
     experiments: &[&'static Experiment],
     testbed: Testbed<'_>,
@@ -109,8 +111,7 @@ fn beside(scenario: &Scenario) -> Result<Shown, RunError> {
     Ok(Shown { scenario: scenario.clone(), run })
 }
 
-/// Verdicts, notes, and the runs that the picture shows: of every variant the testbed's, and behind it the packet
-/// model's.
+/// Verdicts, notes, and the runs in the picture: for every variant the testbed's, followed by the packet model's.
 fn outcome(
     experiment: &'static Experiment,
     sketch: WireSketch,
@@ -142,7 +143,7 @@ fn outcome(
 }
 
 impl Experiment {
-    /// Whether it looks at a variant at all: its picture names variants, or some claim is about all of them.
+    /// Whether it uses a variant at all: its picture names variants, or some claim is about all of them.
     fn wants(&self, variant: Option<&str>) -> bool {
         let named = |claim: &crate::claim::CheckedClaim| match (&claim.variants, variant) {
             (None, _) => true,

@@ -1,9 +1,9 @@
-//! A run at a scale, told at the scale of the paper.
+//! Converts a run at a scale to the scale of the paper.
 
 use fairwave_scenario::Run;
 
-/// The same run with every rate and every count of bytes over `scale`, so that what is claimed of the paper's network may
-/// be asked of it. Times stay: the rules that run at a scale take the same course in time.
+/// The run with every rate and every count of bytes divided by `scale`, so that claims about the paper's network can be
+/// judged. Times are unchanged: the rules that run at a scale behave the same over time.
 pub(super) fn scaled_back(mut run: Run, scale: f64) -> Run {
     let rate = |bps: &mut f64| *bps /= scale;
     let all = |column: &mut Vec<f64>| column.iter_mut().for_each(rate);

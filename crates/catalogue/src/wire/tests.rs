@@ -1,4 +1,4 @@
-//! The testbed is a fake here: what it gives is the packet model's run, changed in ways that are known.
+//! With a fake testbed: its results are the packet model's run with known changes.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -11,7 +11,7 @@ use crate::outcome::{ClaimValue, ExperimentOutcome};
 use crate::run::{RunError, RunOptions, run_all};
 use crate::work::RunStep;
 
-/// One session, at a scale that debug builds run in no time.
+/// One session, at a scale that is fast in debug builds.
 fn experiment() -> &'static Experiment {
     static LIST: OnceLock<Vec<Experiment>> = OnceLock::new();
     let text = "
@@ -32,11 +32,11 @@ fn experiment() -> &'static Experiment {
     &LIST.get_or_init(|| of_text(text))[0]
 }
 
-/// The packet model's run with rates times `factor`, told as the testbed's.
+/// The packet model's run with rates times `factor`, as the testbed's result.
 fn fake(scenario: &Scenario, settings: Settings<'_>, factor: f64) -> Run {
     let run = simulate(scenario, Some(Model::Packet), settings).unwrap();
     let mut run = super::scaled_back::scaled_back(run, 1.0 / factor);
-    // What is to be had stays.
+    // The max-min rates are unchanged.
     for session in &mut run.summary.sessions {
         session.max_min_bps /= factor;
     }
@@ -96,7 +96,7 @@ fn run__scales_down_and_makes_each_run_once() {
         seen.lock().unwrap().push((scenario.nodes[0].send.unwrap().as_mbps(), scenario.sample));
         Ok(OnTestbed::Skipped { reason: "only looked at".to_owned() })
     };
-    // The second has the same run: it is made once.
+    // The second has the same run, which is made once.
     run_on_testbed(&[experiment(), experiment()], &testbed, &|_| (), &mut |_| true).unwrap();
     // 700 Mb/s, and the first of 20 seeds.
     assert_eq!(seen.into_inner().unwrap(), [(14.0, fairwave_units::Duration::from_millis(100))]);

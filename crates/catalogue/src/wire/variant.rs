@@ -1,4 +1,4 @@
-//! One variant of an experiment with real programs, run.
+//! A run of one variant of an experiment with real programs.
 
 use fairwave_scenario::Scenario;
 use fairwave_units::Duration;
@@ -6,7 +6,7 @@ use fairwave_units::Duration;
 use crate::outcome::Shown;
 use crate::wire::OnTestbed;
 
-/// One variant of an experiment, run.
+/// A run of one variant of an experiment.
 #[derive(Clone)]
 pub(super) struct VariantOutcome {
     pub(super) variant: Option<String>,
