@@ -2,8 +2,9 @@
 
 use crate::picture::PlottedLine;
 
-/// BIC's constants of Xu et al. 2004, section VI: the largest step in packets, and the share that a loss removes.
+/// BIC's largest step in packets (Xu et al. 2004, section VI).
 const S_MAX: f64 = 32.0;
+/// Share of the window that a loss removes (Xu et al. 2004, section VI).
 const BETA: f64 = 0.125;
 /// A window that falls by at least this share has had a loss: half of a loss's share, as a sample may be later.
 const FALL: f64 = BETA / 2.0;
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn bic_modes__of_nothing_is_nothing() {
+    fn bic_modes__of_an_empty_line_is_empty() {
         assert_eq!(modes_of(&[]), Vec::new());
     }
 }

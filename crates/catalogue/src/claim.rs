@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn check__rejects_what_makes_no_sense() {
+    fn check__rejects_invalid_claims() {
         for (keys, word) in [
             ("measure = \"final-rate\"\nunit = \"Mb/s\"\nvalue = 1", "tolerance"),
             ("measure = \"final-rate\"\nunit = \"s\"\nat_most = 1", "unit"),
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn refuted__only_where_the_claim_misses_and_its_proof_holds() {
+    fn refuted__only_if_the_claim_misses_and_its_proof_holds() {
         let claim = claim(
             "measure = \"final-jain\"\nvalue = 1\ntolerance = \"0.1\"\nrefuted = { why = \"w\", \
              proof = [{ what = \"p\", source = \"arithmetic\", measure = \"final-jain\", at_most = 0.5 }] }",

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn add__counts_what_a_paper_states_and_nobody_refutes() {
+    fn add__counts_printed_and_unrefuted_claims() {
         let mut counts = VerdictCounts::default();
         for (verdict, source) in [
             (Verdict::Holds, "paper"),

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn holds__never_for_what_is_no_number() {
+    fn holds__never_for_nan() {
         for expectation in [
             Expectation::Near(1.0, Tolerance::Relative(1.0)),
             Expectation::AtMost(1.0),

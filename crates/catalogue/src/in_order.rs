@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is not general over its lifetime")]
-    fn in_order__does_it_on_this_thread_where_no_other_can_be_had() {
+    fn in_order__runs_on_this_thread_without_others() {
         // No system has room for such a stack.
         let none = || thread::Builder::new().stack_size(1 << 60);
         let here = thread::current().id();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn in_order__gives_what_lies_before_the_first_error_and_that() {
+    fn in_order__returns_results_up_to_the_first_error() {
         // Piece 0 ends after the failure of piece 1 was received.
         let (heard, waits) = channel();
         let waits = Mutex::new(waits);
@@ -222,21 +222,21 @@ mod tests {
 
     #[test]
     #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is not general over its lifetime")]
-    fn in_order__begins_nothing_more_when_nobody_hears() {
+    fn in_order__starts_no_pieces_without_a_receiver() {
         // Otherwise this would never end.
         let first = in_order(usize::MAX / 2, 2, Ok::<_, ()>, |outcomes| outcomes.wait());
         assert_eq!(first, Some((0, Ok(0))));
     }
 
     #[test]
-    fn in_order__goes_on_with_the_cause_of_a_panic() {
+    fn in_order__propagates_panics() {
         let work = |piece| if piece == 5 { resume_unwind(Box::new("the cause")) } else { Ok::<usize, ()>(piece) };
         let cause = catch_unwind(|| in_order(usize::MAX / 2, 2, work, all)).unwrap_err();
         assert_eq!(cause.downcast_ref(), Some(&"the cause"));
     }
 
     #[test]
-    fn early__is_what_waits_for_one_in_front_of_it() {
+    fn early__has_results_that_wait_for_an_earlier_one() {
         let (go_on, waits) = channel::<()>();
         let waits = Mutex::new(waits);
         let work = |piece: usize| {

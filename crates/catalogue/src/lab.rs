@@ -74,7 +74,7 @@ mod tests {
     use fairwave_scenario::{Document, Selection};
 
     #[test]
-    fn simulate__says_what_is_wrong_and_what_would_do_apart() {
+    fn simulate__errors_have_message_and_hint() {
         let text = crate::scenario_text("five-to-one").unwrap();
         let document = Document::parse("five-to-one", text.as_bytes()).unwrap();
         let selection = Selection { scheme: Some("cubic".into()), ..Selection::default() };

@@ -480,12 +480,12 @@ mod tests {
     }
 
     #[test]
-    fn synchronisation__of_nothing_is_no_number() {
+    fn synchronisation__without_losses_is_nan() {
         assert!(synchronisation(&[vec![], vec![]], 0.0, 0.5).is_nan());
     }
 
     #[test]
-    fn lacking__is_what_the_optimum_of_the_instant_gives_and_the_sample_has_not() {
+    fn lacking__is_the_deficit_from_the_current_optimum() {
         let step = |from_s, rates: [f64; 2]| MaxMinStep {
             from: fairwave_units::Time::from_secs(from_s),
             rates_bps: rates.to_vec(),
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn reaches__does_not_mind_what_follows() {
+    fn reaches__ignores_later_samples() {
         let windows = [(1.0, 0.5), (2.0, 1.0), (3.0, 0.9), (4.0, 0.95)];
         assert_eq!((reaches(&windows, 0.95), stays(&windows, 0.95)), (2.0, 4.0));
         assert_eq!((reaches(&windows, 0.9), stays(&windows, 0.9)), (2.0, 2.0));

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn meminfo__is_what_is_available_and_free_swap() {
+    fn meminfo__is_available_memory_and_free_swap() {
         let text = "MemTotal:       24684000 kB\nMemFree: 1000 kB\nMemAvailable:   2048 kB\nSwapFree:  1024 kB\n";
         assert_eq!(meminfo(text), Some(3 << 20));
         assert_eq!(meminfo("MemTotal: 1 kB\n"), None);

@@ -160,7 +160,7 @@ mod tests {
     use crate::wire::WireNotes;
 
     #[test]
-    fn take__replaces_what_was_there_and_keeps_the_order_of_the_catalogue() {
+    fn take__replaces_entries_in_the_order_of_the_catalogue() {
         let outcome = |id| run(id, RunOptions::default()).unwrap();
         let mut record = VerdictRecord::default();
         record.take(&[outcome("002/eq-ii-2"), outcome("000/table2")], "2026-01-01");

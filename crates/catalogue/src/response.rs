@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn synchronised_ratio__of_a_power_law_is_a_power_of_the_rtt_ratio() {
+    fn synchronised_ratio__of_a_power_law_is_a_power_of_rtt_ratio() {
         // Xu 2004, section IV: (RTT2 / RTT1)^(1 / (1 - d)), d = 1/2 for TCP.
         close(ResponseCurve::Newreno {}.synchronised_ratio(3.0, 1000.0), 9.0, 1e-6);
         close(ResponseCurve::Newreno {}.synchronised_ratio(6.0, 1000.0), 36.0, 1e-6);

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn select__of_an_unknown_word_says_what_was_meant() {
+    fn select__suggests_ids_for_unknown_words() {
         let error = select(&["002/fig-vii-2e"]).unwrap_err();
         assert!(error.hint.contains("002/fig-vii-2"), "{error}");
         assert!(select(&["everything"]).unwrap_err().hint.contains("papers list"));

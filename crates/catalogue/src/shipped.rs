@@ -31,7 +31,7 @@ fn record__has_the_claims_in_their_present_words() {
 }
 
 #[test]
-fn record__misses_have_a_reason_or_a_proof_and_nothing_else_has_one() {
+fn record__only_misses_have_a_reason_or_a_proof() {
     for recorded in VerdictRecord::shipped().unwrap().experiments {
         let Some(experiment) = list().iter().find(|experiment| experiment.id == recorded.id) else { continue };
         let in_full = experiment.claims.iter().filter(|claim| claim.is_judged(false));

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn picture__says_what_is_wrong() {
+    fn picture__errors_name_the_problem() {
         for (text, word) in [
             ("\"photo\"", "photo"),
             ("{ rates = { colour = 1 } }", "colour"),

@@ -86,7 +86,7 @@ fn targets__are_each_judged_by_a_claim_or_stand_in_a_file() {
 }
 
 #[test]
-fn targets__with_a_number_are_stated_by_their_claim_but_for_a_few_in_other_words() {
+fn targets__with_a_number_are_stated_by_their_claim() {
     let stated = stated_numbers();
     let of_claims = targets().into_iter().filter(|target| list().iter().any(|one| one.id == target.by));
     let numeric: Vec<_> = of_claims.filter_map(|target| Some((target.stated.parse::<f64>().ok()?, target))).collect();
@@ -103,7 +103,7 @@ fn targets__with_a_number_are_stated_by_their_claim_but_for_a_few_in_other_words
 }
 
 #[test]
-fn targets__that_nothing_judges_are_three() {
+fn targets__three_have_no_claim() {
     let unjudged: Vec<_> = targets().into_iter().filter(|target| target.by == "none").collect();
     // Losses of a Dummynet box of 2006.
     assert!(unjudged.len() == 3 && unjudged.iter().all(|target| target.at == "002, Table IX.1"), "{unjudged:?}");

@@ -77,7 +77,7 @@ fn experiments__hold_or_have_a_reason() {
 }
 
 #[test]
-fn claims__judge_nothing_by_what_it_was_chosen_by() {
+fn claims__calibrations_are_not_counted_as_results() {
     let of = |source: ValueSource| {
         let claims =
             list().iter().flat_map(|experiment| experiment.claims.iter().map(move |claim| (experiment, claim)));

@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn run_all__gives_in_order_what_each_gives_alone() {
+    fn run_all__equals_single_runs_in_order() {
         let experiments = select(&["000/table2", "000/table3", "002/eq-ii-2", "002/fig-vii-3"]).unwrap();
         let mut outcomes = Vec::new();
         let mut each = |outcome| {
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn run_all__stops_when_told() {
+    fn run_all__stops_on_request() {
         let experiments = select(&["000/table2", "002/eq-ii-2", "002/fig-vii-3"]).unwrap();
         let mut count = 0;
         let mut each = |_| {

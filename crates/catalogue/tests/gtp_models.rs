@@ -82,7 +82,7 @@ fn near_s(run: &Run) -> f64 {
 }
 
 #[test]
-fn packets__end_where_the_fluid_does() {
+fn packets__reach_the_rates_of_the_fluid_model() {
     for (name, _, sessions) in NETWORKS {
         for options in ["", "drain = true"] {
             let run = run(&scenario(name, sessions, options, 1), Model::Packet);

@@ -36,7 +36,7 @@ use dynamics::{AecpResource, AecpSource, Dynamics};
 const STEP: u64 = 1_000_000;
 
 /// Minimum round-trip time from which the first rate is computed.
-const LEAST_RTT_S: f64 = 0.001;
+const MIN_RTT_S: f64 = 0.001;
 
 /// The first window, in packets, as in the packet model.
 const FIRST_WINDOW_PACKETS: f64 = 2.0;
@@ -202,7 +202,7 @@ impl<'a> AecpSimulator<'a> {
             }
             AecpChange::Start => {
                 let packet_bits = self.plan.scenario.full_packet().as_bits_f64();
-                let first_bps = FIRST_WINDOW_PACKETS * packet_bits / session.rtt.as_secs_f64().max(LEAST_RTT_S);
+                let first_bps = FIRST_WINDOW_PACKETS * packet_bits / session.rtt.as_secs_f64().max(MIN_RTT_S);
                 let initial_bps = session.initial_rate.as_bps();
                 source.ln_rate = if initial_bps > 0.0 { initial_bps } else { first_bps }.ln();
                 source.demand_bps = self.plan.demand(k, now);

@@ -6,7 +6,7 @@ use crate::plan::NONE;
 const PER_DAY: f64 = 8.0;
 
 /// Maximum days of a year; tickers due later than within a year are visited once a year.
-const MOST_DAYS: usize = 1 << 17;
+const MAX_DAYS: usize = 1 << 17;
 
 /// The next tick of each ticker, ordered by time and then by ticker.
 pub(crate) struct Calendar {
@@ -37,7 +37,7 @@ impl Calendar {
         let per_ns: f64 = intervals.clone().map(|interval| 1.0 / interval.max(1) as f64).sum();
         let width = if per_ns > 0.0 { (PER_DAY / per_ns).clamp(1.0, 1e15) as u64 } else { 1 };
         let longest = intervals.max().unwrap_or(1);
-        let days = ((longest / width).saturating_add(2) as usize).clamp(16, MOST_DAYS).next_power_of_two();
+        let days = ((longest / width).saturating_add(2) as usize).clamp(16, MAX_DAYS).next_power_of_two();
         Self {
             width,
             mask: days as u64 - 1,

@@ -16,8 +16,9 @@ mod sized;
 
 use sized::Sized;
 
-/// Initial cells of a ring, from source to sink and back.
+/// Initial cells of a ring from source to sink.
 const FORWARD_CELLS: u32 = 4;
+/// Initial cells of a ring from sink to source.
 const BACK_CELLS: u32 = 4;
 
 /// Life cycle of a session.

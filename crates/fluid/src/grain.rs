@@ -13,8 +13,8 @@ pub(crate) type Volume = i128;
 /// The nearest whole number of grains.
 #[inline]
 pub(crate) fn grains(bps: f64) -> Grains {
-    const MOST: f64 = (1_u64 << 60) as f64;
-    (bps * PER_BPS + 0.5).min(MOST) as Grains
+    const MAX: f64 = (1_u64 << 60) as f64;
+    (bps * PER_BPS + 0.5).min(MAX) as Grains
 }
 
 /// A rate as a node measures it: the nearest whole number of grains. Real measurements count in some unit, and rules
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mean_bps__gives_back_a_constant_rate() {
+    fn mean_bps__returns_a_constant_rate() {
         // 0.7 Gb/s over 15 s is 7e8 x 1024 grains x 1.5e10 ns, exactly.
         assert_eq!(mean_bps(volume(grains(7e8), 15_000_000_000), 15_000_000_000), 7e8);
         assert_eq!(mean_bps(5, 0), 0.0);

@@ -11,7 +11,7 @@ use crate::plan::{FluidPlan, NONE};
 use crate::queue::Queue;
 
 /// Maximum rows of a resource that shares its rule with others.
-const MOST_SHARED_ROWS: usize = 24;
+const MAX_SHARED_ROWS: usize = 24;
 
 /// A row as input of its rule, except for the measured rate, in one cache line.
 #[repr(align(64))]
@@ -56,7 +56,7 @@ pub(crate) fn posts(plan: &FluidPlan<'_>) -> (Vec<Post>, Vec<KnownRow>, Vec<Box<
     let posts = plan.resources.iter().enumerate().map(|(resource, here)| {
         // A large table is sorted faster by a rule that remembers its last order.
         let can_share =
-            here.allocatable.is_some() && here.rows.len() <= MOST_SHARED_ROWS && plan.runs_own_scheme(resource);
+            here.allocatable.is_some() && here.rows.len() <= MAX_SHARED_ROWS && plan.runs_own_scheme(resource);
         let rule = shared.filter(|_| can_share).or_else(|| {
             let allocator = plan.allocator(resource)?;
             let rule = allocators.len() as u32;

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn queue__counts_within_the_window_alone() {
+    fn queue__counts_only_within_the_window() {
         let window = (20, 30);
         let mut queue = Queue::default();
         queue.change(12);

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn close__a_session_that_wants_nothing_is_near_whatever_it_sends() {
+    fn close__session_without_demand_is_always_near() {
         let mut track = Track::new(10);
         track.close(1.0, 20);
         assert_eq!(track.last_far(), 0);

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn allocate__counts_who_is_active_and_what_is_wanted_then() {
+    fn allocate__uses_sessions_and_demands_of_the_instant() {
         let text = format!(
             "session = [
                 {{ from = 's1', to = 'd1', rtt = '1 ms', stop = '5 s' }},
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn allocate__gtp_share_binds_where_all_run_gtp() {
+    fn allocate__gtp_share_applies_if_all_run_gtp() {
         let text = |scheme| {
             format!(
                 "name = 'shared'

@@ -154,7 +154,7 @@ mod tests {
     };
 
     #[test]
-    fn write_rates__wire_equals_payload_where_a_model_has_no_headers() {
+    fn write_rates__wire_equals_payload_without_headers() {
         let mut run = run(&["a", "b"]);
         run.rates = Some(RateSamples {
             ends: vec![ms(100), ms(200)],
@@ -192,7 +192,7 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
     }
 
     #[test]
-    fn write_windows__what_a_session_does_not_have_is_empty() {
+    fn write_windows__missing_values_are_empty() {
         let mut run = run(&["a", "b"]);
         run.windows = Some(WindowSamples {
             ends: vec![ms(100)],

@@ -27,7 +27,7 @@ pub(crate) const RUN: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// Propagation delay.
 pub(crate) const DELAY: Duration = Duration::from_secs(3600);
 /// Minimum capacity in bit/s.
-pub(crate) const LEAST_CAPACITY_BPS: f64 = 1.0;
+pub(crate) const MIN_CAPACITY_BPS: f64 = 1.0;
 /// Maximum rate in bit/s.
 pub(crate) const RATE_BPS: f64 = 1e15;
 /// Bytes that a session delivers, or a queue holds.

@@ -6,7 +6,7 @@ use fairwave_units::{Duration, Time};
 use crate::{Node, Scenario, SchemeChoice, SessionSpec, random};
 
 /// Minimum control interval that follows from the round-trip times of a node's sessions: 1 ms.
-const SHORTEST_RTT_INTERVAL: Duration = Duration::from_millis(1);
+const MIN_RTT_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Schedule of the ticks of an end node, or of a link that runs the rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,7 +67,7 @@ impl Beat {
 
 /// The control interval that follows from this largest round-trip time.
 pub fn rtt_interval(largest_rtt: Duration) -> Duration {
-    largest_rtt.max(SHORTEST_RTT_INTERVAL)
+    largest_rtt.max(MIN_RTT_INTERVAL)
 }
 
 /// The control interval of a node, or of a link that runs the rule: its own, else the scheme's; `None` is the largest

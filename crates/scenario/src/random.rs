@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stream__depends_on_seed_and_name_alone() {
+    fn stream__depends_only_on_seed_and_name() {
         let first = |seed, name| stream(seed, name).bits();
         assert_eq!(first(1, "s1"), first(1, "s1"));
         assert_ne!(first(1, "s1"), first(2, "s1"));

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn scaled__refuses_what_is_no_scale() {
+    fn scaled__rejects_invalid_factors() {
         for factor in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e7] {
             let error = scenario().scaled(factor).unwrap_err();
             assert!(error.message.contains("scale"), "{error}");

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn size__counts_what_would_be_made() {
+    fn size__counts_elements_without_making_them() {
         let written = "
             name = 'written'
             duration = '10 s'
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn check__names_what_how_much_and_the_limit() {
+    fn check__names_elements_need_and_limit() {
         let size = Size { nodes: 2, sessions: 10_000_000, links: 0, samples: 600 };
         let fluid = WorkKind::Run(Model::Fluid, Record::default());
         assert_eq!(size.check(fluid, 1, 16 << 30), Ok(()));

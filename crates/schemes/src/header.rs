@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absorb__adds_up_what_xcp_granted() {
+    fn absorb__adds_up_xcp_grants() {
         let xcp = |change_bps| {
             let (rtt, bottleneck) = (Some(Duration::from_millis(50)), LinkId::of(0));
             CongestionHeader::Xcp(XcpHeader {

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn node__is_what_a_node_rule_has_and_no_other_scheme() {
+    fn node__is_set_for_node_rules_only() {
         for scheme in schemes() {
             assert_eq!(scheme.node.is_some(), scheme.kind == SchemeKind::Node, "{}", scheme.name);
             let Some(rule) = scheme.node else { continue };
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn value__named_goes_before_default() {
+    fn value__set_option_overrides_default() {
         let gtp = find("gtp").unwrap();
         let mut options = Options::default();
         assert_eq!(gtp.value(&options, "alpha"), Some(OptionValue::Number(0.1)));

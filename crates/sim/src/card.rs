@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn read__counts_what_has_left_and_whose_it_was() {
+    fn read__counts_departures_by_sender() {
         let mut card = CardCounter::default();
         let at = Time::from_nanos;
         card.count(at(0), at(10), 100, true);

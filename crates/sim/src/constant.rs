@@ -12,12 +12,12 @@ use crate::transmitter::Transmitter;
 /// Sessions that send at their demand. Their sinks do not answer.
 pub(crate) const KIND: SourceKind = SourceKind::new(
     |scheme| scheme.name == "cbr",
-    |simulator, asked| {
-        let is_dithered = asked.choice.scheme.flag(&asked.choice.options, "dither");
-        let name = format!("dither {}", asked.session.name);
-        let stream = is_dithered.then(|| random::stream(asked.scenario.seed, &name));
-        let source = Constant::new(&asked.session.demand, asked.session.stop, asked.size_packets, stream);
-        simulator.add_flow(source.into(), [asked.data_bytes, 0], None, asked.active(), FlowOptions::default());
+    |simulator, new| {
+        let is_dithered = new.choice.scheme.flag(&new.choice.options, "dither");
+        let name = format!("dither {}", new.session.name);
+        let stream = is_dithered.then(|| random::stream(new.scenario.seed, &name));
+        let source = Constant::new(&new.session.demand, new.session.stop, new.size_packets, stream);
+        simulator.add_flow(source.into(), [new.data_bytes, 0], None, new.active(), FlowOptions::default());
         Ok(())
     },
 );

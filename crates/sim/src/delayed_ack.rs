@@ -3,7 +3,7 @@
 use fairwave_schemes::header::CongestionHeader;
 use fairwave_units::{Duration, Time};
 
-/// A receiver that answers every second packet; a single one after [`LONGEST`] without a second; and immediately any
+/// A receiver that answers every second packet; a single one after [`MAX_DELAY`] without a second; and immediately any
 /// packet that is out of order, fills a hole or is a duplicate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DelayedAck {
@@ -18,7 +18,7 @@ pub(crate) struct DelayedAck {
 }
 
 /// Maximum delay. RFC 5681 allows half a second; ns-2 uses this value.
-const LONGEST: Duration = Duration::from_millis(100);
+const MAX_DELAY: Duration = Duration::from_millis(100);
 
 impl DelayedAck {
     /// A data packet arrived, sent at `stamp`: returns the stamp to echo if an answer is sent now. `is_in_order` is
@@ -27,7 +27,7 @@ impl DelayedAck {
         let first = self.waiting.take();
         if first.is_none() && is_in_order {
             self.waiting = Some(stamp);
-            self.deadline = now.saturating_add(LONGEST);
+            self.deadline = now.saturating_add(MAX_DELAY);
             return None;
         }
         Some(first.unwrap_or(stamp))

@@ -14,7 +14,7 @@ use crate::log::Log;
 use crate::report;
 use crate::route;
 use crate::simulator::Simulator;
-use crate::source::{self, Asked};
+use crate::source::{self, NewSession};
 
 /// Error of a scenario that the packet model cannot run. [`SimError::hint`] has the remedy.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -155,7 +155,7 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &SessionSpec
         return Err(SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() });
     };
     let message_bytes = bytes(header);
-    (kind.add)(simulator, &Asked { scenario, session, choice, size_packets, data_bytes, message_bytes })
+    (kind.add)(simulator, &NewSession { scenario, session, choice, size_packets, data_bytes, message_bytes })
 }
 
 /// The schemes that run in the packet model, for users.

@@ -20,7 +20,9 @@ pub(crate) struct WindowPacer {
     pending: Option<Time>,
 }
 
+/// Windows per round-trip time below half of ssthresh: Linux, tcp_pacing_ss_ratio.
 const GAIN_IN_SLOW_START: f64 = 2.0;
+/// Windows per round-trip time otherwise: Linux, tcp_pacing_ca_ratio.
 const GAIN: f64 = 1.2;
 
 impl WindowPacer {

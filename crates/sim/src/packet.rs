@@ -27,8 +27,11 @@ pub(crate) struct SimPacket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SimPacketKind(u32);
 
+/// Flag of a kind with a congestion header.
 const HEADED: u32 = 1 << 31;
+/// Flags of an acknowledgement with a congestion header.
 const HEADED_ACK: u32 = HEADED | 1 << 30;
+/// Number of slots that fit into a kind.
 const PLACES: u32 = 1 << 30;
 
 impl SimPacketKind {
@@ -164,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn block_store__gives_back_what_it_keeps_and_uses_places_again() {
+    fn block_store__returns_blocks_and_reuses_slots() {
         let mut store = BlockStore::default();
         let blocks = |begin| [Block { begin, end: begin + 1 }; BLOCKS];
         let kinds = [1, 2, 3].map(|begin| store.keep(blocks(begin)));
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn header_store__tells_data_from_acknowledgements() {
+    fn header_store__distinguishes_data_and_acknowledgements() {
         let (mut store, mut blocks) = (HeaderStore::default(), BlockStore::default());
         let [low, high] = [LoadCode::Low, LoadCode::High].map(CongestionHeader::Vcp);
         let data = store.keep(low);

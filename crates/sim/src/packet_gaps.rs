@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn rate__leaves_out_what_is_far_from_the_median() {
+    fn rate__excludes_outliers() {
         let mut arrivals = PacketGaps::default();
         let mut now = 0;
         assert_eq!(arrivals.rate_packets_per_s(), 0.0);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn capacity__is_that_of_pairs_alone() {
+    fn capacity__uses_pairs_only() {
         let mut arrivals = PacketGaps::default();
         let mut now = 0;
         // Pairs 10 us apart, all other packets 50 us.

@@ -48,6 +48,7 @@ struct Chunk {
     next: u32,
 }
 
+/// Packets of a chunk.
 const CHUNK: u32 = 8;
 
 impl Pipe {

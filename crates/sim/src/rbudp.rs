@@ -15,14 +15,14 @@ use crate::rated::{Out, Rated};
 use crate::receiver::WindowReceiver;
 use crate::rtt::{MinRto, RttEstimator};
 use crate::simulator::Simulator;
-use crate::source::{Asked, SourceKind};
+use crate::source::{NewSession, SourceKind};
 use crate::transmitter::Transmitter;
 
 /// Sessions that send blasts at their demand.
 pub(crate) const KIND: SourceKind = SourceKind::new(|scheme| scheme.name == "rbudp", add);
 
-fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError> {
-    let Asked { session, choice, size_packets, data_bytes, message_bytes, .. } = *asked;
+fn add(simulator: &mut Simulator<'_>, asked: &NewSession<'_>) -> Result<(), SimError> {
+    let NewSession { session, choice, size_packets, data_bytes, message_bytes, .. } = *asked;
     let needs =
         |what, hint| SimError::Incomplete { session: session.name.clone(), scheme: choice.scheme.name, what, hint };
     if session.size.is_none() {
@@ -69,11 +69,11 @@ pub(crate) struct RbudpSession {
 }
 
 /// Minimum time-out of RFC 6298 with the default of all sessions.
-const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
+const MIN_TIMEOUT: Duration = Duration::from_millis(200);
 
 impl RbudpSession {
     pub(crate) fn new(config: RbudpConfig, start: Time) -> Self {
-        let mut rtt = RttEstimator::new(MinRto::Whole(LEAST_TIMEOUT), LEAST_TIMEOUT);
+        let mut rtt = RttEstimator::new(MinRto::Whole(MIN_TIMEOUT), MIN_TIMEOUT);
         rtt.on_sample(config.rtt, true);
         Self {
             transfer: Rbudp::new(config.size_packets),

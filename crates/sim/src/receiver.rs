@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_below__is_what_has_not_arrived() {
+    fn missing_below__is_the_complement_of_arrivals() {
         let mut receiver = WindowReceiver::default();
         let missing = |receiver: &WindowReceiver, end| receiver.missing_below(end).collect::<Vec<_>>();
         assert_eq!(missing(&receiver, 5).first(), Some(&(0..5)));

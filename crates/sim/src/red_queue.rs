@@ -131,6 +131,7 @@ impl RedQueue {
 
 /// ns-2: 1 / `linterm_`.
 const USUAL_MAX_P: f64 = 0.1;
+/// Interval between adaptions of the probability (Floyd, Gummadi & Shenker 2001).
 const ADAPTION_PERIOD: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn drops__as_often_as_the_chance_says() {
+    fn drops__match_the_probability() {
         let gaps = gaps(RedConfig { adaptive: false, wait: false, ..RedConfig::default() });
         // Spread evenly over 1 ... 1/p - 1 = 19 arrivals: one in ten on average.
         assert!((9_800..=10_200).contains(&gaps.len()), "{}", gaps.len());
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn max_p__is_the_chance_at_the_upper_threshold() {
+    fn max_p__is_the_probability_at_the_upper_threshold() {
         for (max_p, expected) in [(0.0, 0.1), (0.02, 0.02), (1.0, 1.0)] {
             let config = RedConfig { adaptive: false, max_p, ..RedConfig::default() };
             let mut red = RedQueue::new(config, 10_000.0, stream(1, "red"));

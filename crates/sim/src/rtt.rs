@@ -102,8 +102,8 @@ impl RttEstimator {
             (mean_ns, MinRto::BeyondRtt(least)) => mean_ns.saturating_add(margin_ns.max(least.as_nanos())),
         };
         let most = match self.min_rto {
-            MinRto::Whole(least) => MOST_TIMEOUT.max(least),
-            MinRto::BeyondRtt(_) => MOST_TIMEOUT,
+            MinRto::Whole(least) => MAX_TIMEOUT.max(least),
+            MinRto::BeyondRtt(_) => MAX_TIMEOUT,
         };
         Duration::from_nanos(base_ns.saturating_mul(1 << self.backoff)).min(most)
     }
@@ -115,7 +115,8 @@ const GRANULARITY: Duration = Duration::from_millis(10);
 /// The finest clock that a bound can imply: that of Linux's high-resolution timers, which fire within some
 /// microseconds.
 const FINEST_CLOCK: Duration = Duration::from_micros(1);
-const MOST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum time-out: RFC 6298 s2.5 allows no less than 60 s.
+const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn timeout__of_a_steady_round_trip_comes_down_to_the_granularity() {
+    fn timeout__of_a_steady_rtt_falls_to_the_granularity() {
         let mut rtt = RttEstimator::new(MinRto::Whole(Duration::from_millis(200)), INITIAL_RTO);
         // R = 1 s repeatedly: RTTVAR = 1/2, 3/8, 9/32, ... s, and SRTT = 1 s.
         for timeout_us in [3_000_000, 2_500_000, 2_125_000, 1_843_750] {
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn timeout__remembers_a_round_trip_s_variation_in_a_window_of_thousands() {
+    fn timeout__keeps_rtt_variation_with_large_windows() {
         // Rounds of 5000 samples: 600 ms, except that a queue makes it 700 ms for a tenth of every other round.
         let mut rtt = RttEstimator::new(MinRto::Whole(Duration::ZERO), INITIAL_RTO);
         for round in 0..40 {

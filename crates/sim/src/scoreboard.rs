@@ -48,9 +48,13 @@ pub(crate) struct AckNews {
     pub(crate) found_loss: bool,
 }
 
+/// Packets received above a lost one: RFC 6675's DupThresh.
 const DUP_THRESH: usize = 3;
+/// Flag: the receiver has the packet.
 const HELD: u8 = 1;
+/// Flag: the packet is marked lost.
 const LOST: u8 = 2;
+/// Flag: the packet was sent again.
 const RESENT: u8 = 4;
 
 impl Scoreboard {
@@ -367,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn on_timeout__all_that_is_not_held_goes_again() {
+    fn on_timeout__resends_all_packets_not_received() {
         let mut board = sent(5);
         sack(&mut board, 0, 2..3);
         board.on_timeout(Time::ZERO);
@@ -379,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn on_timeout__what_was_sent_less_than_a_round_trip_ago_is_left_alone() {
+    fn on_timeout__recent_packets_stay_in_flight() {
         let mut board = Scoreboard::default();
         for number in 0..10 {
             board.send_new(Time::from_secs(number));
@@ -397,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn on_spurious_timeout__what_was_not_sent_again_is_under_way() {
+    fn on_spurious_timeout__packets_not_resent_are_in_flight() {
         let mut board = sent(10);
         sack(&mut board, 0, 4..7);
         assert_eq!(board.pipe(), 10 - 3 - 4); // held 4 to 6, and 0 to 3 below three held ones

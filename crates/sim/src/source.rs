@@ -43,7 +43,7 @@ pub(crate) struct SourceKind {
     /// Makes the shared state of the kind's sessions, before the first of them.
     pub(crate) prepare: fn(&mut Simulator<'_>, &Scenario) -> Result<(), SimError>,
     /// Adds a session, the next in the scenario's order.
-    pub(crate) add: fn(&mut Simulator<'_>, &Asked<'_>) -> Result<(), SimError>,
+    pub(crate) add: fn(&mut Simulator<'_>, &NewSession<'_>) -> Result<(), SimError>,
 }
 
 /// All kinds. Each scheme has at most one of them.
@@ -63,14 +63,14 @@ impl SourceKind {
     /// A kind without restrictions and without shared state.
     pub(crate) const fn new(
         runs: fn(&Scheme) -> bool,
-        add: fn(&mut Simulator<'_>, &Asked<'_>) -> Result<(), SimError>,
+        add: fn(&mut Simulator<'_>, &NewSession<'_>) -> Result<(), SimError>,
     ) -> Self {
         Self { runs, refuse: |_, _| Ok(()), prepare: |_, _| Ok(()), add }
     }
 }
 
 /// A session to be added: its scenario, and the bytes of its packets on the wire.
-pub(crate) struct Asked<'a> {
+pub(crate) struct NewSession<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) session: &'a SessionSpec,
     pub(crate) choice: &'a SchemeChoice,
@@ -81,7 +81,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) message_bytes: u32,
 }
 
-impl Asked<'_> {
+impl NewSession<'_> {
     /// Start and stop times.
     pub(crate) fn active(&self) -> (Time, Option<Time>) {
         (self.session.start, self.session.stop)
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kind_of__every_scheme_of_the_packet_model_has_one_kind_and_no_other_scheme() {
+    fn kind_of__every_scheme_of_the_packet_model_has_one_kind() {
         for scheme in schemes() {
             let kinds = KINDS.iter().filter(|kind| (kind.runs)(scheme)).count();
             assert_eq!(kinds, usize::from(scheme.runs_in(Model::Packet)), "{}", scheme.name);

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn next_packet__comes_to_an_end_where_the_demand_becomes_unlimited() {
+    fn next_packet__is_none_once_the_demand_is_unlimited() {
         // 8 Mb/s up to 2 s, unlimited up to 4 s, 8 Mb/s from there on.
         let steps =
             [(0, Some(8.0)), (2, None), (4, Some(8.0))].map(|(at, mbps)| (Time::from_secs(at), mbps.map(Rate::mbps)));

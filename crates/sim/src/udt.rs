@@ -20,19 +20,19 @@ use crate::ranges::Ranges;
 use crate::rated::{Out, Rated};
 use crate::receiver::WindowReceiver;
 use crate::simulator::Simulator;
-use crate::source::{Asked, SourceKind};
+use crate::source::{NewSession, SourceKind};
 use crate::token_bucket::TokenBucket;
 
 pub(crate) const KIND: SourceKind = SourceKind::new(|scheme| scheme.name == "udt", add);
 
 #[expect(clippy::unnecessary_wraps, reason = "other kinds refuse sessions here")]
-fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError> {
-    let Asked { scenario, session, size_packets, data_bytes, message_bytes, .. } = *asked;
-    let (max_window_packets, offer) = asked.limits();
+fn add(simulator: &mut Simulator<'_>, new: &NewSession<'_>) -> Result<(), SimError> {
+    let NewSession { scenario, session, size_packets, data_bytes, message_bytes, .. } = *new;
+    let (max_window_packets, offer) = new.limits();
     let stream = random::stream(scenario.seed, &format!("udt {}", session.name));
     let setup = UdtSetup { size_packets, max_window_packets, data_bytes, message_bytes, offer, stream };
     let source = UdtSession::new(setup, session.start);
-    simulator.add_flow(source.into(), asked.bytes(), None, asked.active(), FlowOptions::default());
+    simulator.add_flow(source.into(), new.bytes(), None, new.active(), FlowOptions::default());
     Ok(())
 }
 
@@ -131,9 +131,10 @@ const PAIR_EVERY: u64 = 16;
 const ACK_BYTES: u32 = 24;
 /// Bytes of one number; a range takes two.
 const NUMBER_BYTES: u32 = 4;
-/// Minimum time-out, and maximum number of its increases.
-const LEAST_TIMEOUT: Duration = Duration::from_millis(100);
-const MOST_SILENCES: u32 = 16;
+/// Minimum time-out.
+const MIN_TIMEOUT: Duration = Duration::from_millis(100);
+/// Maximum number of increases of the time-out.
+const MAX_SILENCES: u32 = 16;
 /// Round-trip time before the first sample.
 const FIRST_RTT: Duration = Duration::from_millis(100);
 
@@ -315,13 +316,13 @@ impl UdtSource {
         }
         self.rule.on_timeout();
         self.heard = now;
-        self.silences = (self.silences + 1).min(MOST_SILENCES);
+        self.silences = (self.silences + 1).min(MAX_SILENCES);
     }
 
     fn deadline(&self) -> Option<Time> {
         let silences = u64::from(self.silences);
         let wait = self.rtt.mean_and_four_deviations().as_nanos().saturating_mul(silences);
-        let wait = wait.saturating_add(INTERVAL.as_nanos()).max(LEAST_TIMEOUT.as_nanos().saturating_mul(silences));
+        let wait = wait.saturating_add(INTERVAL.as_nanos()).max(MIN_TIMEOUT.as_nanos().saturating_mul(silences));
         (self.next > self.acked).then(|| self.heard.saturating_add(Duration::from_nanos(wait)))
     }
 

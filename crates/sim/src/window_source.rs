@@ -11,15 +11,15 @@ use crate::route::link_rule;
 use crate::rtt::MinRto;
 use crate::sender::{Next, SenderConfig, TimerOutcome, WindowSender};
 use crate::simulator::{SimEvent, Simulator};
-use crate::source::{Asked, SourceKind};
+use crate::source::{NewSession, SourceKind};
 
 /// Runs every rule that is a `CongestionController`.
 pub(crate) const KIND: SourceKind =
     SourceKind { refuse: refuse_unled, ..SourceKind::new(|scheme| scheme.controller.is_some(), add) };
 
-fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError> {
-    let Asked { scenario, session, choice, size_packets, data_bytes, .. } = *asked;
-    let (max_window_packets, offer) = asked.limits();
+fn add(simulator: &mut Simulator<'_>, new: &NewSession<'_>) -> Result<(), SimError> {
+    let NewSession { scenario, session, choice, size_packets, data_bytes, .. } = *new;
+    let (max_window_packets, offer) = new.limits();
     let sack = choice.scheme.flag(&choice.options, "sack");
     let is_led = choice.scheme.kind == SchemeKind::Link;
     let mut options = choice.options.clone();
@@ -50,7 +50,7 @@ fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError>
         is_headed: is_led || (controller.takes_samples() && has_marks(scenario)),
     };
     let sender = WindowSender::new(controller, config);
-    let flow = simulator.add_flow(sender.into(), asked.bytes(), offer, asked.active(), flow_options);
+    let flow = simulator.add_flow(sender.into(), new.bytes(), offer, new.active(), flow_options);
     if let Some(most) = options.time("send_jitter").filter(|most| !most.is_zero()) {
         let stream = random::stream(scenario.seed, &format!("jitter {}", session.name));
         simulator.add_jitter(flow, most, stream);

@@ -165,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decode__gives_back_what_was_encoded(row in proptest::collection::vec((".{0,8}", cells()), 0..8)) {
+        fn decode__reverses_encode(row in proptest::collection::vec((".{0,8}", cells()), 0..8)) {
             let mut bytes = Vec::new();
             encode(&row, &mut bytes);
             let mut again = Vec::new();

@@ -199,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn add_text__splits_between_values_alone() {
+    fn add_text__splits_only_between_values() {
         let grid = grid(&["a.b=1, 2 ,\"x,y\",[[\"0 s\", 1], [2]]"]).unwrap();
         assert_eq!(grid.parameters()[0].values, ["1", "2", "\"x,y\"", "[[\"0 s\", 1], [2]]"]);
     }
 
     #[test]
-    fn add_text__refuses_what_is_no_grid() {
+    fn add_text__rejects_invalid_grids() {
         for (texts, word) in [
             (&["options.alpha"][..], "has no values"),
             (&["=1"], "has no values"),

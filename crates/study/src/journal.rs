@@ -17,7 +17,7 @@ const ANY_MAGIC: &[u8] = b"fairwave sweep journal ";
 /// Header of a record: its length, a check of the length, and the checksum of the record.
 const HEAD: usize = 4 + 4 + 16;
 /// Minimum length of a record: a key and an empty row.
-const LEAST: u32 = 16 + 4;
+const MIN_LENGTH: u32 = 16 + 4;
 
 /// Storage of records: a file locked by this process, or memory.
 pub(crate) struct Journal {
@@ -211,7 +211,7 @@ fn next_record(reader: &mut impl Read, at: u64, left: u64) -> io::Result<Next> {
     reader.read_exact(&mut head)?;
     let field = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
     let length = u32::from_le_bytes(field(0));
-    if length < LEAST || length_check(length, at) != field(4) {
+    if length < MIN_LENGTH || length_check(length, at) != field(4) {
         let is_empty = head == [0; HEAD] && is_zeros(reader)?;
         return Ok(if is_empty { Next::End } else { Next::Broken(left) });
     }

@@ -7,7 +7,7 @@ use crate::{Cell, Row};
 
 /// Maximum total of columns for named elements. Beyond that a row has only the numbers of the whole run and of schemes:
 /// larger tables are not useful, and slow down readers of Parquet.
-pub(crate) const MOST_COLUMNS: usize = 20_000;
+pub(crate) const MAX_COLUMNS: usize = 20_000;
 
 /// Wall-clock results are not part of a row: rows of equal runs are equal.
 const BY_THE_CLOCK: [&str; 2] = ["wall_s", "packet_hops_per_s"];
@@ -45,8 +45,7 @@ pub(crate) fn add_summary(row: &mut Row, summary: &Summary) -> Result<(), serde_
 
 /// The numbers of named elements; their texts are in the scenario.
 fn add_elements(flat: &mut Row, kind: &str, by: &str, elements: &[Value]) {
-    if elements.iter().map(|element| element.as_object().map_or(0, serde_json::Map::len)).sum::<usize>() > MOST_COLUMNS
-    {
+    if elements.iter().map(|element| element.as_object().map_or(0, serde_json::Map::len)).sum::<usize>() > MAX_COLUMNS {
         return;
     }
     let mut names: Vec<String> = Vec::new();

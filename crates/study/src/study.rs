@@ -12,7 +12,7 @@ use crate::row::add_summary;
 use crate::{BUILD, Cell, Grid, Row, StudyError};
 
 /// Maximum runs of a sweep.
-const MOST_RUNS: usize = 1_000_000;
+const MAX_RUNS: usize = 1_000_000;
 
 /// The call of a sweep.
 #[derive(Clone, Debug, Default)]
@@ -100,9 +100,9 @@ impl Study {
         };
         let seeds = Self::seeds(&document, &own(Vec::new()), &seeds)?;
         let points =
-            grid.points().filter(|points| points.checked_mul(seeds.len()).is_some_and(|runs| runs <= MOST_RUNS));
+            grid.points().filter(|points| points.checked_mul(seeds.len()).is_some_and(|runs| runs <= MAX_RUNS));
         let Some(points) = points else {
-            let what = format!("the grid with {} seeds makes more than {MOST_RUNS} runs", seeds.len());
+            let what = format!("the grid with {} seeds makes more than {MAX_RUNS} runs", seeds.len());
             return Err(StudyError::grid(what, "use fewer values or fewer seeds"));
         };
         let base = blake3::Hasher::new()
@@ -119,9 +119,9 @@ impl Study {
         let mut first = own(grid.point(0));
         first.set.push(("runs".into(), "1".into()));
         let variants: Vec<Option<String>> = document.cases(&first)?.into_iter().map(|case| case.variant).collect();
-        if points.checked_mul(seeds.len() * variants.len()).is_none_or(|runs| runs > MOST_RUNS) {
+        if points.checked_mul(seeds.len() * variants.len()).is_none_or(|runs| runs > MAX_RUNS) {
             let what = format!(
-                "{points} points, {} variants and {} seeds make more than {MOST_RUNS} runs",
+                "{points} points, {} variants and {} seeds make more than {MAX_RUNS} runs",
                 variants.len(),
                 seeds.len()
             );
@@ -197,8 +197,8 @@ impl Study {
             Seeds::Count(0) => {
                 Err(StudyError::grid("no seeds: nothing to run", "use --seeds to set the number of runs per point"))
             }
-            Seeds::Count(count) if *count as usize > MOST_RUNS => {
-                Err(StudyError::grid(format!("{count} seeds are more than {MOST_RUNS} runs"), "use fewer seeds"))
+            Seeds::Count(count) if *count as usize > MAX_RUNS => {
+                Err(StudyError::grid(format!("{count} seeds are more than {MAX_RUNS} runs"), "use fewer seeds"))
             }
             Seeds::Count(count) => match first.checked_add(count - 1) {
                 Some(last) => Ok((first..=last).collect()),

@@ -52,7 +52,7 @@ fn journal(out: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn sweep__gives_a_row_a_run_in_the_order_of_the_grid() {
+fn sweep__has_a_row_per_run_in_the_order_of_the_grid() {
     let (study, place) = (study(), tempfile::tempdir().unwrap());
     let table = finished(&study, &place.path().join("r.parquet"));
     assert_eq!((study.len(), table.len()), (12, 12));
@@ -95,7 +95,7 @@ fn sweep__that_was_killed_and_resumed_has_the_same_bytes() {
 }
 
 #[test]
-fn resume__goes_on_with_a_file_and_with_more_of_the_same() {
+fn resume__continues_a_file_and_a_larger_grid() {
     let place = tempfile::tempdir().unwrap();
     let out = place.path().join("r.parquet");
     let small = plan(TEXT, &["options.alpha=0.05"], 2).unwrap();
@@ -213,7 +213,7 @@ fn resume__refuses_results_of_anything_else() {
 }
 
 #[test]
-fn resume__says_where_other_code_made_the_rows() {
+fn resume__rejects_rows_of_other_builds() {
     let (study, place) = (study(), tempfile::tempdir().unwrap());
     let out = place.path().join("r.parquet");
     let mut results = Results::begin(&study, &out, false).unwrap();
@@ -274,7 +274,7 @@ fn begin__refuses_a_file_that_is_there_or_in_use_or_no_parquet() {
 }
 
 #[test]
-fn add__on_a_full_disk_says_so_and_keeps_what_was_there() {
+fn add__on_a_full_disk_fails_and_keeps_rows() {
     // /dev/full accepts no bytes; a journal there cannot be created.
     let error = Results::begin(&study(), Path::new("/dev/full"), true).err().unwrap();
     assert!(error.hint().is_some() || !error.to_string().is_empty());

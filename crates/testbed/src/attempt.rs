@@ -11,7 +11,7 @@ use crate::child::Child;
 use crate::clock::{instant_at, now_ns};
 use crate::error::Error;
 use crate::machine::SETTLED;
-use crate::message::{EndReport, SourceAt, Start, Told};
+use crate::message::{EndMessage, EndReport, SourceAt, Start};
 use crate::plan::Plan;
 use crate::programs::{Processes, Program, programs};
 use crate::sockets::SocketDir;
@@ -25,7 +25,7 @@ const AHEAD: Duration = Duration::from_millis(300);
 
 /// Reports of a run.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct RunReports {
     /// Reports of the programs.
     pub(crate) ends: Vec<EndReport>,
     /// The node of each program.
@@ -45,7 +45,7 @@ pub(crate) fn attempt(
     processes: Processes,
     command: &[String],
     look: &mut dyn FnMut(Duration) -> Result<(), Error>,
-) -> Result<Seen, Error> {
+) -> Result<RunReports, Error> {
     let (mut spaces, mut ports) = (Vec::new(), Vec::new());
     for (port, place) in plan.places.iter().enumerate() {
         look(Duration::ZERO)?;
@@ -75,7 +75,7 @@ pub(crate) fn attempt(
         child.order(&program.setup)?;
         if program.setup.is_daemon {
             let told = child.hear(Instant::now() + PATIENCE, &mut || look(Duration::ZERO))?;
-            let Told::Ready(_) = told else { return Err(confused(&program.setup.node)) };
+            let EndMessage::Ready(_) = told else { return Err(confused(&program.setup.node)) };
             ready_at = Instant::now() + SETTLED;
         }
         children.push(child);
@@ -83,7 +83,7 @@ pub(crate) fn attempt(
     for (Program { setup, .. }, child) in programs.iter().zip(&children).filter(|(program, _)| !program.setup.is_daemon)
     {
         let told = child.hear(Instant::now() + PATIENCE, &mut || look(Duration::ZERO))?;
-        let Told::Ready(ready) = told else { return Err(confused(&setup.node)) };
+        let EndMessage::Ready(ready) = told else { return Err(confused(&setup.node)) };
         for part in &setup.gives {
             let at = match (&part.congestion, &ready.ticket, ready.tcp_port) {
                 (Some(_), _, Some(port)) => SourceAt::Tcp((part.source, port).into()),
@@ -106,14 +106,14 @@ pub(crate) fn attempt(
     let mut ends = Vec::new();
     for (Program { setup, .. }, child) in programs.iter().zip(&children) {
         let told = child.hear(deadline, &mut || look(begin.elapsed().min(plan.lasts)))?;
-        let Told::Seen(report) = told else { return Err(confused(&setup.node)) };
+        let EndMessage::Report(report) = told else { return Err(confused(&setup.node)) };
         ends.push(report);
     }
     drop(children);
     let nodes = programs.into_iter().map(|program| program.setup.node).collect();
     let lost: io::Result<Vec<u64>> = spaces.iter().enumerate().map(|(port, space)| overflows(space, port)).collect();
     let overflows = lost?.iter().sum();
-    Ok(Seen { ends, nodes, relay: relay.stop()?, begin: begin.saturating_duration_since(relay_began), overflows })
+    Ok(RunReports { ends, nodes, relay: relay.stop()?, begin: begin.saturating_duration_since(relay_began), overflows })
 }
 
 fn confused(node: &str) -> Error {

@@ -12,8 +12,9 @@ use crate::lateness::Lateness;
 use crate::plan::Plan;
 use crate::programs::Processes;
 
-/// One flow of kernel TCP, and twenty between five sources and five sinks.
+/// Network of one flow of kernel TCP.
 const ONE: &str = include_str!("one-flow.toml");
+/// Network of twenty flows between five sources and five sinks.
 const TWENTY: &str = include_str!("twenty-flows.toml");
 /// Maximum lateness of a quiet machine's relay with one flow: for half of all packets, and for 99 %.
 const QUIET_US: [f64; 2] = [100.0, 1000.0];

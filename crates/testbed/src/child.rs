@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::message::Told;
+use crate::message::EndMessage;
 
 /// Maximum time until an interrupt is noticed.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -59,14 +59,18 @@ impl Child {
     }
 
     /// The next line of its output, until `deadline`; `look` is called in between, and may end the wait.
-    pub(crate) fn hear(&self, deadline: Instant, look: &mut dyn FnMut() -> Result<(), Error>) -> Result<Told, Error> {
+    pub(crate) fn hear(
+        &self,
+        deadline: Instant,
+        look: &mut dyn FnMut() -> Result<(), Error>,
+    ) -> Result<EndMessage, Error> {
         let failed = |what: &str| Error::End { node: self.node.clone(), what: what.to_owned() };
         loop {
             look()?;
             match self.told.recv_timeout(PATIENCE) {
                 Ok(line) => {
                     return match serde_json::from_str(&line) {
-                        Ok(Told::Failed(what)) => Err(failed(&format!("failed: {what}"))),
+                        Ok(EndMessage::Failed(what)) => Err(failed(&format!("failed: {what}"))),
                         Ok(told) => Ok(told),
                         Err(_) => Err(failed(&format!("sent an unknown message: {line}"))),
                     };

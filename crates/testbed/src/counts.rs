@@ -7,7 +7,7 @@ use fairwave_scenario::{LinkSummary, QueueSamples, Scenario};
 use fairwave_units::Time;
 use fairwave_wan::{Direction, Report};
 
-use crate::attempt::Seen;
+use crate::attempt::RunReports;
 use crate::message::{Arrived, BIN_NS, Sent};
 use crate::plan::Plan;
 
@@ -33,7 +33,7 @@ impl Slots<'_> {
 }
 
 /// The running totals of a run, with the means of its links taken over `window`.
-pub(crate) fn counts(scenario: &Scenario, plan: &Plan, seen: &Seen, window: (Time, Time)) -> Counts {
+pub(crate) fn counts(scenario: &Scenario, plan: &Plan, seen: &RunReports, window: (Time, Time)) -> Counts {
     let ends = sample_ends(scenario);
     let (nobody, nothing) = (Arrived::default(), Sent::default());
     let of_sink = |session: usize| seen.ends.iter().find_map(|end| end.arrived.get(&session)).unwrap_or(&nobody);
@@ -92,7 +92,7 @@ fn known(source: &Sent, sink: &Arrived, before: Time) -> KnownRates {
 }
 
 /// The access links of the nodes: their load, and their queues.
-fn links(scenario: &Scenario, plan: &Plan, seen: &Seen, (from, to): (Time, Time), counts: &mut Counts) {
+fn links(scenario: &Scenario, plan: &Plan, seen: &RunReports, (from, to): (Time, Time), counts: &mut Counts) {
     let report = &seen.relay;
     let packet = scenario.full_packet().get() as f64;
     let width_ns = Report::SLOT.as_nanos() as u64;
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn known__is_what_was_said_last() {
+    fn known__is_the_last_report() {
         let source = Sent { known: vec![(5, [1.0, f64::MAX, 7.0]), (20, [2.0, 3.0, 8.0])], ..Sent::default() };
         let sink = Arrived { known: vec![(6, [4.0, 3.0, 6.0])], ..Arrived::default() };
         let at = |ns| known(&source, &sink, Time::from_nanos(ns));

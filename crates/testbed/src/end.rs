@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::clock::{instant_at, now_ns};
 use crate::gtp::GtpEnd;
-use crate::message::{EndReport, Part, Ready, Setup, SourceAt, Start, Told};
+use crate::message::{EndMessage, EndReport, Part, Ready, Setup, SourceAt, Start};
 use crate::tcp::{self, TcpEnd};
 
 /// Interval at which an end checks whether it ran on time.
@@ -20,7 +20,7 @@ const LAST: Duration = Duration::from_millis(500);
 
 /// Scheduled actions of an end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Deed {
+enum Action {
     /// The sink opens the session with this index among its own.
     Open(usize),
     /// The sink ends a session.
@@ -51,10 +51,10 @@ pub fn end() -> io::Result<()> {
     }
     let mut ends = match Ends::open(&setup) {
         Ok(ends) => ends,
-        Err(failed) => return tell(&Told::Failed(failed)),
+        Err(failed) => return tell(&EndMessage::Failed(failed)),
     };
     let tcp_port = setup.gives.iter().any(|part| part.congestion.is_some()).then(|| ends.tcp.port());
-    tell(&Told::Ready(Ready { ticket: ends.gtp.as_ref().map(GtpEnd::ticket), tcp_port }))?;
+    tell(&EndMessage::Ready(Ready { ticket: ends.gtp.as_ref().map(GtpEnd::ticket), tcp_port }))?;
     let start: Start = serde_json::from_str(&next()?)?;
     // There are no further instructions: the end of this input is the end of the conductor.
     std::thread::Builder::new().name("leash".into()).spawn(move || {
@@ -62,8 +62,8 @@ pub fn end() -> io::Result<()> {
         std::process::exit(0);
     })?;
     match ends.run(&setup, &start) {
-        Ok(report) => tell(&Told::Seen(report))?,
-        Err(failed) => tell(&Told::Failed(failed))?,
+        Ok(report) => tell(&EndMessage::Report(report))?,
+        Err(failed) => tell(&EndMessage::Failed(failed))?,
     }
     // Sessions continue until all ends have reported.
     loop {
@@ -71,7 +71,7 @@ pub fn end() -> io::Result<()> {
     }
 }
 
-fn tell(told: &Told) -> io::Result<()> {
+fn tell(told: &EndMessage) -> io::Result<()> {
     let mut line = serde_json::to_string(told)?;
     line.push('\n');
     let mut out = io::stdout().lock();
@@ -103,8 +103,8 @@ impl Ends {
 
     fn run(&mut self, setup: &Setup, start: &Start) -> Result<EndReport, String> {
         let begin = instant_at(start.at_ns);
-        let deeds = deeds(setup, start);
-        let mut deeds = deeds.iter().peekable();
+        let actions = actions(setup, start);
+        let mut actions = actions.iter().peekable();
         let mut standstill_ns = 0;
         let (mut wakes_ns, mut ticks) = (start.at_ns, 0);
         loop {
@@ -112,8 +112,8 @@ impl Ends {
             let now = now_ns();
             standstill_ns = standstill_ns.max(now.saturating_sub(wakes_ns));
             let passed = now.saturating_sub(start.at_ns);
-            while let Some((_, deed)) = deeds.next_if(|(at, _)| *at <= passed) {
-                self.act(*deed, setup, start, begin)?;
+            while let Some((_, action)) = actions.next_if(|(at, _)| *at <= passed) {
+                self.act(*action, setup, start, begin)?;
             }
             if passed >= start.lasts_ns {
                 break;
@@ -123,8 +123,8 @@ impl Ends {
             }
             ticks += 1;
             let tick = start.at_ns + (passed / TICK.as_nanos() as u64 + 1) * TICK.as_nanos() as u64;
-            let deed = deeds.peek().map_or(u64::MAX, |(at, _)| start.at_ns + at);
-            wakes_ns = tick.min(deed).min(start.at_ns + start.lasts_ns);
+            let action = actions.peek().map_or(u64::MAX, |(at, _)| start.at_ns + at);
+            wakes_ns = tick.min(action).min(start.at_ns + start.lasts_ns);
         }
         let mut report = EndReport { standstill_ns, ..EndReport::default() };
         (report.arrived, report.sent) = self.tcp.report(begin, start.lasts_ns);
@@ -137,10 +137,10 @@ impl Ends {
         Ok(report)
     }
 
-    fn act(&mut self, deed: Deed, setup: &Setup, start: &Start, begin: Instant) -> Result<(), String> {
+    fn act(&mut self, action: Action, setup: &Setup, start: &Start, begin: Instant) -> Result<(), String> {
         let gtp = |gtp: &mut Option<GtpEnd>, act: &mut dyn FnMut(&mut GtpEnd)| gtp.iter_mut().for_each(act);
-        match deed {
-            Deed::Open(place) => {
+        match action {
+            Action::Open(place) => {
                 let part = &setup.takes[place];
                 match (start.sources.get(&part.session), &mut self.gtp) {
                     (Some(SourceAt::Ticket(ticket)), Some(gtp)) => gtp.take(part, ticket, begin),
@@ -150,39 +150,39 @@ impl Ends {
                     _ => Err(format!("no address for the source of session {}", part.session)),
                 }?;
             }
-            Deed::Stop(session) => {
+            Action::Stop(session) => {
                 gtp(&mut self.gtp, &mut |gtp| gtp.stop(session));
                 self.tcp.stop(session);
             }
-            Deed::Demand(session, bps) => {
+            Action::Demand(session, bps) => {
                 gtp(&mut self.gtp, &mut |gtp| gtp.set_demand(session, bps));
                 self.tcp.set_demand(session, bps);
             }
-            Deed::Look => gtp(&mut self.gtp, &mut GtpEnd::look),
+            Action::Look => gtp(&mut self.gtp, &mut GtpEnd::look),
         }
         Ok(())
     }
 }
 
 /// All actions of an end in a run, in order of time.
-fn deeds(setup: &Setup, start: &Start) -> Vec<(u64, Deed)> {
-    let mut deeds = Vec::new();
+fn actions(setup: &Setup, start: &Start) -> Vec<(u64, Action)> {
+    let mut actions = Vec::new();
     let is_within = |at: u64| at < start.lasts_ns;
     for (place, part) in setup.takes.iter().enumerate() {
         if is_within(part.start_ns) {
-            deeds.push((part.start_ns, Deed::Open(place)));
+            actions.push((part.start_ns, Action::Open(place)));
         }
-        deeds.extend(part.stop_ns.filter(|at| is_within(*at)).map(|at| (at, Deed::Stop(part.session))));
+        actions.extend(part.stop_ns.filter(|at| is_within(*at)).map(|at| (at, Action::Stop(part.session))));
     }
     for part in &setup.gives {
         // The demand at its start is part of opening the session.
         let later = |part: &Part, at: u64| at > part.start_ns && is_within(at);
         let changes = part.demand.iter().filter(|(at, _)| later(part, *at));
-        deeds.extend(changes.map(|(at, bps)| (*at, Deed::Demand(part.session, *bps))));
+        actions.extend(changes.map(|(at, bps)| (*at, Action::Demand(part.session, *bps))));
     }
-    deeds.push((start.lasts_ns.saturating_sub(LAST.as_nanos() as u64), Deed::Look));
-    deeds.sort_by_key(|(at, _)| *at);
-    deeds
+    actions.push((start.lasts_ns.saturating_sub(LAST.as_nanos() as u64), Action::Look));
+    actions.sort_by_key(|(at, _)| *at);
+    actions
 }
 
 #[cfg(test)]
@@ -191,7 +191,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn deeds__are_those_of_the_run_in_order() {
+    fn actions__are_those_of_the_run_in_order() {
         let part = |session, start_ns, stop_ns| Part {
             session,
             congestion: None,
@@ -218,12 +218,12 @@ mod tests {
         let start = Start { at_ns: 100, lasts_ns: 1_000_000_000, sources: BTreeMap::new() };
         // Starts after the end of the run are dropped; the demand at the start is not sent again.
         let expected = [
-            (1, Deed::Open(2)),
-            (7, Deed::Demand(3, Some(5.0))),
-            (8, Deed::Stop(2)),
-            (9, Deed::Open(0)),
-            (500_000_000, Deed::Look),
+            (1, Action::Open(2)),
+            (7, Action::Demand(3, Some(5.0))),
+            (8, Action::Stop(2)),
+            (9, Action::Open(0)),
+            (500_000_000, Action::Look),
         ];
-        assert_eq!(deeds(&setup, &start), expected);
+        assert_eq!(actions(&setup, &start), expected);
     }
 }

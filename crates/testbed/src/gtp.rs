@@ -24,7 +24,7 @@ const ENDLESS: u64 = 1 << 60;
 /// Size of the buffer from which the load is sent repeatedly.
 const BUFFER: usize = 1 << 20;
 /// The largest UDP payload in an Ethernet frame of IPv4.
-const LARGEST_DATAGRAM: u32 = 1472;
+const MAX_DATAGRAM: u32 = 1472;
 /// Bounds of a control interval that follows the round-trip times.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
 
@@ -37,28 +37,28 @@ pub(crate) struct GtpEnd {
     capacity: Option<Rate>,
     ticket: Ticket,
     /// Sessions of which it is the source.
-    gives: Arc<Mutex<Gives>>,
+    gives: Arc<Mutex<Sources>>,
     /// Sessions of which it is the sink.
-    takes: BTreeMap<usize, Taken>,
+    takes: BTreeMap<usize, SinkSession>,
     before: Option<StatusSample>,
 }
 
 /// The sessions of which this is the source.
-struct Gives {
+struct Sources {
     /// Current demand of each in bit/s of IP packets; `None` is unlimited. It may change before the session is open.
     wishes: BTreeMap<usize, Option<f64>>,
     /// Those that have opened.
-    open: BTreeMap<usize, Given>,
+    open: BTreeMap<usize, SourceSession>,
 }
 
 /// A session of which this is the source.
-struct Given {
+struct SourceSession {
     session: Session,
     known: Vec<(u64, [f64; 3])>,
 }
 
 /// A session of which this is the sink.
-struct Taken {
+struct SinkSession {
     answer: Receiver<Result<Session, ConnectError>>,
     session: Option<Session>,
     /// Whether it is to end: as soon as it is open, if it is not yet.
@@ -93,7 +93,7 @@ impl GtpEnd {
             interval,
             drain: rule.drain,
             fair_start: rule.fair_start,
-            largest_datagram: LARGEST_DATAGRAM,
+            largest_datagram: MAX_DATAGRAM,
             ..EndpointConfig::default()
         };
         let endpoint = Endpoint::bind(&config).map_err(|error| error.to_string())?;
@@ -104,14 +104,14 @@ impl GtpEnd {
         let addresses = vec![SocketAddr::new(setup.address, port)];
         let ticket = keyring.issue(validity, addresses).map_err(|error| error.to_string())?;
         let wishes = setup.gives.iter().map(|part| (part.session, part.wanted(0))).collect();
-        let gives = Arc::new(Mutex::new(Gives { wishes, open: BTreeMap::new() }));
+        let gives = Arc::new(Mutex::new(Sources { wishes, open: BTreeMap::new() }));
         let parts: Arc<BTreeMap<usize, Part>> =
             Arc::new(setup.gives.iter().map(|part| (part.session, part.clone())).collect());
         let (known, there) = (Arc::clone(&parts), Arc::clone(&gives));
         let judge = move |visitor: &Visitor<'_>| asked(&known, visitor).map(options);
         let accept = move |visitor: &Visitor<'_>| {
             let part = asked(&parts, visitor)?;
-            let giver = Giver { number: part.session, gives: Arc::clone(&there) };
+            let giver = LoadSource { number: part.session, gives: Arc::clone(&there) };
             Ok((options(part), Box::new(giver) as Box<dyn Handler>))
         };
         endpoint.listen_with(keyring, Box::new(judge), Box::new(accept));
@@ -135,9 +135,10 @@ impl GtpEnd {
         let seen = Arc::new(Mutex::new(sink));
         let greeting = u32::try_from(part.session).map_err(|error| error.to_string())?.to_be_bytes().to_vec();
         let wish = ConnectOptions { sends: false, receives: true, greeting, options: options(part) };
-        let taker = Taker { seen: Arc::clone(&seen) };
+        let taker = LoadSink { seen: Arc::clone(&seen) };
         let answer = self.endpoint.begin(&ticket, wish, Box::new(taker), None).map_err(|error| error.to_string())?;
-        self.takes.insert(part.session, Taken { answer, session: None, is_stopped: false, seen, known: Vec::new() });
+        self.takes
+            .insert(part.session, SinkSession { answer, session: None, is_stopped: false, seen, known: Vec::new() });
         Ok(())
     }
 
@@ -232,8 +233,8 @@ impl GtpEnd {
     }
 }
 
-impl Taken {
-    /// Ends it; if it is not open yet, as soon as [`Taken::session`] finds that it is.
+impl SinkSession {
+    /// Ends it; if it is not open yet, as soon as [`SinkSession::session`] finds that it is.
     fn stop(&mut self) {
         self.is_stopped = true;
         match &self.session {
@@ -265,19 +266,19 @@ impl Taken {
 }
 
 /// Provides as many bytes as are requested.
-struct Giver {
+struct LoadSource {
     number: usize,
-    gives: Arc<Mutex<Gives>>,
+    gives: Arc<Mutex<Sources>>,
 }
 
-impl Handler for Giver {
+impl Handler for LoadSource {
     fn on_open(&mut self, session: &Session) {
         // Under one lock, so that no other change of demand comes in between.
         let mut gives = lock(&self.gives);
         if let Some(Some(bps)) = gives.wishes.get(&self.number) {
             session.set_desired(Rate::nearest_bps(*bps));
         }
-        gives.open.insert(self.number, Given { session: session.clone(), known: Vec::new() });
+        gives.open.insert(self.number, SourceSession { session: session.clone(), known: Vec::new() });
     }
 
     fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
@@ -296,11 +297,11 @@ impl Handler for Giver {
 }
 
 /// Accepts all arrivals, and counts them.
-struct Taker {
+struct LoadSink {
     seen: Arc<Mutex<Sink>>,
 }
 
-impl Handler for Taker {
+impl Handler for LoadSink {
     fn on_open(&mut self, session: &Session) {
         session.want(LOAD, 0..lock(&self.seen).size_bytes);
     }

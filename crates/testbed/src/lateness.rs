@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::attempt::Seen;
+use crate::attempt::RunReports;
 
 /// Maximum median lateness of the relay for a run to count as one of the scenario.
-const MOST_HALF_US: f64 = 200.0;
+const MAX_HALF_US: f64 = 200.0;
 /// Maximum 99th percentile of its lateness for times of a run to be meaningful.
-const MOST_P99_US: f64 = 1000.0;
+const MAX_P99_US: f64 = 1000.0;
 /// Maximum time for which a program may stand still.
-const MOST_STANDSTILL: Duration = Duration::from_millis(50);
+const MAX_STANDSTILL: Duration = Duration::from_millis(50);
 
 /// Accuracy of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -35,7 +35,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    pub(crate) fn of(seen: &Seen) -> Self {
+    pub(crate) fn of(seen: &RunReports) -> Self {
         let relay = &seen.relay;
         let late_us = |share| relay.late_by(share).as_secs_f64() * 1e6;
         let ends = seen.ends.iter().zip(&seen.nodes);
@@ -57,10 +57,10 @@ impl Lateness {
 
     /// The reason why the machine was too busy for this to be a run of the scenario, if it was.
     pub fn busy(&self) -> Option<String> {
-        if self.late_half_us > MOST_HALF_US {
+        if self.late_half_us > MAX_HALF_US {
             return Some(format!("half of the packets were late by up to {} us", self.late_half_us));
         }
-        if self.standstill_ms > MOST_STANDSTILL.as_secs_f64() * 1e3 {
+        if self.standstill_ms > MAX_STANDSTILL.as_secs_f64() * 1e3 {
             return Some(format!("the program at {} was stalled for {:.0} ms", self.standstill_at, self.standstill_ms));
         }
         (self.overflows > 0).then(|| format!("{} packets overflowed sockets of this machine", self.overflows))
@@ -68,7 +68,7 @@ impl Lateness {
 
     /// Whether times of the run are meaningful; if not, why.
     pub fn times_are_good(&self) -> Result<(), String> {
-        if self.late_p99_us <= MOST_P99_US {
+        if self.late_p99_us <= MAX_P99_US {
             return Ok(());
         }
         let late_ms = self.late_p99_us / 1e3;
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn busy__is_what_is_no_run_of_the_scenario() {
+    fn busy__if_not_a_run_of_the_scenario() {
         assert_eq!(quiet().busy(), None);
         assert!(Lateness { late_half_us: 205.0, ..quiet() }.busy().unwrap().contains("205 us"));
         assert!(Lateness { standstill_ms: 51.0, ..quiet() }.busy().unwrap().contains("d1 was stalled for 51 ms"));

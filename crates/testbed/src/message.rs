@@ -116,11 +116,11 @@ pub(crate) enum SourceAt {
 
 /// A message from an end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Told {
+pub(crate) enum EndMessage {
     /// It is ready to start.
     Ready(Ready),
     /// Its report, after the run.
-    Seen(EndReport),
+    Report(EndReport),
     /// An error.
     Failed(String),
 }

@@ -16,14 +16,14 @@ use crate::message::{Part, RuleSetup, Setup};
 /// Prefix of the names of schemes that the kernel runs.
 const KERNEL: &str = "kernel:";
 /// Maximum ports of a relay.
-const MOST_NODES: usize = 256;
+const MAX_NODES: usize = 256;
 /// Maximum addresses of a node.
-const MOST_ADDRESSES: u8 = 254;
+const MAX_ADDRESSES: u8 = 254;
 /// Minimum size of a queue: real ends send bursts of up to 64 KiB per system call, and several sources may do so
 /// together.
-const LEAST_QUEUE_BYTES: u64 = 128 << 10;
+const MIN_QUEUE_BYTES: u64 = 128 << 10;
 /// Minimum size of a queue as time of its link, since a paced burst takes up to 1 ms.
-const LEAST_QUEUE_S: f64 = 2e-3;
+const MIN_QUEUE_S: f64 = 2e-3;
 /// Minimum size of a node's own queue: 1000 packets of 1500 bytes, Linux's txqueuelen. No host drops its own packets
 /// earlier: a program that did not run for some milliseconds sends its backlog in one burst.
 const OWN_QUEUE_BYTES: u64 = 1000 * 1500;
@@ -71,9 +71,9 @@ impl Plan {
                 continue;
             }
             let port = places.len();
-            if port >= MOST_NODES {
+            if port >= MAX_NODES {
                 return Err(Error::unfit(
-                    format!("{}: more than {MOST_NODES} nodes have sessions", scenario.name),
+                    format!("{}: more than {MAX_NODES} nodes have sessions", scenario.name),
                     "the testbed runs one program per node: use a smaller scenario, or simulate it",
                 ));
             }
@@ -190,7 +190,7 @@ fn source_address(
 ) -> Result<IpAddr, Error> {
     let there = session.rtt.as_nanos() / 2;
     let (there, back) = (StdDuration::from_nanos(there), StdDuration::from_nanos(session.rtt.as_nanos() - there));
-    for host in 1..=MOST_ADDRESSES {
+    for host in 1..=MAX_ADDRESSES {
         let source = address(port, host, false);
         let known = (delays.get(&(source, sink)), delays.get(&(sink, source)));
         if known.0.is_none_or(|delay| *delay == there) && known.1.is_none_or(|delay| *delay == back) {
@@ -203,7 +203,7 @@ fn source_address(
         }
     }
     Err(Error::unfit(
-        format!("session \"{}\": its two nodes have sessions with more than {MOST_ADDRESSES} RTTs", session.name),
+        format!("session \"{}\": its two nodes have sessions with more than {MAX_ADDRESSES} RTTs", session.name),
         "give sessions between the same nodes the same RTT, or simulate it",
     ))
 }
@@ -302,7 +302,7 @@ fn queue_bytes(scenario: &Scenario, node: &Node, capacity: Rate, rtt: Duration) 
         QueueLimit::Packets(packets) => packets.saturating_mul(scenario.full_packet().get()),
         QueueLimit::Bytes(bytes) => bytes.get(),
     };
-    said.max(LEAST_QUEUE_BYTES).max((bytes_per_s * LEAST_QUEUE_S) as u64)
+    said.max(MIN_QUEUE_BYTES).max((bytes_per_s * MIN_QUEUE_S) as u64)
 }
 
 /// The instructions for one end of a session.
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn plan__refuses_what_the_testbed_does_not_have() {
+    fn plan__rejects_unsupported_features() {
         let other = refused(&TWO_TO_ONE.replace("'gtp'", "'vegas'"));
         assert!(other.contains("\"vegas\" does not run in the testbed\nhint: the testbed runs gtp, "), "{other}");
         let free = refused(

@@ -66,7 +66,7 @@ mod tests {
         ]";
 
     #[test]
-    fn programs__of_sessions_are_a_daemon_a_node_and_one_for_each_end() {
+    fn programs__of_sessions_are_daemons_and_one_per_end() {
         let document = Document::parse("test.toml", TWO_TO_ONE.as_bytes()).unwrap();
         let case = document.cases(&Selection::default()).unwrap().remove(0);
         let plan = Plan::of(&document.build(&case).unwrap_or_else(|error| panic!("{error}")).0).unwrap();

@@ -7,7 +7,7 @@ use fairwave_scenario::{MeanWindow, Run, Scenario, Settings};
 use fairwave_schemes::scheme::Model;
 use fairwave_units::Time;
 
-use crate::attempt::{Seen, attempt};
+use crate::attempt::{RunReports, attempt};
 use crate::calibration::{Calibration, calibrate};
 use crate::error::Error;
 use crate::lateness::Lateness;
@@ -154,7 +154,7 @@ pub fn run(scenario: &Scenario, mut settings: Settings<'_>, options: &Options<'_
 fn wired(
     scenario: &Scenario,
     plan: &Plan,
-    seen: &Seen,
+    seen: &RunReports,
     (calibration, lateness, attempts): (Calibration, Lateness, u32),
     settings: &Settings<'_>,
 ) -> Result<Outcome, Error> {
@@ -173,7 +173,7 @@ fn wired(
 }
 
 /// Limits, as reported by the ends, of sessions that are below their max-min rates at the end, or that ended early.
-fn why(run: &Run, seen: &Seen) -> Vec<String> {
+fn why(run: &Run, seen: &RunReports) -> Vec<String> {
     let mut lines = Vec::new();
     for (index, session) in run.summary.sessions.iter().enumerate() {
         let sink = seen.ends.iter().find_map(|end| end.arrived.get(&index));

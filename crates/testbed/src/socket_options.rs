@@ -27,15 +27,15 @@ pub(crate) struct TcpInfo {
 
 /// Minimum pacing rate of a connection: ten full segments per second. The kernel delays the next segment by the rate
 /// that applied when the last one was sent, and a higher rate does not shorten that delay.
-const LEAST_BYTES_PER_S: u64 = 15_000;
+const MIN_BYTES_PER_S: u64 = 15_000;
 
-/// Limits the connection to `bps` bit/s of payload, at least [`LEAST_BYTES_PER_S`]; `None` is unlimited (socket(7)).
+/// Limits the connection to `bps` bit/s of payload, at least [`MIN_BYTES_PER_S`]; `None` is unlimited (socket(7)).
 pub(crate) fn set_max_pacing(socket: &impl AsFd, bps: Option<f64>) -> io::Result<()> {
     Ok(setsockopt(socket, MaxPacingRate, &pacing_bytes_per_s(bps))?)
 }
 
 fn pacing_bytes_per_s(bps: Option<f64>) -> u64 {
-    bps.map_or(u64::MAX, |bps| ((bps / 8.0) as u64).max(LEAST_BYTES_PER_S))
+    bps.map_or(u64::MAX, |bps| ((bps / 8.0) as u64).max(MIN_BYTES_PER_S))
 }
 
 /// Returns the kernel's state of a connection: Linux 4.9 or later.
@@ -57,7 +57,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn tcp_info__counts_what_was_sent() {
+    fn tcp_info__counts_sent_segments() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut there, _) = listener.accept().unwrap();

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remove_left__takes_what_a_killed_run_left_and_nothing_else() {
+    fn remove_left__removes_only_directories_of_killed_runs() {
         let base = SocketDir::new().unwrap();
         let runs = SocketDir::below(&base.path).unwrap();
         let killed = base.path.join(format!("{PREFIX}7-9"));

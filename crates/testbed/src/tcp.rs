@@ -21,18 +21,19 @@ const USUAL_MSS: f64 = 1448.0;
 /// Bytes of one write and of one read.
 const PIECE: usize = 1 << 18;
 /// Enough for the windows of sessions with a large bandwidth-delay product: 1 Gb/s x 250 ms is half of it.
-const LARGEST_WINDOW: u64 = 64 << 20;
+const MAX_WINDOW: u64 = 64 << 20;
+/// Maximum time to connect, and to wait for the number of a session.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All sessions of kernel TCP at a node.
 pub(crate) struct TcpEnd {
     port: u16,
-    gives: Arc<Mutex<BTreeMap<usize, Given>>>,
-    takes: BTreeMap<usize, Arc<Taken>>,
+    gives: Arc<Mutex<BTreeMap<usize, SourceSession>>>,
+    takes: BTreeMap<usize, Arc<SinkSession>>,
 }
 
 /// A session of which this is the source.
-struct Given {
+struct SourceSession {
     part: Part,
     /// Its current demand in bit/s of IP packets.
     wants: Option<f64>,
@@ -41,7 +42,7 @@ struct Given {
 }
 
 /// A session of which this is the sink.
-struct Taken {
+struct SinkSession {
     sink: Mutex<Sink>,
     stream: Mutex<Option<TcpStream>>,
     is_stopped: AtomicBool,
@@ -56,7 +57,7 @@ struct Sink {
 
 /// Allows sockets of this namespace any window size, and disables the cache of earlier connections.
 pub(crate) fn tune() -> io::Result<()> {
-    let most = format!("4096 262144 {LARGEST_WINDOW}");
+    let most = format!("4096 262144 {MAX_WINDOW}");
     for (name, value) in [("tcp_rmem", most.as_str()), ("tcp_wmem", &most), ("tcp_no_metrics_save", "1")] {
         std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value)
             .map_err(|error| io::Error::new(error.kind(), format!("net.ipv4.{name}: {error}")))?;
@@ -71,7 +72,7 @@ impl TcpEnd {
         let gives: BTreeMap<_, _> = parts
             .map(|part| {
                 let wants = part.wanted(0);
-                (part.session, Given { part: part.clone(), wants, stream: None, failed: None })
+                (part.session, SourceSession { part: part.clone(), wants, stream: None, failed: None })
             })
             .collect();
         let gives = Arc::new(Mutex::new(gives));
@@ -99,7 +100,7 @@ impl TcpEnd {
     pub(crate) fn take(&mut self, part: &Part, source: SocketAddr, begin: Instant) -> io::Result<()> {
         let sink = Sink { bins: Bins::new(begin), size_bytes: part.size_bytes, completed: None, ended: None };
         let (stream, is_stopped) = (Mutex::new(None), AtomicBool::new(false));
-        let taken = Arc::new(Taken { sink: Mutex::new(sink), stream, is_stopped });
+        let taken = Arc::new(SinkSession { sink: Mutex::new(sink), stream, is_stopped });
         self.takes.insert(part.session, Arc::clone(&taken));
         let number = part.session;
         std::thread::Builder::new().name("take".into()).spawn(move || {
@@ -134,7 +135,7 @@ impl TcpEnd {
 
     /// Its report of a run of this length.
     pub(crate) fn report(&self, begin: Instant, lasts_ns: u64) -> (BTreeMap<usize, Arrived>, BTreeMap<usize, Sent>) {
-        let sent = |(number, given): (&usize, &Given)| {
+        let sent = |(number, given): (&usize, &SourceSession)| {
             let info = given.stream.as_ref().and_then(|stream| tcp_info(stream).ok()).unwrap_or_default();
             let congestion = given.part.congestion.as_deref().unwrap_or_default();
             let because = match &given.failed {
@@ -151,7 +152,7 @@ impl TcpEnd {
             let failed = given.failed.clone();
             (*number, Sent { packets, lost: resent, resent, known: Vec::new(), because, failed })
         };
-        let arrived = |(number, taken): (&usize, &Arc<Taken>)| {
+        let arrived = |(number, taken): (&usize, &Arc<SinkSession>)| {
             let sink = lock(&taken.sink);
             let info = lock(&taken.stream).as_ref().and_then(|stream| tcp_info(stream).ok()).unwrap_or_default();
             let mss = if info.mss_bytes > 0 { f64::from(info.mss_bytes) } else { USUAL_MSS };
@@ -170,7 +171,7 @@ impl TcpEnd {
 }
 
 /// Serves a connected sink.
-fn give(mut stream: TcpStream, gives: &Mutex<BTreeMap<usize, Given>>) {
+fn give(mut stream: TcpStream, gives: &Mutex<BTreeMap<usize, SourceSession>>) {
     let mut number = [0; 4];
     let _ = stream.set_read_timeout(Some(PATIENCE));
     if stream.read_exact(&mut number).is_err() {
@@ -202,7 +203,7 @@ fn give(mut stream: TcpStream, gives: &Mutex<BTreeMap<usize, Given>>) {
     }
 }
 
-fn begin(stream: &TcpStream, given: &mut Given) -> io::Result<()> {
+fn begin(stream: &TcpStream, given: &mut SourceSession) -> io::Result<()> {
     let name = given.part.congestion.as_deref().unwrap_or_default();
     set_congestion(stream, name)?;
     pace(stream, given.wants)?;
@@ -224,7 +225,7 @@ fn pace(stream: &TcpStream, bps: Option<f64>) -> io::Result<()> {
 }
 
 /// Receives a session to its end.
-fn take(number: usize, source: SocketAddr, taken: &Taken) -> io::Result<()> {
+fn take(number: usize, source: SocketAddr, taken: &SinkSession) -> io::Result<()> {
     let mut stream = TcpStream::connect_timeout(&source, PATIENCE)?;
     *lock(&taken.stream) = Some(stream.try_clone()?);
     // Stopped before it was open: `stop` may have found no connection.
@@ -266,7 +267,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn check_congestion__knows_what_the_kernel_has() {
+    fn check_congestion__finds_the_kernels_rules() {
         check_congestion("reno").unwrap();
         let error = check_congestion("none-such").unwrap_err().to_string();
         assert!(error.contains("this kernel has no TCP none-such"), "{error}");
@@ -285,7 +286,7 @@ mod tests {
             return;
         }
         let mut again = inside(&std::env::current_exe().unwrap());
-        let name = "tcp::tests::check_congestion__knows_what_the_kernel_has";
+        let name = "tcp::tests::check_congestion__finds_the_kernels_rules";
         assert!(again.args([name, "--exact"]).status().unwrap().success());
     }
 
@@ -306,18 +307,18 @@ mod tests {
     }
 
     #[test]
-    fn open__wants_what_it_wants_at_its_start() {
+    fn open__uses_the_demand_at_its_start() {
         let end = TcpEnd::open(&[part(None)]).unwrap();
         assert_eq!(lock(&end.gives)[&3].wants, Some(1e9));
     }
 
     #[test]
-    fn take__does_not_begin_what_was_stopped_before() {
+    fn take__does_not_start_a_stopped_session() {
         let source = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let begin = Instant::now();
         let sink = Sink { bins: Bins::new(begin), size_bytes: None, completed: None, ended: None };
         let (stream, is_stopped) = (Mutex::new(None), AtomicBool::new(true));
-        let taken = Taken { sink: Mutex::new(sink), stream, is_stopped };
+        let taken = SinkSession { sink: Mutex::new(sink), stream, is_stopped };
         take(3, source.local_addr().unwrap(), &taken).unwrap();
         let (mut there, _) = source.accept().unwrap();
         // The peer never names its session.

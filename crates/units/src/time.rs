@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn from_secs_f64__refuses_what_is_no_span() {
+    fn from_secs_f64__rejects_invalid_spans() {
         assert_eq!(Duration::from_secs_f64(0.06), Some(Duration::from_millis(60)));
         assert_eq!(Duration::from_secs_f64(-1.0), None);
         assert_eq!(Duration::from_secs_f64(f64::NAN), None);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn thin__keeps_all_where_there_are_few() {
+    fn thin__keeps_all_of_a_few_points() {
         let points = [(0.0, 1.0), (10.0, 2.0), (20.0, 3.0)];
         assert_eq!(thin(&points, 0.5), points);
     }

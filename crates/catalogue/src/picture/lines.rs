@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn lines__of_nothing_or_no_numbers_do_not_panic() {
+    fn lines__empty_or_nan_do_not_panic() {
         let (log, linear) = (axis(Scale::Log, None), axis(Scale::Linear, Some((0.0, 1.0))));
         assert_eq!(lines(&Caption::default(), &log, &log, &[]), Err(PictureError::Empty));
         for points in
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn lines__end_where_the_axis_ends() {
+    fn lines__end_at_the_axis() {
         let x = axis(Scale::Linear, Some((0.0, 1.0)));
         let y = axis(Scale::Linear, Some((0.0, 10.0)));
         let draw = |points: &[(f64, f64)]| lines(&Caption::default(), &x, &y, &[line(points)]).unwrap();

@@ -34,7 +34,7 @@ fn of_run__many_sessions_are_shown_by_distance_and_spread() {
 }
 
 #[test]
-fn of_run__the_words_beside_the_bands_are_whole() {
+fn of_run__labels_of_the_bands_are_complete() {
     let (scenario, run) = made(200, 10);
     let spread = of_run(&scenario, &run).unwrap();
     for words in ["all sessions", "middle 90 %", "middle 50 %", "median", "max-min fair rate"] {
@@ -90,7 +90,7 @@ fn distances__thin_curves_share_a_label() {
 }
 
 #[test]
-fn distances__each_group_of_thin_curves_has_a_colour_and_a_marker() {
+fn distances__groups_of_thin_curves_have_colour_and_marker() {
     let (_, run) = made(20, 10);
     let curve = |label: &str| Curve { label: label.into(), run: &run, weight: CurveWeight::Thin };
     let svg = distances(&Caption::default(), &[curve("one"), curve("other"), curve("one")]).unwrap();

@@ -60,7 +60,7 @@ fn outcome(testbed: Testbed<'_>) -> ExperimentOutcome {
 }
 
 #[test]
-fn judge__what_equals_the_packet_model_holds_and_what_does_not_misses() {
+fn judge__only_results_equal_to_the_packet_model_hold() {
     let good = outcome(&|scenario, settings| Ok(ran(fake(scenario, settings, 1.0), Ok(()))));
     assert_eq!(good.claims.len(), experiment().claim_count());
     assert!(good.claims.iter().all(|claim| claim.holds), "{:?}", good.claims);
@@ -71,7 +71,7 @@ fn judge__what_equals_the_packet_model_holds_and_what_does_not_misses() {
 }
 
 #[test]
-fn judge__what_the_testbed_does_not_vouch_for_gets_no_verdict() {
+fn judge__unreliable_runs_get_no_verdict() {
     let late = outcome(&|scenario, settings| Ok(ran(fake(scenario, settings, 1.0), Err("late by 3 ms".to_owned()))));
     let notes = late.wire.unwrap();
     assert!(notes.not_judged.len() == 1 && notes.not_judged[0].reason == "late by 3 ms", "{notes:?}");
@@ -133,7 +133,7 @@ fn picture__has_both_curves() {
 }
 
 #[test]
-fn wired__are_chosen_by_their_full_names_alone() {
+fn wired__are_selected_only_by_full_names() {
     let wired = |ids: &[&str]| crate::select(ids).unwrap().iter().filter(|one| one.wire.is_some()).count();
     assert_eq!((wired(&["all"]), wired(&["002"]), wired(&["002/fig-ix-5-wire"])), (0, 0, 1));
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use fairwave_schemes::link::AecpConfig;
 
 /// Maximum rate factor, as a share of the capacity.
-const MOST_SHARE: f64 = 2.0;
+const MAX_SHARE: f64 = 2.0;
 
 /// One session's source.
 #[derive(Clone, Debug)]
@@ -124,9 +124,9 @@ impl AecpResource {
         line
     }
 
-    /// Limits a factor to between one packet per second and [`MOST_SHARE`] of the capacity.
+    /// Limits a factor to between one packet per second and [`MAX_SHARE`] of the capacity.
     fn within(&self, ln_factor: f64) -> f64 {
-        ln_factor.min((self.capacity_bps * MOST_SHARE).ln()).max(self.packet_bits.ln())
+        ln_factor.min((self.capacity_bps * MAX_SHARE).ln()).max(self.packet_bits.ln())
     }
 
     /// Eq. 2 over r: the growth of the logarithm of the rate factor, in 1/s.

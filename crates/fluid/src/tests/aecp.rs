@@ -200,7 +200,7 @@ fn aecp__a_finite_size_arrives_in_its_time() {
 }
 
 #[test]
-fn aecp__a_short_queue_overflows_and_what_is_dropped_does_not_arrive() {
+fn aecp__short_queue_overflows_and_drops_do_not_arrive() {
     // A queue of two packets: a start at the whole capacity floods it.
     let mut network = dumbbell(20, 2, 50, &[("first_share", number(1.0))]);
     network.0.links[0].queue = QueueLimit::Packets(2);
@@ -222,7 +222,7 @@ fn aecp__a_short_queue_overflows_and_what_is_dropped_does_not_arrive() {
 }
 
 #[test]
-fn aecp__links_without_the_rule_say_nothing() {
+fn aecp__links_without_the_rule_have_no_effect() {
     let drop_tail = |rtt| {
         let network = Network::new(5).scheme("aecp", &[]).node("s", INF).node("d", INF);
         network.link(10.0, 1, Some(Discipline::DropTail)).session_with("s", "d", rtt, |session| {
@@ -239,7 +239,7 @@ fn aecp__links_without_the_rule_say_nothing() {
 }
 
 #[test]
-fn aecp__runs_by_itself_alone() {
+fn aecp__cannot_be_combined() {
     let network = Network::new(1).node("s", 1.0).node("d", 1.0).session("s", "d", 1);
     let network = network.session_with("s", "d", 1, |session| session.scheme = Some(choice("aecp", &[])));
     let error = simulate(&network.0, Settings::default()).unwrap_err();

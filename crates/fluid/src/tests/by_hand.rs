@@ -194,7 +194,7 @@ fn simulate__gtp_share_is_all_that_gtp_takes() {
 }
 
 #[test]
-fn simulate__fair_start_begins_with_the_share() {
+fn simulate__fair_start_starts_at_the_share() {
     let options = [("fair_start", OptionValue::Flag(true)), ("interval", millis(50))];
     let mut network = Network::new(5).scheme("gtp", &options).node("d", 1000.0);
     for n in 1..=5 {
@@ -222,7 +222,7 @@ fn simulate__window_replaces_the_second_half() {
 }
 
 #[test]
-fn simulate__what_has_no_fluid_form_is_refused() {
+fn simulate__rejects_schemes_without_fluid_form() {
     let network = Network::new(1).scheme("bic", &[]).node("s", 1.0).node("d", 1.0).session("s", "d", 1);
     let error = simulate(&network.0, Settings::default()).unwrap_err();
     assert_eq!(error.to_string(), "scheme \"bic\" of session \"s-d#0\" does not run in the fluid model");
@@ -242,7 +242,7 @@ fn simulate__two_rules_at_one_node_are_refused() {
 }
 
 #[test]
-fn simulate__what_nothing_limits_is_refused() {
+fn simulate__rejects_unlimited_sessions() {
     let inf = f64::INFINITY;
     let network = Network::new(1).node("s", inf).node("d", inf).link(10.0, 1, None).session_with("s", "d", 2, |s| {
         s.path = Box::new([0]);
@@ -256,7 +256,7 @@ fn simulate__what_nothing_limits_is_refused() {
 }
 
 #[test]
-fn simulate__nothing_to_do() {
+fn simulate__without_sessions() {
     let summary = run(&Network::new(1)).summary;
     assert_eq!(summary.metrics.total_bps, 0.0);
     assert_eq!(summary.metrics.converged_s, None);
@@ -267,7 +267,7 @@ fn simulate__nothing_to_do() {
 }
 
 #[test]
-fn converged__is_nothing_where_nobody_wants_anything() {
+fn converged__is_none_without_demands() {
     let idle = Network::new(1).node("s", 1.0).node("d", 1.0).session_with("s", "d", 1, |session| {
         session.demand = Demand::Constant(Rate::ZERO);
     });

@@ -14,9 +14,11 @@ use crate::{Background, BackgroundKind, LinkEnd, limits};
 pub(super) const KEYS: &[&str] =
     &["from", "kind", "mean_size", "off", "on", "rate", "rtt", "shape", "sources", "start", "stop", "to"];
 
-/// Defaults of a table.
+/// Default mean size of a web flow.
 const MEAN_SIZE: Bytes = Bytes::new(12_000);
+/// Default Pareto shape of web flows.
 const SHAPE: f64 = 1.2;
+/// Default mean on and off period.
 const PERIOD: Duration = Duration::from_millis(500);
 /// Default if neither the table nor a link sets it.
 const RTT: Duration = Duration::from_millis(100);

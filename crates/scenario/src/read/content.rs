@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn content__is_what_counts_and_not_how_it_is_written() {
+    fn content__ignores_layout_and_comments() {
         let other = TEXT.replace("duration = \"20 s\"", "# a remark\n\n duration='20 s'\n title = \"words\"\nruns = 3");
         assert_eq!(content(TEXT, &[]), content(&other, &[]));
         assert_eq!(content(TEXT, &[("duration", "20 s")]), content(TEXT, &[]));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn or_else__says_what_nothing_else_says() {
+    fn or_else__sets_only_missing_keys() {
         let document = |text: &str| {
             let mut document = Document::parse("test.toml", text.as_bytes()).unwrap();
             document.or_else("start_jitter", "auto");

@@ -43,13 +43,13 @@ pub(crate) fn did_you_mean<'a>(written: &str, words: impl IntoIterator<Item = &'
 /// A known word that is similar to `written`, if there is one.
 pub(crate) fn near<'a>(written: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     /// The cost of a comparison is the product of the lengths: long words are not compared.
-    const LONGEST: usize = 100;
+    const MAX_LETTERS: usize = 100;
     /// Maximum number of words that are compared.
-    const MOST: usize = 100_000;
+    const MAX_WORDS: usize = 100_000;
     let lower = written.to_lowercase();
     let mut best = None;
     for (n, word) in words.enumerate() {
-        if written.len() > LONGEST || word.len() > LONGEST || n >= MOST {
+        if written.len() > MAX_LETTERS || word.len() > MAX_LETTERS || n >= MAX_WORDS {
             continue;
         }
         let known = word.to_lowercase();
@@ -67,10 +67,10 @@ pub(crate) fn near<'a>(written: &str, words: impl Iterator<Item = &'a str>) -> O
 
 /// A value in a message: quoted, escaped, and truncated if it is long.
 pub(crate) fn quoted(text: impl Display) -> String {
-    const MOST: usize = 60;
+    const MAX_CHARS: usize = 60;
     let text = text.to_string();
-    let mut head: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
-    if text.chars().nth(MOST).is_some() {
+    let mut head: String = text.chars().take(MAX_CHARS).flat_map(char::escape_debug).collect();
+    if text.chars().nth(MAX_CHARS).is_some() {
         head.push('…');
     }
     format!("\"{head}\"")

@@ -151,7 +151,7 @@ pub(crate) fn unsaid() -> Node {
 }
 
 /// Maximum weight of other traffic, relative to all of GTP's sessions.
-const MOST_WEIGHT: f64 = 1e6;
+const MAX_WEIGHT: f64 = 1e6;
 
 /// The common values of one table's nodes, and those that differ.
 struct NodeTemplate {
@@ -186,7 +186,7 @@ impl NodeTemplate {
             }
         })?;
         let weight = |field: Field<'_>| {
-            let weight = field.number(0.0, MOST_WEIGHT, false)?;
+            let weight = field.number(0.0, MAX_WEIGHT, false)?;
             if weight > 0.0 {
                 Ok(weight)
             } else {

@@ -43,7 +43,9 @@ struct RouteEnd {
 /// Delay, then number of links.
 type Cost = (u64, u32);
 
+/// No link.
 const NOTHING: u32 = u32::MAX;
+/// Cost of a missing path.
 const NEVER: Cost = (u64::MAX, u32::MAX);
 
 /// A path and its return path, with the total delay of both.

@@ -41,9 +41,9 @@ impl Field<'_> {
         if rate == Rate::ZERO {
             return Err(self.wrong("must be above zero", "use \"inf\" if unlimited"));
         }
-        if rate.as_bps() < limits::LEAST_CAPACITY_BPS {
+        if rate.as_bps() < limits::MIN_CAPACITY_BPS {
             return Err(self.wrong(
-                format!("is below the minimum capacity, {} b/s", limits::LEAST_CAPACITY_BPS),
+                format!("is below the minimum capacity, {} b/s", limits::MIN_CAPACITY_BPS),
                 "use a larger capacity",
             ));
         }
@@ -92,13 +92,13 @@ impl Field<'_> {
             return Ok(QueueLimit::Bdp(1.0));
         }
         if let Some(number) = text.strip_suffix("bdp") {
-            const MOST: f64 = 1e6;
+            const MAX: f64 = 1e6;
             return match number.trim_end().parse::<f64>() {
                 // No range contains NaN.
-                Ok(factor) if factor > 0.0 && factor <= MOST => Ok(QueueLimit::Bdp(factor)),
+                Ok(factor) if factor > 0.0 && factor <= MAX => Ok(QueueLimit::Bdp(factor)),
                 _ => {
                     Err(self
-                        .wrong(format!("must be above 0 and at most {MOST} bdp"), format!("write it like {EXAMPLES}")))
+                        .wrong(format!("must be above 0 and at most {MAX} bdp"), format!("write it like {EXAMPLES}")))
                 }
             };
         }

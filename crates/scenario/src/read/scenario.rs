@@ -42,8 +42,11 @@ pub(super) const PACKET_KEYS: &[&str] = &["header", "payload"];
 
 /// The scheme of a file that sets none.
 pub(crate) const DEFAULT_SCHEME: &str = "gtp";
+/// Length of a run of a file that sets none.
 const DEFAULT_DURATION: Duration = Duration::from_secs(60);
+/// Length of a sample in a file that sets none.
 const DEFAULT_SAMPLE: Duration = Duration::from_millis(100);
+/// Sizes of packets in a file that sets none.
 const DEFAULT_PACKET: PacketSizes = PacketSizes { payload: Bytes::new(1000), header: Bytes::new(40) };
 
 /// A file's top-level keys, checked to be known.

@@ -79,7 +79,7 @@ fn run_of__rates_distances_and_convergence() {
 }
 
 #[test]
-fn run_of__who_never_comes_near_has_not_converged() {
+fn run_of__has_not_converged_if_never_near() {
     let run = run(&scenario(""), counts([[10, 0], [20, 0], [30, 0], [40, 0]]));
     assert_eq!(run.summary.metrics.converged_s, None);
     assert_eq!(run.summary.metrics.gap_to_max_min, 1.0);
@@ -111,7 +111,7 @@ fn run_of__a_size_ends_the_active_time_and_changes_the_optimum() {
 }
 
 #[test]
-fn run_of__counts_that_are_missing_are_nothing() {
+fn run_of__missing_counts_are_zero() {
     let scenario = scenario("");
     let mut short = counts([[10, 0], [16, 4], [21, 9], [26, 14]]);
     short.arrived.truncate(3);

@@ -499,7 +499,7 @@ fn build__variants_change_keys_by_path_and_elements_by_name() {
 }
 
 #[test]
-fn build__another_scheme_starts_from_its_own_defaults_and_says_what_it_drops() {
+fn build__another_scheme_starts_from_its_own_defaults() {
     let text = file(
         "scheme = 'gtp'",
         "[options]\nalpha = 0.3\nphase = '0 s'
@@ -588,7 +588,7 @@ fn build__schemes_are_shared() {
 }
 
 #[test]
-fn notes__name_what_a_run_leaves_out() {
+fn notes__name_dropped_settings() {
     // Two spines of equal delay, and a queue whose marks no session answers.
     let text = "
         name = 't'

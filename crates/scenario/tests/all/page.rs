@@ -23,7 +23,7 @@ fn blocks() -> Vec<(usize, String)> {
 }
 
 #[test]
-fn examples__build_alone_or_below_the_first() {
+fn examples__build_separately_or_after_the_first() {
     let blocks = blocks();
     assert!(blocks.len() >= 6, "only {} examples", blocks.len());
     for (line, text) in &blocks {

@@ -144,7 +144,7 @@ mod tests {
         }
 
         #[test]
-        fn product__the_error_is_what_a_fused_multiply_add_says(a in -1e60..1e60f64, b in 1e-60..1e60f64) {
+        fn product__error_equals_fused_multiply_add(a in -1e60..1e60f64, b in 1e-60..1e60f64) {
             let product = Double::product(a, b);
             prop_assert_eq!(product.hi, a * b);
             let error = a.mul_add(b, -product.hi);
@@ -152,7 +152,7 @@ mod tests {
         }
 
         #[test]
-        fn divide__times_gives_back_the_dividend(a in 1e-60..1e60f64, b in 1e-60..1e60f64) {
+        fn divide__is_reversed_by_times(a in 1e-60..1e60f64, b in 1e-60..1e60f64) {
             let mut rest = Double::from(a);
             rest.subtract(Double::from(a).divide(Double::from(b)).times(b));
             prop_assert!(rest.value().abs() <= a * 2f64.powi(-100), "{rest:?}");

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn aecp_control__stays_within_one_packet_a_second_and_the_capacity() {
+    fn aecp_control__is_between_one_packet_a_second_and_capacity() {
         assert_eq!(aecp_control(&AecpConfig::default(), 62_000.0, 62_500.0, 0.0, 0.0, 0.1), 62_500.0);
         assert_eq!(aecp_control(&AecpConfig::default(), 1.0, 62_500.0, 1e9, 1e9, 0.1), 1.0);
     }

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn logistic__is_half_way_after_the_logarithm_of_what_is_missing() {
+    fn logistic__is_half_way_after_the_log_of_the_gap() {
         // From 1 to 1000: 999 e^(-t) = 1 at t = ln 999 = 6.9068.
         near(logistic(1.0, 1000.0, 1.0, 999_f64.ln()), 500.0, 1e-9);
         near(logistic(1.0, 1000.0, 2.0, 0.0), 1.0, 1e-12);

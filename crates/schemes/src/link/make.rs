@@ -62,7 +62,7 @@ mod tests {
     proptest! {
         /// Any packets at any times: the clock advances, and headers stay sound.
         #[test]
-        fn link_controller__takes_whatever_comes(
+        fn link_controller__accepts_any_packets_and_times(
             name in select(names()),
             mbps in 0.001..100_000.0_f64,
             phase in 0.0..1.0_f64,

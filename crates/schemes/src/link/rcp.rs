@@ -56,7 +56,7 @@ impl RcpConfig {
         // This interval's part of the change that is due in a round-trip time.
         let part = (interval_s / link.rtt_s).min(1.0);
         let next_bps = rate_bps * (1.0 + part * (spare_bps - drained_bps) / capacity_bps);
-        next_bps.max(LEAST_PACKETS * link.packet_bits / link.rtt_s).min(capacity_bps)
+        next_bps.max(MIN_PACKETS * link.packet_bits / link.rtt_s).min(capacity_bps)
     }
 }
 
@@ -92,7 +92,7 @@ impl RcpLink {
         if sample_s < self.rtt_s {
             weight *= (self.rate_bps / self.capacity_bps) * (sample_s / self.rtt_s);
         }
-        self.rtt_s = (self.rtt_s + weight * (sample_s - self.rtt_s)).max(LEAST_INTERVAL.as_secs_f64());
+        self.rtt_s = (self.rtt_s + weight * (sample_s - self.rtt_s)).max(MIN_INTERVAL.as_secs_f64());
     }
 }
 
@@ -126,7 +126,7 @@ impl LinkController for RcpLink {
         let arrivals_bps = self.input_bytes * 8.0 / interval_s;
         self.rate_bps = self.config.next(self.rate_bps, self, interval_s, arrivals_bps, queue_bytes as f64 * 8.0);
         let mean_rtt = Duration::from_secs_f64(self.rtt_s).unwrap_or(self.config.interval);
-        let next = self.config.interval.min(mean_rtt).max(LEAST_INTERVAL);
+        let next = self.config.interval.min(mean_rtt).max(MIN_INTERVAL);
         self.input_bytes = self.spill_bytes.min(self.capacity_bps * next.as_secs_f64() / 8.0);
         self.spill_bytes -= self.input_bytes;
         self.interval_began = now;
@@ -150,9 +150,9 @@ impl Default for RcpConfig {
 }
 
 /// Minimum rate of each session, in packets per round-trip time.
-const LEAST_PACKETS: f64 = 0.01;
+const MIN_PACKETS: f64 = 0.01;
 /// Minimum interval. Differs from the authors' code, which follows round-trip times of any length.
-const LEAST_INTERVAL: Duration = Duration::from_micros(100);
+const MIN_INTERVAL: Duration = Duration::from_micros(100);
 
 impl RcpConfig {
     /// The options that were set, else the defaults.

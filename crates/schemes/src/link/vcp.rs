@@ -140,8 +140,9 @@ impl Default for VcpConfig {
     }
 }
 
-/// Load factors that bound the codes (Xia et al. 2005, section 3.2).
+/// Load factor below which the load is low (Xia et al. 2005, section 3.2).
 const LOW_BELOW: f64 = 0.8;
+/// Load factor from which on the link is overloaded (Xia et al. 2005, section 3.2).
 const OVERLOAD_FROM: f64 = 1.0;
 
 impl VcpConfig {

@@ -230,7 +230,7 @@ impl XcpLink {
         let Sums { input_bytes, interval_s, interval_rtt_s2, limited_bytes, limited_interval_s } =
             std::mem::take(&mut self.sums);
         self.mean_rtt = if interval_s > 0.0 {
-            Duration::from_secs_f64(interval_rtt_s2 / interval_s).unwrap_or(MOST_INTERVAL)
+            Duration::from_secs_f64(interval_rtt_s2 / interval_s).unwrap_or(MAX_INTERVAL)
         } else {
             FIRST_INTERVAL
         };
@@ -241,7 +241,7 @@ impl XcpLink {
             length_s,
             input_bytes,
             queue_bytes: self.persistent_queue_bytes as f64,
-            mean_rtt_s: self.mean_rtt.max(LEAST_INTERVAL).as_secs_f64(),
+            mean_rtt_s: self.mean_rtt.max(MIN_INTERVAL).as_secs_f64(),
         };
         let is_ixcp = self.kind == XcpKind::Improved;
         let shuffled_bytes = if is_ixcp { limited_bytes } else { input_bytes };
@@ -261,7 +261,7 @@ impl XcpLink {
             self.spare = XcpPool::new(spare.and(shuffle_bps), interval_s, input_bytes);
         }
         self.interval_began = now;
-        self.next_control = now.saturating_add(self.mean_rtt.max(LEAST_INTERVAL).min(MOST_INTERVAL));
+        self.next_control = now.saturating_add(self.mean_rtt.max(MIN_INTERVAL).min(MAX_INTERVAL));
     }
 
     /// Adds a packet's share to its header.
@@ -316,7 +316,7 @@ impl LinkController for XcpLink {
         // Packets before the first measured round-trip time count only as bytes.
         if let Some(rtt) = header.rtt {
             self.sums.interval_s += header.interval_s;
-            self.sums.interval_rtt_s2 += header.interval_s * rtt.min(MOST_INTERVAL).as_secs_f64();
+            self.sums.interval_rtt_s2 += header.interval_s * rtt.min(MAX_INTERVAL).as_secs_f64();
             if is_limited_here && self.kind != XcpKind::Scaled {
                 self.sums.limited_interval_s += header.interval_s;
             }
@@ -344,7 +344,7 @@ impl LinkController for XcpLink {
             // Half of the round-trip time without queueing; never all of it, or the queue would be drained twice.
             let draining_s = queue_bytes as f64 * 8.0 / self.capacity_bps;
             let period = Duration::from_secs_f64((self.mean_rtt.as_secs_f64() - draining_s).max(0.0) / 2.0);
-            self.next_queue = now.saturating_add(period.unwrap_or_default().max(LEAST_QUEUE_PERIOD));
+            self.next_queue = now.saturating_add(period.unwrap_or_default().max(MIN_QUEUE_PERIOD));
         }
     }
 }
@@ -363,9 +363,11 @@ fn part(whole: Duration, share: f64) -> Duration {
 /// First interval, before any measurement (ns-2).
 const FIRST_INTERVAL: Duration = Duration::from_millis(50);
 /// Minimum interval (ns-2); the draft recommends 5 to 10 ms.
-const LEAST_INTERVAL: Duration = Duration::from_millis(1);
-const MOST_INTERVAL: Duration = Duration::from_secs(1);
-const LEAST_QUEUE_PERIOD: Duration = Duration::from_millis(2);
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
+/// Maximum interval (ns-2).
+const MAX_INTERVAL: Duration = Duration::from_secs(1);
+/// Minimum period of the persistent queue (ns-2).
+const MIN_QUEUE_PERIOD: Duration = Duration::from_millis(2);
 
 impl XcpConfig {
     /// The options that were set, else the defaults.

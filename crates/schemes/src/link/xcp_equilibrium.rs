@@ -91,14 +91,14 @@ mod tests {
     }
 
     #[test]
-    fn xcp_equilibrium__nobody_is_limited_elsewhere() {
+    fn xcp_equilibrium__without_sessions_limited_elsewhere() {
         assert_eq!(at(100.0, 0.0, 0), (100.0, 1.0));
         // Four sessions that could have 90 of 100 Mb/s in total get no more than the fifth: 20 each.
         assert_eq!(at(100.0, 90.0, 4), (20.0, 1.0));
     }
 
     #[test]
-    fn xcp_equilibrium__without_shuffling_nothing_is_lost() {
+    fn xcp_equilibrium__without_shuffling_uses_the_whole_link() {
         let config = XcpConfig { gamma: 0.0, ..XcpConfig::default() };
         let here = xcp_equilibrium(&config, 155e6, 100e6, 64);
         assert!((here.local_bps - 55e6).abs() < 1.0, "{here:?}");
@@ -106,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn xcp_equilibrium__gains_what_it_pays(
+        fn xcp_equilibrium__gains_equal_payments(
             capacity in 1e3..1e12_f64, share in 0.0..1.0_f64, sessions in 0..100_000_u32,
             alpha in 0.01..0.5_f64, gamma in 0.001..0.5_f64,
         ) {

@@ -156,7 +156,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn charny__advertises_what_the_marked_sessions_leave() {
+    fn charny__advertises_the_rest_of_the_marked_sessions() {
         // Stamps 1, .1, .1, .1: no marks give mu = .25, which marks the last three; mu = (1 - .3) / 1 = .7.
         assert_eq!(charny(1.0, &rows(&[1.0, 0.1, 0.1, 0.1])), 0.7);
         // In equilibrium the first sends at .7, all are marked: mu = 1 - 1 + .7.
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn advertised__the_same_rate_for_all_overflows_when_demands_rise() {
+    fn advertised__equal_rates_overflow_when_demands_rise() {
         // Wu & Chien 2006, Table 1 and section 2.2: all four are advertised .7; when the three small demands rise to 1,
         // four sessions send min(1, .7) each: 2.8 into a sink of capacity 1.
         for rule in [&mut Charny::default() as &mut dyn RateAllocator, &mut Hou::default()] {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn hou__a_guaranteed_session_is_not_what_the_others_are_advertised() {
+    fn hou__guaranteed_session_does_not_set_the_advertised_rate() {
         // The equilibrium of the test above, exactly and as packets measure it: the others keep their rates.
         for (guaranteed, other) in [(4.0, 2.5), (4.002, 2.499), (4.15, 2.4999)] {
             let mut table = rows(&[guaranteed, 1.0, other, other]);

@@ -20,8 +20,8 @@ use fairwave_units::{Duration, Rate};
 /// interval ([`CapacityFinder::end_interval`]).
 #[derive(Clone, Debug, Default)]
 pub struct CapacityFinder {
-    found: Option<Found>,
-    sessions: BTreeMap<u64, Seen>,
+    found: Option<LoweredBudget>,
+    sessions: BTreeMap<u64, WatchedSession>,
     /// Time since the start of the current window.
     window: Duration,
     /// Remaining time without judgement, until the last reduction has had its effect.
@@ -45,7 +45,7 @@ pub struct PathTotals {
 
 /// The budget of a lowered node.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct LoweredBudget {
     /// Arrival rate at the reduction in bit/s: about the rate that was too much.
     failed_bps: f64,
     /// Budget after the reduction in bit/s.
@@ -56,7 +56,7 @@ struct Found {
 
 /// A session in the current window.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct WatchedSession {
     begin: PathTotals,
     now: PathTotals,
     waited: Option<Duration>,
@@ -76,7 +76,7 @@ struct Trouble {
 #[derive(Clone, Copy, Debug)]
 struct Series {
     first: Trouble,
-    before: Option<Found>,
+    before: Option<LoweredBudget>,
     lowerings: u32,
 }
 
@@ -91,43 +91,43 @@ struct Harmless {
 /// Sessions are judged over at least this time, and over their longest round trip.
 const WINDOW: Duration = Duration::from_millis(200);
 /// Minimum packets in a window of a session that is judged in it.
-const LEAST_PACKETS: u64 = 20;
+const MIN_PACKETS: u64 = 20;
 /// Losses are similar if each session has at least this share of the mean loss,
 const ALIKE: f64 = 0.25;
 /// and lost at least this share of its packets.
-const LEAST_LOSS: f64 = 0.002;
+const MIN_LOSS: f64 = 0.002;
 /// Queueing is similar if each session's packets wait at least this long,
-const LEAST_QUEUE: Duration = Duration::from_millis(5);
+const MIN_QUEUE: Duration = Duration::from_millis(5);
 /// and the longest delay is at most this multiple of the shortest.
 const ALIKE_QUEUE: f64 = 2.0;
 /// Arrivals are not a sign of a lower capacity if they are at least this share of the configured budget.
-const NEARLY_TOLD: f64 = 0.99;
+const NEARLY_ALL: f64 = 0.99;
 /// The budget becomes this share of the arrival rate,
 const LOWERED: f64 = 0.95;
 /// less the rate that drains the queue in this time in seconds,
 const DRAIN_S: f64 = 1.0;
 /// and at least this share of the arrival rate.
-const LEAST_LOWERED: f64 = 0.5;
+const MIN_LOWERED: f64 = 0.5;
 /// Time in seconds until the budget is again the arrival rate at the reduction. With five it took 20 s to find a
 /// capacity that returned.
 const BACK_S: f64 = 1.0;
 /// Beyond that it grows only while at least this share of it is used.
 const IN_USE: f64 = 0.8;
 /// Consecutive reductions after which their effect is checked:
-const MOST_LOWERINGS: u32 = 3;
+const MAX_LOWERINGS: u32 = 3;
 /// the trouble must be below this share of the first.
 const OF_USE: f64 = 0.5;
 /// First period during which harmless trouble is ignored; it doubles each time that the trouble is found again.
 const PAUSE: Duration = Duration::from_secs(10);
 /// Maximum of that period.
-const MOST_PAUSE: Duration = Duration::from_secs(160);
+const MAX_PAUSE: Duration = Duration::from_secs(160);
 /// Trouble beyond this multiple of the harmless one counts all the same.
 const WORSE: f64 = 2.0;
 
 impl CapacityFinder {
     /// Reports the totals of a session's packets at the end of this interval. `session` is any stable number.
     pub fn see(&mut self, session: u64, totals: PathTotals) {
-        let first = Seen { begin: totals, now: totals, waited: None, is_here: true };
+        let first = WatchedSession { begin: totals, now: totals, waited: None, is_here: true };
         let seen = self.sessions.entry(session).or_insert(first);
         seen.waited = match (seen.waited, totals.waiting) {
             (Some(before), Some(now)) => Some(before.min(now)),
@@ -136,9 +136,9 @@ impl CapacityFinder {
         (seen.now, seen.is_here) = (totals, true);
     }
 
-    /// Ends a control interval of length `elapsed` at a node with the configured capacity `told`; `rtt` is the longest
-    /// round-trip time of its sessions.
-    pub fn end_interval(&mut self, told: Rate, elapsed: Duration, rtt: Duration) {
+    /// Ends a control interval of length `elapsed` at a node with the configured capacity `configured`; `rtt` is the
+    /// longest round-trip time of its sessions.
+    pub fn end_interval(&mut self, configured: Rate, elapsed: Duration, rtt: Duration) {
         self.sessions.retain(|_, seen| std::mem::take(&mut seen.is_here));
         self.harmless =
             self.harmless.take().map(|harmless| Harmless { left: less(harmless.left, elapsed), ..harmless });
@@ -149,19 +149,19 @@ impl CapacityFinder {
         }
         self.window = sum(self.window, elapsed);
         let arrived_bps = self.arrived_bps();
-        self.grow(told, elapsed, arrived_bps);
+        self.grow(configured, elapsed, arrived_bps);
         if self.window < WINDOW.max(rtt) {
             return;
         }
         if let Some(trouble) = self.trouble() {
-            self.judge(told, trouble, arrived_bps, sum(rtt, elapsed));
+            self.judge(configured, trouble, arrived_bps, sum(rtt, elapsed));
         }
         self.begin_window();
     }
 
     /// The part of the configured capacity that the node may allocate.
-    pub fn capacity(&self, told: Rate) -> Rate {
-        self.found.map_or(told, |found| Rate::nearest_bps(found.budget_bps()).min(told))
+    pub fn capacity(&self, configured: Rate) -> Rate {
+        self.found.map_or(configured, |found| Rate::nearest_bps(found.budget_bps()).min(configured))
     }
 
     /// Whether that is less than the configured capacity.
@@ -183,28 +183,28 @@ impl CapacityFinder {
 
     /// The trouble that all active sessions share; `None` if too few are active.
     fn trouble(&self) -> Option<Trouble> {
-        let active = || self.sessions.values().filter(|seen| seen.arrived().0 + seen.arrived().1 >= LEAST_PACKETS);
+        let active = || self.sessions.values().filter(|seen| seen.arrived().0 + seen.arrived().1 >= MIN_PACKETS);
         if active().count() < 2 {
             return None;
         }
         let share = |(arrived, lost, _): (u64, u64, u64)| lost as f64 / (arrived + lost).max(1) as f64;
-        let all = active().map(Seen::arrived).fold((0, 0, 0), |all, one| (all.0 + one.0, all.1 + one.1, 0));
+        let all = active().map(WatchedSession::arrived).fold((0, 0, 0), |all, one| (all.0 + one.0, all.1 + one.1, 0));
         let mean = share(all);
         let least = active().map(|seen| share(seen.arrived())).fold(f64::MAX, f64::min);
-        let loss = if mean >= LEAST_LOSS && least >= ALIKE * mean { mean } else { 0.0 };
+        let loss = if mean >= MIN_LOSS && least >= ALIKE * mean { mean } else { 0.0 };
         let waited = || active().map(|seen| seen.waited.unwrap_or(Duration::ZERO));
         let shortest = waited().min().unwrap_or(Duration::ZERO);
         let longest = waited().max().unwrap_or(Duration::ZERO).as_secs_f64();
-        let is_queue = shortest >= LEAST_QUEUE && longest <= ALIKE_QUEUE * shortest.as_secs_f64();
+        let is_queue = shortest >= MIN_QUEUE && longest <= ALIKE_QUEUE * shortest.as_secs_f64();
         Some(Trouble { loss, queue_s: if is_queue { shortest.as_secs_f64() } else { 0.0 } })
     }
 
     /// Ends a window in which all active sessions shared this trouble.
-    fn judge(&mut self, told: Rate, trouble: Trouble, arrived_bps: f64, shows_after: Duration) {
+    fn judge(&mut self, configured: Rate, trouble: Trouble, arrived_bps: f64, shows_after: Duration) {
         let excused = self.harmless.as_ref().filter(|harmless| !harmless.left.is_zero());
         let trouble = trouble.beyond(excused.map(|harmless| harmless.level));
-        let is_told = arrived_bps >= NEARLY_TOLD * told.as_bps();
-        if trouble.is_none() || is_told {
+        let is_near_configured = arrived_bps >= NEARLY_ALL * configured.as_bps();
+        if trouble.is_none() || is_near_configured {
             // The budget passed the rate that failed without trouble: the next reduction starts a new series.
             if self.found.is_none_or(|found| found.calm_s >= BACK_S) {
                 self.series = None;
@@ -213,34 +213,34 @@ impl CapacityFinder {
         }
         let begin = Series { first: trouble, before: self.found, lowerings: 0 };
         let mut series = self.series.take().unwrap_or(begin);
-        if series.lowerings >= MOST_LOWERINGS && trouble.is_as_bad_as(series.first) {
+        if series.lowerings >= MAX_LOWERINGS && trouble.is_as_bad_as(series.first) {
             self.found = series.before;
-            let pause = self.harmless.map_or(PAUSE, |harmless| sum(harmless.pause, harmless.pause).min(MOST_PAUSE));
+            let pause = self.harmless.map_or(PAUSE, |harmless| sum(harmless.pause, harmless.pause).min(MAX_PAUSE));
             self.harmless = Some(Harmless { level: trouble.max(series.first), left: pause, pause });
             return;
         }
         series.lowerings += 1;
         self.series = Some(series);
-        let factor = (LOWERED - trouble.queue_s / DRAIN_S).max(LEAST_LOWERED);
-        self.found = Some(Found { failed_bps: arrived_bps, lowered_bps: arrived_bps * factor, calm_s: 0.0 });
+        let factor = (LOWERED - trouble.queue_s / DRAIN_S).max(MIN_LOWERED);
+        self.found = Some(LoweredBudget { failed_bps: arrived_bps, lowered_bps: arrived_bps * factor, calm_s: 0.0 });
         // The queue drains at the rate that is not allocated any more.
         let drains = Duration::from_secs_f64(trouble.queue_s / (1.0 - factor));
         self.hold = sum(shows_after, drains.unwrap_or(Duration::ZERO));
     }
 
-    fn grow(&mut self, told: Rate, elapsed: Duration, arrived_bps: f64) {
+    fn grow(&mut self, configured: Rate, elapsed: Duration, arrived_bps: f64) {
         let Some(found) = &mut self.found else { return };
         // Beyond the rate that failed, an unused budget proves nothing.
         if found.calm_s < BACK_S || arrived_bps >= IN_USE * found.budget_bps() {
             found.calm_s += elapsed.as_secs_f64();
         }
-        if found.budget_bps() >= told.as_bps() {
+        if found.budget_bps() >= configured.as_bps() {
             self.found = None;
         }
     }
 }
 
-impl Found {
+impl LoweredBudget {
     /// As CUBIC's window: flat around the rate that failed.
     fn budget_bps(&self) -> f64 {
         // RFC 9438, Eq. 1: W_cubic(t) = C (t - K)^3 + W_max, with C such that it starts at the lowered budget.
@@ -249,7 +249,7 @@ impl Found {
     }
 }
 
-impl Seen {
+impl WatchedSession {
     /// Packets that arrived and were lost in this window, and bytes that arrived. Packets counted as lost may have
     /// arrived later.
     fn arrived(&self) -> (u64, u64, u64) {

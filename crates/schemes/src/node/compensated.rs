@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn value__keeps_what_a_plain_sum_loses() {
+    fn value__keeps_digits_that_a_plain_sum_loses() {
         let mut left = Compensated::new(1e16);
         for _ in 0..1000 {
             left.subtract(1.0); // 1e16 - 1 is not an f64

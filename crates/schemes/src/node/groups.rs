@@ -54,7 +54,7 @@ pub struct Groups {
     by_group: Vec<(u32, u32)>,
     /// Of each group, in order: the start of its rows in `by_group`, its row of the outer level, and its rule, which
     /// remembers the order of its sessions in the last call.
-    found: Vec<Found>,
+    found: Vec<GroupRange>,
     rules: Vec<Gtp>,
     totals: Vec<Row>,
     targets: Vec<Grant>,
@@ -63,7 +63,7 @@ pub struct Groups {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct GroupRange {
     group: u32,
     begins: usize,
 }
@@ -94,7 +94,7 @@ impl Groups {
         self.found.clear();
         for (begins, &(group, _)) in self.by_group.iter().enumerate() {
             if self.found.last().is_none_or(|last| last.group != group) {
-                self.found.push(Found { group, begins });
+                self.found.push(GroupRange { group, begins });
             }
         }
         let inner = &self.inner;
@@ -244,8 +244,9 @@ pub fn left_to_other(other: Others, share: Rate) -> Rate {
     Rate::nearest_bps(reached * other.weight)
 }
 
-/// Steps of other traffic: Wu 2007, VII.
+/// Alpha of other traffic's steps: Wu 2007, VII.
 const OTHER_ALPHA: f64 = 0.1;
+/// Beta of other traffic's steps: Wu 2007, VII.
 const OTHER_BETA: f64 = 0.2;
 
 /// Shrinks all steps by one factor, over all groups, so that expected rates sum to at most `budget` times the capacity.

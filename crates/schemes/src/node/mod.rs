@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn host_rule__is_one_that_says_so() {
+    fn host_rule__must_run_on_hosts() {
         for scheme in schemes() {
             assert_eq!(host_rule(scheme.name).is_ok(), scheme.runs_on_hosts(), "{}", scheme.name);
         }

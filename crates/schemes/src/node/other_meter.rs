@@ -106,6 +106,7 @@ impl OtherMeter {
     }
 }
 
+/// Minimum time between stored samples, so that a span has at most about 16.
 const SOONEST: Duration = Duration::from_nanos(OtherMeter::SPAN.as_nanos() / 16);
 
 #[cfg(test)]
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn rate__is_that_of_the_last_span_alone() {
+    fn rate__covers_only_the_last_span() {
         let mut meter = seen(12_500, 0);
         // Silence: after a span the 100 Mb/s have decayed to zero.
         (1..=5).for_each(|tick| meter.sample(at(200 + tick * 20), 200 * 12_500, 0));
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn rate__of_less_than_a_twentieth_of_ones_own_is_nothing() {
+    fn rate__below_a_twentieth_of_own_traffic_is_zero() {
         // 1 % of headers more, 5 %, and 6 %: 12 500 B per millisecond are 100 Mb/s.
         for (card, other) in [(12_625, 0.0), (13_125, 0.0), (13_250, 6.0)] {
             assert_eq!(seen(card, 12_500).rate(), Some(Rate::mbps(other)), "{card}");
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_of_full__of_a_card_whose_counters_show_more_or_nothing_is_the_rate() {
+    fn rate_of_full__follows_counters_outside_the_dead_zone() {
         // 12 500 B per millisecond are 100 Mb/s, 6000 are 48, and 250 are in the dead zone.
         assert_eq!(seen(12_500, 6000).rate_of_full(Rate::mbps(90.0)), Some(Rate::mbps(52.0)));
         assert_eq!(seen(12_500, 12_250).rate_of_full(Rate::mbps(110.0)), Some(Rate::ZERO));
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn sample__of_counters_that_went_back_begins_anew() {
+    fn sample__restarts_when_counters_go_back() {
         let mut meter = seen(12_500, 0);
         meter.sample(at(220), 10, 0);
         assert_eq!(meter.rate(), None);

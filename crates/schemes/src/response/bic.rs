@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn mean_window_packets__is_the_search_alone_for_small_windows() {
+    fn mean_window_packets__is_only_search_for_small_windows() {
         let rule = BicConfig::default();
         for p in [2e-4, 5e-4, 1e-3] {
             // Differs by s_min in Eq. 3, which the closed form leaves out.

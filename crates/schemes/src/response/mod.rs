@@ -145,7 +145,7 @@ mod tests {
     use crate::scheme::OptionValue;
 
     #[test]
-    fn window__knows_the_schemes_that_follow_the_loss_rate_alone() {
+    fn window__exists_for_schemes_that_follow_the_loss_rate() {
         assert_eq!(window("hstcp", 1e-5), Some(HighSpeed::default().mean_window_packets(1e-5)));
         assert_eq!(window("aimd", 1e-6), Some(aimd(1e-6, 32.0, 0.125)));
         for other in ["vegas", "fast", "cubic", "htcp", "gtp", "cbr", "no-such"] {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn takes__the_rules_own_options_alone() {
+    fn takes__only_the_rules_own_options() {
         assert!(Response::takes("bic", "s_max"));
         assert!(!Response::takes("bic", "initial_window"));
         assert!(!Response::takes("newreno", "sack"));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn new__says_why_there_is_none() {
+    fn new__explains_missing_functions() {
         let no = |scheme: &str, options: &Options| Response::new(scheme, options).unwrap_err().to_string();
         assert!(no("vegas", &Options::default()).contains("delay"));
         assert!(no("gtp", &Options::default()).contains("\"gtp\" has no response function"));

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mean_window_packets__is_0_075_over_the_loss_rate_above_its_low_window() {
+    fn mean_window_packets__is_0_075_over_p_above_the_low_window() {
         let rule = ScalableConfig::default();
         close(rule.mean_window_packets(1e-5), 7500.0, 1e-12);
         close(rule.mean_window_packets(1e-2), reno(1e-2), 1e-15);

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn read__takes_what_the_domain_allows() {
+    fn read__accepts_the_domain() {
         let alpha = option("gtp", "alpha");
         assert_eq!(alpha.read(GivenValue::Number(0.15)), Ok(OptionValue::Number(0.15)));
         assert_eq!(alpha.read_text("0.15"), Ok(OptionValue::Number(0.15)));
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn read__says_what_is_wrong_and_what_would_do() {
+    fn read__errors_have_problem_and_domain() {
         let message = |scheme, name, given| option(scheme, name).read(given).unwrap_err().to_string();
         assert_eq!(
             message("gtp", "alpha", GivenValue::Number(1.5)),
@@ -428,7 +428,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn read_text__never_panics_and_what_it_reads_prints_back(text in "\\PC{0,12}|[0-9.e+-]{1,8} ?(ms|packets|s)?") {
+        fn read_text__never_panics_and_round_trips(text in "\\PC{0,12}|[0-9.e+-]{1,8} ?(ms|packets|s)?") {
             for option in schemes().iter().flat_map(|scheme| scheme.options) {
                 if let Ok(value) = option.read_text(&text) {
                     prop_assert_eq!(option.read_text(&value.to_string()), Ok(value));

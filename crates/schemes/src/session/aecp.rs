@@ -49,7 +49,7 @@ impl Aecp {
     fn update(&mut self, rate_bps: f64) -> f64 {
         let rtt_s = self.smoothed_rtt.as_secs_f64();
         // Differs from the paper: from half a second on the exponent of x would be negative.
-        let share = (self.config.alpha_per_s * rtt_s).min(MOST_SHARE);
+        let share = (self.config.alpha_per_s * rtt_s).min(MAX_SHARE);
         let least_bps = self.packet_bits / rtt_s;
         (rate_bps.powf(1.0 - share) * self.rate_factor_bps.powf(share)).max(least_bps)
     }
@@ -124,7 +124,7 @@ impl Default for AecpSourceConfig {
 }
 
 /// Maximum step, as a share of the logarithmic gap.
-const MOST_SHARE: f64 = 0.9;
+const MAX_SHARE: f64 = 0.9;
 
 impl AecpSourceConfig {
     /// The options that were set, else the defaults.
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn on_feedback__makes_up_a_share_of_the_logarithm_each_round_trip() {
+    fn on_feedback__closes_a_share_of_the_log_gap_each_round_trip() {
         // alpha tau = 2/s x 50 ms = 0.1 of ln 100: 10^6 x 100^0.1, once per round trip however often feedback arrives.
         let rtt = Duration::from_millis(50);
         close(rate_bps(rtt, &[0, 10, 49]), 1e6 * 100.0_f64.powf(0.1));

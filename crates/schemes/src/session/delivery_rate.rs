@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn sample__is_what_was_delivered_over_the_time_that_it_took() {
+    fn sample__is_delivered_bytes_over_elapsed_time() {
         let mut rate = DeliveryRate::default();
         let first = send(&mut rate, 0, 10);
         let (sent, stamp) = first[9];
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn sample__claims_that_come_too_early_do_not_raise_the_rate_above_that_of_sending() {
+    fn sample__early_arrival_claims_are_bounded_by_the_send_rate() {
         let mut rate = DeliveryRate::default();
         let first = send(&mut rate, 0, 1);
         rate.on_arrived(PACKET, first[0].0, first[0].1);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn sample__an_interval_below_the_least_round_trip_time_says_nothing() {
+    fn sample__interval_below_min_rtt_has_no_rate() {
         let mut rate = DeliveryRate::default();
         let stamps = send(&mut rate, 0, 2);
         rate.on_arrived(bytes(2), stamps[1].0, stamps[1].1);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn mark_app_limited__lasts_until_what_is_in_flight_has_arrived() {
+    fn mark_app_limited__lasts_until_packets_in_flight_arrive() {
         let mut rate = DeliveryRate::default();
         let before = send(&mut rate, 0, 3);
         rate.mark_app_limited();
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn on_left__samples_are_too_low_until_what_is_sent_now_has_arrived() {
+    fn on_left__marks_samples_until_packets_in_flight_arrive() {
         let mut rate = DeliveryRate::default();
         let before = send(&mut rate, 0, 4);
         // Two of them belong to another session.

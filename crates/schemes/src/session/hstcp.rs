@@ -61,7 +61,7 @@ impl HighSpeed {
         }
         // RFC 3649, Appendix B: the line continues beyond the high window, 0.09 at 94 717 packets. It would reach zero
         // at about half a million, and the growth with it, which the RFC does not mention.
-        (self.b_at_1 + self.b_slope * window_packets.ln()).max(LEAST_DECREASE)
+        (self.b_at_1 + self.b_slope * window_packets.ln()).max(MIN_DECREASE)
     }
 
     /// a(w): packets per round trip (RFC 3649 s5): w^2 p(w) 2 b(w) / (2 - b(w)).
@@ -103,7 +103,7 @@ impl HighSpeed {
 }
 
 /// Minimum share of the window that a loss removes, for any window: a hundredth, so that there is a cut.
-const LEAST_DECREASE: f64 = 0.01;
+const MIN_DECREASE: f64 = 0.01;
 
 impl Default for HighSpeed {
     /// With RFC 3649's constants.
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn increase_packets__beyond_the_high_window_goes_on_with_the_table() {
+    fn increase_packets__beyond_high_window_follows_the_table() {
         // RFC 3649, Appendix B: the last rows of Table 12, w, a(w) and b(w). Its p(w) is rounded to 0.078 / w^1.2, 2 to
         // 3 % below the line through its own two points.
         for (window, a, b) in
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn beyond_the_high_window__still_grows_and_shrinks() {
         let mut rule = rule();
-        assert_eq!(rule.decrease_share(1e6), LEAST_DECREASE);
+        assert_eq!(rule.decrease_share(1e6), MIN_DECREASE);
         assert!(rule.increase(1e6, &test_ack(1)) > 0.0);
     }
 }

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn decrease__keeps_the_ratio_of_the_rtts_while_the_throughput_is_steady() {
+    fn decrease__keeps_the_rtt_ratio_at_steady_throughput() {
         let mut htcp = Htcp::new(HtcpConfig::default());
         assert_eq!(epoch(&mut htcp, 0, 100, [100, 150]), 0.5); // no loss before
         // 100 packets in 100 ms: 1000 a second, as before; 100 / 150 of the RTT.
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn decrease__looks_at_the_throughput_right_before_the_loss() {
+    fn decrease__uses_the_throughput_right_before_the_loss() {
         // The window falls to a half at one loss and to 0.8 at the next: means over the time between losses would
         // always differ by far more than a fifth, and it would never keep 0.8 twice.
         let mut htcp = Htcp::new(HtcpConfig::default());

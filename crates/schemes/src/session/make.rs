@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn controller_from__starts_where_it_is_told() {
+    fn controller_from__starts_at_the_given_window() {
         let rule = controller_from("cubic", &Options::default(), Some(100.5), 70.0).unwrap();
         assert_eq!((rule.allowance().window_packets, rule.ssthresh_packets()), (100.5, 70.0));
         let rule = controller_from("cubic", &Options::default(), None, f64::INFINITY).unwrap();

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn on_loss__halves_what_was_in_flight() {
+    fn on_loss__halves_packets_in_flight() {
         let mut reno = Windowed::new(NewReno, WindowConfig { initial_window_packets: 100.0, ..Default::default() });
         reno.on_loss(&test_loss(90));
         assert_eq!((reno.allowance().window_packets, reno.ssthresh_packets()), (45.0, 45.0));

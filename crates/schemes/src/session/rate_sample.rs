@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_flight_at__is_where_losses_passed_what_is_tolerated() {
+    fn in_flight_at__is_where_losses_exceeded_the_tolerance() {
         let point = |bytes, lost, in_flight| LossPoint {
             bytes: Bytes::new(bytes),
             lost: Bytes::new(lost),

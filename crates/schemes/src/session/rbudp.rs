@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds__send_what_is_missing_in_order() {
+    fn rounds__send_missing_packets_in_order() {
         let mut transfer = Rbudp::new(10);
         assert_eq!(round(&mut transfer), (0..10).collect::<Vec<_>>());
         assert!(transfer.is_round_out() && transfer.begin_round([1..3, 5..5, 9..10].into_iter()));

@@ -34,7 +34,7 @@ impl Rcp {
     fn set_rate(&mut self, rate_bps: f64) {
         // A session with a lower rate would not learn when it may send more; the authors' sources request a rate twice
         // a second in separate packets.
-        self.rate_bps = Some(rate_bps.max(self.packet_bits / MOST_APART_S));
+        self.rate_bps = Some(rate_bps.max(self.packet_bits / MAX_APART_S));
     }
 }
 
@@ -91,7 +91,7 @@ impl CongestionController for Rcp {
 }
 
 /// Maximum time between packets in seconds (the authors' ns-2 code: sources request a rate every 0.5 s).
-const MOST_APART_S: f64 = 0.5;
+const MAX_APART_S: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn allowance__is_two_packets_a_second_at_the_least() {
+    fn allowance__is_at_least_two_packets_a_second() {
         let mut rcp = Rcp::new(WindowConfig::default());
         assert_eq!(hear(&mut rcp, 1.0).pacing, Some(Rate::from_bps(16_000.0).unwrap()));
     }

@@ -125,7 +125,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(50);
 
     #[test]
-    fn advance_by_acks__a_window_of_acknowledgements_is_a_round_trip() {
+    fn advance_by_acks__window_of_acks_takes_a_round_trip() {
         let mut solo = solo("newreno", 3.0, 2.0);
         for _ in 0..3 {
             solo.advance_by_acks(1, RTT); // 16 666 666.67 ns each: no third is lost

@@ -82,11 +82,13 @@ pub struct Udt {
     rtt: Duration,
 }
 
-/// Bounds of the period: a gigapacket per second, and a packet in ten seconds.
-const LEAST_PERIOD_US: f64 = 1e-3;
-const MOST_PERIOD_US: f64 = 1e7;
+/// Minimum period in us: a gigapacket per second.
+const MIN_PERIOD_US: f64 = 1e-3;
+/// Maximum period in us: a packet in ten seconds.
+const MAX_PERIOD_US: f64 = 1e7;
 /// Until slow start ends, only the window limits.
 const FIRST_PERIOD_US: f64 = 1.0;
+/// Round-trip time before the first sample.
 const FIRST_RTT: Duration = Duration::from_millis(100);
 
 impl Udt {
@@ -227,7 +229,7 @@ impl Udt {
     }
 
     fn set_period(&mut self, period_us: f64) {
-        self.period_us = period_us.clamp(LEAST_PERIOD_US, MOST_PERIOD_US);
+        self.period_us = period_us.clamp(MIN_PERIOD_US, MAX_PERIOD_US);
     }
 
     fn set_window(&mut self, window_packets: f64) {
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn increase__is_one_to_ten_per_cent_of_what_is_spare() {
+    fn increase__is_one_to_ten_per_cent_of_spare_bandwidth() {
         let udt = steady();
         // A capacity of 15 000 leaves 10 000 packets/s: 10^ceil(log10(1.2e8)) = 1e9, x 1.5e-6 / 1500 = 1 packet.
         assert!((udt.increase(15_000.0) - 1.0).abs() < 1e-12);
@@ -307,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn on_ack__after_a_loss_does_not_speed_up_and_then_takes_a_ninth() {
+    fn on_ack__waits_after_a_loss_and_then_takes_a_ninth() {
         let mut udt = steady();
         assert!(udt.on_nak(101, 300, 0.5));
         assert_eq!(udt.period_us, 225.0); // 1.125 x 200
@@ -321,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn on_nak__decreases_five_times_an_epoch_at_the_most() {
+    fn on_nak__decreases_at_most_five_times_per_epoch() {
         let mut udt = steady();
         assert!(udt.on_nak(101, 1000, 0.5));
         let mut periods = vec![udt.period_us];

@@ -51,7 +51,7 @@ impl VcpSourceConfig {
     /// section 4: equal growth over time for any round-trip time).
     fn multiplied_packets(&self, rtt: Duration) -> f64 {
         let intervals = rtt.as_secs_f64() / self.t_rho.as_secs_f64();
-        (1.0 + self.xi).powf(intervals.min(MOST_INTERVALS)) - 1.0
+        (1.0 + self.xi).powf(intervals.min(MAX_INTERVALS)) - 1.0
     }
 
     /// Additive increase of a round trip of this length, in packets: proportional to its square, so that rates grow
@@ -175,9 +175,10 @@ impl Default for VcpSourceConfig {
 }
 
 /// Maximum intervals that a round trip counts for in the multiplicative increase.
-const MOST_INTERVALS: f64 = 2.5;
-/// Ratios to the typical round-trip time between which the additive increase is quadratic: 20 ms and 500 ms.
+const MAX_INTERVALS: f64 = 2.5;
+/// Ratio to the typical round-trip time, 20 ms over 100 ms, from which on the additive increase is quadratic.
 const LEFT: f64 = 0.2;
+/// Ratio to the typical round-trip time, 500 ms over 100 ms, up to which the additive increase is quadratic.
 const RIGHT: f64 = 5.0;
 /// Factor of the pacing rate over the window per round-trip time, so that the window is the limit.
 const PACING_GAIN: f64 = 1.1;
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn low__multiplies_alike_in_the_same_time() {
+    fn low__growth_per_time_is_independent_of_the_rtt() {
         // A window of acknowledgements at a round trip of 200 ms = t_rho: x 1.0625; at 100 ms the square root of that.
         close(hear(&mut vcp(100.0), 0, 200, LoadCode::Low), 100.0625);
         close(hear(&mut vcp(100.0), 0, 100, LoadCode::Low), 100.0 + 1.0625_f64.sqrt() - 1.0);
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn frozen__means_frozen_whatever_the_links_say() {
+    fn frozen__ignores_all_codes() {
         let mut vcp = vcp(80.0);
         hear(&mut vcp, 0, 100, LoadCode::Overload);
         close(hear(&mut vcp, 150, 100, LoadCode::Low), 70.0);
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn loss__halves_what_was_in_flight() {
+    fn loss__halves_packets_in_flight() {
         let mut vcp = vcp(100.0);
         vcp.on_loss(&test_loss(60));
         close(vcp.allowance().window_packets, 30.0);

@@ -39,7 +39,7 @@ impl Vegas {
     pub fn new(config: VegasConfig, window: WindowConfig) -> Self {
         Self {
             config,
-            window: CongestionWindow::at_least(LEAST_PACKETS, &window),
+            window: CongestionWindow::at_least(MIN_PACKETS, &window),
             round: 0,
             rtt_sum_s: 0.0,
             rtt_samples: 0,
@@ -68,7 +68,7 @@ impl Vegas {
             self.is_growing_round = !self.is_growing_round;
             // ns-2: evaluated before the window grows, in every other round.
             if self.is_growing_round && queued > self.config.gamma_packets {
-                self.window.set_ssthresh(LEAST_PACKETS);
+                self.window.set_ssthresh(MIN_PACKETS);
                 self.window.set(self.window.packets() * 0.875);
             }
         } else if queued < self.config.alpha_packets {
@@ -122,7 +122,7 @@ impl CongestionController for Vegas {
 }
 
 /// Vegas never goes below two packets: one would wait for a delayed acknowledgement.
-const LEAST_PACKETS: f64 = 2.0;
+const MIN_PACKETS: f64 = 2.0;
 
 impl Default for VegasConfig {
     /// ns-2: 1, 3, 1. Linux and ns-3: 2, 4, 1.
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start__doubles_every_other_round_and_ends_with_the_queue() {
+    fn slow_start__doubles_every_other_round_until_a_queue() {
         let mut vegas = vegas(4.0, f64::INFINITY);
         for number in 1..=3 {
             round(&mut vegas, number, 100);

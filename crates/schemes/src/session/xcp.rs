@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn allowance__is_the_window_on_average_over_round_trips_and_over_sessions() {
+    fn allowance__averages_to_the_window_over_rounds_and_sessions() {
         let window =
             |dither_packets| WindowConfig { initial_window_packets: 3.7, dither_packets, ..WindowConfig::default() };
         let mut sent = 0;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn header__before_the_first_round_trip_asks_for_nothing() {
+    fn header__is_empty_before_the_first_round_trip() {
         let header = Xcp::new(WindowConfig::default()).header(&Sending { smoothed_rtt: None, window_packets: 2 });
         let Some(CongestionHeader::Xcp(header)) = header else { panic!("{header:?}") };
         assert_eq!((header.rtt, header.interval_s, header.change_bps), (None, 0.0, 0.0));

@@ -96,7 +96,7 @@ fn cubic__climbs_back_slowly_after_fast_convergence() {
 }
 
 #[test]
-fn bic__meets_the_formula_of_the_rule_and_lies_below_that_of_the_paper() {
+fn bic__meets_its_own_formula_and_is_below_the_papers() {
     let (rule, rtt) = (BicConfig::default(), Duration::from_millis(100));
     // Share below the paper's: the search takes 2 ln 2 round trips, not one, to halve the gap.
     for (p, below_paper) in [(1e-3, 0.152), (3e-4, 0.167), (1e-4, 0.167), (1e-5, 0.076), (1e-6, 0.025)] {

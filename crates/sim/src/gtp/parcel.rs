@@ -22,7 +22,7 @@ pub(crate) struct Parcels {
 }
 
 /// Maximum buffers kept for reuse.
-const MOST_SPARE: usize = 64;
+const MAX_SPARE: usize = 64;
 
 impl Parcels {
     /// Stores contents until their packet arrives or is dropped, and returns their slot.
@@ -57,7 +57,7 @@ impl Parcels {
     /// Takes back a buffer, whose contents are not needed any more.
     pub(crate) fn reuse(&mut self, mut room: Vec<u8>) {
         room.clear();
-        if self.spare.len() < MOST_SPARE {
+        if self.spare.len() < MAX_SPARE {
             self.spare.push(room);
         }
     }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room__is_empty_whoever_had_it() {
+    fn room__is_empty_after_reuse() {
         let mut parcels = Parcels::default();
         parcels.reuse(vec![7; 100]);
         let room = parcels.room();

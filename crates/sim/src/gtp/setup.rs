@@ -18,7 +18,7 @@ use super::{Demand, GtpEnd, GtpSession, HostAt, TICKET, Yielding};
 use crate::engine::SimError;
 use crate::flow::FlowOptions;
 use crate::simulator::{SimEvent, Simulator};
-use crate::source::{Asked, SourceKind};
+use crate::source::{NewSession, SourceKind};
 
 /// Sessions whose ends are hosts.
 pub(crate) const KIND: SourceKind = SourceKind {
@@ -199,8 +199,8 @@ fn options(scenario: &Scenario, session: &SessionSpec, node: &Node) -> SessionOp
 
 /// Adds a session between hosts.
 #[expect(clippy::unnecessary_wraps, reason = "other kinds refuse sessions here")]
-fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError> {
-    let Asked { scenario, session, choice, .. } = *asked;
+fn add(simulator: &mut Simulator<'_>, new: &NewSession<'_>) -> Result<(), SimError> {
+    let NewSession { scenario, session, choice, .. } = *new;
     let end = |node: u32, capacity: Option<Rate>| GtpEnd {
         host: simulator.gtp.places[&node],
         session: None,
@@ -221,7 +221,7 @@ fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError>
         attempts: 0,
         messages: [0; 2],
     };
-    let flow = simulator.add_flow(gtp.into(), asked.bytes(), None, asked.active(), FlowOptions::default());
+    let flow = simulator.add_flow(gtp.into(), new.bytes(), None, new.active(), FlowOptions::default());
     if let Demand::Schedule(_) = &session.demand
         && let Some(change) = session.demand.next_change(session.start)
     {

@@ -66,7 +66,7 @@ fn ms(ms: u64) -> Time {
 
 /// RFC 6582 s3.2, packet by packet: window 10, packets 0 and 5 lost.
 #[test]
-fn new_reno__partial_acknowledgement_deflates_and_repairs_the_next_hole() {
+fn new_reno__partial_ack_deflates_and_repairs_the_next_hole() {
     let all = short(&sent("newreno", 10.0, config(false), &[0, 5], ms(280)));
     // 1 to 4 and 6 to 9 arrive: duplicates 1 and 2 allow 10 and 11 (RFC 3042), the third cuts to (12 - 2) / 2 = 5 and
     // sends 0 again. At the eighth 5 + 8 > 12 outstanding: 12 is sent. 10 and 11 arrive: 13 and 14. Then 0: all below 5
@@ -77,7 +77,7 @@ fn new_reno__partial_acknowledgement_deflates_and_repairs_the_next_hole() {
 
 /// RFC 6675 s5 in the same case.
 #[test]
-fn sack__sends_what_is_lost_as_soon_as_the_pipe_has_room() {
+fn sack__resends_as_soon_as_the_pipe_has_room() {
     let all = short(&sent("sack", 10.0, config(true), &[0, 5], ms(280)));
     // 10 and 11 as before. The third duplicate: 5 = (12 - 2) / 2, pipe 12 - 3 held - 1 lost = 8, 0 is sent again. 4, 6,
     // 7 arrive: pipe 6. 8: three held above 5, so 5 is lost, pipe 4, 5 is sent again. 9, 10, 11: one new each. 0: one
@@ -132,7 +132,7 @@ fn recovery_round_trips(scheme: &str, sack: bool, holes: u64) -> f64 {
 }
 
 #[test]
-fn recovery__new_reno_repairs_a_hole_a_round_trip_and_sack_all_in_one() {
+fn recovery__new_reno_one_hole_per_round_trip_sack_all_in_one() {
     for holes in [1, 5, 20] {
         let (plain, sack) = (recovery_round_trips("newreno", false, holes), recovery_round_trips("sack", true, holes));
         assert!((plain - holes as f64).abs() < 0.05 * holes as f64, "{holes} holes: {plain} round trips");
@@ -155,7 +155,7 @@ fn new_reno__is_impatient() {
 
 /// RFC 3522: the path becomes two seconds longer, nothing is lost, and the time-out is spurious.
 #[test]
-fn timeout__for_nothing_sends_nothing_but_the_first_packet_again() {
+fn timeout__spurious_resends_only_the_first_packet() {
     for sack in [false, true] {
         let mut path = Path::new(sender("sack", 200.0, config(sack)), RTT);
         path.run(ms(500), |_, _| false);

@@ -46,7 +46,7 @@ fn send__each_sixteenth_packet_has_the_next_one_at_its_heels() {
 }
 
 #[test]
-fn on_data__reports_a_gap_at_once_and_acknowledges_what_is_in_order() {
+fn on_data__reports_gaps_and_acknowledges_in_order_data() {
     let (mut session, mut receiver, mut out) = (session(), WindowReceiver::default(), Vec::new());
     for number in [0, 1, 5] {
         receiver.on_data(number);
@@ -99,7 +99,7 @@ fn silence__sends_all_that_is_unacknowledged_again() {
 proptest! {
     /// For any order of arrivals the sink's missing numbers are those that have not arrived.
     #[test]
-    fn missing__is_what_has_not_arrived(numbers in proptest::collection::vec(0_u64..60, 1..100)) {
+    fn missing__is_the_complement_of_arrivals(numbers in proptest::collection::vec(0_u64..60, 1..100)) {
         let mut session = session();
         let (mut receiver, mut out, mut arrived) = (WindowReceiver::default(), Vec::new(), BTreeSet::new());
         for (ms, number) in (0..).zip(numbers) {

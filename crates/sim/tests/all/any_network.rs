@@ -100,7 +100,7 @@ prop_compose! {
 
 /// Maximum progress reports of a run: there is one per 65 536 events, and none of these runs has as many as 100
 /// million.
-const MOST_BEATS: u32 = 1500;
+const MAX_BEATS: u32 = 1500;
 
 /// Fails a run that does not end.
 fn counts_to(most: u32) -> impl FnMut(Time) {
@@ -128,7 +128,7 @@ fn rate_mbps(text: &str, window_s: (u64, u64)) -> f64 {
     let case = document.cases(&Selection::default()).unwrap().remove(0);
     let scenario = document.build(&case).unwrap().0;
     let window = Some((Time::from_secs(window_s.0), Time::from_secs(window_s.1)));
-    let mut progress = counts_to(MOST_BEATS);
+    let mut progress = counts_to(MAX_BEATS);
     let settings = Settings { window, progress: Some(&mut progress), ..Settings::default() };
     simulate(&scenario, settings).unwrap().summary.sessions[0].wire_rate_bps / 1e6
 }
@@ -160,7 +160,7 @@ proptest! {
                 return Ok(());
             }
         };
-        match simulate(&scenario, Settings { progress: Some(&mut counts_to(MOST_BEATS)), ..Settings::default() }) {
+        match simulate(&scenario, Settings { progress: Some(&mut counts_to(MAX_BEATS)), ..Settings::default() }) {
             // No link leads a session that has to be led, nothing limits one that has to be limited, a blast lacks its
             // rate or its size, or a node would have to run two rules.
             Err(refusal) => {

@@ -63,7 +63,7 @@ fn web__offers_its_rate() {
 
 /// A session of finite size is done in two seconds of ten; background traffic after that does not count.
 #[test]
-fn window__closes_with_the_last_session_though_background_goes_on() {
+fn window__closes_with_the_last_session_despite_background() {
     let run = run(10, &format!("size = \"250 kB\"\n{}", table("on-off", "rate = \"30 Mb/s\"\nsources = 20")), None);
     let session = &run.summary.sessions[0];
     let end_s = session.completed_s.unwrap();

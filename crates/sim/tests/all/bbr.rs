@@ -36,7 +36,7 @@ fn shares(run: &Run) -> Vec<f64> {
 }
 
 #[test]
-fn alone__fills_the_link_whatever_the_queue_holds() {
+fn single_flow__fills_the_link_with_any_queue_limit() {
     for buffer in ["0.2 bdp", "1 bdp", "5 bdp"] {
         let run = shared(20, buffer, 0.0, &["rtt = \"40 ms\""]);
         let link = run.summary.links.iter().find(|link| &*link.name == "d:in").unwrap();
@@ -48,7 +48,7 @@ fn alone__fills_the_link_whatever_the_queue_holds() {
 }
 
 #[test]
-fn random_loss__costs_no_more_than_what_is_lost() {
+fn random_loss__costs_only_the_lost_packets() {
     for (loss, least) in [(0.01, 0.92), (0.05, 0.9), (0.3, 0.8)] {
         let run = shared(20, "1 bdp", loss, &["rtt = \"40 ms\""]);
         println!("{loss}: {:?}", shares(&run));
@@ -57,7 +57,7 @@ fn random_loss__costs_no_more_than_what_is_lost() {
 }
 
 #[test]
-fn cubic__beside_it_keeps_its_part() {
+fn cubic__keeps_its_part_next_to_bbr() {
     // The goal is a quarter to three quarters, which some seeds miss. A share of nothing is always a failure.
     for (buffer, least) in [("0.2 bdp", 0.1), ("1 bdp", 0.1), ("5 bdp", 0.1)] {
         let run = shared(60, buffer, 0.0, &["rtt = \"40 ms\"", "rtt = \"40 ms\"\nscheme = \"cubic\""]);
@@ -69,7 +69,7 @@ fn cubic__beside_it_keeps_its_part() {
 }
 
 #[test]
-fn two__come_near_each_other() {
+fn two_flows__approach_equal_shares() {
     let run = shared(60, "1 bdp", 0.0, &["rtt = \"40 ms\"", "rtt = \"40 ms\"\nstart = \"5 s\""]);
     println!("{:?}", shares(&run));
     // The goal is 45 : 55, which takes longer than a minute.

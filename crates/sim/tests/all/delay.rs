@@ -58,7 +58,7 @@ fn assert_near(got: Option<f64>, s: f64, share: f64) {
 }
 
 #[test]
-fn rtt__of_each_acknowledgement_is_propagation_and_what_waits() {
+fn rtt__of_each_acknowledgement_is_propagation_and_queueing() {
     let alone = one("newreno", "[options]\nmax_window = 10");
     let delays = alone.delays.unwrap();
     // 1040 B are sent for 8.32 us at the source and 83.2 us at the sink, 40 B for 3.2 and 0.32 us on the way back. No

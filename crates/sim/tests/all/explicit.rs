@@ -31,7 +31,7 @@ fn run(scenario: &Scenario) -> Run {
 }
 
 #[test]
-fn shares__are_equal_whatever_the_round_trip_time() {
+fn shares__are_equal_for_any_rtt() {
     for (scheme, within) in [("xcp", 0.02), ("ixcp", 0.02), ("aecp", 0.02)] {
         let run = run(&five(scheme));
         for session in &run.summary.sessions {

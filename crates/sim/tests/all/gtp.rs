@@ -93,7 +93,7 @@ fn start__takes_three_round_trips() {
 }
 
 #[test]
-fn rates_csv__has_what_the_hosts_know() {
+fn rates_csv__has_the_rates_known_to_hosts() {
     let run = run(&two("", "", ""));
     let rates = run.rates.unwrap();
     let last = (rates.ends.len() - 1) * 2;
@@ -150,7 +150,7 @@ fn gtp_share__leaves_its_part_to_tcp() {
 }
 
 #[test]
-fn yield__leaves_tcp_its_part_and_takes_what_tcp_leaves() {
+fn yield__leaves_tcp_its_part_and_uses_the_rest() {
     let tcp = |session: &str| {
         format!(
             "[[session]]\nname = \"tcp\"\nfrom = \"s1\"\nto = \"d\"\nrtt = \"4 ms\"\nscheme = \"newreno\"\n{session}\n"
@@ -188,7 +188,7 @@ fn yield__without_other_traffic_changes_nothing() {
 }
 
 #[test]
-fn yield__is_refused_where_the_rule_knows_none() {
+fn yield__is_rejected_for_other_rules() {
     let text = "name = \"y\"\nduration = \"1 s\"\nscheme = \"tally\"\n[[node]]\nname = \"d\"\ncapacity = \"100 Mb/s\"\nyield = 1\n\
                 [[node]]\nname = \"s\"\ncapacity = \"100 Mb/s\"\n[[session]]\nfrom = \"s\"\nto = \"d\"\nrtt = \"10 ms\"\n";
     let error = simulate(&scenario(text), Settings::default()).unwrap_err();
@@ -261,7 +261,7 @@ fn shared__a_session_keeps_to_its_path_as_well() {
 }
 
 #[test]
-fn refusals__say_what_is_missing() {
+fn refusals__name_the_missing_feature() {
     let refusal = |text: &str| simulate(&scenario(text), Settings::default()).unwrap_err().to_string();
     let unlimited = two("", "", "").replace("100 Mb/s", "inf");
     assert!(refusal(&unlimited).contains("needs a capacity at its source or its sink"), "{}", refusal(&unlimited));
@@ -273,7 +273,7 @@ fn refusals__say_what_is_missing() {
 }
 
 #[test]
-fn crowd__more_sessions_at_once_than_a_host_has_room_for_are_refused() {
+fn crowd__more_sessions_than_a_host_supports_are_rejected() {
     let run = |sessions: &str| {
         let text = format!(
             "name = \"crowd\"\nduration = \"1 ms\"\nsample = \"1 ms\"\n\
@@ -292,7 +292,7 @@ fn crowd__more_sessions_at_once_than_a_host_has_room_for_are_refused() {
 }
 
 #[test]
-fn converged__does_not_ask_sessions_that_want_nothing() {
+fn converged__ignores_sessions_without_demand() {
     // A session that leaves its own sink, or has zero demand, in the middle of the last sample; the others have reached
     // their rates long before.
     for leaves in ["stop = \"4.95 s\"", "demand = [[\"0 s\", \"50 Mb/s\"], [\"4.95 s\", \"0 Mb/s\"]]"] {
@@ -308,7 +308,7 @@ fn converged__does_not_ask_sessions_that_want_nothing() {
 }
 
 #[test]
-fn converged__is_nothing_where_nobody_wants_anything() {
+fn converged__is_none_without_demands() {
     let text = two("", "", "demand = \"0 Mb/s\"").replace("name = \"b\"", "name = \"b\"\ndemand = \"0 Mb/s\"");
     assert_eq!(run(&text).summary.metrics.converged_s, None);
 }

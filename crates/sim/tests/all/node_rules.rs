@@ -52,7 +52,7 @@ fn table_1() -> String {
 }
 
 #[test]
-fn rules__that_say_that_they_run_on_hosts_share_evenly() {
+fn rules__of_hosts_share_evenly() {
     let on_hosts: Vec<&Scheme> = schemes().iter().filter(|scheme| scheme.runs_on_hosts()).collect();
     assert!(on_hosts.len() >= 4, "{on_hosts:?}");
     for scheme in on_hosts {
@@ -95,7 +95,7 @@ fn switch_rules__are_max_min_fair_among_sixteen_nodes() {
 }
 
 #[test]
-fn switch_rules__advertise_seven_tenths_to_all_and_overflow_when_demands_rise() {
+fn switch_rules__overflow_when_demands_rise() {
     for rule in ["abr-charny", "abr-hou"] {
         let scenario = scenario(&table_1(), rule, "8 s", 1);
         let run = run(&scenario);
@@ -117,7 +117,7 @@ fn switch_rules__advertise_seven_tenths_to_all_and_overflow_when_demands_rise() 
 }
 
 #[test]
-fn minimum__goes_first_under_hou_and_gtp_and_is_refused_where_no_rule_keeps_it() {
+fn minimum__is_kept_by_hou_and_gtp_and_rejected_elsewhere() {
     // 100 Mb/s, as in node/abr.rs: session 1 is guaranteed 40, session 2 wants 10; mu + mu + 40 + 10 = 100 gives mu =
     // 25.
     let text = "name = \"guaranteed\"\nduration = \"4 s\"\nscheme = \"abr-hou\"\n\

@@ -52,7 +52,7 @@ fn max_burst__limits_what_one_acknowledgement_sends() {
 }
 
 #[test]
-fn max_burst__does_not_hold_back_what_an_application_offers_later() {
+fn max_burst__does_not_delay_later_offers() {
     // 8 Mb/s are 1000 packets of 1000 B per second: 100 per round trip, one at a time, none because of an
     // acknowledgement.
     let run = run("options.initial_window = \"200 packets\"\noptions.max_burst = \"1 packet\"\ndemand = \"8 Mb/s\"");

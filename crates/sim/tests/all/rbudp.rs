@@ -38,7 +38,7 @@ fn transfer__below_the_capacity_takes_one_blast() {
 }
 
 #[test]
-fn transfer__above_the_capacity_loses_what_does_not_fit_in_each_round() {
+fn transfer__above_the_capacity_loses_the_excess_each_round() {
     // At 625 Mb/s a fifth of each round is lost: 1, 1/5, 1/25 ... are sent, 1.25 in all.
     let (completed_s, sent, lost) = transfer("625 Mb/s");
     let loss = rbudp_loss(625e6, 500e6);

@@ -29,7 +29,7 @@ fn dumbbell(duration_s: u64, sessions: &str) -> String {
 }
 
 #[test]
-fn sessions__get_equal_shares_whatever_their_round_trip_time() {
+fn sessions__get_equal_shares_for_any_rtt() {
     for (keys, sessions) in [
         ("rtt = \"50 ms\"", 1.0),
         ("rtt = \"50 ms\"\ncount = 10", 10.0),
@@ -66,7 +66,7 @@ fn transfer__takes_its_share_s_time_from_the_start() {
 /// new rate a round trip later, ten times the capacity arrives in excess: 10 x 100 Mb/s x 50 ms, 6250 packets. The rate
 /// falls as that builds up, and the queue has drained within seconds.
 #[test]
-fn queue__of_a_crowd_of_new_sessions_is_a_round_trip_s_worth_and_drains() {
+fn queue__of_many_new_sessions_is_one_round_trip_and_drains() {
     let text = dumbbell(30, "rtt = \"50 ms\"").replace("duplex = true", "duplex = true\nqueue = \"100000 packets\"")
         + "[[session]]\nfrom = \"a\"\nto = \"b\"\nrtt = \"50 ms\"\nstart = \"10 s\"\ncount = 10\n";
     let run = run(&text, (15, 30));

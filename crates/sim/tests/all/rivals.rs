@@ -26,7 +26,7 @@ fn lone(scheme: &str, rtt_ms: u32, queue: &str, duration: &str, options: &str, s
 
 /// The answer to an old retransmission made a time-out during a recovery look spurious.
 #[test]
-fn newreno__alone_fills_a_link_with_a_queue_of_a_bdp() {
+fn newreno__fills_a_link_with_a_queue_of_a_bdp() {
     for (rtt_ms, queue) in [(20, "1 bdp"), (20, "3 bdp"), (100, "1 bdp"), (100, "3 bdp"), (200, "2 bdp")] {
         let run = lone("newreno", rtt_ms, queue, "60 s", "sack = false", "");
         let session = &run.summary.sessions[0];
@@ -83,7 +83,7 @@ fn idle__restarts_from_the_initial_window() {
 
 /// By symmetry each loses a sixth; with phase effects all losses hit one.
 #[test]
-fn cbr__equal_rates_lose_alike() {
+fn cbr__equal_rates_have_equal_losses() {
     for sources in [2, 4, 10] {
         let run = run(&format!(
             "name = \"equal\"\nduration = \"30 s\"\nscheme = \"cbr\"\n\

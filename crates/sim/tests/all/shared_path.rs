@@ -27,7 +27,7 @@ fn shares(run: &Run) -> (f64, f64, f64) {
 }
 
 #[test]
-fn gtp__fills_a_link_that_nobody_else_uses_and_loses_little() {
+fn gtp__fills_an_unshared_link_with_little_loss() {
     let (gtp, _, lost) = shares(&run("alone", 1, 40));
     assert!(gtp > 93.0 && lost < 0.01, "{gtp} Mb/s, {lost} lost");
 }

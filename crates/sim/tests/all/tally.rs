@@ -31,7 +31,7 @@ fn most_waiting(run: &Run) -> f64 {
 const SAMPLE_S: f64 = 0.02;
 
 #[test]
-fn five_to_one__all_are_near_within_four_tenths_of_a_second_and_nothing_queues() {
+fn five_to_one__all_are_near_within_0_4_s_without_queues() {
     let run = run(
         "name = \"five-to-one\"\nduration = \"4 s\"\nscheme = \"tally\"\nsample = \"20 ms\"\n[options]\nreact = \"1 ms\"\n\
          [[node]]\nname = \"d1\"\ncapacity = \"500 Mb/s\"\n[[node]]\nname = \"s{1..5}\"\ncapacity = \"500 Mb/s\"\n\
@@ -49,7 +49,7 @@ fn five_to_one__all_are_near_within_four_tenths_of_a_second_and_nothing_queues()
 }
 
 #[test]
-fn networks__are_near_max_min_within_a_second_and_nothing_queues() {
+fn networks__are_near_max_min_within_1_s_without_queues() {
     let text = |duration, sessions| {
         format!(
             "name = \"network\"\nduration = \"{duration} s\"\nscheme = \"tally\"\nsample = \"200 ms\"\n[options]\n\
@@ -70,7 +70,7 @@ fn networks__are_near_max_min_within_a_second_and_nothing_queues() {
 /// 100 ms.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the driver of a test may be told how much to run")]
-fn network__of_many_nodes_is_near_within_six_tenths_of_a_second_and_loads_stay_within_1_03() {
+fn network__of_many_nodes_is_near_in_0_6_s_and_loads_below_1_03() {
     let nodes = std::env::var("FAIRWAVE_TALLY_NODES").map_or(64, |nodes| nodes.parse::<u32>().unwrap());
     let run = run(&format!(
         "name = \"network\"\nduration = \"1.2 s\"\nscheme = \"tally\"\nsample = \"100 ms\"\n[options]\n\

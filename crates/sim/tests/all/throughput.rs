@@ -69,7 +69,7 @@ fn five_to_one__is_conserved_and_unfair() {
 
 /// Below the capacity a constant rate is carried completely.
 #[test]
-fn constant_rate__carries_what_it_offers() {
+fn constant_rate__is_carried_completely() {
     let run = run("name = \"cbr\"\nduration = \"20 s\"\nscheme = \"cbr\"\n\
          [[node]]\nname = \"d\"\ncapacity = \"500 Mb/s\"\n\
          [[node]]\nname = \"s{1..5}\"\ncapacity = \"500 Mb/s\"\n\
@@ -96,7 +96,7 @@ fn finite_size__is_delivered_once_and_completely() {
 /// The timer runs 3 s before the first round trip is known, and 1 s from then on (SACK's minimum, RFC 6298 s2.4): a
 /// time-out that is due sooner than the previous one is not missed.
 #[test]
-fn time_out__comes_when_it_is_due() {
+fn time_out__fires_when_due() {
     // Of six packets sent together, one on the wire and four in the queue, the last is dropped; no later packet reveals
     // that.
     let run = run("name = \"tail\"\nduration = \"20 s\"\nscheme = \"sack\"\n[packet]\nheader = \"0 B\"\n\

@@ -31,7 +31,7 @@ fn long_and_lossy(scheme: &str, loss: &str) -> Run {
 }
 
 #[test]
-fn resent__on_a_long_lossy_path_is_what_was_lost() {
+fn resent__on_a_long_lossy_path_equals_losses() {
     // A tail may be sent again needlessly, once per recovery (RFC 6675 s4, NextSeg's rules 3 and 4), and so may packets
     // that a time-out marks as lost: at most a quarter more than was lost, plus ten.
     for (scheme, loss) in
@@ -49,7 +49,7 @@ fn resent__on_a_long_lossy_path_is_what_was_lost() {
 }
 
 #[test]
-fn resent__by_xcp_on_a_long_lossy_path_is_what_was_lost() {
+fn resent__by_xcp_on_a_long_lossy_path_equals_losses() {
     for loss in ["1e-4", "1e-3"] {
         let run = long_and_lossy("xcp", loss);
         let only = &run.summary.sessions[0];
@@ -63,7 +63,7 @@ fn resent__by_xcp_on_a_long_lossy_path_is_what_was_lost() {
 }
 
 #[test]
-fn timeouts__are_counted_and_told_apart_from_other_losses() {
+fn timeouts__are_counted_separately_from_other_losses() {
     // A tenth of all packets lost: windows of a few packets, many of them without three acknowledgements after a loss.
     let text = "name = \"dear\"\nduration = \"60 s\"\nscheme = \"sack\"\n\
                 [[node]]\nname = \"s\"\ncapacity = \"10 Mb/s\"\n[[node]]\nname = \"d\"\ncapacity = \"10 Mb/s\"\nreceive_loss = 0.1\n\

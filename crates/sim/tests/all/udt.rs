@@ -40,7 +40,7 @@ fn one_session__fills_a_gigabit_over_50_ms() {
 }
 
 #[test]
-fn two_sessions__share_alike_whenever_they_start_and_however_far() {
+fn two_sessions__share_equally_for_any_start_and_rtt() {
     for (name, keys) in [
         ("late", "rtt = \"50 ms\"\nstart = { each = [\"0 s\", \"10 s\"] }"),
         ("far", "rtt = { each = [\"10 ms\", \"100 ms\"] }"),
@@ -53,7 +53,7 @@ fn two_sessions__share_alike_whenever_they_start_and_however_far() {
 }
 
 #[test]
-fn finite_size__is_delivered_once_and_completely_under_loss_both_ways() {
+fn finite_size__is_delivered_once_despite_loss_both_ways() {
     let text = network(60, "50 Mb/s", 1, "rtt = \"20 ms\"\nsize = \"10 MB\"")
         .replace("[[node]]\nname = \"d\"\n", "[[node]]\nname = \"d\"\nloss = 0.01\n");
     let run = run(&text);
@@ -74,7 +74,7 @@ fn demand__limits_the_rate() {
 }
 
 #[test]
-fn max_window__limits_what_is_under_way() {
+fn max_window__limits_packets_in_flight() {
     // 100 packets of 1044 B unacknowledged; acknowledgements come every 10 ms or 64 packets, so a round takes 50 to 60
     // ms.
     let run = run(&network(20, "1 Gb/s", 1, "rtt = \"50 ms\"\nscheme = \"udt\"\noptions.max_window = \"100 packets\""));

@@ -22,7 +22,7 @@ fn carried(variant: &str, (from, to): (u64, u64)) -> (f64, f64) {
 }
 
 #[test]
-fn find_capacity__of_a_sink_that_was_told_twice_as_much() {
+fn find_capacity__of_a_sink_configured_with_twice_as_much() {
     let (sum, least) = carried("told twice as much, found", (4, 12));
     assert!(sum > 95.0 && sum < 100.0 && least > 0.195, "{sum} Mb/s of 100, of which one has {least}");
 }

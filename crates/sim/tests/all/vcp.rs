@@ -34,7 +34,7 @@ fn rates_mbps(run: &Run) -> Vec<f64> {
 /// Huang et al. 2010, Table 1, S1: a link of VCP sessions has a utilisation of 93.06 %, a queue of 0.5 packets and no
 /// loss. Here with a fifth of its capacity, so that additive increase completes its cycles in a minute.
 #[test]
-fn sessions__leave_what_their_cuts_leave_and_no_queue() {
+fn sessions__utilisation_follows_their_cuts_without_a_queue() {
     let run = run(&dumbbell(60, 100, 10, "rtt = \"50 ms\""), (20, 60));
     let link = &run.summary.links[0];
     println!("{link:?}\n{:?}", rates_mbps(&run));
@@ -60,7 +60,7 @@ fn sessions__of_any_round_trip_time_get_about_the_same() {
 /// The paper has 67, 369, 174 and 369 Mb/s. The middle link's total of 241 Mb/s there is 98.4 % of its target, which no
 /// mean over a cycle can be: these are instantaneous values. A mean over several cycles here is within 15 % of them.
 #[test]
-fn long_session__gets_the_less_the_more_links_tell_it_to_cut() {
+fn long_session__gets_less_with_more_links() {
     let mut text = "name = \"vcp\"\nduration = \"80 s\"\nscheme = \"vcp\"\n[packet]\npayload = \"960 B\"\n\
                     [[router]]\nname = \"r{1..4}\"\n"
         .to_owned();
@@ -88,7 +88,7 @@ fn long_session__gets_the_less_the_more_links_tell_it_to_cut() {
 
 /// The target is an option: at 70 % the utilisation is about that.
 #[test]
-fn target__is_what_is_used_at_the_most() {
+fn target__limits_the_utilisation() {
     let run =
         run(&dumbbell(60, 50, 4, "rtt = \"50 ms\"").replace("[packet]", "options.target = 0.7\n[packet]"), (20, 60));
     let utilisation = run.summary.links[0].utilisation;

@@ -54,7 +54,7 @@ fn dropped(run: &Run) -> u64 {
 }
 
 #[test]
-fn xcp__a_session_beside_those_that_a_later_link_limits_has_the_rate_of_the_closed_form() {
+fn xcp__two_bottlenecks_follow_the_closed_form() {
     let run = two_bottlenecks("xcp");
     // gamma y^2 = (N + 1) r (gamma y - alpha (C - y)) with y = 100 + r: r = 43.0 (Low, Andrew & Wydrowski 2005).
     assert!((mbps(&run, "short") - 43.0).abs() < 0.5, "{}", mbps(&run, "short"));
@@ -63,7 +63,7 @@ fn xcp__a_session_beside_those_that_a_later_link_limits_has_the_rate_of_the_clos
 }
 
 #[test]
-fn ixcp__gives_it_what_is_left() {
+fn ixcp__gives_the_rest_to_the_short_session() {
     // If the shuffle were paid from the spare bandwidth, the long sessions would name the first link as theirs: 47
     // Mb/s.
     let run = two_bottlenecks("ixcp");
@@ -73,7 +73,7 @@ fn ixcp__gives_it_what_is_left() {
 }
 
 #[test]
-fn ixcp__gives_it_what_is_left_beside_sixteen_too() {
+fn ixcp__gives_the_rest_next_to_sixteen_sessions() {
     // One packet in ten thousand with the wrong link is enough: the short session is taxed for it, and the proceeds are
     // shared with all that name this link.
     let text = include_str!("../../../../scenarios/xcp-two-bottlenecks.toml").replacen(
@@ -86,14 +86,14 @@ fn ixcp__gives_it_what_is_left_beside_sixteen_too() {
 }
 
 #[test]
-fn pxcp__changes_nothing_where_the_limit_lies_behind() {
+fn pxcp__has_no_effect_if_the_limit_is_a_later_link() {
     // A link cannot know the grants of later ones (Zan & Yang 2007, section 5).
     let (scaled, plain) = (two_bottlenecks("pxcp"), two_bottlenecks("xcp"));
     assert!((mbps(&scaled, "short") - mbps(&plain, "short")).abs() < 0.5, "{}", mbps(&scaled, "short"));
 }
 
 #[test]
-fn pxcp__helps_where_the_limit_lies_before() {
+fn pxcp__helps_if_the_limit_is_an_earlier_link() {
     let rate = |scheme| mbps(&in_a_row(scheme, "100 Mb/s", "155 Mb/s"), "behind");
     let (scaled, plain) = (rate("pxcp"), rate("xcp"));
     assert!(scaled > plain + 1.0, "{scaled} {plain}");

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn backlog__what_waits_takes_longer_when_the_rate_falls() {
+    fn backlog__waiting_time_grows_when_the_rate_falls() {
         let begin = Instant::now();
         let mut backlog = Backlog::new(begin);
         // 60 ms at 100 Mb/s; after 10 of them the rest leaves at a fifth of the rate.

@@ -25,7 +25,9 @@ sockopt_impl!(Statistics, GetOnly, libc::SOL_PACKET, libc::PACKET_STATISTICS, [u
 const BUFFER_BYTES: usize = 32 << 20;
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
+/// EtherType of IPv4.
 const IPV4: [u8; 2] = [0x08, 0x00];
+/// EtherType of IPv6.
 const IPV6: [u8; 2] = [0x86, 0xdd];
 
 /// The device from which the relay reads a host's packets, and to which it writes packets for the host.

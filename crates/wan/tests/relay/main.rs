@@ -124,7 +124,7 @@ impl Pair {
 }
 
 #[test]
-fn relay__veths_carry_what_tun_devices_do() {
+fn relay__veths_carry_the_same_packets_as_tun() {
     let Some(_turn) = world() else { return };
     for is_ipv6 in [false, true] {
         for (kind, device) in [("tun", Port::by_tun as fn(&Space, usize, u32) -> _), ("veth", Port::by_veth)] {
@@ -146,7 +146,7 @@ fn relay__veths_carry_what_tun_devices_do() {
 }
 
 #[test]
-fn relay__delays_each_way_as_told() {
+fn relay__delays_each_way() {
     let Some(_turn) = world() else { return };
     for is_ipv6 in [false, true] {
         let pair = Pair::new(1, is_ipv6);
@@ -297,7 +297,7 @@ fn relay__is_no_faster_than_its_rate_also_after_a_change() {
 }
 
 #[test]
-fn relay__a_queue_holds_no_more_than_it_may_and_says_how_long_that_takes() {
+fn relay__queue_is_bounded_and_reports_waiting_times() {
     let Some(_turn) = world() else { return };
     let pair = Pair::new(8, false);
     pair.set(1, Direction::Down, Way { rate_bps: Some(8e6), queue_bytes: 30_000, ..Way::default() });
@@ -316,7 +316,7 @@ fn relay__a_queue_holds_no_more_than_it_may_and_says_how_long_that_takes() {
 }
 
 #[test]
-fn relay__late_packets_are_overtaken_and_none_is_lost() {
+fn relay__late_packets_are_overtaken_without_loss() {
     let Some(_turn) = world() else { return };
     let pair = Pair::new(0, false);
     pair.set(0, Direction::Up, Way { late: 0.05, late_by: Duration::from_millis(20), ..Way::default() });
@@ -338,7 +338,7 @@ fn relay__late_packets_are_overtaken_and_none_is_lost() {
 }
 
 #[test]
-fn relay__packets_of_a_large_one_leave_one_by_one_where_told() {
+fn relay__even_ways_send_segments_one_by_one() {
     let Some(_turn) = world() else { return };
     for is_even in [true, false] {
         let pair = Pair::new(0, false);
@@ -361,7 +361,7 @@ fn relay__packets_of_a_large_one_leave_one_by_one_where_told() {
 }
 
 #[test]
-fn relay__marks_who_finds_a_long_queue_and_minds_marks() {
+fn relay__marks_ecn_capable_packets_at_a_long_queue() {
     let Some(_turn) = world() else { return };
     for is_ipv6 in [false, true] {
         for ecn in [Some(quinn_udp::EcnCodepoint::Ect0), None] {
@@ -384,7 +384,7 @@ fn relay__marks_who_finds_a_long_queue_and_minds_marks() {
 }
 
 #[test]
-fn relay__a_detour_delays_who_goes_between_its_addresses() {
+fn relay__detour_delays_packets_between_its_addresses() {
     let Some(_turn) = world() else { return };
     let pair = Pair::new(0, false);
     let other = address(0, 2, false);
@@ -405,7 +405,7 @@ fn relay__a_detour_delays_who_goes_between_its_addresses() {
 }
 
 #[test]
-fn relay__a_way_changes_at_the_time_told() {
+fn relay__way_changes_at_the_given_time() {
     let Some(_turn) = world() else { return };
     let pair = Pair::new(12, false);
     let begin = Instant::now();

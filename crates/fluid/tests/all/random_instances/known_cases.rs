@@ -41,7 +41,7 @@ fn gtp_printed__cycles_by_alpha_beta_in_the_minimal_case() {
 }
 
 #[test]
-fn peak__of_idle_sessions_beside_a_busy_one_grows_with_their_number() {
+fn peak__of_idle_sessions_next_to_a_busy_one_grows() {
     // n - 1 sessions join one that has the whole sink, RTTs in 1 .. 100 ms, random phases. The paper states that the
     // load never exceeds 1 + alpha = 1.15.
     let mut last = 1.0;

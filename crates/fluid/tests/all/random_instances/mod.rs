@@ -31,8 +31,8 @@ fn gtp__reaches_the_weighted_optimum_and_stays() {
 }
 
 #[test]
-fn gtp__reaches_the_optimum_where_routers_run_the_rule_too() {
-    all_settle("gtp__reaches_the_optimum_where_routers_run_the_rule_too", Shape::Routed, 20);
+fn gtp__reaches_the_optimum_with_routers_that_run_the_rule() {
+    all_settle("gtp__reaches_the_optimum_with_routers_that_run_the_rule", Shape::Routed, 20);
 }
 
 #[test]

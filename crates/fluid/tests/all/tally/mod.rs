@@ -137,7 +137,7 @@ families! {
 /// In equilibrium there are only refreshes: each end of each session sends its state twice per second, and may request
 /// an answer.
 #[test]
-fn shipped__nobody_tells_anything_new_after_rest() {
+fn shipped__sends_no_news_in_equilibrium() {
     for seed in 0..20 {
         let [shorter, longer] = [8.0, 12.0].map(|duration_s| {
             let Network { text, .. } = network(Family::Weighted, seed, duration_s, "");

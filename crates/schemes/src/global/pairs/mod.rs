@@ -223,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fill__descent_and_order_agree_wherever_the_one_gives_up(
+        fn fill__descent_and_order_agree_at_any_limit(
             (capacities, ends, demands) in network(6, 40),
             looks in 0..4_usize,
         ) {
@@ -237,7 +237,7 @@ mod tests {
         }
 
         #[test]
-        fn levels__rounds_agree_with_descent_alone((capacities, ends, demands) in network(6, 40)) {
+        fn levels__rounds_agree_with_descent((capacities, ends, demands) in network(6, 40)) {
             let resources: Vec<u32> = ends.concat();
             let edges: Vec<Edge<f64>> =
                 ends.iter().zip(&demands).map(|(&ends, &demand)| Edge { ends, demand }).collect();

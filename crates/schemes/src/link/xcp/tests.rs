@@ -58,7 +58,7 @@ fn xcp_control__overload() {
 }
 
 #[test]
-fn xcp_control__much_to_give_shuffles_nothing() {
+fn xcp_control__large_change_shuffles_nothing() {
     let pools = xcp_control(&XcpConfig::default(), 100e6, 0.1, 0.0, 0.0, 0.1);
     near(pools.positive_bps, 40e6);
     assert_eq!(pools.negative_bps, 0.0);
@@ -125,7 +125,7 @@ fn control__pxcp_scales_spare_bandwidth_by_its_limited_sessions() {
 }
 
 #[test]
-fn control__ixcp_pays_shuffling_from_what_is_shuffled() {
+fn control__ixcp_pays_shuffling_from_the_shuffled_pool() {
     // 90 % used, all by one session in two halves with different reports: 0.4 x 8 = 3.2 Mb/s are spare, 0.1 x 36 - 3.2
     // = 0.4 shuffled. Those limited here go first; the others still find their half of the spare bandwidth.
     let mut xcp = link(XcpKind::Improved);
@@ -142,7 +142,7 @@ fn control__ixcp_pays_shuffling_from_what_is_shuffled() {
 }
 
 #[test]
-fn control__ixcp_a_pool_that_is_empty_does_not_name_a_bottleneck() {
+fn control__ixcp_empty_pool_does_not_name_a_bottleneck() {
     // More packets leave than arrived in the previous interval: the last ones get nothing, and still name the same
     // link.
     let mut xcp = link(XcpKind::Improved);
@@ -159,7 +159,7 @@ fn control__ixcp_a_pool_that_is_empty_does_not_name_a_bottleneck() {
 }
 
 #[test]
-fn control__pxcp_does_not_scale_what_has_to_be_taken() {
+fn control__pxcp_does_not_scale_negative_changes() {
     // 300 packets in 25 ms are 96 Mb/s: -6.4 Mb/s, and 9.6 - 6.4 = 3.2 shuffled. Half of 3.2 over 50, less 9.6 over
     // 300.
     let mut xcp = link(XcpKind::Scaled);
@@ -172,7 +172,7 @@ fn control__pxcp_does_not_scale_what_has_to_be_taken() {
 }
 
 #[test]
-fn grant__what_a_link_before_took_goes_to_the_others() {
+fn grant__cuts_by_earlier_links_benefit_other_sessions() {
     // At capacity, 8 Mb/s are shuffled over 250 equal packets: 32 kb/s each to gain and to lose. A link before took
     // 20 kb/s from each of the first 100 (draft-falk-xcp-spec-03 s4.4): they pay 52 kb/s here, so 2 Mb/s less are left
     // to pay, and the last of the others gain them.

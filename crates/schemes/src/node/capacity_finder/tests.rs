@@ -4,7 +4,7 @@ use super::*;
 /// bytes, reported every 20 ms.
 struct Plant {
     finder: CapacityFinder,
-    told: Rate,
+    configured: Rate,
     totals: Vec<PathTotals>,
     /// Loss share of each session's own path.
     loss: Vec<f64>,
@@ -18,16 +18,16 @@ const STEP: Duration = Duration::from_millis(20);
 const RTT: Duration = Duration::from_millis(40);
 
 impl Plant {
-    fn new(told_mbps: f64, sessions: usize) -> Self {
+    fn new(configured_mbps: f64, sessions: usize) -> Self {
         let finder = CapacityFinder::default();
         let (totals, loss, rest) =
             (vec![PathTotals::default(); sessions], vec![0.0; sessions], vec![(0.0, 0.0); sessions]);
-        let told = Rate::mbps(told_mbps);
-        Self { finder, told, totals, loss, queue_bits: 0.0, most_queue_bits: 2e6, rest }
+        let configured = Rate::mbps(configured_mbps);
+        Self { finder, configured, totals, loss, queue_bits: 0.0, most_queue_bits: 2e6, rest }
     }
 
     fn budget_mbps(&self) -> f64 {
-        self.finder.capacity(self.told).as_mbps()
+        self.finder.capacity(self.configured).as_mbps()
     }
 
     /// Runs for `seconds` at a capacity of `capacity_mbps`: the mean rate in Mb/s, and the share that was lost.
@@ -57,14 +57,14 @@ impl Plant {
             for (session, totals) in (0..).zip(&self.totals) {
                 self.finder.see(session, *totals);
             }
-            self.finder.end_interval(self.told, STEP, RTT);
+            self.finder.end_interval(self.configured, STEP, RTT);
         }
         (carried / seconds, lost / (carried + lost))
     }
 }
 
 #[test]
-fn capacity__told_twice_as_much_is_found_within_a_second_and_kept_to() {
+fn capacity__half_of_the_configured_one_is_found_in_a_second() {
     let mut plant = Plant::new(200.0, 5);
     plant.run(1.0, 100.0);
     assert!((50.0..100.0).contains(&plant.budget_mbps()), "{}", plant.budget_mbps());
@@ -75,7 +75,7 @@ fn capacity__told_twice_as_much_is_found_within_a_second_and_kept_to() {
 }
 
 #[test]
-fn capacity__that_comes_back_is_found() {
+fn capacity__that_returns_is_found() {
     let mut plant = Plant::new(100.0, 5);
     plant.run(5.0, 100.0);
     assert!(!plant.finder.is_lowered());
@@ -87,7 +87,7 @@ fn capacity__that_comes_back_is_found() {
 }
 
 #[test]
-fn capacity__is_not_lowered_where_some_sessions_lose_or_wait() {
+fn capacity__is_not_lowered_if_only_some_sessions_lose_or_wait() {
     let mut plant = Plant::new(100.0, 5);
     plant.loss[3] = 0.05;
     plant.run(30.0, 100.0);
@@ -128,17 +128,17 @@ fn capacity__that_is_lowered_in_vain_is_given_back() {
 
 /// In some windows a session happens to lose nothing: that does not show that a reduction helped.
 #[test]
-fn capacity__is_not_lowered_on_and_on_by_losses_that_come_by_chance() {
+fn capacity__random_losses_do_not_lower_it_repeatedly() {
     let (mut finder, mut totals, mut chance) = (CapacityFinder::default(), [PathTotals::default(); 5], 1_u64);
     let mut is_lost = || {
         // Knuth's linear congruential generator; one in a hundred.
         chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (chance >> 33) % 100 == 0
     };
-    let told = Rate::mbps(90.0);
+    let configured = Rate::mbps(90.0);
     let (mut least, mut sum) = (f64::MAX, 0.0);
     for _ in 0..3000 {
-        let each = finder.capacity(told).as_bps() * STEP.as_secs_f64() / 8000.0 / 5.0;
+        let each = finder.capacity(configured).as_bps() * STEP.as_secs_f64() / 8000.0 / 5.0;
         for (session, totals) in (0..).zip(&mut totals) {
             for _ in 0..each.round() as u64 {
                 if is_lost() {
@@ -149,9 +149,9 @@ fn capacity__is_not_lowered_on_and_on_by_losses_that_come_by_chance() {
             }
             finder.see(session, *totals);
         }
-        finder.end_interval(told, STEP, RTT);
-        least = finder.capacity(told).as_mbps().min(least);
-        sum += finder.capacity(told).as_mbps() / 3000.0;
+        finder.end_interval(configured, STEP, RTT);
+        least = finder.capacity(configured).as_mbps().min(least);
+        sum += finder.capacity(configured).as_mbps() / 3000.0;
     }
     // Three reductions, and one or two more when by chance little was lost in the fourth window: 90 x (0.95 x 0.99)^5
     // is 66. Then it has all, for 10 s and longer.

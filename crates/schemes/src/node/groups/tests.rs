@@ -171,7 +171,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn allocate__comes_to_the_hierarchical_max_min_allocation(
+    fn allocate__converges_to_hierarchical_max_min(
         wanted in prop::collection::vec(wanted(), 1..12), terms in terms(), capacity in 700..1000_u16,
     ) {
         // Minima are at most 11 x 39 and 3 x 59, below the capacity, as admission control ensures.
@@ -329,7 +329,7 @@ fn beside(rule: &mut Groups, groups: [u32; 2], other: Option<(f64, f64)>) -> [f6
 }
 
 #[test]
-fn see_other__leaves_to_other_traffic_what_it_uses_of_its_share() {
+fn see_other__leaves_other_traffic_its_used_share() {
     let mut rule = Groups::default();
     for (other, expected) in [
         (None, 60.0),
@@ -369,7 +369,7 @@ fn see_other__takes_its_share_off_the_budget_of_steps() {
 }
 
 #[test]
-fn see_other__leaves_the_queue_of_other_traffic_out_of_the_drain() {
+fn see_other__drain_excludes_the_queue_of_other_traffic() {
     let mut options = Options::default();
     options.set("drain", OptionValue::Flag(true));
     let mut rule = Groups::new(Reading::Adopted, &options);

@@ -48,7 +48,7 @@ fn allocate__sessions_at_the_fair_share_stay_there() {
 }
 
 #[test]
-fn allocate__lowest_first_whatever_the_order_of_the_rows() {
+fn allocate__lowest_first_in_any_order_of_rows() {
     let rates = one_tick(&mut Gtp::default(), 900.0, &[600.0, 0.0, 100.0]);
     // 900/3 = 300: 0 + 45. 900/2 = 450: 100 + 52.5. 800 left: 600 + max(.15 x 200, .03 x 800).
     assert_near(&rates, &[630.0, 45.0, 152.5]);
@@ -72,7 +72,7 @@ fn allocate__ties_get_one_target() {
 }
 
 #[test]
-fn allocate__idle_sessions_beside_a_busy_one_exceed_alpha() {
+fn allocate__idle_sessions_next_to_a_busy_one_exceed_alpha() {
     // K - 1 idle sessions and one at C. With a common target for ties, they get alpha C / K each; the busy one, the
     // only one left, has all of C and is at its target: the sum is C (1 + alpha (K - 1) / K).
     for sessions in [2, 8, 64] {
@@ -94,7 +94,7 @@ fn allocate__idle_sessions_beside_a_busy_one_exceed_alpha() {
 }
 
 #[test]
-fn allocate__printed_rule_cycles_where_the_adopted_one_settles() {
+fn allocate__printed_rule_cycles_and_adopted_one_settles() {
     // One sink of 1 Gb/s, 3 sessions, 50 ms, alpha .15, beta .2; grants take effect half an interval late, and rates
     // are counted in whole bytes like any real measurement. A third is not a whole number of bytes, so a session is
     // measured slightly below it. As printed it then gets the minimum step alpha beta x_f, 3 % of a third, in every
@@ -148,7 +148,7 @@ fn allocate__noise_of_measurement_costs_the_printed_rule_more() {
 }
 
 #[test]
-fn allocate__nothing_to_give_and_nobody_to_take() {
+fn allocate__without_capacity_or_sessions() {
     assert_eq!(one_tick(&mut Gtp::default(), 0.0, &[0.0, 5.0]), [0.0, 0.0]);
     assert!(one_tick(&mut Gtp::default(), 1.0, &[]).is_empty());
 }

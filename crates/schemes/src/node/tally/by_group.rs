@@ -1,12 +1,12 @@
-//! Sessions of groups at one node: groups share its capacity, and the sessions of each share what it gets.
+//! Sessions in groups at one node: groups share its capacity, and the sessions of each share the group's part.
 
 use super::fill::{Claimant, Fill};
 
 /// Scales the weights of a node's rows, so that one level for all rows gives each group the share of one session of
 /// weight 1, and the sessions of a group parts of that by their own weights.
 ///
-/// A row of group 0 is in no group and keeps its weight. What a group does not use is for its own sessions' siblings
-/// and for the other groups, as in a hierarchical max-min allocation.
+/// A row of group 0 is in no group and keeps its weight. Capacity that a session does not use goes to its siblings
+/// first and then to the other groups, as in a hierarchical max-min allocation.
 ///
 /// ```
 /// use fairwave_schemes::node::tally::{Claimant, Fill, weigh_by_group};
@@ -60,8 +60,9 @@ fn sum(rows: &[Claimant]) -> Claimant {
     all
 }
 
-/// The level at which the largest claims for their weights have all that the others leave. Where claims exceed the
-/// capacity it is the level of the rows as they are; else it is where the largest could go.
+/// The level at which the sessions with the largest claims per weight get all the capacity that the others leave. If
+/// claims exceed the capacity it is the level of the rows; otherwise it is the highest level that these sessions could
+/// reach.
 fn level_with_room(capacity_bps: f64, rows: &mut [Claimant]) -> f64 {
     let most = rows.iter().map(|row| row.claim_bps / row.weight).fold(0.0, f64::max);
     for row in rows.iter_mut().filter(|row| row.claim_bps / row.weight >= most) {
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!(weights(&[7, 7, 7, 7, 9], &[endless; 5]), [0.25, 0.25, 0.25, 0.25, 1.0]);
         // Idle sessions take nothing from the one that is not.
         assert_eq!(weights(&[7, 7, 7, 9], &[0.0, 0.0, endless, endless]), [1.0, 1.0, 1.0, 1.0]);
-        // Where nothing is claimed, or there is nothing, each counts.
+        // Without claims, or without capacity, each session counts.
         assert_eq!(weights(&[7, 7, 9], &[0.0; 3]), [0.5, 0.5, 1.0]);
         let mut rows = [claim(endless); 3];
         weigh_by_group(0.0, &[7, 7, 9], &mut rows);
@@ -108,7 +109,8 @@ mod tests {
     }
 
     proptest! {
-        /// The node of a machine shares in two levels, one after the other: by these weights one level gives the same.
+        /// A machine's node shares in two levels, one after the other: with these weights one level gives the same
+        /// result.
         #[test]
         fn weigh_by_group__one_level_shares_as_two_do(
             rows in vec((0_usize..4, 0_u8..40, 1_u8..5, 0_u8..3), 1..20),

@@ -40,7 +40,7 @@ pub struct Fill {
 
 /// Queries that a [`Fill`] must answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum Queries {
     /// The rows' shares.
     Shares,
     /// The rows' shares and offers.
@@ -53,20 +53,20 @@ impl Fill {
     /// The rows' shares and offers. Only claims between the smallest offer and the level are sorted, and all of them if
     /// there are minima.
     pub fn new(capacity_bps: f64, rows: &[Claimant]) -> Self {
-        Self::to_be_asked(Asked::Offers, capacity_bps, rows)
+        Self::to_be_asked(Queries::Offers, capacity_bps, rows)
     }
 
     /// Only level and shares: usually nothing is sorted.
     pub(super) fn of_shares(capacity_bps: f64, rows: &[Claimant]) -> Self {
-        Self::to_be_asked(Asked::Shares, capacity_bps, rows)
+        Self::to_be_asked(Queries::Shares, capacity_bps, rows)
     }
 
     /// One sort of all rows: any offer to a newcomer is possible.
     pub(super) fn for_newcomers(capacity_bps: f64, rows: &[Claimant]) -> Self {
-        Self::to_be_asked(Asked::Newcomers, capacity_bps, rows)
+        Self::to_be_asked(Queries::Newcomers, capacity_bps, rows)
     }
 
-    fn to_be_asked(asked: Asked, capacity_bps: f64, rows: &[Claimant]) -> Self {
+    fn to_be_asked(asked: Queries, capacity_bps: f64, rows: &[Claimant]) -> Self {
         let (mut minima, mut most_weight) = (0.0, 0.0_f64);
         for row in rows {
             minima += row.minimum_bps;
@@ -138,7 +138,7 @@ impl Fill {
     }
 }
 
-impl Asked {
+impl Queries {
     /// The range of levels that the queries need, for rows without minima.
     fn about(self, capacity_bps: f64, most_weight: f64, rows: &[Claimant]) -> Option<Range<f64>> {
         let level = near::full(capacity_bps, 0.0, rows)?;

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn on_tick__a_small_change_waits_for_a_lease_and_leaves_no_residue() {
+    fn on_tick__small_change_takes_effect_after_a_lease() {
         let options = TallyOptions::default();
         let mut ticks = vec![(505.0, false, 1000.0)];
         ticks.resize(220, (500.0, false, 1000.0));

@@ -9,14 +9,14 @@ use super::options::TallyOptions;
 pub(super) struct Lease(u8);
 
 /// 2^12 quarters of a second are the longest lease that fits into a message, and 2^8 times 4 s are less.
-const MOST_DOUBLINGS: u8 = 8;
+const MAX_DOUBLINGS: u8 = 8;
 /// A lease becomes shorter if half of it would need at most this share of a node's permitted refreshes.
 const EASE: f64 = 0.8;
 
 impl Lease {
     /// A lease doubled `times` times.
     pub(super) fn doubled(times: u8) -> Self {
-        Self(times.min(MOST_DOUBLINGS))
+        Self(times.min(MAX_DOUBLINGS))
     }
 
     pub(super) fn doublings(self) -> u8 {
@@ -39,7 +39,7 @@ impl Lease {
     pub(super) fn for_sessions(self, sessions: usize, options: &TallyOptions) -> Self {
         let refreshes = |lease: Self| 8.0 * sessions as f64 / lease.span(options).as_secs_f64();
         let mut lease = self;
-        while lease.0 < MOST_DOUBLINGS && refreshes(lease) > options.most_refreshes {
+        while lease.0 < MAX_DOUBLINGS && refreshes(lease) > options.most_refreshes {
             lease.0 += 1;
         }
         while lease.0 > 0 && refreshes(Self(lease.0 - 1)) <= EASE * options.most_refreshes {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn for_sessions__a_hundred_thousand_have_64_s_and_it_changes_late() {
+    fn for_sessions__is_64_s_for_100_000_and_changes_late() {
         let options = TallyOptions::default();
         let spans = [1, 6250, 6251, 12_500, 12_501, 100_000, 10_000_000]
             .map(|sessions| Lease::default().for_sessions(sessions, &options).span(&options).as_secs_f64());
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn towards__goes_by_a_factor_of_two() {
+    fn towards__changes_by_a_factor_of_two() {
         let of = |here, there| Lease::doubled(here).towards(Lease::doubled(there)).doublings();
         assert_eq!([of(0, 5), of(5, 0), of(3, 3), of(0, 0), of(8, 9)], [1, 4, 3, 0, 8]);
     }

@@ -5,7 +5,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 /// Maximum message number; messages with larger numbers are ignored. An honest node sends at most about ten messages a
 /// second per session, and reaches it after years.
-pub(super) const LARGEST_NUMBER: u64 = (u32::MAX / 2) as u64;
+pub(super) const MAX_NUMBER: u64 = (u32::MAX / 2) as u64;
 
 /// A message from a sink, or a router on the path, to a source.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use super::fill::Claimant;
 /// rows have smaller errors.
 const MARGIN: f64 = 1e-9;
 /// Each pass finds more rows that are full, or that do not fill yet. If this is not enough, a sort is faster.
-const MOST_PASSES: usize = 40;
+const MAX_PASSES: usize = 40;
 
 /// The range around the level at which rows that fill from zero to their claims, and one of weight `beside` without
 /// limit, use the whole capacity; unbounded above if they leave room. `None` if a few passes did not find it.
@@ -18,7 +18,7 @@ const MOST_PASSES: usize = 40;
 pub(super) fn full(capacity_bps: f64, beside: f64, rows: &[Claimant]) -> Option<Range<f64>> {
     let (mut level, mut taken_bps) = (0.0, 0.0);
     let mut slope = rows.iter().map(|row| row.weight).sum::<f64>() + beside;
-    for _ in 0..MOST_PASSES {
+    for _ in 0..MAX_PASSES {
         if slope == 0.0 {
             return Some(level..f64::INFINITY);
         }
@@ -39,7 +39,7 @@ pub(super) fn full(capacity_bps: f64, beside: f64, rows: &[Claimant]) -> Option<
 /// The sum is convex: Newton's method approaches the level from above.
 pub(super) fn risen(capacity_bps: f64, rows: &[Capped]) -> Option<Range<f64>> {
     let mut level = f64::INFINITY;
-    for _ in 0..MOST_PASSES {
+    for _ in 0..MAX_PASSES {
         let fills = |row: &Capped| row.grows && row.limit_bps <= row.weight * level;
         let (taken_bps, slope) = sums(rows, |row| (row.limit_bps, row.weight, fills(row)));
         let next = (capacity_bps - taken_bps) / slope;

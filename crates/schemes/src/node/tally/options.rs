@@ -72,14 +72,14 @@ impl TallyOptions {
 
     /// An offer or a claim as sent, rounded up.
     pub(super) fn up(&self, bps: f64) -> f64 {
-        let told = if self.whole_bits { bps.ceil() } else { bps };
-        if told >= NO_LIMIT_BPS { f64::INFINITY } else { told }
+        let sent = if self.whole_bits { bps.ceil() } else { bps };
+        if sent >= NO_LIMIT_BPS { f64::INFINITY } else { sent }
     }
 
     /// Whether the difference is large enough to be sent immediately.
-    pub(super) fn is_news(&self, new: f64, told: f64) -> bool {
+    pub(super) fn is_news(&self, new: f64, sent: f64) -> bool {
         // Both unlimited: no difference. One of them: the difference is infinite.
-        new != told && !((new - told).abs() <= self.tell * new.max(told) && new.max(told) < f64::INFINITY)
+        new != sent && !((new - sent).abs() <= self.tell * new.max(sent) && new.max(sent) < f64::INFINITY)
     }
 }
 

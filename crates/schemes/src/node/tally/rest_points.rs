@@ -30,7 +30,7 @@ proptest! {
     /// Lemmas (a) and (b): at a node that has room for the fixed sessions and for all others at the round's level,
     /// fixed sessions keep their offers, and the others are offered their shares at that level, whatever they claim.
     #[test]
-    fn fill__what_is_fixed_at_a_lower_level_keeps_its_offer_whatever_the_others_claim(
+    fn fill__fixed_sessions_keep_their_offer_for_any_claims(
         rows in vec(in_round(), 1..20), level in 0.1..100.0_f64, room in prop_oneof![Just(0.0), 0.0..1e3]
     ) {
         let at = |weight: f64, minimum: f64, level: f64| minimum.max(weight * level);
@@ -142,7 +142,7 @@ proptest! {
     /// T4: in the equilibrium of a sink with sessions of plain GTP and others, each session that its other end does not
     /// limit has its bottleneck here: the sink is full, and no session has more per unit weight.
     #[test]
-    fn rest__of_a_sink_beside_plain_gtp_gives_each_session_a_bottleneck(sessions in vec(at_sink(), 1..8)) {
+    fn equilibrium__with_plain_gtp_gives_each_session_a_bottleneck(sessions in vec(at_sink(), 1..8)) {
         let mut resting = Resting::new(&sessions);
         for _ in 0..1500 {
             let came = resting.rates_bps();

@@ -136,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows__are_what_a_map_would_be(steps in vec((0..6_u8, 0..12_u64), 1..200)) {
+        fn rows__equal_a_map(steps in vec((0..6_u8, 0..12_u64), 1..200)) {
             let (mut rows, mut map) = (Rows::new(), BTreeMap::new());
             for (number, (what, session)) in steps.into_iter().enumerate() {
                 match what {

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn tally_options__defaults_are_what_is_shipped() {
+    fn tally_options__defaults_equal_the_registry() {
         assert_eq!(tally_options(&Options::default()), TallyOptions::default());
         let mut named = Options::default();
         for spec in OPTIONS {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn tally_options__take_what_is_given() {
+    fn tally_options__use_given_options() {
         let options = given(&[("eps", "0"), ("deadband", "0"), ("verify", "off"), ("lease", "8 s")]);
         let expected = TallyOptions {
             headroom: 0.0,

@@ -6,7 +6,7 @@ use super::caps::{Capped, caps};
 use super::fill::{Claimant, Fill};
 use super::headroom::{RecentHeadroom, head_bps};
 use super::options::TallyOptions;
-use super::plain_step::{MOST_STEPS, scale_steps, step_bps};
+use super::plain_step::{MAX_STEPS, scale_steps, step_bps};
 use super::settle::{Settling, settle};
 
 /// The arithmetic of a node whose sessions belong to several processes: groups share the capacity, and the sessions of
@@ -122,7 +122,7 @@ impl SharedNode {
         let all_weights: f64 = weights.iter().sum();
         let steps = plain_steps(capacity_bps, rows, &shares);
         let caps = caps_of_rows(capacity_bps, groups, rows, &steps);
-        let mut headroom_bps = steps.iter().sum::<f64>().min(MOST_STEPS * capacity_bps);
+        let mut headroom_bps = steps.iter().sum::<f64>().min(MAX_STEPS * capacity_bps);
         let mut settling = Vec::with_capacity(rows.len());
         for ((((row, share), step), cap), weight) in rows.iter().zip(&shares).zip(&steps).zip(caps).zip(weights) {
             let (base_bps, is_limited) = match row.kind {
@@ -143,7 +143,7 @@ impl SharedNode {
             settling.push(Settling { target_bps, granted_bps, reserved_bps, weight, minimum_bps: share.minimum });
         }
         self.headroom.on_tick(now, headroom_bps);
-        let steps = if rows.iter().any(SharedRow::is_plain) { MOST_STEPS } else { 0.0 };
+        let steps = if rows.iter().any(SharedRow::is_plain) { MAX_STEPS } else { 0.0 };
         let most_headroom_bps = (self.options.headroom + steps) * capacity_bps;
         let reserved_bps: f64 = settling.iter().map(|row| row.reserved_bps).sum();
         let budget_bps = capacity_bps + self.headroom.most_bps().min(most_headroom_bps);

@@ -1,12 +1,12 @@
 //! The half at a remote resource: a sink, or a router on the path.
 
+mod assigned;
 mod driver;
 mod ledger;
 mod plain;
 mod promise;
 mod promises;
 mod row;
-mod told;
 mod use_check;
 
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ use super::by_group::weigh_by_group;
 use super::fill::{Claimant, Fill};
 use super::headroom::{RecentHeadroom, head_bps};
 use super::lease::{Lease, refresh};
-use super::message::{ClaimMessage, GrantMessage, GrantTo, LARGEST_NUMBER, SessionTerms, as_bps, as_limit};
+use super::message::{ClaimMessage, GrantMessage, GrantTo, MAX_NUMBER, SessionTerms, as_bps, as_limit};
 use super::options::TallyOptions;
-use super::plain_step::{MOST_STEPS, scale_steps};
+use super::plain_step::{MAX_STEPS, scale_steps};
 use super::rows::Rows;
 use super::settle::{Cost, Settling};
 use super::stamp::Stamp;
@@ -54,7 +54,7 @@ pub struct SinkNode {
     /// Target lease of its grants, by the number of its sessions.
     lease: Lease,
     /// Whether the capacity is divided elsewhere.
-    is_told: bool,
+    is_assigned: bool,
 }
 
 /// Claims of the rows that are not freed, in their order, with weights by which groups share the capacity first.
@@ -93,7 +93,7 @@ impl SinkNode {
             excess_bps: 0.0,
             promises: Promises::new(capacity.as_bps()),
             lease: Lease::default(),
-            is_told: false,
+            is_assigned: false,
         }
     }
 
@@ -152,7 +152,7 @@ impl SinkNode {
             return;
         }
         // Numbers that no honest end reaches are ignored.
-        if self.tombstones.contains_key(&session) || claim.number.max(claim.in_force) > LARGEST_NUMBER {
+        if self.tombstones.contains_key(&session) || claim.number.max(claim.in_force) > MAX_NUMBER {
             return;
         }
         let is_recovering = self.is_recovering();
@@ -248,7 +248,7 @@ impl SinkNode {
         let live = || rows.iter().filter(|row| row.freed_until().is_none());
         let offer = |row: &SinkRow, claim: &Claimant| self.options.up(fill.offer_bps(claim).min(row.ceiling_bps()));
         let steps = if has_plain { self.plain_steps(&fill, live(), &claims, offer) } else { Vec::new() };
-        let mut headroom_bps = steps.iter().sum::<f64>().min(MOST_STEPS * self.capacity_bps);
+        let mut headroom_bps = steps.iter().sum::<f64>().min(MAX_STEPS * self.capacity_bps);
         let mut aims = Vec::with_capacity(claims.len());
         let (mut cost, mut reserved_sum_bps) = (Cost::default(), 0.0);
         for (place, (row, claim)) in live().zip(&claims).enumerate() {
@@ -330,7 +330,8 @@ impl SinkNode {
         claims
     }
 
-    /// Adjusts the weights of the rows that are not freed: groups share the capacity first, and then the sessions of each.
+    /// Adjusts the weights of the rows that are not freed: groups share the capacity first, and then the sessions of
+    /// each.
     fn weigh(&self, claims: &mut [Claimant]) {
         let live = self.rows.values().filter(|row| row.freed_until().is_none());
         let groups: Vec<u32> = live.map(SinkRow::group).collect();
@@ -356,7 +357,7 @@ impl SinkNode {
 
     /// The capacity, and the largest headroom of the last one to two seconds.
     fn budget_bps(&self, has_plain: bool) -> f64 {
-        let steps = if has_plain { MOST_STEPS } else { 0.0 };
+        let steps = if has_plain { MAX_STEPS } else { 0.0 };
         self.capacity_bps + self.headroom.most_bps().min((self.options.headroom + steps) * self.capacity_bps)
     }
 
@@ -396,7 +397,7 @@ impl SinkNode {
     /// Sends keep-alives only, to the sessions that were heard.
     fn tick_in_recovery(&mut self, now: Time, out: &mut Vec<GrantTo>) {
         let options = self.options;
-        let mut told = Vec::new();
+        let mut alive = Vec::new();
         for (session, row) in self.rows.iter_mut().filter(|(_, row)| row.plain().is_none()) {
             row.take_came_bits();
             row.ledger.end_interval();
@@ -407,11 +408,13 @@ impl SinkNode {
             if row.ledger.owes_answer() || asks || row.said.age(now) >= refresh(row.lease(&options)) {
                 row.said = Stamp::of(now);
                 row.ledger.set_owes_answer(false);
-                told.push((session, row.claim_heard(), asks));
+                alive.push((session, row.claim_heard(), asks));
             }
         }
         out.extend(
-            told.into_iter().map(|(session, heard, asks)| GrantTo { session, message: self.sign_of_life(heard, asks) }),
+            alive
+                .into_iter()
+                .map(|(session, heard, asks)| GrantTo { session, message: self.sign_of_life(heard, asks) }),
         );
         (self.next_tick, self.interval_from) = (now, now);
         self.promises.set_spare(0.0);
@@ -439,8 +442,8 @@ fn tell(
     options: &TallyOptions,
     out: &mut Vec<GrantTo>,
 ) {
-    if let Some(told) = row.tell_plain(now, session, grant_bps) {
-        out.push(told);
+    if let Some(grant) = row.tell_plain(now, session, grant_bps) {
+        out.push(grant);
         return;
     }
     if is_silent_to(row, now, options) {
@@ -456,7 +459,7 @@ fn tell(
         return;
     }
     let lease = row.ledger.next_lease(wanted);
-    let differs = grant_bps != granted_bps || offer_bps != row.offer_bps || lease != row.ledger.told_lease();
+    let differs = grant_bps != granted_bps || offer_bps != row.offer_bps || lease != row.ledger.sent_lease();
     if is_news || (refreshes && differs) {
         row.ledger.push(now, grant_bps, lease);
         row.offer_bps = offer_bps;
@@ -468,7 +471,7 @@ fn tell(
         rate: Rate::nearest_bps(row.ledger.granted_bps()),
         offer: as_limit(row.offer_bps),
         claim_heard: row.claim_heard(),
-        lease: row.ledger.told_lease().span(options),
+        lease: row.ledger.sent_lease().span(options),
         wants_answer: asks || !row.ledger.is_confirmed(),
     };
     row.note_due();
@@ -500,7 +503,7 @@ mod tests {
     }
 
     /// Claims of sessions arrive, then a tick: the grants sent.
-    fn told(sink: &mut SinkNode, now: Time, claims: &[(u64, ClaimMessage)]) -> Vec<(u64, f64)> {
+    fn grants_after(sink: &mut SinkNode, now: Time, claims: &[(u64, ClaimMessage)]) -> Vec<(u64, f64)> {
         let mut out = Vec::new();
         for (session, claim) in claims {
             sink.on_claim(now, *session, &TERMS, claim, &mut out);
@@ -510,52 +513,56 @@ mod tests {
     }
 
     #[test]
-    fn on_claim__while_it_recovers_the_newest_counts_and_none_had_more_than_the_capacity() {
+    fn on_claim__newest_counts_during_recovery_up_to_the_capacity() {
         let mut sink = SinkNode::restarted(Rate::nearest_bps(C), TallyOptions::default(), Time::ZERO);
         assert_eq!(
-            told(&mut sink, at(10), &[(1, claim(9, 5, 0.2 * C)), (2, claim(3, 7, 50.0 * C))]),
+            grants_after(&mut sink, at(10), &[(1, claim(9, 5, 0.2 * C)), (2, claim(3, 7, 50.0 * C))]),
             [(1, 0.0), (2, 0.0)]
         );
         // An older message, from before a cut, arrives late.
-        told(&mut sink, at(20), &[(1, claim(8, 4, 0.6 * C))]);
+        grants_after(&mut sink, at(20), &[(1, claim(8, 4, 0.6 * C))]);
         assert_eq!(sink.reserved(1), Some(Rate::nearest_bps(0.2 * C)));
         assert_eq!(sink.reserved(2), Some(Rate::nearest_bps(1.02 * C)));
         // Numbers continue above its own; in the first tick after two leases the whole capacity is divided.
-        told(&mut sink, at(7990), &[(1, claim(10, 5, 0.2 * C)), (2, claim(4, 7, 0.3 * C))]);
+        grants_after(&mut sink, at(7990), &[(1, claim(10, 5, 0.2 * C)), (2, claim(4, 7, 0.3 * C))]);
         assert!(sink.is_recovering());
-        assert_eq!(told(&mut sink, at(8000), &[]), [(1, 0.5 * C), (2, 0.5 * C)]);
+        assert_eq!(grants_after(&mut sink, at(8000), &[]), [(1, 0.5 * C), (2, 0.5 * C)]);
     }
 
     #[test]
-    fn on_claim__a_grant_that_was_never_given_is_neither_in_force_nor_confirmed() {
+    fn on_claim__ignores_confirmations_of_unknown_grants() {
         let mut sink = SinkNode::new(Rate::nearest_bps(C), TallyOptions::default());
-        assert_eq!(told(&mut sink, at(10), &[(1, claim(1, 1_000_000, 50.0 * C))]), [(1, C)]);
+        assert_eq!(grants_after(&mut sink, at(10), &[(1, claim(1, 1_000_000, 50.0 * C))]), [(1, C)]);
         assert_eq!(sink.reserved(1), Some(Rate::nearest_bps(C)));
         // A cut to a half, and a confirmation of a number that is far above it.
-        assert_eq!(told(&mut sink, at(30), &[(2, claim(1, 0, 0.0))]), [(1, 0.5 * C), (2, 0.0)]);
-        told(&mut sink, at(50), &[(1, claim(2, u64::MAX, 0.0))]);
+        assert_eq!(grants_after(&mut sink, at(30), &[(2, claim(1, 0, 0.0))]), [(1, 0.5 * C), (2, 0.0)]);
+        grants_after(&mut sink, at(50), &[(1, claim(2, u64::MAX, 0.0))]);
         assert_eq!(sink.reserved(1), Some(Rate::nearest_bps(C)));
         assert_eq!(sink.reserved_sum(), Rate::nearest_bps(C));
     }
 
     #[test]
-    fn on_claim__late_messages_of_a_session_that_ended_open_nothing() {
+    fn on_claim__late_messages_do_not_reopen_a_session() {
         let mut sink = SinkNode::new(Rate::nearest_bps(C), TallyOptions::default());
-        told(&mut sink, at(10), &[(1, claim(1, 0, 0.0))]);
+        grants_after(&mut sink, at(10), &[(1, claim(1, 0, 0.0))]);
         let bye = ClaimMessage { is_bye: true, ..claim(3, 1, C) };
         // The bye is answered, by a message without further content.
-        assert_eq!(told(&mut sink, at(30), &[(1, bye), (1, claim(2, 1, C))]), [(1, 0.0)]);
+        assert_eq!(grants_after(&mut sink, at(30), &[(1, bye), (1, claim(2, 1, C))]), [(1, 0.0)]);
         assert_eq!((sink.reserved(1), sink.reserved_sum()), (None, Rate::ZERO));
-        assert_eq!(told(&mut sink, at(50), &[(1, bye)]), [(1, 0.0)]);
+        assert_eq!(grants_after(&mut sink, at(50), &[(1, bye)]), [(1, 0.0)]);
     }
 
     #[test]
-    fn tick__what_comes_beyond_what_is_reserved_is_taken_off_what_is_free() {
+    fn tick__excess_arrivals_reduce_the_free_capacity() {
         let mut sink = SinkNode::new(Rate::nearest_bps(C), TallyOptions::default());
-        told(&mut sink, at(0), &[(1, ClaimMessage { claim: Some(Rate::nearest_bps(0.2 * C)), ..claim(1, 0, 0.0) })]);
+        grants_after(
+            &mut sink,
+            at(0),
+            &[(1, ClaimMessage { claim: Some(Rate::nearest_bps(0.2 * C)), ..claim(1, 0, 0.0) })],
+        );
         // Session 1 has 0.2 C and sends 0.7 C; of the 0.8 C that are not reserved 0.5 C are in use.
         sink.received(1, 0.7 * C * 0.02);
-        let grants = told(&mut sink, at(20), &[(2, claim(1, 0, 0.0))]);
+        let grants = grants_after(&mut sink, at(20), &[(2, claim(1, 0, 0.0))]);
         assert_eq!(grants, [(1, 0.2 * C), (2, 0.3 * C)]);
     }
 }

@@ -1,10 +1,10 @@
 //! The half of a source.
 
+mod assigned;
 mod driver;
 mod promise;
 mod remote;
 mod row;
-mod told;
 
 use fairwave_units::{Rate, Time};
 
@@ -12,7 +12,7 @@ use super::by_group::weigh_by_group;
 use super::caps::{Capped, caps};
 use super::fill::{Claimant, Fill};
 use super::headroom::head_bps;
-use super::message::{ClaimTo, GrantMessage, LARGEST_NUMBER, SessionTerms, as_bps, as_limit};
+use super::message::{ClaimTo, GrantMessage, MAX_NUMBER, SessionTerms, as_bps, as_limit};
 use super::options::TallyOptions;
 use super::rows::Rows;
 use super::stamp::Stamp;
@@ -35,7 +35,7 @@ pub struct SourceNode {
     /// Set if newcomers were considered since the last tick, and no session has ended since.
     opening: Option<Box<Opening>>,
     /// Whether the capacity is divided elsewhere.
-    is_told: bool,
+    is_assigned: bool,
 }
 
 /// A [`Fill`] of the sessions that existed when the first of several newcomers arrived, and the newcomers' sums:
@@ -59,7 +59,7 @@ impl SourceNode {
             has_news: false,
             interval_from: Time::ZERO,
             opening: None,
-            is_told: false,
+            is_assigned: false,
         }
     }
 
@@ -106,7 +106,7 @@ impl SourceNode {
         let capped: f64 = self.open_rows().map(|row| row.cap_bps).sum();
         let fill = Fill::for_newcomers(self.capacity_bps, &rows);
         // Use of the capacity by other processes is not known here.
-        let uncapped_bps = if self.is_told { 0.0 } else { (self.capacity_bps - capped).max(0.0) };
+        let uncapped_bps = if self.is_assigned { 0.0 } else { (self.capacity_bps - capped).max(0.0) };
         Opening { fill, weights: 0.0, minima_bps: 0.0, uncapped_bps }
     }
 
@@ -165,7 +165,7 @@ impl SourceNode {
     pub fn on_grant(&mut self, now: Time, session: u64, remote: usize, grant: &GrantMessage, out: &mut Vec<ClaimTo>) {
         let options = self.options;
         // Numbers that no honest end reaches are ignored.
-        if grant.number.max(grant.claim_heard) > LARGEST_NUMBER {
+        if grant.number.max(grant.claim_heard) > MAX_NUMBER {
             return;
         }
         let Some(row) = self.sessions.get_mut(session) else { return };
@@ -236,7 +236,7 @@ impl SourceNode {
         let options = self.options;
         self.sessions.settle();
         self.opening = None;
-        if std::mem::take(&mut self.has_news) && !self.is_told {
+        if std::mem::take(&mut self.has_news) && !self.is_assigned {
             self.share_out();
         }
         for (session, row) in self.sessions.iter_mut() {
@@ -270,7 +270,7 @@ impl SourceNode {
         }
     }
 
-    /// What the open sessions claim of a capacity, with weights by which groups share it first.
+    /// Claims of the open sessions to a capacity, with weights by which groups share it first.
     fn claims(&self, capacity_bps: f64) -> Vec<Claimant> {
         let mut claims: Vec<Claimant> = self.open_rows().map(SourceRow::claimant).collect();
         let groups: Vec<u32> = self.open_rows().map(SourceRow::group).collect();

@@ -10,6 +10,7 @@ use fairwave_units::{Duration, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp(u32);
 
+/// Bits dropped from nanoseconds: the unit is 2^16 ns.
 const SHIFT: u32 = 16;
 
 impl Stamp {
@@ -35,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn age__is_rounded_up_by_less_than_a_unit_wherever_the_count_wraps() {
+    fn age__rounds_up_by_less_than_a_unit_across_wraps() {
         for start in [0, 1, 65_535, 65_536, (1_u64 << 48) - 3, (1 << 48) + 5, (1 << 62) + 77] {
             for span in [0, 1, 65_536, 4_000_000_000, 7_200_000_000_000] {
                 let stamp = Stamp::of(Time::from_nanos(start));

@@ -126,7 +126,7 @@ fn draws() -> u64 {
 }
 
 #[test]
-fn fill__is_what_halving_finds() {
+fn fill__equals_bisection() {
     let mut random = Pcg64Mcg::seed_from_u64(1);
     for draw in 0..draws() {
         let (capacity, rows) = any_claimants(&mut random);
@@ -145,7 +145,7 @@ fn fill__is_what_halving_finds() {
 }
 
 #[test]
-fn settle__is_what_halving_finds() {
+fn settle__equals_bisection() {
     let mut random = Pcg64Mcg::seed_from_u64(2);
     for number in 0..draws() {
         let (capacity, claims) = any_claimants(&mut random);
@@ -214,7 +214,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn fill__shares_are_all_that_is_claimed_or_all_there_is(rows in vec(claimant(), 1..20), capacity in 1.0..1e4) {
+    fn fill__shares_sum_to_the_claims_or_the_capacity(rows in vec(claimant(), 1..20), capacity in 1.0..1e4) {
         let fill = Fill::new(capacity, &rows);
         let claimed: f64 = rows.iter().map(|row| row.claim_bps).sum();
         let shared: f64 = rows.iter().map(|row| fill.share_bps(row)).sum();
@@ -224,7 +224,7 @@ proptest! {
 
     /// Lemma (a) of the proof: a session's claim beyond its share lowers no other session's offer.
     #[test]
-    fn fill__an_offer_does_not_fall_below_the_share_at_any_level_that_all_could_have(
+    fn fill__offer_is_at_least_the_share_at_a_feasible_level(
         rows in vec(claimant(), 2..20), more in vec(claimant(), 20), capacity in 1e3..1e4_f64
     ) {
         let before = Fill::new(capacity, &rows);
@@ -245,7 +245,7 @@ proptest! {
 
     /// Lemma (c) of the proof: a node whose sessions all claim at least their share at its level offers exactly that.
     #[test]
-    fn fill__offers_are_the_shares_where_nobody_claims_less(
+    fn fill__offers_are_the_shares_if_all_claim_them(
         rows in vec(claimant(), 1..20), more in vec(0.0..1e3_f64, 20), capacity in 2e3..1e4_f64
     ) {
         let full: Vec<_> = rows.iter().map(|row| Claimant { claim_bps: INF, ..*row }).collect();
@@ -277,7 +277,7 @@ proptest! {
     /// For many rows without minima it is enough to sort those whose claims are near the level: levels, shares and
     /// offers equal those of a filling that sorts all, up to rounding of sums in another order.
     #[test]
-    fn fill__sorting_what_is_near_the_level_finds_what_sorting_all_does(
+    fn fill__partial_sort_equals_full_sort(
         rows in vec(claimant(), 0..200), is_weighted in any::<bool>(), capacity in 1.0..3e5_f64
     ) {
         let weight = |row: &Claimant| if is_weighted { row.weight } else { 1.0 };
@@ -323,7 +323,7 @@ proptest! {
     }
 
     #[test]
-    fn settle__cuts_at_once_and_goes_no_further_than_the_target(rows in vec(settling_row(), 1..20), free in -10.0..3e3) {
+    fn settle__cuts_immediately_and_stops_at_the_target(rows in vec(settling_row(), 1..20), free in -10.0..3e3) {
         for (row, new) in rows.iter().zip(settle(free, &rows)) {
             if row.target_bps <= row.granted_bps {
                 prop_assert_eq!(new, row.target_bps);
@@ -346,7 +346,7 @@ proptest! {
     }
 
     #[test]
-    fn caps__never_exceed_the_capacity_and_leave_nothing_that_somebody_may_have(
+    fn caps__fill_the_capacity_and_never_exceed_it(
         rows in vec((0.0..1e3, 0.01..100.0, any::<bool>()), 1..20), capacity in 1.0..1e4_f64
     ) {
         let rows: Vec<_> = rows

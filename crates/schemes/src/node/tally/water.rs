@@ -133,7 +133,7 @@ impl Water {
 }
 
 /// The line at the start of a range, and the steps within the range with their order.
-fn steps(range: &Range<f64>, vessels: impl Iterator<Item = Vessel>) -> (Line, Vec<Step>, Vec<Turn>) {
+fn steps(range: &Range<f64>, vessels: impl Iterator<Item = Vessel>) -> (Line, Vec<Step>, Vec<StepOrder>) {
     let mut line = Line { fixed: Double::ZERO, slope: Double::ZERO, filling: 0 };
     let count = if *range == (0.0..f64::INFINITY) { vessels.size_hint().0 } else { 0 };
     let (mut steps, mut order) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -151,12 +151,12 @@ fn steps(range: &Range<f64>, vessels: impl Iterator<Item = Vessel>) -> (Line, Ve
         } else {
             line.fixed.add(floor);
             if begins < range.end {
-                order.push(Turn::new(begins, false, steps.len()));
+                order.push(StepOrder::new(begins, false, steps.len()));
                 steps.push(Step { fixed: -floor, weight });
             }
         }
         if ends < range.end {
-            order.push(Turn::new(ends, true, steps.len()));
+            order.push(StepOrder::new(ends, true, steps.len()));
             steps.push(Step { fixed: top, weight: -weight });
         }
     }
@@ -166,14 +166,14 @@ fn steps(range: &Range<f64>, vessels: impl Iterator<Item = Vessel>) -> (Line, Ve
 
 /// The level of a step.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
+struct StepOrder {
     /// Sorts by level, then starts before ends. The bits of non-negative numbers have the order of the numbers,
     /// including zero, and integers sort faster.
     key: u64,
     place: u32,
 }
 
-impl Turn {
+impl StepOrder {
     fn new(level: f64, is_end: bool, place: usize) -> Self {
         Self { key: level.to_bits() << 1 | u64::from(is_end), place: place as u32 }
     }

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn on_sample__is_what_comes_beyond_the_bandwidth() {
+    fn on_sample__is_the_excess_over_the_bandwidth() {
         let mut lumps = Aggregation::new(Time::ZERO);
         let ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
         let rate = Rate::mbps(8.0); // 1000 B a millisecond

@@ -14,12 +14,12 @@ const ROUNDS: u64 = 8;
 /// On a shorter path the owner of a queue cannot be identified: reports are less frequent than round trips, and packets
 /// wait as long for the processor of a busy host. A loss-based window had 2 Gb/s of 25 there, between two hosts without
 /// other flows.
-const SHORTEST: Duration = Duration::from_millis(2);
+const MIN_RTT: Duration = Duration::from_millis(2);
 
 impl Bbr {
     /// Switches to a loss-based window, starting with the bytes in flight.
     pub(super) fn begin_loss_window(&mut self, sample: &RateSample) {
-        if self.min_rtt.least().is_some_and(|least| least < SHORTEST) {
+        if self.min_rtt.least().is_some_and(|least| least < MIN_RTT) {
             return;
         }
         let Some(rtt) = sample.rtt.or(self.min_rtt.least()) else { return };
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn step_beside__the_model_goes_on_a_recovery_after_the_last_cut_where_the_queue_is_empty() {
+    fn step_beside__model_resumes_a_recovery_after_the_last_cut() {
         let rtt = Some(Duration::from_millis(40));
         let config = BbrConfig { initial_rtt: rtt, ..BbrConfig::new(Bytes::new(1000)) };
         let mut model = Bbr::new(Time::ZERO, config);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn begin_loss_window__not_on_a_path_on_which_a_busy_host_looks_like_a_queue() {
+    fn begin_loss_window__not_on_paths_too_short_to_see_a_queue() {
         let has_window = |least_us| {
             let rtt = Some(Duration::from_micros(least_us));
             let config = BbrConfig { initial_rtt: rtt, ..BbrConfig::new(Bytes::new(1000)) };

@@ -13,7 +13,7 @@ const GAIN_BESIDE: f64 = 1.25;
 /// with room for packets to wait at least this long.
 const WAIT_BESIDE: Duration = Duration::from_millis(20);
 /// Minimum window in packets (BBR s2.8, MinPipeCwnd).
-const LEAST_PACKETS: u64 = 4;
+const MIN_PACKETS: u64 = 4;
 
 impl Bbr {
     /// BBR s5.6.2, SetPacingRateWithGain. Startup sends at least at `pace_of_start`.
@@ -155,7 +155,7 @@ impl Bbr {
     }
 
     fn least_window(&self) -> u64 {
-        LEAST_PACKETS.saturating_mul(self.packet())
+        MIN_PACKETS.saturating_mul(self.packet())
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bdp_of__twice_it_is_at_least_what_arrives_between_two_reports() {
+    fn bdp_of__is_at_least_half_of_a_report_interval() {
         let bdp = |rtt_us, report_every| {
             let initial_rtt = Some(Duration::from_micros(rtt_us));
             let config = BbrConfig { initial_rtt, report_every, ..BbrConfig::new(Bytes::new(1000)) };
@@ -181,7 +181,7 @@ mod tests {
 
     /// With less in flight than arrives between two reports a path is never full.
     #[test]
-    fn on_too_high__leaves_seven_tenths_of_what_arrives_between_two_reports() {
+    fn on_too_high__leaves_seven_tenths_of_a_report_interval() {
         let bound = |rtt_us, report_every| {
             let initial_rtt = Some(Duration::from_micros(rtt_us));
             let config = BbrConfig { initial_rtt, report_every, ..BbrConfig::new(Bytes::new(1000)) };

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn on_sample__is_the_largest_of_a_round_and_a_loss_begins_one() {
+    fn on_sample__is_the_round_maximum_and_losses_start_rounds() {
         let mut delivery = Delivery::new();
         for (prior, total, mbps) in [(0, 10, 3.0), (0, 20, 5.0), (5, 30, 4.0)] {
             delivery.on_sample(&sample(prior, total, mbps));

@@ -16,6 +16,7 @@ pub(super) struct FullPipe {
 
 /// A round trip whose rate is below this multiple counts as one without growth.
 const GROWTH: f64 = 1.25;
+/// Consecutive round trips without growth that show a full path (BBR s5.3.1.2).
 const ROUNDS: u32 = 3;
 
 impl FullPipe {

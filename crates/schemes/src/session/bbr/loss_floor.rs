@@ -45,19 +45,21 @@ pub(super) const THRESHOLD: f64 = 0.02;
 /// Weight of a round trip in the floor.
 const GAIN: f64 = 1.0 / 8.0;
 /// Maximum of the floor: no path loses more at random.
-const MOST: f64 = 0.35;
+const MAX_SHARE: f64 = 0.35;
 /// A queue shows if the round-trip time exceeds its minimum by this share, and by a fixed time.
 const QUEUE: f64 = 1.0 / 16.0;
 /// Models keep at most two bandwidth-delay products in flight, which is a queue of one, and a little more while they
 /// probe and while several of them overestimate the path: twice that belongs to others.
 const DEEP: f64 = 2.0;
-const LEAST_QUEUE: Duration = Duration::from_micros(250);
+/// Fixed time by which the round-trip time must exceed its minimum for a queue to show.
+const MIN_QUEUE: Duration = Duration::from_micros(250);
 /// A trace of a queue, in the mean of a round trip's times: an unpaced flow comes in bursts. The time of a packet is
 /// added: the minimum round-trip time may be that of a handshake, whose packets are small.
 const TRACE: f64 = 1.0 / 64.0;
-const LEAST_TRACE: Duration = Duration::from_micros(100);
+/// Fixed time by which the mean must exceed the minimum for a trace to show.
+const MIN_TRACE: Duration = Duration::from_micros(100);
 /// Upper bound of round-trip times.
-const LONGEST: Duration = Duration::from_secs(3600);
+const MAX_RTT: Duration = Duration::from_secs(3600);
 
 impl LossFloor {
     /// Adds a sample; `of_probe` bytes of its losses do not count towards the path's losses.
@@ -76,7 +78,7 @@ impl LossFloor {
     /// Ends a round trip on a path with this minimum round-trip time and time per packet `a_packet`, in which packets
     /// wait at most `own` in the model's own queue.
     pub(super) fn on_round(&mut self, min_rtt: Option<Duration>, a_packet: Duration, own: Duration) -> LossRound {
-        let [a_packet, own] = [a_packet, own].map(|span| span.min(LONGEST));
+        let [a_packet, own] = [a_packet, own].map(|span| span.min(MAX_RTT));
         let sent = self.acked.saturating_add(self.lost);
         let share = if self.lost == 0 { 0.0 } else { self.lost as f64 / sent as f64 };
         let has_queue = self.has_queue(min_rtt);
@@ -84,9 +86,9 @@ impl LossFloor {
         let round = LossRound {
             share,
             has_queue,
-            is_shared: queued(min_rtt, mean, TRACE, LEAST_TRACE + a_packet + own),
-            is_filled: queued(min_rtt, self.rtt.max(self.rtt_before), QUEUE, LEAST_QUEUE + own),
-            is_overfilled: queued(min_rtt, self.rtt.max(self.rtt_before), DEEP, LEAST_QUEUE + own),
+            is_shared: queued(min_rtt, mean, TRACE, MIN_TRACE + a_packet + own),
+            is_filled: queued(min_rtt, self.rtt.max(self.rtt_before), QUEUE, MIN_QUEUE + own),
+            is_overfilled: queued(min_rtt, self.rtt.max(self.rtt_before), DEEP, MIN_QUEUE + own),
         };
         *self = Self { floor: self.floor, rtt_before: self.rtt, ..Self::default() };
         round
@@ -94,7 +96,7 @@ impl LossFloor {
 
     /// The round sent no more than the path takes, and had no queue: its losses are the path's.
     pub(super) fn learn(&mut self, share: f64) {
-        self.floor = (self.floor + GAIN * (share - self.floor)).min(MOST);
+        self.floor = (self.floor + GAIN * (share - self.floor)).min(MAX_SHARE);
     }
 
     /// The path's own loss, as a share of the sent bytes.
@@ -109,7 +111,7 @@ impl LossFloor {
 
     /// Whether there was a queue in this round or the previous one: losses are reported a round later than they happen.
     pub(super) fn has_queue(&self, min_rtt: Option<Duration>) -> bool {
-        queued(min_rtt, self.rtt.max(self.rtt_before), QUEUE, LEAST_QUEUE)
+        queued(min_rtt, self.rtt.max(self.rtt_before), QUEUE, MIN_QUEUE)
     }
 }
 
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn tolerated__is_two_per_cent_and_twice_what_the_path_loses() {
+    fn tolerated__is_two_per_cent_plus_twice_the_path_loss() {
         let mut floor = LossFloor::default();
         assert_eq!(floor.tolerated(), 0.02);
         for _ in 0..100 {

@@ -25,7 +25,7 @@ const PACING: f64 = 1.2;
 /// Weight of the old smoothed round-trip time (RFC 6298 s2.3).
 const RTT_GAIN: u64 = 8;
 /// RFC 9438 s4.6 has two, which are too few to measure a rate.
-const LEAST_PACKETS: f64 = 4.0;
+const MIN_PACKETS: f64 = 4.0;
 
 /// Time that CUBIC takes to grow back to a window of `packets` after a loss (K of RFC 9438 s4.2).
 pub(super) fn recovery_time(packets: u64) -> Duration {
@@ -37,7 +37,7 @@ pub(super) fn recovery_time(packets: u64) -> Duration {
 impl LossWindow {
     /// Starts with the bytes in flight.
     pub(super) fn new(in_flight: u64, packet: u64, rtt: Duration) -> Self {
-        let packets = (in_flight as f64 / packet as f64).max(LEAST_PACKETS);
+        let packets = (in_flight as f64 / packet as f64).max(MIN_PACKETS);
         Self { rule: Cubic::new(CubicConfig::default()), packets, packet, acked: 0, smoothed_rtt: rtt }
     }
 
@@ -82,7 +82,7 @@ impl LossWindow {
     /// A queue overflowed.
     pub(super) fn cut(&mut self, now: Time) {
         let loss = Loss { now, in_flight_packets: self.packets as u32 };
-        self.packets = self.rule.decrease(self.packets, &loss).max(LEAST_PACKETS);
+        self.packets = self.rule.decrease(self.packets, &loss).max(MIN_PACKETS);
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn on_acked__grows_by_whole_packets_and_only_where_the_window_limits() {
+    fn on_acked__grows_by_whole_packets_if_window_limited() {
         let mut window = LossWindow::new(100_000, 1000, RTT);
         window.on_acked(Time::from_secs(1), Bytes::new(100_000), Some(RTT), false);
         assert_eq!(window.bytes(), 100_000);

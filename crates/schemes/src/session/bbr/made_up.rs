@@ -14,14 +14,14 @@ pub(super) struct MadeUp {
 }
 
 /// Maximum share of the bandwidth-delay product that counts as its own: a queue beyond it belongs to others.
-const MOST: f64 = 0.25;
+const MAX_SHARE: f64 = 0.25;
 
 impl MadeUp {
     /// Adds `made_up` bytes sent beyond the rate, and drains by the `acked` bytes that arrived while the rate is `gain`
     /// times the bandwidth; the bandwidth-delay product is `bdp` bytes.
     pub(super) fn on_sample(&mut self, made_up: Bytes, acked: Bytes, gain: f64, bdp: u64) {
         let gone = acked.get() as f64 * (1.0 - gain).max(0.0);
-        self.bytes = (self.bytes + made_up.get() as f64 - gone).clamp(0.0, MOST * bdp as f64);
+        self.bytes = (self.bytes + made_up.get() as f64 - gone).clamp(0.0, MAX_SHARE * bdp as f64);
     }
 
     /// A round trip showed no queue.
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wait__goes_as_less_is_sent_than_the_path_delivers() {
+    fn wait__drains_at_the_difference_of_rates() {
         let mut made_up = MadeUp::default();
         let rate = Rate::mbps(8.0); // 1000 B a millisecond
         made_up.on_sample(Bytes::new(10_000), Bytes::ZERO, 0.99, 60_000);

@@ -20,8 +20,11 @@ pub(super) struct Marks {
     rounds_over: u32,
 }
 
+/// Weight of a round trip in the mean share: `ecn_alpha_gain` of Linux.
 const GAIN: f64 = 1.0 / 16.0;
+/// Part of the mean share by which the bytes in flight are cut: `ecn_factor` of Linux.
 const FACTOR: f64 = 1.0 / 3.0;
+/// Consecutive round trips with too many marks that show a full path: `full_ecn_cnt` of Linux.
 const ROUNDS: u32 = 2;
 
 impl Marks {

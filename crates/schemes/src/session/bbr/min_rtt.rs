@@ -84,9 +84,9 @@ fn is_same(rtt: Duration, least: Duration) -> bool {
 /// would otherwise treat it as part of the path.
 const PUT_OFF: Duration = Duration::from_secs(30);
 
-/// Interval of probes, and lifetime of the minimum, if others keep the queue full: samples in between contain their
-/// queue.
+/// Interval of probes if others keep the queue full: samples in between contain their queue.
 const INTERVAL_BESIDE: Duration = Duration::from_secs(10);
+/// Lifetime of the minimum if others keep the queue full.
 const WINDOW_BESIDE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn is_due__not_while_the_least_one_is_seen_again_but_after_half_a_minute() {
+    fn is_due__put_off_by_equal_rtts_for_at_most_30_s() {
         let config = BbrConfig::new(Bytes::new(1500));
         let at_ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
         let first_due = |rtt_us: &dyn Fn(u64) -> u64| {

@@ -18,13 +18,15 @@ pub(super) struct Neighbours {
     cut_time: Option<Time>,
 }
 
+/// Weight of a round trip in the means.
 const GAIN: f64 = 1.0 / 8.0;
-const MOST: f64 = 0.5;
+/// Mean above which a queue stood in most of the last round trips.
+const MAJORITY: f64 = 0.5;
 /// Round trips until a cut shows: losses until then were sent before it.
-const LEAST_ROUNDS: u64 = 2;
+const MIN_ROUNDS: u64 = 2;
 /// Maximum round trips between two cuts. With less than twice as many packets in flight it is half of these: a Reno
 /// flow takes half its window in round trips to grow back from a cut.
-const MOST_ROUNDS: u64 = 4;
+const MAX_ROUNDS: u64 = 4;
 /// Time for which a loss is remembered as that of a loss-based flow.
 const MEMORY: Duration = Duration::from_secs(40);
 /// Round trips at the start of a cruise that show who owns the queue.
@@ -54,12 +56,12 @@ impl Neighbours {
     }
 
     pub(super) fn are_there(&self) -> bool {
-        self.queued > MOST
+        self.queued > MAJORITY
     }
 
     /// Whether others keep a queue that makes every packet wait, beyond clock error.
     pub(super) fn fill_queue(&self) -> bool {
-        self.filled > MOST
+        self.filled > MAJORITY
     }
 
     /// Whether others do so without the model's help. A model that overestimates the path slightly because of late
@@ -90,7 +92,7 @@ impl Neighbours {
 
     /// Whether a cut is due in this round trip with `packets` in flight; if so it counts as made.
     pub(super) fn may_cut(&mut self, now: Time, round: u64, packets: u64) -> bool {
-        let rounds = (packets / 2).clamp(LEAST_ROUNDS, MOST_ROUNDS);
+        let rounds = (packets / 2).clamp(MIN_ROUNDS, MAX_ROUNDS);
         let is_due = self.cut_round.is_none_or(|before| round >= before.saturating_add(rounds));
         if is_due {
             (self.cut_round, self.cut_time) = (Some(round), Some(now));
@@ -104,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_there__where_a_queue_stands_in_most_rounds_of_cruise() {
+    fn are_there__if_most_cruise_rounds_have_a_queue() {
         let mut neighbours = Neighbours::default();
         (0..5).for_each(|_| neighbours.on_cruise(true, false)); // 1 - (7/8)^5 = 0.487
         assert!(!neighbours.are_there());
@@ -118,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn keep_queue__not_where_a_cruise_began_without() {
+    fn keep_queue__not_if_cruise_started_without_a_queue() {
         let mut neighbours = Neighbours::default();
         let mut cruise = |queues: &[bool]| {
             neighbours.begin_cruise();
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn may_cut__once_while_a_window_grows_back_and_is_remembered_for_forty_seconds() {
+    fn may_cut__once_per_recovery_and_remembered_for_40_s() {
         let mut neighbours = Neighbours::default();
         let cuts = [7, 8, 9, 10, 11].map(|round| neighbours.may_cut(Time::from_secs(round), round, 3));
         assert_eq!(cuts, [true, false, true, false, true]);

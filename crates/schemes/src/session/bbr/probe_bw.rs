@@ -12,7 +12,7 @@ use super::state::BbrState;
 
 /// Maximum round trips between two probes, so that a Reno flow on the path is not probed more often than it would probe
 /// itself (BBR s5.3.3.8.2).
-const MOST_ROUNDS: u64 = 63;
+const MAX_ROUNDS: u64 = 63;
 
 impl Bbr {
     /// BBR s5.3.3.9, UpdateProbeBWCyclePhase.
@@ -83,7 +83,7 @@ impl Bbr {
     fn probe_if_due(&mut self, now: Time, delivered: u64) -> bool {
         let has_waited = now > self.cycle.began.saturating_add(self.cycle.wait);
         // As often as a Reno flow of this window would reach its own loss.
-        let reno_rounds = (self.target_in_flight() / self.packet()).min(MOST_ROUNDS);
+        let reno_rounds = (self.target_in_flight() / self.packet()).min(MAX_ROUNDS);
         let is_due = has_waited || self.cycle.rounds_since_up >= reno_rounds;
         if is_due {
             self.start_probe_refill(delivered);

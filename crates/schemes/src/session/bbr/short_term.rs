@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn on_loss__what_arrived_but_no_less_than_seven_tenths() {
+    fn on_loss__is_the_delivery_at_least_seven_tenths() {
         let mut bounds = ShortTerm::default();
         bounds.on_loss(Rate::mbps(1.0), 10, 0.7);
         assert_eq!(bounds, ShortTerm::default());
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn widen__to_what_was_before_if_that_was_more() {
+    fn widen__to_earlier_bounds_if_wider() {
         let bounds = |mbps, bytes| ShortTerm { rate: Some(Rate::mbps(mbps)), in_flight: Some(bytes) };
         let mut now = bounds(5.0, 700);
         now.widen(bounds(8.0, 600));

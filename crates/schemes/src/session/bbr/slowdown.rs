@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn on_sample__what_the_application_holds_back_is_no_slower_path() {
+    fn on_sample__application_limit_is_not_a_slowdown() {
         let mut slowdown = Slowdown::default();
         for at in 0..10 {
             let limited = RateSample { is_app_limited: true, ..sample(at * 100, at * 100 + 50, 1.0, 200) };
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn bound__beside_others_is_of_what_came_in_the_last_rounds() {
+    fn bound__with_others_follows_recent_arrivals() {
         let mut slowdown = Slowdown::default();
         let mut hear = |round: u64, mbps| {
             let bound = slowdown.bound(Rate::mbps(100.0), true);

@@ -13,7 +13,8 @@ const PACE: f64 = 1.65;
 /// Queueing delay of the newest packet that shows a queue, as a share of the minimum round-trip time
 /// (draft-kazuho-ccwg-rapid-start-02 s3.2: a tenth, at most 4 ms).
 const QUEUE: f64 = 0.1;
-const MOST_QUEUE_NS: f64 = 4e6;
+/// Maximum of that delay in nanoseconds.
+const MAX_QUEUE_NS: f64 = 4e6;
 
 /// Ours. In the draft the initial window is sent in a third of a round trip, and nothing in the rest of it; then the
 /// rate is 2.77 times that of the newest sample, and samples of the first round trips include the time before anything
@@ -61,7 +62,7 @@ impl Bbr {
     fn has_wait(&self, sample: &RateSample) -> bool {
         let Some((rtt, least)) = sample.rtt.zip(self.min_rtt.least()) else { return true };
         let wait_ns = rtt.as_nanos().saturating_sub(least.as_nanos()) as f64;
-        wait_ns > (QUEUE * least.as_nanos() as f64).min(MOST_QUEUE_NS)
+        wait_ns > (QUEUE * least.as_nanos() as f64).min(MAX_QUEUE_NS)
     }
 }
 
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_of_start__what_arrives_of_the_first_window_brings_twice_as_much_where_no_queue_shows() {
+    fn growth_of_start__is_twice_the_arrivals_without_a_queue() {
         let window_after = |sample: &RateSample| {
             let mut model = model();
             model.on_sample(Time::ZERO + RTT, sample);
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn pace_of_start__goes_by_the_window_until_startup_is_over() {
+    fn pace_of_start__follows_the_window_during_startup() {
         let mut model = model();
         model.on_sample(Time::ZERO + RTT, &first_quarter(RTT));
         // 1.65 x 32 000 B in 40 ms: the window before this sample.
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn pace_of_start__takes_the_time_between_two_reports_for_a_shorter_round_trip() {
+    fn pace_of_start__uses_the_report_interval_if_above_the_rtt() {
         let mut model = model();
         let rtt = Duration::from_micros(200);
         model.config.report_every = Duration::from_millis(2);

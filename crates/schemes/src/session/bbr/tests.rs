@@ -153,7 +153,7 @@ fn startup__ends_in_drain_and_the_cycle_follows() {
 }
 
 #[test]
-fn probe_rtt__comes_after_five_seconds_without_a_lower_time_and_cruise_follows() {
+fn probe_rtt__follows_five_seconds_without_lower_rtt() {
     let mut path = Path::new(5.0);
     path.run_until(12.0);
     assert!(path.has_followed(&[ProbeRtt, ProbeCruise]), "{:?}", path.states);
@@ -174,7 +174,7 @@ fn startup__ends_with_losses_in_a_queue_and_their_bound_stays() {
 
 /// Ten of about sixty packets are reported as lost while the model drains, which already answers the losses of startup.
 #[test]
-fn losses__of_startup_that_are_told_after_it_bound_nothing() {
+fn losses__of_startup_reported_late_set_no_bound() {
     let bounds_of_losses_sent_after = |delivered: u64| {
         let mut path = Path::new(1.0);
         path.model.config.is_told_late = true;
@@ -225,7 +225,7 @@ fn rate__follows_the_path_down_and_up() {
 }
 
 #[test]
-fn rate__falls_within_a_second_where_a_deep_queue_loses_nothing() {
+fn rate__falls_within_a_second_despite_a_deep_queue() {
     let mut path = Path::new(20.0);
     path.run_until(10.0);
     let lost = path.lost;
@@ -250,7 +250,7 @@ fn reports__a_quarter_of_a_round_trip_apart_do_as_well() {
 }
 
 #[test]
-fn on_sent__after_a_pause_goes_on_at_the_bandwidth_without_probing_the_rtt() {
+fn on_sent__resumes_at_the_bandwidth_after_a_pause() {
     let mut path = Path::new(1.0);
     path.run_until(4.0);
     let before = path.model.bandwidth();
@@ -266,7 +266,7 @@ fn on_sent__after_a_pause_goes_on_at_the_bandwidth_without_probing_the_rtt() {
 }
 
 #[test]
-fn startup__goes_on_while_grants_limit_what_is_sent() {
+fn startup__continues_while_grants_limit_sending() {
     let mut path = Path::new(1.0);
     // One packet every 10 ms, and no more is granted, whatever the model allows.
     for step in 1..200_u64 {

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn on_arrival__an_episode_is_over_a_round_trip_after_what_was_in_flight() {
+    fn on_arrival__episode_ends_a_round_trip_after_the_last_loss() {
         let mut undo = Undo::default();
         undo.on_lost(3000, 10_000, 5000);
         assert!(undo.on_arrival(15_000).is_none() && undo.is_open());

@@ -44,7 +44,7 @@ fn max_min__bad_paths_are_named() {
 }
 
 #[test]
-fn max_min__sessions_that_nothing_limits_are_named() {
+fn max_min__unlimited_sessions_are_errors() {
     let inf = f64::INFINITY;
     for path in [&[][..], &[1], &[1, 2]] {
         let free = Instance::new(&[1.0, inf, inf], &[&[0, 1], path]);
@@ -70,7 +70,7 @@ fn max_min__lengths_must_fit() {
 }
 
 #[test]
-fn max_min__messages_say_what_where_and_what_helps() {
+fn max_min__messages_name_item_position_and_limit() {
     let instance = Instance { capacities: vec![10.0, -4.0], ..small() };
     assert_eq!(
         error(&instance).to_string(),
@@ -84,7 +84,7 @@ fn max_min__messages_say_what_where_and_what_helps() {
 }
 
 #[test]
-fn max_min__nothing_to_share_is_fine() {
+fn max_min__accepts_empty_problems() {
     assert_eq!(Instance::new(&[], &[]).solve().rates_bps, [0.0; 0]);
     assert_eq!(Instance::new(&[5.0, 0.0], &[]).solve().rates_bps, [0.0; 0]);
     let none = max_min(&Problem::new(&[1.0], Paths::Rows { width: 0, resources: &[] })).unwrap();

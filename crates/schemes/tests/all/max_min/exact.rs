@@ -77,7 +77,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn max_min__is_what_exact_arithmetic_gives(instance in any_instance()) {
+    fn max_min__equals_exact_arithmetic(instance in any_instance()) {
         let found = instance.solve().rates_bps;
         for (session, (&found, exact)) in found.iter().zip(rates(&instance)).enumerate() {
             prop_assert!(agree(found, exact, 4.0), "session {session}: {found:e}, exactly {exact:e}");

@@ -26,7 +26,7 @@ fn limits__ties_go_to_demand_then_along_the_path() {
 }
 
 #[test]
-fn limits__a_full_resource_where_others_have_more_limits_nobody() {
+fn limits__a_full_resource_need_not_limit_a_session() {
     // Resource 2 is full with 2 + 6, but the first session has less there than the second.
     assert_eq!(limits(&Instance::new(&[2.0, 6.0, 8.0], &[&[2, 0], &[2, 1]])), [Resource(0), Resource(2)]);
 }

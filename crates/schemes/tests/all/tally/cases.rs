@@ -112,7 +112,7 @@ fn wake_up(count: usize) -> Network {
 }
 
 #[test]
-fn sessions_that_wake__are_at_their_shares_soon_and_load_no_more_than_the_headroom() {
+fn sessions_that_wake__reach_their_shares_within_the_headroom() {
     for count in [2, 8, 64] {
         let (took, peak) = settles(&wake_up(count), at_ms(5000), at_ms(7000));
         eprintln!("{count} sessions wake: D < 1 % after {took}, peak {peak:.4}");
@@ -174,7 +174,7 @@ fn a_claim_that_is_not_used__is_not_believed() {
 
 /// A source that never confirms keeps its grant reserved for two to four leases, and no longer.
 #[test]
-fn a_source_that_never_confirms__holds_nothing_for_ever() {
+fn unconfirming_source__holds_its_grant_for_four_leases() {
     let mut network = Network::new(TallyOptions::default());
     let sink = network.resource(false, GBPS, ms(20), ms(3));
     for session in 0..2_u64 {
@@ -191,7 +191,7 @@ fn a_source_that_never_confirms__holds_nothing_for_ever() {
 
 /// After the last news only refreshes are sent: two per second from each end of a session.
 #[test]
-fn rest__is_refreshes_alone() {
+fn equilibrium__has_only_refreshes() {
     let network = lambda(3, 32, false);
     let mut world = World::new(&network);
     world.run_until(at_ms(10_000));

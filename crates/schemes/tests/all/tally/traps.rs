@@ -40,7 +40,7 @@ fn a_demand_just_above_its_share__gets_its_share() {
 /// A sink that lost its state keeps the rates in force, numbers its grants above them, and no source notices. A
 /// newcomer waits until the sink knows all.
 #[test]
-fn a_sink_that_was_restarted__goes_on() {
+fn restarted_sink__keeps_rates_in_force() {
     let mut network = star(6);
     network.plans[5].opens = at_ms(4000);
     network.changes.push((at_ms(3000), Change::Restart(0)));
@@ -56,7 +56,7 @@ fn a_sink_that_was_restarted__goes_on() {
 /// A sink that restarts while a cut is on its way receives rates that are older than the cut: it must not grant them
 /// again.
 #[test]
-fn a_sink_that_was_restarted__does_not_grant_what_a_late_claim_says() {
+fn restarted_sink__does_not_grant_rates_of_late_claims() {
     for late in 0..40 {
         let mut network = star(2);
         network.plans[1].opens = at_ms(1000);
@@ -68,7 +68,7 @@ fn a_sink_that_was_restarted__does_not_grant_what_a_late_claim_says() {
 
 /// A sink that no longer hears a session stops sending to it: so its source stops before its share is given away.
 #[test]
-fn a_session_that_is_not_heard__stops_before_its_share_is_given_away() {
+fn silent_session__stops_before_its_share_is_reused() {
     let mut network = star(2);
     // Of the two sinks on the path of session 0 only the second is cut off.
     let router = network.resource(false, GBPS, ms(20), ms(9));
@@ -87,7 +87,7 @@ fn a_session_that_is_not_heard__stops_before_its_share_is_given_away() {
 
 /// If one of two sessions is cut off, the other gets its share, and the two never overlap.
 #[test]
-fn one_session_that_is_not_heard__leaves_its_share_to_the_other() {
+fn silent_session__leaves_its_share_to_the_other() {
     for is_restarted in [false, true] {
         let mut network = star(2);
         network.cut_off = Some((0, at_ms(3300), at_ms(30_000)));

@@ -35,7 +35,7 @@ fn rates(world: &World<'_>) -> Vec<u32> {
 /// other. Every division in between is an equilibrium: the first session has its bottleneck at the sink, the second at
 /// the source.
 #[test]
-fn two_sessions__of_crossed_weights_rest_where_they_came_from() {
+fn two_sessions__with_crossed_weights_keep_their_division() {
     for part in [350, 400, 500, 600, 650] {
         let mut network = two([0, 0], [[2.0, 1.0], [1.0, 2.0]]);
         // Until 2 s the demand of the first one is limited, from then on both are unlimited.
@@ -54,7 +54,7 @@ fn two_sessions__of_crossed_weights_rest_where_they_came_from() {
 /// grants go up and down, and the rates stay at the lower ones, with a sixth of the capacity idle. If both know it,
 /// there is one division.
 #[test]
-fn two_sessions__of_which_one_end_alone_has_a_weight_may_never_rest() {
+fn two_sessions__with_a_weight_at_one_end_may_oscillate() {
     for (there, expected) in [(1.0, vec![500, 333]), (2.0, vec![667, 333])] {
         let network = two([515, 0], [[2.0, there], [1.0, 1.0]]);
         let mut world = World::new(&network);
@@ -73,7 +73,7 @@ fn two_sessions__of_which_one_end_alone_has_a_weight_may_never_rest() {
 /// For any weights at the ends, and in equilibrium or not, loads and reserved rates stay within the capacities and the
 /// headroom, at every instant.
 #[test]
-fn networks__of_any_weights_at_either_end_keep_to_the_capacities() {
+fn networks__with_any_weights_keep_to_the_capacities() {
     let (first, count) = (number("FAIRWAVE_SEED").unwrap_or(0), number("FAIRWAVE_TALLY").unwrap_or(60));
     let mut restless = 0;
     for seed in first..first + count {

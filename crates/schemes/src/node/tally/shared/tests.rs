@@ -45,7 +45,7 @@ fn divide__is_by_groups_and_then_by_sessions() {
 }
 
 #[test]
-fn divide__knows_weights_minima_and_maxima_of_groups_and_sessions() {
+fn divide__respects_weights_minima_and_maxima() {
     let rows = [sink(0, INF), sink(1, INF)];
     assert_eq!(rates(&[group(4.0), group(1.0)], &rows), [800.0, 200.0]);
     let promised = SharedGroup { minimum_bps: 700.0, ..group(1.0) };
@@ -59,7 +59,7 @@ fn divide__knows_weights_minima_and_maxima_of_groups_and_sessions() {
 }
 
 #[test]
-fn divide__raises_out_of_what_nobody_has_reserved_in_any_process() {
+fn divide__raises_out_of_unreserved_capacity_only() {
     // The cut is immediate, and the newcomer gets nothing until it is confirmed.
     let holds = SharedRow { granted_bps: C, reserved_bps: C, ..sink(0, INF) };
     assert_eq!(rates(&[group(1.0)], &[holds, sink(0, INF)]), [500.0, 0.0]);
@@ -76,14 +76,14 @@ fn divide__raises_out_of_what_nobody_has_reserved_in_any_process() {
 }
 
 #[test]
-fn divide__keeps_the_grant_of_who_is_not_heard() {
+fn divide__keeps_grants_of_silent_sessions() {
     let silent = SharedKind::Sink { is_application_limited: false, is_silent: true };
     let rows = [SharedRow { granted_bps: 800.0, reserved_bps: 800.0, kind: silent, ..sink(0, INF) }, sink(0, INF)];
     assert_eq!(rates(&[group(1.0)], &rows), [800.0, 200.0]);
 }
 
 #[test]
-fn divide__of_sources_fills_by_what_sinks_grant_and_hands_out_the_rest_ahead() {
+fn divide__sources_share_by_grants_and_get_the_rest_in_advance() {
     // With one group this is `caps`.
     let rows = [source(0, 10.0), source(0, 800.0)];
     assert_eq!(rates(&[group(1.0)], &rows), [200.0, 800.0]);
@@ -98,7 +98,7 @@ fn divide__of_sources_fills_by_what_sinks_grant_and_hands_out_the_rest_ahead() {
 }
 
 #[test]
-fn divide__beside_rows_of_plain_gtp_takes_what_they_use_and_a_step() {
+fn divide__leaves_plain_gtp_its_use_and_a_step() {
     let plain = SharedKind::Plain { alpha: 0.1, beta: 0.2 };
     let row = SharedRow { kind: plain, claim_bps: 400.0, granted_bps: 420.0, reserved_bps: 420.0, ..sink(0, INF) };
     // The other one holds 400, and is offered 600; the plain one's step of 10 fits into a twentieth.
@@ -110,7 +110,7 @@ fn divide__beside_rows_of_plain_gtp_takes_what_they_use_and_a_step() {
 
 /// Otherwise a source that waits for its sink would hold all the free capacity, and the other could never use more.
 #[test]
-fn divide__of_sources_hands_out_ahead_what_steps_of_plain_gtp_leave() {
+fn divide__steps_of_plain_gtp_come_before_advance_capacity() {
     let kind = SharedKind::Plain { alpha: 0.1, beta: 0.2 };
     let plain = SharedRow { kind, claim_bps: 100.0, granted_bps: 100.0, reserved_bps: 100.0, ..sink(0, INF) };
     let waits = SharedRow { granted_bps: 900.0, reserved_bps: 900.0, ..source(0, 100.0) };

@@ -10,7 +10,7 @@ impl SinkNode {
     /// burst in too short an interval looks like a high rate.
     pub fn tick_on_news(&mut self, now: Time, out: &mut Vec<GrantTo>) {
         if now >= self.next_tick && !self.is_recovering() {
-            if self.is_told {
+            if self.is_assigned {
                 self.end_what_is_over(now);
                 self.retell(now, &[], out);
             } else {

@@ -3,12 +3,12 @@
 use fairwave_units::{Duration, Time};
 
 use crate::node::tally::lease::Lease;
-use crate::node::tally::message::LARGEST_NUMBER;
+use crate::node::tally::message::MAX_NUMBER;
 use crate::node::tally::options::TallyOptions;
 use crate::node::tally::stamp::Stamp;
 
 /// More pending grants than an honest source ever has: the oldest are merged, at the larger rate.
-const MOST_ENTRIES: usize = 256;
+const MAX_ENTRIES: usize = 256;
 
 /// The numbered grants of one session, starting with the last one that its source confirmed.
 ///
@@ -33,7 +33,9 @@ pub(super) struct GrantLedger {
     rtt_ms: u16,
 }
 
+/// Flag: the last grant is confirmed.
 const CONFIRMED: u8 = 1;
+/// Flag: the source requested an answer.
 const OWES_ANSWER: u8 = 2;
 
 /// Grants before the last one.
@@ -70,7 +72,7 @@ impl GrantLedger {
     }
 
     /// The lease of the last grant.
-    pub(super) fn told_lease(&self) -> Lease {
+    pub(super) fn sent_lease(&self) -> Lease {
         Lease::doubled(self.leases & 0xf)
     }
 
@@ -82,7 +84,7 @@ impl GrantLedger {
     /// The lease of the next grant, if the node wants lease `wanted`: one step further than the last, once that is
     /// confirmed.
     pub(super) fn next_lease(&self, wanted: Lease) -> Lease {
-        if self.is_confirmed() { self.told_lease().towards(wanted) } else { self.told_lease() }
+        if self.is_confirmed() { self.sent_lease().towards(wanted) } else { self.sent_lease() }
     }
 
     pub(super) fn set_rtt(&mut self, rtt: Duration) {
@@ -128,7 +130,7 @@ impl GrantLedger {
     /// Adds a grant with a lease, and returns its number. At the maximum number, which no honest end reaches, the rate
     /// is zero.
     pub(super) fn push(&mut self, now: Time, bps: f64, lease: Lease) -> u64 {
-        if self.last() >= LARGEST_NUMBER {
+        if self.last() >= MAX_NUMBER {
             return self.last();
         }
         let (before_bps, number) = (self.granted_bps, self.last + 1);
@@ -163,7 +165,7 @@ impl GrantLedger {
 
     /// Takes over the grant in force at a source that knew this node before its restart.
     pub(super) fn adopt(&mut self, number: u64, bps: f64) {
-        self.last = number.saturating_add(1000).min(LARGEST_NUMBER) as u32;
+        self.last = number.saturating_add(1000).min(MAX_NUMBER) as u32;
         (self.granted_bps, self.under_way) = (bps, None);
         self.set(CONFIRMED, false);
     }
@@ -220,7 +222,7 @@ impl UnderWay {
             Some(_) => self.more_bps.push(bps),
         }
         // The last grant counts as well, and so does the first.
-        if self.more_bps.len() + 2 > MOST_ENTRIES {
+        if self.more_bps.len() + 2 > MAX_ENTRIES {
             let next_bps = self.more_bps.remove(0);
             self.first_bps = self.first_bps.map(|oldest| oldest.max(next_bps));
         }
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn expire__a_source_that_never_confirms_holds_it_no_longer_than_four_leases() {
+    fn expire__unconfirmed_grants_end_after_four_leases() {
         let (options, second) = (TallyOptions::default(), Time::from_secs);
         let mut ledger = GrantLedger::new();
         ledger.push(Time::ZERO, 100.0, short());
@@ -303,11 +305,11 @@ mod tests {
             ledger.push(Time::ZERO, f64::from(step % 7), short());
         }
         let older = ledger.under_way.as_ref().map_or(0, |older| older.rates().count());
-        assert_eq!((older + 1, ledger.reserved_bps()), (MOST_ENTRIES, 100.0));
+        assert_eq!((older + 1, ledger.reserved_bps()), (MAX_ENTRIES, 100.0));
     }
 
     #[test]
-    fn adopt__numbers_go_on_above_what_is_in_force() {
+    fn adopt__numbers_continue_above_the_grant_in_force() {
         let mut ledger = GrantLedger::new();
         ledger.adopt(17, 30.0);
         assert_eq!(
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn recent_bps__is_the_most_since_the_interval_began_and_rest_keeps_nothing_on_the_heap() {
+    fn recent_bps__is_the_interval_maximum_and_frees_memory() {
         let mut ledger = GrantLedger::new();
         ledger.push(Time::ZERO, 80.0, short());
         ledger.push(Time::ZERO, 30.0, short());
@@ -331,10 +333,10 @@ mod tests {
 
     /// A number that is larger than any that an honest end reaches.
     #[test]
-    fn push__at_the_largest_number_grants_nothing_more() {
+    fn push__at_the_maximum_number_grants_nothing() {
         let mut ledger = GrantLedger::new();
         ledger.adopt(u64::MAX, 30.0);
-        assert_eq!(ledger.push(Time::ZERO, 90.0, short()), LARGEST_NUMBER);
+        assert_eq!(ledger.push(Time::ZERO, 90.0, short()), MAX_NUMBER);
         assert_eq!((ledger.granted_bps(), ledger.reserved_bps()), (30.0, 30.0));
     }
 
@@ -344,23 +346,23 @@ mod tests {
     fn lease__is_the_longest_that_may_be_in_force() {
         let mut ledger = GrantLedger::new();
         let long = Lease::doubled(4);
-        let mut told = Vec::new();
+        let mut leases = Vec::new();
         for number in 1..=4_u64 {
             let lease = ledger.next_lease(long);
             ledger.push(Time::ZERO, 10.0, lease);
             // A second grant before the confirmation has the same lease.
             assert_eq!(ledger.next_lease(long), lease);
-            told.push(lease.doublings());
+            leases.push(lease.doublings());
             ledger.confirm(number);
         }
-        assert_eq!((told, ledger.lease()), (vec![1, 2, 3, 4], long));
+        assert_eq!((leases, ledger.lease()), (vec![1, 2, 3, 4], long));
         let shorter = ledger.next_lease(Lease::default());
         ledger.push(Time::ZERO, 10.0, shorter);
-        assert_eq!((ledger.told_lease(), ledger.lease()), (Lease::doubled(3), long));
+        assert_eq!((ledger.sent_lease(), ledger.lease()), (Lease::doubled(3), long));
         // An older number does not confirm it.
         ledger.confirm(4);
         assert_eq!(ledger.lease(), long);
         ledger.confirm(5);
-        assert_eq!((ledger.told_lease(), ledger.lease()), (Lease::doubled(3), Lease::doubled(3)));
+        assert_eq!((ledger.sent_lease(), ledger.lease()), (Lease::doubled(3), Lease::doubled(3)));
     }
 }

@@ -10,7 +10,7 @@ use crate::node::tally::message::{GrantMessage, GrantTo};
 use crate::node::tally::plain_step::step_bps;
 
 /// Maximum pending grants with times. Beyond this the last ones end together, at the last one's time.
-const MOST_UNDER_WAY: usize = 256;
+const MAX_UNDER_WAY: usize = 256;
 
 /// A sink's state of a session whose source runs plain GTP.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl PlainSource {
             self.measured_bps = self.bits / secs;
             (self.since, self.bits) = (now, 0.0);
         }
-        while self.under_way.front().is_some_and(|(_, told)| told.saturating_add(self.rtt) <= now) {
+        while self.under_way.front().is_some_and(|(_, sent)| sent.saturating_add(self.rtt) <= now) {
             if let Some((number, _)) = self.under_way.pop_front() {
                 ledger.confirm(number);
             }
@@ -68,7 +68,7 @@ impl PlainSource {
     /// Adds a grant, if it differs; sent in every interval, as GTP does.
     pub(super) fn tell(&mut self, now: Time, session: u64, grant_bps: f64, ledger: &mut GrantLedger) -> GrantTo {
         if grant_bps != ledger.granted_bps() || ledger.last() == 0 {
-            if self.under_way.len() >= MOST_UNDER_WAY {
+            if self.under_way.len() >= MAX_UNDER_WAY {
                 self.under_way.pop_back();
             }
             self.under_way.push_back((ledger.push(now, grant_bps, Lease::default()), now));

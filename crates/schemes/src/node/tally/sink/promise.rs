@@ -27,7 +27,7 @@ impl SinkNode {
         if self.is_recovering() || self.rows.get(session).is_some() || self.tombstones.contains_key(&session) {
             return Rate::ZERO;
         }
-        let most_bps = if self.is_told { 0.0 } else { self.promises.most_bps(self.capacity_bps) };
+        let most_bps = if self.is_assigned { 0.0 } else { self.promises.most_bps(self.capacity_bps) };
         let bps = most_bps.floor();
         if bps <= 0.0 {
             return Rate::ZERO;
@@ -56,7 +56,7 @@ impl SinkNode {
             return;
         }
         let claim_bps = claim.map_or(f64::INFINITY, Rate::as_bps);
-        let spare_bps = if self.is_told { 0.0 } else { self.promises.spare_bps() / parts.max(1) as f64 };
+        let spare_bps = if self.is_assigned { 0.0 } else { self.promises.spare_bps() / parts.max(1) as f64 };
         let bps = claim_bps.min(spare_bps).floor();
         let row = self.started(now, terms, claim_bps, bps);
         if row.ledger.last() > 0 {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn promise__is_all_to_a_lone_newcomer_and_nothing_to_the_next_until_it_is_heard() {
+    fn promise__gives_all_to_the_first_newcomer_until_it_is_heard() {
         let mut sink = sink();
         assert_eq!(promised(&mut sink, 0, 1), 1.0);
         assert_eq!(promised(&mut sink, 1, 2), 0.0);
@@ -152,7 +152,7 @@ mod tests {
     /// Hellos that are never confirmed: the first has all for 5 s, later ones have less and less, and never is more
     /// reserved than the capacity.
     #[test]
-    fn promise__a_flood_of_hellos_that_nobody_confirms_holds_a_64th_in_the_end() {
+    fn promise__unconfirmed_hellos_hold_a_64th_in_the_end() {
         let mut sink = sink();
         let mut held = Vec::new();
         for session in 0..40_000_u64 {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn promise__is_over_after_a_lease_and_a_quarter_and_a_later_claim_brings_nothing_back() {
+    fn promise__ends_after_a_lease_and_a_quarter() {
         let mut sink = sink();
         assert_eq!(promised(&mut sink, 0, 1), 1.0);
         tick(&mut sink, 20);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn promise__takes_nothing_from_those_who_are_there_or_wait() {
+    fn promise__takes_nothing_from_existing_or_waiting_sessions() {
         let mut sink = sink();
         let mut out = Vec::new();
         sink.on_claim(at(0), 1, &TERMS, &ClaimMessage { claim: Some(Rate::mbps(300.0)), ..claim(1, 0) }, &mut out);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn promise__nothing_of_a_node_that_recovers_or_for_a_session_that_is_known() {
+    fn promise__is_zero_while_recovering_or_for_a_known_session() {
         let mut sink = SinkNode::restarted(Rate::nearest_bps(C), TallyOptions::default(), Time::ZERO);
         assert_eq!(promised(&mut sink, 1, 1), 0.0);
         let mut sink = self::sink();
@@ -221,20 +221,20 @@ mod tests {
     }
 
     #[test]
-    fn welcome__is_told_at_once_and_shared_with_those_to_come() {
+    fn welcome__grants_immediately_and_leaves_parts_for_others() {
         let mut sink = sink();
         let mut out = Vec::new();
         sink.welcome(at(0), 1, &TERMS, None, 4, &mut out);
         sink.welcome(at(0), 2, &TERMS, Some(Rate::mbps(100.0)), 3, &mut out);
-        let told: Vec<_> = out.iter().map(|to| (to.session, to.message.number, to.message.rate.as_mbps())).collect();
-        assert_eq!(told, [(1, 1, 250.0), (2, 1, 100.0)]);
+        let grants: Vec<_> = out.iter().map(|to| (to.session, to.message.number, to.message.rate.as_mbps())).collect();
+        assert_eq!(grants, [(1, 1, 250.0), (2, 1, 100.0)]);
         assert_eq!(sink.reserved_sum(), Rate::mbps(350.0));
         // The tick grants the rest.
         assert_eq!(tick(&mut sink, 20), [(1, 0.9), (2, 0.1)]);
     }
 
     #[test]
-    fn welcome__where_nothing_is_spare_the_claim_counts_at_once() {
+    fn welcome__without_spare_capacity_registers_the_claim() {
         let mut sink = sink();
         let mut out = Vec::new();
         sink.welcome(at(0), 1, &TERMS, None, 1, &mut out);

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use fairwave_units::Time;
 
 /// Maximum newcomers with a promise at a time.
-const MOST_NEWCOMERS: usize = 64;
+const MAX_NEWCOMERS: usize = 64;
 /// Minimum share of the capacity that is promised to newcomers after earlier ones were never heard of.
-const LEAST_TRUST: f64 = 1.0 / 64.0;
+const MIN_TRUST: f64 = 1.0 / 64.0;
 
 /// Promises to newcomers that have not sent a message yet.
 ///
@@ -70,7 +70,7 @@ impl Promises {
     pub(super) fn pop_over(&mut self, now: Time) -> Option<u64> {
         self.newcomers.front().filter(|newcomer| newcomer.until <= now)?;
         let over = self.newcomers.pop_front()?;
-        self.trust = (self.trust / 2.0).max(LEAST_TRUST);
+        self.trust = (self.trust / 2.0).max(MIN_TRUST);
         Some(over.session)
     }
 
@@ -86,7 +86,7 @@ impl Promises {
 
     /// Maximum promise to a newcomer out of a capacity.
     pub(super) fn most_bps(&self, capacity_bps: f64) -> f64 {
-        if self.newcomers.len() >= MOST_NEWCOMERS {
+        if self.newcomers.len() >= MAX_NEWCOMERS {
             return 0.0;
         }
         let promised: f64 = self.newcomers.iter().map(|newcomer| newcomer.bps).sum();

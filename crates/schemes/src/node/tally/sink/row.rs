@@ -194,7 +194,7 @@ impl SinkRow {
         u64::from(self.claim_heard)
     }
 
-    /// Stores a claim; its number is at most [`LARGEST_NUMBER`](crate::node::tally::message::LARGEST_NUMBER).
+    /// Stores a claim; its number is at most [`MAX_NUMBER`](crate::node::tally::message::MAX_NUMBER).
     pub(super) fn hear_claim(&mut self, number: u64, claim_bps: f64, is_application_limited: bool) {
         self.claim_heard = number as u32;
         self.claim = Claim::new(claim_bps, is_application_limited && claim_bps < f64::INFINITY);
@@ -343,7 +343,7 @@ mod tests {
     const TERMS: SessionTerms = SessionTerms { weight: 1.0, minimum: Rate::ZERO, rtt: Duration::from_millis(20) };
 
     #[test]
-    fn row__of_a_usual_session_is_64_bytes_and_keeps_nothing_on_the_heap() {
+    fn row__of_a_usual_session_is_64_bytes_without_heap() {
         assert_eq!(std::mem::size_of::<SinkRow>(), 64);
         let mut row = SinkRow::new(&TERMS, Time::ZERO);
         assert!(row.rare().is_none());
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn hear_claim__keeps_the_rate_and_whose_limit_it_is() {
+    fn hear_claim__stores_rate_and_limit() {
         let mut row = SinkRow::new(&TERMS, Time::ZERO);
         for (bps, limited, state) in
             [(5.0, true, true), (0.0, true, true), (0.0, false, false), (f64::INFINITY, true, false)]

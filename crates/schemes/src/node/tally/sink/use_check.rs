@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn on_tick__an_unused_claim_is_what_came_until_the_grant_is_used() {
+    fn on_tick__arrivals_replace_an_unused_claim() {
         let options = TallyOptions::default();
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
         let mut from = at(0);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn on_tick__who_sends_what_is_due_again_is_watched_no_longer() {
+    fn on_tick__watch_ends_when_the_claim_is_used_again() {
         let options = TallyOptions::default();
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
         let mut check = UseCheck::new(came(at(0), at(0), 0.0));

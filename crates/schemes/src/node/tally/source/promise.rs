@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn open_promised__sends_at_once_and_confirms_with_its_first_claim() {
+    fn open_promised__sends_immediately_and_confirms_by_first_claim() {
         let (mut source, mut out) = (source(), Vec::new());
         assert_eq!(source.quote(&TERMS), Some(Rate::mbps(1000.0)));
         source.open_promised(at(20), 1, &TERMS, promise(700.0, 0), &mut out);

@@ -14,7 +14,7 @@ pub(super) enum Remotes {
     Several(Box<[RemoteHalf]>),
 }
 
-/// State of one remote resource. Numbers are at most [`LARGEST_NUMBER`](crate::node::tally::message::LARGEST_NUMBER).
+/// State of one remote resource. Numbers are at most [`MAX_NUMBER`](crate::node::tally::message::MAX_NUMBER).
 #[derive(Clone, Debug)]
 pub(super) struct RemoteHalf {
     pub(super) offer_bps: f64,

@@ -7,7 +7,7 @@ use crate::node::tally::caps::Capped;
 use crate::node::tally::fill::Claimant;
 use crate::node::tally::gauge::{DemandGauge, Sent};
 use crate::node::tally::lease::{ask, refresh};
-use crate::node::tally::message::{ClaimTo, LARGEST_NUMBER, SessionTerms};
+use crate::node::tally::message::{ClaimTo, MAX_NUMBER, SessionTerms};
 use crate::node::tally::options::{ASK_AGAIN, TallyOptions};
 use crate::node::tally::stamp::Stamp;
 
@@ -286,7 +286,7 @@ impl SourceRow {
         let (claim_bps, is_application_limited) = (self.claim_bps(remote, options), self.is_limited_by_application());
         let half = &mut self.remotes[remote];
         (half.claim_bps, half.is_application_limited) = (claim_bps, is_application_limited);
-        half.number = (half.number + 1).min(LARGEST_NUMBER as u32);
+        half.number = (half.number + 1).min(MAX_NUMBER as u32);
         if is_news {
             half.news = half.number;
         }
@@ -297,7 +297,7 @@ impl SourceRow {
     pub(super) fn say_bye(&mut self, now: Time, session: u64, out: &mut Vec<ClaimTo>) {
         self.rare_mut(|rare| rare.byes_left = rare.byes_left.map(|left| left.saturating_sub(1)));
         for (remote, half) in self.remotes.iter_mut().enumerate().filter(|(_, half)| !half.is_over) {
-            half.number = (half.number + 1).min(LARGEST_NUMBER as u32);
+            half.number = (half.number + 1).min(MAX_NUMBER as u32);
             half.said = Stamp::of(now);
             out.push(ClaimTo { session, remote, message: half.message(true) });
         }

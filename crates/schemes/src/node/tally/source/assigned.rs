@@ -10,8 +10,8 @@ use crate::node::tally::standing::{Standing, StandingGrant};
 impl SourceNode {
     /// Switches to a capacity divided elsewhere, or back. Caps stay in force. While it is divided elsewhere the node
     /// has no ticks, and starts sessions at zero: its driver calls [`look`](Self::look) and [`settle`](Self::settle).
-    pub fn set_told(&mut self, is_told: bool) {
-        (self.is_told, self.has_news, self.opening) = (is_told, true, None);
+    pub fn set_told(&mut self, is_assigned: bool) {
+        (self.is_assigned, self.has_news, self.opening) = (is_assigned, true, None);
     }
 
     /// Near the end of an interval: updates demands and reports the standing of each session, in no order. If the

@@ -14,8 +14,8 @@ impl SinkNode {
     /// Switches to a capacity divided elsewhere, or back. Grants stay in force. While it is divided elsewhere the node
     /// has no ticks, promises nothing to newcomers and starts sessions at zero: its driver calls [`look`](Self::look)
     /// and [`settle`](Self::settle).
-    pub fn set_told(&mut self, is_told: bool) {
-        self.is_told = is_told;
+    pub fn set_told(&mut self, is_assigned: bool) {
+        self.is_assigned = is_assigned;
         self.promises.set_spare(0.0);
         self.next_tick = Time::ZERO;
     }
@@ -72,12 +72,12 @@ impl SinkNode {
             let grant = grants.next_if(|grant| grant.session == session);
             if grant.is_some() || row.ledger.last() > 0 {
                 let kept = (row.ledger.granted_bps(), row.offer_bps);
-                let told = grant.map_or(kept, |grant| {
+                let rates = grant.map_or(kept, |grant| {
                     let offer_bps = grant.offer.as_bps().min(row.ceiling_bps());
                     (options.down(grant.rate.as_bps()), options.up(offer_bps))
                 });
                 // A user has fewer sessions in a machine's table than would need a longer lease.
-                tell(row, now, session, told, Lease::default(), &options, out);
+                tell(row, now, session, rates, Lease::default(), &options, out);
             }
             next_tick = next_tick.min(row.next_tick(now, &options));
         }
