@@ -34,7 +34,7 @@ while True:
     time.sleep(random.uniform(0.005, 0.05))
 """
 # Starts processes, compresses, and writes to the disk.
-PIPELINE = 'while :; do head -c 2000000 /dev/urandom | gzip -1 | tee part.$$ | sha256sum >sum.$$; sync part.$$; done'
+PIPELINE = "while :; do head -c 2000000 /dev/urandom | gzip -1 | tee part.$$ | sha256sum >sum.$$; sync part.$$; done"
 LOADS = {
     "idle": (0, 0, 0),
     "4 loops": (4, 0, 0),
