@@ -104,7 +104,7 @@ pub struct RowSnapshot {
     pub max_min_bps: Option<f64>,
     /// All that its application can use; none if that is all there is.
     pub desired_bps: Option<f64>,
-    /// Its weight within its group.
+    /// Its weight within its group: the sessions of one ticket have that of one session together.
     pub weight: f64,
     /// The rate that it is promised.
     pub minimum_bps: f64,

@@ -126,7 +126,7 @@ impl OpenSession {
 }
 
 /// Why a session that ended so before its peer said anything else was none, if that is so. It has keys since the peer
-/// answered the hello. The peer has it from the first packet on, and forgets it if none comes for five seconds.
+/// answered the hello. The peer has it from the first packet on, and forgets it if none comes for ten seconds.
 fn never_was(reason: CloseReason, by_peer: bool) -> Option<ConnectError> {
     match reason {
         CloseReason::Refused(refusal) if by_peer => Some(HandshakeError::Refused(refusal).into()),

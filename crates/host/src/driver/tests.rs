@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{CloseReason, Header, PacketKind, Reader, Refusal, SessionId, VoidReason, Writer};
-use fairwave_proto::handshake::HandshakeError;
+use fairwave_proto::handshake::{HALF_OPEN_LASTS, HandshakeError};
 use fairwave_testing::Deadline;
 use fairwave_units::{Duration, Time};
 
@@ -332,6 +332,19 @@ fn connect__to_who_has_forgotten_it_before_the_first_packet_opens_no_session() {
     assert_eq!(failure(&answer), HandshakeError::FellSilent.into());
 }
 
+/// A process that was stopped, or a path that stood still, between the reply and the first packet: that goes again.
+#[test]
+fn connect__who_stands_still_for_six_seconds_before_the_first_packet_opens_a_session() {
+    let (mut ends, answer) = half_open(&keyring());
+    ends[1].lose_what_came();
+    for end in &mut ends {
+        end.wait(Duration::from_secs(6));
+    }
+    run(&mut ends, |ends| !answer.is_empty() || ends[0].closed.is_some());
+    assert!(answer.try_recv().is_ok_and(|answer| answer.is_ok()), "{:?}", ends[0].closed);
+    assert!(ends[1].session.is_some());
+}
+
 #[test]
 fn connect__to_who_says_nothing_after_the_handshake_opens_no_session() {
     let ([mut client, _server], answer) = half_open(&keyring());
@@ -347,7 +360,7 @@ fn connect__to_who_says_nothing_after_the_handshake_opens_no_session() {
 fn connect__to_who_lets_in_nobody_so_late_opens_no_session() {
     let (mut ends, answer) = half_open(&keyring());
     let Driver { visits, clock, entries, .. } = &mut ends[1].driver;
-    visits.revoked(clock.now().saturating_add(Duration::from_secs(7)), entries);
+    visits.revoked(clock.now().saturating_add(HALF_OPEN_LASTS * 2), entries);
     run(&mut ends, |ends| ends[0].closed.is_some());
     assert!(ends[1].session.is_none());
     assert_eq!(ends[0].closed, Some((CloseReason::Silence, true)));

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{Refusal, SessionId, TicketId};
-use fairwave_proto::handshake::{PendingVisit, Prefix};
+use fairwave_proto::handshake::{HALF_OPEN_LASTS, PendingVisit, Prefix};
 use fairwave_units::{Duration, Time};
 
 use super::address::canonical;
@@ -71,8 +71,6 @@ pub(super) struct Admitted {
     options: SessionOptions,
 }
 
-/// Half-open sessions last for five seconds.
-const ADMISSION_LASTS: Duration = Duration::from_secs(6);
 /// What was taken back is looked for so often.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Sessions that are open at once with one ticket: an eighth of all, and more than `fairwave bench` has. What an
@@ -173,7 +171,7 @@ impl Visits {
 
     /// Sessions whose tickets were taken back meanwhile.
     pub(super) fn revoked(&mut self, now: Time, entries: &OpenSessions) -> Vec<SessionId> {
-        self.admitted.retain(|admitted| now.since(admitted.at) < ADMISSION_LASTS);
+        self.admitted.retain(|admitted| now.since(admitted.at) < HALF_OPEN_LASTS * 2);
         let Some(Reception { tickets, .. }) = self.reception.as_ref().filter(|_| now.since(self.looked) >= LOOK_EVERY)
         else {
             return Vec::new();

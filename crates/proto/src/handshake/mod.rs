@@ -31,7 +31,9 @@ pub use crypto::{Crypto, InitiatorCrypto, ResponderCrypto};
 pub use established::{Established, Terms};
 pub use initiator::{AttemptProgress, HandshakeError, Initiator};
 pub use prefix::Prefix;
-pub use responder::{Answered, HalfOpen, Incoming, MOST_HALF_OPEN, PendingVisit, Responder, SessionRequest};
+pub use responder::{
+    Answered, HALF_OPEN_LASTS, HalfOpen, Incoming, MOST_HALF_OPEN, PendingVisit, Responder, SessionRequest,
+};
 
 #[cfg(test)]
 pub(crate) use resets::MOST_RESETS;

@@ -23,7 +23,7 @@ use crate::path_kind::{PathKind, PathWish, PathWishes};
 /// the number of the five seconds that it was made in, good in these and in the next. Only then the handshake is read,
 /// and the driver is asked: [`Incoming::Asked`], which it answers with [`Responder::accept`] or [`Responder::refuse`].
 ///
-/// A yes is kept for five seconds, in a table of 1024 of which one ticket and one [`Prefix`] have a part: who sends the
+/// A yes is kept for ten seconds, in a table of 1024 of which one ticket and one [`Prefix`] have a part: who sends the
 /// same hello again gets the same bytes. A session is open when the first packet of it has been opened with its keys
 /// ([`Responder::half_open`]): [`Responder::confirm`]. A hello whose session is open is worth nothing any more. A no is
 /// not kept: who asks again is refused again, so often and no more (`MOST_REFUSALS`).
@@ -131,8 +131,9 @@ pub struct Answered {
 
 /// Sessions that are half open at the most.
 pub const MOST_HALF_OPEN: usize = 1024;
-/// A session is half open for so long.
-pub(crate) const HALF_OPEN_LASTS: Duration = Duration::from_secs(5);
+/// A session is half open for as long as the cookie of its hello may be good: a path or a process that stands still for
+/// some seconds before the first packet loses no session.
+pub const HALF_OPEN_LASTS: Duration = COOKIE_LASTS;
 /// A cookie is good for so long at the most, and for half of it at least.
 pub(crate) const COOKIE_LASTS: Duration = Duration::from_secs(10);
 

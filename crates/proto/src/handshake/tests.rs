@@ -436,11 +436,11 @@ fn responder__floods_leave_nothing_without_a_cookie_and_so_much_with_one() {
         }
     }
     assert_eq!((opened, reads(&mut responder)), (1024, 1024));
-    assert_eq!(responder.next_timeout(), Some(ms(5001)));
-    assert_eq!(responder.handle_timeout(ms(5000)), []);
+    assert_eq!(responder.next_timeout(), Some(ms(10_001)));
+    assert_eq!(responder.handle_timeout(ms(10_000)), []);
     // Too late for the first packet, though nothing has been forgotten.
-    assert!(responder.confirm(ms(5001), SessionId(3)).is_none());
-    assert_eq!(responder.handle_timeout(ms(5001)), (0..1024).map(SessionId).collect::<Vec<_>>());
+    assert!(responder.confirm(ms(10_001), SessionId(3)).is_none());
+    assert_eq!(responder.handle_timeout(ms(10_001)), (0..1024).map(SessionId).collect::<Vec<_>>());
     assert!(responder.half_open(SessionId(3)).is_none());
     assert_eq!(responder.next_timeout(), None);
 }
