@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export MPLBACKEND := Agg
 
 .PHONY: help build python demo test test-all test-compile test-rust test-bytes test-papers test-python test-crate quick
-.PHONY: check check-rust check-targets check-licences check-python install library wheel dist deb dist-check bench soak live busy fuzz compare
+.PHONY: check check-rust check-targets check-licences check-python install library release wheel release-check bench soak live busy fuzz compare
 .PHONY: report report-wire audit clean
 
 help:            ## this list
@@ -134,24 +134,24 @@ $(VENV_DOCS)/.installed: requirements-docs.txt
 docs: $(VENV_DOCS)/.installed ## the site, in site/: open site/index.html
 	NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/python -m mkdocs build --clean
 
-wheel: $(VENV)/.installed ## the packages for pip, in target/wheels: x86-64, aarch64 where the toolchain has it, source
-	bash packaging/wheels.sh $(VENV)/bin/maturin $(VENV)/bin/python
+# zig from PyPI is C compiler and linker for both machines; a debug build of the tool is fast enough.
+VENV_RELEASE := .venv-release
+CYCLONEDX := 0.5.9
 
-PRELOAD := target/release/libfairwave_preload.so
+$(VENV_RELEASE)/.installed: requirements-release.txt
+	$(PYTHON) -m venv --clear $(VENV_RELEASE)
+	$(VENV_RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements-release.txt
+	$(CARGO) install --quiet --debug --locked --root $(VENV_RELEASE) cargo-cyclonedx@$(CYCLONEDX)
+	@touch $@
 
-# By itself, so that an image is built without the rest of the workspace.
-.PHONY: $(PRELOAD)
-$(PRELOAD):
-	$(CARGO) build --release --locked --package fairwave-preload
+release: wheel   ## everything to install, for x86-64 and aarch64, in target/dist and target/wheels: docs/how-to/install.md
+	bash packaging/release.sh $(VENV_RELEASE)
 
-dist: $(PRELOAD) ## a tar of the static command for any Linux, a container's tree and checksums, in target/dist
-	bash packaging/dist.sh $(PRELOAD)
+wheel: $(VENV_RELEASE)/.installed ## only the packages for pip, in target/wheels: x86-64, aarch64, source
+	bash packaging/wheels.sh $(VENV_RELEASE)
 
-deb: $(BIN)      ## a Debian package, in target/dist
-	bash packaging/deb.sh $(BIN) $(PRELOAD)
-
-dist-check: dist deb wheel ## each of these, and cargo install, into an empty root or venv, and tried there
-	bash packaging/check.sh $(PYTHON)
+release-check: $(VENV_RELEASE)/.installed ## each of these, and cargo install, into an empty root, home or venv, and used there; ONLY="tar deb" for some
+	bash packaging/check.sh $(VENV_RELEASE) $(ONLY)
 
 bench:           ## criterion benches of all crates
 	$(CARGO) bench --locked
@@ -186,4 +186,4 @@ report: $(BIN)   ## every experiment of the papers, full length, into report/
 
 clean:           ## remove what was built
 	$(CARGO) clean
-	rm -rf $(VENV) $(OUT) report report-wire peers/target
+	rm -rf $(VENV) $(VENV_RELEASE) $(OUT) report report-wire peers/target

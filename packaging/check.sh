@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Installs what `make dist deb wheel` made, and what `cargo install` makes, each into an empty root or venv, and tries it
-# there: the command moves a file, the module simulates. What this machine lacks the means for is said as skipped; what was
-# tried and fails ends it.
-# usage: packaging/check.sh PYTHON [tar|image|deb|wheel|sdist|cargo]...
+# Installs what `make release` made, and what `cargo install` makes, each into an empty root, home or venv, and uses it
+# there: the command moves a file, the module simulates. The other machine's command runs under qemu-user. A check that
+# this machine cannot do is reported as skipped; one that fails ends the script.
+# usage: packaging/check.sh TOOLS [sums|tar|across|image|deb|install|bill|again|wheel|sdist|cargo]...
 set -euo pipefail
 . "$(dirname "$0")/words.sh"
 cd "$root"
-python=$1
+tools=$(realpath "$1")
+python=$tools/bin/python
 shift
 wanted=("$@")
-if [ ${#wanted[@]} = 0 ]; then wanted=(tar image deb wheel sdist cargo); fi
+if [ ${#wanted[@]} = 0 ]; then wanted=(sums tar across image deb install bill again wheel sdist cargo); fi
 place=$(mktemp -d)
 server=
 cleanup() { if [ -n "$server" ]; then kill -- "-$server" 2>/dev/null || true; fi; rm -rf "$place"; }
@@ -19,15 +20,32 @@ passed=0 skipped=0
 skip() { say "skipped: $*"; skipped=$((skipped + 1)); }
 good() { say "good: $*"; passed=$((passed + 1)); }
 
-# Runs in another root, with nothing of this one.
-in_root() {
-  local to=$1
-  shift
-  if [ "$(id -u)" = 0 ]; then env -i HOME=/var/lib/fairwave XDG_STATE_HOME=/var/lib/fairwave XDG_RUNTIME_DIR=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$to" "$@"
-  else env -i HOME=/var/lib/fairwave XDG_STATE_HOME=/var/lib/fairwave XDG_RUNTIME_DIR=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin unshare --map-root-user chroot "$to" "$@"; fi
+# Sets `emulator` to the words that run a program of a machine here, none for this one's; false if there are none.
+emulator_for() {
+  emulator=()
+  if [ "$1" = "$arch" ]; then return; fi
+  emulator=("$(command -v "qemu-$1-static")") || { skip "$2: $1: apt-get install qemu-user-static"; return 1; }
 }
 
-# A file goes from one process to another by the command that is called so; the last word is the directory that both see.
+# Runs in another root, with nothing of this one except the emulator.
+in_root() {
+  local to=$1 outside=()
+  shift
+  if [ "$(id -u)" != 0 ]; then outside=(unshare --map-root-user); fi
+  if [ ${#emulator[@]} != 0 ]; then
+    [ -e "$to/emulator" ] || cp "${emulator[0]}" "$to/emulator"
+    set -- /emulator "$@"
+  fi
+  env -i HOME=/var/lib/fairwave XDG_STATE_HOME=/var/lib/fairwave XDG_RUNTIME_DIR=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+    ${outside[@]+"${outside[@]}"} "$(command -v chroot)" "$to" "$@"
+}
+in_home() {
+  local home=$1
+  shift
+  env -i HOME="$home" XDG_STATE_HOME="$home" XDG_RUNTIME_DIR="$home" PATH="$PATH" ${emulator[@]+"${emulator[@]}"} "$@"
+}
+
+# A file goes from one process to another by the command that is called so; the first word is the directory that both see.
 moves_a_file() {
   local files=$1
   shift
@@ -37,7 +55,7 @@ moves_a_file() {
   ("$@" serve "${files#"$seen"}/big.bin" --listen 127.0.0.1:0 > "$files/ticket" 2> "$files/said") &
   server=$!
   set +m
-  for _ in $(seq 100); do if [ -s "$files/ticket" ]; then break; fi; sleep 0.1; done
+  for _ in $(seq 600); do if [ -s "$files/ticket" ]; then break; fi; sleep 0.1; done
   if [ ! -s "$files/ticket" ]; then cat "$files/said" >&2; fail "no ticket"; fi
   "$@" get "@${files#"$seen"}/ticket" "${files#"$seen"}/there" --quiet
   cmp "$files/big.bin" "$files/there/big.bin"
@@ -46,102 +64,197 @@ moves_a_file() {
   rm -rf "$files/there" "$files/big.bin"
 }
 
-if [[ " ${wanted[*]} " =~ " tar " || " ${wanted[*]} " =~ " deb " ]]; then (cd "$dist" && sha256sum --check --quiet SHA256SUMS); fi
+check_sums() {
+  (cd "$dist" && sha256sum --check --quiet SHA256SUMS) || fail "checksums"
+  good "checksums: $(wc -l < "$dist/SHA256SUMS") files"
+}
 
-for what in "${wanted[@]}"; do
-  case $what in
-  tar)
-    mkdir -p "$place/tar/tmp" "$place/tar/var/lib/fairwave"
-    tar --extract --gzip --file "$dist/fairwave-$version-linux-$arch.tar.gz" --directory "$place/tar" --strip-components 1
-    seen=$place/tar
-    [ "$(in_root "$place/tar" /bin/fairwave --version)" = "fairwave $version" ]
-    moves_a_file "$place/tar/tmp" in_root "$place/tar" /bin/fairwave
+check_tar() {
+  local machine to file bytes unit
+  for machine in "${machines[@]}"; do
+    to=$place/tar-$machine
+    mkdir -p "$to/tmp" "$to/var/lib/fairwave"
+    tar --extract --gzip --file "$dist/fairwave-$version-linux-$machine.tar.gz" --directory "$to" --strip-components 1
     for file in share/man/man1/fairwave-papers-run.1.gz share/bash-completion/completions/fairwave \
       share/zsh/site-functions/_fairwave share/fish/vendor_completions.d/fairwave.fish lib/fairwave/libfairwave_preload.so; do
-      [ -s "$place/tar/$file" ] || fail "the tar has no $file"
+      [ -s "$to/$file" ] || fail "the tar has no $file"
     done
-    bytes=$(stat -c %s "$place/tar/bin/fairwave")
-    [ "$bytes" -lt 20000000 ] || fail "the command has $bytes bytes"
-    gunzip --test "$place"/tar/share/man/man1/*.gz || fail "manual pages"
-    for unit in "$place"/tar/lib/systemd/system/*; do
+    gunzip --test "$to"/share/man/man1/*.gz || fail "manual pages"
+    for unit in "$to"/lib/systemd/system/*; do
       grep -q /usr/local/bin/fairwave "$unit" || [[ $unit = *.socket ]] || fail "$unit: starts another command"
     done
-    good "tar: a static command of $bytes bytes moves a file in an empty root"
-    # What is not linked to musl has glibc in it.
-    if has_target "$arch-unknown-linux-musl" && command -v musl-gcc >/dev/null; then
-      good "tar: linked with musl"
-    else
-      skip "tar: musl: no target $arch-unknown-linux-musl with a musl-gcc here; the static command has glibc in it"
-    fi ;;
-  image)
-    # The steps of the Containerfile: what is run is a target of the Makefile, what is copied is there, what is started runs.
-    file=packaging/Containerfile
-    sed -n 's/^RUN //p' "$file" | while read -r step; do
-      [[ $step = "make "* ]] || fail "$file: \"$step\" is no call of make"
-      # shellcheck disable=SC2086
-      make --dry-run --silent ${step#make } >/dev/null || fail "$file: \"$step\" cannot be made"
-    done
-    copied=$(sed -n 's|^COPY --from=build /src/\(.*\) /$|\1|p' "$file")
-    [ -d "$copied" ] || fail "$file: no $copied"
-    cp -a "$copied/." "$place/image"
-    entry=$(sed -n 's/^ENTRYPOINT \["\(.*\)"\]$/\1/p' "$file")
-    seen=$place/image
-    [ "$(in_root "$place/image" "$entry" --version)" = "fairwave $version" ]
-    moves_a_file "$place/image/tmp" in_root "$place/image" "$entry"
-    good "container: the tree of the image moves a file"
-    if docker info >/dev/null 2>&1; then
-      docker build --quiet --tag "fairwave-check:$version" --file "$file" . >/dev/null
-      [ "$(docker run --rm "fairwave-check:$version" --version)" = "fairwave $version" ]
-      docker rmi "fairwave-check:$version" >/dev/null
-      good "container: docker builds and runs it"
-    else
-      skip "container: no docker that answers; its steps were run by hand"
-    fi ;;
-  deb)
-    package=$(echo "$dist"/fairwave_"${version}"_*.deb)
-    if [ "$(id -u)" != 0 ]; then skip "deb: dpkg installs as root alone"; continue; fi
-    mkdir -p "$place/deb/var/lib/dpkg/"{info,updates} && touch "$place/deb/var/lib/dpkg/status"
-    dpkg=(dpkg --root "$place/deb" --force-script-chrootless --force-depends --log "$place/deb.log")
-    "${dpkg[@]}" --install "$package" >/dev/null 2> "$place/deb.said" || { cat "$place/deb.said" >&2; fail "dpkg"; }
-    seen= home=$place/home
-    mkdir -p "$home"
-    [ "$("$place/deb/usr/bin/fairwave" --version)" = "fairwave $version" ]
-    moves_a_file "$home" env HOME="$home" XDG_STATE_HOME="$home" XDG_RUNTIME_DIR="$home" "$place/deb/usr/bin/fairwave"
-    [ -s "$place/deb/usr/lib/fairwave/libfairwave_preload.so" ] || fail "the package has no library for \`fairwave run\`"
-    if ! command -v systemd-analyze >/dev/null || ! compgen -G "/usr/lib/systemd/system/*.target" >/dev/null; then
-      skip "deb: units were not verified: no systemd here"
-    else
-      # Beside those of this machine's systemd, which they name, and with the one program of another package that they run.
-      cp -a "$place/deb" "$place/units"
-      # Some versions of cp call it an error that a file is there already.
-      cp -an /usr/lib/systemd/system/. "$place/units/usr/lib/systemd/system/" || true
-      install -D /bin/kill "$place/units/bin/kill"
-      units=("$place"/units/usr/lib/systemd/system/fairwave*)
-      [ -e "${units[0]}" ] || fail "the package has no units"
-      systemd-analyze verify --man=no --recursive-errors=no --root "$place/units" "${units[@]}" || fail "units"
-      # That it would see a mistake: a program that is not there.
-      sed -i 's|^ExecStart=.*|ExecStart=/usr/bin/nothing|' "$place/units/usr/lib/systemd/system/fairwave.service"
-      if systemd-analyze verify --man=no --recursive-errors=no --root "$place/units" "${units[@]}" 2>/dev/null; then
-        fail "systemd-analyze sees no mistakes in units"
-      fi
+    bytes=$(stat -c %s "$to/bin/fairwave")
+    [ "$bytes" -lt 15000000 ] || fail "the command has $bytes bytes"
+    printf '%s\n' "$(glibc_of "$to/lib/fairwave/libfairwave_preload.so")" 2.17 | sort --version-sort --check=quiet ||
+      fail "the library needs a glibc newer than 2.17"
+    if grep -qaF -e "$root/" -e "${CARGO_HOME:-$HOME/.cargo}/" "$to/bin/fairwave"; then fail "the command has paths of this machine in it"; fi
+    emulator_for "$machine" tar || continue
+    seen=$to
+    [ "$(in_root "$to" /bin/fairwave --version)" = "fairwave $version" ]
+    moves_a_file "$to/tmp" in_root "$to" /bin/fairwave
+    good "tar: $machine: a static command of $bytes bytes moves a file in an empty root"
+  done
+}
+
+check_across() {
+  local machine
+  for machine in "${machines[@]:1}"; do
+    emulator_for "$machine" across || continue
+    bash tests/across.sh "$(command_of "$arch")" "${emulator[*]} $(command_of "$machine")"
+    good "across: $arch and $machine have the same trees after each way"
+  done
+}
+
+# The steps of the Containerfile: what is copied is there, what is started runs.
+check_image() {
+  local file=packaging/Containerfile entry machine
+  entry=$(sed -n 's/^ENTRYPOINT \["\(.*\)"\]$/\1/p' "$file")
+  # shellcheck disable=SC2016
+  grep -qx 'COPY ${TARGETARCH}/ /' "$file" || fail "$file: copies something else"
+  for machine in "${machines[@]}"; do
+    emulator_for "$machine" image || continue
+    seen=$place/image-$machine
+    cp -a "$dist/image/$(debian_of "$machine")" "$seen"
+    [ "$(in_root "$seen" "$entry" --version)" = "fairwave $version" ]
+    moves_a_file "$seen/tmp" in_root "$seen" "$entry"
+    good "image: $machine: its tree moves a file"
+  done
+  if docker info >/dev/null 2>&1; then
+    docker build --quiet --tag "fairwave-check:$version" --file "$file" "$dist/image" >/dev/null
+    [ "$(docker run --rm "fairwave-check:$version" --version)" = "fairwave $version" ]
+    docker rmi "fairwave-check:$version" >/dev/null
+    good "image: docker builds and runs it"
+  else
+    skip "image: no docker that answers; its steps were run by hand"
+  fi
+}
+
+check_deb() {
+  local machine debian to dpkg home units
+  if [ "$(id -u)" != 0 ]; then skip "deb: dpkg installs only as root"; return; fi
+  for machine in "${machines[@]}"; do
+    debian=$(debian_of "$machine") to=$place/deb-$machine home=$place/home-$machine
+    mkdir -p "$home" "$to/var/lib/dpkg/"{info,updates} && touch "$to/var/lib/dpkg/status"
+    dpkg=(dpkg --root "$to" --force-architecture --force-script-chrootless --force-depends --log "$place/deb.log")
+    "${dpkg[@]}" --install "$dist/fairwave_${version}_$debian.deb" >/dev/null 2> "$place/said" || { cat "$place/said" >&2; fail "dpkg"; }
+    [ -s "$to/usr/lib/fairwave/libfairwave_preload.so" ] || fail "the package has no library for \`fairwave run\`"
+    if emulator_for "$machine" deb; then
+      seen=""
+      [ "$(in_home "$home" "$to/usr/bin/fairwave" --version)" = "fairwave $version" ]
+      moves_a_file "$home" in_home "$home" "$to/usr/bin/fairwave"
     fi
-    "${dpkg[@]}" --purge fairwave >/dev/null 2>&1
-    [ ! -e "$place/deb/usr" ] || fail "dpkg --purge leaves $(find "$place/deb/usr")"
-    good "deb: installed, moves a file, purged without a rest" ;;
-  wheel | sdist)
-    "$python" -m venv "$place/$what"
-    if [ "$what" = wheel ]; then
-      package=$(ls -t target/wheels/fairwave-"$version"-*"$arch".whl 2>/dev/null | head -1) || true
-    else
-      package=target/wheels/fairwave-$version.tar.gz
-      # That the source is whole is what is asked: it is compiled quickly.
-      export MATURIN_PEP517_ARGS="--profile dev" CARGO_TARGET_DIR=$root/target/sdist
-    fi
-    [ -s "$package" ] || fail "$what: target/wheels has none for $arch: \`make wheel\` makes it, or says why not"
-    (unset PYO3_NO_PYTHON PYO3_BUILD_EXTENSION_MODULE && "$place/$what/bin/python" -m pip install --quiet "$package")
-    unset CARGO_TARGET_DIR
-    # Where no fairwave lies beside it.
-    (cd "$place" && "$place/$what/bin/python" - "$root/scenarios/five-to-one.toml" <<'END'
+    if [ "$machine" = "$arch" ]; then check_units "$to"; fi
+    "${dpkg[@]}" --purge "fairwave:$debian" >/dev/null 2>&1 || "${dpkg[@]}" --purge fairwave >/dev/null 2>&1
+    [ ! -e "$to/usr" ] || fail "dpkg --purge leaves $(find "$to/usr")"
+    good "deb: $debian: installed, moves a file, purged without a rest"
+  done
+}
+check_units() {
+  local units=$place/units names
+  if ! command -v systemd-analyze >/dev/null || ! compgen -G "/usr/lib/systemd/system/*.target" >/dev/null; then
+    skip "deb: units were not verified: no systemd here"
+    return
+  fi
+  # Next to those of this machine's systemd, which they name, and with the one program of another package that they run.
+  cp -a "$1" "$units"
+  # Some versions of cp report an error if a file is there already.
+  cp -an /usr/lib/systemd/system/. "$units/usr/lib/systemd/system/" || true
+  install -D /bin/kill "$units/bin/kill"
+  names=("$units"/usr/lib/systemd/system/fairwave*)
+  [ -e "${names[0]}" ] || fail "the package has no units"
+  systemd-analyze verify --man=no --recursive-errors=no --root "$units" "${names[@]}" || fail "units"
+  # That it would see a mistake: a program that is not there.
+  sed -i 's|^ExecStart=.*|ExecStart=/usr/bin/nothing|' "$units/usr/lib/systemd/system/fairwave.service"
+  if systemd-analyze verify --man=no --recursive-errors=no --root "$units" "${names[@]}" 2>/dev/null; then
+    fail "systemd-analyze sees no mistakes in units"
+  fi
+}
+
+check_install() {
+  local machine home port
+  emulator=()
+  home=$place/install
+  mkdir "$home"
+  env -i HOME="$home" PATH="$PATH" sh "$dist/install.sh" --from "$dist" > "$place/said" || fail "install.sh: $(cat "$place/said")"
+  grep -q 'hint: add it to the path' "$place/said" || fail "install.sh: no hint about the path"
+  seen=""
+  moves_a_file "$home" in_home "$home" "$home/.local/bin/fairwave"
+  # An archive with another byte is not installed, and leaves what is there.
+  cp -r "$dist" "$place/changed"
+  printf x >> "$place/changed/fairwave-$version-linux-$arch.tar.gz"
+  mkdir "$place/other"
+  if env -i HOME="$place/other" PATH="$PATH" sh "$dist/install.sh" --from "$place/changed" 2> "$place/said"; then
+    fail "install.sh: installs an archive with another checksum"
+  fi
+  grep -q checksum "$place/said" || fail "install.sh: $(cat "$place/said")"
+  [ -z "$(ls -A "$place/other")" ] || fail "install.sh: leaves files of a refused archive"
+  # Through a pipe from a web server, with the other machine's name: its archive is chosen.
+  "$python" -u -m http.server --bind 127.0.0.1 --directory "$dist" 0 > "$place/served" 2>&1 &
+  server=$!
+  for _ in $(seq 600); do if grep -q port "$place/served"; then break; fi; sleep 0.1; done
+  port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$place/served")
+  for machine in "${machines[@]}"; do
+    home=$place/install-$machine
+    mkdir -p "$home/bin"
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\nif [ "$1" = -m ]; then echo %s; else echo Linux; fi\n' "$machine" > "$home/bin/uname"
+    chmod +x "$home/bin/uname"
+    curl -fsSL "http://127.0.0.1:$port/install.sh" |
+      env -i HOME="$home" PATH="$home/bin:$PATH" sh -s -- --from "http://127.0.0.1:$port" > "$place/said" 2>&1 || true
+    cmp "$home/.local/bin/fairwave" "$(command_of "$machine")" || fail "install.sh: $machine: $(cat "$place/said")"
+  done
+  kill "$server" && { wait "$server" || true; }
+  server=
+  good "install.sh: into an empty home, from a directory and through a pipe; a changed archive is refused"
+}
+
+check_bill() {
+  local machine
+  for machine in "${machines[@]}"; do
+    "$python" - "$dist/fairwave-$version-linux-$machine.cdx.json" Cargo.lock "$root" <<'END' || fail "bill of materials"
+import json, sys, tomllib
+
+text = open(sys.argv[1]).read()
+assert sys.argv[3] not in text and "/tmp" not in text, "paths of this machine"
+bill = json.loads(text)
+locked = {(package["name"], package["version"]) for package in tomllib.load(open(sys.argv[2], "rb"))["package"]}
+named = {(part["name"], part["version"]) for part in bill["components"]}
+assert bill["bomFormat"] == "CycloneDX" and bill["metadata"]["component"]["name"] == "fairwave-cli"
+assert named <= locked, named - locked
+assert {"clap", "blake3", "aws-lc-rs", "fairwave-host"} <= {name for name, _ in named}, named
+END
+    good "bill of materials: $machine: its packages are in Cargo.lock"
+  done
+}
+
+# The source archive, built in another directory, gives the same archive of the command.
+check_again() {
+  local name=fairwave-$version-linux-$arch.tar.gz
+  mkdir "$place/again"
+  tar --extract --gzip --file "$dist/fairwave-$version-source.tar.gz" --directory "$place/again" --strip-components 1
+  (cd "$place/again" && unset CARGO_TARGET_DIR SOURCE_DATE_EPOCH &&
+    packaging/build.sh "$tools" "$arch" && packaging/tar.sh "$arch" && packaging/deb.sh "$arch") || fail "the source cannot be built"
+  for name in "$name" "fairwave_${version}_$(debian_of "$arch").deb"; do
+    cmp "$place/again/target/dist/$name" "$dist/$name" || fail "a second build gives another $name"
+  done
+  good "again: the source archive gives the same tar and Debian package in another directory"
+}
+
+check_python() {
+  local what=$1 package machine
+  "$python" -m venv "$place/$what"
+  if [ "$what" = wheel ]; then
+    package=$(compgen -G "target/wheels/fairwave-$version-*$arch.whl" | head -1) || true
+  else
+    package=target/wheels/fairwave-$version.tar.gz
+    # Whether the source is whole is what is checked: it is compiled quickly.
+    export MATURIN_PEP517_ARGS="--profile dev" CARGO_TARGET_DIR=$root/target/sdist
+  fi
+  [ -s "$package" ] || fail "$what: target/wheels has none for $arch: \`make wheel\` makes it, or says why not"
+  (unset PYO3_NO_PYTHON PYO3_BUILD_EXTENSION_MODULE && "$place/$what/bin/python" -m pip install --quiet "$package")
+  unset CARGO_TARGET_DIR
+  # In a directory without a fairwave of its own.
+  (cd "$place" && "$place/$what/bin/python" - "$root/scenarios/five-to-one.toml" <<'END'
 import sys
 
 import fairwave
@@ -152,27 +265,28 @@ assert len(rates) == 5, rates
 assert max(rates) < 1.05 * min(rates), rates
 print(fairwave.__file__, rates)
 END
-    )
-    good "$what: $(basename "$package") simulates in an empty venv"
-    if [ "$what" = wheel ]; then
-      for machine in x86_64 aarch64; do
-        if [ "$machine" = "$arch" ]; then continue; fi
-        package=$(compgen -G "target/wheels/fairwave-$version-*$machine.whl" | head -1) || true
-        if [ -z "$package" ]; then
-          skip "wheel: $machine: none was made: no Rust target $machine-unknown-linux-gnu, or no linker (ziglang), here"
-        else
-          "$place/wheel/bin/python" -m zipfile --test "$package" >/dev/null || fail "$package"
-          skip "wheel: $machine: $(basename "$package") is whole, and cannot be tried on $arch"
-        fi
-      done
-    fi ;;
-  cargo)
-    ${CARGO:-cargo} install --quiet --path crates/cli --locked --root "$place/cargo" --target-dir target
-    seen= home=$place/home
-    mkdir -p "$home"
-    moves_a_file "$home" env HOME="$home" XDG_STATE_HOME="$home" XDG_RUNTIME_DIR="$home" "$place/cargo/bin/fairwave"
-    good "cargo install: moves a file" ;;
-  *) fail "$what: is none of tar, image, deb, wheel, sdist, cargo" ;;
-  esac
+  )
+  good "$what: $(basename "$package") simulates in an empty venv"
+  if [ "$what" != wheel ]; then return; fi
+  for machine in "${machines[@]:1}"; do
+    package=$(compgen -G "target/wheels/fairwave-$version-*$machine.whl" | head -1) || fail "wheel: none for $machine"
+    "$place/wheel/bin/python" -m zipfile --test "$package" >/dev/null || fail "$package"
+    skip "wheel: $machine: $(basename "$package") is whole, and cannot be tried on $arch"
+  done
+}
+check_wheel() { check_python wheel; }
+check_sdist() { check_python sdist; }
+
+check_cargo() {
+  "${CARGO:-cargo}" install --quiet --path crates/cli --locked --root "$place/cargo" --target-dir target
+  emulator=() seen=""
+  mkdir -p "$place/home"
+  moves_a_file "$place/home" in_home "$place/home" "$place/cargo/bin/fairwave"
+  good "cargo install: moves a file"
+}
+
+for what in "${wanted[@]}"; do
+  declare -F "check_$what" >/dev/null || fail "$what: is none of sums, tar, across, image, deb, install, bill, again, wheel, sdist, cargo"
+  "check_$what"
 done
 say "$passed passed, 0 failed, $skipped skipped"

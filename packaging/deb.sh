@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Makes a Debian package of the command in target/dist.
-# usage: packaging/deb.sh FAIRWAVE PRELOAD
+# Makes a Debian package of what packaging/build.sh made for a machine, in target/dist.
+# usage: packaging/deb.sh MACHINE
 set -euo pipefail
 . "$(dirname "$0")/words.sh"
 cd "$root"
-fairwave=$1 preload=$2 dist=target/dist
+machine=$1 dist=target/dist
 command -v dpkg-deb >/dev/null || fail "dpkg-deb is missing: apt-get install dpkg"
-machine=$(dpkg --print-architecture)
+debian=$(debian_of "$machine")
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 
-packaging/stage.sh "$fairwave" "$preload" "$tree/usr" /usr
+packaging/stage.sh "$machine" "$tree/usr" /usr
 mv "$tree/usr/share/doc/fairwave/CHANGELOG.md" "$tree/usr/share/doc/fairwave/changelog"
 gzip -9n "$tree/usr/share/doc/fairwave/changelog"
 {
@@ -19,18 +19,17 @@ gzip -9n "$tree/usr/share/doc/fairwave/changelog"
   printf ' The texts are in LICENSE-MIT and LICENSE-APACHE beside this file.\n'
 } > "$tree/usr/share/doc/fairwave/copyright"
 
-glibc=$(for file in "$fairwave" "$preload"; do glibc_of "$file"; done | sort -V | tail -1)
-size_kib=$(du -sk --apparent-size "$tree" | cut -f1)
+size_kib=$(find "$tree" -type f -printf '%s\n' | awk '{ bytes += $1 } END { print int(bytes / 1024) }')
 mkdir -p "$tree/DEBIAN"
 cat > "$tree/DEBIAN/control" <<END
 Package: fairwave
 Version: $version
-Architecture: $machine
+Architecture: $debian
 Maintainer: The Fairwave developers <fairwave@localhost>
 Section: net
 Priority: optional
 Installed-Size: $size_kib
-Depends: libc6 (>= $glibc), libgcc-s1
+Depends: libc6 (>= $(glibc_of "$(preload_of "$machine")"))
 Description: fair bandwidth sharing at the ends of fast long networks
  Moves files between machines over UDP by GTP, under which all sessions that meet
  at a machine share its capacity fairly; carries the TCP connections of unchanged
@@ -47,5 +46,4 @@ fi
 find "$tree" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 chmod 755 "$tree"
 mkdir -p "$dist"
-dpkg-deb --root-owner-group -Zxz --build "$tree" "$dist/fairwave_${version}_$machine.deb" >&2
-packaging/sums.sh
+dpkg-deb --root-owner-group -Zxz --build "$tree" "$dist/fairwave_${version}_$debian.deb" >&2

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Lays the command out below a directory, as it is installed: bin, lib/fairwave (what `fairwave run` loads into programs),
-# manual pages, completions, units, licences.
-# usage: packaging/stage.sh FAIRWAVE PRELOAD TREE PREFIX      (TREE will be PREFIX on the machine: /usr, /usr/local ...)
+# Lays the command for a machine out below a directory, as it is installed: bin, lib/fairwave (what `fairwave run` loads
+# into programs), manual pages, completions, units, licences.
+# usage: packaging/stage.sh MACHINE TREE PREFIX      (TREE will be PREFIX on the machine: /usr, /usr/local ...)
 set -euo pipefail
 . "$(dirname "$0")/words.sh"
-fairwave=$(realpath "$1") preload=$2 to=$3 prefix=$4
+machine=$1 to=$2 prefix=$3
 
-install -D -m 755 "$fairwave" "$to/bin/fairwave"
-if [ -n "$preload" ]; then install -D -m 644 "$preload" "$to/lib/fairwave/libfairwave_preload.so"; fi
+install -D -m 755 "$(command_of "$machine")" "$to/bin/fairwave"
+install -D -m 644 "$(preload_of "$machine")" "$to/lib/fairwave/libfairwave_preload.so"
 
+# What the command prints about itself is the same on every machine.
+fairwave=$(command_of "$arch")
 mkdir -p "$to/share/man/man1"
 "$fairwave" man --out "$to/share/man/man1"
 gzip -9n "$to"/share/man/man1/*.1

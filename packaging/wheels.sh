@@ -1,26 +1,17 @@
 #!/usr/bin/env bash
-# Builds the packages for pip into target/wheels: a wheel for any Python from 3.11 on for x86-64 and for aarch64, as far as
-# the Rust toolchain has the target, and the source. With zig (`pip install ziglang` into the interpreter that is named)
-# wheels are for glibc 2.17 and newer (manylinux2014), and the other architecture can be linked; without, for this machine's
-# glibc.
-# usage: packaging/wheels.sh MATURIN PYTHON
+# Builds the packages for pip into target/wheels: the source, and wheels for any Python from 3.11 on, x86-64 and aarch64,
+# linked by zig for glibc 2.17 and newer (manylinux2014).
+# usage: packaging/wheels.sh TOOLS      (a venv with requirements-release.txt)
 set -euo pipefail
 . "$(dirname "$0")/words.sh"
-maturin=$(realpath "$1") python=$2
+tools=$(realpath "$1")
+export PATH=$tools/bin:$PATH
 cd "$root"
 # The module is for any interpreter: none is looked for.
 unset PYO3_NO_PYTHON PYO3_BUILD_EXTENSION_MODULE
-zig=()
-if "$python" -m ziglang version >/dev/null 2>&1; then zig=(--zig --compatibility manylinux2014); fi
-for machine in x86_64 aarch64; do
-  target=$machine-unknown-linux-gnu
-  if ! has_target "$target"; then
-    say "wheels: skipped $machine: no Rust target here (rustup target add $target)"
-  elif [ "$machine" != "$arch" ] && [ ${#zig[@]} = 0 ]; then
-    say "wheels: skipped $machine: no linker for it (pip install ziglang)"
-  else
-    "$maturin" build --release --locked --quiet --target "$target" ${zig[@]+"${zig[@]}"}
-  fi
+for machine in "${machines[@]}"; do
+  need_target "$machine-unknown-linux-gnu"
+  maturin build --release --locked --quiet --target "$machine-unknown-linux-gnu" --zig --compatibility manylinux2014
 done
-"$maturin" sdist >&2
+maturin sdist >&2
 ls -l target/wheels >&2

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Makes a release of the commit that is checked out, in target/dist: for each machine a tar of the static command, a
+# Debian package and a bill of materials (CycloneDX); the source; install.sh; checksums.
+# usage: packaging/release.sh TOOLS      (a venv with requirements-release.txt and cargo-cyclonedx)
+set -euo pipefail
+. "$(dirname "$0")/words.sh"
+tools=$(realpath "$1")
+cd "$root"
+git diff --quiet HEAD || fail "uncommitted changes would not be in the source archive"
+rm -rf target/dist
+mkdir -p target/dist
+
+source=fairwave-$version-source
+git archive --format tar --prefix "$source/" HEAD | gzip -9n > "target/dist/$source.tar.gz"
+# The tool writes a file next to every Cargo.toml.
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+tar --extract --gzip --file "target/dist/$source.tar.gz" --directory "$tree" --strip-components 1
+
+for machine in "${machines[@]}"; do
+  packaging/build.sh "$tools" "$machine"
+  packaging/tar.sh "$machine"
+  packaging/deb.sh "$machine"
+  (cd "$tree" && "$tools/bin/cargo-cyclonedx" cyclonedx --quiet --quiet --manifest-path crates/cli/Cargo.toml --format json \
+    --spec-version 1.5 --target "$machine-unknown-linux-musl" --no-build-deps)
+  sed "s|file://$tree/|file:///|g" "$tree/crates/cli/fairwave-cli.cdx.json" > "target/dist/fairwave-$version-linux-$machine.cdx.json"
+done
+cp install.sh target/dist
+cd target/dist
+sha256sum -- *.* > SHA256SUMS
+ls -l >&2
