@@ -60,7 +60,7 @@ fn refuted(page: &mut String, outcomes: &[ExperimentOutcome]) {
         let id = escape(&outcome.id);
         for claim in outcome.claims.iter().filter(|claim| claim.verdict == Verdict::Refuted) {
             let Some(proof) = &claim.proof else { continue };
-            let checks: Vec<String> = proof.checks.iter().map(told).collect();
+            let checks: Vec<String> = proof.checks.iter().map(check_line).collect();
             let _ = writeln!(
                 rows,
                 "<tr><td><a href=\"#{id}\">{}</a></td><td>{}</td><td class=\"n\">{} {unit}</td>\
@@ -87,7 +87,7 @@ fn refuted(page: &mut String, outcomes: &[ExperimentOutcome]) {
 }
 
 /// A check of a proof in a line.
-fn told(check: &Claim) -> String {
+fn check_line(check: &Claim) -> String {
     let text = format!(
         "{}: stated {} {unit}, ours {} {unit} (tolerance {}, {}){}",
         check.what,
@@ -181,7 +181,7 @@ fn row(page: &mut String, claim: &Claim) {
             writeln!(page, "<tr class=\"reason\"><td colspan=\"7\">{}{}</td></tr>", escape(reason), escape(&referee));
     }
     if let (Some(proof), false) = (&claim.proof, claim.holds) {
-        let checks: Vec<String> = proof.checks.iter().map(told).collect();
+        let checks: Vec<String> = proof.checks.iter().map(check_line).collect();
         let (why, checks) = (escape(&proof.why), checks.join("<br>"));
         let _ = writeln!(page, "<tr class=\"proof\"><td colspan=\"7\">{why}<br>{checks}</td></tr>");
     }

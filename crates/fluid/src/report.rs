@@ -103,7 +103,7 @@ pub(crate) fn report(
     let parts = RunParts {
         model: Model::Fluid,
         window: (Time::from_nanos(window.0), Time::from_nanos(window.1)),
-        sessions: outcomes.map(|outcome| outcome.told()).collect(),
+        sessions: outcomes.map(|outcome| outcome.outcome()).collect(),
         links,
         background: Vec::new(),
         course,
@@ -121,7 +121,7 @@ pub(crate) fn report(
 
 impl SessionOutcome {
     /// The result in the form common to all models. The fluid model has no headers and no packets.
-    fn told(&self) -> report::SessionOutcome {
+    fn outcome(&self) -> report::SessionOutcome {
         report::SessionOutcome {
             rate_bps: self.rate_bps,
             wire_rate_bps: self.rate_bps,

@@ -72,7 +72,7 @@ impl Deliveries {
         self.range = match self.range.take() {
             Some((begin, end, _)) if end == number => Some((begin, number + 1, stamp)),
             before => {
-                self.tell_range(before);
+                self.report_range(before);
                 Some((number, number + 1, stamp))
             }
         };
@@ -107,7 +107,7 @@ impl Deliveries {
     /// The sample of all events since the last one.
     pub(crate) fn sample(&mut self, now: Time, rtt: Option<Duration>) -> RateSample {
         let range = self.range.take();
-        self.tell_range(range);
+        self.report_range(range);
         self.rate.sample(now, rtt)
     }
 
@@ -117,7 +117,7 @@ impl Deliveries {
         self.rate.in_flight().get() / self.packet.get() - untold
     }
 
-    fn tell_range(&mut self, range: Option<(u64, u64, SentStamp)>) {
+    fn report_range(&mut self, range: Option<(u64, u64, SentStamp)>) {
         if let Some((begin, end, stamp)) = range {
             self.rate.on_lost(Bytes::new(self.packet.get() * (end - begin)), stamp);
         }

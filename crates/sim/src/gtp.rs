@@ -275,7 +275,7 @@ impl Simulator<'_> {
         loop {
             let host = &mut self.gtp.hosts[at as usize].host;
             if let Some(heard) = host.poll_event() {
-                self.on_heard(at, heard);
+                self.on_host_event(at, heard);
             } else if let Some(transmit) = host.poll_transmit(now) {
                 self.carry(at, transmit);
             } else {
@@ -294,7 +294,7 @@ impl Simulator<'_> {
     }
 
     /// Handles an event of a host.
-    fn on_heard(&mut self, at: u32, heard: Heard) {
+    fn on_host_event(&mut self, at: u32, heard: Heard) {
         let now = self.now();
         match heard {
             Heard::Open(opened) => {

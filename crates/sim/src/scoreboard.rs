@@ -59,7 +59,7 @@ const RESENT: u8 = 4;
 
 impl Scoreboard {
     /// A scoreboard that reports the fate of the packets.
-    pub(crate) fn told(deliveries: Option<Deliveries>) -> Self {
+    pub(crate) fn with_deliveries(deliveries: Option<Deliveries>) -> Self {
         Self { deliveries: deliveries.map(Box::new), ..Self::default() }
     }
 
@@ -419,7 +419,7 @@ mod tests {
         /// For any acknowledgements, time-outs and sends: the counts agree with the flags.
         #[test]
         fn counts__agree_with_the_flags(steps in proptest::collection::vec((0_u8..6, 0_u64..40, 0_u64..8), 1..200)) {
-            let mut board = Scoreboard::told(Some(Deliveries::new(1000)));
+            let mut board = Scoreboard::with_deliveries(Some(Deliveries::new(1000)));
             for (what, a, b) in steps {
                 match what {
                     0 | 1 => for _ in 0..b { board.send_new(Time::from_nanos(a % 8)); },

@@ -130,7 +130,7 @@ impl WindowSender {
         Self {
             controller,
             config,
-            board: Scoreboard::told(deliveries),
+            board: Scoreboard::with_deliveries(deliveries),
             rtt: RttEstimator::new(config.min_rto, config.initial_rto),
             state: SenderState::Open,
             round: 0,

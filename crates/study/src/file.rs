@@ -103,7 +103,7 @@ fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
 }
 
 /// A value of a Parquet file's metadata; `None` if it cannot be read.
-pub(crate) fn word_of(path: &Path, word: &str) -> Option<String> {
+pub(crate) fn metadata_of(path: &Path, word: &str) -> Option<String> {
     let read = catch_unwind(|| {
         let reader = SerializedFileReader::new(File::open(path).ok()?).ok()?;
         let words = reader.metadata().file_metadata().key_value_metadata()?;

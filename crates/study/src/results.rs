@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use parquet::errors::ParquetError;
 
 use crate::cell::encode;
-use crate::file::{ParquetFile, read_rows, word_of};
+use crate::file::{ParquetFile, metadata_of, read_rows};
 use crate::journal::{Journal, RecordPlace};
 use crate::study::{RunKey, Study};
 use crate::table::{Schema, Table};
@@ -103,7 +103,7 @@ impl Results {
                 return refused(results, error);
             }
         }
-        let theirs = if strangers.is_empty() { None } else { word_of(out, BUILD_WORD) };
+        let theirs = if strangers.is_empty() { None } else { metadata_of(out, BUILD_WORD) };
         if let Some(theirs) = theirs.filter(|theirs| theirs != BUILD) {
             return refused(results, StudyError::other_build(out, &theirs));
         }

@@ -108,9 +108,9 @@ impl GtpEnd {
         let parts: Arc<BTreeMap<usize, Part>> =
             Arc::new(setup.gives.iter().map(|part| (part.session, part.clone())).collect());
         let (known, there) = (Arc::clone(&parts), Arc::clone(&gives));
-        let judge = move |visitor: &Visitor<'_>| asked(&known, visitor).map(options);
+        let judge = move |visitor: &Visitor<'_>| requested_part(&known, visitor).map(options);
         let accept = move |visitor: &Visitor<'_>| {
-            let part = asked(&parts, visitor)?;
+            let part = requested_part(&parts, visitor)?;
             let giver = LoadSource { number: part.session, gives: Arc::clone(&there) };
             Ok((options(part), Box::new(giver) as Box<dyn Handler>))
         };
@@ -324,7 +324,7 @@ impl Handler for LoadSink {
 }
 
 /// The session that a visitor requests.
-fn asked<'a>(parts: &'a BTreeMap<usize, Part>, visitor: &Visitor<'_>) -> Result<&'a Part, Refusal> {
+fn requested_part<'a>(parts: &'a BTreeMap<usize, Part>, visitor: &Visitor<'_>) -> Result<&'a Part, Refusal> {
     let number = <[u8; 4]>::try_from(visitor.greeting).map_err(|_| Refusal::UnknownName)?;
     parts.get(&(u32::from_be_bytes(number) as usize)).ok_or(Refusal::UnknownName)
 }

@@ -95,7 +95,7 @@ impl Lambda {
             interval: self.interval.as_ref().map(|drawn| drawn.value(seed, "interval", &name, 0)),
             interval_is_rtt: self.interval_is_rtt,
             name: name.into(),
-            ..nodes::unsaid()
+            ..nodes::default_node()
         }
     }
 

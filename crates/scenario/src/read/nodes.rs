@@ -74,7 +74,7 @@ pub(crate) fn read(
         if is_lambda && ["capacity", "receive", "send"].iter().all(|key| reader.get(key).is_none()) {
             return Err(reader.wrong("capacity is missing", "capacity = \"500 Mb/s\", or send = and receive ="));
         }
-        let template = NodeTemplate::read(&reader, names.len(), unsaid(), &ends)?;
+        let template = NodeTemplate::read(&reader, names.len(), default_node(), &ends)?;
         for i in 0..names.len() {
             let name = names.name(i);
             ends.names.take("node", &name, LinkEnd::Node(ends.nodes.len() as u32), place)?;
@@ -82,7 +82,7 @@ pub(crate) fn read(
                 Some(mut changed) => {
                     keep_own(&mut changed, table, &["alpha", "beta", "interval"], i);
                     let reader = TableReader::new(Thing::Named("node", &name), place, &changed, KEYS)?;
-                    NodeTemplate::read(&reader, 1, unsaid(), &ends)?.node(&name, seed, 0)
+                    NodeTemplate::read(&reader, 1, default_node(), &ends)?.node(&name, seed, 0)
                 }
                 None => template.node(&name, seed, i),
             };
@@ -131,7 +131,7 @@ pub(crate) fn changed(base: Node, seed: u64, patches: &mut Patches, notes: &mut 
 }
 
 /// The node of an empty table.
-pub(crate) fn unsaid() -> Node {
+pub(crate) fn default_node() -> Node {
     Node {
         name: Box::default(),
         send: None,

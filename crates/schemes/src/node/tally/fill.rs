@@ -53,20 +53,20 @@ impl Fill {
     /// The rows' shares and offers. Only claims between the smallest offer and the level are sorted, and all of them if
     /// there are minima.
     pub fn new(capacity_bps: f64, rows: &[Claimant]) -> Self {
-        Self::to_be_asked(Queries::Offers, capacity_bps, rows)
+        Self::for_queries(Queries::Offers, capacity_bps, rows)
     }
 
     /// Only level and shares: usually nothing is sorted.
     pub(super) fn of_shares(capacity_bps: f64, rows: &[Claimant]) -> Self {
-        Self::to_be_asked(Queries::Shares, capacity_bps, rows)
+        Self::for_queries(Queries::Shares, capacity_bps, rows)
     }
 
     /// One sort of all rows: any offer to a newcomer is possible.
     pub(super) fn for_newcomers(capacity_bps: f64, rows: &[Claimant]) -> Self {
-        Self::to_be_asked(Queries::Newcomers, capacity_bps, rows)
+        Self::for_queries(Queries::Newcomers, capacity_bps, rows)
     }
 
-    fn to_be_asked(asked: Queries, capacity_bps: f64, rows: &[Claimant]) -> Self {
+    fn for_queries(asked: Queries, capacity_bps: f64, rows: &[Claimant]) -> Self {
         let (mut minima, mut most_weight) = (0.0, 0.0_f64);
         for row in rows {
             minima += row.minimum_bps;
@@ -122,18 +122,18 @@ impl Fill {
         }
         // Beyond its claim the row continues to fill: the sum has its claim, and it is full at the level. A row that
         // claims less than its minimum is full at all levels.
-        let level = self.water.level_beside(self.capacity_bps, weight, minimum, claim);
+        let level = self.water.level_with(self.capacity_bps, weight, minimum, claim);
         share(level).max(self.share_bps(row))
     }
 
     /// The rate that a newcomer without limit could have, next to the rows and to further newcomers with that total
     /// weight and those total minima: one binary search.
-    pub(super) fn offer_beside_bps(&self, newcomer: &Claimant, weights: f64, minima_bps: f64) -> f64 {
+    pub(super) fn offer_with_newcomers_bps(&self, newcomer: &Claimant, weights: f64, minima_bps: f64) -> f64 {
         if self.capacity_bps == f64::INFINITY {
             return f64::INFINITY;
         }
         let (weight, minimum) = (newcomer.weight + weights, newcomer.minimum_bps + minima_bps);
-        let level = self.water.level_beside(self.capacity_bps, weight, minimum, 0.0);
+        let level = self.water.level_with(self.capacity_bps, weight, minimum, 0.0);
         newcomer.minimum_bps.min(self.capacity_bps).max(newcomer.weight * level)
     }
 }

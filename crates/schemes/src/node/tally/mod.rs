@@ -14,7 +14,6 @@
 //! never exceeds its capacity by more than [`TallyOptions::headroom`] (plus a twentieth at a sink with sessions of
 //! plain GTP).
 
-mod beside_gtp;
 mod by_group;
 mod caps;
 mod fill;
@@ -38,6 +37,7 @@ mod standing;
 #[cfg(test)]
 mod tests;
 mod water;
+mod with_gtp;
 
 pub use by_group::weigh_by_group;
 pub use caps::{Capped, caps};

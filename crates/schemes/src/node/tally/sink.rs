@@ -182,7 +182,7 @@ impl SinkNode {
             row.ledger.confirm(claim.in_force);
         }
         if is_newer {
-            row.hear_claim(claim.number, as_bps(claim.claim), claim.is_application_limited);
+            row.store_claim(claim.number, as_bps(claim.claim), claim.is_application_limited);
         }
         row.note_due();
         if was_freed || row.state() != before || row.ledger.owes_answer() {
@@ -225,7 +225,7 @@ impl SinkNode {
             return;
         }
         if self.recovers_until.is_some_and(|until| now < until) {
-            self.end_what_is_over(now);
+            self.expire(now);
             for row in self.rows.values_mut() {
                 row.end_plain_interval(now);
             }
@@ -233,7 +233,7 @@ impl SinkNode {
             return;
         }
         let passed = Passed::new(std::mem::replace(&mut self.interval_from, now), now);
-        self.share_and_tell(now, Some(passed), out);
+        self.share_and_send(now, Some(passed), out);
     }
 
     /// Computes grants and offers, and the messages due: after a control interval has `passed`, with the use of claims
@@ -241,7 +241,7 @@ impl SinkNode {
     ///
     /// It visits the rows three times, and keeps little of each in between: with many rows, memory access takes most of
     /// the time.
-    fn share_and_tell(&mut self, now: Time, passed: Option<Passed>, out: &mut Vec<GrantTo>) {
+    fn share_and_send(&mut self, now: Time, passed: Option<Passed>, out: &mut Vec<GrantTo>) {
         let Claims { rows: claims, weights, has_plain } = self.look_over(now, passed);
         let fill = Fill::new(self.capacity_bps, &claims);
         let (_, rows) = self.rows.settled();
@@ -300,13 +300,13 @@ impl SinkNode {
     /// Expires leases; at the end of a control interval evaluates arrivals; and returns the claims of the rows that are
     /// not freed.
     fn look_over(&mut self, now: Time, passed: Option<Passed>) -> Claims {
-        self.end_what_is_over_beside_rows(now);
+        self.expire_other_state(now);
         let options = self.options;
         let (_, rows) = self.rows.settled_mut();
         let mut claims = Claims { rows: Vec::with_capacity(rows.len()), weights: 0.0, has_plain: false };
         let (mut is_any_over, mut has_groups, mut excess_bps) = (false, false, 0.0);
         for row in rows {
-            if row.end_what_is_over(now, &options) {
+            if row.expire(now, &options) {
                 is_any_over = true;
                 continue;
             }
@@ -368,17 +368,17 @@ impl SinkNode {
         self.rows.remove(session)
     }
 
-    fn end_what_is_over(&mut self, now: Time) {
-        self.end_what_is_over_beside_rows(now);
+    fn expire(&mut self, now: Time) {
+        self.expire_other_state(now);
         let options = self.options;
         let mut is_any_over = false;
         for row in self.rows.settled_mut().1 {
-            is_any_over |= row.end_what_is_over(now, &options);
+            is_any_over |= row.expire(now, &options);
         }
         self.forget_freed(now, is_any_over);
     }
 
-    fn end_what_is_over_beside_rows(&mut self, now: Time) {
+    fn expire_other_state(&mut self, now: Time) {
         self.end_promises(now);
         self.tombstones.retain(|_, until| *until > now);
         self.rows.settle();
@@ -442,7 +442,7 @@ fn tell(
     options: &TallyOptions,
     out: &mut Vec<GrantTo>,
 ) {
-    if let Some(grant) = row.tell_plain(now, session, grant_bps) {
+    if let Some(grant) = row.plain_message(now, session, grant_bps) {
         out.push(grant);
         return;
     }

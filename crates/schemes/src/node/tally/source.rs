@@ -82,7 +82,7 @@ impl SourceNode {
     ) {
         let mut row = SourceRow::new(now, &terms, declared, remotes, self.options.lease);
         row.offer_bps = self.offer_to_newcomer(&row.claimant());
-        row.claim_anew(now, session, &self.options, out);
+        row.send_changed_claims(now, session, &self.options, out);
         self.sessions.insert(session, row);
         self.has_news = true;
     }
@@ -90,18 +90,18 @@ impl SourceNode {
     /// The rate that it could have next to all existing sessions.
     fn offer_to_newcomer(&mut self, newcomer: &Claimant) -> f64 {
         let opening = self.opening();
-        let offer_bps = opening.fill.offer_beside_bps(newcomer, opening.weights, opening.minima_bps);
+        let offer_bps = opening.fill.offer_with_newcomers_bps(newcomer, opening.weights, opening.minima_bps);
         opening.weights += newcomer.weight;
         opening.minima_bps += newcomer.minimum_bps;
         offer_bps
     }
 
     fn opening(&mut self) -> &mut Opening {
-        let opening = self.opening.take().unwrap_or_else(|| Box::new(self.begin_opening()));
+        let opening = self.opening.take().unwrap_or_else(|| Box::new(self.start_opening()));
         self.opening.insert(opening)
     }
 
-    fn begin_opening(&self) -> Opening {
+    fn start_opening(&self) -> Opening {
         let rows: Vec<Claimant> = self.open_rows().map(SourceRow::claimant).collect();
         let capped: f64 = self.open_rows().map(|row| row.cap_bps).sum();
         let fill = Fill::for_newcomers(self.capacity_bps, &rows);
@@ -114,9 +114,9 @@ impl SourceNode {
     pub fn close(&mut self, now: Time, session: u64, out: &mut Vec<ClaimTo>) {
         let Some(row) = self.sessions.get_mut(session) else { return };
         if row.is_open() {
-            row.begin_byes();
+            row.start_byes();
             self.has_news = true;
-            row.say_bye(now, session, out);
+            row.send_bye(now, session, out);
         }
     }
 
@@ -228,11 +228,11 @@ impl SourceNode {
             self.has_news |= row.end_interval(now, self.interval_from, &options);
         }
         self.interval_from = now;
-        self.share_and_tell(now, out);
+        self.share_and_send(now, out);
     }
 
     /// Updates caps and claims with unchanged demands, and sends the messages due.
-    fn share_and_tell(&mut self, now: Time, out: &mut Vec<ClaimTo>) {
+    fn share_and_send(&mut self, now: Time, out: &mut Vec<ClaimTo>) {
         let options = self.options;
         self.sessions.settle();
         self.opening = None;
@@ -243,11 +243,11 @@ impl SourceNode {
             if row.is_open() {
                 row.note_allowed();
                 row.tell(now, session, &options, out);
-            } else if row.has_to_say_bye(now, &options) {
-                row.say_bye(now, session, out);
+            } else if row.is_bye_due(now, &options) {
+                row.send_bye(now, session, out);
             }
         }
-        self.sessions.retain(|row| !row.has_said_bye());
+        self.sessions.retain(|row| !row.has_sent_all_byes());
     }
 
     /// Offers and caps from claims and grants.

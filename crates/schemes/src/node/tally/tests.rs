@@ -268,7 +268,7 @@ proptest! {
         rows in vec(claimant(), 0..20), newcomer in claimant(), capacity in 3e3..1e4_f64
     ) {
         let newcomer = Claimant { claim_bps: INF, ..newcomer };
-        let beside = Fill::for_newcomers(capacity, &rows).offer_beside_bps(&newcomer, 0.0, 0.0);
+        let beside = Fill::for_newcomers(capacity, &rows).offer_with_newcomers_bps(&newcomer, 0.0, 0.0);
         let all: Vec<_> = rows.into_iter().chain([newcomer]).collect();
         let offer = Fill::new(capacity, &all).offer_bps(&newcomer);
         prop_assert!((beside - offer).abs() <= 1e-9 * capacity, "{beside} is not {offer}");

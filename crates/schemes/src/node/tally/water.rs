@@ -105,7 +105,7 @@ impl Water {
 
     /// [`level`](Self::level) for the sum and one more vessel without a top, of which the sum already contains the
     /// volume `there`, independent of the level: correct for levels at which that one is at its top.
-    pub(super) fn level_beside(&self, volume: f64, weight: f64, floor: f64, there: f64) -> f64 {
+    pub(super) fn level_with(&self, volume: f64, weight: f64, floor: f64, there: f64) -> f64 {
         let volume_beside = volume + there;
         if volume_beside == f64::INFINITY {
             return f64::INFINITY;

@@ -18,7 +18,7 @@ const MIN_RTT: Duration = Duration::from_millis(2);
 
 impl Bbr {
     /// Switches to a loss-based window, starting with the bytes in flight.
-    pub(super) fn begin_loss_window(&mut self, sample: &RateSample) {
+    pub(super) fn start_loss_window(&mut self, sample: &RateSample) {
         if self.min_rtt.least().is_some_and(|least| least < MIN_RTT) {
             return;
         }
@@ -37,7 +37,7 @@ impl Bbr {
     }
 
     /// Updates the loss-based window; returns whether there is one.
-    pub(super) fn step_beside(&mut self, now: Time, sample: &RateSample) -> bool {
+    pub(super) fn step_with_others(&mut self, now: Time, sample: &RateSample) -> bool {
         let is_limited = self.is_window_limited() && !sample.is_app_limited && self.state == BbrState::ProbeCruise;
         let Some(window) = &mut self.loss_window else { return false };
         if self.state.is_probe_bw() {
@@ -82,16 +82,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn step_beside__model_resumes_a_recovery_after_the_last_cut() {
+    fn step_with_others__model_resumes_a_recovery_after_the_last_cut() {
         let rtt = Some(Duration::from_millis(40));
         let config = BbrConfig { initial_rtt: rtt, ..BbrConfig::new(Bytes::new(1000)) };
         let mut model = Bbr::new(Time::ZERO, config);
         (model.window, model.state) = (100_000, BbrState::ProbeCruise);
         let sample = RateSample { in_flight: Bytes::new(100_000), rtt, ..RateSample::default() };
-        model.begin_loss_window(&sample);
+        model.start_loss_window(&sample);
         assert!(model.neighbours.may_cut(Time::from_secs(10), 5, 0));
         let mut has_window_at = |ms: u64| {
-            assert!(model.step_beside(Time::from_nanos(ms * 1_000_000), &sample));
+            assert!(model.step_with_others(Time::from_nanos(ms * 1_000_000), &sample));
             let has_window = model.loss_window.is_some();
             // A round trip without a queue.
             model.neighbours.on_cruise(false, false);
@@ -105,28 +105,28 @@ mod tests {
     }
 
     #[test]
-    fn begin_loss_window__not_on_paths_too_short_to_see_a_queue() {
+    fn start_loss_window__not_on_paths_too_short_to_see_a_queue() {
         let has_window = |least_us| {
             let rtt = Some(Duration::from_micros(least_us));
             let config = BbrConfig { initial_rtt: rtt, ..BbrConfig::new(Bytes::new(1000)) };
             let mut model = Bbr::new(Time::ZERO, config);
             let waits = Some(Duration::from_millis(9));
-            model.begin_loss_window(&RateSample { rtt: waits, ..RateSample::default() });
+            model.start_loss_window(&RateSample { rtt: waits, ..RateSample::default() });
             model.loss_window.is_some()
         };
         assert_eq!([60, 1999, 2000].map(has_window), [false, false, true]);
     }
 
     #[test]
-    fn step_beside__a_queue_that_stays_full_keeps_the_window() {
+    fn step_with_others__a_queue_that_stays_full_keeps_the_window() {
         let mut model = Bbr::new(Time::ZERO, BbrConfig::new(Bytes::new(1000)));
         (model.window, model.state) = (100_000, BbrState::ProbeCruise);
         let rtt = Some(Duration::from_millis(40));
         let sample = RateSample { in_flight: Bytes::new(100_000), rtt, ..RateSample::default() };
-        assert!(!model.step_beside(Time::ZERO, &sample));
-        model.begin_loss_window(&sample);
+        assert!(!model.step_with_others(Time::ZERO, &sample));
+        model.start_loss_window(&sample);
         for second in 0..60 {
-            assert!(model.step_beside(Time::from_secs(second), &sample) && model.loss_window.is_some());
+            assert!(model.step_with_others(Time::from_secs(second), &sample) && model.loss_window.is_some());
             model.neighbours.on_cruise(true, true);
         }
     }

@@ -81,7 +81,7 @@ impl Bbr {
     fn max_in_flight(&self) -> u64 {
         let is_still = matches!(self.state, BbrState::ProbeCruise | BbrState::ProbeDown);
         let gain = self.state.window_gain();
-        let gain = if is_still && self.neighbours.fill_queue() { gain.min(self.gain_beside()) } else { gain };
+        let gain = if is_still && self.neighbours.fill_queue() { gain.min(self.gain_with_others()) } else { gain };
         let bytes = self.bdp(gain).saturating_add(self.aggregation.extra());
         self.with_quanta(bytes)
     }
@@ -90,7 +90,7 @@ impl Bbr {
     /// shares of models stay as they are: each has in the queue what its share allows, and a probe of the smaller one,
     /// a quarter more, gains it next to nothing. On a short path a quarter is a shorter queue than that of a neighbour
     /// with a longer round trip, against which the window would hold the model down.
-    fn gain_beside(&self) -> f64 {
+    fn gain_with_others(&self) -> f64 {
         let rtt = self.min_rtt.least().unwrap_or(Duration::ZERO).as_secs_f64();
         (1.0 + WAIT_BESIDE.as_secs_f64() / rtt).max(GAIN_BESIDE)
     }

@@ -106,7 +106,7 @@ impl Bbr {
             self.neighbours.on_round(round.is_overfilled);
         }
         if self.state.is_probe_bw() && self.loss_window.is_none() && self.neighbours.overfill_queue() {
-            self.begin_loss_window(sample);
+            self.start_loss_window(sample);
         }
         if self.state.is_probing() || is_of_probe || !(has_loss || is_marked) {
             return;
@@ -157,7 +157,7 @@ impl Bbr {
     fn yield_to_others(&mut self, now: Time, sample: &RateSample) {
         let before = self.loss_window;
         if before.is_none() && self.neighbours.keep_queue() && self.state.is_probe_bw() {
-            self.begin_loss_window(sample);
+            self.start_loss_window(sample);
         }
         if let Some(window) = &mut self.loss_window {
             self.undo.loss_window.get_or_insert(before);

@@ -52,7 +52,7 @@ impl Marks {
     }
 
     /// Whether marks show that the path is full.
-    pub(super) fn say_full(&self) -> bool {
+    pub(super) fn show_full(&self) -> bool {
         self.rounds_over >= ROUNDS
     }
 
@@ -75,10 +75,10 @@ mod tests {
         // 1 - 1/16 x 0.99, a third of it.
         assert!((marks.cut() - (1.0 - 0.99 / 16.0) / 3.0).abs() < 1e-12);
         for _ in 0..2 {
-            assert!(!marks.say_full());
+            assert!(!marks.show_full());
             marks.on_sample(1000, 30);
             assert!(marks.on_round());
         }
-        assert!(marks.say_full() && !marks.is_marked);
+        assert!(marks.show_full() && !marks.is_marked);
     }
 }

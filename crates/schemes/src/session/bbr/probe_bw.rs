@@ -17,7 +17,7 @@ const MAX_ROUNDS: u64 = 63;
 impl Bbr {
     /// BBR s5.3.3.9, UpdateProbeBWCyclePhase.
     pub(super) fn update_probe_cycle(&mut self, now: Time, sample: &RateSample) {
-        if !self.full_pipe.was_reached || self.step_beside(now, sample) || self.adapt_long_term(sample) {
+        if !self.full_pipe.was_reached || self.step_with_others(now, sample) || self.adapt_long_term(sample) {
             return;
         }
         let delivered = sample.total_delivered.get();

@@ -42,7 +42,7 @@ impl Bbr {
         let is_lossy = self.delivery.lost_ranges >= LOST_RANGES && is_excess && has_queue;
         if is_lossy {
             self.undo.state = Some(BbrState::Startup);
-        } else if !self.marks.say_full() {
+        } else if !self.marks.show_full() {
             return;
         }
         self.full_pipe.was_reached = true;

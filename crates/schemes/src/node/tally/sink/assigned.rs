@@ -24,7 +24,7 @@ impl SinkNode {
     /// are over are reported as well, until they are forgotten. If the claims exceed `most`, the receive capacity of
     /// this end, each is limited to its share of that.
     pub fn look(&mut self, now: Time, most: Option<Rate>, mut say: impl FnMut(u64, Standing)) {
-        self.end_what_is_over(now);
+        self.expire(now);
         self.rows.values_mut().for_each(|row| row.end_plain_interval(now));
         let options = self.options;
         let passed = Passed::new(std::mem::replace(&mut self.interval_from, now), now);
@@ -53,11 +53,11 @@ impl SinkNode {
     /// Takes over the grants and offers of a division, in the order of the sessions. A session without a grant stays
     /// unchanged.
     pub fn settle(&mut self, now: Time, grants: &[StandingGrant], out: &mut Vec<GrantTo>) {
-        self.retell(now, grants, out);
+        self.resend(now, grants, out);
     }
 
     /// Sends the messages that are due, with these grants and otherwise those in force.
-    pub(super) fn retell(&mut self, now: Time, grants: &[StandingGrant], out: &mut Vec<GrantTo>) {
+    pub(super) fn resend(&mut self, now: Time, grants: &[StandingGrant], out: &mut Vec<GrantTo>) {
         self.rows.settle();
         let options = self.options;
         let mut grants = grants.iter().peekable();

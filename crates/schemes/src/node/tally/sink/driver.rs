@@ -11,10 +11,10 @@ impl SinkNode {
     pub fn tick_on_news(&mut self, now: Time, out: &mut Vec<GrantTo>) {
         if now >= self.next_tick && !self.is_recovering() {
             if self.is_assigned {
-                self.end_what_is_over(now);
-                self.retell(now, &[], out);
+                self.expire(now);
+                self.resend(now, &[], out);
             } else {
-                self.share_and_tell(now, None, out);
+                self.share_and_send(now, None, out);
             }
         }
     }

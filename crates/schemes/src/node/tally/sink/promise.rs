@@ -76,7 +76,7 @@ impl SinkNode {
     /// A row with its first grant, out of the spare capacity; without one if there is none.
     fn started(&mut self, now: Time, terms: &SessionTerms, claim_bps: f64, bps: f64) -> SinkRow {
         let mut row = SinkRow::new(terms, now);
-        row.hear_claim(0, claim_bps, false);
+        row.store_claim(0, claim_bps, false);
         if bps > 0.0 {
             row.ledger.push(now, bps, Lease::default());
             self.promises.take_off(bps);

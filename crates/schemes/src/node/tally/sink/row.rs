@@ -167,7 +167,7 @@ impl SinkRow {
     }
 
     /// The message to a source that runs plain GTP; `None` for others.
-    pub(super) fn tell_plain(&mut self, now: Time, session: u64, grant_bps: f64) -> Option<GrantTo> {
+    pub(super) fn plain_message(&mut self, now: Time, session: u64, grant_bps: f64) -> Option<GrantTo> {
         let plain = self.rare.as_mut().and_then(|rare| rare.plain.as_mut());
         plain.map(|plain| plain.tell(now, session, grant_bps, &mut self.ledger))
     }
@@ -195,7 +195,7 @@ impl SinkRow {
     }
 
     /// Stores a claim; its number is at most [`MAX_NUMBER`](crate::node::tally::message::MAX_NUMBER).
-    pub(super) fn hear_claim(&mut self, number: u64, claim_bps: f64, is_application_limited: bool) {
+    pub(super) fn store_claim(&mut self, number: u64, claim_bps: f64, is_application_limited: bool) {
         self.claim_heard = number as u32;
         self.claim = Claim::new(claim_bps, is_application_limited && claim_bps < f64::INFINITY);
     }
@@ -242,7 +242,7 @@ impl SinkRow {
     }
 
     /// Frees grants that leases have ended. Returns whether it was freed long enough ago to be forgotten.
-    pub(super) fn end_what_is_over(&mut self, now: Time, options: &TallyOptions) -> bool {
+    pub(super) fn expire(&mut self, now: Time, options: &TallyOptions) -> bool {
         if let Some(rare) = self.rare() {
             if let Some(until) = rare.freed_until {
                 return until <= now;
@@ -354,12 +354,12 @@ mod tests {
     }
 
     #[test]
-    fn hear_claim__stores_rate_and_limit() {
+    fn store_claim__stores_rate_and_limit() {
         let mut row = SinkRow::new(&TERMS, Time::ZERO);
         for (bps, limited, state) in
             [(5.0, true, true), (0.0, true, true), (0.0, false, false), (f64::INFINITY, true, false)]
         {
-            row.hear_claim(1, bps, limited);
+            row.store_claim(1, bps, limited);
             assert_eq!(row.state(), (bps, state, 0.0));
         }
     }

@@ -55,6 +55,6 @@ impl SourceNode {
                 (row.cap_bps, row.offer_bps) = (grant.rate.as_bps(), grant.offer.as_bps());
             }
         }
-        self.share_and_tell(now, out);
+        self.share_and_send(now, out);
     }
 }

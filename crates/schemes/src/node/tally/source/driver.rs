@@ -9,7 +9,7 @@ impl SourceNode {
     /// A tick between two control intervals, after news: updates caps and claims. Sent data are not evaluated, as a
     /// demand cannot be measured in too short an interval.
     pub fn tick_on_news(&mut self, now: Time, out: &mut Vec<ClaimTo>) {
-        self.share_and_tell(now, out);
+        self.share_and_send(now, out);
     }
 
     /// Closes a session whose other end learns of it by other means, without a bye.

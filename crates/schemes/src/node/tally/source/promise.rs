@@ -13,7 +13,7 @@ impl SourceNode {
     pub fn quote(&mut self, terms: &SessionTerms) -> Option<Rate> {
         let newcomer = Claimant { claim_bps: f64::INFINITY, weight: terms.weight, minimum_bps: terms.minimum.as_bps() };
         let opening = self.opening();
-        let offer_bps = opening.fill.offer_beside_bps(&newcomer, opening.weights, opening.minima_bps);
+        let offer_bps = opening.fill.offer_with_newcomers_bps(&newcomer, opening.weights, opening.minima_bps);
         as_limit(self.options.up(offer_bps))
     }
 
@@ -36,7 +36,7 @@ impl SourceNode {
             row.cap_bps = promise.rate.as_bps().min(opening.uncapped_bps);
             opening.uncapped_bps -= row.cap_bps;
         }
-        row.claim_anew(now, session, &self.options, out);
+        row.send_changed_claims(now, session, &self.options, out);
         self.sessions.insert(session, row);
         self.has_news = true;
     }

@@ -122,16 +122,16 @@ impl SourceRow {
         self.rare().is_none_or(|rare| rare.byes_left.is_none())
     }
 
-    pub(super) fn has_said_bye(&self) -> bool {
+    pub(super) fn has_sent_all_byes(&self) -> bool {
         self.rare().is_some_and(|rare| rare.byes_left == Some(0))
     }
 
-    pub(super) fn has_to_say_bye(&self, now: Time, options: &TallyOptions) -> bool {
+    pub(super) fn is_bye_due(&self, now: Time, options: &TallyOptions) -> bool {
         self.remotes.iter().any(|half| half.said.age(now) >= self.retry(options))
     }
 
     /// Closes it: it sends nothing any more.
-    pub(super) fn begin_byes(&mut self) {
+    pub(super) fn start_byes(&mut self) {
         self.rare_mut(|rare| rare.byes_left = Some(8));
         self.cap_bps = 0.0;
         for half in self.remotes.iter_mut() {
@@ -225,7 +225,13 @@ impl SourceRow {
     }
 
     /// Sends claims immediately to all remote resources whose claim changed.
-    pub(super) fn claim_anew(&mut self, now: Time, session: u64, options: &TallyOptions, out: &mut Vec<ClaimTo>) {
+    pub(super) fn send_changed_claims(
+        &mut self,
+        now: Time,
+        session: u64,
+        options: &TallyOptions,
+        out: &mut Vec<ClaimTo>,
+    ) {
         for remote in 0..self.remotes.len() {
             let half = &self.remotes[remote];
             if half.speaks == Speaks::PlainGtp {
@@ -249,7 +255,7 @@ impl SourceRow {
         let is_news = options.is_news(self.claim_bps(remote, options), self.remotes[remote].claim_bps);
         self.say(now, session, remote, is_news, options, out);
         if self.remotes.len() > 1 {
-            self.claim_anew(now, session, options, out);
+            self.send_changed_claims(now, session, options, out);
         }
     }
 
@@ -294,7 +300,7 @@ impl SourceRow {
         out.push(ClaimTo { session, remote, message: half.message(false) });
     }
 
-    pub(super) fn say_bye(&mut self, now: Time, session: u64, out: &mut Vec<ClaimTo>) {
+    pub(super) fn send_bye(&mut self, now: Time, session: u64, out: &mut Vec<ClaimTo>) {
         self.rare_mut(|rare| rare.byes_left = rare.byes_left.map(|left| left.saturating_sub(1)));
         for (remote, half) in self.remotes.iter_mut().enumerate().filter(|(_, half)| !half.is_over) {
             half.number = (half.number + 1).min(MAX_NUMBER as u32);
