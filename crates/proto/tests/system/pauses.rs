@@ -106,7 +106,7 @@ impl PausedWorld {
     /// The last pause that matters to a flow: of a host, or of what its source hears.
     fn last_pause(&self, flow: usize) -> Option<Range<u64>> {
         let (network, source) = (&self.network, self.network.flows[flow].source);
-        let hosts = [SINK, source].into_iter().flat_map(|host| network.hosts[host].pauses.last());
+        let hosts = [SINK, source].into_iter().filter_map(|host| network.hosts[host].pauses.last());
         let last = hosts.chain(network.links[SINK][source].blackholes.last()).max_by_key(|pause| pause.end)?;
         let ms = |at: Time| at.as_nanos().div_ceil(1_000_000);
         Some(ms(last.start)..ms(last.end))
