@@ -270,7 +270,7 @@ impl TestHost {
     }
 
     /// When the process runs that is to run at a time.
-    pub(super) fn runs_at(&self, at: Time) -> Time {
+    pub(crate) fn runs_at(&self, at: Time) -> Time {
         let next = self.pauses.partition_point(|pause| pause.end <= at);
         self.pauses.get(next).filter(|pause| pause.start <= at).map_or(at, |pause| pause.end)
     }

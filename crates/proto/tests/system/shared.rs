@@ -84,6 +84,9 @@ impl Shared {
         let ms = world.now.as_nanos() / 1_000_000;
         let next_ms = self.daemon.next_tick().as_nanos().div_ceil(1_000_000);
         for at in 0..self.seats.len() {
+            if world.hosts[self.seats[at].host].runs_at(world.now) > world.now {
+                continue;
+            }
             if self.seats[at].takes_at_ms <= ms {
                 self.take(world, at);
             }
@@ -220,6 +223,34 @@ fn by_claims(seed: u64) {
     assert!(shared.daemon.next_tick() > Time::ZERO.saturating_add(GRACE));
     assert_near(&world, &watch.capacities, &watch.means(20), 0.01);
     report(&world);
+}
+
+/// Processes that are kept from running for up to 50 ms at a time, by other work: their rows are old, and they take their
+/// grants late. When that is over all have what they had: at once by claims, and where nodes measure after two seconds.
+#[test]
+fn worlds__processes_that_pause_keep_their_shares() {
+    each("worlds__processes_that_pause_keep_their_shares", WORLDS / 4, |seed| {
+        let mut random = Random::new(seed ^ 0x7061_7573);
+        let is_tally = random.chance(0.5);
+        let (mut world, mut shared, mut watch) = shared_world(seed, 8e6..40e6, |_| is_tally);
+        let starts_ms = if is_tally { 4000 } else { 12_000 };
+        watch.run_until(&mut world, starts_ms, |world| shared.step(world));
+        let before = watch.means(500);
+        for seat in &shared.seats {
+            let mut at = world.now;
+            while at < world.now + Duration::from_secs(2) {
+                let start = at + random.ms(1.0..60.0);
+                at = start + random.ms(1.0..50.0);
+                world.hosts[seat.host].pauses.push(start..at);
+            }
+        }
+        let ends_ms = starts_ms + if is_tally { 2600 } else { 4500 };
+        watch.run_until(&mut world, ends_ms, |world| shared.step(world));
+        let after = watch.means(500);
+        assert_eq!(world.counts.closed, 0, "{}", world.describe());
+        assert!(is_near(&before, &after, 0.1), "tally {is_tally}: {after:?} is not {before:?}: {}", world.describe());
+        report(&world);
+    });
 }
 
 /// The same where one of the processes, and some of the hosts elsewhere, run plain GTP: what is measured is coarse by
