@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn step_with_others__model_resumes_a_recovery_after_the_last_cut() {
+    fn step_with_others__model_resumes_a_recovery_after_a_cut() {
         let rtt = Some(Duration::from_millis(40));
         let config = BbrConfig { initial_rtt: rtt, ..BbrConfig::new(Bytes::new(1000)) };
         let mut model = Bbr::new(Time::ZERO, config);
