@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fairwave_files::{Ended, Outcome, Progress, Transfer, escaped};
+use fairwave_files::{Ended, FileAction, Outcome, PlannedFile, Progress, Transfer, escaped};
 use fairwave_host::{Carrier, Carriers, Refusal};
 use fairwave_units::Rate;
 use serde::Serialize;
@@ -15,6 +15,7 @@ use crate::failure::CommandFailure;
 use crate::interrupt;
 use crate::output::print_json;
 use crate::simulate::rate;
+use crate::terminal::print;
 
 const TICK: Duration = Duration::from_millis(100);
 const BETWEEN_EVENTS: Duration = Duration::from_secs(1);
@@ -32,6 +33,16 @@ struct EntryEvent<'a> {
     #[serde(flatten)]
     name: Name,
     reason: &'a str,
+}
+
+/// What a dry run would do with a file.
+#[derive(Serialize)]
+struct FileEvent {
+    event: &'static str,
+    #[serde(flatten)]
+    name: Name,
+    action: &'static str,
+    bytes: u64,
 }
 
 /// A session ended, and another is to follow.
@@ -324,6 +335,7 @@ fn tell_end(
     transfer: &Transfer,
     KnownBefore { dry, strict, .. }: &KnownBefore,
 ) -> Done {
+    print_planned(screen, outcome)?;
     if screen.talk.json {
         print_end(outcome, moment, transfer, dry.is_some())?;
     } else {
@@ -434,6 +446,23 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, transfer: &Transfer,
         blake3: outcome.blake3.map(|hash| hex(&hash)),
         reason,
     })
+}
+
+/// What a dry run would do with each file.
+fn print_planned(screen: &Screen, outcome: &Outcome) -> Done {
+    for PlannedFile { path, action, bytes } in outcome.planned.iter() {
+        let action = match action {
+            FileAction::New => "new",
+            FileAction::Update => "update",
+            FileAction::Skip => "skip",
+        };
+        if screen.talk.json {
+            print_json(&FileEvent { event: "file", name: Name::of(path), action, bytes })?;
+        } else if !screen.talk.quiet {
+            print(&format!("{action:<6} {:>10}  {}\n", size(bytes), escaped(path)))?;
+        }
+    }
+    Ok(())
 }
 
 fn say_entries(screen: &Screen, outcome: &Outcome) {

@@ -4,6 +4,7 @@
 //! failed  = 1, path, reason
 //! skipped = 2, path, reason
 //! warned  = 6, path, reason                                      its content is there, and an attribute could not be set
+//! planned = 7, action (1): 1 new, 2 update, 3 skip; length (varint), path     of a dry run: each file and link
 //! before  = 4, files (varint), bytes (varint)
 //! hash    = 5, BLAKE3 (32 bytes)                                  if a single file was put
 //! done    = 3, files (varint), bytes (varint), failed (varint)     the last record of all
@@ -23,7 +24,7 @@
 use fairwave_proto::codec::{Full, Reader, Writer};
 
 use super::error::FormatError;
-use super::fields::{LeftOut, array};
+use super::fields::{LeftOut, array, read_path, write_path};
 use super::sequence::{SegmentElement, Sequence};
 
 /// What was there before a transfer.
@@ -59,6 +60,15 @@ pub(crate) enum ResultRecord<'a> {
         /// Why, to be put behind the path and a colon.
         reason: &'a str,
     },
+    /// What a dry run would do with a file.
+    Planned {
+        /// The path, at the destination.
+        path: &'a [u8],
+        /// What would be done.
+        action: FileAction,
+        /// The file's length.
+        bytes: u64,
+    },
     /// What was there before, and need not move.
     Before {
         /// Files that were complete.
@@ -82,12 +92,38 @@ pub(crate) enum ResultRecord<'a> {
     },
 }
 
+/// What a transfer does with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileAction {
+    /// Nothing has its name yet.
+    New,
+    /// What has its name is another version.
+    Update,
+    /// It stays as it is.
+    Skip,
+}
+
+impl FileAction {
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::New => 1,
+            Self::Update => 2,
+            Self::Skip => 3,
+        }
+    }
+
+    pub(crate) fn of_code(code: u8) -> Option<Self> {
+        [Self::New, Self::Update, Self::Skip].into_iter().find(|action| action.code() == code)
+    }
+}
+
 const FAILED: u8 = 1;
 const SKIPPED: u8 = 2;
 const DONE: u8 = 3;
 const BEFORE: u8 = 4;
 const HASH: u8 = 5;
 const WARNED: u8 = 6;
+const PLANNED: u8 = 7;
 
 impl<'a> SegmentElement<'a> for ResultRecord<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError> {
@@ -103,6 +139,12 @@ impl<'a> SegmentElement<'a> for ResultRecord<'a> {
             WARNED => {
                 let LeftOut { path, reason } = LeftOut::read(reader)?;
                 Self::Warned { path, reason }
+            }
+            PLANNED => {
+                const WHAT: &str = "the action";
+                let action = FileAction::of_code(reader.u8(WHAT)?).ok_or(FormatError::Range(WHAT))?;
+                let bytes = reader.varint("the length")?;
+                Self::Planned { path: read_path(reader, "the path")?, action, bytes }
             }
             DONE => {
                 let [files, bytes, failed] =
@@ -126,6 +168,12 @@ impl ResultRecord<'_> {
             Self::Failed { path, reason } => LeftOut { path, reason }.write(writer, FAILED),
             Self::Skipped { path, reason } => LeftOut { path, reason }.write(writer, SKIPPED),
             Self::Warned { path, reason } => LeftOut { path, reason }.write(writer, WARNED),
+            Self::Planned { path, action, bytes } => {
+                writer.u8(PLANNED)?;
+                writer.u8(action.code())?;
+                writer.varint(bytes)?;
+                write_path(writer, path)
+            }
             Self::Before { files, bytes } => {
                 writer.u8(BEFORE)?;
                 [files, bytes].into_iter().try_for_each(|number| writer.varint(number))
@@ -163,6 +211,7 @@ mod tests {
             ResultRecord::Failed { path: b"data/a", reason: "No space left on device" },
             ResultRecord::Skipped { path: b"data/\xff", reason: "its target is outside" },
             ResultRecord::Warned { path: b"data/b", reason: "cannot set its mode: permission denied" },
+            ResultRecord::Planned { path: b"data/c", action: FileAction::Update, bytes: 1 << 40 },
             ResultRecord::Before { files: 99_999, bytes: 1 << 49 },
             ResultRecord::Hash { blake3: [7; 32] },
             ResultRecord::Done { files: 100_000, bytes: 1 << 50, failed: 1 },
@@ -171,6 +220,7 @@ mod tests {
         assert_eq!(Records::new(&body).collect::<Vec<_>>(), records.map(Ok));
         let short = &body[..body.len() - 1];
         assert_eq!(Records::new(short).last(), Some(Err(FormatError::Short("the failures' count"))));
+        assert_eq!(Records::new(&[PLANNED, 4, 0, 1, b'a']).next(), Some(Err(FormatError::Range("the action"))));
         assert_eq!(Records::new(&[9]).next(), Some(Err(FormatError::Kind { what: "result", kind: 9 })));
     }
 

@@ -27,6 +27,7 @@ use crate::transfer::error::{ShareError, TransferError};
 use crate::transfer::failures::Failures;
 use crate::transfer::ledger::{Ledger, Transfer};
 use crate::transfer::outcome::{Ended, Outcome};
+use crate::transfer::planned::PlannedFile;
 use crate::transfer::progress::WaitsFor;
 use crate::transfer::renewal::Renew;
 use crate::transfer::retry::{Destination, RETRY, persist};
@@ -148,6 +149,8 @@ struct Giver {
 
 /// No taker that keeps to the bounds of its lists tells more.
 const MOST_TOLD_BYTES: usize = 64 << 20;
+/// With what a dry run would do with each file: some ten million.
+const MOST_PLANNED_BYTES: usize = 1 << 30;
 
 impl Giver {
     fn new(source: GivingEnd, ledger: Ledger, is_dry: bool) -> Self {
@@ -165,14 +168,18 @@ impl Giver {
                 Err(error) => break Some(error.to_string()),
             };
             self.told_bytes += body.len();
-            if self.told_bytes > MOST_TOLD_BYTES {
-                break Some(format!("the results exceed {} MiB", MOST_TOLD_BYTES >> 20));
+            let most = if self.is_dry { MOST_PLANNED_BYTES } else { MOST_TOLD_BYTES };
+            if self.told_bytes > most {
+                break Some(format!("the results exceed {} MiB", most >> 20));
             }
             for record in Records::new(&body) {
                 match record {
                     Ok(ResultRecord::Failed { path, reason }) => self.told.fail(path, reason.to_owned()),
                     Ok(ResultRecord::Skipped { path, reason }) => self.told.skip(path, reason.to_owned()),
                     Ok(ResultRecord::Warned { path, reason }) => self.told.warn(path, reason.to_owned()),
+                    Ok(ResultRecord::Planned { path, action, bytes }) => {
+                        self.told.planned.push(PlannedFile { path, action, bytes });
+                    }
                     Ok(ResultRecord::Before { files, bytes }) => self.before = Before { files, bytes },
                     Ok(ResultRecord::Hash { blake3 }) => self.told.blake3 = Some(blake3),
                     Ok(ResultRecord::Done { files, bytes, failed }) => return self.end(session, files, bytes, failed),

@@ -34,9 +34,11 @@ use crate::format::holes::{Holes, MOST_HOLES};
 use crate::format::link::check_target;
 use crate::format::manifest::{Meta, TreeEntry};
 use crate::format::names::{RelativePath, escaped};
+use crate::format::results::FileAction;
 use crate::transfer::ledger::Ledger;
 use crate::transfer::memory::{LISTS, Room};
 use crate::transfer::outcome::{Ended, Outcome};
+use crate::transfer::planned::{PlannedFile, PlannedFiles};
 
 use link::PlannedSymlink;
 use names::PlannedNames;
@@ -269,6 +271,11 @@ impl TakePlan {
         &self.outcome
     }
 
+    /// The peer was sent what a dry run would do, and nobody else asks for it.
+    pub(crate) fn forget_planned(&mut self) {
+        self.outcome.planned = PlannedFiles::default();
+    }
+
     pub(crate) fn outcome(&self) -> &Outcome {
         &self.outcome
     }
@@ -359,6 +366,20 @@ impl TakePlan {
         self.texts += (self.outcome.warned.bytes() - before) as u64;
     }
 
+    /// Of a dry run: what would be done with a file or a link.
+    pub(crate) fn note(&mut self, path: &[u8], old: &Old, bytes: u64) {
+        let action = if *old == Old::Nothing { FileAction::New } else { FileAction::Update };
+        self.note_action(path, action, bytes);
+    }
+
+    fn note_action(&mut self, path: &[u8], action: FileAction, bytes: u64) {
+        if self.look.is_dry {
+            let before = self.outcome.planned.bytes();
+            self.outcome.planned.push(PlannedFile { path, action, bytes });
+            self.texts += (self.outcome.planned.bytes() - before) as u64;
+        }
+    }
+
     /// An entry was left out on purpose.
     fn skip(&mut self, path: &[u8], reason: String) {
         let before = self.outcome.skipped.bytes();
@@ -384,7 +405,16 @@ impl TakePlan {
             Err(error) => return Err(EntryError::Target(error)),
         }
         self.texts += (path.as_bytes().len() + target.len()) as u64;
-        self.links.push(PlannedSymlink { path, target: target.into(), meta, old });
+        let link = PlannedSymlink { path, target: target.into(), meta, old };
+        if self.look.is_dry {
+            let parent = self.parent(&link.path)?;
+            if parent.is_some_and(|OpenDirectory { directory, .. }| link.is_there(&directory)) {
+                self.note_action(link.path.as_bytes(), FileAction::Skip, 0);
+            } else {
+                self.note(link.path.as_bytes(), &link.old, 0);
+            }
+        }
+        self.links.push(link);
         Ok(())
     }
 

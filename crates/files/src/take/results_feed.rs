@@ -12,6 +12,7 @@ use crate::format::segments::SegmentWriter;
 use crate::format::streams::RESULTS;
 use crate::transfer::failures::Failure;
 use crate::transfer::outcome::Outcome;
+use crate::transfer::planned::PlannedFile;
 
 /// The results, which the network thread lends and the coordinator writes.
 #[derive(Clone, Debug, Default)]
@@ -81,9 +82,10 @@ fn stream(secret: [u8; 32], Before { files, bytes }: Before, outcome: &Outcome) 
     let failed = outcome.failed.iter().map(said).map(|(path, reason)| ResultRecord::Failed { path, reason });
     let skipped = outcome.skipped.iter().map(said).map(|(path, reason)| ResultRecord::Skipped { path, reason });
     let warned = outcome.warned.iter().map(said).map(|(path, reason)| ResultRecord::Warned { path, reason });
-    for record in
-        failed.chain(skipped).chain(warned).chain([ResultRecord::Before { files, bytes }]).chain(hash).chain([done])
-    {
+    let planned = outcome.planned.iter();
+    let planned = planned.map(|PlannedFile { path, action, bytes }| ResultRecord::Planned { path, action, bytes });
+    let lists = failed.chain(skipped).chain(warned).chain(planned);
+    for record in lists.chain([ResultRecord::Before { files, bytes }]).chain(hash).chain([done]) {
         // A path that is too long to be told came from the giver, who knows that it is.
         if let Ok(added) = writer.add(|writer| record.write(writer)) {
             stream.extend(added.full.into_iter().flatten());

@@ -258,9 +258,10 @@ impl Ledger {
         ending.outcome = Some(outcome);
         let then = ending.then.take();
         drop(ending);
-        self.shared
-            .listed_bytes
-            .store(told.failed.bytes() + told.skipped.bytes() + told.warned.bytes(), Ordering::Relaxed);
+        self.shared.listed_bytes.store(
+            told.failed.bytes() + told.skipped.bytes() + told.warned.bytes() + told.planned.bytes(),
+            Ordering::Relaxed,
+        );
         self.shared.is_over.store(true, Ordering::Release);
         if let Some(then) = then {
             then(&told, self.tally());

@@ -7,6 +7,7 @@ pub(crate) mod ledger;
 pub(crate) mod memory;
 pub(crate) mod outcome;
 pub(crate) mod pause;
+pub(crate) mod planned;
 pub(crate) mod progress;
 pub(crate) mod renewal;
 pub(crate) mod retry;

@@ -3,6 +3,7 @@
 use fairwave_proto::codec::CloseReason;
 
 use super::failures::Failures;
+use super::planned::PlannedFiles;
 
 /// How a transfer ended, and what became of the entries that were not taken. Cheap to clone: its lists are shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Outcome {
     pub skipped: Failures,
     /// How many were left out.
     pub files_skipped: u64,
+    /// Of a dry run: what would be done with each file.
+    pub planned: PlannedFiles,
     /// The BLAKE3 hash of the file, if the transfer was of a single one.
     pub blake3: Option<[u8; 32]>,
     /// Whether it came to its end.
@@ -58,6 +61,7 @@ impl Outcome {
             files_warned: 0,
             skipped: Failures::default(),
             files_skipped: 0,
+            planned: PlannedFiles::default(),
             blake3: None,
             ended,
         }

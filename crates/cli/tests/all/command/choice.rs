@@ -155,3 +155,42 @@ fn choose__what_is_wrong_is_named() {
     super::host::finish(command.arg(std::ffi::OsStr::from_bytes(b"\xff*"))).good();
     assert!(!host.path("to/tree").join(name).exists() && host.path("to/tree/a.o").exists());
 }
+
+/// The same list from either end, in words and for programs.
+#[test]
+fn dry_run__lists_each_file_with_its_action() {
+    let host = Host::new();
+    fill(&host, "tree");
+    host.write("tree/empty", b"");
+    std::os::unix::fs::symlink("a.c", host.path("tree/link")).unwrap();
+    std::fs::create_dir(host.path("inbox")).unwrap();
+    let serve = host.serve(&["tree", "--listen", "127.0.0.1:0"]);
+    let inbox = host.serve(&["inbox", "--writable", "--listen", "127.0.0.1:0"]);
+    host.run(&["get", &serve.at(), "got", "--include=a.*", "--include=l*", "--include=tree", "--exclude=*"]).good();
+    host.run(&["put", "tree", &inbox.at(), "--include=a.*", "--include=l*", "--include=tree", "--exclude=*"]).good();
+    host.write("tree/a.c", &[8; 12]);
+    let rules = ["--exclude", "sub", "--exclude", "/tree/tmp", "--exclude=keep/"];
+    let expected = [
+        ("tree/a.c", "update", 12),
+        ("tree/a.o", "skip", 10),
+        ("tree/big.bin", "new", 5000),
+        ("tree/empty", "new", 0),
+        ("tree/link", "skip", 0),
+    ];
+    for call in [&["get", &serve.at(), "got"][..], &["put", "tree", &inbox.at()], &["cp", "tree", "got/"]] {
+        for check in [&["--dry-run"][..], &["--dry-run", "--check"]] {
+            let call = [call, check, &rules].concat();
+            let events = host.run(&[&call[..], &["--json"]].concat()).json();
+            let files = events.iter().filter(|event| event["event"] == "file");
+            let mut files: Vec<_> = files.map(|event| [&event["name"], &event["action"], &event["bytes"]]).collect();
+            files.sort_by_key(|[name, ..]| name.to_string());
+            let expected = expected.map(|(name, action, bytes)| [name.into(), action.into(), Value::from(bytes)]);
+            assert_eq!(files, expected.each_ref().map(<[Value; 3]>::each_ref), "{call:?}");
+            let stdout = host.run(&call).good();
+            assert_eq!(stdout.lines().count(), expected.len(), "{stdout}");
+            assert!(stdout.contains("update       12 B  tree/a.c\n"), "{stdout}");
+            assert_eq!(host.run(&[&call[..], &["--quiet"]].concat()).good(), "");
+        }
+    }
+    assert!(!host.path("got/tree/big.bin").exists() && !host.path("inbox/tree/big.bin").exists());
+}

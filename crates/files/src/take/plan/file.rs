@@ -19,6 +19,7 @@ use crate::format::blocks::{BLOCK_BYTES, BlockHash, FileSpan};
 use crate::format::holes::Holes;
 use crate::format::manifest::{FileIdentity, Meta};
 use crate::format::names::RelativePath;
+use crate::format::results::FileAction;
 
 /// Where more blocks of the only file are in holes, it has no hash: zeros take as long to hash as data, and a file takes
 /// the time of its data. 16 blocks are 64 MiB.
@@ -93,6 +94,7 @@ impl TakePlan {
     /// A file is to be fetched, but for what there is of it already.
     pub(crate) fn start(&mut self, item: Arc<TakenFile>) {
         if item.bytes() == 0 {
+            self.note(item.path.as_bytes(), &item.old, 0);
             self.todo.make.push(item);
             return;
         }
@@ -140,6 +142,7 @@ impl TakePlan {
         self.ledger.tally().resume(bytes);
         if self.look.is_dry {
             self.outcome.bytes += bytes;
+            self.note(item.path.as_bytes(), &item.old, item.bytes());
         }
         if item.is_complete() {
             self.todo.finish.push(item);
@@ -182,6 +185,7 @@ impl TakePlan {
         {
             self.warn(path.as_bytes(), &error);
         }
+        self.note_action(path.as_bytes(), FileAction::Skip, bytes);
         self.ledger.tally().resume(bytes);
         self.ledger.tally().place(1);
         self.files_before += 1;

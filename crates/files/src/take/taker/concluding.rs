@@ -37,6 +37,7 @@ impl Taker {
             let bytes = self.ledger.tally().progress().bytes_resumed;
             let before = Before { files: self.plan.files_before(), bytes };
             told.tell(session, before, self.plan.results());
+            self.plan.forget_planned();
             let until = Instant::now() + FAREWELL;
             while let Ok(news) = self.news.recv_deadline(until) {
                 if matches!(news, TakeNews::Closed { .. }) {
