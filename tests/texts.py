@@ -153,7 +153,7 @@ fairwave cp h1:a h2:b DIR
 fairwave cp h1:a h2:b
 fairwave cp -avP DIR/in h:a
 fairwave cp -P 2222 DIR/in h:a
-fairwave cp -n DIR/in h:a
+fairwave cp -z DIR/in h:a
 fairwave cp --ssh '' h:a DIR
 fairwave cp --ssh DIR/missing h:a DIR
 fairwave cp --carrier tcp h:a DIR

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use fairwave_files::{Durable, GetOptions, get, get_renewed};
+use fairwave_files::{Durable, GetOptions, Keeps, get, get_renewed};
 use fairwave_host::Ticket;
 use fairwave_units::Rate;
 use serde::{Deserialize, Serialize};
@@ -58,9 +58,18 @@ pub(crate) struct LookArgs {
     /// Compare the hashes of existing files and transfer what differs
     #[arg(long)]
     pub(crate) check: bool,
-    /// Print what would be transferred and write nothing; --check compares hashes
-    #[arg(long)]
+    /// List what would be done with each file and write nothing; --check compares hashes
+    #[arg(long, short = 'n')]
     pub(crate) dry_run: bool,
+    /// Keep existing files that are newer than their sources
+    #[arg(long, short = 'u', hide_short_help = true)]
+    pub(crate) update: bool,
+    /// Keep existing files
+    #[arg(long, hide_short_help = true)]
+    pub(crate) ignore_existing: bool,
+    /// Make no new files and directories
+    #[arg(long, hide_short_help = true)]
+    pub(crate) existing: bool,
     /// Keep symbolic links that point outside the copied tree; without this they fail
     #[arg(long, hide_short_help = true)]
     pub(crate) links: bool,
@@ -109,6 +118,13 @@ impl From<DurableArg> for Durable {
     }
 }
 
+impl LookArgs {
+    /// What is left as it is.
+    pub(crate) fn keeps(self) -> Keeps {
+        Keeps { only_existing: self.existing, existing: self.ignore_existing, newer: self.update }
+    }
+}
+
 impl Taking {
     pub(crate) fn options(self, choice: Choice, destination: PathBuf) -> GetOptions {
         GetOptions {
@@ -119,6 +135,7 @@ impl Taking {
             dry_run: self.look.dry_run,
             keeps_links: self.look.links,
             modify_window_s: self.look.modify_window,
+            keeps: self.look.keeps(),
             durable: self.durable.into(),
             limit: self.limit,
             retry: self.patience.retry,

@@ -10,7 +10,7 @@ const ALWAYS: &str =
 const TIPS: [(&[&str], &str); 6] = [
     (&["-a", "-r", "-R", "-l", "-t", "-p", "--archive", "--recursive", "--times"], WHOLE),
     (&["-P", "--partial", "--progress"], ALWAYS),
-    (&["-n"], "use --dry-run"),
+    (&["-z", "--compress"], "data is not compressed; leave it out"),
     (&["-c", "--checksum"], "use --check"),
     (&["-e", "--rsh"], "use --ssh \"ssh -p 2222\""),
     (&["--bwlimit"], "use --limit \"200 Mb/s\""),

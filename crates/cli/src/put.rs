@@ -69,17 +69,13 @@ pub(crate) fn run(args: &Args) -> Done {
 }
 
 /// What is asked of a put.
-pub(crate) fn options(
-    LookArgs { check, dry_run, links, modify_window, .. }: LookArgs,
-    choice: Choice,
-    limit: Option<Rate>,
-    patience: Patience,
-) -> PutOptions {
+pub(crate) fn options(look: LookArgs, choice: Choice, limit: Option<Rate>, patience: Patience) -> PutOptions {
     PutOptions {
-        check,
-        dry_run,
-        keeps_links: links,
-        modify_window_s: modify_window,
+        check: look.check,
+        dry_run: look.dry_run,
+        keeps_links: look.links,
+        modify_window_s: look.modify_window,
+        keeps: look.keeps(),
         filter: choice.filter,
         names: choice.names,
         limit,

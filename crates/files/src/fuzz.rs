@@ -19,6 +19,7 @@ use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
 use crate::format::greeting::Look;
 use crate::format::holes::MOST_PAIRS_BYTES;
+use crate::format::keeps::Keeps;
 use crate::format::manifest::{FileIdentity, Meta, SegmentEntries, TreeEntry};
 use crate::format::results::ResultRecord;
 use crate::format::segments::{SegmentError, SegmentReader, SegmentWriter};
@@ -97,7 +98,7 @@ fn manifest() {
             top_names: None,
             rename: bit(4).then(|| b"b".to_vec()),
             former: None,
-            look: Look { does_check: bit(5), is_dry, keeps_links: bit(6), modify_window_s: 0 },
+            look: Look { does_check: bit(5), is_dry, keeps_links: bit(6), modify_window_s: 0, keeps: Keeps::default() },
             durable: Durable::None,
             limit: None,
             memory: fairwave_units::Bytes::new(1 << 20),

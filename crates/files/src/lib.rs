@@ -32,6 +32,7 @@ mod transfer;
 
 pub use filter::choice::Filter;
 pub use filter::rules::{RuleError, RuleList, Rules};
+pub use format::keeps::Keeps;
 pub use format::names::escaped;
 pub use format::results::FileAction;
 pub use give::put::{PutOptions, put, put_renewed};

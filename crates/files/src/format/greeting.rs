@@ -4,9 +4,10 @@
 //! greeting = version (1), kind (1), more
 //! more     = of a get: nothing, or flags (1): 1 does not enter other file systems
 //!            of a put: nothing, or flags (1): 1 compares hashes, 2 only looks, 4 keeps links, 8 a window follows: seconds (u32 BE,
-//!            not 0); of a bench: its own bytes up to the end
+//!            not 0), 16 makes nothing new, 32 keeps what is there, 64 keeps what is newer; of a bench: its own bytes up to the end
 //! ```
 
+use super::keeps::Keeps;
 use fairwave_host::{MOST_GREETING_BYTES, Purpose};
 use fairwave_proto::codec::Reader;
 
@@ -41,6 +42,7 @@ pub(crate) struct Look {
     pub(crate) keeps_links: bool,
     /// Times that differ by at most so many seconds are the same.
     pub(crate) modify_window_s: u32,
+    pub(crate) keeps: Keeps,
 }
 
 const STAYS_ON_FILE_SYSTEM: u8 = 1;
@@ -48,6 +50,9 @@ const CHECKS: u8 = 1;
 const IS_DRY: u8 = 2;
 const KEEPS_LINKS: u8 = 4;
 const HAS_WINDOW: u8 = 8;
+const ONLY_EXISTING: u8 = 16;
+const KEEPS_EXISTING: u8 = 32;
+const KEEPS_NEWER: u8 = 64;
 const GET: u8 = Purpose::Get as u8;
 const PUT: u8 = Purpose::Put as u8;
 const BENCH: u8 = Purpose::Bench as u8;
@@ -68,7 +73,7 @@ impl<'a> Greeting<'a> {
             },
             PUT if reader.is_empty() => Self::Put(Look::default()),
             PUT => match reader.u8("the greeting's flags")? {
-                flags @ 1..=15 => Self::Put(Look {
+                flags @ 1..=127 => Self::Put(Look {
                     does_check: flags & CHECKS != 0,
                     is_dry: flags & IS_DRY != 0,
                     keeps_links: flags & KEEPS_LINKS != 0,
@@ -78,6 +83,11 @@ impl<'a> Greeting<'a> {
                             0 => return Err(FormatError::Range("the greeting's window")),
                             window_s => window_s,
                         },
+                    },
+                    keeps: Keeps {
+                        only_existing: flags & ONLY_EXISTING != 0,
+                        existing: flags & KEEPS_EXISTING != 0,
+                        newer: flags & KEEPS_NEWER != 0,
                     },
                 }),
                 _ => return Err(FormatError::Range("the greeting's flags")),
@@ -95,13 +105,16 @@ impl<'a> Greeting<'a> {
             Self::Get(Walk { stays_on_file_system: false }) => (GET, &[]),
             Self::Get(Walk { stays_on_file_system: true }) => (GET, &[STAYS_ON_FILE_SYSTEM]),
             Self::Put(look) if look == Look::default() => (PUT, &[]),
-            Self::Put(Look { does_check, is_dry, keeps_links, modify_window_s }) => {
+            Self::Put(Look { does_check, is_dry, keeps_links, modify_window_s, keeps }) => {
                 let has_window = modify_window_s > 0;
                 said = vec![
                     (u8::from(does_check) * CHECKS)
                         | (u8::from(is_dry) * IS_DRY)
                         | (u8::from(keeps_links) * KEEPS_LINKS)
-                        | (u8::from(has_window) * HAS_WINDOW),
+                        | (u8::from(has_window) * HAS_WINDOW)
+                        | (u8::from(keeps.only_existing) * ONLY_EXISTING)
+                        | (u8::from(keeps.existing) * KEEPS_EXISTING)
+                        | (u8::from(keeps.newer) * KEEPS_NEWER),
                 ];
                 if has_window {
                     said.extend(modify_window_s.to_be_bytes());
@@ -126,10 +139,12 @@ mod tests {
         for greeting in [get(false), get(true), Greeting::Bench(b""), Greeting::Bench(&[9; 510])] {
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
-        for flags in 0..24 {
-            let [does_check, is_dry, keeps_links] = [1, 2, 4].map(|flag| flags & flag != 0);
-            let modify_window_s = [0, 1, u32::MAX][flags >> 3];
-            let greeting = Greeting::Put(Look { does_check, is_dry, keeps_links, modify_window_s });
+        for flags in 0..3 * 64 {
+            let is_set = [1, 2, 4, 8, 16, 32].map(|flag| flags & flag != 0);
+            let [does_check, is_dry, keeps_links, only_existing, existing, newer] = is_set;
+            let modify_window_s = [0, 1, u32::MAX][flags >> 6];
+            let keeps = Keeps { only_existing, existing, newer };
+            let greeting = Greeting::Put(Look { does_check, is_dry, keeps_links, modify_window_s, keeps });
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
     }
@@ -141,7 +156,7 @@ mod tests {
         assert_eq!(Greeting::read(&[1]), Err(FormatError::Short("the greeting's kind")));
         assert_eq!(Greeting::read(&[1, PUT, 8]), Err(FormatError::Short("the greeting's window")));
         assert_eq!(Greeting::read(&[1, PUT, 8, 0, 0, 0, 0]), Err(FormatError::Range("the greeting's window")));
-        for flags in [0, 16, 255] {
+        for flags in [0, 128, 255] {
             assert_eq!(Greeting::read(&[1, PUT, flags]), Err(FormatError::Range("the greeting's flags")));
         }
         assert_eq!(Greeting::read(&[1, PUT, 1, 0]), Err(FormatError::Range("the greeting's length")));

@@ -6,6 +6,7 @@ pub(crate) mod fields;
 pub(crate) mod footprint;
 pub(crate) mod greeting;
 pub(crate) mod holes;
+pub(crate) mod keeps;
 pub(crate) mod link;
 pub(crate) mod manifest;
 pub(crate) mod names;

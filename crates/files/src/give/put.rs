@@ -20,6 +20,7 @@ use super::supply::Readers;
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
 use crate::format::greeting::{Greeting, Look};
+use crate::format::keeps::Keeps;
 use crate::format::results::{Before, Records, ResultRecord};
 use crate::format::segments::SegmentReader;
 use crate::format::streams::{RESULTS, TREE};
@@ -45,6 +46,8 @@ pub struct PutOptions {
     pub keeps_links: bool,
     /// Files of the same size whose times differ by at most so many seconds count as the same.
     pub modify_window_s: u32,
+    /// What is left as it is at the destination.
+    pub keeps: Keeps,
     /// Which files, by path and size.
     pub filter: Filter,
     /// Paths below the only path that is given, a directory: these, each with all that is below it, and no others. That
@@ -65,6 +68,7 @@ impl Default for PutOptions {
             dry_run: false,
             keeps_links: false,
             modify_window_s: 0,
+            keeps: Keeps::default(),
             filter: Filter::default(),
             names: None,
             limit: None,
@@ -108,8 +112,9 @@ fn put_to(
     let patience = options.retry;
     let open = Box::new(move |endpoint: &Endpoint, ticket: &Ticket, former: Option<&Session>| {
         let (giver, transfer) = giver(&paths, &options)?;
-        let PutOptions { check: does_check, dry_run: is_dry, keeps_links, modify_window_s, .. } = options;
-        let greeting = Greeting::Put(Look { does_check, is_dry, keeps_links, modify_window_s }).to_bytes();
+        let PutOptions { check: does_check, dry_run: is_dry, keeps_links, modify_window_s, keeps, .. } = options;
+        let look = Look { does_check, is_dry, keeps_links, modify_window_s, keeps };
+        let greeting = Greeting::Put(look).to_bytes();
         let wish = ConnectOptions { sends: true, receives: true, greeting, options: options.session };
         Ok((endpoint.begin(ticket, wish, giver, former)?, transfer))
     });

@@ -27,6 +27,8 @@ pub(crate) struct Directories {
     tree: Arc<Tree>,
     /// Whether only to look.
     is_dry: bool,
+    /// Whether none is made.
+    makes_none: bool,
     /// What the process takes off the modes of what it makes.
     umask: u16,
     /// Those that were used last, the newest first.
@@ -96,7 +98,8 @@ impl Directories {
     pub(crate) fn new(tree: Arc<Tree>, is_dry: bool, umask: u16, quota: Option<Quota>) -> Self {
         let (recent, by_id, fates) = (VecDeque::new(), HashMap::new(), HashMap::new());
         let (sweeper, by_device, own) = (None, BTreeMap::new(), None);
-        Self { tree, is_dry, umask, recent, by_id, fates, path_bytes: 0, quota, sweeper, by_device, own }
+        let makes_none = false;
+        Self { tree, is_dry, makes_none, umask, recent, by_id, fates, path_bytes: 0, quota, sweeper, by_device, own }
     }
 
     /// The same; nothing is written into these places.
@@ -104,12 +107,17 @@ impl Directories {
         Self { own, ..self }
     }
 
+    /// The same; it makes none.
+    pub(crate) fn making_none(self, makes_none: bool) -> Self {
+        Self { makes_none, ..self }
+    }
+
     /// An earlier transfer of the same may have left temporaries.
     pub(crate) fn sweep_with(&mut self, sweeper: Option<Arc<Homes>>) {
         self.sweeper = sweeper;
     }
 
-    /// A directory, made if it is not there; nothing if it is not there and only looked for.
+    /// A directory, made if it is not there; nothing if it is not there and is not to be made.
     pub(crate) fn open(&mut self, path: &[u8]) -> Result<Option<OpenDirectory>, DirectoryError> {
         self.open_with(path, USUAL_MODE)
     }
@@ -122,7 +130,7 @@ impl Directories {
             self.recent.push_front(entry);
             return Ok(Some(opened));
         }
-        if self.is_dry {
+        if self.is_dry || self.makes_none {
             return match self.tree.directory(path) {
                 Err(Errno::NOENT) => Ok(None),
                 opened => self.enter(path, opened.doing(OPEN)?, false).map(Some),

@@ -28,6 +28,7 @@ use super::verified::Verified;
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
 use crate::format::greeting::{Greeting, Look, Walk};
+use crate::format::keeps::Keeps;
 use crate::transfer::error::TransferError;
 use crate::transfer::ledger::Transfer;
 use crate::transfer::memory::Holder;
@@ -65,6 +66,8 @@ pub struct GetOptions {
     pub keeps_links: bool,
     /// Files of the same size whose times differ by at most so many seconds count as the same.
     pub modify_window_s: u32,
+    /// What is left as it is at the destination.
+    pub keeps: Keeps,
     /// How much is made durable at a time.
     pub durable: Durable,
     /// No faster than this, in IP packets.
@@ -94,6 +97,7 @@ impl Default for GetOptions {
             dry_run: false,
             keeps_links: false,
             modify_window_s: 0,
+            keeps: Keeps::default(),
             durable: Durable::default(),
             limit: None,
             memory: MEMORY,
@@ -164,6 +168,7 @@ fn begin(
             is_dry: options.dry_run,
             keeps_links: options.keeps_links,
             modify_window_s: options.modify_window_s,
+            keeps: options.keeps,
         },
         durable: options.durable,
         limit: options.limit,

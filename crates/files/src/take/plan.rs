@@ -31,6 +31,7 @@ use crate::format::blocks::{Layout, file_hash};
 use crate::format::footprint::{Gauge, of_elements};
 use crate::format::greeting::Look;
 use crate::format::holes::{Holes, MOST_HOLES};
+use crate::format::keeps::Keeps;
 use crate::format::link::check_target;
 use crate::format::manifest::{Meta, TreeEntry};
 use crate::format::names::{RelativePath, escaped};
@@ -102,7 +103,8 @@ impl TakePlan {
             claims: PathClaims::default(),
             directories: tree
                 .map(|tree| Directories::new(Arc::clone(tree), options.look.is_dry, umask, options.quota.clone()))
-                .map(|directories| directories.keeping_out_of(options.own.clone())),
+                .map(|directories| directories.keeping_out_of(options.own.clone()))
+                .map(|directories| directories.making_none(options.look.keeps.only_existing)),
             links: Vec::new(),
             holes: Holes::default(),
             holes_listed: 0,
@@ -397,6 +399,10 @@ impl TakePlan {
 
     fn on_symlink(&mut self, path: RelativePath, target: &[u8], meta: Meta) -> Result<(), EntryError> {
         let old = self.prepare(&path, PathClaim::Leaf)?;
+        if self.keeps(&old, None) {
+            self.note_action(path.as_bytes(), FileAction::Skip, 0);
+            return Ok(());
+        }
         match check_target(&path, target) {
             Ok(()) => {}
             // It is text: nothing is written through it, here or the next time.
@@ -450,6 +456,20 @@ impl TakePlan {
             desk.journal.place(link.path.parent()).doing("note in the journal where a link is made")?;
         }
         Ok(desk.temps.link(&parent, &link.path, &link.target, link.meta, link.old)?)
+    }
+
+    /// Whether what is at a path stays as it is; of a file, with this time.
+    fn keeps(&self, old: &Old, meta: Option<Meta>) -> bool {
+        let Keeps { only_existing, existing, newer } = self.look.keeps;
+        match (old, meta) {
+            (Old::Nothing, _) => only_existing,
+            (Old::There(there), Some(meta)) if newer && there.kind == FileType::RegularFile => {
+                let window_s = i64::from(self.look.modify_window_s);
+                let there_at = (there.meta.mtime_s.saturating_sub(window_s), there.meta.mtime_ns);
+                existing || there_at > (meta.mtime_s, meta.mtime_ns)
+            }
+            (Old::There(_), _) => existing,
+        }
     }
 
     /// Gives a path away, makes what is above it, and looks at what is there.

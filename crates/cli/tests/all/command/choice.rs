@@ -194,3 +194,25 @@ fn dry_run__lists_each_file_with_its_action() {
     }
     assert!(!host.path("got/tree/big.bin").exists() && !host.path("inbox/tree/big.bin").exists());
 }
+
+#[test]
+fn flags__keep_what_is_there_or_newer() {
+    let host = Host::new();
+    fill(&host, "tree");
+    std::fs::create_dir(host.path("inbox")).unwrap();
+    let inbox = host.serve(&["inbox", "--writable", "--listen", "127.0.0.1:0"]);
+    host.write("inbox/tree/a.c", b"newer");
+    host.write("inbox/tree/a.o", b"older");
+    let old = std::fs::File::options().write(true).open(host.path("inbox/tree/a.o")).unwrap();
+    old.set_modified(std::time::UNIX_EPOCH).unwrap();
+    let source = std::fs::File::options().write(true).open(host.path("tree/a.c")).unwrap();
+    source.set_modified(std::time::UNIX_EPOCH).unwrap();
+    let list = host.run(&["put", "-nu", "tree", &inbox.at(), "--existing"]).good();
+    assert!(list.contains("skip         10 B  tree/a.c\n") && list.contains("update       10 B  tree/a.o\n"), "{list}");
+    host.run(&["put", "-uvx", "tree", &inbox.at(), "--existing"]).good();
+    let content = |name: &str| std::fs::read(host.path("inbox/tree").join(name)).unwrap();
+    assert_eq!((content("a.c"), content("a.o")), (b"newer".to_vec(), vec![7; 10]));
+    assert_eq!(paths(&host, "inbox"), ["/tree/a.c", "/tree/a.o"]);
+    host.run(&["cp", "tree", "inbox/", "--ignore-existing", "--exclude", "sub"]).good();
+    assert_eq!((content("a.c"), content("big.bin").len()), (b"newer".to_vec(), 5000));
+}

@@ -35,9 +35,14 @@ impl TakePlan {
         holes: Holes,
     ) -> Result<(), EntryError> {
         let bytes = span.bytes.end - span.bytes.start;
+        let old = self.prepare(&path, PathClaim::Leaf);
+        if old.as_ref().is_ok_and(|old| self.keeps(old, Some(meta))) {
+            self.note_action(path.as_bytes(), FileAction::Skip, bytes);
+            return Ok(());
+        }
         self.ledger.tally().find(bytes);
         self.files += 1;
-        let old = self.prepare(&path, PathClaim::Leaf)?;
+        let old = old?;
         if let Old::There(there) = old
             && there.kind == FileType::RegularFile
             && there.bytes == bytes

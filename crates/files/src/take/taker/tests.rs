@@ -31,6 +31,7 @@ use super::*;
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
 use crate::format::greeting::Look;
+use crate::format::keeps::Keeps;
 use crate::give::giving_end::GivingEnd;
 use crate::give::roots::Roots;
 use crate::give::supply::Readers;
@@ -54,6 +55,7 @@ struct Get {
     does_check: bool,
     keeps_links: bool,
     modify_window_s: u32,
+    keeps: Keeps,
     is_dry: bool,
     durable: Durable,
     memory: u64,
@@ -78,6 +80,7 @@ impl Default for Get {
             does_check: false,
             keeps_links: false,
             modify_window_s: 0,
+            keeps: Keeps::default(),
             is_dry: false,
             durable,
             memory: 256 << 20,
@@ -172,6 +175,7 @@ impl World {
                 is_dry: get.is_dry,
                 keeps_links: get.keeps_links,
                 modify_window_s: get.modify_window_s,
+                keeps: get.keeps,
             },
             durable: get.durable,
             limit: None,

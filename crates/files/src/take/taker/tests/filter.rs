@@ -78,3 +78,46 @@ fn take__a_list_in_any_order_brings_nothing_excluded() {
     assert_eq!((run.outcome.ended, run.outcome.files, run.outcome.files_failed), (Ended::Done, 1, 0));
     assert_eq!(taken(&world), ["home/", "home/.sshd"]);
 }
+
+#[test]
+fn take__what_is_there_or_is_not_or_is_newer_stays() {
+    let at = |path: &Path, unix_s: u64| {
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(unix_s)).unwrap();
+    };
+    let none = Keeps::default();
+    for (keeps, modify_window_s, expected) in [
+        (none, 0, [Some("src"), Some("src"), Some("src"), Some("src"), Some("src")]),
+        (Keeps { newer: true, ..none }, 0, [Some("src"), Some("to"), Some("to"), Some("src"), Some("src")]),
+        (Keeps { newer: true, ..none }, 5, [Some("src"), Some("src"), Some("to"), Some("src"), Some("src")]),
+        (Keeps { existing: true, ..none }, 0, [Some("to"), Some("to"), Some("to"), Some("src"), Some("src")]),
+        (Keeps { only_existing: true, ..none }, 0, [Some("src"), Some("src"), Some("src"), None, None]),
+        (Keeps { only_existing: true, newer: true, ..none }, 0, [Some("src"), Some("to"), Some("to"), None, None]),
+    ] {
+        let world = World::new();
+        // What is there differs in its length.
+        let names = ["older", "newer", "much-newer", "new", "dir/new"];
+        for (name, to_s) in names.iter().zip([Some(900), Some(1005), Some(1006), None, None]) {
+            world.file(name, "src");
+            at(&world.data().join(name), 1000);
+            if let Some(to_s) = to_s {
+                fs::create_dir_all(world.to().join("data")).unwrap();
+                fs::write(world.to().join("data").join(name), "to").unwrap();
+                at(&world.to().join("data").join(name), to_s);
+            }
+        }
+        let dry = world.get(&Get { modify_window_s, keeps, is_dry: true, ..Get::default() });
+        let run = world.get(&Get { modify_window_s, keeps, ..Get::default() });
+        assert!(run.outcome.is_complete(), "{keeps:?}: {:?}", run.outcome);
+        let content = |name: &&str| fs::read_to_string(world.to().join("data").join(name)).ok();
+        assert_eq!(
+            names.iter().map(content).collect::<Vec<_>>(),
+            expected.map(|text| text.map(str::to_owned)),
+            "{keeps:?}"
+        );
+        assert_eq!(world.to().join("data/dir").exists(), !keeps.only_existing);
+        // A dry run says the same.
+        let skipped = dry.outcome.planned.iter().filter(|file| file.action == crate::FileAction::Skip).count();
+        assert_eq!(skipped, expected.iter().filter(|text| **text != Some("src")).count(), "{keeps:?}");
+    }
+}
