@@ -97,11 +97,19 @@ check_tar() {
 }
 
 check_across() {
-  local machine
+  local machine case
   for machine in "${machines[@]:1}"; do
     emulator_for "$machine" across || continue
     bash tests/across.sh "$(command_of "$arch")" "${emulator[*]} $(command_of "$machine")"
-    good "across: $arch and $machine have the same trees after each way"
+    for case in "--model fluid" "--model packet" "--scheme cubic" "--scheme endpoint-xcp"; do
+      # shellcheck disable=SC2086
+      "$(command_of "$arch")" simulate five-to-one --quiet $case --out "$place/here" >/dev/null 2>&1
+      # shellcheck disable=SC2086
+      "${emulator[@]}" "$(command_of "$machine")" simulate five-to-one --quiet $case --out "$place/there" >/dev/null 2>&1
+      diff -r "$place/here" "$place/there" || fail "a simulation with $case differs on $arch and $machine"
+      rm -r "$place/here" "$place/there"
+    done
+    good "across: $arch and $machine have the same trees after each way, and the same simulations"
   done
 }
 
