@@ -132,6 +132,10 @@ pub(crate) fn follow(screen: &Screen, transfer: &Transfer, course: &KnownBefore)
         return done;
     }
     transfer.stop();
+    if course.dry.is_some() {
+        // As for any list: its reader has seen enough, and nothing was to be written.
+        return done;
+    }
     let limit = fairwave_units::Duration::from_nanos(STOPS_WITHIN.as_nanos() as u64);
     let is_done = transfer.wait(Some(limit)).is_some_and(|outcome| outcome.ended == Ended::Done);
     let what = if is_done { "the transfer is complete" } else { "the transfer was stopped" };

@@ -195,6 +195,21 @@ fn dry_run__lists_each_file_with_its_action() {
     assert!(!host.path("got/tree/big.bin").exists() && !host.path("inbox/tree/big.bin").exists());
 }
 
+/// As `fairwave ... | head`.
+#[test]
+fn dry_run__ends_without_a_word_when_its_reader_has_seen_enough() {
+    let host = Host::new();
+    // More than a pipe holds.
+    for n in 0..3000 {
+        host.write(&format!("tree/{n}-a-name-of-more-than-forty-characters"), b"");
+    }
+    let mut command = host.command(&["cp", "--dry-run", "tree", "to/"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let done = Done(child.wait_with_output().unwrap());
+    assert_eq!((done.code(), done.stderr()), (Some(0), String::new()));
+}
+
 #[test]
 fn flags__keep_what_is_there_or_newer() {
     let host = Host::new();
