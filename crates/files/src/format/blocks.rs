@@ -1,8 +1,8 @@
-//! Where the bytes of a tree are, and what hashes them.
+//! The layout of a tree's bytes, and their hashes.
 //!
-//! A file of L > 0 bytes has ceil(L / 4 MiB) *blocks*, an empty one has none; the blocks of all files are numbered in
-//! the manifest's order. The *value* of a file's only block is the file's BLAKE3 hash; of several, each has the
-//! chaining value of its subtree, and the file's hash is the root over them: no byte is hashed twice.
+//! A file of L > 0 bytes has ceil(L / 4 MiB) *blocks*, an empty file has 0; the blocks of all files are numbered in the
+//! manifest's order. The *value* of a file's only block is the file's BLAKE3 hash; of several, each has the chaining
+//! value of its subtree, and the file's hash is the root over them: no byte is hashed twice.
 //!
 //! ```text
 //! record of a block = value (32 bytes), first 16 bytes of BLAKE3 keyed (block number u64 LE, value)
@@ -16,22 +16,22 @@ use thiserror::Error;
 use super::footprint::of_elements;
 use super::short_hash::short;
 
-/// Bytes of a block, but for a file's last: 2^12 of BLAKE3's chunks, so that each is a whole subtree.
+/// Size of a block, bytes, except a file's last: 2^12 of BLAKE3's chunks, so that each is a whole subtree.
 pub(crate) const BLOCK_BYTES: u64 = 4 << 20;
 /// Bytes of a block's record in the stream of hashes.
 pub(crate) const HASH_RECORD_BYTES: u64 = 48;
 /// Offsets in a stream end here: requests carry them as varints.
 const MOST_OFFSET: u64 = (1 << 62) - 1;
 
-/// What a block hashes to.
+/// The hash value of a block.
 pub(crate) type BlockHash = [u8; 32];
 
-/// How many blocks a file of so many bytes has.
+/// The number of blocks of a file of this size.
 pub(crate) fn blocks_of(file_bytes: u64) -> u64 {
     file_bytes.div_ceil(BLOCK_BYTES)
 }
 
-/// The value of the block that begins at `offset` in a file of `file_bytes`. There is at least one byte in it.
+/// The value of the block that starts at `offset` in a file of `file_bytes`. It has at least one byte.
 pub(crate) fn block_value(file_bytes: u64, offset: u64, block: &[u8]) -> BlockHash {
     let mut hasher = blake3::Hasher::new();
     if file_bytes <= BLOCK_BYTES {
@@ -41,7 +41,7 @@ pub(crate) fn block_value(file_bytes: u64, offset: u64, block: &[u8]) -> BlockHa
     hasher.update(block).finalize_non_root()
 }
 
-/// The hash of a file with these values, in order: what `blake3::hash` says of its bytes.
+/// The hash of a file with these values, in order: equal to `blake3::hash` of its bytes.
 pub(crate) fn file_hash(values: &[BlockHash]) -> BlockHash {
     match values {
         [] => blake3::hash(&[]).into(),
@@ -107,7 +107,7 @@ impl HashKey {
 #[error("the total size of the files exceeds 2^62 bytes")]
 pub(crate) struct TreeTooLarge;
 
-/// Where a file is in the tree's streams.
+/// Position of a file in the tree's streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileSpan {
     /// Its number among the files, in the manifest's order.
@@ -131,7 +131,7 @@ impl FileSpan {
     }
 }
 
-/// Where each file of a tree is: 16 bytes of memory a file.
+/// Positions of the files of a tree: 16 bytes of memory per file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
     /// Of each file, where its bytes and its blocks end.
@@ -170,7 +170,7 @@ impl Layout {
         self.ends.last().map_or(0, |end| end.1)
     }
 
-    /// Where a file is.
+    /// The position of a file.
     pub(crate) fn span(&self, file: usize) -> Option<FileSpan> {
         let (end, last) = *self.ends.get(file)?;
         let (start, first) = file.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or((0, 0));

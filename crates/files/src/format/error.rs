@@ -1,4 +1,4 @@
-//! Why bytes are none of these formats.
+//! Errors of parsing these formats.
 
 use fairwave_proto::codec::DecodeError;
 use thiserror::Error;
@@ -6,7 +6,7 @@ use thiserror::Error;
 /// The version of all of these formats that this crate speaks.
 pub(crate) const VERSION: u8 = 1;
 
-/// Why what a peer sent is none of these formats.
+/// Reason why a peer's bytes do not parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum FormatError {
     /// The other end speaks another version.
@@ -15,7 +15,7 @@ pub(crate) enum FormatError {
     /// It ends too early.
     #[error("truncated in {0}")]
     Short(&'static str),
-    /// A kind of entry that there is none of.
+    /// An unknown kind of entry.
     #[error("unknown kind of {what}: {kind}")]
     Kind {
         /// "greeting", "entry" or "result".

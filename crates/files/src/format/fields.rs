@@ -1,4 +1,4 @@
-//! What entries of the manifest and of the results are made of: paths, reasons, and bytes of a length that is known.
+//! The fields of the entries of the manifest and of the results: paths, reasons, and bytes of a known length.
 //!
 //! ```text
 //! path   = length (varint, 1 to 4096), bytes: the names from the share's root on, with '/' between them
@@ -17,9 +17,9 @@ use fairwave_proto::codec::{Full, Reader, Writer};
 
 use super::error::FormatError;
 
-/// Bytes of a path at the most, and of a link's target.
+/// Max length of a path and of a link's target, bytes.
 pub(crate) const MOST_PATH_BYTES: usize = 4096;
-/// Bytes of a reason at the most.
+/// Max length of a reason, bytes.
 pub(super) const MOST_REASON_BYTES: usize = 200;
 
 /// A path that is not taken, and why.

@@ -10,17 +10,17 @@ pub(crate) fn of_elements(element_bytes: usize, length: usize, capacity: usize) 
     if length < capacity { bytes } else { 3 * bytes }
 }
 
-/// The same of a hash table.
+/// Memory of a hash table, bytes.
 pub(crate) fn of_table<K, V>(table: &HashMap<K, V>) -> u64 {
     of_buckets(size_of::<(K, V)>(), table.len(), table.capacity())
 }
 
-/// The same of a set.
+/// Memory of a hash set, bytes.
 pub(crate) fn of_set<T>(set: &HashSet<T>) -> u64 {
     of_buckets(size_of::<T>(), set.len(), set.capacity())
 }
 
-/// hashbrown fills no more than seven eighths of its buckets, and has a byte beside each.
+/// hashbrown fills at most seven eighths of its buckets, and has one control byte per bucket.
 fn of_buckets(entry_bytes: usize, length: usize, capacity: usize) -> u64 {
     let buckets = capacity.div_ceil(7) * 8;
     of_elements(entry_bytes + 1, if length < capacity { 0 } else { buckets }, buckets)
@@ -32,7 +32,7 @@ pub(crate) struct Gauge {
     bytes: Arc<AtomicU64>,
 }
 
-/// What one of them takes; with it, that is gone from the sum.
+/// Memory of one element, bytes; dropping it subtracts them from the sum.
 #[derive(Debug)]
 pub(crate) struct Weighed {
     gauge: Gauge,

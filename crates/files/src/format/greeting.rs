@@ -1,10 +1,10 @@
-//! What a client says that it comes for.
+//! The client's greeting: the purpose of its session.
 //!
 //! ```text
 //! greeting = version (1), kind (1), more
 //! more     = of a get: nothing, or flags (1): 1 does not enter other file systems
-//!            of a put: nothing, or flags (1): 1 compares hashes, 2 only looks, 4 keeps links, 8 a window follows: seconds (u32 BE,
-//!            not 0), 16 makes nothing new, 32 keeps what is there, 64 keeps what is newer; of a bench: its own bytes up to the end
+//!            of a put: nothing, or flags (1): 1 compares hashes, 2 dry run, 4 keeps links, 8 a window follows: seconds (u32 BE,
+//!            not 0), 16 makes nothing new, 32 keeps what is there, 64 keeps what is newer; of a bench: opaque bytes up to the end
 //! ```
 
 use super::keeps::Keeps;
@@ -13,25 +13,25 @@ use fairwave_proto::codec::Reader;
 
 use super::error::{FormatError, VERSION};
 
-/// What a client comes for: it travels under the handshake's seal.
+/// The purpose of a client's session, sent in the encrypted part of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Greeting<'a> {
-    /// It takes files: the manifest tells it which there are.
+    /// It receives files, listed in the manifest.
     Get(Walk),
     /// It gives files: their names are below the root of the share.
     Put(Look),
-    /// It measures: what it wants to say beside that is no matter of files.
+    /// It measures; the bytes are opaque to this crate.
     Bench(&'a [u8]),
 }
 
-/// What the giver lists for a get.
+/// Options of the listing for a get.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Walk {
     /// Whether directories of other file systems than that of their root are left empty.
     pub(crate) stays_on_file_system: bool,
 }
 
-/// How a taker looks at what is there already, before anything moves.
+/// How a taker compares with existing files, before any transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Look {
     /// Whether files that seem complete, having the right size and time, are read and their hashes compared.
@@ -40,7 +40,7 @@ pub(crate) struct Look {
     pub(crate) is_dry: bool,
     /// Whether links whose targets lead out are kept as they are.
     pub(crate) keeps_links: bool,
-    /// Times that differ by at most so many seconds are the same.
+    /// Times that differ by at most this many seconds are equal.
     pub(crate) modify_window_s: u32,
     pub(crate) keeps: Keeps,
 }
@@ -98,7 +98,7 @@ impl<'a> Greeting<'a> {
         if reader.is_empty() { Ok(greeting) } else { Err(FormatError::Range("the greeting's length")) }
     }
 
-    /// Its bytes: [`MOST_GREETING_BYTES`] at the most, if those of a bench are not more than 510.
+    /// Encodes it: at most [`MOST_GREETING_BYTES`] if those of a bench are at most 510.
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let mut said;
         let (kind, more): (u8, &[u8]) = match self {

@@ -1,6 +1,6 @@
-//! Where a file has no data: zeros that the file system keeps as nothing, and that do not travel.
+//! Holes of a file: ranges of zeros that the file system does not store, and that are not sent.
 //!
-//! The walk finds them and the list tells them, before the file that has them; nobody asks for what is in one.
+//! The walk finds them and the manifest lists them before their file; their bytes are never requested.
 
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -14,11 +14,11 @@ use super::footprint::of_elements;
 
 /// Smaller ones travel as zeros: each makes a request more, and of those there are 256 in a round trip.
 pub(crate) const LEAST_HOLE: u64 = 256 << 10;
-/// Holes that the list of a transfer tells at the most; what else there is of them travels.
+/// Max holes in the list of a transfer; further holes are sent as data.
 pub(crate) const MOST_HOLES: usize = 4 << 20;
 /// Holes that are looked for in a file, small ones included: this many take a second or two.
 const MOST_LOOKS: usize = 1 << 20;
-/// Bytes of holes in one entry of the list, at the most.
+/// Max bytes of holes in one entry of the list.
 pub(crate) const MOST_PAIRS_BYTES: usize = 4096;
 /// No file is longer.
 const MOST_END: u64 = (1 << 62) - 1;
@@ -33,8 +33,8 @@ pub(crate) struct Holes {
 }
 
 impl Holes {
-    /// Looks for the holes of an open file of so many bytes: at most `most` of them, none that is small. A file system
-    /// that knows of none says that all is data.
+    /// Finds the holes of an open file of this size: at most `most`, no small ones. A file system without holes reports
+    /// everything as data.
     pub(crate) fn find(file: impl AsFd, bytes: u64, most: usize) -> Self {
         let (mut holes, mut at) = (Self::default(), 0);
         for _ in 0..MOST_LOOKS {
@@ -59,7 +59,7 @@ impl Holes {
         holes
     }
 
-    /// Adds one that begins at the end of the last, or behind it.
+    /// Adds a hole that starts at or after the end of the last.
     pub(crate) fn push(&mut self, range: Range<u64>) {
         debug_assert!(self.end() <= range.start && range.start < range.end);
         self.bytes += range.end - range.start;
@@ -74,7 +74,7 @@ impl Holes {
         self.ranges.len()
     }
 
-    /// Where the data of a range end: its end, or where the hole begins that reaches to it.
+    /// End of the data of a range: its end, or the start of the hole that reaches to it.
     pub(crate) fn data_end(&self, range: &Range<u64>) -> u64 {
         let last = self.reaching(range.end.saturating_sub(1)).first().filter(|hole| hole.start < range.end);
         last.map_or(range.end, |hole| hole.start.max(range.start))
@@ -90,7 +90,7 @@ impl Holes {
         self.ranges.shrink_to_fit();
     }
 
-    /// Whether there is none.
+    /// Whether there are no holes.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
@@ -100,7 +100,7 @@ impl Holes {
         self.bytes
     }
 
-    /// Where the last one ends.
+    /// End of the last hole.
     pub(crate) fn end(&self) -> u64 {
         self.ranges.last().map_or(0, |last| last.end)
     }
@@ -115,14 +115,14 @@ impl Holes {
         self.reaching(range.start).first().is_some_and(|first| first.start <= range.start && range.end <= first.end)
     }
 
-    /// What of a range is in holes.
+    /// The parts of a range that are in holes.
     pub(crate) fn within<'a>(&'a self, range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<'a> {
         let Range { start, end } = *range;
         let ranges = self.reaching(start).iter().take_while(move |hole| hole.start < end);
         ranges.map(move |hole| hole.start.max(start)..hole.end.min(end))
     }
 
-    /// Those that overlap a range or begin at its end.
+    /// The holes that overlap a range or start at its end.
     pub(crate) fn around(&self, range: &Range<u64>) -> Self {
         let mut around = Self::default();
         let ranges = self.reaching(range.start).iter().take_while(|hole| hole.start <= range.end);
@@ -130,7 +130,7 @@ impl Holes {
         around
     }
 
-    /// Blocks without data in a range, by their numbers in a file of so many bytes.
+    /// Blocks without data in a range, by their numbers in a file of this size.
     pub(crate) fn blocks_within<'a>(
         &'a self,
         range: &Range<u64>,
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(blocks(&holes), [1..2, 4..6]);
         let part = holes.blocks_within(&(4 * BLOCK_BYTES..5 * BLOCK_BYTES), file_bytes);
         assert!(part.eq(std::iter::once(4..5)));
-        // Seven bytes that are data: the last block is none of them.
+        // Seven bytes of data: the last block is not a hole.
         let holes = self::holes(&[0..BLOCK_BYTES, 4 * BLOCK_BYTES..5 * BLOCK_BYTES + 3]);
         assert_eq!(blocks(&holes), [0..1, 4..5]);
     }

@@ -1,11 +1,11 @@
-//! What a transfer leaves as it is at the destination.
+//! Rules for what a transfer leaves unchanged at the destination.
 
-/// Which files and links a transfer leaves as they are, by what is at their places. The default is none.
+/// Files and links that a transfer leaves unchanged, depending on existing entries. The default keeps nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keeps {
     /// Nothing is made that is not there, directories included: rsync's `--existing`.
     pub only_existing: bool,
-    /// What is there stays: rsync's `--ignore-existing`.
+    /// Existing entries stay: rsync's `--ignore-existing`.
     pub existing: bool,
     /// A file whose time is later than that of its source stays: rsync's `--update`.
     pub newer: bool,

@@ -1,7 +1,7 @@
-//! What there is to take: the entries of a tree, as the first stream of a transfer has them.
+//! The manifest: the entries of a tree, as encoded in the first stream of a transfer.
 //!
 //! ```text
-//! begin     = 1, share (16 bytes)                                the first entry of all
+//! start     = 1, share (16 bytes)                                the first entry of all
 //! file      = 2, path, length (varint), meta, identity (16 bytes)
 //! directory = 3, path, meta
 //! symlink   = 4, path, meta, target
@@ -36,9 +36,9 @@ use super::sequence::{SegmentElement, Sequence};
 
 pub(crate) use super::fields::MOST_PATH_BYTES;
 
-/// One thing in a tree.
+/// An entry of a tree.
 ///
-/// Paths and targets are bounded in length and not looked at otherwise: a taker trusts none of them.
+/// Paths and targets are bounded in length and not checked otherwise: the taker must not trust them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TreeEntry<'a> {
     /// The first of all.
@@ -75,10 +75,10 @@ pub(crate) enum TreeEntry<'a> {
         path: &'a [u8],
         /// Its mode and time.
         meta: Meta,
-        /// Where it points.
+        /// Target of the link.
         target: &'a [u8],
     },
-    /// Something that is not copied, and that is no failure: a device, a FIFO, a socket.
+    /// A device, FIFO or socket: not copied, and not a failure.
     Skipped {
         /// Its path.
         path: &'a [u8],
@@ -101,7 +101,7 @@ pub(crate) enum TreeEntry<'a> {
     },
 }
 
-/// What is kept of a file beside its bytes.
+/// Metadata of a file that is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Meta {
     /// The permissions, at most 0o777.

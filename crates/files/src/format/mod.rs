@@ -1,4 +1,4 @@
-//! What two ends say about a tree, byte by byte: pure reading and writing, without a session or a disk.
+//! Wire formats of a tree: pure encoding and decoding, without a session or a disk.
 
 pub(crate) mod blocks;
 pub(crate) mod error;

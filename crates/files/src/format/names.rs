@@ -1,7 +1,7 @@
-//! Which names a tree may have at the destination, and how names reach a terminal.
+//! Names that a tree may have at the destination, and their escaping for a terminal.
 //!
-//! A path comes from the other end, and anything can be in it. What passes [`RelativePath::new`] names something
-//! strictly below the destination, as long as no symbolic link is followed on the way: `take::tree` sees to that.
+//! A path comes from the peer and can contain anything. A path that [`RelativePath::new`] accepts is strictly below the
+//! destination, as long as no symbolic link is followed on the way: `take::tree` sees to that.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -11,15 +11,15 @@ use thiserror::Error;
 
 use super::manifest::MOST_PATH_BYTES;
 
-/// Bytes of one name of a path at the most, as in Linux's `NAME_MAX`.
+/// Max length of one name of a path, bytes, as Linux's `NAME_MAX`.
 pub(crate) const MOST_NAME_BYTES: usize = 255;
-/// Directories that a path leads through at the most. Trees that people make have tens; a path of 4096 bytes could lead
-/// through 2047, each of which costs a block of the disk.
+/// Max depth of a path, directories. Real trees have tens; a path of 4096 bytes could have 2047, each of which costs a
+/// block of the disk.
 pub(crate) const MOST_DEPTH: usize = 256;
-/// What the names of Fairwave's own files and directories begin with, in any directory of a destination.
+/// Prefix of the names of Fairwave's temporary files and directories, in any directory of a destination.
 pub(crate) const TEMPORARIES: &[u8] = b".fairwave-";
 
-/// A path below the destination: at least one name, none of them `.` or `..`, with one `/` between two.
+/// A path below the destination: at least one name, never `.` or `..`, separated by one `/`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RelativePath(Box<[u8]>);
 
@@ -108,8 +108,9 @@ impl RelativePath {
     }
 }
 
-/// Whether a file system may take a name of a path for one of the temporaries': some fold case, and some pass over characters
-/// that nobody sees (Unicode's Default_Ignorable_Code_Point, as ext4 with casefold does), none of which is ASCII.
+/// Whether a file system may treat a name of a path as one of the temporaries': some fold case, and some ignore
+/// invisible characters (Unicode's Default_Ignorable_Code_Point, as ext4 with casefold does), all of which are outside
+/// ASCII.
 pub(crate) fn is_reserved(name: &[u8]) -> bool {
     let seen = name.iter().filter(|byte| byte.is_ascii()).take(TEMPORARIES.len());
     seen.map(u8::to_ascii_lowercase).eq(TEMPORARIES.iter().copied())

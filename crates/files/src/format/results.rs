@@ -1,9 +1,9 @@
-//! What the taker of a put tells its giver: what could not be written, and when all is durable.
+//! The results that the taker of a put sends to its giver: failed writes, and when everything is durable.
 //!
 //! ```text
 //! failed  = 1, path, reason
 //! skipped = 2, path, reason
-//! warned  = 6, path, reason                                      its content is there, and an attribute could not be set
+//! warned  = 6, path, reason                                      its content is complete, an attribute could not be set
 //! planned = 7, action (1): 1 new, 2 update, 3 skip; length (varint), path     of a dry run: each file and link
 //! before  = 4, files (varint), bytes (varint)
 //! hash    = 5, BLAKE3 (32 bytes)                                  if a single file was put
@@ -27,7 +27,7 @@ use super::error::FormatError;
 use super::fields::{LeftOut, array, read_path, write_path};
 use super::sequence::{SegmentElement, Sequence};
 
-/// What was there before a transfer.
+/// Contents of the destination at the start of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Before {
     /// Files that were complete.
@@ -46,7 +46,7 @@ pub(crate) enum ResultRecord<'a> {
         /// Why, to be put behind the path and a colon.
         reason: &'a str,
     },
-    /// A path that is not copied, and that is no failure.
+    /// A path that is not copied, and that is not a failure.
     Skipped {
         /// The path, as in the manifest.
         path: &'a [u8],
@@ -60,16 +60,16 @@ pub(crate) enum ResultRecord<'a> {
         /// Why, to be put behind the path and a colon.
         reason: &'a str,
     },
-    /// What a dry run would do with a file.
+    /// A dry run's plan for a file.
     Planned {
         /// The path, at the destination.
         path: &'a [u8],
-        /// What would be done.
+        /// The planned action.
         action: FileAction,
         /// The file's length.
         bytes: u64,
     },
-    /// What was there before, and need not move.
+    /// Existing contents, which need not be sent.
     Before {
         /// Files that were complete.
         files: u64,
@@ -81,9 +81,9 @@ pub(crate) enum ResultRecord<'a> {
         /// By BLAKE3, as the taker verified it.
         blake3: [u8; 32],
     },
-    /// All is durable, but for what failed or was skipped. The last of all.
+    /// Everything is durable, except what failed or was skipped. The last record.
     Done {
-        /// Files that are there now.
+        /// Files at the destination.
         files: u64,
         /// Their bytes.
         bytes: u64,
@@ -92,12 +92,12 @@ pub(crate) enum ResultRecord<'a> {
     },
 }
 
-/// What a transfer does with a file.
+/// A transfer's action on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAction {
     /// Nothing has its name yet.
     New,
-    /// What has its name is another version.
+    /// Another version of it exists.
     Update,
     /// It stays as it is.
     Skip,

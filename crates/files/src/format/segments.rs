@@ -1,11 +1,11 @@
-//! A stream that is written while it is read, in parts that prove themselves.
+//! A stream that is written while it is read, in segments that authenticate themselves.
 //!
 //! ```text
 //! segment = length of the body (u32 BE), body, first 16 bytes of BLAKE3 keyed (segment number u64 LE, body)
 //! body    = version (1), entries up to the end: at most 64 KiB together
 //! ```
 //!
-//! What is in the entries is the business of who writes them: the manifest's, or the results'.
+//! The contents of the entries are defined by the manifest and by the results.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use thiserror::Error;
 use super::error::{FormatError, VERSION};
 use super::short_hash::short;
 
-/// Bytes of a segment's body at the most.
+/// Max size of a segment's body, bytes.
 pub(crate) const MOST_BODY_BYTES: usize = 64 << 10;
 /// Bytes that a reader wants beyond what it has read: at 60 ms of round trip some 100 000 entries a second.
 const READ_AHEAD: u64 = 512 << 10;
@@ -24,7 +24,7 @@ const READ_AHEAD: u64 = 512 << 10;
 const LENGTH_BYTES: usize = 4;
 /// Bytes of the proof, behind it.
 const MAC_BYTES: usize = 16;
-/// A segment that is wrong is wanted again so often: on a path where nobody forges, it never is.
+/// Max requests for a segment that fails its check: without forgery on the path, one is enough.
 const MOST_TRIES: u32 = 8;
 
 /// Why a stream of segments cannot be read on.
@@ -49,12 +49,12 @@ pub(crate) struct SegmentWriter {
     used: usize,
 }
 
-/// Where an entry went.
+/// Position of an added entry.
 #[derive(Debug)]
 pub(crate) struct Added {
     /// The segment that it did not fit into any more, as the stream has it.
     pub(crate) full: Option<Vec<u8>>,
-    /// Where it begins in the stream's bytes of that segment.
+    /// Its start in the stream's bytes of that segment.
     pub(crate) offset: usize,
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct SegmentReader {
     key: [u8; 32],
     /// The next segment.
     number: u64,
-    /// Where it begins in the stream: the window's first byte.
+    /// Its start in the stream: the window's first byte.
     start: u64,
     window: Vec<u8>,
     arrived: ByteRanges,
@@ -128,7 +128,7 @@ impl SegmentReader {
         Self { key: secret, number: 0, start: 0, window, arrived, wanted: 0, end: None, again: None, tries: 0 }
     }
 
-    /// A range that has to be wanted now. Ask until there is none.
+    /// The next range to request. Call until it returns `None`.
     pub(crate) fn wants(&mut self) -> Option<Range<u64>> {
         if let Some(again) = self.again.take() {
             return Some(again);
@@ -201,7 +201,7 @@ impl SegmentReader {
         Ok(Some(entries))
     }
 
-    /// Nothing follows what is there, and it is no whole segment: its length was forged.
+    /// The stream ends without a whole segment: its length was forged.
     fn look_at_end(&mut self, there: u64) -> Result<Option<Vec<u8>>, SegmentError> {
         if self.end.is_some_and(|end| end <= self.start + there) { self.on_forged(there) } else { Ok(None) }
     }
@@ -233,7 +233,7 @@ mod tests {
 
     const KEY: [u8; 32] = [5; 32];
 
-    /// Entries of so many bytes each, as a stream.
+    /// A stream of entries of these sizes, bytes.
     fn stream(entries: &[Vec<u8>]) -> Vec<u8> {
         let mut writer = SegmentWriter::new(KEY);
         let mut stream = Vec::new();

@@ -1,4 +1,4 @@
-//! What stands in a segment, one after the other.
+//! The elements of a segment, in order.
 
 #![deny(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ pub(crate) trait SegmentElement<'a>: Sized {
     fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError>;
 }
 
-/// The elements of a segment, in order; the first that is none ends them.
+/// The elements of a segment, in order; the first invalid one ends them.
 #[derive(Clone, Debug)]
 pub(crate) struct Sequence<'a, T> {
     reader: Reader<'a>,

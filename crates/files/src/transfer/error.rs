@@ -1,4 +1,4 @@
-//! Why a transfer did not begin, or cannot.
+//! Errors of starting a transfer.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use super::renewal::RenewError;
 use crate::format::names::shown;
 use crate::format::reason::{is_no_room, reason};
 
-/// Why a transfer did not begin.
+/// Reason why a transfer did not start.
 #[derive(Debug, Error)]
 pub enum TransferError {
     /// The destination cannot be used.
     #[error("{}: cannot write: {}", shown(path), reason(error))]
     Destination {
-        /// Where.
+        /// The path.
         path: PathBuf,
         /// Why.
         error: io::Error,
     },
-    /// There is no session.
+    /// No session could be opened.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The other end has ended, and cannot be started again.
@@ -32,7 +32,7 @@ pub enum TransferError {
     /// The server lets others put files, and gives none.
     #[error("the server refused: it accepts uploads only")]
     OnlyTakes,
-    /// What is to be sent cannot be.
+    /// The source cannot be sent.
     #[error(transparent)]
     Source(#[from] ShareError),
     /// The system gives no thread.
@@ -41,7 +41,7 @@ pub enum TransferError {
 }
 
 impl TransferError {
-    /// What a visitor is told who may not put for this reason.
+    /// The refusal sent to a visitor whose put fails for this reason.
     pub(crate) fn refuses(&self) -> Refusal {
         match self {
             Self::Thread(_) => Refusal::NoRoom,
@@ -50,7 +50,7 @@ impl TransferError {
         }
     }
 
-    /// What the server said, if it refused.
+    /// The server's refusal, if it refused.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         match self {
             Self::Connect(ConnectError::Handshake(HandshakeError::Refused(refusal))) => Some(*refusal),
@@ -101,7 +101,7 @@ pub enum ShareError {
         /// The other.
         second: PathBuf,
     },
-    /// The place for what visitors put is no directory that can be written into.
+    /// The uploads directory is not a writable directory.
     #[error("{}: cannot accept uploads: {}", shown(path), reason(error))]
     NotWritable {
         /// Which.
@@ -140,7 +140,7 @@ pub enum ShareError {
 }
 
 impl ShareError {
-    /// What a visitor is told who asks for it.
+    /// The refusal sent to a visitor that requests it.
     pub(crate) fn refusal(&self) -> Refusal {
         match self {
             Self::Unreadable { error, .. } | Self::NotWritable { error, .. } if is_no_room(error) => Refusal::NoRoom,

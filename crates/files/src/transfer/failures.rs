@@ -3,18 +3,18 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Entries that a list holds at the most; more are only counted.
+/// Max entries of a list; more are only counted.
 pub const MOST_LISTED: usize = 100_000;
-/// Bytes that a list takes at the most: what would not fit is only counted, and so is all that follows.
+/// Max bytes of a list: entries that do not fit are only counted, and so are all that follow.
 pub const MOST_LISTED_BYTES: usize = 16 << 20;
 
-/// Takes about so many bytes beside its path and its reason, with what the allocator keeps.
+/// Approximate memory of an entry besides its path and its reason, bytes, with the allocator's overhead.
 const ENTRY_BYTES: usize = size_of::<Failure>() + 32;
 
 /// An entry that is not at the destination, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Its path relative to the share, as bytes: nothing says that they are text. Never print them unescaped.
+    /// Its path relative to the share, as bytes: not necessarily text. Never print it unescaped.
     pub path: Vec<u8>,
     /// Why, as one line.
     pub reason: String,
@@ -50,7 +50,7 @@ impl Failures {
         }
     }
 
-    /// What it takes in memory, about.
+    /// Approximate memory, bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.shared.bytes.min(MOST_LISTED_BYTES)
     }

@@ -1,26 +1,26 @@
-//! What holds a giver back.
+//! The bottleneck of a giver.
 
 use std::time::{Duration, Instant};
 
-/// What a giver does nothing for, at a moment.
+/// What a giver waits for at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hold {
-    /// What was read is on its way out: it is for the network to take it.
+    /// The bytes that were read are being sent: the network is the bottleneck.
     Nothing,
     /// The disk here, from which something is read that was asked for.
     Disk,
-    /// The taker asks for hashes alone, and compares.
+    /// The taker requests only hashes, and compares.
     Comparing,
     /// The taker asks for nothing.
     Peer,
 }
 
-/// How long each held, so that what is told is not what happens to hold at the moment of the question.
+/// Time spent in each hold, so that reports do not depend on the moment of the query.
 #[derive(Debug)]
 pub(crate) struct Holds {
     now: Hold,
     at: Instant,
-    /// In this span, which began then, and in the whole one before.
+    /// In the current span, since its start, and in the previous one.
     spans: [[Duration; ALL.len()]; 2],
     from: Instant,
 }
@@ -39,7 +39,7 @@ impl Holds {
         self.now = hold;
     }
 
-    /// What held for most of the last second, or half of one.
+    /// The hold of most of the last second, or half of one.
     pub(crate) fn most(&mut self, now: Instant) -> Hold {
         self.count(now);
         let [this, before] = &self.spans;

@@ -19,7 +19,7 @@ pub struct Transfer {
     ledger: Ledger,
 }
 
-/// What the threads of a transfer write down: progress as it goes, the outcome at the end.
+/// The shared record of a transfer's threads: progress during it, the outcome at the end.
 #[derive(Clone, Default)]
 pub(crate) struct Ledger {
     shared: Arc<TransferShared>,
@@ -31,7 +31,7 @@ struct TransferShared {
     session: OnceLock<Session>,
     /// How the session ended, where the transfer ended for that.
     closed: OnceLock<(CloseReason, bool)>,
-    /// What the server said that no other session changes.
+    /// The server's final refusal, which no other session changes.
     refusal: OnceLock<Refusal>,
     /// Of a transfer that outlives its sessions.
     legs: Lock<TransferSessions<Transfer>>,
@@ -39,7 +39,7 @@ struct TransferShared {
     is_lost: AtomicBool,
     is_stopped: AtomicBool,
     is_over: AtomicBool,
-    /// What the outcome's lists take in memory.
+    /// Memory of the outcome's lists, bytes.
     listed_bytes: AtomicUsize,
     ending: Lock<Ending>,
     ended: Condvar,
@@ -107,13 +107,13 @@ impl Transfer {
         if legs.leg().is_some() { legs.again_packets() } else { again(self) }
     }
 
-    /// How its only session ended, where it ended for that: the reason, and whether the peer said so.
+    /// The close reason of its only session, if the transfer ended for it, and whether the peer closed it.
     pub(crate) fn closed(&self) -> Option<(CloseReason, bool)> {
         self.ledger.shared.closed.get().copied()
     }
 
-    /// What the server said, if the transfer ended because it refused: the same ticket then opens nothing more, or not
-    /// this.
+    /// The server's refusal, if the transfer ended because of it: the same ticket then opens no other session, or not
+    /// this one.
     pub fn refusal(&self) -> Option<Refusal> {
         self.ledger.shared.refusal.get().copied()
     }
@@ -137,7 +137,7 @@ impl Transfer {
         self.ledger.shared.session.get().is_some()
     }
 
-    /// What the lists of its outcome take in memory; none as long as it is under way.
+    /// Memory of the lists of its outcome, bytes; 0 while it runs.
     pub(crate) fn listed_bytes(&self) -> usize {
         self.ledger.shared.listed_bytes.load(Ordering::Relaxed)
     }
@@ -147,7 +147,7 @@ impl Transfer {
         self.ledger.tally().count_files();
     }
 
-    /// `then` is told how it ends, or has ended. One can be told.
+    /// Calls `then` with the outcome, at the end or at once if it has ended. Only one callback is kept.
     pub(crate) fn at_end(&self, then: Then) {
         let mut ending = self.ledger.lock();
         let Some(outcome) = ending.outcome.clone() else {
@@ -158,7 +158,7 @@ impl Transfer {
         then(&outcome, self.ledger.tally());
     }
 
-    /// Ends it soon, and leaves what the next one needs to go on. Harmless at any time; [`Transfer::wait`] tells the
+    /// Ends it soon, and leaves what the next one needs to resume. Harmless at any time; [`Transfer::wait`] returns the
     /// end.
     pub fn stop(&self) {
         self.ledger.shared.is_stopped.store(true, Ordering::SeqCst);
@@ -202,7 +202,7 @@ impl Leg for Transfer {
 }
 
 impl Ledger {
-    /// The same transfer, as an application sees it.
+    /// The public handle of this transfer.
     pub(crate) fn transfer(&self) -> Transfer {
         Transfer { ledger: self.clone() }
     }

@@ -1,10 +1,10 @@
 //! Memory that the sessions of a process share.
 //!
-//! What a session may hold is bounded, and visitors open many sessions: the sum is bounded here. Blocks that were read
-//! ahead or may have to go again, blocks that came and are not written, and parts of blocks that an earlier session left
-//! are taken from one budget, and lists from another. One address prefix has at most half of each, and one ticket half
-//! of that, so that two holders behind one prefix do not take each other's. Sessions of one ticket share its part: see
-//! [`Room::grow_fairly`].
+//! The memory of each session is bounded, and visitors open many sessions: the sum is bounded here. Blocks that were
+//! read ahead or may be sent again, received blocks that are not written, and parts of blocks that an earlier session
+//! left are charged to one budget, and lists to another. One address prefix has at most half of each, and one ticket
+//! half of that, so that two holders behind one prefix do not use up each other's. Sessions of one ticket share its
+//! part: see [`Room::grow_fairly`].
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ impl MemoryBudget {
         self.held.lock().all
     }
 
-    /// What a visitor could take now.
+    /// Bytes that a visitor could take.
     fn left(&self, held: &HeldBytes, ticket: TicketId, prefix: Prefix) -> u64 {
         let of_ticket = held.by_ticket.get(&ticket).copied().unwrap_or_default();
         let of_prefix = held.by_prefix.get(&prefix).copied().unwrap_or_default();
@@ -83,7 +83,7 @@ impl Room {
         self.bytes
     }
 
-    /// Takes so many bytes more, or none: whether they were there.
+    /// Takes this many bytes more, or nothing; returns whether they were available.
     pub(crate) fn grow(&mut self, bytes: u64) -> bool {
         self.take(bytes, |left| if bytes <= left { bytes } else { 0 }) == bytes
     }
@@ -121,12 +121,12 @@ impl Room {
         taken
     }
 
-    /// Gives so many bytes back.
+    /// Returns this many bytes.
     pub(crate) fn shrink(&mut self, bytes: u64) {
         self.keep(self.bytes.saturating_sub(bytes));
     }
 
-    /// What is not needed is for others.
+    /// Keeps this many bytes and returns the rest.
     pub(crate) fn keep(&mut self, bytes: u64) {
         let freed = self.bytes.saturating_sub(bytes);
         self.bytes -= freed;

@@ -98,7 +98,7 @@ impl Outcome {
 }
 
 impl Ended {
-    /// What the end of a session means for a transfer that was not done.
+    /// The outcome of an unfinished transfer whose session ended for this reason.
     pub(crate) fn from_close(reason: CloseReason, by_peer: bool) -> Self {
         let text = match (reason, by_peer) {
             (CloseReason::Refused(refusal), true) => return Self::Failed(format!("the server refused: {refusal}")),

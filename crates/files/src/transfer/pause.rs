@@ -1,4 +1,4 @@
-//! What a transfer without a session waits for.
+//! The reason why a transfer has no session.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ pub struct Pause {
     pub gives_up_in: fairwave_units::Duration,
 }
 
-/// The same, with the times of day at which things happen.
+/// A pause with its times as times of day.
 #[derive(Clone, Debug)]
 pub(crate) struct Break {
     pub(super) reason: String,

@@ -1,4 +1,4 @@
-//! What a dry run would do with each file.
+//! A dry run's plan for each file.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use crate::format::results::FileAction;
 /// Before each path: the action, the file's length, and that of the path.
 const HEAD_BYTES: usize = 1 + 8 + 2;
 
-/// What a dry run would do with each file and link, in the order of the giver's list. Cheap to clone.
+/// A dry run's plan for each file and link, in the order of the giver's list. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlannedFiles {
     /// All of them, one behind the other: a tree may have millions.
     records: Arc<Vec<u8>>,
 }
 
-/// What a dry run would do with a file or a link.
+/// A dry run's plan for a file or a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedFile<'a> {
-    /// Its path relative to the share, as bytes: nothing says that they are text. Never print them unescaped.
+    /// Its path relative to the share, as bytes: not necessarily text. Never print it unescaped.
     pub path: &'a [u8],
-    /// What would be done.
+    /// The planned action.
     pub action: FileAction,
     /// Its length in bytes; of a link 0.
     pub bytes: u64,
@@ -51,7 +51,7 @@ impl PlannedFiles {
         })
     }
 
-    /// What it takes in memory, about.
+    /// Approximate memory, bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.records.capacity()
     }

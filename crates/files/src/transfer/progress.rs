@@ -11,8 +11,7 @@ pub(crate) use fairwave_host::WaitsFor;
 /// How far a transfer is, as of now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Files to be moved, once all are known. Who serves a `get` never knows: the other end chooses from what there
-    /// is.
+    /// Files to move, once all are known. The server of a `get` never knows: the client chooses from the list.
     pub files_total: Option<u64>,
     /// Their bytes, once all are known.
     pub bytes_total: Option<u64>,
@@ -26,7 +25,7 @@ pub struct Progress {
     pub files_failed: u64,
     /// Bytes that are verified and at the destination: of complete files and of others.
     pub bytes_done: u64,
-    /// Of those, bytes that were there before.
+    /// Of those, bytes that were at the destination at the start.
     pub bytes_resumed: u64,
     /// And bytes in holes, which do not travel.
     pub bytes_holes: u64,
@@ -35,14 +34,14 @@ pub struct Progress {
     pub bytes_held: u64,
     /// Of those, bytes that an earlier session left.
     pub bytes_kept: u64,
-    /// And bytes that were found right in a comparison (`--check`) that is not over. At the giver: bytes of which the
-    /// taker has asked for the hashes alone, where it is not about to fetch them.
+    /// Bytes that matched in an unfinished comparison (`--check`). At the giver: bytes for which the taker requested
+    /// only the hashes, unless it is about to fetch them.
     pub bytes_compared: u64,
     /// Whether the tree is still being listed.
     pub is_scanning: bool,
     /// Whether this end gives the files.
     pub gives: bool,
-    /// What it waits for, where that is not the network's rate.
+    /// The bottleneck, if it is not the network's rate.
     pub waits_for: Option<WaitsFor>,
 }
 
@@ -57,8 +56,8 @@ impl Progress {
         self.bytes_moved().saturating_add(self.bytes_held.saturating_sub(self.bytes_kept))
     }
 
-    /// Bytes that another session need not fetch: those at the destination, and what there is of blocks that are not
-    /// whole.
+    /// Bytes that another session need not fetch: those at the destination, and the received parts of incomplete
+    /// blocks.
     pub fn bytes_there(&self) -> u64 {
         self.bytes_done.saturating_add(self.bytes_held)
     }
@@ -99,7 +98,7 @@ pub(crate) struct GivenFile {
     pub(crate) data_bytes: u64,
 }
 
-/// What a session gave of each file, if that is counted.
+/// Bytes that a session gave of each file, if counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum GivenFiles {
     /// Nobody asks.
@@ -141,9 +140,9 @@ impl ProgressCounts {
         self.bytes_kept.fetch_add(bytes, Relaxed);
     }
 
-    /// Of what an earlier session left, so much is kept no longer: it is verified and written, or was wrong.
+    /// Subtracts bytes kept from an earlier session: they are verified and written, or were wrong.
     pub(crate) fn drop_kept(&self, bytes: u64) {
-        // Whoever subtracts has added before.
+        // Every subtraction follows its addition.
         self.bytes_kept.fetch_sub(bytes, Relaxed);
     }
 
@@ -179,7 +178,7 @@ impl ProgressCounts {
         *self.given.lock() = GivenFiles::Counted(Vec::new());
     }
 
-    /// A giver is over. `count` tells what it gave, of so many files at most.
+    /// Ends a giver. `count` returns the bytes given per file, for at most the given number of files.
     pub(crate) fn give_files(&self, count: impl FnOnce(usize) -> Option<Vec<GivenFile>>) {
         if *self.given.lock() != GivenFiles::Uncounted {
             let given = count(MOST_GIVEN).map_or(GivenFiles::TooMany, GivenFiles::Counted);
@@ -192,18 +191,18 @@ impl ProgressCounts {
         std::mem::take(&mut *self.given.lock())
     }
 
-    /// Bytes were found right, or their hashes alone were asked for.
+    /// Adds bytes that matched, or whose hashes alone were requested.
     pub(crate) fn compare(&self, bytes: u64) {
         self.bytes_compared.fetch_add(bytes, Relaxed);
     }
 
-    /// Of so many it has been decided what becomes of them.
+    /// Subtracts bytes whose comparison has ended.
     pub(crate) fn end_comparison(&self, bytes: u64) {
-        // Whoever subtracts has added before.
+        // Every subtraction follows its addition.
         self.bytes_compared.fetch_sub(bytes, Relaxed);
     }
 
-    /// The other end chooses from what is listed: that is no total of the transfer.
+    /// The peer chooses from the list: its sum is not a total of the transfer.
     pub(crate) fn let_choose(&self) {
         self.is_choice.store(true, Relaxed);
     }
@@ -237,7 +236,7 @@ impl ProgressCounts {
         }
     }
 
-    /// What held a giver for most of the last second; nothing at a taker.
+    /// The bottleneck of a giver for most of the last second; `None` at a taker.
     fn held(&self) -> Option<Hold> {
         let mut holds = self.holds.lock();
         holds.as_mut().map(|holds| holds.most(Instant::now()))

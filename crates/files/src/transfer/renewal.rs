@@ -7,19 +7,19 @@ use thiserror::Error;
 /// or nothing where that of before is still the one to use.
 pub type Renew = Box<dyn FnMut(&Lost<'_>) -> Result<Option<Ticket>, RenewError> + Send>;
 
-/// What is known where a session has ended and another is to follow.
+/// The state between the end of a session and the next one.
 pub struct Lost<'a> {
-    /// Where the next session will be opened.
+    /// The endpoint of the next session.
     pub endpoint: &'a Endpoint,
     /// The session that ended, if there was one.
     pub former: Option<&'a Session>,
     /// Which attempt this is to open the next one, from 1.
     pub attempt: u32,
-    /// Whether nobody wants the transfer to go on any more. Who takes long asks now and then.
+    /// Whether the transfer is to stop. A slow renewal should poll it.
     pub is_stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Why there is no other ticket.
+/// Reason why there is no other ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RenewError {
     /// It may be there later.

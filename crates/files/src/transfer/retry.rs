@@ -20,10 +20,10 @@ pub(crate) type Opening = (Receiver<Result<Session, ConnectError>>, Transfer);
 /// Begins the next leg with a ticket; it may go on with what a former session was let in for.
 pub(crate) type OpenLeg = Box<dyn FnMut(&Endpoint, &Ticket, Option<&Session>) -> Result<Opening, TransferError> + Send>;
 
-/// Where legs lead to.
+/// The peer of a transfer's legs.
 pub(crate) struct Destination {
     pub(crate) ticket: Ticket,
-    /// Who has another ticket when that one leads nowhere any more.
+    /// Provides another ticket when this one no longer works.
     pub(crate) renew: Option<Renew>,
 }
 
@@ -42,7 +42,7 @@ struct Retry {
     moved: (Instant, (u64, u64)),
 }
 
-/// Transfers come back for so long after the last bytes that came, if nothing else is said.
+/// Default time for which transfers reconnect after the last received bytes.
 pub(crate) const RETRY: fairwave_units::Duration = fairwave_units::Duration::from_secs(600);
 
 /// The first attempt comes after about this.
@@ -52,9 +52,9 @@ const MOST_WAIT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(200);
 const STOP_LOOK: Duration = Duration::from_millis(20);
 
-/// Begins a transfer: returns when its first session is open, or when the server has no room for it now. When a session
-/// ends for a reason that may pass it opens the next one, until `patience` is over since something new came. `gives`
-/// says which way the files go.
+/// Starts a transfer: returns when its first session is open, or when the server has no room for it yet. When a session
+/// ends for a reason that may pass it opens the next one, until `patience` has passed without progress. `gives` is the
+/// direction of the files.
 pub(crate) fn persist(
     endpoint: &Endpoint,
     to: Destination,
@@ -134,7 +134,7 @@ impl Retry {
         loop {
             let outcome = leg.wait(Some(look));
             let progress = self.ledger.transfer().progress();
-            // What came of a block is kept, and so it counts: of a slow link a block takes longer than anybody waits.
+            // Received parts of a block are kept, so they count: on a slow link a block takes longer than the patience.
             let far = (progress.files_done, progress.bytes_there());
             if far.0 > self.moved.1.0 || far.1 > self.moved.1.1 {
                 self.moved = (Instant::now(), far);
@@ -146,7 +146,7 @@ impl Retry {
         }
     }
 
-    /// Opens another session, or says how the transfer ended.
+    /// Opens another session, or returns the outcome of the transfer.
     fn come_back(
         &mut self,
         reason: CloseReason,
@@ -154,9 +154,9 @@ impl Retry {
         former: Option<&Session>,
     ) -> Result<Transfer, Ended> {
         let Ended::Failed(first) = &outcome.ended else { return Err(outcome.ended.clone()) };
-        // Old keys are no trouble: nobody waits for new ones.
+        // Old keys are harmless: nothing waits for new ones.
         let is_for_keys = reason == CloseReason::Keys;
-        // Who says that it began anew is there. One that says so again before anything new has come is given time.
+        // A peer that reports a restart is alive. If it reports another before any progress, back off.
         let is_there = reason == CloseReason::Reset && self.doublings == 0;
         if self.patience.is_zero() && !is_for_keys {
             return Err(Ended::Failed(first.clone()));
@@ -221,13 +221,13 @@ impl Retry {
         }
     }
 
-    /// Opens a session for the next leg; who is stopped meanwhile ends at once.
+    /// Opens a session for the next leg; returns at once if stopped.
     fn connect(&mut self, attempt: u32, former: Option<&Session>) -> Result<Result<Transfer, TransferError>, Ended> {
         let Some(endpoint) = self.endpoint.upgrade() else { return Err(Ended::Stopped) };
         if let Err(error) = self.renew(&endpoint, attempt, former) {
             return if self.ledger.is_stopped() { Err(Ended::Stopped) } else { Ok(Err(error)) };
         }
-        // Who issued another ticket knows nothing of sessions of the one before.
+        // The issuer of another ticket does not know the sessions of the previous one.
         let former = former.filter(|_| !self.is_renewed);
         let (answer, leg) = match (self.open)(&endpoint, &self.to.ticket, former) {
             Ok(opening) => opening,
@@ -249,7 +249,7 @@ impl Retry {
                 return Ok(Err(error.into()));
             }
             self.is_renewed = false;
-            // This thread alone changes them.
+            // Only this thread changes them.
             let mut legs = self.ledger.legs();
             legs.follow(leg.clone());
             self.ledger.change_legs(|now| *now = legs);
@@ -272,7 +272,7 @@ impl Retry {
         Ok(())
     }
 
-    /// The transfer is over. What a last session had no time to find again is there all the same.
+    /// Ends the transfer. Bytes that the last session had no time to find again still exist.
     fn end(&self, mut outcome: Outcome) {
         if outcome.ended != Ended::Done {
             let progress = self.ledger.transfer().progress();

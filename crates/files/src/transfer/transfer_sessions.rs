@@ -4,8 +4,8 @@ use super::pause::Break;
 use super::progress::{Progress, WaitsFor};
 use fairwave_host::Session;
 
-/// The parts of a transfer that outlives its sessions: each leg is the transfer of one session. It is a value, looked
-/// at and changed outside of the lock that keeps it: a leg has locks of its own.
+/// The parts of a transfer that outlives its sessions: each leg is the transfer of one session. It is a value, read and
+/// changed outside of the lock that keeps it: a leg has its own locks.
 #[derive(Clone)]
 pub(crate) struct TransferSessions<L> {
     /// The leg of now, or the last one.
@@ -51,7 +51,7 @@ impl<L> Default for TransferSessions<L> {
 }
 
 impl<L: Leg> TransferSessions<L> {
-    /// A transfer begins with this leg; `adds` if its end gives.
+    /// Starts with this leg; `adds` if its end gives.
     pub(crate) fn begin(&mut self, leg: L, adds: bool) {
         (self.now, self.adds) = (Some(leg), adds);
     }
@@ -61,7 +61,7 @@ impl<L: Leg> TransferSessions<L> {
         if let Some(before) = &self.now {
             let Progress { bytes_done, bytes_resumed, bytes_held, bytes_kept, .. } = before.progress();
             self.floor = self.progress();
-            // What it holds at its end it has kept for the next one.
+            // Bytes held at its end are kept for the next one.
             self.moved_bytes += bytes_done.saturating_sub(bytes_resumed) + bytes_held.saturating_sub(bytes_kept);
             self.again_packets += again(before).unwrap_or(0);
         }
@@ -88,7 +88,7 @@ impl<L: Leg> TransferSessions<L> {
         }
         let floor = &self.floor;
         let bytes_resumed = floor.bytes_resumed.max(leg.bytes_resumed.saturating_sub(self.moved_bytes));
-        // Each leg finds anew what of the holes of a file is not at its place.
+        // Each leg counts again the bytes of a file's holes that are not at their place.
         let bytes_holes = floor.bytes_holes.max(leg.bytes_holes);
         if now.is_done() {
             return Progress { bytes_resumed, bytes_holes, waits_for, ..leg };
@@ -146,7 +146,7 @@ mod tests {
         ledger
     }
 
-    /// Bytes that are there, and of those the ones that were there before.
+    /// Bytes at the destination, and how many of those were there at the start.
     fn bytes(legs: &TransferSessions<Transfer>) -> (u64, u64) {
         let progress = legs.progress();
         (progress.bytes_done, progress.bytes_resumed)
@@ -203,7 +203,8 @@ mod tests {
         legs.begin(leg(0, 300).transfer(), true);
         legs.follow(leg(0, 250).transfer());
         assert_eq!(bytes(&legs), (550, 0));
-        // At the end it is told that all is there, of which it sent 200 in the last session, and 300 + 250 before.
+        // The last report is that everything arrived, 200 of which the last session sent, and 300 + 250 the earlier
+        // ones.
         legs.follow(done(800, 200).transfer());
         assert_eq!(bytes(&legs), (1000, 250));
     }

@@ -11,11 +11,11 @@ use super::ledger::Transfer;
 pub struct Visit {
     /// Its number at this share, from 0.
     pub number: u64,
-    /// Where the visitor was.
+    /// Address of the visitor.
     pub from: SocketAddr,
     /// The ticket that it held.
     pub ticket: TicketId,
-    /// What it does.
+    /// Kind of visit.
     pub kind: VisitKind,
     /// How far it is.
     pub transfer: Transfer,
@@ -28,7 +28,7 @@ impl Visit {
     }
 }
 
-/// What a visitor does.
+/// Kinds of visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VisitKind {
     /// It gets files.

@@ -1,14 +1,14 @@
-//! The pace of work on zeros that no peer has sent.
+//! Limits the rate of hashing zeros that were not sent.
 //!
-//! A hole takes some bytes of a list or of a request, and hashing it takes as long as hashing data. What a peer can have
-//! hashed so is bounded by what it sends: zeros beyond a multiple of the data beside them are hashed at a fixed pace, all
-//! transfers of the process together.
+//! A hole takes some bytes of a list or of a request, and hashing it takes as long as hashing data. The hashing that a
+//! peer can cause is bounded by what it sends: zeros beyond a multiple of the accompanying data are hashed at a fixed
+//! pace, over all transfers of the process.
 
 use std::time::{Duration, Instant};
 
 use fairwave_host::Lock;
 
-/// Zeros are free beside this many times fewer bytes of data: most sparse files have more.
+/// Zeros are free up to this multiple of the accompanying data: most sparse files have less.
 const FREE_RATIO: u64 = 16;
 /// Bytes of zeros a second beyond that: a third of what one core hashes.
 const BYTES_PER_S: u64 = 512 << 20;
@@ -25,7 +25,7 @@ pub(crate) struct ZeroPace {
 static PACE: ZeroPace = ZeroPace { due: Lock::new(None) };
 
 impl ZeroPace {
-    /// How long work on so many zeros beside so many bytes of data waits.
+    /// Delay of hashing these zeros with this much data.
     fn count(&self, now: Instant, zero_bytes: u64, data_bytes: u64) -> Duration {
         let counted = zero_bytes.saturating_sub(data_bytes.saturating_mul(FREE_RATIO));
         if counted == 0 {
@@ -39,7 +39,7 @@ impl ZeroPace {
     }
 }
 
-/// Waits until it is time to hash so many zeros beside so many bytes of data. It is called by threads at the disk.
+/// Waits until it is time to hash these zeros with this much data. Called by disk threads.
 pub(crate) fn wait_for_zeros(zero_bytes: u64, data_bytes: u64) {
     let wait = PACE.count(Instant::now(), zero_bytes, data_bytes);
     if !wait.is_zero() {
@@ -59,7 +59,7 @@ mod tests {
         let (pace, begin) = (ZeroPace::default(), Instant::now());
         let mut now = begin;
         for _ in 0..4 * (1 << 18) / 1024 {
-            // A thread waits as long as it is told, and 1024 blocks are counted meanwhile.
+            // A thread waits for the returned time, and 1024 blocks are counted during it.
             for _ in 0..1024 {
                 now += pace.count(now, BLOCK, 0);
             }
