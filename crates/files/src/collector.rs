@@ -18,7 +18,7 @@ use crate::format::segments::{SegmentReader, SegmentWriter};
 use crate::format::streams::{HASHES, MANIFEST, RESULTS, TREE};
 use crate::give::schedule::records_of;
 
-/// Takes the list, then all bytes and hashes at once, and then closes the session or tells its results.
+/// Fetches the list, then all bytes and hashes at once, and then closes the session or sends its results.
 pub(crate) struct Collector {
     taken: Arc<Mutex<Collected>>,
     reader: Option<SegmentReader>,
@@ -29,21 +29,21 @@ pub(crate) struct Collector {
     voids: Vec<(u32, Range<u64>, VoidReason)>,
     left: [u64; 2],
     is_listed: bool,
-    /// What it does once all is listed, before it wants any bytes.
+    /// Called once everything is listed, before any bytes are requested.
     then: Option<Box<dyn FnOnce() + Send>>,
-    /// Else it wants the blocks' hashes alone.
+    /// Otherwise it requests only the blocks' hashes.
     wants_bytes: bool,
-    /// Whether it tells what it has, as in a put, and leaves the end to the giver.
+    /// Whether it sends results, as in a put, and leaves the end to the giver.
     tells: bool,
     results: Option<Vec<u8>>,
     asked: Vec<Range<u64>>,
 }
 
-/// What a collector took.
+/// Files and records that a collector received.
 #[derive(Default)]
 pub(crate) struct Collected {
     pub(crate) entries: Vec<String>,
-    /// What is complete and has the hash that the giver says.
+    /// Complete files whose hash matches the giver's.
     pub(crate) files: BTreeMap<Vec<u8>, Vec<u8>>,
     pub(crate) hashes: BTreeMap<Vec<u8>, [u8; 32]>,
     pub(crate) failed: BTreeMap<Vec<u8>, VoidReason>,

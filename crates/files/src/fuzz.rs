@@ -1,7 +1,7 @@
-//! What the other end of a transfer, or a file that a crash has left behind, may say: `make fuzz` looks for inputs that
-//! break what reads it, and `cargo test` runs the ones in `__fuzz__` again, and some at random.
+//! Fuzzes the parsers of a peer's messages and of files that a crash left behind: `make fuzz` looks for inputs that
+//! break them, and `cargo test` runs those in `__fuzz__` again, and some at random.
 //!
-//! Segments prove themselves here: who speaks has the session's keys and says what it likes.
+//! Segments authenticate themselves here: the peer has the session's keys and can send anything.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -38,14 +38,14 @@ use crate::transfer::ledger::Ledger;
 use crate::transfer::memory::Holder;
 use crate::transfer::outcome::Ended;
 
-/// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
+/// Random inputs in `cargo test`, unless BOLERO_RANDOM_ITERATIONS is set.
 const ITERATIONS: usize = 1000;
 const LARGEST: usize = 1500;
 const KEY: [u8; 32] = [5; 32];
 /// Blocks in holes that are looked at for one list.
 const MOST_HOLLOW_JOBS: usize = 100;
 
-/// A directory with a destination that is not empty, and something beside it that nobody may touch.
+/// A directory with a destination that is not empty, and a neighbour that must not change.
 struct FuzzPlace(TempDir);
 
 impl FuzzPlace {
@@ -122,7 +122,7 @@ fn manifest() {
     });
 }
 
-/// The body of a segment, of entries whose parts the input says.
+/// The body of a segment, of entries whose parts come from the input.
 fn written(input: &[u8]) -> Vec<u8> {
     let mut room = vec![0; 64 << 10];
     let mut writer = Writer::new(&mut room);
@@ -242,14 +242,14 @@ fn plan(body: &[u8], options: &TakeOptions) {
     assert!(plan.outcome().failed.len() <= MOST_LISTED);
 }
 
-/// A stream of one segment, if that holds so much.
+/// A stream of one segment, if the body fits.
 fn stream(body: &[u8]) -> Option<Vec<u8>> {
     let mut writer = SegmentWriter::new(KEY);
     writer.add(|writer| writer.bytes(body)).ok()?;
     writer.finish()
 }
 
-/// What the taker of a put tells, to who put.
+/// The results that the taker of a put sends.
 #[test]
 fn results() {
     let place = tempfile::tempdir().unwrap();
@@ -329,7 +329,7 @@ const JOURNAL_KEY: KeptKey = KeptKey::new([3; 32]);
 /// When the temporaries of the journal were changed last.
 const STAMP: TemporaryStamp = TemporaryStamp { ctime_s: 1, ctime_ns: 2, mount: 3 };
 
-/// What a transfer that broke off has left in its journal.
+/// The journal that an interrupted transfer has left.
 #[test]
 fn journal() {
     let place = tempfile::tempdir().unwrap();
@@ -343,7 +343,7 @@ fn journal() {
         fs::write(place.path().join("journal"), content).unwrap();
         let first: HashMap<TemporaryKey, Kept> = kept(place.path());
         assert!(first.keys().all(|key| key[0] != 9));
-        // What it says is said again, and no more.
+        // Its contents are read again unchanged.
         assert_eq!(kept(place.path()), first);
     });
 }

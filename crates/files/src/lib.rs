@@ -1,17 +1,16 @@
-//! Files over a session of `fairwave-host`: the *giver* has them and answers requests, the *taker* wants them and asks.
+//! Files over a session of `fairwave-host`: the *giver* has them and answers the requests of the *taker*.
 //!
 //! ```text
-//! stream 0  manifest: what there is, in segments               giver -> taker
+//! stream 0  manifest: the entries of the tree, in segments      giver -> taker
 //! stream 1  hashes: a record for each block of 4 MiB           giver -> taker
 //! stream 2  tree: the bytes of all files, end to end           giver -> taker
-//! stream 3  results: what could not be written (put alone)     taker -> giver
+//! stream 3  results: failed writes (only of a put)              taker -> giver
 //! ```
 //!
 //! An application calls [`get`] or [`put`], or offers a [`Share`] at an [`Endpoint`](fairwave_host::Endpoint); each is
-//! a [`Transfer`] then. Inside, read `format::manifest::TreeEntry` and `format::blocks::Layout` first: the one says
-//! what a tree is on the wire, the other where its bytes are. The folders, each on those before it: `format` (what is
-//! said, byte by byte), `transfer` (one that is under way, over all its sessions), `give` and `take` (the two ends),
-//! and the share, which has both.
+//! a [`Transfer`] then. Inside, read `format::manifest::TreeEntry` and `format::blocks::Layout` first: the encoding of
+//! a tree, and the layout of its bytes. The folders, each on those before it: `format` (the encodings), `transfer` (a
+//! running transfer, over all its sessions), `give` and `take` (the two ends), and the share, which has both.
 
 #![cfg_attr(test, allow(non_snake_case))]
 

@@ -1,5 +1,5 @@
-//! Two handlers and no network between them: requests and bytes go through the protocol's own queues, on ways that
-//! lose, reorder, repeat and forge as a seed says.
+//! Two handlers without a network: requests and bytes go through the protocol's own queues, on paths that lose,
+//! reorder, repeat and forge packets, depending on a seed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,12 +12,12 @@ use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
 use fairwave_proto::{ByteRanges, PathKind, RequestQueue, Requests};
 use fairwave_units::{Bytes, Duration, Time};
 
-/// What the ways between two ends do. Probabilities are of each packet.
+/// Properties of the paths between two ends. Probabilities are per packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoopbackPath {
     /// Printed where a test fails.
     pub(crate) seed: u64,
-    /// A packet does not arrive: bytes go again, requests are made again, what is void is told again.
+    /// A packet is lost: bytes are sent again, requests are made again, void ranges are reported again.
     pub(crate) loss: f64,
     /// A packet overtakes others.
     pub(crate) reorder: f64,
@@ -25,11 +25,11 @@ pub(crate) struct LoopbackPath {
     pub(crate) repeat: f64,
     /// A byte of a data packet is changed, as somebody on a path without secrecy may do.
     pub(crate) forge: f64,
-    /// Bytes of a piece at the most.
+    /// Max bytes of a piece.
     pub(crate) piece_bytes: u32,
-    /// Bytes of a request at the most.
+    /// Max bytes of a request.
     pub(crate) request_bytes: u64,
-    /// Bytes asked for and not received, at the most.
+    /// Max bytes requested and not received.
     pub(crate) room: Bytes,
 }
 
@@ -49,7 +49,7 @@ pub(crate) const FAIR: LoopbackPath = LoopbackPath {
 pub(crate) const ROUGH: LoopbackPath =
     LoopbackPath { loss: 0.05, reorder: 0.2, repeat: 0.05, piece_bytes: 1300, request_bytes: 10_000, ..FAIR };
 
-/// Requests of which nothing came for so long are made again.
+/// Requests are repeated if nothing arrives for this time.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Packets that may be on a way at a time.
 const MOST_UNDER_WAY: usize = 64;
@@ -65,11 +65,11 @@ struct LoopbackEnd {
     told: Receiver<(SessionId, SessionCommand)>,
     handler: Box<dyn Handler>,
     requests: Requests,
-    /// What is wanted and has not come, by stream.
+    /// Requested bytes that have not arrived, by stream.
     missing: BTreeMap<u32, ByteRanges>,
     room: Bytes,
     queue: RequestQueue,
-    /// What is on its way to this end.
+    /// Packets in flight to this end.
     inbox: Vec<LoopbackPacket>,
 }
 
@@ -116,7 +116,7 @@ impl Loopback {
         Self { ends, way, chance: way.seed, began: Instant::now(), carried: [0; 2], closed: None }
     }
 
-    /// Carries until one end closes the session, or for so long at the most: why it was closed.
+    /// Runs until one end closes the session, for at most this time; returns the close reason.
     pub(crate) fn run(&mut self, lasts: std::time::Duration) -> Option<CloseReason> {
         let until = Instant::now() + lasts;
         while self.closed.is_none() && Instant::now() < until {
@@ -127,8 +127,8 @@ impl Loopback {
         self.closed
     }
 
-    /// Carries until one end closes the session: why. Nothing if no byte has come for so long: on a busy machine what
-    /// takes seconds otherwise takes minutes, and only what stands still has failed.
+    /// Runs until one end closes the session; returns the close reason. `None` if no byte arrives for `stalls`: a busy
+    /// machine is slow, and only a stall is a failure.
     pub(crate) fn run_out(&mut self, stalls: std::time::Duration) -> Option<CloseReason> {
         loop {
             let before = self.carried;
@@ -146,7 +146,7 @@ impl Loopback {
         self.closed = Some(CloseReason::Silence);
     }
 
-    /// Does what there is to do: whether there was anything.
+    /// Does all pending work; returns whether there was any.
     pub(crate) fn step(&mut self) -> bool {
         let now = Time::from_nanos(self.began.elapsed().as_nanos() as u64);
         let mut is_busy = false;

@@ -1,18 +1,18 @@
-//! Who a ticket for one transfer belongs to, and when it is used up.
+//! The owner of a ticket for one transfer, and when the ticket is used up.
 //!
-//! The first session that opens with such a ticket owns it. A session that follows another of the same transfer shows
-//! that it does, and takes its place; nobody else is let in meanwhile. It is this end that says when the ticket is used
-//! up, whatever the other end says when it closes:
+//! The first session that opens with such a ticket owns it. A session that follows another of the same transfer proves
+//! it, and takes its place; all others are refused until then. This end decides when the ticket is used up, whatever
+//! close reason the peer sends:
 //!
 //! - a get: when the taker reports that it is done, or when all bytes of any file have been sent with the ticket, in
 //!   all sessions together;
 //! - a put: when a file is at its place.
 //!
-//! Neither the peer's last word nor a list that has not ended changes that. Its owner may come back to the end of what
-//! began, also when the ticket is used up: for what was lost on the way. That is bounded, too: one session at a time,
-//! and each file four times.
+//! Neither the peer's close reason nor an unfinished list changes that. Its owner may resume until its transfer ends,
+//! even when the ticket is used up: for bytes that were lost in transit. That is bounded as well: one session at a
+//! time, and each file four times.
 //!
-//! A look is neither: no bytes of files are sent, and nothing is put.
+//! A dry run does not use it up: no bytes of files are sent, and nothing is put.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -28,18 +28,17 @@ use crate::transfer::progress::GivenFile;
 use crate::transfer::progress::GivenFiles;
 use crate::transfer::visit::VisitKind;
 
-/// An owner whose session was lost may come back for so long before somebody else may begin: as long as transfers try
-/// to.
+/// An owner whose session was lost may resume for this time before others may use the ticket: as long as transfers
+/// retry.
 pub(crate) const COMES_BACK_WITHIN: Duration = Duration::from_secs(600);
 
-/// A file is sent at most so often with a ticket for one transfer, however often its sessions are lost.
+/// Max times that a file is sent with a ticket for one transfer, however often its sessions are lost.
 const MOST_TIMES: u64 = 4;
 /// Files of one ticket of which something was sent: 10 MB. An owner that was lost after more of them does not come
 /// back.
 const MOST_FILES: usize = 1 << 18;
 
-/// The tickets for one transfer that were shown at a share, in memory: a process that begins anew knows only which are
-/// used up.
+/// The tickets for one transfer that were shown at a share, in memory: after a restart only used-up tickets are known.
 #[derive(Clone, Default)]
 pub(crate) struct TicketUses {
     by_ticket: Arc<Lock<BTreeMap<TicketId, TicketUse>>>,
@@ -50,7 +49,7 @@ struct TicketUse {
     owner: Option<Owner>,
     /// The owner's latest session that opened.
     session: Option<Session>,
-    /// What was sent of each file, by the hash of its path, in sessions that are over.
+    /// Bytes sent of each file, by the hash of its path, in sessions that have ended.
     sent: HashMap<[u8; 16], u64>,
     /// Whether it was used, whatever becomes of its session.
     is_used: bool,
@@ -61,7 +60,7 @@ struct TicketUse {
 struct Owner {
     /// Of its latest session.
     proof: Proof,
-    /// Since when it has none.
+    /// The time since which it has no session.
     away: Option<Instant>,
 }
 
@@ -164,8 +163,8 @@ struct Own {
 }
 
 impl TicketUses {
-    /// The same handler; its session owns the ticket if it is the first to open. When its transfer ends it is decided
-    /// whether that has used the ticket up.
+    /// Wraps a handler; its session owns the ticket if it is the first to open. The end of its transfer decides whether
+    /// the ticket is used up.
     pub(crate) fn claiming(
         &self,
         ticket: TicketId,
@@ -179,10 +178,10 @@ impl TicketUses {
         transfer.count_files();
         transfer.at_end(Box::new(move |outcome, tally| {
             let Own { proof, is_lost } = *ended.lock();
-            // Who never opened took nothing.
+            // A session that never opened received nothing.
             let Some(proof) = proof else { return };
             let is_file_sent = claims.count(ticket, tally.take_given());
-            // Before anybody else may begin.
+            // Before another session may start.
             if is_file_sent || is_use(kind, outcome) {
                 keyring.use_up(ticket);
             }
@@ -207,7 +206,7 @@ impl Handler for Claiming {
         let proof = session.proof();
         if self.claims.begin(Instant::now(), self.ticket, self.follows.as_ref(), proof) {
             self.own.lock().proof = Some(proof);
-            // One session at a time: whoever follows takes the place of the former.
+            // One session at a time: a follower replaces the previous session.
             if let Some(former) = self.claims.succeed(self.ticket, session) {
                 former.close(CloseReason::Stopped);
             }
@@ -249,7 +248,7 @@ impl Handler for Claiming {
     }
 
     fn on_closed(&mut self, session: &Session, reason: CloseReason, by_peer: bool) {
-        // Who stopped or left does not come back by itself, and may begin anew as anybody may.
+        // A client that stopped or left does not resume by itself, and may start again like any other.
         self.own.lock().is_lost =
             matches!(reason, CloseReason::Silence | CloseReason::Path | CloseReason::Keys | CloseReason::Cut);
         if let Some(handler) = &mut self.handler {

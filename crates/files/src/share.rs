@@ -1,4 +1,4 @@
-//! What a server offers.
+//! The files that a server offers.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ use crate::transfer::visit::{Visit, VisitKind};
 
 /// Transfers that are over and still told of,
 const MOST_OVER: usize = 64;
-/// and what the lists of their outcomes take in memory at the most, together.
+/// and max memory of the lists of their outcomes, together, bytes.
 const MOST_OVER_BYTES: usize = 32 << 20;
 /// Transfers under way with one ticket: each may take threads and a descriptor for each path of the share.
 const MOST_OF_TICKET: usize = 256;
@@ -62,13 +62,13 @@ pub struct ShareOptions {
     pub may_hold_keys: bool,
     /// Each session sends no faster than this.
     pub limit: Option<Rate>,
-    /// What this end node knows of its sessions.
+    /// Options of its sessions at this end node.
     pub session: SessionOptions,
 }
 
-/// Files that a server offers to who holds a ticket.
+/// Files that a server offers to the holders of its tickets.
 ///
-/// Each visitor gets what is there when it comes: a share that lasts for days lists its paths anew for each.
+/// Each visitor gets the files that exist when it connects: the paths are listed again for each.
 pub struct Share {
     paths: Vec<PathBuf>,
     options: ShareOptions,
@@ -76,7 +76,7 @@ pub struct Share {
     readers: Arc<Readers>,
     intake: Option<Intake>,
     visits: Lock<Vec<Visit>>,
-    /// Who has which ticket for one transfer.
+    /// Owners of the tickets for one transfer.
     claims: TicketUses,
     /// How often each ticket opens sessions.
     opens: Lock<OpenRates>,
@@ -138,7 +138,7 @@ impl Share {
         }
     }
 
-    /// What becomes of a visitor whose session is open: an answer for [`fairwave_host::Endpoint::listen`].
+    /// Handles a visitor whose session is open: an answer for [`fairwave_host::Endpoint::listen`].
     pub fn visit(&self, visitor: &Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
         self.judge(visitor)?;
         self.opens.lock().count(Instant::now(), visitor.ticket);
@@ -146,7 +146,7 @@ impl Share {
             Ok(Greeting::Get(walk)) => {
                 let ledger = Ledger::default();
                 ledger.tally().let_choose();
-                // Its own thread looks for them: what was there before may have gone.
+                // Its own thread resolves them: earlier paths may be gone.
                 let source = GivingEnd::new(self.paths.clone(), self.name, Arc::clone(&self.readers), ledger.clone());
                 let holder = Holder::Visitor(visitor.ticket, Prefix::of(visitor.from.ip()));
                 let listing = ListOptions {
@@ -181,7 +181,7 @@ impl Share {
         Box::new(move |visitor| share.visit(visitor))
     }
 
-    /// Its transfers under way, and the last ones that are over: 64 at the most, and fewer where their lists are long.
+    /// Its running transfers, and the last ones that ended: at most 64, fewer if their lists are long.
     pub fn transfers(&self) -> Vec<Visit> {
         drop(self.forget());
         self.visits.lock().clone()
@@ -193,7 +193,7 @@ impl Share {
         self.claims.is_held(Instant::now(), ticket)
     }
 
-    /// A visitor is let in: who sees to its session.
+    /// Admits a visitor; returns the handler of its session.
     fn enter(
         &self,
         visitor: &Visitor<'_>,
@@ -216,10 +216,10 @@ impl Share {
         handler
     }
 
-    /// Takes out those that are told of no more. It looks at no list, however long, and takes no other lock.
+    /// Removes the visits that are not reported any more. It reads no list, however long, and takes no other lock.
     fn forget(&self) -> Vec<Visit> {
         let mut visits = self.visits.lock();
-        // Who asked and never came is nobody.
+        // Visitors that were announced and never opened a session are dropped.
         let is_nobody = |visit: &mut Visit| visit.transfer.is_over() && !visit.transfer.has_begun();
         let mut forgotten: Vec<_> = visits.extract_if(.., is_nobody).collect();
         let over = || visits.iter().filter(|visit| visit.transfer.is_over());
@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(inbox.judge(&visitor(&get)).err(), Some(Refusal::Direction));
         assert_eq!(inbox.judge(&visitor(&Greeting::Put(Look::default()).to_bytes())).err(), None);
         assert_eq!(refused(&visitor(&[])), Some(Refusal::UnknownName));
-        // One ticket alone does not take all that the process has.
+        // One ticket cannot take everything that the process has.
         for (sessions, refusal) in [(MOST_OF_TICKET - 1, None), (MOST_OF_TICKET, Some(Refusal::NoRoom))] {
             assert_eq!(share.judge(&Visitor { sessions, ..visitor(&get) }).err(), refusal);
             assert_eq!(writable.judge(&Visitor { sessions, ..visitor(&put) }).err(), refusal);

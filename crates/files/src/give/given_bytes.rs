@@ -1,18 +1,18 @@
-//! What of a tree a session has given, each byte counted once.
+//! The bytes of a tree that a session has given, each counted once.
 
 use std::ops::Range;
 
 use fairwave_proto::ByteRanges;
 
-/// Takers ask for files one after the other, and what they had before makes the gaps. Who asks for scattered bytes, so
-/// that more ranges came of it, is counted for each byte as often as it goes.
+/// Max ranges. Takers request files in order, and existing files make the gaps. If a taker requests more scattered
+/// ranges, each byte counts as often as it is sent.
 pub(crate) const MOST_RANGES: usize = 1 << 16;
 
 /// The bytes of a tree that were given. A byte that goes again, since it was lost on the way, is not given again.
 #[derive(Debug, Default)]
 pub(crate) struct GivenBytes {
     ranges: ByteRanges,
-    /// Bytes that are not among the ranges yet: mostly each part begins where the one before has ended.
+    /// Bytes that are not among the ranges yet: mostly each part starts at the end of the previous one.
     run: Range<u64>,
     /// Up to here nothing behind the run was given.
     clear_to: u64,

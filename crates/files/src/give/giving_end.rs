@@ -28,7 +28,7 @@ use crate::transfer::outcome::{Ended, Outcome};
 const MOST_CACHED_BYTES: u64 = 64 << 20;
 /// And batches, however small.
 const MOST_CACHED: usize = 512;
-/// When nothing has been lent for so long, reading ahead does not wait for it.
+/// Reading ahead stops waiting for a batch if nothing has been lent for this time.
 const STALL: Duration = Duration::from_secs(1);
 
 /// The giving end of a session.
@@ -76,7 +76,7 @@ struct LentFile {
 
 struct Cached {
     read: BatchBytes,
-    /// What was served of it and has not been lent.
+    /// Bytes that were served and have not been lent.
     owed: ByteRanges,
     /// All that was served of it has been lent once.
     is_spent: bool,
@@ -94,7 +94,7 @@ impl GivingEnd {
         Self { state: GivingState::Waiting(setup) }
     }
 
-    /// The same for a visitor, whose memory it takes.
+    /// Charges memory to a visitor.
     pub(crate) fn held_by(mut self, holder: Holder) -> Self {
         if let GivingState::Waiting(setup) = &mut self.state {
             setup.holder = holder;
@@ -102,7 +102,7 @@ impl GivingEnd {
         self
     }
 
-    /// The same, and it lists no more than this.
+    /// Limits the listing to these options.
     pub(crate) fn listing(mut self, listing: ListOptions) -> Self {
         if let GivingState::Waiting(setup) = &mut self.state {
             setup.listing = listing;
@@ -126,7 +126,7 @@ impl GivingEnd {
         self
     }
 
-    /// Ends it, as [`Handler::on_closed`] does, and says what became of what it gave, if it was open.
+    /// Ends it, as [`Handler::on_closed`] does, and returns the outcome, if it was open.
     pub(crate) fn close(&mut self) -> Option<Outcome> {
         match std::mem::replace(&mut self.state, GivingState::Closed) {
             GivingState::Open(mut open) => Some(open.supply.close(open.given.ranges())),
@@ -186,7 +186,7 @@ impl Handler for GivingEnd {
         let GivingState::Open(LentFile { supply, .. }) = &self.state else { return };
         let ledger = supply.ledger().clone();
         let Some(mut outcome) = self.close() else { return };
-        // A taker that has all says so by closing.
+        // A taker reports completion by closing.
         let is_done = reason == CloseReason::Done && by_peer;
         outcome.ended = if is_done { Ended::Done } else { Ended::from_close(reason, by_peer) };
         ledger.end(outcome);
@@ -242,7 +242,7 @@ impl LentFile {
                 SupplyNews::Read(read, is_awaited) => self.keep(read, is_awaited),
                 SupplyNews::Served(range) => {
                     if let Some(cached) = find(&mut self.batches, range.start) {
-                        // Who asks for little at a time asks for a batch in many parts.
+                        // Small requests fetch a batch in many parts.
                         if cached.is_spent && cached.owed.is_empty() {
                             self.supply.step(|schedule, _| schedule.on_owed());
                         }
@@ -331,7 +331,7 @@ impl LentFile {
             let (first, records) = before.ok_or(VoidReason::Unreadable)?;
             let start = first * HASH_RECORD_BYTES;
             let to = range.end.min(start + records.len() as u64);
-            // Where nothing was read, the batch before it ends too early.
+            // If nothing was read, the previous batch ends too early.
             take(records.get((at - start) as usize..(to - start) as usize).ok_or(VoidReason::Unreadable)?);
             at = to;
         }
@@ -345,7 +345,7 @@ impl LentFile {
         while at < range.end {
             self.clock += 1;
             let Some(cached) = find(&mut self.batches, at) else {
-                // What was lent of it already goes again with it.
+                // Bytes of it that were lent are sent again with it.
                 self.supply.step(|schedule, steps| schedule.on_request(TREE, range.clone(), steps));
                 self.comes_later = true;
                 return Err(VoidReason::Vanished);

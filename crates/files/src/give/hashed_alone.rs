@@ -18,7 +18,7 @@ pub(crate) struct HashedAlone {
     bytes_at: Option<Instant>,
 }
 
-/// Who fetches asks for bytes more often.
+/// A taker that fetches requests bytes more often.
 const FETCHES_WITHIN: Duration = Duration::from_secs(2);
 
 impl HashedAlone {
@@ -73,11 +73,11 @@ mod tests {
         assert_eq!(hashed.on_request(now, 0), 0);
         assert_eq!(hashed.on_hashed(now, &(100..200)) + hashed.on_hashed(now, &(200..300)), 0);
         assert_eq!((hashed.on_request(now, 60), hashed.remove(&(100..200))), (0, 0));
-        // A stall says nothing, nor what goes after it.
+        // A stall, and requests after it, prove nothing.
         let later = now + Duration::from_secs(9);
         hashed.on_lent(later);
         assert_eq!(hashed.on_hashed(later, &(300..400)), 0);
-        // What was passed over was compared and right.
+        // The skipped blocks were compared and matched.
         assert_eq!(hashed.on_request(later, 310), 100);
         assert_eq!(hashed.remove(&(200..300)), 100);
     }

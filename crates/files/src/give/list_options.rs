@@ -1,9 +1,9 @@
-//! What a giver lists.
+//! Options of a giver's listing.
 
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
 
-/// What a giver lists of its roots. The default is all.
+/// Options of the listing of a giver's roots. The default lists everything.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListOptions {
     /// Files that have changed since are left out.

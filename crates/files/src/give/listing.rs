@@ -1,4 +1,4 @@
-//! What a walk has found so far, and where it is: in the manifest's stream, and in the tree's.
+//! Entries that a walk has found so far, and their positions in the manifest's stream and in the tree's.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::format::segments::SegmentWriter;
 use crate::format::short_hash::short;
 use crate::transfer::progress::GivenFile;
 
-/// Bytes of a manifest at the most.
+/// Max size of a manifest, bytes.
 pub(crate) const MOST_MANIFEST_BYTES: u64 = 1 << 30;
-/// Bytes of all files at the most; far from where offsets end.
+/// Max bytes of all files; far below the max offset.
 const MOST_TREE_BYTES: u64 = 1 << 60;
-/// Files that are read at once at the most: a thousand take some milliseconds.
+/// Max files that are read at once: a thousand take some milliseconds.
 const MOST_TOGETHER: usize = 1024;
 
-/// What a listing takes of memory for each file,
+/// Memory of a listing per file, bytes,
 const FILE_BYTES: usize = 24;
 /// and for each hole.
 const HOLE_BYTES: usize = 16;
@@ -41,7 +41,7 @@ pub(crate) struct ManifestPart {
     files: Vec<FoundFile>,
 }
 
-/// A file in a segment: its length, its holes, and where its entry begins.
+/// A file in a segment: its length, its holes, and the start of its entry.
 struct FoundFile {
     bytes: u64,
     holes: Holes,
@@ -89,7 +89,7 @@ impl Draft {
         self.add(&TreeEntry::End { files: self.files_count, bytes: self.tree_bytes })
     }
 
-    /// What has been added since the last part, if there is anything.
+    /// Entries added since the last part, if any.
     pub(crate) fn finish(&mut self) -> Option<ManifestPart> {
         let segment = self.writer.finish()?;
         Some(self.part(segment))
@@ -112,7 +112,7 @@ impl Draft {
 }
 
 impl ManifestPart {
-    /// What a listing takes of it: its bytes, and of each file and hole where it is.
+    /// Memory of the listing, bytes: its entries, and the position of each file and hole.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let holes: usize = self.files.iter().map(|file| file.holes.len()).sum();
         (self.segment.len() + FILE_BYTES * self.files.len() + HOLE_BYTES * holes) as u64
@@ -125,7 +125,7 @@ impl ManifestPart {
     }
 }
 
-/// What was found, as far as it has been told.
+/// Entries that were found and added.
 ///
 /// Files are read in *batches*: whole blocks that follow each other, either one block of a file that has several, or
 /// the only blocks of many files. All of a batch's entries are in one segment. Memory: the manifest, 24 bytes a file,
@@ -135,7 +135,7 @@ pub(crate) struct Listing {
     /// With where each ends in the stream.
     segments: Vec<(u64, Arc<[u8]>)>,
     layout: Layout,
-    /// Where each file's entry is in its segment.
+    /// Position of each file's entry in its segment.
     entries: Vec<u32>,
     runs: Vec<FileRun>,
     /// In the stream of the tree.
@@ -152,7 +152,7 @@ struct FileRun {
     segment: usize,
 }
 
-/// What to read at once.
+/// A range to read at once.
 #[derive(Clone)]
 pub(crate) struct BatchPlan {
     /// Its bytes in the stream of the tree.
@@ -161,9 +161,9 @@ pub(crate) struct BatchPlan {
     pub(crate) blocks: Range<u64>,
     /// Its files.
     pub(crate) files: Range<usize>,
-    /// Where its bytes begin in its first file.
+    /// Offset of its first byte in its first file.
     pub(crate) offset: u64,
-    /// In the stream of the tree: those that it has a part of, or that begin where it ends.
+    /// Holes in the stream of the tree that it overlaps, or that start at its end.
     pub(crate) holes: Holes,
     segment: Arc<[u8]>,
     entry: usize,
@@ -176,7 +176,7 @@ pub(crate) struct Listed<'a> {
     pub(crate) path: &'a [u8],
     /// Its length.
     pub(crate) bytes: u64,
-    /// What it is known by.
+    /// Identity of the file.
     pub(crate) identity: FileIdentity,
 }
 
@@ -250,8 +250,8 @@ impl Listing {
         Some((span, batch))
     }
 
-    /// How many files somebody was given, who was given these bytes of the tree: those whose last byte is among them.
-    /// Nobody asks for a file without data: those count for who was given all others.
+    /// The number of files whose last byte is among these given bytes of the tree. Empty files are never requested:
+    /// they count if all others were given.
     pub(crate) fn files_given(&self, given: &ByteRanges) -> u64 {
         let (mut files, mut without_data, mut is_all) = (0, 0, true);
         let mut ranges = given.iter().peekable();
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(of(&[(0, 9)]), 0);
         assert_eq!(of(&[(0, 10)]), 1);
         assert_eq!(of(&[(5, 11), (29, 31)]), 2);
-        // The empty ones, too.
+        // The empty ones as well.
         assert_eq!(of(&[(0, 60)]), 5);
         assert_eq!(of(&[(9, 10), (29, 30), (59, 60)]), 5);
     }
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!((draft.files_count, draft.tree_bytes), (2, MOST_TREE_BYTES));
         let mut listing = Listing::default();
         listing.push(draft.finish().unwrap());
-        // It is one file of 2^38 blocks; none of them takes memory.
+        // One file of 2^38 blocks; its blocks take no memory.
         assert_eq!(listing.batch_at(MOST_TREE_BYTES - 1).unwrap().blocks, (1 << 38) - 1..1 << 38);
     }
 

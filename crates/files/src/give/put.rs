@@ -44,9 +44,9 @@ pub struct PutOptions {
     /// Whether links whose targets lead out of what is sent are kept there as they are, if the server allows it;
     /// without it they fail.
     pub keeps_links: bool,
-    /// Files of the same size whose times differ by at most so many seconds count as the same.
+    /// Files of the same size whose times differ by at most this many seconds count as equal.
     pub modify_window_s: u32,
-    /// What is left as it is at the destination.
+    /// Entries that are left unchanged at the destination.
     pub keeps: Keeps,
     /// Which files, by path and size.
     pub filter: Filter,
@@ -57,7 +57,7 @@ pub struct PutOptions {
     pub limit: Option<Rate>,
     /// As [`GetOptions::retry`](crate::GetOptions::retry).
     pub retry: Duration,
-    /// What this end node knows of the session.
+    /// Options of the session at this end node.
     pub session: SessionOptions,
 }
 
@@ -91,7 +91,7 @@ pub fn put(
     put_to(endpoint, Destination { ticket: ticket.clone(), renew: None }, paths, options)
 }
 
-/// The same to a server that may be started again, as with [`get_renewed`](crate::get_renewed()).
+/// Like [`put`], to a server that may restart, as with [`get_renewed`](crate::get_renewed()).
 pub fn put_renewed(
     endpoint: &Endpoint,
     ticket: &Ticket,
@@ -147,12 +147,12 @@ struct Giver {
     results: Option<SegmentReader>,
     told: Outcome,
     before: Before,
-    /// Bytes of records that were told.
+    /// Bytes of received result records.
     told_bytes: usize,
     is_dry: bool,
 }
 
-/// No taker that keeps to the bounds of its lists tells more.
+/// A taker within the bounds of its lists never sends more.
 const MOST_TOLD_BYTES: usize = 64 << 20;
 /// With what a dry run would do with each file: some ten million.
 const MOST_PLANNED_BYTES: usize = 1 << 30;
@@ -204,11 +204,11 @@ impl Giver {
     fn end(&mut self, session: &Session, files: u64, bytes: u64, failed: u64) {
         self.results = None;
         let (tally, before) = (self.ledger.tally(), self.before);
-        // What would be sent is not there.
+        // A dry run sends nothing.
         let [files_done, bytes_done] = if self.is_dry { [before.files, before.bytes] } else { [files, bytes] };
         tally.bytes_done.store(bytes_done, Ordering::Relaxed);
         tally.bytes_resumed.store(before.bytes.min(bytes_done), Ordering::Relaxed);
-        // Those in what was there before are not among them.
+        // Holes of files that existed at the start do not count.
         tally.bytes_holes.fetch_min(bytes.saturating_sub(before.bytes), Ordering::Relaxed);
         tally.files_done.store(files_done, Ordering::Relaxed);
         tally.files_failed.store(failed, Ordering::Relaxed);
@@ -227,7 +227,7 @@ impl Giver {
     }
 }
 
-/// What the taker told, and of the same paths what was seen here: the reasons here say more.
+/// The taker's outcome, with this end's reasons for the same paths: they are more precise.
 fn joined(mut told: Outcome, seen: Option<Outcome>) -> Outcome {
     let Some(seen) = seen else { return told };
     for (told, seen) in [(&mut told.failed, &seen.failed), (&mut told.skipped, &seen.skipped)] {
@@ -288,7 +288,7 @@ impl Handler for Giver {
 
     fn on_closed(&mut self, _: &Session, reason: CloseReason, by_peer: bool) {
         self.ledger.close(reason, by_peer);
-        // After the results this says nothing new: the first outcome counts.
+        // After the results this adds nothing: the first outcome counts.
         let outcome = joined(self.told.clone(), self.source.close());
         self.ledger.end(Outcome { ended: Ended::from_close(reason, by_peer), ..outcome });
     }
@@ -347,7 +347,7 @@ mod tests {
         assert!(!outcome.is_complete());
     }
 
-    /// A taker that finds no end of what it tells.
+    /// A taker that sends results without end.
     #[derive(Default)]
     struct Talker {
         told: Vec<u8>,
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(closed, Some(CloseReason::Protocol));
         let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).unwrap();
         assert!(matches!(&outcome.ended, Ended::Failed(why) if why.contains("exceed 64 MiB")), "{:?}", outcome.ended);
-        // What was told until then: 64 MiB of some 4100 bytes each.
+        // Results received by then: 64 MiB of some 4100 bytes each.
         assert!(outcome.files_failed > 16_000, "{}", outcome.files_failed);
         assert!(outcome.failed.bytes() <= crate::transfer::failures::MOST_LISTED_BYTES && outcome.failed.len() < 4100);
     }

@@ -22,7 +22,7 @@ use crate::transfer::zeros::wait_for_zeros;
 const MOST_OPEN: usize = 64;
 /// A part that changes while it is read is read this often at most.
 const MOST_TRIES: u32 = 4;
-/// What was read of a file is proved this often at most after its attributes have moved: a proof reads all of it again.
+/// Max verifications of the read parts of a file after its attributes have changed: each reads all of it again.
 const MOST_MOVES: u32 = 64;
 
 /// The files of a share, to be read by any thread.
@@ -35,7 +35,7 @@ pub(crate) struct Disk {
     begun: Lock<HashMap<usize, BegunFile>>,
 }
 
-/// What was read of a file so far.
+/// The parts of a file that were read so far.
 #[derive(Debug)]
 struct BegunFile {
     /// When it was last changed, in its content or its attributes, as far as is known.
@@ -55,13 +55,13 @@ pub(crate) struct BatchBytes {
     pub(crate) blocks: Range<u64>,
     /// How many files have no data behind it, empty ones and those without any apart.
     pub(crate) files_ended: usize,
-    /// Bytes of what there is of it that are in holes, and that nobody need ask for.
+    /// Bytes of it that are in holes, and that need not be requested.
     pub(crate) hole_bytes: u64,
-    /// What it holds, from the first byte on; there may be room behind it.
+    /// Its bytes, from the first on; the buffer may be longer.
     pub(crate) content: Vec<u8>,
     /// The records of its blocks, if they were hashed.
     pub(crate) records: Vec<u8>,
-    /// What of it there is not.
+    /// The ranges of it that could not be read.
     pub(crate) voids: Arc<[Void]>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) enum Gone {
     Changed,
     /// It has less bytes than it had.
     Shrank,
-    /// The system says so.
+    /// A system error.
     Failed(io::Error),
 }
 
@@ -127,7 +127,7 @@ impl Disk {
         Self { roots: roots.map(OnceLock::from).unwrap_or_default(), open: Lock::default(), begun: Lock::default() }
     }
 
-    /// Where the files are, if that is known.
+    /// The roots of the files, if known.
     pub(crate) fn roots(&self) -> Option<&Roots> {
         self.roots.get()
     }
@@ -141,8 +141,8 @@ impl Disk {
         self.roots.get().ok_or(io::ErrorKind::NotFound)?.open_file(path)
     }
 
-    /// Reads a batch, and hashes each of its blocks if there is a key. `room` is memory to be used again.
-    /// What cannot be read is told apart.
+    /// Reads a batch, and hashes each of its blocks if there is a key. `room` is a buffer to reuse. Ranges that cannot
+    /// be read are reported separately.
     pub(crate) fn read(
         &self,
         batch: &BatchPlan,
@@ -152,7 +152,7 @@ impl Disk {
     ) -> BatchBytes {
         let length = (batch.bytes.end - batch.bytes.start) as usize;
         if room.len() < length {
-            // What was there need not be kept, nor copied.
+            // The old contents need not be kept or copied.
             room = vec![0; length];
         }
         if key.is_some() {
@@ -250,7 +250,8 @@ impl Disk {
         Err(Gone::Changed)
     }
 
-    /// Reads a part of a file of several blocks, until its attributes have not moved meanwhile: when they moved last.
+    /// Reads a part of a file of several blocks, until its attributes did not change during the read; returns the time
+    /// of their last change.
     fn read_settled(
         &self,
         file: usize,
@@ -401,8 +402,8 @@ mod tests {
         assert_eq!(block, 7);
     }
 
-    /// A file of three blocks whose time stays what it is while `change` is made to it after the first block, and what
-    /// reading the other two says.
+    /// A file of three blocks whose time is kept while `change` is made to it after the first block; returns the
+    /// results of reading the other two.
     fn changed_meanwhile(change: impl FnOnce(&std::path::Path)) -> Vec<String> {
         let place = tempfile::tempdir().unwrap();
         let (root, _) = tree(place.path(), &[2 * BLOCK_BYTES + 1]);
@@ -442,7 +443,7 @@ mod tests {
         let changed = "changed during the transfer";
         // Of what was read before there is another content now.
         assert_eq!(changed_meanwhile(|path| overwrite(path, 9)), [changed; 2]);
-        // What is read later is of the same content as all the rest.
+        // Later reads are of the same content as the rest.
         assert_eq!(changed_meanwhile(|path| overwrite(path, BLOCK_BYTES + 9)), [""; 0]);
     }
 
@@ -458,7 +459,7 @@ mod tests {
         let listing = listed(&roots);
         let disk = Disk::new(Some(roots));
         for file in 0..100 {
-            // The last byte alone.
+            // Only the last byte.
             let batch = listing.batch_at((file + 1) * (BLOCK_BYTES + 1) - 1).unwrap();
             let read = disk.read(&batch, None, Vec::new(), &mut |_, _, gone| panic!("{gone:?}"));
             assert_eq!((read.content.len(), read.records.len()), (1, 0));

@@ -14,17 +14,17 @@ use rustix::io::Errno;
 
 use crate::transfer::error::ShareError;
 
-/// What is given: each path by the last of its names.
+/// The roots that are given: each path by the last of its names.
 ///
-/// A path that is a symbolic link is followed, since it was named by who gives it; below it none is. What a path of the
-/// manifest leads to is looked for below the directory in which the given path lies, whatever became of the way there.
+/// A root that is a symbolic link is followed, since the user named it; links below it are not. The paths of the
+/// manifest are resolved below the directory that contains the given path, even if the path to it has changed.
 #[derive(Debug)]
 pub(crate) struct Roots {
     given: Vec<Root>,
     by_name: HashMap<Vec<u8>, usize>,
     /// Whether the paths of the manifest are those below the only root, a directory.
     is_inside: bool,
-    /// What is never given, wherever the walk meets it.
+    /// Places that are never given, wherever the walk meets them.
     own: OwnPlaces,
     /// The contents of files that are made when they are read, by their paths, and how many bytes these have.
     kept: Lock<Kept>,
@@ -46,7 +46,7 @@ struct Root {
     real_name: Vec<u8>,
 }
 
-/// Roots that are found, or paths that are looked for when a walk begins.
+/// Roots that are found, or paths that are resolved when a walk starts.
 #[expect(clippy::large_enum_variant, reason = "one for a session, and soon taken apart")]
 pub(crate) enum GivenPaths {
     Found(Roots),
@@ -72,7 +72,7 @@ impl Roots {
             return Err(ShareError::Nothing);
         }
         assert_may_wait();
-        // Looked for anew each time: they may have been made since, or moved.
+        // Resolved each time: they may have been created since, or moved.
         let own = OwnPlaces::find();
         let (mut given, mut by_name) = (Vec::new(), HashMap::new());
         for (index, path) in paths.iter().enumerate() {
@@ -211,7 +211,7 @@ fn open_beneath(directory: &OwnedFd, path: &[u8], flags: OFlags) -> io::Result<O
     open_with(call, &IS_MISSING, directory, path, flags)
 }
 
-/// The same with a call of the kernel that may be missing: from then on it is not tried any more.
+/// Opens with a system call that may be missing: after the first such error it is not tried again.
 fn open_with(
     call: impl Fn(&[u8]) -> rustix::io::Result<OwnedFd>,
     is_missing: &AtomicBool,
@@ -239,7 +239,7 @@ fn open_with(
     open_step_by_step(directory, path, flags)
 }
 
-/// The same, name by name.
+/// Opens a path one name at a time.
 fn open_step_by_step(directory: &OwnedFd, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
     let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut at: Option<OwnedFd> = None;
@@ -331,7 +331,7 @@ mod tests {
                 Err(error)
             };
             let open = |path: &[u8]| open_with(call, &is_missing, parent, path, OFlags::RDONLY | OFlags::NOFOLLOW);
-            // A file that is not there says nothing about the call.
+            // A missing file is not evidence about the system call.
             assert!(open(b"data/gone").is_err());
             for _ in 0..3 {
                 assert_eq!(content(open(b"data/real/a").unwrap()), "a", "{error}");

@@ -1,4 +1,4 @@
-//! The walk of what is given: one directory after the other, in an order that the names alone decide.
+//! The walk of the roots: one directory after the other, in an order that depends only on the names.
 
 use std::ffi::CString;
 use std::io;
@@ -17,10 +17,10 @@ use crate::format::names::is_reserved;
 use crate::format::reason::reason;
 use crate::format::short_hash::short;
 
-/// Tells `found` of every entry below the roots: a directory, then what is in it but directories, then those, each by
-/// name; and of the holes of a file before it. A directory that cannot be listed is an entry that failed; what goes
-/// away during the walk was never there.
-/// What is not asked for is left out; a name of which nothing is there is an entry that failed.
+/// Calls `found` for every entry below the roots: a directory, then its entries except directories, then those, each by
+/// name; and for the holes of a file before it. A directory that cannot be listed is a failed entry; an entry that is
+/// removed during the walk is ignored. Entries that were not requested are left out; a requested name that does not
+/// exist is a failed entry.
 pub(crate) fn scan(
     roots: &Roots,
     listing: ListOptions,
@@ -48,8 +48,8 @@ pub(crate) fn scan(
     ControlFlow::Continue(())
 }
 
-/// What a file is known by: its size, its time and its inode. Device numbers are not the same after each boot; and the
-/// time of the last change of attributes moves with each link, each mode and each snapshot.
+/// The identity of a file: its size, its time and its inode. Device numbers may change at each boot; and the time of
+/// the last change of attributes moves with each link, each mode and each snapshot.
 pub(crate) fn identity(stat: &Stat) -> FileIdentity {
     let mut said = [0; 32];
     let numbers = [stat.st_size.cast_unsigned(), stat.st_mtime.cast_unsigned(), stat.st_mtime_nsec, stat.st_ino];
@@ -94,10 +94,10 @@ struct Walk<'a> {
     /// The device of the root, if others are not entered.
     stays_on: Option<u64>,
     found: &'a mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>,
-    /// The names of a directory: where each begins in `bytes`, and ends.
+    /// The names of a directory: the start and end of each in `bytes`.
     names: Vec<(usize, usize)>,
     bytes: Vec<u8>,
-    /// Holes that were told.
+    /// Holes that were reported.
     holes: usize,
 }
 
@@ -124,7 +124,7 @@ impl Walk<'_> {
         if self.roots.is_own(&stat) {
             return (self.found)(&TreeEntry::Skipped { path, reason: OWN });
         }
-        // What is above a name that was asked for is no part of what is copied.
+        // The parents of a requested name are not part of the copy.
         if !path.is_empty() && self.asked.takes(path) {
             (self.found)(&TreeEntry::Directory { path, meta: meta(&stat) })?;
         }
@@ -138,7 +138,7 @@ impl Walk<'_> {
         let stem = below.len();
         for &(start, end) in &names {
             let name = &bytes[start..end];
-            // What others have not finished is nobody's to read.
+            // Unfinished files of other transfers are never read.
             if is_reserved(name) {
                 continue;
             }
@@ -179,7 +179,7 @@ impl Walk<'_> {
         is_asked && (path.is_empty() || self.verdicts.takes(path, true, |above| asked.is_above(above)))
     }
 
-    /// Whether what is no directory is listed.
+    /// Whether an entry that is not a directory is listed.
     fn chooses(&mut self, path: &[u8], stat: &Stat) -> bool {
         let asked = &mut self.asked;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
@@ -212,7 +212,7 @@ impl Walk<'_> {
         outcome
     }
 
-    /// What is no directory.
+    /// Adds an entry that is not a directory.
     fn leaf(&mut self, path: &[u8], stat: &Stat, target: &dyn Fn() -> rustix::io::Result<Vec<u8>>) -> ControlFlow<()> {
         if !self.chooses(path, stat) {
             return ControlFlow::Continue(());
@@ -267,7 +267,7 @@ impl Walk<'_> {
 
     /// The content of a file that is made when it is read, if its length is not the one that it has by `stat`.
     fn read_whole(&self, path: &[u8], stat: &Stat) -> Result<Option<Vec<u8>>, Errno> {
-        // Whether it can be read is said when it is, as for other files.
+        // Read errors are reported at the read, as for other files.
         let Ok(file) = self.roots.open_file(path) else { return Ok(None) };
         let mut content = Vec::new();
         let mut room = vec![0; 64 << 10];
@@ -285,7 +285,7 @@ impl Walk<'_> {
         Ok((content.len() as u64 != stat.st_size.cast_unsigned()).then_some(content))
     }
 
-    /// The holes of a file, as long as it is what was looked at. Whether it can be read is told when it is.
+    /// The holes of a file, if it is still the file that was listed. Read errors are reported at the read.
     fn holes(&mut self, path: &[u8], stat: &Stat) -> Holes {
         let bytes = stat.st_size.cast_unsigned();
         // In blocks of 512 bytes, whatever the file system's are.
@@ -498,7 +498,7 @@ mod tests {
         assert!(lines.iter().any(|line| line.contains("data/sub/fairwave-part")), "{lines:?}");
     }
 
-    /// A client that comes back after its ticket's end gets what was there before.
+    /// A client that resumes after its ticket's end gets only the earlier files.
     #[test]
     fn scan__what_changed_since_is_left_out() {
         let place = tempfile::tempdir().unwrap();
@@ -529,7 +529,7 @@ mod tests {
         let lines = scanned(&[PathBuf::from("/proc/version")]);
         assert_eq!(lines.len(), 1);
         assert!(lines[0].starts_with(&format!("file version {} ", version.len())), "{lines:?}");
-        // One that never ends is not read for ever; one of a claimed length has the one that it has.
+        // Reading an endless file stops; one with a stated length has that length.
         let roots = Roots::find(&[PathBuf::from("/proc/version")]).unwrap();
         assert!(roots.kept(b"version").is_none());
         let _ = scan(&roots, ListOptions::default(), &mut |_| ControlFlow::Continue(()));

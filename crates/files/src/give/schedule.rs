@@ -1,4 +1,4 @@
-//! What to read next, and what to answer.
+//! Schedules reads and answers.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
@@ -14,14 +14,14 @@ use crate::format::streams::{HASHES, MANIFEST, TREE};
 use crate::transfer::hold::Hold;
 use crate::transfer::memory::{BLOCKS, Holder, LISTS, Room};
 
-/// Bytes that are being read, or were read and have not been sent once. What a taker has asked for beyond that waits:
-/// it would push out of memory what goes first.
+/// Bytes that are being read, or were read and have not been sent once. Requests beyond that wait: they would evict
+/// what is sent first.
 const READ_AHEAD: u64 = 32 << 20;
-/// A batch counts for as many at the least.
+/// A batch counts for at least this many bytes.
 const LEAST_CHARGE: u64 = 64 << 10;
 /// Requests that wait to be read; a taker has 256 open.
 const MOST_WAITING: usize = 1024;
-/// Batches that are read at a time for their hashes alone.
+/// Max concurrent batches that are read only for their hashes.
 const HASHED_ALONE: usize = 2;
 /// Parts of one batch, or of the manifest, that are waited for.
 const MOST_PARTS: usize = 1024;
@@ -32,14 +32,14 @@ const MOST_PARTS: usize = 1024;
 #[derive(Default)]
 pub(crate) struct Schedule {
     listing: Listing,
-    /// Of the manifest, beyond what there is of it.
+    /// Requested bytes of the manifest beyond its current end.
     awaited: ByteRanges,
     /// Of the tree, in the order in which they were asked for.
     tree: VecDeque<Range<u64>>,
     /// Of the hashes, before it was looked which batches they are of.
     hashes: VecDeque<Range<u64>>,
-    /// Of the hashes of batches that nobody has asked for but for that. They are read when nobody asks for others:
-    /// mostly the bytes are asked for soon after, and one reading does for both.
+    /// Batches of which only the hashes are requested. They are read when no others are requested: mostly the bytes are
+    /// requested soon after, and one read serves both.
     parked: BTreeMap<u64, ByteRanges>,
     /// By the number of a batch's first block, here and below.
     reading: HashMap<u64, BatchWaiter>,
@@ -51,9 +51,9 @@ pub(crate) struct Schedule {
     /// Batches that are being read or in memory, and the memory of all that they take.
     held: HashMap<u64, u64>,
     room: Option<Room>,
-    /// The same of the listing.
+    /// Memory charged for the listing.
     list_room: Option<Room>,
-    /// Whether something could not be read, since there was no memory for it.
+    /// Whether a batch could not be read for lack of memory.
     is_short: bool,
     /// Batches that were read because they are asked for, and have not been sent once.
     unsent: usize,
@@ -61,14 +61,14 @@ pub(crate) struct Schedule {
     owed: usize,
 }
 
-/// Who waits for a batch.
+/// A request that waits for a batch.
 #[derive(Default)]
 struct BatchWaiter {
     tree: ByteRanges,
     hashes: ByteRanges,
 }
 
-/// What has to be done.
+/// A step for the caller to do.
 pub(crate) enum WorkStep {
     /// This can be lent now.
     Serve(u32, Range<u64>),
@@ -90,7 +90,7 @@ impl Schedule {
         self.list_room.as_mut().is_none_or(|room| room.grow(part.memory_bytes()))
     }
 
-    /// Whether something could not be read since the last look, because there was no memory for it.
+    /// Whether a batch could not be read for lack of memory since the last call.
     pub(crate) fn is_short(&mut self) -> bool {
         std::mem::take(&mut self.is_short)
     }
@@ -100,7 +100,7 @@ impl Schedule {
         self.go_on(steps);
     }
 
-    /// What the walk has found so far.
+    /// Entries that the walk has found so far.
     pub(crate) fn listing(&self) -> &Listing {
         &self.listing
     }
@@ -177,7 +177,7 @@ impl Schedule {
         is_awaited
     }
 
-    /// What a batch was read for has been sent: more can be read.
+    /// The bytes of a batch have been sent: more can be read.
     pub(crate) fn on_spent(&mut self, batch: &Range<u64>, steps: &mut Vec<WorkStep>) {
         self.ahead = self.ahead.saturating_sub(charge(batch));
         self.unsent = self.unsent.saturating_sub(1);
@@ -213,7 +213,7 @@ impl Schedule {
         !self.tree.is_empty() || !self.parked.is_empty()
     }
 
-    /// What it does nothing for.
+    /// What it waits for.
     pub(crate) fn hold(&self) -> Hold {
         if self.unsent > 0 || self.owed > 0 {
             Hold::Nothing
@@ -239,7 +239,7 @@ impl Schedule {
 
     /// Looks at what waits, from the first on, until there is enough to do.
     fn go_on(&mut self, steps: &mut Vec<WorkStep>) {
-        // What was asked for is below the listing's end, and every byte there is some batch's.
+        // Requested ranges are below the listing's end, and every byte there is part of a batch.
         while let Some(range) = self.tree.front().cloned()
             && let Some(batch) = self.listing.batch_at(range.start)
         {
@@ -300,7 +300,7 @@ impl Schedule {
         self.ahead += charge;
         let hashes = self.parked.remove(&key).unwrap_or_default();
         self.reading.insert(key, BatchWaiter { tree: ByteRanges::default(), hashes });
-        // What was void before may not be so again.
+        // Void ranges may become readable.
         let is_hashed = self.hashed.get(&key).is_some_and(|voids| voids.is_empty());
         steps.push(WorkStep::Read(batch, !is_hashed));
         true
@@ -330,12 +330,12 @@ fn charge(batch: &Range<u64>) -> u64 {
     (batch.end - batch.start).max(LEAST_CHARGE)
 }
 
-/// Where the records of blocks are in the stream of hashes.
+/// The range of the records of these blocks in the stream of hashes.
 pub(crate) fn records_of(blocks: &Range<u64>) -> Range<u64> {
     blocks.start * HASH_RECORD_BYTES..blocks.end * HASH_RECORD_BYTES
 }
 
-/// Serves a range of a batch but for what is void in it.
+/// Serves a range of a batch except its void parts.
 fn answer(stream: u32, range: Range<u64>, voids: &[Void], steps: &mut Vec<WorkStep>) {
     let mut at = range.start;
     for void in voids {
@@ -452,7 +452,7 @@ mod tests {
             "serve hashes 96..144",
         ];
         assert_eq!(taken(&mut steps).0, expected);
-        // From memory, and after it has left memory, anew.
+        // From memory, and from the disk after it was evicted.
         schedule.on_request(TREE, 90..110, &mut steps);
         schedule.on_dropped(0);
         schedule.on_request(HASHES, 0..48, &mut steps);
@@ -518,7 +518,7 @@ mod tests {
         assert_eq!(schedule.hold(), Hold::Disk);
         schedule.on_read(&read(&reads[0], vec![]), &mut steps);
         assert_eq!(schedule.hold(), Hold::Nothing);
-        // What is read beside what waits to be sent holds nobody.
+        // Reads next to bytes that wait to be sent delay nothing.
         schedule.on_request(TREE, BLOCK_BYTES..2 * BLOCK_BYTES, &mut steps);
         assert_eq!(schedule.hold(), Hold::Nothing);
         schedule.on_spent(&reads[0].bytes, &mut steps);

@@ -1,4 +1,4 @@
-//! What a taker knows a share by.
+//! The name by which a taker recognizes a share.
 
 use std::path::PathBuf;
 
@@ -6,12 +6,12 @@ use fairwave_host::ShareId;
 
 use crate::format::short_hash::short;
 
-/// Names what lies at these paths of this host, so that a taker knows it again: as long as the host is the same, and
-/// the paths are. It is no secret.
+/// Names the share of these paths of this host, so that a taker recognizes it: it is stable for the same host and
+/// paths. It is not a secret.
 pub(crate) fn share_name(paths: &[PathBuf]) -> [u8; 16] {
     let real = paths.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
     let mut hasher = blake3::Hasher::new_derive_key("fairwave 1 share name");
-    // Images that were cloned have the same one; mostly they have names of their own.
+    // Cloned images have the same one; mostly their host names differ.
     hasher.update(&std::fs::read("/etc/machine-id").unwrap_or_default());
     hasher.update(rustix::system::uname().nodename().to_bytes());
     hasher.update(&ShareId::of(real, false).0.to_le_bytes());

@@ -1,4 +1,5 @@
-//! What a session can lend: the walk that finds it, the threads that read it, and the requests that wait for either.
+//! The supply of a session: the walk that finds files, the threads that read them, and the requests that wait for
+//! either.
 
 use std::collections::HashSet;
 use std::io;
@@ -32,13 +33,14 @@ use crate::transfer::visit::Visit;
 
 /// Buffers of at least this many bytes are used again.
 const WORTH_KEEPING: usize = 256 << 10;
-/// What takes less than this part of one gets a fresh one.
+/// Reuse a buffer only if at least this part of it (1/4) is needed.
 const LEAST_PART: usize = 4;
-/// And at most so many of them.
+/// Max spare buffers.
 const MOST_SPARE: usize = 8;
-/// What was found is told after so long at the latest.
+/// Max delay until found entries are reported.
 const TELL_AFTER: Duration = Duration::from_millis(50);
-/// A server lists so much more than what was asked for of the list: a visitor that asks for nothing has no list.
+/// A server lists at most this many bytes beyond the requested part of the list: a visitor that requests nothing has no
+/// list.
 const LIST_AHEAD: u64 = 1 << 20;
 
 /// Threads that read files, for all sessions of a share. They end with the last of these.
@@ -58,7 +60,7 @@ enum SupplyJob {
     Drop(Vec<Visit>),
 }
 
-/// What a session can lend: shared by its handler, the walk and the readers.
+/// The data that a session can lend: shared by its handler, the walk and the readers.
 pub(crate) struct Supply {
     session: Session,
     disk: Disk,
@@ -78,13 +80,13 @@ pub(crate) struct Supply {
     asked: Condvar,
 }
 
-/// What could not be sent, or is not copied.
+/// Entries that could not be sent, or are not copied.
 struct Account {
     outcome: Outcome,
     failed: HashSet<usize>,
 }
 
-/// What the handler should know before it lends.
+/// Events for the handler before it lends.
 pub(crate) enum SupplyNews {
     /// A part of the manifest, and where it ends in the stream.
     Manifest(u64, Arc<[u8]>),
@@ -95,7 +97,7 @@ pub(crate) enum SupplyNews {
 }
 
 impl Readers {
-    /// Starts them: one for each processor, but two at the least, and at most eight.
+    /// Starts one reader thread per processor, at least two and at most eight.
     pub(crate) fn start() -> io::Result<Arc<Self>> {
         let (jobs, waiting) = unbounded::<SupplyJob>();
         let count = thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
@@ -112,7 +114,7 @@ impl Readers {
         Ok(Arc::new(Self { jobs, spare: Lock::default(), looks: Lock::default() }))
     }
 
-    /// Lets go of visits that nobody is told of any more.
+    /// Drops visits that are not reported any more.
     pub(crate) fn drop_visits(&self, visits: Vec<Visit>) {
         // Without readers it is done here.
         let _ = self.jobs.send(SupplyJob::Drop(visits));
@@ -120,8 +122,8 @@ impl Readers {
 }
 
 impl Supply {
-    /// What lies at these roots, for a session. `share` names it to the taker. The walk begins at once, and what the
-    /// handler has to hear comes out of the receiver.
+    /// Opens these roots for a session. `share` names it to the taker. The walk starts at once, and the receiver
+    /// returns events for the handler.
     #[expect(clippy::too_many_arguments, reason = "each is one of a session's own parts, from one caller")]
     pub(crate) fn open(
         session: &Session,
@@ -172,7 +174,7 @@ impl Supply {
         &self.ledger
     }
 
-    /// Changes the schedule and does what follows from it. What `change` tells the handler comes before that.
+    /// Changes the schedule and executes the steps that follow. The handler's events of `change` precede them.
     pub(crate) fn step(self: &Arc<Self>, change: impl FnOnce(&mut Schedule, &mut Vec<WorkStep>)) {
         let mut steps = Vec::new();
         // Nobody serves in between: else bytes could be lent before the handler hears of them.
@@ -218,7 +220,7 @@ impl Supply {
         }
     }
 
-    /// Waits until the list is asked for up to about so many bytes, at a server.
+    /// Waits, at a server, until the list is requested up to about this many bytes.
     fn wait_until_asked(&self, listed_bytes: u64) {
         if self.session.facts().is_initiator {
             return;
@@ -237,7 +239,7 @@ impl Supply {
         }
     }
 
-    /// A buffer for so many bytes, if there is one that fits.
+    /// A buffer for this many bytes, reused if one fits.
     fn take_spare(&self, bytes: usize) -> Vec<u8> {
         let mut spare = self.readers.spare.lock();
         let fits = |room: &Vec<u8>| (bytes..=bytes.saturating_mul(LEAST_PART)).contains(&room.len());
@@ -312,7 +314,7 @@ impl Supply {
     fn walk(self: &Arc<Self>, paths: &[PathBuf], share: [u8; 16], listing: ListOptions) {
         let look = || {
             let _turn = self.readers.looks.lock();
-            // Its visitor may have left meanwhile.
+            // Its visitor may have left.
             let is_left = self.is_closed.load(Ordering::SeqCst);
             if is_left { Err(ShareError::Nothing) } else { Ok(self.disk.found(Roots::find(paths)?)) }
         };

@@ -55,7 +55,7 @@ impl Handler for Mute {
     }
 }
 
-/// Each visitor of a server would have a list of its own.
+/// Each visitor of a server would have its own list.
 #[test]
 fn walk__lists_no_more_than_is_asked_for() {
     let place = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ fn source__more_than_memory_keeps() {
     let way = LoopbackPath { room: Bytes::new(1 << 30), reorder: 0.3, loss: 0.01, piece_bytes: 65_000, ..FAIR };
     let run = give(&root, way, || {});
     assert!(run.taken.files == files);
-    // What was read again, and what went again, is counted once.
+    // Bytes that were read or sent again count once.
     assert_eq!((run.outcome.files, run.outcome.bytes), (1, 25 * BLOCK_BYTES + 1));
 }
 
@@ -169,7 +169,7 @@ fn source__a_sparse_file_is_zeros() {
     assert!(run.taken.files[&b"sparse"[..]] == vec![0; 9 << 22]);
 }
 
-/// What becomes of files that are not what they were, and of those beside them.
+/// Changed files fail, and other files do not.
 #[test]
 fn source__files_that_change_fail_alone() {
     let place = tempfile::tempdir().unwrap();
@@ -230,7 +230,7 @@ fn source__a_file_that_may_not_be_read() {
     });
 }
 
-/// Whatever happens to files meanwhile: what is taken is what was listed.
+/// Files change all the time: every received file has the listed content.
 #[test]
 fn source__files_that_change_all_the_time() {
     let mut changes = 0;
@@ -264,7 +264,7 @@ fn source__files_that_change_all_the_time() {
         vandal.expect("it was started").join().unwrap();
         for (path, content) in &run.taken.files {
             let was = files.get(path).or_else(|| files.get(&path[..path.len().min(10)]));
-            // What was there at first, or the beginning of it, or one of the new ones; never some of each.
+            // The first content, or the start of it, or one of the new ones; never a mix.
             let is_old = was.is_some_and(|was| was.starts_with(content));
             let is_new = content.iter().all(|byte| *byte == content[0]);
             assert!(is_old || is_new, "seed {seed}: {}", path.escape_ascii());
@@ -331,7 +331,7 @@ fn source__reads_and_keeps_no_more_than_it_says() {
     let roots = Roots::find(&[path]).unwrap();
     let mut source = GivingEnd::new(roots, [3; 16], Readers::start().unwrap(), Ledger::default());
     source.on_open(&session);
-    // What is served of a stream, from so many ranges on, until nothing comes for a while.
+    // Served ranges of a stream, from at least this many on, until it is quiet for a while.
     let hear = |stream: u32, least: usize, quiet: u64| {
         let (mut served, mut until) = (Vec::new(), Instant::now() + LASTS);
         while let Ok((_, command)) = told.recv_deadline(until) {
