@@ -56,8 +56,7 @@ pub struct Host<C: Crypto> {
     events: VecDeque<Event>,
 }
 
-/// A timer that is so late was not late by itself: the process was kept from running. A quarter of the shortest time slice
-/// that a scheduler gives another process is some milliseconds (EEVDF: 2.8 ms).
+/// Lateness of a timer that is taken for a pause of the process: a slice of another one (3 ms in Linux's EEVDF).
 const PAUSE: Duration = Duration::from_millis(3);
 /// Bytes by which a header of IPv6 is longer than one of IPv4.
 const MORE_IN_V6: u32 = 20;
