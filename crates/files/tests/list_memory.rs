@@ -1,5 +1,5 @@
-//! What others' lists and visitors' sessions cost in memory, by an allocator that counts: each test looks at all of its
-//! process, and they run one after the other.
+//! Memory of peers' lists and visitors' sessions, measured by a counting allocator: each test measures the whole
+//! process, so they run one after the other.
 
 #![allow(missing_docs, non_snake_case)]
 
@@ -20,11 +20,11 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// What a list may take here.
+/// Max memory of a list here, bytes.
 const LIST_BYTES: usize = 4 << 20;
-/// What a transfer takes beside it: sockets, buffers, queues, threads.
+/// Memory of a transfer besides its list: sockets, buffers, queues, threads.
 const REST_BYTES: usize = 2 << 20;
-/// What goes into one segment of a list.
+/// Bytes of entries in one segment of a list.
 const BODY_BYTES: usize = 60_000;
 
 /// Held by the test that counts.
@@ -35,11 +35,11 @@ fn taken() -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// Lists what it was told to, and never sends a byte of a file.
+/// Sends the given list, and never a byte of a file.
 struct Lister {
     entries: Vec<Vec<u8>>,
     list: Vec<u8>,
-    /// What the process had when all was ready.
+    /// Memory of the process when everything was ready.
     before: Arc<AtomicUsize>,
 }
 
@@ -157,7 +157,7 @@ struct Kind {
     names: &'static [&'static str],
 }
 
-/// So many entries of each kind that a list without a bound would take twice as much, at the least.
+/// Enough entries of each kind that an unbounded list would take at least twice as much.
 fn kinds() -> Vec<Kind> {
     let names = |i: usize| [format!("{i}/").into_bytes(), vec![b'x'; 250], b"/".to_vec(), vec![b'y'; 250]].concat();
     let deep = |i: usize| [format!("{i}").into_bytes(), b"/x".repeat(250)].concat();
@@ -231,7 +231,7 @@ fn visitors__of_one_ticket_hold_no_more_than_its_share() {
     server.listen_with(keyring, share.judges(), share.accept());
     let before = taken();
     for _ in 0..40 {
-        // What a client says that wants to get files.
+        // Greeting of a client for a get.
         let greeting = vec![1, 1];
         let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
         client.connect(&ticket, options, Box::new(Sipping)).expect("it is let in");

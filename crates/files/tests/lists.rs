@@ -1,4 +1,4 @@
-//! What a server keeps of puts that are over: the only test of its process, which counts all that it allocates.
+//! Memory that a server keeps of puts that have ended: the only test of its process, which counts all allocations.
 
 #![allow(non_snake_case)]
 
@@ -30,7 +30,7 @@ fn share__dry_puts_of_many_paths_leave_little_behind() {
     let (from, into) = (place.path().join("from"), place.path().join("into"));
     fs::create_dir(&from).unwrap();
     fs::create_dir(&into).unwrap();
-    // What is no file is skipped by its path, each of some 200 bytes.
+    // Entries other than files are skipped by their path, each of some 200 bytes.
     let stem = "x".repeat(190);
     for n in 0..PATHS {
         mkfifoat(CWD, from.join(format!("{stem}{n}")), Mode::RUSR).unwrap();

@@ -15,7 +15,7 @@ use super::key::TemporaryKey;
 use super::sparse::punch;
 use crate::format::blocks::BLOCK_BYTES;
 
-/// What is set aside at a time: four blocks, so that it is never more than four times what is written.
+/// Bytes that are preallocated at a time: four blocks, so at most four times the bytes written.
 pub(crate) const STEP_BYTES: u64 = 4 * BLOCK_BYTES;
 /// Holes that are looked for in a step: no more pages are in one.
 const MOST_LOOKS: u64 = STEP_BYTES / 4096;
@@ -80,7 +80,7 @@ impl Aside {
         }
     }
 
-    /// The steps of which something is missing, with where each begins in its file. They are forgotten.
+    /// Removes the incomplete steps and returns them with their offsets in the file.
     pub(crate) fn take(&self) -> Vec<(TemporaryKey, u64)> {
         let steps = std::mem::take(&mut *self.steps.lock());
         steps.into_keys().map(|(key, number)| (key, number * STEP_BYTES)).collect()
@@ -118,7 +118,7 @@ mod tests {
         file.metadata().unwrap().blocks() * 512
     }
 
-    /// A file of so many steps, where room can be set aside.
+    /// A file of this many steps, if the file system can preallocate.
     fn file(steps: u64) -> Option<File> {
         let file = tempfile::tempfile().unwrap();
         file.set_len(steps * STEP_BYTES).unwrap();

@@ -2,8 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-/// What begins and ends at multiples of this many bytes, in memory and in a file, can be written past the page cache.
-/// No disk or file system that is common asks for more.
+/// Alignment of direct I/O, bytes, in memory and in a file: enough for all common disks and file systems.
 pub(crate) const ALIGNMENT: usize = 4096;
 
 /// Bytes of which the first is at a multiple of [`ALIGNMENT`].
@@ -18,7 +17,7 @@ impl Buffer {
     /// Of zeros.
     pub(crate) fn new(length: usize) -> Self {
         let room = vec![0; length + ALIGNMENT];
-        // Where it cannot be told, what is written past the page cache is refused, and goes through it.
+        // If the alignment is unknown, direct writes are refused, and fall back to the page cache.
         let start = Some(room.as_ptr().align_offset(ALIGNMENT)).filter(|start| *start <= ALIGNMENT).unwrap_or(0);
         Self { room, start, length }
     }

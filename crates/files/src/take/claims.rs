@@ -9,7 +9,7 @@ use crate::format::footprint::of_table;
 use crate::format::names::RelativePath;
 use crate::format::short_hash::short;
 
-/// What each path is taken for. A path is a hash of 16 bytes here: a list of millions stays small.
+/// The claim on each path. A path is a hash of 16 bytes here: a list of millions stays small.
 #[derive(Debug, Default)]
 pub(crate) struct PathClaims {
     paths: HashMap<[u8; 16], PathClaim>,

@@ -44,9 +44,9 @@ pub(crate) struct Committer {
     choice: SyncChoice,
 }
 
-/// A group ends with so many bytes,
+/// Max bytes of a batch,
 const MOST_BYTES: u64 = 64 << 20;
-/// or so many files,
+/// max files of a batch,
 const MOST_FILES: usize = 2000;
 /// or after this time.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -202,7 +202,7 @@ impl Committer {
         placed: &mut Placed,
     ) -> Vec<Arc<TakenFile>> {
         for item in touched.values() {
-            // It may be whole and at its place by now; if not, whoever finishes it will see the error.
+            // It may be complete and at its place by now; if not, the thread that completes it will see the error.
             if !self.is_in_memory(item) {
                 let _ = self.desk.temps.read(&item.key).and_then(fdatasync);
             }
@@ -215,7 +215,7 @@ impl Committer {
             }
             match self.desk.temps.read(&item.key).and_then(fsync).doing(SYNC) {
                 Ok(()) => synced.push(item),
-                // A mode without reading is no reason: all of the file system then.
+                // A mode without read permission is not an error: sync the whole file system then.
                 Err(DiskError { error: Errno::ACCESS, .. }) if self.sync_around(&item).is_ok() => synced.push(item),
                 Err(error) => self.fail(&item, error, placed),
             }

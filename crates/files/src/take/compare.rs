@@ -83,7 +83,7 @@ impl ComparingReader {
         thread.spawn(move || self.run())
     }
 
-    /// Works until it is told to leave.
+    /// Works until it is stopped.
     fn run(self) {
         let comparer = Comparer { tree: &self.tree, hashes: &self.hashes };
         let mut buffer = Vec::new();
@@ -96,7 +96,7 @@ impl ComparingReader {
             };
             comparer.check(&parcel, &mut report, &mut buffer);
             self.pool.give((*parcel).into_buffer());
-            // Who is gone needs nothing any more.
+            // A coordinator that has ended needs no report.
             let _ = self.news.send(TakeNews::Worked(report));
         }
     }

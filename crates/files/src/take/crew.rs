@@ -81,12 +81,12 @@ impl Crew {
         Ok(())
     }
 
-    /// What the threads that write share, while they are there.
+    /// The state that the writing threads share, while they run.
     pub(crate) fn desk(&self) -> Option<&DiskQueue> {
         self.hired.as_ref().map(|hired| &*hired.desk)
     }
 
-    /// Gives the workers a job that is no parcel.
+    /// Sends the workers a job that is not a parcel.
     pub(crate) fn send(&mut self, job: DiskJob) {
         self.open += 1;
         self.open_of_holes += usize::from(matches!(job, DiskJob::Holes(_)));
@@ -95,18 +95,18 @@ impl Crew {
         }
     }
 
-    /// A job is done that was no parcel.
+    /// Counts a finished job that was not a parcel.
     pub(crate) fn on_done(&mut self, is_of_holes: bool) {
         self.open = self.open.saturating_sub(1);
         self.open_of_holes = self.open_of_holes.saturating_sub(usize::from(is_of_holes));
     }
 
-    /// Whether the workers have a job that is no parcel.
+    /// Whether the workers have a job that is not a parcel.
     pub(crate) fn is_busy(&self) -> bool {
         self.open > 0
     }
 
-    /// Whether a job about holes would be begun soon: what comes does not wait for what need not.
+    /// Whether a job about holes would start soon: received data do not wait for holes.
     pub(crate) fn takes_holes(&self) -> bool {
         self.open_of_holes < MOST_WORKERS
     }
@@ -116,13 +116,13 @@ impl Crew {
         self.hired.as_ref().is_some_and(|hired| hired.group.send(GroupJob::Flush).is_ok())
     }
 
-    /// The threads do what they have, and end. What those shared that wrote, if there were any.
+    /// The threads finish their work and end. Returns the writing threads' shared state, if there were any.
     pub(crate) fn dismiss(&mut self) -> Option<Arc<DiskQueue>> {
         if let Some(reader) = self.reader.take() {
             if let Some(work) = &self.work {
                 let _ = work.send(DiskJob::Leave);
             }
-            // A thread that panicked has said so itself.
+            // A thread that panicked has already reported it.
             let _ = reader.join();
         }
         let Hired { desk, group, grouper, workers } = self.hired.take()?;
@@ -131,7 +131,7 @@ impl Crew {
                 let _ = work.send(DiskJob::Leave);
             }
         }
-        // A thread that panicked has said so itself.
+        // A thread that panicked has already reported it.
         for worker in workers {
             let _ = worker.join();
         }

@@ -29,7 +29,7 @@ pub(crate) struct Directories {
     is_dry: bool,
     /// Whether none is made.
     makes_none: bool,
-    /// What the process takes off the modes of what it makes.
+    /// The umask of the process.
     umask: u16,
     /// Those that were used last, the newest first.
     recent: VecDeque<(Box<[u8]>, OpenDirectory)>,
@@ -39,7 +39,7 @@ pub(crate) struct Directories {
     /// Bytes of the paths of those.
     path_bytes: u64,
     quota: Option<Quota>,
-    /// What looks for temporaries of an earlier transfer in directories that were there before.
+    /// Searches existing directories for temporaries of an earlier transfer.
     sweeper: Option<Arc<Homes>>,
     /// A directory of each file system.
     by_device: BTreeMap<u64, Box<[u8]>>,
@@ -47,7 +47,7 @@ pub(crate) struct Directories {
     own: Option<OwnPlaces>,
 }
 
-/// What is to become of a directory when nothing more comes.
+/// The final state of a directory, set at the end.
 #[derive(Clone, Debug)]
 struct DirectoryFate {
     mode: Option<u16>,
@@ -64,12 +64,12 @@ pub(crate) struct OpenDirectory {
     pub(crate) is_new: bool,
 }
 
-/// What could not be done to a directory when nothing more comes.
+/// A failed change of a directory at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FinishError {
     pub(crate) path: Box<[u8]>,
     pub(crate) error: DiskError,
-    /// Whether it is about its mode or time alone.
+    /// Whether only its mode or time failed.
     pub(crate) is_attribute: bool,
 }
 
@@ -91,7 +91,7 @@ const MOST_OPEN: usize = 32;
 /// More are made durable together with all that the file system holds.
 const FEW: usize = 64;
 const OPEN: &str = "open its directory";
-/// What a directory has that no list has said anything of, but for the umask.
+/// Mode of a directory that no list has described, before the umask.
 const USUAL_MODE: u16 = 0o777;
 
 impl Directories {
@@ -102,12 +102,12 @@ impl Directories {
         Self { tree, is_dry, makes_none, umask, recent, by_id, fates, path_bytes: 0, quota, sweeper, by_device, own }
     }
 
-    /// The same; nothing is written into these places.
+    /// Excludes these places from writing.
     pub(crate) fn keeping_out_of(self, own: Option<OwnPlaces>) -> Self {
         Self { own, ..self }
     }
 
-    /// The same; it makes none.
+    /// Makes no directories, if `makes_none`.
     pub(crate) fn making_none(self, makes_none: bool) -> Self {
         Self { makes_none, ..self }
     }
@@ -122,7 +122,7 @@ impl Directories {
         self.open_with(path, USUAL_MODE)
     }
 
-    /// The same; if it is made, it has this mode, and can be written by its owner until nothing more comes.
+    /// Opens a directory; if it is created, it has this mode, and its owner can write into it until the end.
     fn open_with(&mut self, path: &[u8], mode: u16) -> Result<Option<OpenDirectory>, DirectoryError> {
         if let Some(at) = self.recent.iter().position(|(other, _)| **other == *path) {
             let entry = self.recent.remove(at).expect("found above");
@@ -214,7 +214,7 @@ impl Directories {
                 entry.insert(DirectoryFate { mode, time, is_made: is_new });
             }
             if is_closed {
-                // Where this is not allowed, what is to be made in it will say so.
+                // If this is not allowed, creating entries in it will report the error.
                 let _ = fchmod(&directory, Mode::from_raw_mode((there.meta.mode | 0o700).into()));
             }
         }
@@ -224,8 +224,7 @@ impl Directories {
         Ok(opened)
     }
 
-    /// A directory that is listed. One that was there keeps its mode; one that was not has the listed one, but for the
-    /// umask.
+    /// A listed directory. An existing one keeps its mode; a new one has the listed one, minus the umask.
     pub(crate) fn list(&mut self, path: &RelativePath, meta: Meta) -> Result<(), DirectoryError> {
         self.open_with(path.as_bytes(), meta.mode)?;
         if let Some(fate) = self.fates.get_mut(path.as_bytes()) {
@@ -239,13 +238,13 @@ impl Directories {
 
     /// Bytes that it takes in memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        // When nothing more comes they are put in order beside the table.
+        // At the end they are sorted in a copy.
         let ordered = (self.fates.len() * size_of::<(Box<[u8]>, DirectoryFate)>()) as u64;
         of_table(&self.by_id) + of_table(&self.fates) + ordered + self.path_bytes
     }
 
-    /// Nothing more comes: modes and times are set, from the deepest on, and all is made durable if `is_durable`. What
-    /// could not be done to which directory.
+    /// Sets modes and times at the end, deepest first, and syncs everything if `is_durable`. Returns the failed
+    /// directories.
     pub(crate) fn finish(&mut self, is_durable: bool) -> Vec<FinishError> {
         let mut fates: Vec<_> = self.fates.drain().collect();
         // A path sorts before all below it.

@@ -1,4 +1,4 @@
-//! What went wrong at a disk, in the words of a reason.
+//! Errors of a disk as reasons.
 
 use fairwave_proto::codec::VoidReason;
 use rustix::io::Errno;
@@ -15,7 +15,7 @@ pub(crate) struct DiskError {
     pub(crate) error: Errno,
 }
 
-/// Makes a [`DiskError`] of what the system says.
+/// Makes a [`DiskError`] of a system error.
 pub(crate) trait Doing<T> {
     fn doing(self, doing: &'static str) -> Result<T, DiskError>;
 }
@@ -65,7 +65,7 @@ fn explain_void(reason: VoidReason) -> &'static str {
     }
 }
 
-/// What the system says, in words.
+/// The system's message.
 pub(crate) fn explain(error: Errno) -> String {
     let text = match error {
         Errno::NOSPC => "the disk is full",

@@ -1,4 +1,4 @@
-//! What the disk threads of a transfer share.
+//! The state that the disk threads of a transfer share.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use super::taken_file::TakenFile;
 use super::temps::Temps;
 use crate::format::blocks::{BlockHash, HashKey};
 
-/// What the disk threads of a transfer share.
+/// The state that the disk threads of a transfer share.
 pub(crate) struct DiskQueue {
     pub(crate) temps: Temps,
     pub(crate) journal: Journal,
     pub(crate) hashes: HashKey,
     /// Whether no file waits at its temporary place, since none is made durable.
     pub(crate) places_at_once: bool,
-    /// What all transfers into the same directory may bring, if that is bounded.
+    /// Limit of all transfers into the same directory, if any.
     pub(crate) quota: Option<Quota>,
 }
 
 impl DiskQueue {
-    /// Leave to write so many bytes of a file, which is not whole with them if it has several blocks. Keep it until
-    /// they are written.
+    /// Reserves this many bytes for a file, which stays incomplete after them if it has several blocks. Keep the
+    /// reservation until they are written.
     pub(crate) fn claim(&self, item: &TakenFile, bytes: u64) -> Result<Option<Reservation>, OverQuota> {
         let Some(quota) = &self.quota else { return Ok(None) };
         let tree = self.temps.tree();
@@ -52,7 +52,7 @@ impl DiskQueue {
         self.temps.clear();
     }
 
-    /// Removes what there is of a file that failed: its room is free.
+    /// Removes the temporary of a failed file, which frees its space.
     pub(crate) fn discard(&self, item: &TakenFile) {
         match &self.quota {
             Some(quota) => quota.discard(&item.key, || self.temps.remove(&item.key)),
@@ -67,7 +67,7 @@ pub(crate) type BlockMap = Vec<(u64, BlockHash)>;
 /// Something for a disk worker to do.
 #[derive(Debug)]
 pub(crate) enum DiskJob {
-    /// To verify and write what came, or to compare it with what is there.
+    /// Verifies and writes received data, or compares them with the existing file.
     Parcel(Box<Parcel>),
     /// To make empty files.
     Make(Vec<Arc<TakenFile>>),
@@ -91,10 +91,10 @@ pub(crate) struct Hollow {
     pub(crate) has_values: bool,
 }
 
-/// What became of a job.
+/// The result of a job.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    /// Bytes of a parcel that are held no more; none if it was another job.
+    /// Bytes of a parcel that were freed; `None` for another job.
     pub(crate) parcel_bytes: Option<u64>,
     /// And those of them that came, or that an earlier session left.
     pub(crate) held_bytes: u64,
@@ -106,7 +106,7 @@ pub(crate) struct Report {
     pub(crate) written_bytes: u64,
     /// Bytes that are in holes.
     pub(crate) hole_bytes: u64,
-    /// Whether it was about holes alone.
+    /// Whether it was only about holes.
     pub(crate) is_of_holes: bool,
     /// Files that failed, each once.
     pub(crate) failed: Vec<(Arc<TakenFile>, Trouble)>,
@@ -119,14 +119,14 @@ pub(crate) struct Report {
     pub(crate) tries: u32,
     /// Whether they were only to be compared.
     pub(crate) is_check: bool,
-    /// Pieces that were compared with what is there, and their values where they are the same.
+    /// Pieces that were compared with the existing file, with their values if they are equal.
     pub(crate) checked: Vec<(ParcelBlock, Option<BlockHash>)>,
     /// Files of which these blocks are there.
     pub(crate) rehashed: Vec<(Arc<TakenFile>, BlockMap)>,
 }
 
 impl Report {
-    /// A file failed; what there is of it is removed, so that its room is free.
+    /// Fails a file; its temporary is removed to free the space.
     pub(crate) fn fail(&mut self, desk: &DiskQueue, item: &Arc<TakenFile>, trouble: impl Into<Trouble>) {
         if item.fail() {
             desk.discard(item);

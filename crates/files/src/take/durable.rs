@@ -16,7 +16,7 @@ pub enum Durable {
     None,
 }
 
-/// A word that is none of these.
+/// An unknown value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown value {0:?}: expected \"each\", \"group\" or \"none\"")]
 pub struct UnknownDurable(String);

@@ -22,7 +22,7 @@ pub(crate) enum EntryError {
     Disk(#[from] DiskError),
     #[error(transparent)]
     Quota(#[from] OverQuota),
-    /// What a worker or the group saw.
+    /// An error of a worker or the committer.
     #[error(transparent)]
     Trouble(#[from] Trouble),
     /// Only one thing can have the name that was asked for.
@@ -30,7 +30,7 @@ pub(crate) enum EntryError {
         "name conflict: \"{}\" was already received as \"{}\"", escaped(.first), escaped(.name)
     )]
     Renamed {
-        /// What has that name already: its own one.
+        /// The existing entry's own name.
         first: Box<[u8]>,
         /// The name that was asked for.
         name: Box<[u8]>,
@@ -41,7 +41,7 @@ pub(crate) enum EntryError {
     LeadsOut(TargetError),
     #[error(transparent)]
     Target(TargetError),
-    /// The giver says why, in its own words.
+    /// The giver's reason, in its own words.
     #[error("{0}")]
     Giver(Box<str>),
     /// A name that was asked for.
@@ -51,19 +51,19 @@ pub(crate) enum EntryError {
     DiskFull {
         /// How many.
         bytes: u64,
-        /// What the file system has left.
+        /// Free bytes of the file system.
         room: u64,
     },
     #[error("quota of uploads exceeded: {bytes} bytes needed, {room} available")]
     QuotaUsedUp {
         /// How many.
         bytes: u64,
-        /// What the quota has left.
+        /// Free bytes of the quota.
         room: u64,
     },
     #[error("the data at byte {offset} failed verification {tries} times: it is being modified on the path")]
     Forged {
-        /// Where the block begins in the file.
+        /// Offset of the block in the file.
         offset: u64,
         /// How often it was fetched.
         tries: u32,

@@ -1,4 +1,4 @@
-//! What is fetched next, and how much at a time.
+//! Chooses the next blocks to fetch, and how many at a time.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,9 +19,9 @@ use crate::transfer::memory::{BLOCKS, Holder, Room};
 #[derive(Debug)]
 pub(crate) struct FetchWindow {
     queue: VecDeque<WantedBlocks>,
-    /// Bytes that may be held at the most.
+    /// Max bytes held.
     memory: u64,
-    /// What is held of the memory of all, for each parcel until it is written.
+    /// Memory charged to the shared budget, for each parcel until it is written.
     room: Room,
     /// Bytes of parcels that are asked for and have not come as a whole.
     on_way: u64,
@@ -40,11 +40,11 @@ pub(crate) struct WantedBlocks {
     pub(crate) item: Arc<TakenFile>,
     pub(crate) blocks: Range<u64>,
     pub(crate) tries: u32,
-    /// Whether only their hashes are, to compare them with what is there.
+    /// Whether only their hashes are fetched, to compare them with the existing file.
     pub(crate) is_check: bool,
 }
 
-/// How much came of late.
+/// Bytes received recently.
 #[derive(Debug)]
 struct RecentBytes {
     since: Instant,
@@ -52,7 +52,7 @@ struct RecentBytes {
     before: u64,
 }
 
-/// So much is asked for at the least.
+/// Min size of the window, bytes.
 const LEAST_WINDOW: u64 = 16 << 20;
 /// Small blocks that follow each other share a parcel of this size.
 const PARCEL_BYTES: u64 = 1 << 20;
@@ -142,7 +142,7 @@ impl FetchWindow {
         self.on_way > 0
     }
 
-    /// Whether what is there is compared with hashes, and nothing else is under way.
+    /// Whether it compares existing files with hashes, and does nothing else.
     pub(crate) fn is_comparing(&self) -> bool {
         self.checks > 0 && self.checks == self.parcels
     }
@@ -195,7 +195,7 @@ impl WantedBlocks {
         if start < end { self.item.span.block_bytes(end - 1).end - self.item.span.block_bytes(start).start } else { 0 }
     }
 
-    /// Where the data go on, if its first block is in a hole and nobody has to ask for it.
+    /// The end of the hole that contains its first block, if that need not be requested.
     fn hole_end(&self) -> Option<u64> {
         let (Range { start, end }, first) = (self.blocks.clone(), self.item.span.blocks.start);
         if self.is_check || self.item.holes.is_empty() {
@@ -219,7 +219,7 @@ impl RecentBytes {
         self.now += bytes;
     }
 
-    /// What came in the last second, or in less of it.
+    /// Bytes received in the last second, or in the part of it so far.
     fn a_second(&mut self) -> u64 {
         self.turn();
         2 * self.now.max(self.before)
@@ -234,7 +234,7 @@ impl RecentBytes {
     }
 }
 
-/// What the session can have under way, and half as much again.
+/// One and a half times the session's bytes in flight.
 pub(crate) fn window(session: &Session) -> u64 {
     let stats = session.stats();
     let rate = stats.sink.map_or(0.0, |rates| rates.expected.as_bps());

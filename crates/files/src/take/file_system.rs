@@ -1,4 +1,4 @@
-//! File systems by their numbers, as `statfs` tells them.
+//! File systems by their `statfs` numbers.
 
 pub(super) const EXT4: u64 = 0xef53;
 pub(super) const XFS: u64 = 0x5846_5342;

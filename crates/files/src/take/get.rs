@@ -35,7 +35,7 @@ use crate::transfer::memory::Holder;
 use crate::transfer::renewal::Renew;
 use crate::transfer::retry::{Destination, Opening, RETRY, persist};
 
-/// What to get, and how.
+/// Options of a get.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "four wishes that do not depend on each other")]
 pub struct GetOptions {
@@ -46,8 +46,8 @@ pub struct GetOptions {
     pub is_inside: bool,
     /// Which of them.
     pub filter: Filter,
-    /// What may stand at the top of what comes, where this end named it to the other: any other name ends the
-    /// transfer. Without it the server says what there is, as with a ticket.
+    /// Allowed names at the top of the list, if this end named them to the peer: any other name ends the transfer.
+    /// `None` lets the server choose, as with a ticket.
     pub top_names: Option<TopNames>,
     /// The directory to write into. It is made if it is not there.
     pub destination: PathBuf,
@@ -64,22 +64,22 @@ pub struct GetOptions {
     /// Whether symbolic links whose targets lead out of the destination are kept as they are, as text, and not
     /// followed; without it they fail.
     pub keeps_links: bool,
-    /// Files of the same size whose times differ by at most so many seconds count as the same.
+    /// Files of the same size whose times differ by at most this many seconds count as equal.
     pub modify_window_s: u32,
-    /// What is left as it is at the destination.
+    /// Entries that are left unchanged at the destination.
     pub keeps: Keeps,
     /// How much is made durable at a time.
     pub durable: Durable,
     /// No faster than this, in IP packets.
     pub limit: Option<Rate>,
-    /// Bytes of files that are held in memory at the most.
+    /// Max bytes of files held in memory.
     pub memory: Bytes,
-    /// What the server's list of its files may take of memory, all in all; one that takes more ends the transfer.
+    /// Max memory of the server's list of files; a larger list ends the transfer.
     pub list_memory: Bytes,
-    /// When a session ends for a reason that may pass, others are opened to go on, for so long after the last bytes
-    /// that came; zero is not at all, but when keys are old.
+    /// Time after the last received bytes for which sessions that end for a passing reason are followed by others; zero
+    /// for never, except when keys are old.
     pub retry: Duration,
-    /// What this end node knows of the session.
+    /// Options of the session at this end node.
     pub session: SessionOptions,
 }
 
@@ -108,22 +108,21 @@ impl Default for GetOptions {
     }
 }
 
-/// Bytes of files that are held in memory at the most.
+/// Max bytes of files held in memory.
 const MEMORY: Bytes = Bytes::new(256 << 20);
-/// What a list may take of memory: some fourteen million files.
+/// Max memory of a list: some fourteen million files.
 const LIST_MEMORY: Bytes = Bytes::new(1 << 30);
 
 /// Gets files: it returns when the session is open, and [`Transfer::wait`] when all is done.
 ///
-/// What an earlier call has brought, complete or not, is not fetched again. A session that ends for a reason that may
-/// pass (silence, a peer that ends, a path that loses too much, old keys) is followed by another, see
+/// Bytes that an earlier call fetched, of complete files or not, are not fetched again. A session that ends for a
+/// reason that may pass (silence, a peer that ends, a path that loses too much, old keys) is followed by another, see
 /// [`GetOptions::retry`].
 pub fn get(endpoint: &Endpoint, ticket: &Ticket, options: GetOptions) -> Result<Transfer, TransferError> {
     get_from(endpoint, Destination { ticket: ticket.clone(), renew: None }, options)
 }
 
-/// The same from a server that may be started again: where a session has ended, `renew` is asked for the ticket of the
-/// next one.
+/// Gets files from a server that may restart: after a session has ended, `renew` returns the ticket of the next one.
 pub fn get_renewed(
     endpoint: &Endpoint,
     ticket: &Ticket,
@@ -227,22 +226,22 @@ impl Intake {
         Ok(Self { directory, rename, continues_rename, durable, is_dry, may_keep_links, may_hold_keys, quota, takers })
     }
 
-    /// The same; see [`GetOptions::continues_rename`].
+    /// Sets whether it continues a rename; see [`GetOptions::continues_rename`].
     pub(crate) fn continuing_rename(self, continues_rename: bool) -> Self {
         Self { continues_rename, ..self }
     }
 
-    /// The same; what lies below the directory may occupy no more than this.
+    /// Limits the total size of the directory.
     pub(crate) fn with_quota(self, quota: Option<Bytes>) -> Self {
         Self { quota: quota.map(Quota::new), ..self }
     }
 
-    /// The same; what is put may land where this host keeps its keys: it is put by the user.
+    /// Allows uploads to places where this host keeps its keys: the user asked for it.
     pub(crate) fn holding_keys(self, may_hold_keys: bool) -> Self {
         Self { may_hold_keys, ..self }
     }
 
-    /// The same; links that lead out of the directory may be kept for who asks for it.
+    /// Allows links that lead out of the directory, if the client requests it.
     pub(crate) fn keeping_links(self, may_keep_links: bool) -> Self {
         Self { may_keep_links, ..self }
     }
@@ -261,7 +260,7 @@ impl Intake {
         Ok((Box::new(sink), transfer))
     }
 
-    /// What a taker is to do, which looks at the directory.
+    /// Options of the taker, determined by reading the directory.
     fn options(self, ticket: TicketId, look: Look, holder: Holder) -> Result<TakeOptions, TransferError> {
         let tree =
             if look.is_dry { look_for(&self.directory) } else { Tree::open(&self.directory).map(Arc::new).map(Some) };

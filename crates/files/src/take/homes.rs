@@ -18,7 +18,7 @@ use super::key::{TemporaryKey, TemporaryStamp};
 use super::tree::Tree;
 use crate::format::names::TEMPORARIES;
 
-/// What a file system below the destination can do, as far as is known.
+/// Known capabilities of a file system below the destination.
 #[derive(Debug)]
 pub(crate) struct FileSystem {
     /// A directory on it.
@@ -48,7 +48,7 @@ pub(crate) struct Home {
     pub(crate) file_system: Arc<FileSystem>,
 }
 
-/// Where a temporary is.
+/// Location of a temporary.
 #[derive(Clone, Debug)]
 pub(crate) struct Spot {
     /// The path of its directory.
@@ -56,7 +56,7 @@ pub(crate) struct Spot {
     pub(crate) file_system: Arc<FileSystem>,
 }
 
-/// A temporary that is there.
+/// A temporary that exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FoundTemporary {
     pub(crate) bytes: u64,
@@ -67,7 +67,7 @@ pub(crate) struct FoundTemporary {
 #[derive(Debug)]
 pub(crate) struct Homes {
     tree: Arc<Tree>,
-    /// What the names of the temporaries begin with.
+    /// Prefix of the names of the temporaries.
     prefix: Vec<u8>,
     spots: Lock<HashMap<TemporaryKey, Spot>>,
     /// By their devices.
@@ -234,7 +234,7 @@ impl Homes {
     }
 }
 
-/// The name of a transfer's own directory, at the destination's top; the names of its temporaries begin with that.
+/// The name of a transfer's own directory, at the destination's top; it is the prefix of the names of its temporaries.
 pub(crate) fn directory_name(transfer: &TemporaryKey) -> Vec<u8> {
     [TEMPORARIES, HEXLOWER.encode(transfer).as_bytes()].concat()
 }

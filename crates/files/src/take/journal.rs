@@ -1,25 +1,25 @@
-//! What of a transfer's temporaries is known to be right: what the next one need not fetch.
+//! The blocks of a transfer's temporaries that are known to be right, which the next transfer need not fetch.
 //!
 //! ```text
 //! journal = "fwj", 2, frames
 //! frame   = length of the body (u32 LE), body, MAC of the body (16 bytes)
-//! body    = 1, boot id (16 bytes)                                 what follows was written under this boot
-//!         | 2, key (16 bytes)                                     this temporary begins anew: forget its blocks
+//! body    = 1, boot id (16 bytes)                                 the following frames were written under this boot
+//!         | 2, key (16 bytes)                                     this temporary starts again: forget its blocks
 //!         | 3, blocks: key, number in the file (u64 LE), value (32 bytes)
 //!         | 4, stamps: key, ctime: seconds (i64 LE), nanoseconds (u32 LE), mount (u64 LE)
 //!                                                                 this temporary was changed then by its transfer
 //!         | 5, path of a directory                                temporaries may be in it
 //! ```
 //!
-//! Frames are only appended. A process that dies leaves a frame that is cut off, and all before it is good. A host that
-//! dies may leave temporaries without what was written to them, so that blocks of another boot are hashed again before
-//! anybody trusts them; those of this boot are in the page cache, whatever happened to the process. A temporary that
-//! was changed at another time than its last stamp says was changed by somebody else (or by a transfer that died at
-//! it): its blocks are hashed again, too.
+//! Frames are only appended. A process that dies leaves a truncated frame after valid ones. A host that dies may leave
+//! temporaries without their last writes, so blocks of another boot are hashed again before they are trusted; those of
+//! this boot are in the page cache, whatever happened to the process. If a temporary's time of change differs from its
+//! last stamp, another program changed it (or a transfer that died during the write): its blocks are hashed again as
+//! well.
 //!
 //! The MAC is BLAKE3, keyed with a secret of this host and the name of the transfer ([`KeptKey`]). A file that another
-//! program put in the journal's place is not read. What the journal lists is compared with the giver's hashes before
-//! its file gets its name, so that a journal saves transfers and decides no content.
+//! program put in the journal's place is not read. The listed values are compared with the giver's hashes before the
+//! file gets its name, so a journal saves traffic and does not decide any content.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -51,8 +51,7 @@ pub(crate) type Kept = BTreeMap<u64, KeptBlock>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptBlock {
     pub(crate) value: BlockHash,
-    /// The boot under which it was written, if that is not this one or none can be told: then it has to be hashed
-    /// again.
+    /// The boot under which it was written, if that is another one or unknown: then it has to be hashed again.
     pub(crate) boot: Option<BootId>,
 }
 
@@ -94,13 +93,13 @@ const STAMP: usize = 36;
 const NO_BOOT: BootId = [0; 16];
 
 impl Journal {
-    /// The directories in which the journal in a directory says that temporaries may be.
+    /// The directories that may contain temporaries, from the journal in a directory.
     pub(crate) fn places(directory: &OwnedFd, key: &KeptKey) -> BTreeSet<Box<[u8]>> {
         read(directory, key, NO_BOOT).unwrap_or_default().places
     }
 
-    /// What the journal in a directory says of the temporaries that are there, each with its stamp, and a journal that
-    /// says the same, to be continued. One that cannot be understood is as good as none.
+    /// Reads the journal in a directory: the existing temporaries, each with its stamp, and a new journal of the same
+    /// contents to append to. An unreadable one counts as missing.
     pub(crate) fn open(
         directory: &OwnedFd,
         key: KeptKey,
@@ -155,7 +154,7 @@ impl Journal {
         Ok(())
     }
 
-    /// A temporary is about to be made anew: what is listed of it so far is void.
+    /// A temporary is about to be created again: its listed blocks are void.
     pub(crate) fn begin_anew(&self, key: &TemporaryKey) -> rustix::io::Result<()> {
         let mut bytes = Vec::with_capacity(64);
         push_frame(&self.key, &mut bytes, ANEW, |body| body.extend(key));
@@ -174,7 +173,7 @@ impl Journal {
         if bytes.is_empty() { Ok(()) } else { self.write(&bytes) }
     }
 
-    /// What was appended outlives the host.
+    /// Syncs the appended frames to the disk.
     pub(crate) fn sync(&self) -> rustix::io::Result<()> {
         self.file.lock().file.as_ref().map_or(Ok(()), fdatasync)
     }
@@ -194,7 +193,7 @@ impl JournalFile {
     fn write(&mut self, bytes: &[u8]) -> rustix::io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         if let Err(error) = write_all(file, self.bytes, bytes) {
-            // What follows a frame that is cut off would not be read. Where this fails too, the next one overwrites it.
+            // Frames after a truncated one would not be read. If this fails as well, the next one overwrites it.
             let _ = ftruncate(file, self.bytes);
             return Err(error);
         }
@@ -207,7 +206,7 @@ fn hash(path: &[u8]) -> [u8; 16] {
     short(blake3::Hasher::new().update(path))
 }
 
-/// The boot id of this host; where it tells none, a new one each time, so that nothing is trusted.
+/// The boot id of this host; if it has none, a random one each time, so that nothing is trusted.
 pub(crate) fn boot_id() -> BootId {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.trim().chars().filter(|character| *character != '-').collect();
@@ -260,7 +259,7 @@ fn push_stamps(
     }
 }
 
-/// What a journal says.
+/// Contents of a journal.
 #[derive(Default)]
 struct Said {
     kept: HashMap<TemporaryKey, Kept>,
@@ -277,7 +276,7 @@ fn read(directory: &OwnedFd, key: &KeptKey, boot: BootId) -> io::Result<Said> {
     Ok(understand(&bytes, key, boot))
 }
 
-/// What a journal says, up to the first frame that is not whole or not this host's.
+/// Parses a journal, up to the first frame that is truncated or not this host's.
 fn understand(bytes: &[u8], secret: &KeptKey, boot: BootId) -> Said {
     let mut said = Said::default();
     let Said { kept, stamps, places } = &mut said;
@@ -310,7 +309,7 @@ fn understand(bytes: &[u8], secret: &KeptKey, boot: BootId) -> Said {
                 }
             }
             Some((&PLACE, path)) => _ = places.insert(path.into()),
-            // What a later version writes says nothing about blocks.
+            // Frames of a later version do not affect blocks.
             _ => {}
         }
     }
@@ -406,10 +405,10 @@ mod tests {
         for _ in 0..2 {
             let (_, kept) = Journal::open(&fd, KEY, BOOT_A, stamp).unwrap();
             assert_eq!((blocks(&kept, 1), blocks(&kept, 2)), (vec![(0, true), (1, true)], vec![(0, true)]));
-            // Of this one nothing was said.
+            // It has no record.
             assert_eq!(blocks(&kept, 3), [(0, false)]);
         }
-        // What was written before the disk was gone for a while may not be on it.
+        // Data written before the disk was unmounted may not be on it.
         let remounted = |_: &TemporaryKey| Some(TemporaryStamp { mount: 4, ..STAMPED });
         assert_eq!(blocks(&Journal::open(&fd, KEY, BOOT_A, remounted).unwrap().1, 2), [(0, false)]);
         journal.append(&[written(2, 0)], [([2; 16], STAMPED)]).unwrap();
@@ -419,7 +418,7 @@ mod tests {
             (blocks(&kept, 1).len(), blocks(&kept, 2), blocks(&kept, 3)),
             (2, vec![(0, false)], vec![(0, false)])
         );
-        // A new stamp alone makes no block right; that it was hashed again does.
+        // A new stamp does not make a block right; hashing it again does.
         journal.append(&[], [([2; 16], later)]).unwrap();
         let (journal, kept) = Journal::open(&fd, KEY, BOOT_A, |_| Some(later)).unwrap();
         assert_eq!(blocks(&kept, 2), [(0, false)]);
@@ -468,7 +467,7 @@ mod tests {
         }
     }
 
-    /// Whoever can write into the directory, and knows the format, has another key.
+    /// Other programs can write into the directory in the same format, but under another key.
     #[test]
     fn open__a_journal_under_another_key_is_not_read() {
         let directory = tempfile::tempdir().unwrap();

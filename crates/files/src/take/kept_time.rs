@@ -8,8 +8,9 @@ use rustix::fs::{AtFlags, Mode, OFlags, fstat, futimens, openat, unlinkat};
 use super::tree::{There, times};
 use crate::format::manifest::Meta;
 
-/// What file systems and tools cut times to, in nanoseconds: NTFS and SMB keep 100 ns, databases 1 us and 1 ms, exFAT
-/// 10 ms, ext3 and HFS+ 1 s. A file with a time of such a form, cut from the listed one, was copied from there.
+/// Common time resolutions of file systems and tools, in nanoseconds: NTFS and SMB keep 100 ns, databases 1 us and 1
+/// ms, exFAT 10 ms, ext3 and HFS+ 1 s. A file whose time is the listed one rounded down to one of them was copied from
+/// there.
 const COMMON_NS: [i128; 5] = [100, 1_000, 1_000_000, 10_000_000, 1_000_000_000];
 /// FAT keeps 2 s. Most seconds are whole for other reasons, so the file system is asked.
 const RARE_NS: i128 = 2_000_000_000;
@@ -38,7 +39,7 @@ impl TimeProbe {
         Self { name, known: HashMap::new() }
     }
 
-    /// Whether what is there, in an open directory, has the listed time as its file system keeps it.
+    /// Whether the existing entry, in an open directory, has the listed time at its file system's resolution.
     pub(crate) fn is_kept(&mut self, directory: &OwnedFd, there: &There, listed: Meta) -> bool {
         if ns(there.meta) != cut(ns(listed), RARE_NS) {
             return false;
@@ -48,7 +49,7 @@ impl TimeProbe {
     }
 }
 
-/// What the file system of a directory cuts times to.
+/// Time resolution of the file system of a directory, nanoseconds.
 fn unit_of(directory: &OwnedFd, name: &[u8]) -> rustix::io::Result<i128> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let _ = unlinkat(directory, name, AtFlags::empty());
@@ -59,7 +60,7 @@ fn unit_of(directory: &OwnedFd, name: &[u8]) -> rustix::io::Result<i128> {
     Ok(unit_from(There::new(&kept?).meta))
 }
 
-/// What cut the probe to this time.
+/// The resolution that rounds the probe to this time.
 fn unit_from(kept: Meta) -> i128 {
     let units = COMMON_NS.into_iter().chain([RARE_NS]);
     units.into_iter().find(|unit| ns(kept) == cut(ns(PROBE), *unit)).unwrap_or(1)
@@ -93,9 +94,9 @@ mod tests {
         for (s, ns) in [(1001, 123_456_788), (1001, 123_456_790), (1001, 100_000_000), (1000, 0), (1002, 0)] {
             assert!(!is_same_time(at(s, ns), listed, 0), "{s} {ns}");
         }
-        // What is listed with less than the destination keeps is no other time.
+        // A listed time of lower resolution than the destination's is equal.
         assert!(!is_same_time(listed, at(1001, 0), 0));
-        // Before 1970 times are cut to the past, too.
+        // Times before 1970 are rounded towards the past as well.
         assert!(is_same_time(at(-6, 0), at(-6, 5), 0) && !is_same_time(at(-5, 0), at(-6, 5), 0));
     }
 

@@ -1,4 +1,4 @@
-//! What temporaries are known by.
+//! Keys of temporaries.
 
 /// Names a temporary: a hash of all that makes a file the same file.
 pub(crate) type TemporaryKey = [u8; 16];

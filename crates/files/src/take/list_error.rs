@@ -29,7 +29,7 @@ pub(crate) enum ListError {
     HoleBehindEnd,
     #[error("the peer's file list needs more than {mib} MiB of memory")]
     Memory {
-        /// What it may take.
+        /// The limit.
         mib: u64,
     },
     #[error("this end has no memory left for the lists of its visitors")]

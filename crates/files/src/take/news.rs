@@ -1,4 +1,4 @@
-//! What the threads of a transfer tell its coordinator.
+//! Events that the threads of a transfer send to its coordinator.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) enum TakeNews {
     Manifest(u64, Vec<u8>),
     /// The manifest has nothing there.
     ManifestVoid(Range<u64>),
-    /// A parcel with so many bytes of files is with the workers.
+    /// A parcel with this many bytes of files is with the workers.
     Arrived(u64),
     /// A worker has done something.
     Worked(Report),
@@ -29,14 +29,14 @@ pub(crate) enum TakeNews {
     Closed {
         /// Why.
         reason: CloseReason,
-        /// Whether the peer said so.
+        /// Whether the peer closed it.
         by_peer: bool,
         /// Parcels that were asked for and have not come as a whole.
         open: Vec<Parcel>,
     },
 }
 
-/// What became of a group of files.
+/// The result of a batch of files.
 #[derive(Debug, Default)]
 pub(crate) struct Placed {
     /// Files at their places, as durable as was asked for.

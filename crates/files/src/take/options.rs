@@ -1,4 +1,4 @@
-//! What a taker is to do.
+//! Options of a taker.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::filter::selection::NameSelection;
 use crate::format::greeting::Look;
 use crate::transfer::memory::Holder;
 
-/// What a taker is to do.
+/// Options of a taker.
 pub(crate) struct TakeOptions {
     /// The destination, or nothing if it is not there and this is only a trial.
     pub(crate) tree: Option<Arc<Tree>>,
@@ -31,37 +31,37 @@ pub(crate) struct TakeOptions {
     pub(crate) top_names: Option<TopNames>,
     /// The name at the destination of the only thing at the top that is taken, if it is to have another.
     pub(crate) rename: Option<Vec<u8>>,
-    /// Where an unfinished transfer of the same may have made the destination.
+    /// The place where an unfinished transfer of the same may have made the destination.
     pub(crate) former: Option<Former>,
     pub(crate) look: Look,
     pub(crate) durable: Durable,
-    /// What may come, at the most.
+    /// Max rate of receiving.
     pub(crate) limit: Option<Rate>,
     pub(crate) memory: Bytes,
-    /// What the giver's list may take of memory, all in all.
+    /// Max memory of the giver's list.
     pub(crate) list_memory: Bytes,
-    /// What the journal is of, beside what the giver says that it shares.
+    /// The scope of the journal, in addition to the giver's name of the share.
     pub(crate) scope: Vec<u8>,
     /// Tells from which start of the system blocks are that a journal lists.
     pub(crate) boot: BootId,
     /// Under which a journal is trusted.
     pub(crate) kept_key: KeptKey,
-    /// Where nothing is written: this host keeps its keys there.
+    /// Places that are never written: this host keeps its keys there.
     pub(crate) own: Option<OwnPlaces>,
     /// For whom memory is taken.
     pub(crate) holder: Holder,
-    /// Whether the giver is told what became of it: in a put.
+    /// Whether results are sent to the giver: in a put.
     pub(crate) tells: bool,
-    /// What earlier sessions of the transfer have compared or written: it is not compared again.
+    /// Files that earlier sessions of the transfer have compared or written: they are not compared again.
     pub(crate) verified: Verified,
-    /// What all that take there may bring, if that is bounded.
+    /// Limit of all transfers into the directory, if any.
     pub(crate) quota: Option<Quota>,
-    /// Who else writes there, where an older transfer of the same gives way to a newer one.
+    /// Other writers of the directory: a newer transfer replaces an older one of the same.
     pub(crate) takers: Option<Takers>,
 }
 
 impl TakeOptions {
-    /// So much is kept at the most of blocks that are not whole.
+    /// Max bytes of incomplete blocks that are kept.
     pub(crate) fn most_parts(&self) -> u64 {
         self.memory.get() / 4
     }

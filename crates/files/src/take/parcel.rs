@@ -1,4 +1,4 @@
-//! What is asked for, waited for and worked on in one piece.
+//! Parcels: blocks that are requested, awaited and processed together.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ pub(crate) struct Parcel {
     is_check: bool,
     data: Reassembly,
     records: Reassembly,
-    /// What of its bytes is zeros and is not asked for.
+    /// Zeros among its bytes that are not requested.
     holes: Holes,
-    /// What of them an earlier session left.
+    /// Bytes that an earlier session left.
     recalled: ByteRanges,
     /// And what will not come.
     absent: ByteRanges,
@@ -66,12 +66,12 @@ impl ParcelBlock {
         self.block - self.item.span.blocks.start
     }
 
-    /// Where it begins in its file.
+    /// Its offset in its file.
     pub(crate) fn offset(&self) -> u64 {
         self.bytes().start - self.item.span.bytes.start
     }
 
-    /// What of it is in holes, in the stream of the tree.
+    /// Its holes, in the stream of the tree.
     fn holes(&self) -> impl Iterator<Item = Range<u64>> {
         let (bytes, start) = (self.bytes(), self.item.span.bytes.start);
         let holes = self.item.holes.within(&(bytes.start - start..bytes.end - start));
@@ -102,12 +102,12 @@ impl Parcel {
         Self { blocks, bytes, pieces, tries, is_check, data, records, holes, recalled, absent, voids, void_bytes }
     }
 
-    /// Whether only the hashes come, to compare them with what is there.
+    /// Whether only the hashes are fetched, to compare them with the existing file.
     pub(crate) fn is_check(&self) -> bool {
         self.is_check
     }
 
-    /// What to ask for in the stream of the tree.
+    /// Ranges to request in the stream of the tree.
     pub(crate) fn wanted_bytes(&self) -> Vec<Range<u64>> {
         self.data.missing()
     }
@@ -128,7 +128,7 @@ impl Parcel {
         held
     }
 
-    /// What is held of each piece: where each part begins in its block, and its bytes.
+    /// The received parts of each piece: the offset of each in its block, and its bytes.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (&ParcelBlock, Vec<(u64, &[u8])>)> {
         // A parcel may have thousands of pieces, and who sends it chooses how many parts: they are sorted out once.
         let held = self.held();
@@ -142,8 +142,8 @@ impl Parcel {
         })
     }
 
-    /// An earlier session left a part of a piece, which begins there in its block. It is not asked for, and proved with
-    /// the rest.
+    /// Adds a part of a piece that an earlier session left, at this offset in its block. It is not requested again, and
+    /// is verified with the rest.
     pub(crate) fn recall(
         &mut self,
         piece: &ParcelBlock,
@@ -181,7 +181,7 @@ impl Parcel {
         }
     }
 
-    /// What to ask for in the stream of hashes.
+    /// The range to request in the stream of hashes.
     pub(crate) fn wanted_records(&self) -> &Range<u64> {
         &self.records.range
     }
@@ -252,7 +252,7 @@ impl Reassembly {
         self.next >= self.range.end
     }
 
-    /// What is there or will not come.
+    /// Ranges that have arrived or will not arrive.
     fn dealt_with(&self) -> ByteRanges {
         let mut ranges = self.beyond.clone();
         ranges.insert(self.range.start..self.next);
@@ -264,7 +264,7 @@ impl Reassembly {
         self.missing_within(&self.range)
     }
 
-    /// The same of a range: what lies elsewhere is not looked at, however many parts there are.
+    /// The missing parts of a range: its cost does not depend on the number of parts elsewhere.
     fn missing_within(&self, range: &Range<u64>) -> Vec<Range<u64>> {
         let (mut at, end) = (range.start.max(self.next), range.end.min(self.range.end));
         let mut missing = Vec::new();
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!((parcel.recalled_bytes(), parcel.held_bytes()), (35, 35));
         assert_eq!((parcel.recalled_of(&one), parcel.recalled_of(&other)), (15, 20));
         parcel.on_bytes(0, &[5; 5], Buffer::new);
-        // It ends in bytes that were there.
+        // It ends in bytes that had arrived.
         parcel.on_bytes(48, &[6; 7], Buffer::new);
         assert_eq!(parcel.held_bytes(), 47);
         assert_eq!(parts(&parcel, 0), [(0, [vec![5; 5], vec![1; 5], vec![2; 10]].concat()), (48, vec![6; 2])]);
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(parts(&parcel, 1), [(30, vec![2; 70])]);
     }
 
-    /// Files of so many bytes each.
+    /// Files of this size, bytes.
     fn parcel_of(files: usize, bytes: u64) -> Parcel {
         let mut layout = Layout::default();
         let pieces = (0..files).map(|number| {

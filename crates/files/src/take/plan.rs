@@ -1,4 +1,4 @@
-//! What is to be done about each entry of a manifest.
+//! Decides the action for each entry of a manifest.
 
 mod file;
 mod link;
@@ -62,9 +62,9 @@ pub(crate) struct TakePlan {
     holes: Holes,
     /// Holes that were listed.
     holes_listed: usize,
-    /// What the journal lists.
+    /// Contents of the journal.
     kept: HashMap<TemporaryKey, Kept>,
-    /// The temporaries that are there.
+    /// The temporaries that exist.
     temporaries: HashMap<TemporaryKey, FoundTemporary>,
     todo: Todo,
     /// The first file, if it is the only one so far.
@@ -78,16 +78,16 @@ pub(crate) struct TakePlan {
     verified: Verified,
     /// Nothing where nothing is written.
     time_probe: Option<TimeProbe>,
-    /// What the process takes off the modes of what it makes.
+    /// The umask of the process.
     umask: u16,
-    /// What may be brought, and where.
+    /// The quota, and its directory.
     quota: Option<(Quota, Arc<Tree>)>,
-    /// Bytes of links and of what is told of entries at the end.
+    /// Bytes of links and of the reasons reported at the end.
     texts: u64,
-    /// What the files that are neither at their place nor failed take in memory.
+    /// Memory of the files that are neither at their place nor failed.
     gauge: Gauge,
     most_memory: u64,
-    /// What the list holds of the memory of all.
+    /// Memory of the list, charged to the shared budget.
     room: Room,
 }
 
@@ -141,7 +141,7 @@ impl TakePlan {
         }
     }
 
-    /// An entry that is neither the first nor the last. What makes no sense to go on with is an error.
+    /// An entry that is neither the first nor the last. An error ends the transfer.
     pub(crate) fn on_entry(&mut self, entry: TreeEntry<'_>) -> Result<(), ListError> {
         if let TreeEntry::Holes { pairs } = entry {
             let before = self.holes.len();
@@ -235,12 +235,12 @@ impl TakePlan {
         tables + self.texts + self.holes.memory_bytes() as u64 + self.pending_bytes()
     }
 
-    /// What the files that are neither at their place nor failed take.
+    /// Memory of the files that are neither at their place nor failed, bytes.
     pub(crate) fn pending_bytes(&self) -> u64 {
         self.gauge.bytes()
     }
 
-    /// The list is complete: whether it is as long as its end says.
+    /// The list is complete: checks it against the totals in its end.
     pub(crate) fn on_end(&mut self, files: u64, bytes: u64) -> Result<(), ListError> {
         if (files, bytes) != (self.layout.files() as u64, self.layout.bytes()) {
             return Err(ListError::Length);
@@ -267,7 +267,7 @@ impl TakePlan {
         outcome
     }
 
-    /// What became of the entries, when all are dealt with.
+    /// The results of the entries, when all are done.
     pub(crate) fn results(&mut self) -> &Outcome {
         self.outcome.blake3 = self.only_hash().filter(|_| self.outcome.files_failed == 0);
         &self.outcome
@@ -297,7 +297,7 @@ impl TakePlan {
         !self.todo.wanted.is_empty()
     }
 
-    /// What is to be asked for.
+    /// Blocks to request.
     pub(crate) fn take_wanted(&mut self) -> impl Iterator<Item = WantedBlocks> {
         self.todo.wanted.drain(..)
     }
@@ -312,8 +312,8 @@ impl TakePlan {
         self.todo.next_hollow(self.files == 1)
     }
 
-    /// Nothing is written: what is planned counts as done, but for what is to be compared, and so many files that are
-    /// being compared already. What is to be compared now.
+    /// In a dry run planned files count as done, except those that will be or are being compared. Returns the blocks to
+    /// compare.
     pub(crate) fn count_as_done(&mut self, comparing: u64) -> Vec<WantedBlocks> {
         let todo = std::mem::take(&mut self.todo);
         let (checks, fetches): (Vec<_>, Vec<_>) = todo.wanted.into_iter().partition(|wanted| wanted.is_check);
@@ -472,7 +472,7 @@ impl TakePlan {
         }
     }
 
-    /// Gives a path away, makes what is above it, and looks at what is there.
+    /// Claims a path, makes its parents, and returns the existing entry.
     fn prepare(&mut self, path: &RelativePath, claim: PathClaim) -> Result<Old, EntryError> {
         self.claims.claim(path, claim)?;
         let Some(OpenDirectory { directory, is_new: false }) = self.parent(path)? else { return Ok(Old::Nothing) };

@@ -27,7 +27,7 @@ const MOST_IDLE: usize = 16;
 const SMALL: usize = 1 << 20;
 /// and a large one's block one of these.
 const LARGE: usize = BLOCK_BYTES as usize;
-/// What takes less than this part of a buffer is as good fresh.
+/// Reuse a buffer only if at least this part of it (1/4) is needed.
 const LEAST_PART: usize = 4;
 
 impl BufferPool {
@@ -45,7 +45,7 @@ impl BufferPool {
         Self { sizes: [SMALL, LARGE].map(size) }
     }
 
-    /// A buffer with room for so many bytes; what is in it is anything.
+    /// A buffer with room for this many bytes, with arbitrary contents.
     pub(crate) fn take(&self, bytes: usize) -> Buffer {
         let size = self.sizes.iter().find(|size| bytes <= size.bytes).filter(|size| bytes > size.bytes / LEAST_PART);
         size.map_or_else(|| Buffer::new(bytes), |size| size.take.try_recv().unwrap_or_else(|_| Buffer::new(size.bytes)))

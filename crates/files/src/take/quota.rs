@@ -13,12 +13,12 @@ use super::file_system::keeps_count;
 use super::key::TemporaryKey;
 use super::tree::Tree;
 
-/// What lies below a directory may occupy so many bytes. All transfers into it share one of these.
+/// Limit of the bytes that the entries below a directory occupy. All transfers into it share one quota.
 ///
-/// What is about to be written is claimed first: a claim that does not fit is refused, and so no number of transfers at
-/// once brings more. What is there counts, whoever put it there: it is measured before the first claim, and again when
-/// one would be refused, since somebody may have removed something. Each file, directory and link occupies a page at
-/// the least, empty or not.
+/// Bytes are claimed before they are written: a claim that does not fit is refused, so concurrent transfers cannot
+/// exceed the limit. Existing entries of any origin count: they are measured before the first claim, and again when one
+/// would be refused, since some may have been removed. Each file, directory and link occupies at least a page, empty or
+/// not.
 #[derive(Clone, Debug)]
 pub(crate) struct Quota {
     shared: Arc<QuotaShared>,
@@ -34,19 +34,19 @@ struct QuotaShared {
 
 #[derive(Debug, Default)]
 struct QuotaState {
-    /// When it was measured last, and how long that took. Never, so far, if there is none.
+    /// Time and duration of the last measurement; `None` before the first.
     measured: Option<(Instant, Duration)>,
-    /// What was measured, and what was claimed since.
+    /// Bytes measured, and claimed since.
     used: u64,
     /// Claims of which not all is on the disk.
     open: u64,
-    /// What was claimed since a measurement began.
+    /// Bytes claimed since the start of a measurement.
     since: u64,
-    /// Claims of files that are not whole, since a measurement began.
+    /// Claims of incomplete files, since the start of a measurement.
     unfinished: HashMap<TemporaryKey, u64>,
 }
 
-/// Leave to write so many bytes. It ends when they are written.
+/// Permission to write this many bytes. Dropped when they are written.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Reservation {
@@ -62,7 +62,7 @@ pub(crate) struct OverQuota {
     left: Bytes,
 }
 
-/// What anything occupies at the least.
+/// Min space of an entry, bytes.
 pub(crate) const PAGE: u64 = 4096;
 /// It is not measured more often.
 const LEAST_PAUSE: Duration = Duration::from_secs(1);
@@ -75,7 +75,7 @@ impl Quota {
         Self { shared: Arc::new(QuotaShared { limit: limit.get(), state, measuring }) }
     }
 
-    /// Leave to write so many bytes below a directory; whole pages count.
+    /// Claims this many bytes below a directory, in whole pages.
     pub(crate) fn claim(&self, tree: &Tree, bytes: u64) -> Result<Reservation, OverQuota> {
         let bytes = bytes.div_ceil(PAGE).max(1).saturating_mul(PAGE);
         self.fit(tree, bytes)?;
@@ -90,14 +90,14 @@ impl Quota {
         Ok(Reservation { quota: self.clone(), bytes })
     }
 
-    /// The same for a part of a file: what was claimed for it is free again with [`Quota::discard`].
+    /// Claims bytes for a part of a file: [`Quota::discard`] frees all claims of the file.
     pub(crate) fn claim_part(&self, tree: &Tree, key: &TemporaryKey, bytes: u64) -> Result<Reservation, OverQuota> {
         let claim = self.claim(tree, bytes)?;
         *self.lock().unfinished.entry(*key).or_default() += claim.bytes;
         Ok(claim)
     }
 
-    /// Whether so many bytes fit, as far as is known now.
+    /// Whether this many bytes fit, as far as is known.
     pub(crate) fn fit(&self, tree: &Tree, bytes: u64) -> Result<(), OverQuota> {
         let is_fit =
             |state: &QuotaState| state.measured.is_some() && state.used.saturating_add(bytes) <= self.shared.limit;
@@ -114,7 +114,7 @@ impl Quota {
             if state.measured.is_some_and(pause) {
                 return Err(self.over(&state));
             }
-            // What will be found of these says how much they are: it may be less than was claimed.
+            // The measurement finds their actual size: it may be less than was claimed.
             state.unfinished.clear();
             state.since = 0;
             state.open
@@ -122,7 +122,7 @@ impl Quota {
         let begun = Instant::now();
         let found = measure(tree);
         let mut state = self.lock();
-        // What was being written meanwhile may have been found or not, and counts in any case.
+        // Concurrent writes may have been measured or not, and count in any case.
         state.used = found.saturating_add(before).saturating_add(state.since);
         state.measured = Some((Instant::now(), begun.elapsed()));
         if is_fit(&state) { Ok(()) } else { Err(self.over(&state)) }
@@ -148,7 +148,7 @@ impl Quota {
         state.used = state.used.saturating_sub(bytes);
     }
 
-    /// Removes something that occupies so many bytes, whether it was measured or claimed.
+    /// Removes an entry of this size, whether it was measured or claimed.
     pub(crate) fn free(&self, bytes: u64, remove: impl FnOnce()) {
         let _measuring = self.shared.measuring.lock();
         remove();
@@ -172,7 +172,7 @@ impl Drop for Reservation {
     }
 }
 
-/// What lies below a directory occupies; a directory that cannot be read counts for itself.
+/// Bytes that the entries below a directory occupy; an unreadable directory counts for itself.
 fn measure(tree: &Tree) -> u64 {
     // Elsewhere, what a file occupies is known when it is written.
     if !fstatfs(tree.root()).is_ok_and(|stat| keeps_count(stat.f_type as u64)) {
@@ -181,7 +181,7 @@ fn measure(tree: &Tree) -> u64 {
     let (mut sum, mut waiting) = (0_u64, vec![Vec::new()]);
     while let Some(path) = waiting.pop() {
         let Ok(directory) = tree.directory(&path) else { continue };
-        // Read through a descriptor of its own: the destination's is shared, with where it has been read to.
+        // Read through a separate descriptor: the destination's is shared, with its read position.
         let Ok(entries) = Dir::read_from(&directory) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name().to_bytes();

@@ -1,4 +1,4 @@
-//! What the taker of a put tells its giver: a stream that is written once, at the end.
+//! The results that the taker of a put sends to its giver: a stream that is written once, at the end.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl ResultsFeed {
         let mut shared = self.shared.lock();
         match &shared.stream {
             Some(stream) => answer(session, stream.len() as u64, range),
-            // Who asks for more asks again: requests are repeated.
+            // A giver that needs more repeats its requests.
             None if shared.asked.len() >= MOST_ASKED => {}
             None => _ = shared.asked.insert(range),
         }
@@ -86,7 +86,7 @@ fn stream(secret: [u8; 32], Before { files, bytes }: Before, outcome: &Outcome) 
     let planned = planned.map(|PlannedFile { path, action, bytes }| ResultRecord::Planned { path, action, bytes });
     let lists = failed.chain(skipped).chain(warned).chain(planned);
     for record in lists.chain([ResultRecord::Before { files, bytes }]).chain(hash).chain([done]) {
-        // A path that is too long to be told came from the giver, who knows that it is.
+        // A path that is too long for a record came from the giver, which knows its error.
         if let Ok(added) = writer.add(|writer| record.write(writer)) {
             stream.extend(added.full.into_iter().flatten());
         }

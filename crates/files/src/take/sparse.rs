@@ -9,7 +9,7 @@ use rustix::io::{Errno, pwrite};
 const PAGE: usize = 4096;
 static ZEROS: [u8; PAGE] = [0; PAGE];
 
-/// What is below the zeros that are written.
+/// The storage below the zeros that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Below {
     /// Nothing yet: a hole is what is not written.

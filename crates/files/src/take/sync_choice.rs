@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// Tells the cheaper way by what each cost of late.
+/// Chooses the cheaper way to sync by the recent cost of each.
 ///
-/// For many small files one `syncfs` is cheaper by an order of magnitude; but it waits for what others have written
-/// there, too, and that can be any amount.
+/// For many small files one `syncfs` is cheaper by an order of magnitude; but it also waits for the writes of other
+/// processes, which can be any amount.
 #[derive(Debug, Default)]
 pub(crate) struct SyncChoice {
-    /// Seconds a file, of late: one by one, and together.
+    /// Recent seconds per file: one by one, and together.
     costs: [Option<f64>; 2],
 }
 
@@ -19,9 +19,9 @@ pub(crate) enum SyncWay {
     Together,
 }
 
-/// What a file costs one by one, as long as it has not been tried: measured with ext4 on a fast disk.
+/// Initial cost of a file one by one, seconds: measured with ext4 on a fast disk.
 const ONE_BY_ONE_S: f64 = 0.000_25;
-/// What was dear once is tried again when this is left of its cost.
+/// An expensive way is tried again when its cost has decayed to this share.
 const FORGETS: f64 = 0.95;
 
 impl SyncChoice {
@@ -31,7 +31,7 @@ impl SyncChoice {
         if self.costs[1].is_some_and(|together| together > one_by_one) { SyncWay::OneByOne } else { SyncWay::Together }
     }
 
-    /// So many files took so long.
+    /// Records the duration of syncing this many files.
     pub(crate) fn on_done(&mut self, way: SyncWay, files: usize, took: Duration) {
         let [this, other] = if way == SyncWay::OneByOne { [0, 1] } else { [1, 0] };
         self.costs[this] = Some(took.as_secs_f64() / files.max(1) as f64);

@@ -8,7 +8,7 @@ use super::list_error::ListError;
 use super::temps::TempsError;
 use crate::format::names::escaped;
 
-/// Why a transfer breaks off at the end that takes. What there is of it stays: the same call goes on.
+/// Reason why a transfer stops at the taker. Received data are kept: the same call resumes.
 #[derive(Debug, Error)]
 pub(crate) enum TakeError {
     #[error(transparent)]

@@ -25,29 +25,29 @@ pub(crate) struct TakenFile {
     pub(crate) meta: Meta,
     /// Names its temporary.
     pub(crate) key: TemporaryKey,
-    /// Names it with all that the giver says of it: another content has another of these.
+    /// Hash of everything that the giver lists of it: other content has another version.
     pub(crate) version: [u8; 16],
-    /// What was at its place when it was planned.
+    /// The existing entry at its place when it was planned.
     pub(crate) old: Old,
-    /// What of it is zeros and need not come.
+    /// Zeros of it that are not sent.
     pub(crate) holes: Holes,
     /// Blocks that are not there yet.
     left: AtomicU64,
     is_failed: AtomicBool,
-    /// Held while the journal is told that an older one is void.
+    /// Held while the journal records that an older one is void.
     temporary: Lock<Temporary>,
     /// Blocks of its temporary that an earlier transfer listed, until the giver's hashes are compared with them.
     unproven: Lock<BTreeMap<u64, BlockHash>>,
-    /// Where the hash of the whole file will be asked for: the values of its blocks.
+    /// The values of its blocks, if the hash of the whole file will be requested.
     values: Option<Lock<BTreeMap<u64, BlockHash>>>,
-    /// What it takes of memory, as long as it is there.
+    /// Its memory, while it exists.
     weight: Option<Weighed>,
 }
 
 /// Beside an item: where queues, jobs and parcels have it.
 const QUEUED_BYTES: usize = 256;
 
-/// What there is of a temporary that is written block by block.
+/// State of a temporary that is written block by block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Temporary {
     /// Nothing yet.
@@ -83,23 +83,23 @@ impl TakenFile {
         }
     }
 
-    /// The same, with these holes.
+    /// Sets its holes.
     pub(crate) fn with_holes(mut self, mut holes: Holes) -> Self {
         holes.shrink();
         self.holes = holes;
         self
     }
 
-    /// The same, as long as which it is there, a gauge has what it takes.
+    /// Charges its memory to a gauge while it exists.
     pub(crate) fn weighed(mut self, gauge: &Gauge) -> Self {
         let bytes = size_of::<Self>() + QUEUED_BYTES + self.path.as_bytes().len() + self.holes.memory_bytes();
         self.weight = Some(gauge.weigh(bytes as u64));
         self
     }
 
-    /// The same; its hash will be asked for.
+    /// Keeps its values: its hash will be requested.
     pub(crate) fn with_values(mut self) -> Self {
-        // What the list says of its length is not to be believed: memory follows what came.
+        // The listed length is not trusted: memory follows the received bytes.
         self.values = Some(Lock::default());
         self
     }
@@ -197,14 +197,13 @@ impl TakenFile {
     }
 }
 
-/// Names the temporary of a file of this path and length. What is in it is compared with the giver's hashes, so that its
-/// blocks are of use whatever became of the file's attributes.
+/// The key of the temporary of a file of this path and length. Its contents are compared with the giver's hashes, so
+/// its blocks stay useful if the file's attributes change.
 pub(crate) fn key(path: &RelativePath, bytes: u64) -> TemporaryKey {
     short(blake3::Hasher::new().update(&bytes.to_le_bytes()).update(path.as_bytes()))
 }
 
-/// Two of these are the same only if they are of the same path, the giver takes the files for the same, and all that
-/// the list says of them is the same.
+/// Two versions are equal only if the path, the giver's identity of the file and all its listed attributes are equal.
 pub(crate) fn version(path: &RelativePath, bytes: u64, meta: Meta, identity: FileIdentity) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&identity.0).update(&bytes.to_le_bytes()).update(&meta.mtime_s.to_le_bytes());

@@ -48,10 +48,10 @@ use last_heard::LastHeard;
 use open_parcels::OpenParcels;
 use state::TakeState;
 
-/// Coordinates a transfer at its taking end: asks for what the plan wants, and hears what became of it.
+/// Coordinates a transfer at the taker: requests the plan's blocks, and handles the results.
 ///
-/// Its state says how far it is. What it does is here and in three files more: `listing` reads the giver's list and
-/// begins, `reports` hears what the threads at the disk have done, `concluding` ends it.
+/// Its code is here and in three more files: `listing` reads the giver's list and starts, `reports` handles the reports
+/// of the disk threads, `concluding` ends it.
 struct Taker {
     options: TakeOptions,
     ledger: Ledger,
@@ -82,7 +82,7 @@ pub(crate) fn take(options: TakeOptions) -> Result<(TakingEnd, Transfer), Transf
     take_later(tells, move || Ok(options))
 }
 
-/// The same with options that its own thread finds, since that looks at the destination. Where it cannot, its session is
+/// Takes with options that its own thread determines, since that reads the destination. On an error the session is
 /// refused. `tells`: see [`TakeOptions::tells`].
 pub(crate) fn take_later(
     tells: bool,
@@ -101,7 +101,7 @@ pub(crate) fn take_later(
         let options = match options() {
             Ok(options) => options,
             Err(error) => {
-                // Without senders of its own it hears when the handler is gone.
+                // Without its own senders it notices when the handler is dropped.
                 drop((news_in, work, jobs, expected, expects));
                 return refuse(&ledger, &news, &error);
             }
@@ -132,7 +132,7 @@ pub(crate) fn take_later(
     Ok((sink, transfer))
 }
 
-/// There is nothing to take into: the peer is told so when its session opens.
+/// The destination cannot be used: refuses the peer when its session opens.
 fn refuse(ledger: &Ledger, news: &Receiver<TakeNews>, error: &TransferError) {
     while let Ok(news) = news.recv() {
         match news {
@@ -222,7 +222,7 @@ impl Taker {
     /// Gives the workers and the queue what was planned.
     fn hand_out(&mut self) {
         if self.options.look.is_dry {
-            // What would be fetched counts as done.
+            // Blocks that a real run would fetch count as done.
             let checks = self.plan.count_as_done(self.comparisons.files());
             self.comparisons.begin(checks.len() as u64);
             for wanted in checks {
@@ -283,7 +283,7 @@ impl Taker {
         }
     }
 
-    /// It cannot go on. What came stays for whoever comes next, if that can go on with it.
+    /// Stops. Received data are kept for the next transfer, if it can resume from them.
     fn break_off(&mut self, ended: &Ended) {
         if let (Ended::Failed(_), Some(session)) = (ended, &self.session) {
             session.close(CloseReason::Stopped);

@@ -1,4 +1,4 @@
-//! Who writes into which directory of temporaries, at a host that takes files.
+//! The writers of each directory of temporaries, at a host that takes files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) struct Takers {
 }
 
 impl Takers {
-    /// A transfer begins; an older one of the same is stopped.
+    /// Starts a transfer; an older one of the same is stopped.
     pub(crate) fn enter(&self, key: TemporaryKey, transfer: Transfer) {
         let older = self.running.lock().insert(key, transfer);
         if let Some(older) = older {

@@ -28,7 +28,7 @@ pub(crate) struct TakingEnd {
     told: Option<ResultsFeed>,
     /// Open parcels by their first blocks.
     open: BTreeMap<u64, Parcel>,
-    /// Where their bytes begin, and their first blocks.
+    /// Offsets of their bytes, and their first blocks.
     by_byte: BTreeMap<u64, u64>,
     is_over: bool,
 }
@@ -118,7 +118,7 @@ impl TakingEnd {
 
     fn close(&mut self, reason: CloseReason, by_peer: bool) {
         if !std::mem::replace(&mut self.is_over, true) {
-            // What came of them is kept.
+            // Their received parts are kept.
             let open = std::mem::take(&mut self.open).into_values().collect();
             self.by_byte.clear();
             let _ = self.news.send(TakeNews::Closed { reason, by_peer, open });

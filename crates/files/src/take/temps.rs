@@ -1,5 +1,5 @@
-//! Where files are until they are whole: temporaries in the directories of the files, and one hidden directory at the
-//! destination's top for what is known of them.
+//! Temporary files until they are complete: in the directories of the files, and one hidden directory at the
+//! destination's top for their metadata.
 
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,7 +35,7 @@ pub(crate) struct Temps {
     /// Whether an earlier transfer of the same has left that.
     is_resumed: bool,
     homes: Arc<Homes>,
-    /// What the process takes off the modes of what it makes.
+    /// The umask of the process.
     umask: u16,
     aside: Aside,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Finished {
     pub(crate) unset: Option<DiskError>,
 }
 
-/// Why there is no place for temporaries.
+/// Reason why temporaries cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum TempsError {
     #[error(
@@ -67,10 +67,10 @@ pub(super) const LARGE: u64 = 64 << 20;
 const NEW: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const UNNAMED: OFlags = OFlags::WRONLY.union(OFlags::TMPFILE).union(OFlags::CLOEXEC);
-/// openat2 refuses any other flag beside `O_PATH`.
+/// openat2 refuses any other flag with `O_PATH`.
 const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const OLD: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-/// What is done last to a file.
+/// The last step for a file.
 pub(super) const PLACE: &str = "move it into place";
 /// The one symbolic link that is being made.
 const LINK: &[u8] = b"link";
@@ -92,7 +92,7 @@ impl Temps {
         if !is_ours(&tree, &name, &directory).doing("examine the directory of unfinished files")? {
             return Err(TempsError::Foreign);
         }
-        // Some network file systems lock no directories, which says nothing about others.
+        // Some network file systems cannot lock directories, which proves nothing about other writers.
         if flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(TempsError::Busy);
         }
@@ -109,12 +109,12 @@ impl Temps {
         &self.directory
     }
 
-    /// What has to look for what an earlier transfer of the same left, if there was one.
+    /// The search for temporaries of an earlier transfer of the same, if there was one.
     pub(crate) fn sweeper(&self) -> Option<Arc<Homes>> {
         self.is_resumed.then(|| Arc::clone(&self.homes))
     }
 
-    /// What finds out which times the destination keeps.
+    /// Probes the time resolution of the destination.
     pub(crate) fn time_probe(&self) -> TimeProbe {
         TimeProbe::new(self.homes.other_name(TIME))
     }
@@ -147,12 +147,12 @@ impl Temps {
         self.homes.find(places)
     }
 
-    /// Whether there is no temporary, and whoever comes next has nothing to go on with.
+    /// Whether no temporary exists, and the next transfer has nothing to resume from.
     pub(crate) fn is_empty(&self) -> bool {
         self.homes.is_empty()
     }
 
-    /// Those of these temporaries that are there.
+    /// The stamps of those of these temporaries that exist.
     pub(crate) fn stamps(&self, keys: impl IntoIterator<Item = TemporaryKey>) -> Vec<(TemporaryKey, TemporaryStamp)> {
         let stamp = |key| {
             let spot = self.homes.spot(&key)?;
@@ -162,9 +162,9 @@ impl Temps {
         keys.into_iter().filter_map(stamp).collect()
     }
 
-    /// Writes a file that is there as a whole: nothing of an older one with this name stays.
+    /// Writes a complete file: nothing of an older one with this name stays.
     ///
-    /// Its length is right only when all of it is written: then, a transfer that was killed in between takes it for
+    /// Its length is right only when all of it is written: then, after a kill in between the next transfer sees it as
     /// unfinished.
     pub(crate) fn write_whole(
         &self,
@@ -179,11 +179,11 @@ impl Temps {
         Ok(Finished { stamp: home.file_system.stamp(&stat), unset })
     }
 
-    /// Writes a file that is there as a whole before it has any name, and gives it its own, at which nothing is.
-    /// Where the system cannot do that there is no result, and nothing has happened.
+    /// Writes a complete file without a name, and links it at its own name, which must be free. Returns `None`, with no
+    /// effect, if the system cannot do that.
     ///
-    /// That is cheaper than a temporary, since threads that make and move names in one directory wait for each other;
-    /// and if it is interrupted nothing is left.
+    /// That is cheaper than a temporary, since threads that create and rename in one directory wait for each other; and
+    /// an interrupt leaves nothing behind.
     pub(crate) fn write_at_place(
         &self,
         home: &Home,
@@ -208,7 +208,7 @@ impl Temps {
         match linkat(&file, "", directory, name, AtFlags::EMPTY_PATH) {
             Ok(()) => Ok(Some(AtPlace { unset })),
             Err(error @ Errno::EXIST) => Err(DiskError { doing: PLACE, error }),
-            // Before Linux 6.10 root alone may; and some file systems have one name a file.
+            // Before Linux 6.10 only root may; and some file systems have one name per file.
             Err(_) => {
                 file_system.has_unnamed.clear();
                 Ok(None)
@@ -226,14 +226,14 @@ impl Temps {
         Ok(mode.and(set_time(file, meta)).err())
     }
 
-    /// Makes a file of so many bytes, whose parts come later: nothing is below them.
+    /// Creates a file of this size, whose parts follow: it is one hole.
     pub(crate) fn begin(&self, home: &Home, key: &TemporaryKey, bytes: u64) -> Result<(), DiskError> {
         let file = self.create(home, key, 0o600)?;
         ftruncate(&file, bytes).doing("set its size")
     }
 
-    /// A block of a file that was begun is about to be written: sets room aside for it and some that follow, if it is a
-    /// large file. Whether room is below it.
+    /// Preallocates space for a block of a large file that is about to be written, and for some that follow. Returns
+    /// whether there is space below it.
     pub(crate) fn set_aside(
         &self,
         key: &TemporaryKey,
@@ -266,24 +266,23 @@ impl Temps {
         keys
     }
 
-    /// The same of a file that a transfer left behind which was killed: whether there could be something.
+    /// Frees the preallocated space of a file that a killed transfer left; returns whether there may have been some.
     pub(crate) fn give_back_all(&self, key: &TemporaryKey, bytes: u64) -> bool {
         let may_have = || self.file_system(key).is_some_and(|kind| kind.sets_aside.holds());
         let file = if bytes >= LARGE && self.aside.is_possible() && may_have() { self.reopen(key).ok() } else { None };
         file.inspect(|file| give_back(file, 0, bytes)).is_some()
     }
 
-    /// Opens a file that was begun, for reading and writing.
+    /// Opens an existing temporary for reading and writing.
     pub(crate) fn reopen(&self, key: &TemporaryKey) -> rustix::io::Result<OwnedFd> {
         self.open_again(key, OLD | OFlags::RDWR)
     }
 
-    /// Writes whole pages of a file that was begun past the page cache: how many bytes from the first on. `offset` is a
-    /// multiple of 4 KiB. What would have holes, what the file system does not take so, and what is less than a page at
-    /// the end, is left.
+    /// Writes whole pages of a temporary past the page cache; returns the number of bytes written. `offset` is a
+    /// multiple of 4 KiB. Zeros that would be holes, a partial page at the end, and everything if the file system
+    /// refuses direct I/O, are left to the caller.
     ///
-    /// It costs the processor a third of what writing through the cache does or less, and nothing of it is left to be
-    /// done when the file is made durable.
+    /// It costs at most a third of the processor time of writing through the cache, and leaves no work for the sync.
     pub(crate) fn write_directly(&self, key: &TemporaryKey, offset: u64, bytes: &[u8]) -> rustix::io::Result<usize> {
         let whole = bytes.len() / ALIGNMENT * ALIGNMENT;
         let spot = self.homes.spot(key).filter(|spot| spot.file_system.has_direct.holds());
@@ -333,14 +332,14 @@ impl Temps {
         let Some(spot) = self.homes.spot(key) else { return };
         let removed = self.tree.directory(&spot.home);
         let removed = removed.and_then(|home| unlinkat(home, &*self.homes.name(key), AtFlags::empty()));
-        // What cannot be removed now is tried again at the end, when its directory may be written.
+        // A failed removal is tried again at the end, when its directory is writable.
         if matches!(removed, Ok(()) | Err(Errno::NOENT)) {
             self.homes.forget(key);
         }
     }
 
-    /// Moves a temporary to its place, which is in its directory `parent`. What was there when the file was planned is
-    /// replaced; what came meanwhile is not: that is how two names that the file system takes for one are told.
+    /// Moves a temporary to its place, in its directory `parent`. It replaces the entry that existed when the file was
+    /// planned, but not a later one: that detects two names that the file system treats as equal.
     pub(crate) fn place(
         &self,
         key: &TemporaryKey,
@@ -353,7 +352,8 @@ impl Temps {
         Ok(())
     }
 
-    /// Makes a symbolic link in its directory `parent`. Where something is at its place, it is made aside and moved.
+    /// Makes a symbolic link in its directory `parent`. If its place is taken, the link is made under a temporary name
+    /// and moved.
     pub(crate) fn link(
         &self,
         parent: impl AsFd,
@@ -462,7 +462,7 @@ pub(crate) fn is_ours(tree: &Tree, name: &[u8], directory: &OwnedFd) -> rustix::
     Ok(stat?.st_uid == owner)
 }
 
-/// What the process takes off the modes of what it makes. Linux tells it without changing it for a moment.
+/// The umask of the process. Linux reports it without changing it for a moment.
 pub(super) fn umask() -> u16 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let text = status.lines().find_map(|line| line.strip_prefix("Umask:"));
@@ -488,7 +488,7 @@ mod tests {
         (place, temps)
     }
 
-    /// What is where the temporary of [`KEY`] is.
+    /// Size of the temporary of [`KEY`].
     fn bytes(place: &tempfile::TempDir) -> Option<u64> {
         Some(fs::metadata(place.path().join(NAMED)).ok()?.len())
     }
@@ -534,7 +534,7 @@ mod tests {
         let parent = &parent.directory;
         write();
         temps.place(&KEY, parent, &path("a"), Old::Nothing).unwrap();
-        // Somebody puts another there after the plan: as a file system does that takes two names for one.
+        // Another entry appears after the plan: as on a file system that treats two names as equal.
         write();
         assert_eq!(temps.place(&KEY, parent, &path("a"), Old::Nothing), Err(Errno::EXIST));
         let old = look(parent, b"a").unwrap();
@@ -547,7 +547,7 @@ mod tests {
         assert_eq!(fs::read(place.path().join("a")).unwrap(), b"somebody's");
         temps.place(&KEY, parent, &path("a"), look(parent, b"a").unwrap()).unwrap();
         assert_eq!(fs::read(place.path().join("a")).unwrap(), b"new");
-        // What is gone meanwhile is in nobody's way.
+        // An entry that was removed is not in the way.
         write();
         let old = look(parent, b"a").unwrap();
         fs::remove_file(place.path().join("a")).unwrap();
@@ -568,11 +568,11 @@ mod tests {
             let meta = fs::metadata(place.path().join(name)).unwrap();
             assert_eq!((meta.mode() & 0o7777, meta.mtime(), meta.mtime_nsec()), (mode.into(), -5, 7));
         }
-        // What somebody put there is not replaced.
+        // A later entry is not replaced.
         let again = temps.write_at_place(&parent, b"a", b"other", META);
         assert_eq!(again, Err(DiskError { doing: PLACE, error: Errno::EXIST }));
         assert_eq!(fs::metadata(place.path().join("a")).unwrap().len(), 100_000);
-        // A name that cannot be given is no file, and no more are tried.
+        // A name that cannot be linked does not make a file, and no more are tried.
         let gone = place.path().join("gone");
         fs::create_dir(&gone).unwrap();
         let directory = temps.home(b"gone").unwrap();
@@ -591,7 +591,7 @@ mod tests {
         for (kind, is_known) in [(false, false), (true, false), (true, true)] {
             home.file_system.has_direct.set(kind);
             temps.begin(&home, &KEY, 60_000).unwrap();
-            // One that begins elsewhere in memory is refused by most disks.
+            // Most disks refuse a buffer with another alignment.
             let bytes = if is_known { &content[1..] } else { &content[..] };
             let done = temps.write_directly(&KEY, 8192, bytes).unwrap();
             assert!(done == 0 || kind && done == bytes.len() / 4096 * 4096);
@@ -667,7 +667,7 @@ mod tests {
         temps.finish(&KEY, META).unwrap();
         temps.place(&KEY, &home.directory, &path("a/b/x"), Old::Nothing).unwrap();
         assert!(place.path().join("a/b/x").exists() && temps.is_empty());
-        // What is not whole is gone with the transfer.
+        // Incomplete files are removed with the transfer.
         temps.begin(&home, &KEY, 10).unwrap();
         temps.clear();
         assert_eq!(fs::read_dir(place.path().join("a/b")).unwrap().count(), 1);

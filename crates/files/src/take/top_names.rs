@@ -9,14 +9,14 @@ use thiserror::Error;
 
 use crate::format::names::escaped;
 
-/// The names that may stand at the top of a list: those of the paths that were asked for.
+/// The allowed names at the top of a list: those of the requested paths.
 ///
-/// The giver's list says what each thing is called. Somebody who asks for `a.bin` must not find a `.bashrc` (as with
-/// scp, CVE-2019-6111, and rsync, CVE-2022-29154): a list with any other name at its top ends the transfer.
+/// The giver's list names each entry. A user who requests `a.bin` must not receive a `.bashrc` (as with scp,
+/// CVE-2019-6111, and rsync, CVE-2022-29154): a list with any other name at its top ends the transfer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopNames {
     named: BTreeSet<OsString>,
-    /// Paths whose names the giver alone knows.
+    /// Paths whose names only the giver knows.
     unnamed: usize,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Gate {
     names: TopNames,
     /// The names that the giver chose where it had to.
     chosen: BTreeSet<Vec<u8>>,
-    /// Whether the taker gives the thing at the top a name of its own.
+    /// Whether the taker renames the entry at the top.
     is_renamed: bool,
 }
 
@@ -43,13 +43,13 @@ pub(crate) enum Unasked {
     Hidden(Vec<u8>),
 }
 
-/// Names that an error tells.
+/// Max names shown in an error.
 const MOST_TOLD: usize = 3;
 
 impl TopNames {
-    /// Of paths as the giver reads them: `a/b.bin` has the name `b.bin` and `a/` the name `a`. What `.`, `..`, `/` and
-    /// the empty path are called, the giver alone knows: it may choose one name for each, but none that begins with
-    /// a dot.
+    /// The names of these paths as the giver reads them: `a/b.bin` has the name `b.bin` and `a/` the name `a`. Only the
+    /// giver knows the names of `.`, `..`, `/` and the empty path: it may choose one name for each, but none that
+    /// starts with a dot.
     pub fn of<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Self {
         let mut names = Self::default();
         for path in paths {
@@ -97,7 +97,7 @@ impl Gate {
         if self.chosen.len() >= self.names.unnamed {
             return Err(Unasked::Other { sent: path.to_vec(), asked: self.names.told() });
         }
-        // What a home directory reads by itself has such names: nobody else chooses them.
+        // Programs read files of such names in a home directory by themselves: the peer cannot choose them.
         if top.first() == Some(&b'.') && !self.is_renamed {
             return Err(Unasked::Hidden(top.to_vec()));
         }

@@ -1,8 +1,8 @@
-//! The name that an unfinished transfer gives to what comes.
+//! The name that an unfinished transfer gives to the received tree.
 //!
 //! `cp tree rem` makes `rem` of the tree if there is no `rem`, and puts the tree into it if there is one. After an
-//! interrupt there is one, of the call's own making: the note in the directory of temporaries tells what the first call
-//! meant. It holds a MAC under a key of this host, and the name.
+//! interrupt `rem` exists, made by the call itself: the note in the directory of temporaries records the meaning of the
+//! first call. It holds a MAC under a key of this host, and the name.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -21,7 +21,7 @@ use super::sparse::write_all;
 use super::temps::is_ours;
 use super::tree::{Old, There, Tree, look};
 
-/// Where an unfinished transfer may have made the destination: under this name in the directory around it.
+/// The place where an unfinished transfer may have made the destination: this name in the directory around it.
 #[derive(Clone, Debug)]
 pub(crate) struct Former {
     pub(crate) tree: Arc<Tree>,
@@ -41,7 +41,7 @@ impl Former {
         Some(Self { tree: Arc::new(Tree::open(parent).ok()?), name: name.as_bytes().to_vec() })
     }
 
-    /// Whether this transfer began there under that name, and is not finished.
+    /// Whether this transfer started there under that name, and is unfinished.
     pub(crate) fn is_unfinished(&self, key: &KeptKey, transfer: &TemporaryKey) -> bool {
         let is_noted = || read(&self.tree, key, transfer).is_some_and(|noted| noted == self.name);
         is_directory(&self.tree, &self.name) && is_noted()
@@ -62,7 +62,7 @@ pub(crate) fn write(temporaries: &OwnedFd, key: &KeptKey, name: &[u8]) -> io::Re
     Ok(renameat(temporaries, NEXT, temporaries, NAME)?)
 }
 
-/// What this user noted on this host.
+/// The note of this user on this host.
 fn read(tree: &Tree, key: &KeptKey, transfer: &TemporaryKey) -> Option<Vec<u8>> {
     let directory = directory_name(transfer);
     let temporaries = tree.directory(&directory).ok()?;
@@ -103,7 +103,7 @@ mod tests {
         assert!(former("rem").is_unfinished(&KEY, &[1; 16]));
         assert!(!former("rem").is_unfinished(&KEY, &[2; 16]), "another transfer");
         assert!(!former("other").is_unfinished(&KEY, &[1; 16]), "another name");
-        // What somebody put in its place is not what it made.
+        // An entry of others in its place does not count as its own.
         fs::remove_dir(place.path().join("rem")).unwrap();
         std::os::unix::fs::symlink("other", place.path().join("rem")).unwrap();
         assert!(!former("rem").is_unfinished(&KEY, &[1; 16]));

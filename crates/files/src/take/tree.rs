@@ -1,8 +1,7 @@
-//! A directory tree that is never left.
+//! A directory tree whose paths never lead out of it.
 //!
 //! Every path is resolved below the destination by the kernel (`openat2` with `RESOLVE_BENEATH`, and no symbolic link
-//! is followed), or name by name where the kernel has no such call. So it does not matter which links somebody puts
-//! there meanwhile.
+//! is followed), or name by name where the kernel has no such call. So links that are created concurrently do no harm.
 
 use std::fs;
 use std::io;
@@ -27,7 +26,7 @@ pub(crate) struct Tree {
     has_openat2: AtomicBool,
 }
 
-/// What is at a path of the destination before something is put there.
+/// The existing entry at a path of the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Old {
     Nothing,
@@ -58,7 +57,7 @@ impl Tree {
         Ok(Self { root, has_openat2: AtomicBool::new(true) })
     }
 
-    /// The same; it is made if it is not there.
+    /// Opens the tree; creates it if it does not exist.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path)?;
         Self::open(path)
@@ -129,7 +128,8 @@ pub(crate) fn open_below(parent: impl AsFd, name: &[u8]) -> rustix::io::Result<O
     openat(parent, name, DIRECTORY, Mode::empty())
 }
 
-/// Makes a directory in an open one with this mode, but for the umask. Whether it was made, and not there already.
+/// Makes a directory in an open one with this mode, minus the umask. Returns whether it was made: `false` if it
+/// existed.
 pub(crate) fn make_below(parent: impl AsFd, name: &[u8], mode: u16) -> rustix::io::Result<(OwnedFd, bool)> {
     let is_new = match mkdirat(&parent, name, Mode::from_raw_mode(mode.into())) {
         Ok(()) => true,
@@ -139,7 +139,7 @@ pub(crate) fn make_below(parent: impl AsFd, name: &[u8], mode: u16) -> rustix::i
     Ok((open_below(parent, name)?, is_new))
 }
 
-/// What a name of an open directory is, without following anything.
+/// The entry of a name in an open directory, without following links.
 pub(crate) fn look(parent: impl AsFd, name: &[u8]) -> rustix::io::Result<Old> {
     assert_may_wait();
     match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -154,14 +154,14 @@ pub(crate) fn set_time(parent: impl AsFd, name: &[u8], meta: Meta) -> rustix::io
     utimensat(parent, name, &times(meta), AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// What times are set to: nobody is told when it was copied.
+/// The times to set: the time of the copy is not visible.
 pub(crate) fn times(meta: Meta) -> Timestamps {
     let time = Timespec { tv_sec: meta.mtime_s, tv_nsec: meta.mtime_ns.into() };
     Timestamps { last_access: time, last_modification: time }
 }
 
 impl There {
-    /// What `stat` says.
+    /// From the result of `stat`.
     pub(crate) fn new(stat: &Stat) -> Self {
         let meta = Meta {
             mode: (stat.st_mode & 0o777) as u16,

@@ -1,4 +1,4 @@
-//! What transfers that never ended left at a destination.
+//! Leftovers of unfinished transfers at a destination.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,10 +19,10 @@ use crate::format::names::TEMPORARIES;
 
 const NAME: &str = "unfinished transfer";
 const DAY_S: u64 = 86_400;
-/// Who has not come back for so long may have forgotten it. (git keeps what nothing refers to for as long.)
+/// Unfinished transfers expire after this time. (git keeps unreachable objects as long.)
 const FORGOTTEN_DAYS: u64 = 14;
 
-/// What an unfinished transfer keeps at a destination.
+/// Files that an unfinished transfer keeps at a destination.
 #[derive(Default)]
 struct Leftovers {
     bytes: u64,
@@ -46,7 +46,7 @@ fn unfinished_at(destination: &Path, now_unix_s: u64) -> io::Result<Vec<Check>> 
     while let Some(directory) = waiting.pop() {
         let entries = match fs::read_dir(&directory) {
             Err(error) if directory == destination => return Err(error),
-            // What cannot be listed, or is gone by now, has nothing of this user's.
+            // An unreadable or removed directory has nothing of this user's.
             Err(_) => continue,
             Ok(entries) => entries,
         };
@@ -78,7 +78,7 @@ fn unfinished_at(destination: &Path, now_unix_s: u64) -> io::Result<Vec<Check>> 
 impl Leftovers {
     /// Adds a temporary, or a transfer's own directory with what is in it.
     fn add(&mut self, path: &Path, is_directory: bool) -> io::Result<()> {
-        // What is moved to its place, or removed meanwhile, does not count.
+        // Entries that were moved or removed in between do not count.
         let Ok(meta) = fs::symlink_metadata(path) else { return Ok(()) };
         self.changed_unix_s = self.changed_unix_s.max(meta.ctime());
         if !is_directory {
@@ -89,7 +89,7 @@ impl Leftovers {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             opened => opened?,
         };
-        // A shared lock, and for this moment only: a transfer that begins right now would take it for another one.
+        // A shared lock, and only for this moment: a transfer that starts right now would see another one.
         self.is_in_use |= flock(&directory, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
         let _ = flock(&directory, FlockOperation::Unlock);
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {

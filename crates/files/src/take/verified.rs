@@ -9,7 +9,7 @@ use super::key::TemporaryKey;
 use crate::format::footprint::of_set;
 
 /// Files that were found to be right, or put into their place: one transfer, in all its sessions, compares each once. A
-/// file is known by its path and by what the giver says of it: one that changed there has another key.
+/// file is identified by its path and its listed attributes: a file that changed at the giver has another key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verified {
     keys: Arc<Lock<HashSet<TemporaryKey>>>,

@@ -30,7 +30,7 @@ pub(crate) struct Worker {
     pub(crate) pool: BufferPool,
 }
 
-/// What a job brings about beside its report.
+/// Effects of a job besides its report.
 #[derive(Default)]
 struct JobEffects {
     report: Report,
@@ -85,7 +85,7 @@ impl Worker {
     fn hand_on(&self, batch: JobEffects) {
         // Without its lines in the journal a file is fetched again after an interruption: no reason to fail now.
         let _ = self.desk.journal.append(&batch.written, batch.stamps);
-        // Who is gone needs nothing any more.
+        // A coordinator that has ended needs no report.
         if !batch.finished.is_empty() {
             let _ = self.group.send(GroupJob::Finished(batch.finished));
         }
@@ -204,7 +204,7 @@ impl Worker {
 
     /// If it is at its place then, there is a result.
     fn write_at_place(&self, item: &TakenFile, data: &[u8], home: &Home) -> Result<Option<AtPlace>, DiskError> {
-        // What is to be replaced stays until all of the new one is there.
+        // The replaced file stays until the new one is complete.
         if !self.desk.places_at_once(home) || item.old != Old::Nothing {
             return Ok(None);
         }
@@ -256,7 +256,7 @@ impl Worker {
 
     /// Sees to it that there is a temporary of a file's length: what is below what will be written.
     fn prepare(&self, item: &TakenFile, batch: &mut JobEffects, buffer: &mut Vec<u8>) -> Result<Below, Trouble> {
-        // Before the lock is held: a quota may have to measure what there is.
+        // Before the lock is taken: a quota may have to measure the directory.
         let bytes = match &*item.temporary() {
             Temporary::There(below) => return Ok(*below),
             Temporary::Absent => 0,
@@ -281,7 +281,7 @@ impl Worker {
     }
 
     fn begin(&self, item: &TakenFile, batch: &mut JobEffects) -> Result<(), Trouble> {
-        // What is listed of an older temporary must be void before there is a new one that has its length.
+        // The journal's blocks of an older temporary must be void before a new one has its length.
         self.desk.journal.begin_anew(&item.key).doing(JOURNAL)?;
         let home = self.home(item, &mut batch.home)?;
         self.desk.note(home)?;
@@ -343,7 +343,7 @@ impl Worker {
                     let length = (item.bytes() - offset).min(BLOCK_BYTES) as usize;
                     (block, block_value(item.bytes(), offset, &buffer[..length]))
                 });
-                // Behind the one that is the last of all there is none.
+                // No other block follows the last of all.
                 values.any(|(block, value)| item.complete(block, value))
             } else {
                 item.complete_some(blocks.end - blocks.start)
@@ -400,7 +400,7 @@ impl JobEffects {
     }
 }
 
-/// As many as a block has at the most.
+/// Fills the buffer with the zeros of one block.
 fn fill_with_zeros(buffer: &mut Vec<u8>, bytes: u64) {
     buffer.clear();
     buffer.resize(bytes.min(BLOCK_BYTES) as usize, 0);

@@ -1,6 +1,6 @@
-//! What a stranger at the door of a server can do who has recorded the hellos of others.
+//! Replays of recorded hellos against a server.
 //!
-//! The server is a process of its own, this very program, so that its threads and descriptors can be counted.
+//! The server is a separate process of this program, so that its threads and descriptors can be counted.
 
 #![allow(missing_docs, non_snake_case)]
 
@@ -30,7 +30,7 @@ const FLOOD_S: f64 = 1.5;
 const PATIENCE: fairwave_units::Duration = fairwave_units::Duration::from_secs(LIMIT.as_secs());
 const GETS: usize = 4;
 
-/// What is recorded.
+/// The recorded packets.
 #[derive(Clone, Copy, Debug)]
 enum What {
     Get,
@@ -86,8 +86,8 @@ fn is_served(ticket: &Ticket, destination: &Path) -> bool {
     }
 }
 
-/// Recorded hellos come again, so many a second, each from a port of its own: the server's threads and descriptors stay
-/// what they were, and others are served.
+/// Replays recorded hellos at this rate, each from another port: the server's threads and descriptors are unchanged,
+/// and other clients are served.
 fn replay(what: What, is_revoked: bool, per_s: f64) {
     let place = tempfile::tempdir().expect("there is room");
     fs::write(place.path().join("put"), [7; 1000]).expect("there is room");
@@ -122,8 +122,7 @@ fn replay(what: What, is_revoked: bool, per_s: f64) {
          {before} before, {most} at the most; {served} of {GETS} served"
     );
     drop(replayer);
-    // Where much comes, the network thread now and then opens a file in /proc for a moment, to read whether the socket
-    // overflowed.
+    // Under load the network thread sometimes opens a file in /proc briefly, to read whether the socket overflowed.
     let descriptors = before.descriptors..=before.descriptors + 1;
     assert!(most.threads == before.threads && descriptors.contains(&most.descriptors), "{before}, and then {most}");
     assert_eq!((served, others), (GETS, 0));

@@ -67,7 +67,7 @@ impl Hosts {
         self.server = Some(server);
     }
 
-    /// The server ends, and tells so.
+    /// The server ends, and sends a close.
     fn leave(&mut self) {
         self.server.take().unwrap().close();
     }
@@ -144,7 +144,8 @@ fn assert_went_on(hosts: &Hosts, transfer: &Transfer, is_put: bool, bytes: usize
     let progress = transfer.progress();
     let small: usize = (0..20).map(|i| i * 70).sum();
     assert_eq!(progress.bytes_done, (bytes + small) as u64);
-    // Nothing was there before. What a giver has sent and its taker had not written yet goes again, and counts once.
+    // Nothing existed at the start. Bytes that a giver has sent and its taker has not written are sent again, and count
+    // once.
     assert_eq!(progress.bytes_resumed, 0, "{progress:?}");
     assert!(transfer.reconnects() >= 1);
     assert_eq!(transfer.pause(), None);
@@ -199,7 +200,7 @@ fn get__goes_on_with_a_ticket_that_expires_meanwhile() {
         hosts.keyring.refusal(hosts.ticket.id).is_some()
     });
     let before = transfer.reconnects();
-    // Who comes anew is not let in.
+    // A new client is refused.
     let other = get(&hosts.client, &hosts.ticket, GetOptions { destination: hosts.path("x"), ..GetOptions::default() });
     let Err(TransferError::Connect(ConnectError::Handshake(HandshakeError::Refused(refusal)))) = other else {
         panic!("it is let in");
@@ -228,7 +229,7 @@ fn get__ends_at_once_when_its_ticket_is_no_good_any_more() {
             let Ended::Failed(reason) = end(&transfer).ended else { panic!("it goes on") };
             assert_eq!(reason, "the peer shut down; then: the server refused: the ticket has been revoked");
         } else {
-            // That cannot be told from a server that is not there: the client waits on, until it is stopped.
+            // That is indistinguishable from an absent server: the client waits until it is stopped.
             pause_in(&transfer, |pause| pause.attempt == 2);
             transfer.stop();
             assert_eq!(end(&transfer).ended, Ended::Stopped);
@@ -313,7 +314,7 @@ fn get_and_put__what_came_of_a_block_is_kept_and_counts_as_progress() {
             });
         }
         assert_went_on(&hosts, &transfer, is_put, BYTES);
-        // What came in the last session: the rest, and headers, lists and hashes.
+        // Bytes received in the last session: the rest, and headers, lists and hashes.
         let stats = transfer.session().unwrap().stats();
         let wire = if is_put { stats.sent_wire_bytes } else { stats.received_wire_bytes };
         assert!((300_000..850_000).contains(&wire), "{wire} bytes in the last session");

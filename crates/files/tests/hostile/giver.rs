@@ -1,4 +1,4 @@
-//! A giver that lists, proves and lends what a case says: the session below it is a real one.
+//! A giver with the lists, hashes and bytes of a case, over a real session.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ pub(crate) enum Line {
     Link(Vec<u8>, Vec<u8>),
 }
 
-/// What each file of the giver holds.
+/// Content of each file of the giver.
 pub(crate) const CONTENT: &[u8] = b"planted";
 
-/// Lists what it was told to, and lends what it listed.
+/// Sends the given list, and serves its files.
 pub(crate) struct Giver {
     pub(crate) lines: Vec<Line>,
     /// Manifest, hashes, tree.

@@ -1,23 +1,23 @@
-//! Peers that are not Fairwave's own: they hold a good ticket or a good key, open a session as the protocol has it, and
-//! then send what no Fairwave sends. What they attack is the real thing behind the public interface, over real ports.
+//! Hostile peers: they hold a valid ticket or key, open a session by the protocol, and then send bytes that Fairwave
+//! never sends. They attack the real code behind the public interface, over real ports.
 //!
 //! Nothing here is patched: [`wire::Peer`] drives the public cores of `fairwave-proto` with the cryptography of
 //! `fairwave-host` up to the open session, and takes their keys from then on.
 //!
 //! To add a case:
 //!
-//! - who attacks a server holds a ticket: [`scene::Scene`] has a real server with a share, a ticket for it, and an
+//! - the attacker of a server holds a ticket: [`scene::Scene`] has a real server with a share, a ticket for it, and an
 //!   honest visitor; [`wire::Peer::call`] opens the session with a greeting ([`wire::GET`], [`wire::PUT`]),
 //!   [`wire::Peer::say`] seals frames and [`wire::Peer::give`] data of the case's choice, and [`wire::Peer::hear`]
-//!   opens what comes back;
-//! - who attacks a taker is a server of its own: [`wire::Peer::answer`] waits for its call and is then the same;
-//!   [`giver::Giver`] is the one for lists, hashes and bytes of the case's choice, where all else is to be proper;
-//! - a case asserts what the attacked end still does ([`scene::Scene::serves`]), and by which bound the attack ended.
-//!   It is named `attacker__what_becomes_of_it`, and prints its seed where it draws anything.
+//!   decrypts the answers;
+//! - the attacker of a taker is a server: [`wire::Peer::answer`] waits for the taker's hello and is then used the same
+//!   way; [`giver::Giver`] is the one for lists, hashes and bytes of the case's choice, where all else is to be proper;
+//! - a case asserts that the attacked end still works ([`scene::Scene::serves`]), and which bound ended the attack. It
+//!   is named `attacker__outcome`, and prints its seed if it is random.
 
 #![allow(missing_docs, non_snake_case)]
 
-// What the sessions of both ends are sealed with: the files of `fairwave-host`, so that a change there is one here.
+// The encryption of the sessions of both ends: the files of `fairwave-host`, so that changes apply here.
 #[allow(dead_code, unused_imports, reason = "a peer needs a part of it")]
 #[path = "../../../host/src/crypto/mod.rs"]
 mod crypto;
@@ -25,7 +25,7 @@ mod crypto;
 #[path = "../../../host/src/log_limiter.rs"]
 mod log_limiter;
 
-/// What `crypto` knows of the rest of its crate.
+/// The parts of its crate that `crypto` uses.
 mod keyring {
     pub(crate) use fairwave_host::{Issued, Keyring, id_text};
 }

@@ -14,7 +14,7 @@ use crate::scene::{endpoint, keyring};
 
 const PATIENCE: Duration = Duration::from_secs(LIMIT.as_secs());
 
-/// What becomes of a list at a destination below `home`.
+/// The outcome of a list at a destination below `home`.
 fn fetch(home: &Path, lines: Vec<Line>) -> Outcome {
     let (server, client) = (endpoint(), endpoint());
     let (keyring, ticket) = keyring(&server);
@@ -92,7 +92,7 @@ fn giver__with_names_that_lead_out_is_refused_name_by_name() {
         assert_eq!(outcome.ended, Ended::Done, "{what}");
         assert_only_good(home.path(), &what);
         assert!(!Path::new("/tmp/fairwave-evil").exists());
-        // It is named, and says why.
+        // It is listed, with its reason.
         let failure = outcome.failed.iter().find(|failure| failure.path == name);
         assert!(failure.is_some_and(|failure| !failure.reason.is_empty()), "{what}: {:?}", outcome.failed);
     }

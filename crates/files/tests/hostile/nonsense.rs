@@ -14,11 +14,11 @@ use crate::wire::{GET, PUT, Peer, bind};
 const PATIENCE: fairwave_units::Duration = fairwave_units::Duration::from_secs(fairwave_testing::LIMIT.as_secs());
 /// Packets of a session.
 const PACKETS: usize = 300;
-/// Frames of a packet at the most.
+/// Max frames of a packet.
 const FRAMES: u64 = 40;
 const KINDS: u64 = 10;
 
-/// Draws what a hostile peer says.
+/// Draws the frames of a hostile peer.
 struct Draw(Pcg64Mcg);
 
 impl Draw {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fairwave_proto::codec::{HELLO_BYTES, Handshake, MAC_BYTES, is_handshake};
 
-/// Where a hello has its cookie.
+/// Range of a hello's cookie.
 pub(crate) const COOKIE: Range<usize> = 11..11 + MAC_BYTES;
 /// Ports of the attacker that are open at a time.
 const MOST_PORTS: usize = 64;
@@ -21,7 +21,7 @@ const LOOPBACK: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 pub(crate) struct Recorder {
     address: SocketAddr,
     kept: Arc<Mutex<Vec<Vec<u8>>>>,
-    /// Whether handshakes alone pass.
+    /// Whether only handshakes pass.
     is_cut: Arc<AtomicBool>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -69,7 +69,7 @@ impl Recorder {
         kept.iter().filter(|datagram| !is_handshake(datagram)).count()
     }
 
-    /// Where a client finds the server through it.
+    /// The address at which a client reaches the server through it.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -94,14 +94,14 @@ impl Drop for Recorder {
     }
 }
 
-/// Sends hellos again, each from a port of its own; those that are answered by a cookie go once more with that.
+/// Replays hellos, each from another port; those answered with a cookie are sent once more with it.
 pub(crate) struct Replayer {
     is_over: Arc<AtomicBool>,
     counts: Arc<Counts>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a replayer has sent and got.
+/// Packets that a replayer has sent and received.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// Hellos from fresh ports.
@@ -121,7 +121,7 @@ impl Replayer {
         Self { is_over, counts, thread: Some(thread) }
     }
 
-    /// What it has sent and got up to now.
+    /// Packets sent and received so far.
     pub(crate) fn counts(&self) -> &Counts {
         &self.counts
     }

@@ -1,4 +1,4 @@
-//! Requests for what there is not.
+//! Requests for ranges that do not exist.
 
 use fairwave_proto::codec::{Frame, VoidReason};
 use fairwave_testing::wait_some;
@@ -29,7 +29,7 @@ fn sink__that_asks_outside_of_the_streams_is_told_that_nothing_is_there() {
     scene.serves();
 }
 
-/// What is said of a range within a moment; no data of it ever come.
+/// The void reason reported for a range within a moment; no data of it ever arrive.
 fn hear_void(peer: &mut Peer, wanted: u64, at: u64) -> Option<VoidReason> {
     for _ in 0..20 {
         match peer.hear(std::time::Duration::from_millis(20))? {

@@ -9,7 +9,7 @@ use fairwave_host::{Endpoint, EndpointConfig, Identity, Keyring, ShareId, Ticket
 use fairwave_testing::LIMIT;
 use fairwave_units::Duration;
 
-/// What the server offers: some blocks, so that there is something under way while others attack.
+/// Size of the server's file: some blocks, so that a transfer runs during the attack.
 pub(crate) const FILE_BYTES: usize = 9 << 20;
 const PATIENCE: Duration = Duration::from_secs(LIMIT.as_secs());
 
@@ -57,7 +57,7 @@ pub(crate) fn check((transfer, destination): &(Transfer, PathBuf)) {
     assert!(fs::read(destination.join("data/file")).expect("it is there") == content(), "a wrong byte");
 }
 
-/// An endpoint at a port of its own.
+/// An endpoint at a separate port.
 pub(crate) fn endpoint() -> Endpoint {
     let listen = Some(([127, 0, 0, 1], 0).into());
     Endpoint::bind(&EndpointConfig { listen, ..EndpointConfig::default() }).expect("a port is free")
@@ -68,7 +68,7 @@ pub(crate) fn keyring(server: &Endpoint) -> (Arc<Keyring>, Ticket) {
     keyring_at(server.local_addr())
 }
 
-/// The same for an address.
+/// A keyring for an address.
 pub(crate) fn keyring_at(address: std::net::SocketAddr) -> (Arc<Keyring>, Ticket) {
     let keyring = Arc::new(Keyring::in_memory(Identity::random().expect("random bytes"), ShareId(0)));
     let validity = Validity { lasts_s: None, is_once: false };

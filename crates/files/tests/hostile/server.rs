@@ -1,4 +1,4 @@
-//! A server as a process of its own: this very program, asked for the test that plays it.
+//! A server as a separate process: this program, run with the name of the test that plays it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,7 +17,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const VARIABLE: &str = "FAIRWAVE_HOSTILE_SERVER";
 const WRITABLE: &str = "FAIRWAVE_HOSTILE_WRITABLE";
-/// Tells what the server says from what the test runner does.
+/// Distinguishes the server's output from the test runner's.
 const SAYS: &str = "server: ";
 const FREE: &str = "FAIRWAVE_HOSTILE_FREE";
 /// As many free descriptors as a process has on most systems.
@@ -36,7 +36,7 @@ pub(crate) struct Server {
     pub(crate) good: Ticket,
 }
 
-/// What a process has of the system.
+/// System resources of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) threads: usize,
@@ -69,7 +69,7 @@ impl Server {
         assert_eq!(hear(&mut self.words), "revoked");
     }
 
-    /// What it has now.
+    /// Its current usage.
     pub(crate) fn usage(&self) -> Usage {
         let own = PathBuf::from(format!("/proc/{}", self.child.id()));
         let status = fs::read_to_string(own.join("status")).expect("it runs");
@@ -78,7 +78,7 @@ impl Server {
         Usage { threads: threads.trim().parse().expect("a number"), descriptors }
     }
 
-    /// What it has once that has stayed for a while.
+    /// Its usage once it has been stable for a while.
     pub(crate) fn settled(&self) -> Usage {
         let (mut usage, mut since, deadline) = (self.usage(), Instant::now(), Deadline::new());
         while since.elapsed() < Duration::from_secs(1) {
@@ -109,8 +109,7 @@ fn say(what: &str) {
     writeln!(out, "{SAYS}{what}").and_then(|()| out.flush()).expect("somebody listens");
 }
 
-/// Takes from this process all descriptors that are not in use but so many: the limit bounds the numbers that they may
-/// have.
+/// Uses up all unused descriptors of this process except this many: the limit bounds their numbers.
 fn leave_descriptors(free: usize) {
     let own = fs::read_dir("/proc/self/fd").expect("it is one's own");
     let taken: HashSet<u64> = own.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
@@ -120,7 +119,7 @@ fn leave_descriptors(free: usize) {
     setrlimit(Resource::Nofile, Rlimit { current: Some(last + 1), maximum }).expect("a lower limit is allowed");
 }
 
-/// What the process does that was started as a server.
+/// Main function of the server process.
 pub(crate) fn play() {
     let Some(place) = std::env::var_os(VARIABLE).map(PathBuf::from) else { return };
     let is_writable = std::env::var(WRITABLE).is_ok_and(|value| value == "1");

@@ -19,12 +19,12 @@ use fairwave_units::{Bytes, Time};
 
 use crate::crypto::{Noise, NoiseInitiator, NoiseResponder, OpenKeys, Pair, SessionKeys};
 
-/// What a client says first: it follows no earlier session, speaks version 1, and wants to get.
+/// A client's greeting for a get: no earlier session, version 1.
 pub(crate) const GET: &[u8] = &[0, 1, 1];
-/// The same, and wants to put.
+/// A client's greeting for a put.
 pub(crate) const PUT: &[u8] = &[0, 1, 2];
 
-/// The socket is looked at so often while nothing comes.
+/// Poll interval of the socket while nothing arrives.
 const STEP: Duration = Duration::from_millis(5);
 /// Its cores have used lower numbers in opening the session.
 const FIRST_NUMBER: u64 = 1000;
@@ -41,7 +41,7 @@ pub(crate) struct Peer {
     pub(crate) next: [u64; 2],
 }
 
-/// What came from the other end under a good seal.
+/// Authenticated messages of the peer.
 #[allow(dead_code, reason = "cases look at what they need")]
 #[derive(Debug)]
 pub(crate) enum Heard {
@@ -52,7 +52,7 @@ pub(crate) enum Heard {
 }
 
 impl Peer {
-    /// Opens a session to who issued a ticket, with what is said first.
+    /// Opens a session to the issuer of a ticket, with a greeting.
     pub(crate) fn call(ticket: &Ticket, (sends, receives): (bool, bool), greeting: &[u8]) -> Self {
         let mut cores = Cores::new(bind());
         let to = ticket.addresses[0];
@@ -79,7 +79,7 @@ impl Peer {
         self.say_bytes(&room[..used]);
     }
 
-    /// The same with what need not be frames.
+    /// Sends bytes that need not be frames.
     pub(crate) fn say_bytes(&mut self, body: &[u8]) {
         let number = self.next[1];
         self.next[1] += 1;
@@ -102,7 +102,7 @@ impl Peer {
         let header = Header { kind, session: self.names.1, number };
         let sealer = &mut self.keys[index(kind)].sealer;
         seal_datagram(&header, sealer, &mut datagram, body, |_| Ok(())).expect("there is room");
-        // What the system has no room for is lost, as anything may be.
+        // Datagrams that the system has no room for are lost, as any may be.
         let _ = self.socket.send_to(&datagram, self.to);
     }
 
@@ -263,7 +263,7 @@ impl Cores {
     }
 }
 
-/// A socket at a port of its own.
+/// A socket at a separate port.
 pub(crate) fn bind() -> UdpSocket {
     UdpSocket::bind("127.0.0.1:0").expect("a port is free")
 }
@@ -273,7 +273,7 @@ fn receive(socket: &UdpSocket, room: &mut [u8]) -> Option<(usize, SocketAddr)> {
     match socket.recv_from(room) {
         Ok(received) => Some(received),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => None,
-        // What ICMP says of earlier datagrams.
+        // ICMP errors of earlier datagrams.
         Err(_) => None,
     }
 }

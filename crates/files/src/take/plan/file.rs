@@ -1,4 +1,4 @@
-//! What is to be done about a file of a manifest.
+//! Decides the action for a file of a manifest.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ use crate::format::manifest::{FileIdentity, Meta};
 use crate::format::names::RelativePath;
 use crate::format::results::FileAction;
 
-/// Where more blocks of the only file are in holes, it has no hash: zeros take as long to hash as data, and a file takes
-/// the time of its data. 16 blocks are 64 MiB.
+/// Max ratio of blocks in holes to others for which the only file's hash is reported: zeros take as long to hash as
+/// data. 16 blocks are 64 MiB.
 const MOST_HOLLOW: u64 = 16;
 
 impl TakePlan {
@@ -71,7 +71,7 @@ impl TakePlan {
         Ok(())
     }
 
-    /// Whether what is there has the listed time, as far as its file system keeps times.
+    /// Whether the existing entry has the listed time, at its file system's resolution.
     fn has_time(&mut self, path: &RelativePath, there: &There, meta: Meta) -> Result<bool, EntryError> {
         if is_same_time(there.meta, meta, self.look.modify_window_s) {
             return Ok(true);
@@ -87,8 +87,8 @@ impl TakePlan {
         Ok(quota.fit(tree, data_bytes.saturating_sub(kept_bytes))?)
     }
 
-    /// As rsync without --perms: what is there keeps its mode, and what is not has the giver's, but for the umask.
-    /// So nobody else's mode opens what was closed.
+    /// As rsync without --perms: existing files keep their mode, and new ones have the giver's, minus the umask. So a
+    /// giver's mode never opens a closed file.
     fn mode_of(&self, meta: Meta, old: &Old) -> u16 {
         match old {
             Old::There(there) if there.kind == FileType::RegularFile => there.meta.mode,
@@ -96,7 +96,7 @@ impl TakePlan {
         }
     }
 
-    /// A file is to be fetched, but for what there is of it already.
+    /// Starts to fetch a file, except its blocks that exist already.
     pub(crate) fn start(&mut self, item: Arc<TakenFile>) {
         if item.bytes() == 0 {
             self.note(item.path.as_bytes(), &item.old, 0);

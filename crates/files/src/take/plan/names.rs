@@ -13,10 +13,10 @@ pub(super) struct PlannedNames {
     pub(super) selection: NameSelection,
     verdicts: Verdicts,
     is_inside: bool,
-    /// Where it is known which names may stand at the top.
+    /// Checks the names at the top, if they are known.
     gate: Option<Gate>,
     rename: Option<Vec<u8>>,
-    /// What has that name instead of its own.
+    /// The top name that replaces its own.
     top: Option<Box<[u8]>>,
 }
 
@@ -31,7 +31,7 @@ impl PlannedNames {
 
     /// Whether the list may have it.
     pub(super) fn admit(&mut self, path: &[u8]) -> Result<(), Unasked> {
-        // A peer that sends what nobody asked for is not believed in anything else, either: rsync ends there, too.
+        // A peer that sends entries that were not requested is not trusted further: rsync ends there as well.
         self.gate.as_mut().map_or(Ok(()), |gate| gate.admit(path))
     }
 
@@ -52,7 +52,7 @@ impl PlannedNames {
         let mut takes = |is_directory| verdicts.takes(path, is_directory, |above| selection.is_above(above));
         match *entry {
             TreeEntry::Directory { .. } => takes(true),
-            // The list does not say what it is: it is no failure only if it is excluded as either.
+            // The list does not contain its kind: it is not a failure only if it is excluded as either.
             TreeEntry::Failed { .. } => takes(false) || takes(true),
             TreeEntry::File { bytes, .. } => takes(false) && verdicts.takes_bytes(bytes),
             _ => takes(false),

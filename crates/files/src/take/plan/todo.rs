@@ -1,4 +1,4 @@
-//! What came out of a plan and nobody has taken yet.
+//! Pending results of a plan.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use super::super::disk_queue::{BlockMap, DiskJob, Hollow};
 use super::super::fetch_window::WantedBlocks;
 use super::super::taken_file::TakenFile;
 
-/// What came out of a plan and nobody has taken yet: blocks to ask for, and jobs for the workers.
+/// Pending results of a plan: blocks to request, and jobs for the workers.
 #[derive(Debug, Default)]
 pub(super) struct Todo {
     pub(super) wanted: Vec<WantedBlocks>,
@@ -27,11 +27,11 @@ const BATCH: usize = 512;
 const HOLLOW_BATCH: u64 = 16;
 
 impl Todo {
-    /// Blocks of a file are to be fetched, but for those that are in holes.
+    /// Adds blocks of a file to fetch, except those in holes.
     pub(super) fn fetch(&mut self, item: &Arc<TakenFile>, blocks: Range<u64>) {
         let first = item.span.blocks.start;
         let in_file = blocks.start - first..blocks.end - first;
-        // Where they are is looked for when it is their turn: a list that has millions takes no more than they do.
+        // Holes are resolved when their turn comes: a list with millions of them takes only their own memory.
         if item.hollow(in_file.clone()).next().is_some() {
             self.hollow.push_back((Arc::clone(item), in_file));
         }
@@ -54,8 +54,8 @@ impl Todo {
         jobs
     }
 
-    /// Blocks that are in holes, for a worker to see to: as many as take it some milliseconds. `is_only`: there is one
-    /// file so far, whose hash somebody may be told.
+    /// Blocks in holes, for a worker to process: some milliseconds of work. `is_only`: there is one file so far, whose
+    /// hash may be reported.
     pub(super) fn next_hollow(&mut self, is_only: bool) -> Option<DiskJob> {
         let mut some = Vec::new();
         while some.len() < BATCH
@@ -65,7 +65,7 @@ impl Todo {
                 self.hollow.pop_front();
                 continue;
             };
-            // With a second file nobody is told a hash.
+            // With a second file no hash is reported.
             let has_values = item.has_values() && is_only;
             let most = if has_values { HOLLOW_BATCH } else { u64::MAX };
             let end = hollow.end.min(hollow.start.saturating_add(most));

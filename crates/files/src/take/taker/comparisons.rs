@@ -1,11 +1,11 @@
-//! Files that are compared with what is there, block by block.
+//! Files that are compared with existing ones, block by block.
 
 use std::collections::HashMap;
 
 use super::super::parcel::ParcelBlock;
 use crate::format::blocks::BlockHash;
 
-/// Files that are compared with what is there, block by block.
+/// Files that are compared with existing ones, block by block.
 #[derive(Default)]
 pub(super) struct Comparisons {
     /// Blocks that were compared, by their files' numbers.
@@ -18,7 +18,7 @@ pub(super) struct Comparisons {
 pub(super) type Compared = (u64, Option<BlockHash>);
 
 impl Comparisons {
-    /// In a dry run the comparison of so many files begins.
+    /// Starts the comparison of this many files in a dry run.
     pub(super) fn begin(&mut self, files: u64) {
         self.files += files;
     }

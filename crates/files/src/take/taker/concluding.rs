@@ -20,7 +20,7 @@ use crate::transfer::progress::WaitsFor;
 const FAREWELL: Duration = Duration::from_secs(30);
 
 impl Taker {
-    /// Every file is dealt with: links and directories follow, and whoever has to know is told.
+    /// Every file is done: handles links and directories, and sends the results.
     pub(super) fn conclude(&mut self) -> Ended {
         self.ledger.tally().wait_for(Some(WaitsFor::Sync));
         let desk = self.dismiss();
@@ -53,7 +53,7 @@ impl Taker {
         Ended::Done
     }
 
-    /// The threads at the disk do what they have, and end. What those shared that wrote, if there were any.
+    /// The disk threads finish their work and end. Returns the writing threads' shared state, if there were any.
     pub(super) fn dismiss(&mut self) -> Option<Arc<DiskQueue>> {
         let desk = self.crew.dismiss()?;
         for news in self.news.try_iter().collect::<Vec<_>>() {

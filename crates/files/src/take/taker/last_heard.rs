@@ -16,7 +16,7 @@ impl LastHeard {
         Self { bytes: 0, since: Instant::now() }
     }
 
-    /// So many bytes came by now. Where nothing is asked for, nothing has to come.
+    /// Records the bytes received so far. If nothing is requested, nothing has to arrive.
     pub(super) fn listen(&mut self, bytes: u64, is_asked: bool) {
         if bytes != self.bytes || !is_asked {
             (self.bytes, self.since) = (bytes, Instant::now());

@@ -1,4 +1,4 @@
-//! The giver's list, and how taking begins with it.
+//! Reads the giver's list and starts the transfer.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,7 +29,7 @@ use crate::format::streams::MANIFEST;
 
 /// More files that are known and not done are not asked for,
 const MOST_UNRESOLVED: u64 = 300_000;
-/// nor are more if those take so much of memory: with paths of 100 bytes they do not.
+/// or if those take this much memory: with paths of 100 bytes they take less.
 const MOST_PENDING_BYTES: u64 = 256 << 20;
 /// So long an older transfer may take to write what it has.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -70,7 +70,7 @@ impl Taker {
             (TakeState::Listing, TreeEntry::End { files, bytes }) => {
                 self.state = TakeState::Fetching;
                 if let Some(session) = &self.session {
-                    // What was wanted ahead of the end.
+                    // Ranges requested beyond the end.
                     session.give_up(MANIFEST, 0..u64::MAX >> 2);
                 }
                 Ok(self.plan.on_end(files, bytes)?)
@@ -170,7 +170,7 @@ impl Taker {
         for key in there.keys().filter(|key| !kept.contains_key(*key)) {
             temps.remove(key);
         }
-        // What a transfer set aside that was killed.
+        // Space preallocated by a transfer that was killed.
         let freed =
             kept.keys().filter(|key| there.get(*key).is_some_and(|found| temps.give_back_all(key, found.bytes)));
         let _ = journal.append(&[], temps.stamps(freed.copied()));
@@ -180,7 +180,7 @@ impl Taker {
         Ok(journal)
     }
 
-    /// A host that has no descriptor or thread left for what somebody puts says so: the other end comes again.
+    /// Reports that this host has no descriptors or threads left for a put: the peer retries.
     fn tell_no_room(&self, error: &io::Error) {
         if let Some(session) = self.session.as_ref().filter(|_| self.told.is_some() && is_no_room(error)) {
             session.close(CloseReason::Refused(Refusal::NoRoom));

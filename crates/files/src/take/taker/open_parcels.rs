@@ -22,7 +22,7 @@ pub(super) struct OpenParcels {
     expects: Receiver<Parcel>,
     /// Those that the sink had when the session ended.
     open: Vec<Parcel>,
-    /// What an earlier session left of blocks that are not whole.
+    /// Parts of incomplete blocks that an earlier session left.
     parts: Parts,
     pool: BufferPool,
 }
@@ -32,7 +32,7 @@ impl OpenParcels {
         Self { expected, expects, open: Vec::new(), parts: Parts::default(), pool }
     }
 
-    /// Goes on with what an earlier session left of blocks that are not whole, if it left at most so much.
+    /// Resumes from the parts of incomplete blocks that an earlier session left, up to `most_bytes`.
     pub(super) fn open_parts(&mut self, temps: &Temps, most_bytes: u64, quota: Option<&Quota>, holder: Holder) {
         self.parts = Parts::open(temps, most_bytes, holder);
         if quota.is_some() {
@@ -41,7 +41,7 @@ impl OpenParcels {
         }
     }
 
-    /// Whoever comes next shall not find what an earlier session left.
+    /// Removes the parts of an earlier session, so that no later one reads them.
     pub(super) fn forget_parts(&mut self, desk: &DiskQueue) {
         self.parts.remove(&desk.temps, desk.quota.as_ref());
     }
@@ -50,7 +50,7 @@ impl OpenParcels {
     pub(super) fn ask(&mut self, session: &Session, mut parcel: Parcel) -> u64 {
         let recalled_bytes = self.parts.fill(&mut parcel, &self.pool);
         let (records, parts) = (parcel.wanted_records().clone(), parcel.wanted_bytes());
-        // Whoever takes the bytes must know of it before they can come.
+        // The receiver of the bytes must know of it before they can arrive.
         let _ = self.expected.send(parcel);
         session.want(HASHES, records);
         for part in parts {
@@ -64,8 +64,8 @@ impl OpenParcels {
         self.open = open;
     }
 
-    /// Nobody works any more: keeps the data of incomplete blocks, up to a limit, for the next session.
-    /// Where it is known which files are `missing`, it keeps what is of these and of the parcels alone.
+    /// Keeps the data of incomplete blocks, up to a limit, for the next session, after all work has ended. If the
+    /// `missing` files are known, it keeps only the data of these and of the parcels.
     pub(super) fn keep(
         &mut self,
         missing: Option<HashSet<TemporaryKey>>,

@@ -1,15 +1,15 @@
-//! What came of blocks that are not whole when a session ends. It is kept for the next session, which asks for the
-//! rest.
+//! Received parts of blocks that are incomplete when a session ends. They are kept for the next session, which requests
+//! the rest.
 //!
 //! ```text
 //! parts = "fwp", 1, parts
-//! part  = key of the file (16 bytes), block in the file (u64 LE), where the part begins in the block (u32 LE),
+//! part  = key of the file (16 bytes), block in the file (u64 LE), offset of the part in the block (u32 LE),
 //!         its length (u32 LE), CRC-64/NVME of the part and of all that (u64 LE), the part
 //! ```
 //!
-//! No byte of a part is believed: with the rest of its block it is proved by the block's hash, as if it had come now.
-//! A block that is wrong with parts in it is fetched once more without any. The checksums only spare such a block where
-//! the file was cut or the disk lost something.
+//! Parts are not trusted: with the rest of their block they are verified by the block's hash, like newly received
+//! bytes. A block that fails with parts in it is fetched again without them. The checksums only avoid that if the file
+//! was truncated or the disk lost data.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -35,7 +35,7 @@ use crate::transfer::memory::{BLOCKS, Holder, Room};
 pub(super) struct Parts {
     /// By the file and the block in it.
     by_block: BTreeMap<(TemporaryKey, u64), Vec<Part>>,
-    /// Whether they are on the disk, too.
+    /// Whether they are also on the disk.
     is_on_disk: bool,
     /// The memory that they take.
     room: Option<Room>,
@@ -49,7 +49,7 @@ struct Part {
     bytes: Vec<u8>,
 }
 
-/// The same, where the bytes are somebody else's.
+/// A part with borrowed bytes.
 #[derive(Clone, Copy, Debug)]
 struct PartOf<'a> {
     key: TemporaryKey,
@@ -58,7 +58,7 @@ struct PartOf<'a> {
     bytes: &'a [u8],
 }
 
-/// What is open when a session ends, and what became of it.
+/// The kept parts when a session ends, and their state.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct KeptParts {
     /// Bytes that came, or that an earlier session left.
@@ -75,25 +75,25 @@ const MAGIC: &[u8; 4] = b"fwp\x01";
 const NAME: &str = "parts";
 const NEXT: &str = "parts.new";
 const HEAD: usize = 40;
-/// More is not kept. It is sixteen blocks; where so much comes in a moment it comes again in another.
+/// Max bytes kept: sixteen blocks; a faster path receives more than that again in a moment.
 const MOST_BYTES: u64 = 64 << 20;
 /// Nor are more parts.
 const MOST_PARTS: usize = 1 << 16;
-/// Of a block, so many parts are kept: each gap between them is a request, and of those 256 may be open.
+/// Max parts of a block: each gap between them is a request, of which 256 may be open.
 const MOST_IN_BLOCK: usize = 64;
 
 impl Parts {
-    /// What was left, at most so much. A part that is not what was written ends it.
+    /// Opens the parts that were left, at most `most_bytes`. Reading stops at the first damaged part.
     ///
-    /// A ticket's holder may leave parts in many places, and come back to all of them at once: what the holder has no
-    /// memory for comes again.
+    /// A ticket's holder may leave parts in many places, and resume all of them at once: parts that exceed the holder's
+    /// memory are fetched again.
     pub(super) fn open(temps: &Temps, most_bytes: u64, holder: Holder) -> Self {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(file) = openat(temps.directory(), NAME, flags, Mode::empty()) else { return Self::default() };
         let mut parts = Self { is_on_disk: true, ..Self::default() };
         let mut room = Room::new(&BLOCKS, holder);
         room.grow_up_to(most_bytes.min(MOST_BYTES));
-        // What cannot be read comes again.
+        // Unreadable parts are fetched again.
         let _ = parts.read(&mut File::from(file), room.bytes());
         room.keep(parts.iter().map(|part| part.bytes.len() as u64).sum());
         parts.room = Some(room);
@@ -137,7 +137,7 @@ impl Parts {
         quota.free(bytes, remove);
     }
 
-    /// Puts what there is of a parcel's blocks into it: how many bytes.
+    /// Adds the kept parts of a parcel's blocks to it; returns the number of bytes.
     pub(super) fn fill(&mut self, parcel: &mut Parcel, pool: &BufferPool) -> u64 {
         if self.by_block.is_empty() || parcel.is_check() {
             return 0;
@@ -150,7 +150,7 @@ impl Parts {
         parcel.recalled_bytes()
     }
 
-    /// What is of no file that is still missing is of no use.
+    /// Parts of files that are not missing are useless.
     pub(super) fn retain(&mut self, missing: &HashSet<TemporaryKey>) {
         self.by_block.retain(|(key, _), _| missing.contains(key));
     }
@@ -184,7 +184,7 @@ impl Parts {
                 result.kept = parts.iter().take(new_parts).map(|part| part.bytes.len() as u64).sum();
                 result.is_some = !parts.is_empty();
             }
-            // What is there from before is as good as it was.
+            // The older parts stay valid.
             Err(trouble) => tracing::debug!(%trouble, "cannot keep the data of incomplete blocks"),
         }
         result
@@ -215,7 +215,7 @@ fn write(parts: &[PartOf<'_>], desk: &DiskQueue) -> Result<(), Trouble> {
 }
 
 fn write_next(directory: &OwnedFd, parts: &[PartOf<'_>]) -> rustix::io::Result<()> {
-    // What has the name already may be no file, or have another name, too.
+    // An existing entry of that name may be something other than a file, or have a second link.
     let _ = unlinkat(directory, NEXT, AtFlags::empty());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(directory, NEXT, flags, Mode::RUSR | Mode::WUSR)?;
@@ -252,7 +252,7 @@ fn read_head(head: &[u8; HEAD]) -> Option<(TemporaryKey, u64, u64, u64, u64)> {
     Some((*key, u64::from_le_bytes(*block), start, length, u64::from_le_bytes(*sum)))
 }
 
-/// Of a head but for its checksum, and of the bytes.
+/// Checksum of a head, except its checksum field, and of the bytes.
 fn checksum(head: &[u8; HEAD], bytes: &[u8]) -> u64 {
     let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
     digest.update(&head[..32]);
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(read(&file, MOST_BYTES), all);
         assert_eq!(read(&file, BLOCK_BYTES + 10), all[..2]);
         assert_eq!(read(&file, BLOCK_BYTES - 1), []);
-        // What reaches behind its block was written by nobody.
+        // A part that reaches beyond its block was not written by Fairwave.
         assert_eq!(read(&written(&[(2, 0, BLOCK_BYTES - 3, b"more"), (1, 9, 0, b"x")]), MOST_BYTES), []);
         assert_eq!(read(&written(&[(1, 9, 0, b"")]), MOST_BYTES), []);
     }

@@ -1,4 +1,4 @@
-//! What the taker does about what the threads at the disk report.
+//! Handles the reports of the disk threads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Taker {
             self.drop_what_does_not_fit();
         }
         if let Some(desk) = self.crew.desk().filter(|_| !report.wrong.is_empty()) {
-            // If parts were in it, whoever comes next shall not find them again.
+            // If it contained parts, no later session may read them again.
             self.parcels.forget_parts(desk);
         }
         for piece in report.wrong {
@@ -95,7 +95,7 @@ impl Taker {
         }
     }
 
-    /// A block of a file is the same as what is there, or not. When all are known it is decided what to fetch.
+    /// Records whether a block of a file equals the existing one. When all are known it decides what to fetch.
     fn on_checked(&mut self, piece: &ParcelBlock, value: Option<BlockHash>) {
         let item = &piece.item;
         let Range { start, end } = piece.bytes();

@@ -1,21 +1,21 @@
 //! How far a transfer is, at the end that takes.
 
-/// How far a transfer is, at the end that takes.
+/// Progress of a transfer at the taker.
 ///
 /// ```text
-/// Opening --list begins--> Listing --list ends--> Fetching --all is here--> Flushing
-///                                                  |   ^--more is to come--/   |
+/// Opening --list starts--> Listing --list ends--> Fetching --all arrived--> Flushing
+///                                                  |   ^---more follows---/    |
 ///                                                  \-> every file is dealt with: Concluding
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TakeState {
-    /// It is not known what is shared: the giver's list has not begun.
+    /// The share is unknown: the giver's list has not started.
     Opening,
     /// The list comes, and files of it are fetched.
     Listing,
     /// The list is complete, and files are fetched.
     Fetching,
-    /// All that was to come is here: the group of files that is being made durable was told not to wait for more.
+    /// Everything has arrived: the batch of files that is being synced no longer waits for more.
     Flushing,
     /// Every file is at its place or failed: links, directories and results are left.
     Concluding,

@@ -43,7 +43,7 @@ use crate::transfer::outcome::Outcome;
 const LASTS: Duration = Duration::from_secs(120);
 const BLOCK: usize = 4 << 20;
 
-/// What a get is to do.
+/// Options of a get.
 #[derive(Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "options")]
 struct Get {
@@ -69,7 +69,7 @@ struct Get {
 
 impl Default for Get {
     fn default() -> Self {
-        // A test waits for a disk that others use, too, only if that is its point.
+        // A test waits for a shared disk only if that is its point.
         let (names, durable) = (Vec::new(), Durable::None);
         Self {
             names,
@@ -114,7 +114,7 @@ impl Place {
     }
 }
 
-/// What a transfer did.
+/// The result of a transfer.
 struct Run {
     outcome: Outcome,
     /// Bytes that the taker got, of all streams.
@@ -225,7 +225,7 @@ fn finish(loopback: &Loopback, transfer: &Transfer) -> Run {
     Run { outcome, carried: loopback.carried[1], resumed, there, placed: progress.files_done }
 }
 
-/// What can be seen of something in a tree.
+/// Observable attributes of an entry of a tree.
 #[derive(PartialEq)]
 struct Seen {
     mode: u32,

@@ -1,4 +1,4 @@
-//! Transfers of files whose ends are killed at random, and begun again.
+//! Transfers of files whose ends are killed at random, and restarted.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,9 +18,9 @@ use fairwave_wan::address;
 
 const CAPACITY_MBPS: f64 = 100.0;
 const BLOCK: u64 = 4 << 20;
-/// What a taker has asked for and not received, at the most, at this capacity: 2 MB.
+/// Max bytes that a taker has requested and not received at this capacity: 2 MB.
 const IN_FLIGHT: u64 = 2_000_000;
-/// Files are fetched one after the other: while one ends, the next has begun.
+/// Files are fetched in order: while one ends, the next has started.
 const OPEN_FILES: u64 = 2;
 /// The hello, the manifest, and what both ends say of an hour of small things.
 const BEGINNING: u64 = 300_000;
@@ -30,7 +30,7 @@ fn kills() -> u64 {
     std::env::var("FAIRWAVE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
 }
 
-/// A new one each time, unless FAIRWAVE_SEED says which.
+/// A new one each time, unless FAIRWAVE_SEED sets it.
 fn seed() -> u64 {
     let given = std::env::var("FAIRWAVE_SEED").ok().and_then(|text| text.parse().ok());
     let seed = given.unwrap_or_else(|| getrandom::u64().expect("random bytes") >> 32);
@@ -105,7 +105,7 @@ impl Scene {
         taker
     }
 
-    /// What came to the taker so far.
+    /// Bytes received by the taker so far.
     fn came(&self) -> u64 {
         self.hosts.relay.delivered(1, 0)
     }
@@ -185,7 +185,7 @@ fn kill__of_either_end_at_any_time_corrupts_nothing_and_repeats_little() {
             let is_giver = chance.next_u64().is_multiple_of(2);
             if is_giver {
                 drop(giver);
-                // Of what it was not sent a taker knows nothing; it is killed, too, rather than waited for.
+                // A taker cannot notice frames that were not sent; it is killed as well instead of waited for.
                 drop(taker);
                 (giver, ticket) = scene.giver();
             } else {

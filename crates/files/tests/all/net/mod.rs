@@ -1,5 +1,5 @@
-//! Transfers of files between namespaces of the network, with hardships on the way. Root is needed; without it these
-//! tests say so and do nothing. The network between them is that of the tests of `fairwave-host`.
+//! Transfers of files between namespaces of the network, with faults on the path. Root is needed; without it these
+//! tests print that and do nothing. The network between them is that of the tests of `fairwave-host`.
 
 #![allow(non_snake_case)]
 

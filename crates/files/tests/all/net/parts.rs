@@ -1,4 +1,4 @@
-//! Servers and takers of files as processes of their own, which can be stopped, killed and measured.
+//! Servers and takers of files as separate processes, which can be stopped, killed and measured.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use crate::net::actor::{SAYS, listen, part};
 use crate::net::hosts::dedicated;
 
-/// What a process does.
+/// The role of a process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Part {
     /// Gives files to everybody with the ticket that it prints, also the one that it printed an earlier time.
     Serve { path: PathBuf, state: PathBuf, address: SocketAddr, capacity_mbps: f64 },
-    /// Gets files, and says how that ended.
+    /// Gets files, and reports the outcome.
     Get { ticket: String, destination: PathBuf, capacity_mbps: f64 },
 }
 

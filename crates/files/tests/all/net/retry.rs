@@ -18,10 +18,10 @@ const CAPACITY_MBPS: f64 = 40.0;
 const PATIENCE: fairwave_units::Duration = fairwave_units::Duration::from_secs(LIMIT.as_secs());
 const LARGE: u64 = 14_000_000;
 const BLOCK: u64 = 4 << 20;
-/// What is on its way when a session ends, and the beginning of the next.
+/// Bytes in flight at the end of a session, and the start of the next.
 const IN_FLIGHT: u64 = 2_300_000;
 
-/// A transfer between two hosts that was begun, and what belongs to it.
+/// A running transfer between two hosts, and its files.
 struct Scene {
     hosts: Hosts,
     home: tempfile::TempDir,
@@ -77,7 +77,7 @@ impl Scene {
         self.hosts.relay.set_both(0, way);
     }
 
-    /// All is there, of which so many sessions more than one moved little twice.
+    /// Everything has arrived, and each of this many additional sessions moved few bytes twice.
     fn assert_done(&self, [from, to]: [usize; 2], cuts: u64) {
         let transfer = &self.transfer;
         let outcome = transfer.wait(Some(PATIENCE)).unwrap_or_else(|| {
@@ -132,7 +132,7 @@ fn get__goes_on_from_another_address_after_its_own_was_lost() {
     let scene = Scene::new(false, 53, Duration::from_secs(2));
     scene.reach(5_000_000);
     let space = &scene.hosts.spaces[0];
-    // Without any address the system forgets the way, too.
+    // Without an address the system also removes the route.
     space.add_address(&device(0), address(0, 2, false), 32).expect("root may");
     space.remove_address(&device(0), address(0, 1, false), 32).expect("it is there");
     scene.cut();

@@ -8,14 +8,14 @@ fn get__check_of_a_file_that_grew_or_shrank_brings_what_differs() {
     let whole = content(7, 6 * BLOCK);
     let mut changed = whole[..5 * BLOCK + 1000].to_vec();
     changed[2 * BLOCK + 5] ^= 1;
-    // What is there, what is given, how many bytes of it have to come.
+    // The existing content, the given content, and the bytes that have to be sent.
     for (old, new, comes) in [
-        // As a log that grows: its last block, 4 MiB at the most.
+        // A growing log: only its last block, at most 4 MiB.
         (5 * BLOCK + 1000, &whole[..5 * BLOCK + 1100], 1100),
         (5 * BLOCK, &whole[..], BLOCK),
         (BLOCK, &whole[..=BLOCK], 1),
         (6 * BLOCK, &changed[..], BLOCK),
-        // All of it is there already.
+        // All of it exists already.
         (6 * BLOCK, &whole[..4 * BLOCK + 77], 0),
         (5 * BLOCK + 2000, &whole[..5 * BLOCK], 0),
         // A file of one block proves itself as a whole only.

@@ -1,5 +1,5 @@
-//! Disks that are full, or read-only. They need a file system of their own, which root alone may mount; elsewhere these
-//! tests say so and end.
+//! Full and read-only disks. They need a separate file system, which only root may mount; without it these tests print
+//! that and end.
 
 use std::process::Command;
 

@@ -11,16 +11,16 @@ use crate::format::manifest::{FileIdentity, Meta, TreeEntry};
 use crate::format::segments::SegmentWriter;
 use crate::format::streams::{HASHES, MANIFEST, TREE};
 
-/// Has entries and bytes that somebody thought out. What is asked for beyond them is refused.
+/// A giver with made-up entries and bytes. Requests beyond them are refused.
 #[derive(Default)]
 pub(super) struct Fake {
     pub(super) entries: Vec<Said>,
     /// Of all files, end to end.
     pub(super) bytes: Vec<u8>,
     pub(super) voids: Vec<(Range<u64>, VoidReason)>,
-    /// Whether there is no last entry.
+    /// Whether the last entry is missing.
     pub(super) is_cut: bool,
-    /// What all files and directories have, in place of what is usual.
+    /// Mode of all files and directories, instead of the usual.
     pub(super) mode: Option<u16>,
     pub(super) streams: [Vec<u8>; 3],
 }
@@ -31,10 +31,10 @@ pub(super) enum Said {
     Directory(Vec<u8>),
     Link(Vec<u8>, Vec<u8>),
     Failed(Vec<u8>, &'static str),
-    /// A file of so many bytes, none of which are there.
+    /// A file of this many bytes, none of which can be sent.
     Huge(Vec<u8>, u64),
-    /// A file of so many bytes, of which the first ones are there, and the last of the list. What is asked for beyond
-    /// them is neither sent nor refused.
+    /// A file of this many bytes, of which only the first can be sent, and the last of the list. Requests beyond them
+    /// are neither answered nor refused.
     Begun(Vec<u8>, u64, Vec<u8>),
     /// Holes of the next file.
     Holes(Vec<u8>),

@@ -95,7 +95,7 @@ fn take__what_is_there_or_is_not_or_is_newer_stays() {
         (Keeps { only_existing: true, newer: true, ..none }, 0, [Some("src"), Some("to"), Some("to"), None, None]),
     ] {
         let world = World::new();
-        // What is there differs in its length.
+        // The existing files differ in length.
         let names = ["older", "newer", "much-newer", "new", "dir/new"];
         for (name, to_s) in names.iter().zip([Some(900), Some(1005), Some(1006), None, None]) {
             world.file(name, "src");
@@ -116,7 +116,7 @@ fn take__what_is_there_or_is_not_or_is_newer_stays() {
             "{keeps:?}"
         );
         assert_eq!(world.to().join("data/dir").exists(), !keeps.only_existing);
-        // A dry run says the same.
+        // A dry run reports the same.
         let skipped = dry.outcome.planned.iter().filter(|file| file.action == crate::FileAction::Skip).count();
         assert_eq!(skipped, expected.iter().filter(|text| **text != Some("src")).count(), "{keeps:?}");
     }

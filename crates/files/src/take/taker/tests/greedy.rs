@@ -25,7 +25,7 @@ fn occupied(root: &Path) -> (usize, u64) {
     (directories - 1, bytes)
 }
 
-/// A path that lies in so many directories.
+/// A path of this depth, directories.
 fn deep(depth: usize) -> Vec<u8> {
     [b"x/".repeat(depth), b"f".to_vec()].concat()
 }
@@ -39,8 +39,8 @@ fn greedy__a_path_that_is_too_deep_makes_no_directory() {
     assert!(run.outcome.failed[0].reason.contains("path of depth"), "{:?}", run.outcome);
 }
 
-/// A giver that claims a large file and sends its first blocks, until it is cut or stopped: bytes on the disk meanwhile
-/// and afterwards.
+/// A giver that claims a large file and sends its first blocks, until it is cut or stopped: bytes on the disk during
+/// and after the transfer.
 fn claim(world: &World, is_stopped: bool) -> [u64; 2] {
     let fake = Fake::new([Said::Begun(b"large".to_vec(), 2048 * MIB, content(1, BLOCK))]);
     let (sink, transfer) = take(world.options(&Get { durable: Durable::Group, ..Get::default() })).unwrap();
@@ -103,12 +103,12 @@ fn greedy__implied_directories_are_made_once_each() {
     assert_eq!(directories, 255 + 20);
 }
 
-/// What lies below a place occupies, as a quota counts it: a page each at the least.
+/// Bytes that the entries below a place occupy as a quota counts them: at least a page each.
 fn counted(root: &Path) -> u64 {
     let (mut bytes, mut waiting) = (0, vec![root.to_owned()]);
     while let Some(path) = waiting.pop() {
         for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
-            // Something may be removed meanwhile.
+            // An entry may be removed during the walk.
             let Ok(meta) = entry.metadata() else { continue };
             bytes += (meta.blocks() * 512).max(4096);
             waiting.extend(meta.is_dir().then(|| entry.path()));
@@ -181,7 +181,7 @@ fn quota__of_two_at_once_and_what_is_left_of_others() {
         loopback.cut();
         finish(loopback, transfer);
     }
-    // Another process begins, and what the former left counts.
+    // Another process starts, and leftovers of the first count.
     let left = counted(&world.to());
     assert!((8 * MIB..=40 * MIB).contains(&left), "{left} bytes");
     let again = Get { quota: Some(Quota::new(Bytes::new(40 * MIB))), ..Get::default() };

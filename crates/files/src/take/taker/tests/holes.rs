@@ -1,4 +1,4 @@
-//! What is nothing at the giver does not travel, and is nothing at the taker.
+//! Holes at the giver are not sent, and are holes at the taker.
 
 use std::os::unix::fs::FileExt;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-/// A file of so many bytes with data at these places alone: how many bytes of data there are.
+/// A file of this many bytes with data only at these places; returns the number of bytes of data.
 fn sparse(world: &World, name: &str, bytes: u64, islands: &[(u64, usize)]) -> u64 {
     world.file(name, "");
     let path = world.data().join(name);
@@ -69,7 +69,7 @@ fn holes__a_single_file_has_a_hash() {
         (MIB, &[][..], true),
         (12 * block + 1, &[], true),
         (14 * block + 9, &[(10 * block + 5, 10_000)], true),
-        // A hash of so many zeros takes the time of as much data.
+        // Hashing these zeros takes as long as the same amount of data.
         (17 * block, &[], false),
         (50 * block + 9, &[(30 * block + 5, 10_000)], false),
     ] {
@@ -114,7 +114,7 @@ fn holes__after_an_interruption() {
         loopback.cut();
         let first = finish(&loopback, &transfer);
         let second = world.get_all(&get);
-        // What was in the room, two blocks that were not complete, and the list and hashes, twice.
+        // The data in the memory, two incomplete blocks, and the list and hashes, twice.
         let most = data_bytes + (1 << 20) + 2 * BLOCK as u64 + 300_000;
         let sum = first.carried + second.carried;
         assert!(sum <= most, "interrupted at {part}/6: {sum} bytes for {data_bytes}");

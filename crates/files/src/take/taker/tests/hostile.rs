@@ -12,7 +12,7 @@ fn paths(world: &World) -> Vec<String> {
     paths.filter(|path| !path.is_empty()).collect()
 }
 
-/// What lies beside the destination, before and after.
+/// Entries outside the destination, before and after.
 fn outside(world: &World) -> Vec<(PathBuf, String)> {
     let seen = look_at(world.place.path()).into_iter();
     seen.filter(|(path, _)| !path.starts_with("to")).map(|(path, seen)| (path, seen.say())).collect()
@@ -60,7 +60,7 @@ fn hostile__no_name_leads_out() {
 fn hostile__no_link_is_followed() {
     let world = World::new();
     let before = outside(&world);
-    // Each begins with a link that the same list makes, or that a former transfer made.
+    // Each starts with a link of the same list, or of an earlier transfer.
     let entries = [
         link("up", ".."),
         file("up/evil", "evil"),
@@ -276,7 +276,7 @@ fn giver__a_hole_where_its_hash_has_data_fails() {
     assert_eq!(paths(&world), ["b"]);
 }
 
-/// What lands below somebody's home directory and is run or believed there.
+/// Entries that would be run or trusted in a home directory.
 fn planted() -> [Said; 3] {
     [file(".bashrc", "evil"), file(".ssh/authorized_keys", "evil"), Said::Directory(b".config".to_vec())]
 }
@@ -296,7 +296,7 @@ fn hostile__what_was_not_asked_for_ends_the_transfer() {
             assert!(there.iter().all(|path| path == "a.bin" || path.starts_with(".fairwave-")), "{there:?}");
         }
     }
-    // Whatever else is sent of it: a failure or a link is an answer to nobody, too.
+    // Any other answer to the same path: a failure or a link is not an answer to a request either.
     for planted in [Said::Failed(b"b".to_vec(), "gone"), link("b", "a.bin"), file("../b", "evil"), file("/b", "evil")] {
         let world = World::new();
         let run = Fake::new([planted]).get(&world, &Get { top_names: Some(asked()), ..Get::default() });
@@ -349,7 +349,7 @@ fn hostile__modes_never_open_what_was_closed() {
         let world = World::new();
         let get = Get { durable, ..Get::default() };
         Fake { mode: Some(0o777), ..Fake::new(said("first")) }.get(&world, &get);
-        // What is new has the giver's mode, but for the umask.
+        // New files have the giver's mode, minus the umask.
         let umask = u32::from(super::super::super::temps::umask());
         assert_eq!(modes(&world, &names), [0o777 & !umask; 4], "{durable:?}");
         for (name, mode) in names.iter().zip([0o700, 0o600, 0o640, 0o400]) {

@@ -1,4 +1,4 @@
-//! What is kept of blocks that are not whole.
+//! The kept parts of incomplete blocks.
 
 use std::os::unix::fs::FileExt;
 
@@ -8,11 +8,11 @@ use super::*;
 
 /// Little comes at a time, and so a session can be cut anywhere.
 const SLOW: LoopbackPath = LoopbackPath { piece_bytes: 2000, ..NARROW };
-/// The list, the hashes, and what comes at a time: each session may take so much beside what was left for it.
+/// The list, the hashes, and bytes in flight: each session may receive this many bytes in addition to the missing ones.
 const BESIDE: u64 = 150_000;
 const MB: u64 = 1_000_000;
 
-/// Gets what a giver that is made of values has, until so many bytes have come, if it does not end before.
+/// Gets from a fake giver until this many bytes have arrived, if it does not end before.
 fn get_fake(world: &World, content: &[u8], get: &Get, bytes: u64) -> Run {
     let (sink, transfer) = take(world.options(get)).unwrap();
     let mut loopback = Loopback::open(Box::new(Fake::new([file("a", content)])), Box::new(sink), true, get.way);
@@ -124,7 +124,7 @@ fn parts__a_file_that_was_cut_or_changed_costs_what_is_behind() {
 
 #[test]
 fn parts__what_is_not_right_costs_its_block_once() {
-    // The giver's file is another one, and says of itself that it is the same.
+    // The giver's file has changed, with the same identity.
     let (old, new) = (content(1, 3_000_000), content(2, 3_000_000));
     let world = World::new();
     let get = Get { way: SLOW, ..Get::default() };
@@ -133,7 +133,7 @@ fn parts__what_is_not_right_costs_its_block_once() {
     // A session that finds it out, and is cut again.
     let second = get_fake(&world, &new, &get, 2 * MB);
     assert!((MB - BESIDE..MB + BESIDE).contains(&second.there), "{}", second.there);
-    // What is there now is right: no more than the rest comes.
+    // The existing parts are right: only the rest is sent.
     let last = get_fake(&world, &new, &get, u64::MAX);
     assert!(last.outcome.is_complete(), "{:?}", last.outcome);
     assert!(last.carried <= 3 * MB - second.there + BESIDE, "{} bytes came", last.carried);

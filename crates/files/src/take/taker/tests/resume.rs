@@ -1,4 +1,4 @@
-//! What is fetched again after an interruption.
+//! Bytes that are fetched again after an interruption.
 
 use std::process::{Command, Stdio};
 
@@ -17,7 +17,7 @@ fn large_and_small(world: &World) -> u64 {
     (12 * BLOCK + 77) as u64 + 600 * 2000 + (0..600).sum::<u64>()
 }
 
-/// Runs until so many bytes have come, and then the network dies.
+/// Runs until this many bytes have arrived, and then cuts the network.
 pub(super) fn interrupt(world: &World, get: &Get, bytes: u64) -> Run {
     let (mut loopback, transfer) = world.open(get);
     while loopback.carried[1] < bytes {
@@ -62,7 +62,7 @@ fn resume__what_was_under_way_is_fetched_again_and_no_more() {
         let first = interrupt(&world, &get, total * part / 8);
         assert!(matches!(first.outcome.ended, Ended::Failed(_)));
         let second = world.get_all(&get);
-        // What was in the room, a block that was not complete, a parcel of small files; and the list, twice.
+        // The data in the memory, an incomplete block, a parcel of small files; and the list, twice.
         let most = total + (1 << 20) + BLOCK as u64 + (1 << 20) + 300_000;
         let sum = first.carried + second.carried;
         assert!(sum <= most, "interrupted at {part}/8: {sum} bytes for {total}");
@@ -148,7 +148,7 @@ fn resume__kept_blocks_are_proved_by_the_givers_hashes() {
         for (given, right) in [(&kept, 2), (&given, 0), (&mixed, 1)] {
             let world = World::new();
             keep_two_blocks(&world, &get, &kept);
-            // The same name, length, time and identity.
+            // Equal name, length, time and identity.
             let run = Fake::new([file("f", given)]).get(&world, &get);
             assert!(run.outcome.is_complete(), "{:?}", run.outcome);
             assert!(fs::read(world.to().join("f")).unwrap() == *given, "{right} blocks are right");
@@ -159,7 +159,7 @@ fn resume__kept_blocks_are_proved_by_the_givers_hashes() {
     }
 }
 
-/// What another program left in the place of a journal, with all blocks of a file.
+/// Another program left a file in place of the journal, with all blocks of a file.
 #[test]
 fn resume__what_another_key_kept_is_not_used() {
     let world = World::new();
@@ -190,7 +190,7 @@ fn resume__a_temporary_that_was_cut_begins_anew() {
     let all = unfinished(&world);
     assert_eq!(all.len(), 1);
     fs::OpenOptions::new().write(true).open(&all[0]).unwrap().set_len(1000).unwrap();
-    // What came of blocks that are not whole is another matter.
+    // Parts of incomplete blocks are tested elsewhere.
     let _ = fs::remove_file(temporaries(&world).join("parts"));
     let run = world.get_all(&get);
     assert_eq!(run.resumed, 0);
@@ -251,7 +251,7 @@ fn resume__after_a_kill_at_any_time() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // It takes some time to begin, and to end.
+        // Starting and ending take some time.
         thread::sleep(Duration::from_millis(20 + (chance >> 33) % 250));
         let is_over = child.try_wait().unwrap().is_some();
         child.kill().unwrap();
@@ -314,7 +314,7 @@ fn resume__what_is_set_aside_is_free_after_a_kill() {
     }
     drop(file);
     interrupt(&world, &get, 1 << 20);
-    // A block may have come meanwhile.
+    // A block may have arrived in between.
     assert!(occupied() <= before + (9 << 20), "{} bytes, and {before} before", occupied());
     world.get_all(&get);
 }
