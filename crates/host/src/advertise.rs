@@ -8,11 +8,11 @@ use nix::net::if_::if_nametoindex;
 use crate::interface::{InterfaceAddress, default_routes, interface_addresses};
 use crate::ticket::MOST_ADDRESSES;
 
-/// The UDP port that a host is asked at, where nobody says another. It lies below the ports that systems give out.
+/// The default UDP port of a host. It lies below the ephemeral port range of common systems.
 pub const DEFAULT_PORT: u16 = 8642;
 
-/// An address to listen at, with a port or without, as users write it; [`DEFAULT_PORT`] where none is said. One of a link
-/// has a zone: the name of the link's interface, or its number.
+/// Parses a listen address as users write it, with or without a port (default [`DEFAULT_PORT`]). A link-local address
+/// has a zone: the interface's name or index.
 pub fn listen_address(text: &str) -> Option<SocketAddr> {
     let Some((start, rest)) = text.split_once('%') else { return plain_address(text) };
     let (zone, end) = rest.split_at(rest.find(']').unwrap_or(rest.len()));
@@ -30,8 +30,8 @@ fn plain_address(text: &str) -> Option<SocketAddr> {
     text.parse().ok().or_else(|| Some(SocketAddr::new(ip.parse().ok()?, DEFAULT_PORT)))
 }
 
-/// The addresses at which peers may find a socket of this host, the best first: where it is bound to one, that one;
-/// else all of the host's that others can reach: none of a link alone, and loopback only if there is nothing else.
+/// The addresses at which peers may find a socket of this host, the best first: the one that it is bound to, or else
+/// all of the host's that others can reach: no link-local ones, and loopback only if the host has no other.
 ///
 /// Those of the default route come first, then those of links that are connected, and of each kind IPv6 before IPv4. No
 /// more than a ticket holds; [`unadvertised`] has the rest.
@@ -72,7 +72,7 @@ fn chosen(all: Vec<InterfaceAddress>, routes: &[IpAddr], takes_v6: bool) -> impl
     ips.into_iter()
 }
 
-/// Whether an address means something on one link alone.
+/// Whether an address is link-local.
 fn is_of_a_link(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.is_link_local() || ip.is_unspecified(),

@@ -34,7 +34,7 @@ pub enum BenchDirection {
     Both,
 }
 
-/// What is measured.
+/// Options of a bench.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BenchOptions {
     /// For how long.
@@ -43,15 +43,15 @@ pub struct BenchOptions {
     pub sessions: usize,
     /// Which way.
     pub direction: BenchDirection,
-    /// What a session sends at most, and takes at most.
+    /// Max rate of a session, in each direction.
     pub limit: Option<Rate>,
-    /// What this end node knows of each session.
+    /// This end node's options for each session.
     pub session: SessionOptions,
     /// How often to tell how it goes.
     pub every: StdDuration,
 }
 
-/// What one session brought, one way.
+/// The result of one session in one direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BenchFlow {
     /// Its number, from 0.
@@ -62,13 +62,13 @@ pub struct BenchFlow {
     pub bytes: u64,
     /// Over the time that it took.
     pub goodput_bps: f64,
-    /// The same, of datagrams at the sink.
+    /// Rate of datagrams at the sink, bit/s.
     pub wire_bps: f64,
-    /// Packets that the source took for lost.
+    /// Packets that the source declared lost.
     pub lost_packets: u64,
 }
 
-/// What came out.
+/// The result of a bench.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BenchReport {
     /// How long it took, in seconds.
@@ -81,11 +81,11 @@ pub struct BenchReport {
     pub wire_bps: f64,
     /// CPU time of this process for each 10^9 bytes, and of the server's.
     pub cpu_s_per_gb: [f64; 2],
-    /// Packets that the sources took for lost.
+    /// Packets that the sources declared lost.
     pub lost_packets: u64,
     /// Of the goodputs of all flows.
     pub jain: f64,
-    /// What carried its sessions: something else than UDP where that carried any of them.
+    /// What carried its sessions: something other than UDP if that carried any of them.
     pub carrier: Carrier,
 }
 
@@ -98,7 +98,7 @@ pub struct BenchProgress {
     pub receive_bps: f64,
     /// Of data that the client sends, bit/s, on the wire.
     pub send_wire_bps: f64,
-    /// What carries its sessions: something else than UDP where that carries any of them.
+    /// What carries its sessions: something other than UDP if that carries any of them.
     pub carrier: Carrier,
 }
 
@@ -146,13 +146,13 @@ thread_local! {
 const OPENS_AT_ONCE: usize = 64;
 const REPORT_PATIENCE: StdDuration = StdDuration::from_secs(10);
 
-/// Which visitors a server of benches lets in, with what its end node knows of each session. Who asks for files is
-/// refused: tickets for a bench are for nothing else.
+/// Judges the visitors of a bench server, with the end node's options for each session. Requests for files are refused:
+/// tickets for a bench are for nothing else.
 pub fn bench_judge(session: SessionOptions) -> Judge {
     Box::new(move |visitor| client_sends(visitor).map(|_| session))
 }
 
-/// What a server of benches makes of its visitors.
+/// How a bench server handles its visitors.
 pub fn bench_accept(session: SessionOptions) -> Accept {
     Box::new(move |visitor| Ok((session, Box::new(Load::new(None, client_sends(visitor)?)))))
 }
@@ -166,7 +166,7 @@ fn client_sends(visitor: &Visitor<'_>) -> Result<bool, Refusal> {
     }
 }
 
-/// Runs a bench, and tells how it goes.
+/// Runs a bench, and reports its progress.
 pub fn bench(
     endpoint: &Endpoint,
     ticket: &Ticket,
@@ -280,7 +280,7 @@ fn finish(
     let received: Vec<_> = sessions.iter().map(Session::stats).collect();
     for session in sessions {
         session.give_up(LOAD, ENDLESS);
-        // What is under way of the load comes before the report, and is measured no more.
+        // Load in flight arrives before the report, and is no longer measured.
         session.set_ceiling(None);
         session.want(REPORT, 0..REPORT_BYTES as u64);
     }
@@ -334,7 +334,7 @@ fn carrier_of(sessions: &[Session]) -> Carrier {
     carriers.find(|carrier| *carrier != Carrier::Udp).unwrap_or_default()
 }
 
-/// Packets that all sources took for lost. Those of the server's are what it says.
+/// Packets that all sources declared lost. Those of the server's come from its report.
 fn lost_packets(flows: &[BenchFlow]) -> u64 {
     flows.iter().fold(0, |sum, flow| sum.saturating_add(flow.lost_packets))
 }
@@ -370,7 +370,7 @@ enum BenchNews {
     Ended { session: usize, reason: CloseReason },
 }
 
-/// Who wants to know what a session of the client does.
+/// The receiver of a client session's events.
 struct Listener {
     index: usize,
     news: Sender<BenchNews>,

@@ -1,4 +1,4 @@
-//! What a host can send and receive, as far as it can be known.
+//! The send and receive capacity of a host, as far as it can be determined.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,14 +15,13 @@ const CARD_SHARE: f64 = 0.95;
 /// The capacity of a host's end node in one direction, and where it is known from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capacity {
-    /// Of IP packets; `None` where nothing is known: then the model of the path governs alone, and no fair shares are
-    /// promised.
+    /// Rate of IP packets; `None` if unknown: then only the model of the path governs, and no fair shares are promised.
     pub rate: Option<Rate>,
-    /// Where it is known from.
+    /// The source of this value.
     pub origin: CapacityOrigin,
 }
 
-/// Where a capacity is known from.
+/// The source of a capacity value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CapacityOrigin {
@@ -30,7 +29,7 @@ pub enum CapacityOrigin {
     Said,
     /// The speed of the network card of this name, which leads to the peer.
     Card(String),
-    /// The interface of this name leads to the peer, and tells no speed that can be believed.
+    /// The interface of this name leads to the peer, but reports no credible speed.
     NoSpeed(String),
     /// No interface leads there.
     NoRoute,
@@ -56,12 +55,12 @@ impl Capacity {
         found
     }
 
-    /// What the network card carries that leads to a peer.
+    /// The speed of the network card that leads to a peer.
     pub fn towards(peer: IpAddr) -> Self {
         Self::of_route(route_to(peer), card_speed)
     }
 
-    /// What a process may send, and receive, whose own capacity is this one, as its end node is at present.
+    /// Send and receive rates of a process whose own capacity is this one, given the present state of its end node.
     pub fn at(&self, node: &NodeFacts) -> [Self; 2] {
         let socket = || node.socket.as_ref().map_or_else(String::new, |socket| socket.display().to_string());
         let origin = match node.origin {

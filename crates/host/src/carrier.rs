@@ -1,20 +1,20 @@
-//! What carries the datagrams of a session.
+//! The carrier of a session's datagrams.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What carries the datagrams of a session from end to end.
+/// The carrier of a session's datagrams from end to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Carrier {
-    /// Each goes by itself.
+    /// Each as a UDP datagram.
     #[default]
     Udp,
     /// They go one after the other through a TCP connection to the same port.
     Tcp,
-    /// The same through the standard input and output of a process at the other end, as ssh starts it.
+    /// A stream, as over TCP, through the standard input and output of a process at the other end, as ssh starts it.
     Ssh,
 }
 
@@ -24,7 +24,7 @@ pub enum Carriers {
     /// UDP, and where nobody answers there, what else leads to the other end.
     #[default]
     Any,
-    /// This one alone.
+    /// Only this one.
     Only(Carrier),
 }
 

@@ -1,4 +1,4 @@
-//! What other threads tell the network thread.
+//! Commands from other threads to the network thread.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use fairwave_units::{Bytes, Rate};
 
 use crate::thread_waker::ThreadWaker;
 
-/// What an application told its session, each by the method of [`Session`](crate::Session) that is named.
+/// A command of an application to its session, each by the method of [`Session`](crate::Session) that is named.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the fields are the methods' arguments")]
 pub enum SessionCommand {
@@ -45,7 +45,7 @@ impl Commands {
     }
 
     pub(crate) fn send(&self, session: SessionId, command: SessionCommand) {
-        // Without a network thread there are no sessions any more.
+        // Without a network thread there are no sessions.
         if self.queue.send((session, command)).is_ok() {
             self.bell.ring();
         }

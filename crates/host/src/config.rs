@@ -11,10 +11,10 @@ use thiserror::Error;
 use crate::carrier::Carriers;
 use crate::seat::NodeChoice;
 
-/// The rule of an end node that was told none.
+/// The default rule of an end node.
 const DEFAULT_RULE: &str = "gtp";
 
-/// Where UDP is answered it is so within a round trip or two; each hello may get lost once or twice.
+/// UDP is answered within a round trip or two if at all; each hello may get lost once or twice.
 pub(crate) const TUNNELS_AFTER: Duration = Duration::from_secs(2);
 
 /// How an endpoint is set up.
@@ -23,25 +23,26 @@ pub(crate) const TUNNELS_AFTER: Duration = Duration::from_secs(2);
 pub struct EndpointConfig {
     /// The address to listen at: any port of all addresses if it is not said.
     pub listen: Option<SocketAddr>,
-    /// Whether others may come over TCP, too, at the port that it listens at. Where any port will do, it is one that both
-    /// have; one that cannot be had keeps nobody from listening: [`EndpointFacts::tcp_error`] says why.
+    /// Whether it also accepts peers over TCP, at the port that it listens at. If any port will do, one that is free
+    /// for both is chosen. If the TCP port cannot be bound, UDP still listens: [`EndpointFacts::tcp_error`] has the
+    /// reason.
     pub listens_tcp: bool,
-    /// What may carry the sessions that it opens.
+    /// Allowed carriers of the sessions that it opens.
     pub carriers: Carriers,
-    /// When a session that it opens is tried over TCP, too, with UDP allowed and not answered until then. Where a cookie
-    /// has come by UDP, TCP waits 2 s, whatever is said here.
+    /// Delay before a session that it opens is also tried over TCP, if UDP is allowed and has not answered. If a cookie
+    /// has come by UDP, TCP waits 2 s regardless of this value.
     pub tunnels_after: Duration,
-    /// What its sessions may send together, as IP packets. Where nothing is known of it, a session's path alone sets
-    /// the pace, and fair shares are not promised.
+    /// Total capacity for what its sessions send, as IP packets. If unknown, only a session's path sets the pace, and
+    /// fair shares are not promised.
     pub send_capacity: Option<Rate>,
-    /// What its sessions may receive together.
+    /// Total capacity for what its sessions receive, as IP packets.
     pub receive_capacity: Option<Rate>,
     /// Whether the two capacities above are those of the one network card that leads to the peer, and no word of
     /// anybody's. Then they bound nothing where a daemon divides, which knows all cards.
     pub is_card_capacity: bool,
     /// Which end node its sessions share: with a daemon's, the two capacities above bound this process's part of it.
     pub node: NodeChoice,
-    /// What it takes its paths for. A session's is dedicated if both ends say so and know their capacities.
+    /// The kind of its paths. A session's is dedicated if both ends declare it so and know their capacities.
     pub path: PathKind,
     /// By what it goes on a path that others use.
     pub path_control: PathControl,
@@ -54,10 +55,10 @@ pub struct EndpointConfig {
     pub interval: IntervalRule,
     /// Whether a queue that grew is drained again, by a rule that can.
     pub drain: bool,
-    /// Whether a session begins at a fair share of both ends' capacities. Without, it begins at what its source has room
-    /// for and is led to its share step by step, as the papers' sessions are.
+    /// Whether a session starts at a fair share of both ends' capacities. Otherwise it starts at the room of its source
+    /// and is led to its share step by step, as the papers' sessions are.
     pub fair_start: bool,
-    /// Bytes that a session may have asked for and not received, at the most.
+    /// Max bytes that a session may have requested and not received.
     pub room: Bytes,
     /// The largest datagram that it sends and takes, in bytes.
     pub largest_datagram: u32,
@@ -91,12 +92,12 @@ impl Default for EndpointConfig {
     }
 }
 
-/// What an endpoint has found out about its system.
+/// What an endpoint has determined about its system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointFacts {
-    /// Where it listens.
+    /// The local address.
     pub local: SocketAddr,
-    /// Whether it does so over TCP, too.
+    /// Whether it also listens over TCP.
     pub listens_tcp: bool,
     /// Why not, if it was asked to.
     pub tcp_error: Option<String>,
@@ -104,7 +105,7 @@ pub struct EndpointFacts {
     pub segments: usize,
     /// Whether one call receives several datagrams in one buffer (GRO).
     pub receives_in_batches: bool,
-    /// Bytes that wait in the socket at the most before datagrams get lost.
+    /// Max bytes that wait in the socket before datagrams get lost.
     pub receive_buffer_bytes: usize,
     /// Bytes that wait to be sent.
     pub send_buffer_bytes: usize,
@@ -118,7 +119,7 @@ pub enum BindError {
     Socket {
         /// The address that was asked for.
         address: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Its end node cannot run the rule. [`NodeError::hint`] names those that it can.

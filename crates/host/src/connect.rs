@@ -7,20 +7,20 @@ use thiserror::Error;
 /// The most bytes that an application can say with a hello.
 pub const MOST_GREETING_BYTES: usize = 512;
 
-/// What a session is opened with.
+/// Options of opening a session.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
     /// Whether this end sends data.
     pub sends: bool,
     /// Whether it receives data.
     pub receives: bool,
-    /// What the peer's application should know, 512 bytes at the most.
+    /// Greeting for the peer's application, at most 512 bytes.
     pub greeting: Vec<u8>,
-    /// What this end node knows of it.
+    /// This end node's options for it.
     pub options: SessionOptions,
 }
 
-/// Why there is no session.
+/// Reason why a session could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConnectError {
     /// The ticket names no address that this host can reach.
@@ -32,7 +32,7 @@ pub enum ConnectError {
     /// No connection that would carry the session's datagrams could be opened.
     #[error("no reply: {0}")]
     Tunnel(String),
-    /// The attempt cannot even begin.
+    /// The attempt cannot even start.
     #[error("{0}")]
     Wish(String),
     /// The greeting is too long.

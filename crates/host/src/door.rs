@@ -1,5 +1,5 @@
-//! What a process and the machine's daemon say to each other over a Unix socket: a line of JSON each way, and behind a
-//! seat the two descriptors of its memory. What goes on all the time goes by that memory.
+//! The protocol between a process and the machine's daemon on the control socket: a line of JSON each way; a seat is
+//! followed by the two descriptors of its shared memory, which carries all periodic exchange.
 //!
 //! ```text
 //! asked    {"join":{"version":1,"layout":1,"clock_ns":...,"command":"get"}}
@@ -10,7 +10,7 @@
 //! answered {"status":{...}}: a snapshot of the machine
 //! ```
 //!
-//! The connection of a process that has joined stays open: its end says that the process is gone, or the daemon.
+//! The connection of a process that has joined stays open: when it closes, the process or the daemon is gone.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -32,19 +32,19 @@ use thiserror::Error;
 pub const DOOR_VERSION: u32 = 1;
 /// A question has no more bytes than this.
 pub const MOST_QUESTION_BYTES: usize = 4096;
-/// What a process may call itself at the most.
+/// Max length of a process's command name, bytes.
 pub const MOST_COMMAND_BYTES: usize = 64;
 /// Two clocks of one kind read one after the other differ by less than this: more is another time namespace.
 pub const MOST_CLOCK_DIFFERENCE: Duration = Duration::from_secs(2);
-/// Who answers more slowly than this hangs.
+/// A peer that answers more slowly than this is considered hung.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A snapshot of 65 536 rows has some 40 MB.
 const MOST_ANSWER_BYTES: usize = 64 << 20;
 const SYSTEM_SOCKET: &str = "/run/fairwave/daemon.sock";
-/// Where a socket is, where it is in no usual place.
+/// Environment variable with the path of a control socket in no usual place.
 const VARIABLE: &str = "FAIRWAVE_DAEMON";
 
-/// What a process asks a daemon.
+/// A request to a daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Question {
@@ -56,16 +56,16 @@ pub enum Question {
         layout: u64,
         /// CLOCK_MONOTONIC.
         clock_ns: u64,
-        /// What the process is for, such as "get".
+        /// The purpose of the process, such as "get".
         command: String,
     },
     /// For another segment.
     More,
-    /// What can be seen of the machine.
+    /// A snapshot of the machine.
     Status,
 }
 
-/// What a daemon answers to who wants to take part.
+/// A daemon's answer to a request to join.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -82,7 +82,7 @@ pub enum Answer {
     Error(String),
 }
 
-/// Why a daemon is no use.
+/// Reason why a daemon is of no use.
 #[derive(Debug, Error)]
 pub enum DoorError {
     /// Nobody listens there.
@@ -90,7 +90,7 @@ pub enum DoorError {
     Nobody {
         /// The socket.
         socket: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// It belongs to somebody who has no say over this user's rates.
@@ -101,15 +101,15 @@ pub enum DoorError {
         /// Whose it is.
         user: u32,
     },
-    /// It says no.
+    /// It refuses.
     #[error("refused by the daemon: {0}")]
     Refused(String),
-    /// It says nothing for two seconds.
+    /// It sends nothing for two seconds.
     #[error("{}: no reply from the daemon (process {pid}) for {} s", socket.display(), PATIENCE.as_secs())]
     Silent {
         /// The socket.
         socket: PathBuf,
-        /// Who listens there.
+        /// The process that listens there.
         pid: u32,
     },
     /// Its connection breaks, or it talks nonsense.
@@ -123,14 +123,14 @@ impl DoorError {
         matches!(self, Self::Nobody { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
-    /// What helps, where somebody can do something.
+    /// A hint for the user, if the user can fix it.
     pub fn hint(&self) -> Option<String> {
         let Self::Silent { pid, .. } = self else { return None };
         Some(format!("run `kill -CONT {pid}` if the daemon is suspended, or reduce the load of the machine"))
     }
 }
 
-/// Where a daemon may be, best first: `$FAIRWAVE_DAEMON` alone if it is set, else the system's place and the user's.
+/// Possible control sockets, best first: only `$FAIRWAVE_DAEMON` if it is set, else the system's and the user's.
 pub fn usual_sockets() -> Vec<PathBuf> {
     if let Some(said) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return vec![PathBuf::from(said)];
@@ -149,7 +149,7 @@ pub fn monotonic_ns() -> u64 {
 pub struct DoorStream {
     stream: UnixStream,
     socket: PathBuf,
-    /// Who listens there.
+    /// The process that listens there.
     pid: u32,
     read: Vec<u8>,
     descriptors: Vec<OwnedFd>,
@@ -179,12 +179,12 @@ impl DoorStream {
     pub fn ask(&mut self, question: &Question) -> Result<String, DoorError> {
         let asked = serde_json::to_string(question).map_err(|error| DoorError::Nonsense(error.into()))?;
         let written = match io::Write::write_all(&mut &self.stream, format!("{asked}\n").as_bytes()) {
-            // A daemon that refuses a connection answers before the question, and closes it: the answer says why.
+            // A daemon that refuses a connection answers before the question, and closes it: the answer has the reason.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.line().map_err(|_| error),
             written => written.and_then(|()| self.line()),
         };
         written.map_err(|error| match error.kind() {
-            // What the system says of a time that is over.
+            // The error kinds of a timeout.
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 DoorError::Silent { socket: self.socket.clone(), pid: self.pid }
             }
@@ -272,7 +272,7 @@ pub fn send_with(stream: impl AsFd, line: &str, descriptors: &[OwnedFd]) -> io::
     Ok(sent == text.len())
 }
 
-/// What both ends say of a version that is not theirs.
+/// The error of both ends about an unknown version.
 pub fn other_version(version: u32, layout: u64) -> String {
     format!(
         "it uses protocol {version}.{layout}, this Fairwave {DOOR_VERSION}.{}: update both to the same version",
@@ -280,7 +280,7 @@ pub fn other_version(version: u32, layout: u64) -> String {
     )
 }
 
-/// What both ends say of a clock that is not theirs.
+/// The error of both ends about a foreign clock.
 pub const OTHER_CLOCK: &str = "it runs in another time namespace";
 
 /// To whom root gave the directory of the system's socket, if this is that.
@@ -298,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    /// What a process gets that asks for a seat where `serve` answers one connection.
+    /// The error of a process that requests a seat while `serve` answers one connection.
     fn asked_where(serve: impl FnOnce(UnixStream) + Send + 'static) -> DoorError {
         let place = tempfile::tempdir().unwrap();
         let socket = place.path().join("d.sock");

@@ -7,7 +7,8 @@ use fairwave_proto::codec::{CloseReason, VoidReason};
 use crate::handler::Handler;
 use crate::session::Session;
 
-/// Told how a session ended, and whether the peer said so. It is called on the network thread: it must not wait.
+/// Called with how a session ended, and whether the peer reported it. It is called on the network thread: it must not
+/// block.
 pub type AtEnd = Box<dyn FnOnce(CloseReason, bool) + Send>;
 
 struct ToldAtEnd {
@@ -15,7 +16,7 @@ struct ToldAtEnd {
     tell: Option<AtEnd>,
 }
 
-/// The same handler, and `tell` is told the end of the session.
+/// Wraps a handler so that `tell` is called at the end of the session.
 pub fn at_end(handler: Box<dyn Handler>, tell: AtEnd) -> Box<dyn Handler> {
     Box::new(ToldAtEnd { handler, tell: Some(tell) })
 }

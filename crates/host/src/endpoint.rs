@@ -23,7 +23,7 @@ use crate::thread_waker::ThreadWaker;
 use crate::ticket::Ticket;
 use crate::visitor::{Accept, Judge};
 
-/// One UDP port, with a thread of its own. Cheap to clone; it ends with its last clone, or with [`Endpoint::close`].
+/// One UDP port, with its own thread. Cheap to clone; it ends with its last clone, or with [`Endpoint::close`].
 #[derive(Clone)]
 pub struct Endpoint {
     inner: Arc<EndpointInner>,
@@ -51,8 +51,8 @@ impl Endpoint {
         Ok(Self { inner: Arc::new(EndpointInner { orders, bell, shared, thread: Lock::new(Some(thread)) }) })
     }
 
-    /// Opens a session, and waits until the other end has it open, too, or there can be none. The handler has it half a
-    /// round trip before that.
+    /// Opens a session, and waits until the other end has also opened it, or until it fails. The handler has it half a
+    /// round trip earlier.
     pub fn connect(
         &self,
         to: &Ticket,
@@ -73,9 +73,8 @@ impl Endpoint {
         crate::waiting::received(answer).await.unwrap_or(Err(ConnectError::Closed))
     }
 
-    /// Begins to open a session: the answer comes through the receiver. It may go on with what a former one, which this
-    /// end opened with the same ticket, was let in for: then it does not matter whether the ticket has expired
-    /// meanwhile.
+    /// Starts to open a session: the answer comes through the receiver. It may resume what an earlier session, which
+    /// this end opened with the same ticket, was admitted for: then an expired ticket is still accepted.
     pub fn begin(
         &self,
         to: &Ticket,
@@ -92,23 +91,23 @@ impl Endpoint {
         Ok(answer)
     }
 
-    /// Takes over two descriptors that lead to a process at another host, what is read and what is written, such as the
-    /// output and input of an ssh: sessions with who listens there may go by them, both ways. `peer` is where that host
-    /// is, as sessions tell it.
+    /// Takes over two descriptors, one to read and one to write, that lead to a process at another host, such as the
+    /// output and input of an ssh: sessions with the endpoint that listens there may use them, both ways. `peer` is
+    /// that host's address, as sessions report it.
     pub fn add_tunnel(&self, reader: OwnedFd, writer: OwnedFd, peer: SocketAddr) -> TunnelWatch {
         let is_gone = Arc::new(AtomicBool::new(false));
         self.order(EndpointOrder::Tunnel { ends: (reader, writer), peer, is_gone: Arc::clone(&is_gone) });
         TunnelWatch { is_gone }
     }
 
-    /// Answers who wants to open a session with a ticket of this keyring, as `accept` says. The keyring says itself
-    /// what has expired or is used up; the sessions of a ticket that is taken back end within a second or two.
+    /// Answers visitors that open a session with a ticket of this keyring, by `accept`. The keyring itself refuses
+    /// tickets that are expired or used up; the sessions of a revoked ticket end within a second or two.
     pub fn listen(&self, tickets: Arc<Keyring>, accept: Accept) {
         self.listen_with(tickets, Box::new(|_| Ok(SessionOptions::default())), accept);
     }
 
-    /// The same, where `judge` says at the hello what is known to be refused, and what the session begins with: it
-    /// costs less than a session that is opened and closed.
+    /// Listens like [`Endpoint::listen`], with a `judge` that decides at the hello on known refusals and on the
+    /// session's initial options: that costs less than opening and closing a session.
     pub fn listen_with(&self, tickets: Arc<Keyring>, judge: Judge, accept: Accept) {
         if let Err(error) = tickets.watch() {
             tracing::warn!(%error, "no thread to follow what other processes do to the tickets");
@@ -116,12 +115,12 @@ impl Endpoint {
         self.order(EndpointOrder::Listen { tickets, judge, accept });
     }
 
-    /// Where it listens.
+    /// The local address.
     pub fn local_addr(&self) -> SocketAddr {
         self.inner.shared.facts.local
     }
 
-    /// What it has found out about its system.
+    /// What it has determined about its system.
     pub fn facts(&self) -> &EndpointFacts {
         &self.inner.shared.facts
     }
@@ -142,7 +141,7 @@ impl Endpoint {
         self.inner.shared.node.load_full()
     }
 
-    /// Ends all sessions, tells their peers, and waits for its thread to end.
+    /// Ends all sessions, notifies their peers, and waits for its thread to end.
     pub fn close(&self) {
         self.order(EndpointOrder::Stop);
         let thread = self.inner.thread.lock().take();
@@ -152,7 +151,7 @@ impl Endpoint {
         }
     }
 
-    /// The same, for whoever does not keep it from ending.
+    /// A weak reference, which does not keep it from ending.
     pub fn downgrade(&self) -> WeakEndpoint {
         WeakEndpoint { inner: Arc::downgrade(&self.inner) }
     }

@@ -1,7 +1,7 @@
-//! Which descriptors are sockets of endpoints, for who forks.
+//! A table of the descriptors that are sockets of endpoints, for processes that fork.
 //!
-//! A child has copies of all descriptors of its parent, and a port is taken as long as anybody has its socket: one that
-//! lives longer than the endpoint closes its copies. It may call nothing there that takes a lock; this table has none.
+//! A child has copies of all descriptors of its parent, and a port stays bound while any process has its socket: a
+//! child that outlives the endpoint closes its copies. It may not take a lock there; this table has none.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -15,7 +15,7 @@ use crate::state::StateDir;
 use crate::status::{Leave, ProcessStatus, StatusSocket, ask_to_leave, statuses};
 use crate::ticket::{MOST_ADDRESSES, Ticket, to_base32};
 
-/// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
+/// Random inputs in `cargo test`; set by BOLERO_RANDOM_ITERATIONS.
 const ITERATIONS: usize = 1000;
 const LARGEST: usize = 1500;
 
@@ -51,12 +51,12 @@ fn state() {
                 assert_eq!(keyring.lookup(id), Some(issued));
             }
         }
-        // What cannot be read is never written over.
+        // An unreadable file is never overwritten.
         assert_eq!(fs::read(place.path().join("keyring")).unwrap(), input);
     });
 }
 
-/// What a process of this user may ask another.
+/// Requests of one process of this user to another.
 #[test]
 fn asked() {
     let place = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn asked() {
     drop(socket);
 }
 
-/// What a process of this user may answer.
+/// Answers of one process of this user to another.
 #[test]
 fn told() {
     let place = tempfile::tempdir().unwrap();

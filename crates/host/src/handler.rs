@@ -1,4 +1,4 @@
-//! What an application makes of a session.
+//! The application's side of a session.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use fairwave_proto::codec::{CloseReason, VoidReason};
 
 use crate::session::Session;
 
-/// What the streams of a session hold at this end, and where the bytes go that come.
+/// Supplies the bytes of a session's streams at this end, and receives the bytes that arrive.
 ///
-/// The network thread owns it and calls it: a call that takes long holds up all sessions of the process. Whatever has
-/// to wait, a disk above all, belongs to a thread of its own, which speaks to the session through its [`Session`].
+/// The network thread owns it and calls it: a slow call holds up all sessions of the process. Blocking work, above all
+/// on a disk, belongs on a separate thread, which uses the session through its [`Session`].
 pub trait Handler: Send {
     /// The session is there.
     fn on_open(&mut self, session: &Session) {

@@ -1,4 +1,4 @@
-//! Who a host is: its static key.
+//! A host's identity: its static key.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::state::{StateDir, StateError};
 use crate::ticket::{from_base32, to_base32};
 
 const FILE: &str = "identity";
-/// What the file begins with; its digit is the version.
+/// Prefix of the file; its digit is the version.
 const PREFIX: &str = "fairwave-identity-1 ";
 
 /// A host's static key pair (X25519): tickets carry the public half, by which its peers know it.
@@ -49,12 +49,12 @@ impl Identity {
         Self { private, public }
     }
 
-    /// What it proves itself with.
+    /// The private key.
     pub fn private(&self) -> &Secret {
         &self.private
     }
 
-    /// What others know it by.
+    /// The public key, by which others know it.
     pub fn public(&self) -> &[u8; 32] {
         &self.public
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use fairwave_units::Rate;
 use nix::net::if_::InterfaceFlags;
 
-/// Where the system tells about interfaces.
+/// The system's directory of interfaces.
 const SYSFS: &str = "/sys/class/net";
 /// Stand for the world: documentation addresses, which lie behind the default route. Nothing is sent to them.
 const WORLD: [IpAddr; 2] =
@@ -69,9 +69,10 @@ pub(crate) fn default_routes() -> impl Iterator<Item = InterfaceAddress> {
     WORLD.into_iter().filter_map(route_to)
 }
 
-/// The speed of a network card; `None` for what is no card, and where the card does not know.
+/// The speed of a network card; `None` if it is not a card, or if the card does not know.
 ///
-/// Only what has a device behind it tells the truth: the system claims 10 Gb/s for veth and tun, and -1 for virtio.
+/// Only an interface with a device behind it is credible: the system reports 10 Gb/s for veth and tun, and -1 for
+/// virtio.
 pub(crate) fn card_speed(name: &str) -> Option<Rate> {
     card_speed_in(Path::new(SYSFS), name)
 }
@@ -83,9 +84,9 @@ pub(crate) fn interface_mtu(name: &str) -> Option<u32> {
 
 fn card_speed_in(sysfs: &Path, name: &str) -> Option<Rate> {
     let interface = sysfs.join(name);
-    // Fails for what is no card.
+    // Fails if it is not a card.
     fs::symlink_metadata(interface.join("device")).ok()?;
-    // Reading fails, too, while the interface is down.
+    // Reading also fails while the interface is down.
     let mbps: i64 = fs::read_to_string(interface.join("speed")).ok()?.trim().parse().ok()?;
     // "Unknown" of some drivers is -1 as an unsigned number of 16 or 32 bits.
     let is_known = mbps > 0 && mbps != i64::from(u16::MAX) && mbps < i64::from(u32::MAX);

@@ -29,9 +29,9 @@ pub use id::{id_text, read_id};
 pub use issued::{Issued, Offering, Validity};
 
 const FILE: &str = "keyring";
-/// Tickets in one keyring at the most.
+/// Max tickets in one keyring.
 const MOST_TICKETS: usize = 10_000;
-/// What other processes change is seen after so long.
+/// Delay until changes of other processes are seen.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// A ticket is not handed out again when less of its life is left.
 const WORTH_S: u64 = 3600;
@@ -61,12 +61,12 @@ impl Keyring {
         Self { identity, share, state: None, known: Lock::default() }
     }
 
-    /// Who the host is.
+    /// The host's identity.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// What its tickets are for.
+    /// The share of its tickets.
     pub fn share(&self) -> ShareId {
         self.share
     }
@@ -76,7 +76,7 @@ impl Keyring {
         self.issue_as(TicketId(getrandom::u64()?), validity, addresses)
     }
 
-    /// The same with a name that the ticket is to have: for one that goes on where another of that name ended.
+    /// Issues a ticket with a given name: for one that continues where another of that name ended.
     pub fn issue_as(&self, id: TicketId, validity: Validity, addresses: Vec<SocketAddr>) -> Result<Ticket, StateError> {
         let now_unix_s = now_unix_s();
         let issued = Issued {
@@ -118,7 +118,7 @@ impl Keyring {
         Some(self.ticket(*id, issued, addresses))
     }
 
-    /// What is known of a ticket of any share, good or not.
+    /// What is known of a ticket of any share, valid or not.
     pub fn lookup(&self, id: TicketId) -> Option<Issued> {
         self.look().tickets.get(&id).cloned()
     }
@@ -140,7 +140,8 @@ impl Keyring {
         self.look().tickets.get(&id).is_some_and(|issued| issued.is_once)
     }
 
-    /// The same as [`Keyring::spend`] for who cannot wait for the disk: known here at once, and soon in the file.
+    /// Marks a ticket as used up like [`Keyring::spend`], for callers that cannot wait for the disk: known here at
+    /// once, and soon in the file.
     pub fn use_up(self: &Arc<Self>, id: TicketId) {
         if !self.is_once(id) {
             return;
@@ -208,12 +209,12 @@ impl Keyring {
         })
     }
 
-    /// What a share of this host is, if it was offered since that is remembered.
+    /// The description of a share of this host, if it was offered since descriptions are kept.
     pub fn offering(&self, share: ShareId) -> Option<Offering> {
         self.look().offerings.get(&share).cloned()
     }
 
-    /// Follows what other processes change, on a thread of its own, as long as it is used elsewhere, too.
+    /// Follows the changes of other processes, on its own thread, while it is also used elsewhere.
     pub(crate) fn watch(self: &Arc<Self>) -> io::Result<()> {
         if self.state.is_none() {
             return Ok(());
@@ -241,7 +242,7 @@ impl Keyring {
         }
     }
 
-    /// What is known, with what other processes have changed up to a second ago.
+    /// What is known, including changes of other processes up to a second ago.
     fn look(&self) -> Held<'_, KnownTickets> {
         let mut known = self.known.lock();
         // The network thread does not wait for the disk: another one looks for it (`watch`).
@@ -264,8 +265,7 @@ impl Keyring {
             what,
         };
         let Some(state) = &self.state else { return change(&mut self.known.lock()).map_err(refuse) };
-        // The file's lock keeps other writers out, of this process too. The network thread does not wait for the disk
-        // meanwhile.
+        // The file's lock keeps other writers out, also of this process. The network thread does not wait for the disk.
         let _lock = state.lock(FILE)?;
         let mut newest = self.known.lock().clone();
         self.read(&mut newest)?;

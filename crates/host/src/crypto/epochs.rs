@@ -1,4 +1,4 @@
-//! What the keys of a session can still open as it goes on.
+//! The epochs that a session's keys can still open as it goes on.
 
 use fairwave_proto::codec::{HEADER_BYTES, PacketKind, Seal, TAG_BYTES, Unseal};
 
@@ -62,14 +62,14 @@ fn closing__holds_no_key_of_an_epoch_before_the_last_but_one() {
     let derived = |secrets: &[[u8; 32]], epoch, datagram: &[u8]| {
         secrets.iter().any(|secret| can_be_opened(secret, DEPTH, first(epoch), datagram, HEADER_BYTES))
     };
-    // The secrets of the handshake would open the first epochs: whoever looks like this finds what is there.
+    // The secrets of the handshake would open the first epochs: a search like this one finds what memory still holds.
     let (_, _, oldest) = &recorded[0];
     assert!(derived(&[SPLIT.0, SPLIT.1], 0, oldest));
     let of_open = [held(&here.data), held(&here.control)].concat();
     for (epoch, kind, datagram) in &recorded {
         assert!(*epoch >= 3 || !derived(&of_open, *epoch, datagram), "{kind:?} of epoch {epoch}");
     }
-    // What is kept to close with is of control packets alone.
+    // The keys kept for closing open only control packets.
     let closing = SessionKeys::Closing(here.control);
     let SessionKeys::Closing(kept) = &closing else { unreachable!() };
     for (epoch, kind, datagram) in &recorded {

@@ -7,20 +7,20 @@ use super::expand::expand;
 use super::seal::{Opener, Sealer};
 use super::suite::Suite;
 
-/// What the packets of a session are sealed with, while its driver has not taken them: before it opens, and when it
+/// The keys that seal the packets of a session while its driver has not taken them: before it opens, and when it
 /// closes.
 ///
-/// A session that is open has four chains of keys, one for each direction and kind of packet, which go on by
-/// themselves. The secrets that they began with are gone by then: whoever reads this host's memory later learns nothing
-/// of earlier epochs.
+/// A session that is open has four chains of keys, one for each direction and kind of packet, which ratchet
+/// independently. The secrets that they started from are erased by then: an attacker who reads this host's memory later
+/// learns nothing of earlier epochs.
 pub(crate) enum SessionKeys {
     /// Nothing has been sealed.
     Fresh(Secrets),
-    /// All that is still to be said is that the session is over: control packets, as far as their chains have come.
+    /// Only the close of the session is still to be sent: control packets, as far as their chains have come.
     Closing(Pair),
 }
 
-/// What both ends of a session derive from their handshake.
+/// The secrets that both ends of a session derive from their handshake.
 pub(crate) struct Secrets {
     suite: Suite,
     is_initiator: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Pair {
     pub(crate) opener: Opener,
 }
 
-/// What a session that is open has.
+/// The keys of an open session.
 pub(crate) struct OpenKeys {
     pub(crate) data: Pair,
     pub(crate) control: Pair,

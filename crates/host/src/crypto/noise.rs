@@ -40,10 +40,10 @@ pub(crate) struct NoiseResponder {
     /// `None` while the host does not listen.
     tickets: Option<Arc<Keyring>>,
     cookie_key: Zeroizing<[u8; 32]>,
-    /// Derived from the host's own key and the place where it listens: so it is the same when the process begins anew
-    /// there. `None` while the host does not listen.
+    /// Derived from the host's own key and its listen address, so that it is the same after a restart there. `None`
+    /// while the host does not listen.
     reset_key: Option<Zeroizing<[u8; 32]>>,
-    /// Where the host receives.
+    /// The local receive address.
     local: SocketAddr,
     /// Log lines about tickets that are not known: anybody can cause them.
     unknown: LogLimiter,
@@ -82,9 +82,9 @@ impl NoiseResponder {
 
     /// From now on hellos with these tickets are answered.
     pub(crate) fn listen(&mut self, tickets: Arc<Keyring>) {
-        // RFC 9000 s10.3.2: of endpoints with the same key none may have a session of a name that another one does not
-        // know, or that one tells who asks it what ends the session (s21.11). Processes of a user have one
-        // identity, and each is at its own place.
+        // RFC 9000 s10.3.2: of endpoints with the same key no endpoint may have a session whose name another one does
+        // not know, or that one would reveal to any sender the token that ends the session (s21.11). Processes of a
+        // user have one identity, and each is at its own place.
         let key = purpose(tickets.identity().private(), "fairwave 2026 reset");
         // So are machines that share a home directory.
         let mut place = blake3::Hasher::new_keyed(&key);
@@ -96,13 +96,13 @@ impl NoiseResponder {
     }
 }
 
-/// What the system is known by; nothing if it has no such name.
+/// The system's machine ID; empty if it has none.
 fn machine_id() -> &'static [u8] {
     static ID: OnceLock<Vec<u8>> = OnceLock::new();
     ID.get_or_init(|| std::fs::read("/etc/machine-id").unwrap_or_default())
 }
 
-/// The key of a ticket for one purpose: neither tells anything of the other.
+/// The key of a ticket for one purpose: keys of different purposes reveal nothing of each other.
 fn purpose(secret: &Secret, purpose: &str) -> Zeroizing<[u8; 32]> {
     Zeroizing::new(blake3::derive_key(purpose, secret.as_bytes()))
 }

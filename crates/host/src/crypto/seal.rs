@@ -9,8 +9,7 @@ use zeroize::Zeroizing;
 use super::expand::expand;
 use super::suite::Suite;
 
-/// Numbers of one epoch: each has a key of its own, which nothing has to negotiate. Tests have smaller ones, to see
-/// many.
+/// Numbers of one epoch: each has its own key, without negotiation. Tests use smaller epochs, to see many.
 pub(super) const EPOCH_BITS: u32 = if cfg!(test) { 10 } else { 22 };
 
 /// Closes the packets of one direction and kind.
@@ -23,7 +22,7 @@ enum Closes {
 
 /// Opens them.
 ///
-/// The epochs before and after the present one open, too; the present one becomes the next when a packet of it has
+/// The epochs before and after the present one also open; the present one becomes the next when a packet of it has
 /// opened.
 pub(crate) struct Opener(Opens);
 
@@ -46,7 +45,7 @@ struct Epochs {
     next: Chain,
 }
 
-/// What proves packets whose data are not secret.
+/// Authenticates packets whose data are not secret.
 struct PlainMac {
     key: Zeroizing<[u8; 16]>,
 }
@@ -154,9 +153,9 @@ impl PlainMac {
         Self { key }
     }
 
-    /// SipHash-2-4 (Aumasson & Bernstein 2012) of all that says whose packet it is, which, and where its data belong,
-    /// and of the data's CRC32C and length. Nobody without the key makes a packet that counts. Whoever has one can
-    /// change its data so that the CRC stays, since that is linear: data prove themselves elsewhere.
+    /// SipHash-2-4 (Aumasson & Bernstein 2012) of the session, the packet number, the position of the data, and the
+    /// data's CRC32C and length. Forging a packet needs the key. An attacker who has a packet can change its data and
+    /// keep the CRC, since that is linear: data are authenticated elsewhere.
     fn tag(&self, header: &[u8], body: &[u8]) -> [u8; TAG_BYTES] {
         let (piece, data) = body.split_at(body.len().min(PIECE_BYTES));
         let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, data) as u32;

@@ -5,13 +5,13 @@ use serde::Serialize;
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What, in a word or two.
+    /// The subject, in a word or two.
     pub name: String,
     /// How it is.
     pub verdict: Verdict,
-    /// What was seen.
+    /// The observation.
     pub seen: String,
-    /// What mends it, to the letter.
+    /// The exact command that fixes it.
     pub fix: Option<String>,
 }
 
@@ -28,17 +28,17 @@ pub enum Verdict {
 }
 
 impl Check {
-    /// What is as it should be.
+    /// A check that passed.
     pub fn ok(name: impl Into<String>, seen: impl Into<String>) -> Self {
         Self { name: name.into(), verdict: Verdict::Ok, seen: seen.into(), fix: None }
     }
 
-    /// What works and could be better, with what mends it.
+    /// A check that could be better, with its fix.
     pub fn warn(name: impl Into<String>, seen: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { verdict: Verdict::Warn, fix: Some(fix.into()), ..Self::ok(name, seen) }
     }
 
-    /// What makes transfers fail, with what mends it.
+    /// A check whose result makes transfers fail, with its fix.
     pub fn fail(name: impl Into<String>, seen: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { verdict: Verdict::Fail, fix: Some(fix.into()), ..Self::ok(name, seen) }
     }

@@ -1,4 +1,4 @@
-//! What the machine gives a process: clocks, descriptors, instructions, a place for its state.
+//! Checks of the resources of a process: clocks, descriptors, instructions, a state directory.
 
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
@@ -18,7 +18,7 @@ const SLEEPS: usize = 60;
 const SLEEP: Duration = Duration::from_micros(500);
 /// Later than that, packets go in bursts.
 const LATE: Duration = Duration::from_millis(2);
-/// What a transfer of many small files may have open.
+/// Descriptors that a transfer of many small files may have open.
 const DESCRIPTORS: u64 = 1024;
 
 /// Whether the clock is read without asking slow hardware.

@@ -1,4 +1,4 @@
-//! What of a host stands in the way of fast transfers, and how to mend it.
+//! Checks for what slows transfers on a host, with fixes.
 
 mod check;
 mod machine;

@@ -1,4 +1,4 @@
-//! What the system's network does for a socket.
+//! Checks of the system's network, as seen by a socket.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use super::check::Check;
 use crate::advertise::advertised;
 use crate::interface::{card_speed, default_routes, interface_addresses, interface_mtu};
 
-/// What a fast receiver's buffer should hold: some 10 ms at 10 Gb/s.
+/// Receive buffer of a fast receiver, bytes: some 10 ms at 10 Gb/s.
 const BUFFER_BYTES: usize = 16 << 20;
 /// Less loses packets when a receiver is held up for a few milliseconds.
 const LEAST_BUFFER_BYTES: usize = 4 << 20;
@@ -188,7 +188,7 @@ fn arrives(socket: &UdpSocket, to: SocketAddr) -> io::Result<bool> {
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     UdpSocket::bind(any)?.send_to(&probe, to)?;
     let mut bytes = [0; 16];
-    // Others may send to the port, too.
+    // Others may also send to the port.
     for _ in 0..100 {
         let length = socket.recv(&mut bytes)?;
         if bytes[..length] == probe {

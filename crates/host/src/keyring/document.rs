@@ -16,7 +16,7 @@ use crate::ticket::{from_base32, to_base32};
 /// Of the format.
 pub(super) const VERSION: u32 = 1;
 
-/// What is in it.
+/// The content of the file.
 #[derive(Serialize, Deserialize)]
 pub(super) struct KeyringFile {
     pub(super) version: u32,

@@ -1,4 +1,4 @@
-//! What a host knows of a ticket that it issued.
+//! A host's record of a ticket that it issued.
 
 use fairwave_proto::codec::Refusal;
 use serde::{Deserialize, Serialize};
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use crate::secret::Secret;
 use crate::share_id::ShareId;
 
-/// Tickets that ended are remembered for so long, so that who holds one is told.
+/// Retention of tickets that ended, seconds, so that their holders are told the reason.
 pub(super) const REMEMBERED_S: u64 = 90 * 86_400;
 
-/// What a keyring knows of a ticket.
+/// A keyring's record of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issued {
-    /// What proves that somebody holds it.
+    /// The secret that proves possession.
     pub secret: Secret,
-    /// What it is for.
+    /// The share that it admits to.
     pub share: ShareId,
     /// When it was issued, in seconds since 1970.
     pub issued_unix_s: u64,
@@ -28,14 +28,14 @@ pub struct Issued {
     pub is_revoked: bool,
 }
 
-/// What a share offers, as people know it.
+/// A description of a share, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offering {
-    /// Where it lies, as text.
+    /// Its paths, as text.
     pub paths: Vec<String>,
     /// Whether others may put files there.
     pub takes: bool,
-    /// Whether they may get what is there.
+    /// Whether its files may be fetched.
     pub gives: bool,
 }
 
