@@ -1,4 +1,5 @@
-//! What a tick costs over so many rows: `cargo run --release -p fairwave-daemon --example table_speed -- 1000`.
+//! Measures the cost of a tick over the given number of rows: `cargo run --release -p fairwave-daemon --example
+//! table_speed -- 1000`.
 
 #![allow(missing_docs)]
 

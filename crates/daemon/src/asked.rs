@@ -14,16 +14,16 @@ pub enum AskError {
     /// Nobody answers as a daemon does.
     #[error(transparent)]
     Door(#[from] DoorError),
-    /// What it answers is not understood.
+    /// The answer cannot be parsed.
     #[error("unexpected reply from the daemon: {0}")]
     Format(#[from] serde_json::Error),
-    /// What it answers is of another version.
+    /// The answer is of another version.
     #[error("the daemon uses status format {0}, this Fairwave supports {SNAPSHOT_VERSION}")]
     Version(u32),
 }
 
 impl AskError {
-    /// What helps, where somebody can do something.
+    /// A hint, if the user can do something.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Door(error) => error.hint(),
@@ -39,7 +39,7 @@ enum StatusAnswer {
     Error(String),
 }
 
-/// What the daemon at a socket shows of its machine: all of the asker's sessions, and sums of others'.
+/// The state of the machine from the daemon at a socket: all of the caller's sessions, and sums of the others'.
 pub fn ask(socket: &Path) -> Result<MachineSnapshot, AskError> {
     let answer = DoorStream::connect(socket)?.ask(&Question::Status)?;
     match serde_json::from_str(&answer)? {
@@ -49,7 +49,7 @@ pub fn ask(socket: &Path) -> Result<MachineSnapshot, AskError> {
     }
 }
 
-/// The same of the daemon of this machine; none where none runs.
+/// The state of the machine from this machine's daemon; `None` if no daemon runs.
 pub fn ask_any() -> Result<Option<MachineSnapshot>, AskError> {
     let mut found = Ok(None);
     for socket in usual_sockets() {

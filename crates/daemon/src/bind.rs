@@ -15,12 +15,12 @@ pub(crate) struct BoundSocket {
     path: PathBuf,
     /// The directory that was made for it.
     pub(crate) made: Option<PathBuf>,
-    /// Held as long as this is: of two daemons that begin at once one has it. None of a socket that somebody else made,
-    /// who takes it away as well.
+    /// Held for the lifetime of this value: of two daemons that start at once only one has it. `None` for a socket that
+    /// another program bound, and removes.
     lock: Option<File>,
 }
 
-/// Why there is no socket.
+/// Reason why the socket could not be bound.
 #[derive(Debug, Error)]
 pub enum BindError {
     /// Another daemon has it.
@@ -31,15 +31,15 @@ pub enum BindError {
     NoDirectory {
         /// The socket.
         path: PathBuf,
-        /// What is not there.
+        /// The missing path.
         missing: PathBuf,
     },
-    /// The system says no.
+    /// A system error.
     #[error("{}: {}", path.display(), reason(source))]
     System {
         /// The socket.
         path: PathBuf,
-        /// What it says.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -69,7 +69,7 @@ impl BoundSocket {
             }
             // Others must be able to come in, and nobody else to put a socket there.
             match fs::DirBuilder::new().mode(0o755).create(dir) {
-                // Another one that begins made it just now.
+                // Another daemon that starts created it just now.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => made = None,
                 done => done.map_err(system)?,
             }
@@ -88,7 +88,7 @@ impl BoundSocket {
             Err(_) => {}
         }
         let listener = UnixListener::bind(path).map_err(system)?;
-        // All users of the machine take part; who they are the system says.
+        // All users of the machine take part; the system identifies them.
         fs::set_permissions(path, Permissions::from_mode(0o666)).map_err(system)?;
         listener.set_nonblocking(true).map_err(system)?;
         Ok(Self { listener, path: path.to_owned(), made, lock: Some(lock) })

@@ -11,8 +11,8 @@ use fairwave_units::{Duration, Time};
 
 use crate::settings::Settings;
 
-/// The cards that are known. Which of them leads to a peer is looked up on a thread of its own: it takes calls of the
-/// system, and a tick waits for none.
+/// The known cards. The card to a peer is looked up on a separate thread: it takes system calls, and a tick never waits
+/// for them.
 pub(crate) struct Cards {
     settings: Settings,
     names: Vec<Option<String>>,
@@ -25,7 +25,7 @@ pub(crate) struct Cards {
     ticked: Time,
 }
 
-/// Where the way to a peer leads.
+/// The card of the route to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leads {
     /// It has not been looked up: nobody can say that no card is there.
@@ -45,15 +45,15 @@ struct Way {
     asked_by: Option<u32>,
 }
 
-/// A way may change: it is looked up so often.
+/// Period of repeated lookups: a route may change.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Ways that wait for being looked up; more wait for the next tick.
 const MOST_ASKED: usize = 1024;
-/// Of these a user may have so many: who names a new peer in each row waits, and others do not.
+/// Max pending lookups of a user: a user with a new peer in each row waits, and others do not.
 const MOST_ASKED_OF_USER: usize = 16;
 /// Ways that are remembered, as many as there may be rows: beyond that those are forgotten that no row names any more.
 const MOST_WAYS: usize = 65_536;
-/// Where one capacity is for everything.
+/// The card if one capacity is for everything.
 pub(crate) const EVERYTHING: CardId = CardId(0);
 
 impl Cards {
@@ -84,19 +84,19 @@ impl Cards {
         }
     }
 
-    /// What is said of capacities now.
+    /// Applies new capacities.
     pub(crate) fn set(&mut self, now: Time, settings: &Settings, machine: &mut Machine) {
         self.settings = settings.clone();
         if let Some(everything) = settings.everything {
             machine.set_card(now, EVERYTHING, everything);
         }
-        // Cards are said again when a way by them is looked up. Until then the former ways are good.
+        // Each route's card is reported again after its next lookup. Until then the former routes stay valid.
         for way in self.peers.values_mut() {
             way.looked = Time::ZERO;
         }
     }
 
-    /// A tick begins: takes what was looked up.
+    /// At the start of a tick: takes the finished lookups.
     pub(crate) fn take_found(&mut self, now: Time, machine: &mut Machine) {
         while let Ok((peer, capacity)) = self.found.try_recv() {
             let card = self.card(now, &capacity, machine);

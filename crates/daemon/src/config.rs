@@ -1,4 +1,4 @@
-//! `daemon.toml`: what an administrator says of users and network cards.
+//! `daemon.toml`: the administrator's settings of users and network cards.
 
 mod names;
 mod words;
@@ -18,7 +18,7 @@ use crate::settings::{CardSettings, Settings, UserSettings};
 pub use names::{Names, SystemNames};
 use words::{Card, File, User, Who};
 
-/// Minimum rates together are at most this share of a capacity, so that who has none still has something.
+/// Max sum of minimum rates as a share of a capacity, so that sessions without one still get some.
 pub const LARGEST_MINIMA: f64 = 0.9;
 
 const UNREADABLE_HINT: &str = "the default is /etc/fairwave/daemon.toml; an example is etc/daemon.toml in the source \
@@ -32,32 +32,31 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// A line says what cannot be.
+    /// A line with an invalid value.
     #[error("{}:{line}: {problem}\nhint: {hint}", path.display())]
     Wrong {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong, with the value and the limit.
+        /// The problem, with the value and the limit.
         problem: String,
-        /// What would do.
+        /// A valid alternative.
         hint: String,
     },
 }
 
-/// Reads a file: what it says of users, cards and other traffic takes the place of what `base` says of them; the rest
-/// of `base` stays.
+/// Reads a file: its users, cards and other traffic replace those of `base`; the rest of `base` stays.
 pub fn read(path: &Path, base: &Settings) -> Result<Settings, ConfigError> {
     let text =
         std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
     parse(path, &text, base, &SystemNames)
 }
 
-/// The same of a text that stands in the file `path`, with such names of users.
+/// Parses the text of the file `path`, with these names of users.
 ///
 /// ```
 /// use std::path::Path;
@@ -95,7 +94,7 @@ pub fn parse(path: &Path, text: &str, base: &Settings, names: &dyn Names) -> Res
     settings(&file, base, names).map_err(wrong)
 }
 
-/// What is wrong at one place of a text.
+/// An error at one place of a text.
 struct Mistake {
     at: Range<usize>,
     problem: String,
@@ -184,14 +183,14 @@ fn who(user: &User) -> Result<Who<'_>, Mistake> {
         (Some(name), Some(_)) => {
             Err(Mistake::new(name.span(), "[[user]] has both name and group", "use a table for each"))
         }
-        // A table without either has no place of its own: what it says has.
+        // A table without either has no place: its fields have.
         (None, None) => {
             Err(Mistake::new(place_of(user), "[[user]] needs name or group", "for instance name = \"ann\""))
         }
     }
 }
 
-/// Where the first thing stands that a table says.
+/// The place of the first field of a table.
 fn place_of(user: &User) -> Range<usize> {
     let weight = user.weight.as_ref().map(Spanned::span);
     let rates = [&user.minimum, &user.maximum].map(|rate| rate.as_ref().map(Spanned::span));
@@ -239,7 +238,7 @@ fn rate(said: &Spanned<String>, key: &str, is_capacity: bool) -> Result<Rate, Mi
     Ok(rate)
 }
 
-/// What is promised must be there: of every capacity that is said, minima together take at most nine tenths.
+/// Promised rates must be available: minima together take at most nine tenths of every configured capacity.
 fn check_minima(file: &File, settings: &Settings) -> Result<(), Mistake> {
     let promised: Rate = settings.users.iter().map(|user| user.terms.minimum).sum();
     let Some(last) = file.user.iter().filter_map(|user| user.minimum.as_ref()).next_back() else { return Ok(()) };
@@ -257,7 +256,7 @@ fn check_minima(file: &File, settings: &Settings) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// All capacities that are said.
+/// All configured capacities.
 fn capacities(settings: &Settings) -> impl Iterator<Item = (&str, Rate)> {
     let both = |name, CardCapacity { send, receive }, share: f64| {
         [send, receive].into_iter().flatten().map(move |rate| (name, rate * share))

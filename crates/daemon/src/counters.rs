@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::io;
 
-/// Where the system tells of the cards of this process's network namespace; /sys tells of those of who mounted it.
+/// Counters of the cards of this process's network namespace; /sys shows those of the namespace that mounted it.
 const COUNTERS: &str = "/proc/self/net/dev";
-/// What goes there stays in this machine.
+/// Traffic on it stays in this machine.
 const LOOPBACK: &str = "lo";
 
-/// What crossed a card since it was set up, in bytes as the card counts them: frames, on most.
+/// Traffic of a card since it was set up, in bytes as the card counts them: frames, on most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CardCounters {
-    /// What it sent.
+    /// Bytes sent.
     pub sent_bytes: u64,
-    /// What it received.
+    /// Bytes received.
     pub received_bytes: u64,
 }
 

@@ -49,7 +49,8 @@ impl Daemon {
         Self::start_with(BoundSocket::bind(&settings.socket)?, settings)
     }
 
-    /// The same at a socket that somebody else bound, as systemd does ([`handed_sockets`](crate::notify::handed_sockets)).
+    /// Starts at a socket that another program bound, as systemd does
+    /// ([`handed_sockets`](crate::notify::handed_sockets)).
     pub fn start_at(listener: UnixListener, settings: Settings) -> Result<Self, DaemonError> {
         Self::start_with(BoundSocket::handed(listener, &settings.socket)?, settings)
     }
@@ -80,12 +81,12 @@ impl Daemon {
         Ok(Self { shared, bell, ticker, made, threads })
     }
 
-    /// The directory that it made for its socket, if there was none.
+    /// The directory that it made for its socket, or `None` if it existed.
     pub fn made_directory(&self) -> Option<&Path> {
         self.made.as_deref()
     }
 
-    /// What can be seen of the machine, with the sessions of all users: of the next tick.
+    /// The state of the machine at the next tick, with the sessions of all users.
     pub fn snapshot(&self) -> MachineSnapshot {
         let before = self.shared.view.load().tick;
         self.shared.is_wanted.store(true, Ordering::SeqCst);

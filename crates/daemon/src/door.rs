@@ -1,4 +1,4 @@
-//! The thread at the socket: who comes, goes and asks.
+//! The thread at the control socket: handles connections and requests.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::news::{DoorNews, Shared, VisitorId};
 use crate::shown::snapshot;
 use crate::visitor::{Heard, Visitor};
 
-/// Whoever is at the door.
+/// The open connections.
 pub(crate) struct Door {
     socket: BoundSocket,
     bell: Arc<Bell>,
@@ -46,7 +46,7 @@ pub(crate) struct Bell {
 const MOST_ASKING: usize = 16;
 /// Connections of all users, by default.
 const MOST_VISITORS: usize = 4096;
-/// Who only keeps a descriptor is looked for so often.
+/// Period of the search for idle connections.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 impl Bell {
@@ -109,12 +109,12 @@ impl Door {
         }
     }
 
-    /// Waits for somebody: who has said something or takes more, and whether somebody comes.
+    /// Waits for events: the visitors that have sent something or can take more, and whether a new one connects.
     fn wait(&self) -> (Vec<VisitorId>, bool) {
         let mut fds =
             vec![PollFd::new(&self.bell.fd, PollFlags::IN), PollFd::new(&self.socket.listener, PollFlags::IN)];
         fds.extend(self.visitors.values().map(|visitor| {
-            // What it says is left in the system while it is not read, and would wake this thread again and again.
+            // Unread requests stay in the system, and would wake this thread repeatedly.
             let wakes = if visitor.has_unsent() {
                 PollFlags::OUT
             } else if visitor.waits {
@@ -194,7 +194,7 @@ impl Door {
         if !visitor.flush() {
             return self.close(id);
         }
-        // Who asks much waits for its answers before it asks more.
+        // A visitor with pending answers cannot ask more.
         if visitor.has_unsent() {
             return;
         }

@@ -9,17 +9,17 @@ use fairwave_schemes::GroupTerms;
 pub(crate) struct Claim {
     /// Its owner.
     pub(crate) group: u32,
-    /// What its owner is to have.
+    /// Terms of its owner.
     pub(crate) terms: GroupTerms,
     /// Its weight within its group.
     pub(crate) weight: f64,
-    /// What it uses, bit/s: whoever uses less than its grant wants no more than that.
+    /// Its measured rate, bit/s: a session that uses less than its grant wants no more than that.
     pub(crate) measured_bps: f64,
-    /// What it is granted.
+    /// Its grant, bit/s.
     pub(crate) expected_bps: f64,
-    /// What it never gets more than.
+    /// Its max rate, bit/s.
     pub(crate) most_bps: f64,
-    /// What it is promised.
+    /// Its promised min rate, bit/s.
     pub(crate) least_bps: f64,
 }
 
@@ -35,7 +35,7 @@ impl Claim {
     }
 }
 
-/// What each session has where groups, and then the sessions of each, share a capacity by max-min fairness with their
+/// The rate of each session if groups, and then the sessions of each, share a capacity by max-min fairness with their
 /// weights, minima and maxima.
 pub(crate) fn max_min(capacity_bps: f64, claims: &[Claim]) -> Vec<f64> {
     let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -68,7 +68,7 @@ pub(crate) fn max_min(capacity_bps: f64, claims: &[Claim]) -> Vec<f64> {
     shares
 }
 
-/// How far grants are from such a vector at the most, as a share of what a session has there.
+/// Max distance of the grants from such a vector, as a share of a session's rate in it.
 pub(crate) fn gap(claims: &[Claim], shares: &[f64]) -> Option<f64> {
     let gap = |(claim, share): (&Claim, &f64)| {
         // A grant that is not used up is no more than a limit.

@@ -6,9 +6,9 @@ use std::thread;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// Calls `then` each time that this process is sent SIGHUP, on a thread of its own.
+/// Calls `then` on each SIGHUP to this process, on a separate thread.
 ///
-/// To be called before any other thread begins: a signal that one thread takes does not reach this one.
+/// Call it before any other thread starts: a signal that another thread takes does not reach this one.
 pub fn on_hangup(mut then: impl FnMut() + Send + 'static) -> io::Result<()> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGHUP);

@@ -1,16 +1,16 @@
-//! The end node of a machine: one process that shares the machine's capacities among the sessions of all its
-//! processes and users.
+//! The end node of a machine: one process that shares the machine's capacities among the sessions of all its processes
+//! and users.
 //!
-//! Data, keys and the wire stay in the processes. They say in shared memory what each of their sessions uses and wants
-//! (`fairwave-table`), and the daemon answers there what each may use; the rule that decides it is
-//! [`Machine`](fairwave_proto::Machine), which knows no socket and no clock. What this crate is not: it carries no data
-//! and enforces nothing; docs/explanation/security.md says whom it trusts.
+//! Data, keys and the wire stay in the processes. They report the measured and desired rates of their sessions in
+//! shared memory (`fairwave-table`), and the daemon writes the grants there; the rule that decides them is
+//! [`Machine`](fairwave_proto::Machine), which knows no socket and no clock. This crate carries no data and enforces
+//! nothing; docs/explanation/security.md describes whom it trusts.
 //!
-//! - [`Daemon`]: one that runs. Read this first; behind it are two threads, the door (who comes, goes and asks) and the
-//!   ticker (the rows, once a control interval).
-//! - [`Settings`]: how a daemon is set up, whoever says so: options of a command or a file.
-//! - [`MachineSnapshot`]: all that can be seen of a machine at a tick. `status`, `top`, metrics and the live page
-//!   render this and nothing else; [`ask`] gets one from a daemon.
+//! - [`Daemon`]: a running daemon. Read this first; it has two threads, the control socket's (connections and requests)
+//!   and the ticker (the rows, once per control interval).
+//! - [`Settings`]: the configuration of a daemon, from the options of a command or a file.
+//! - [`MachineSnapshot`]: the visible state of a machine at a tick. `status`, `top`, metrics and the live page render
+//!   this and nothing else; [`ask`] gets one from a daemon.
 
 #![cfg_attr(test, allow(non_snake_case))]
 

@@ -1,9 +1,9 @@
-//! What can be seen of a machine, for programs and people that ask by HTTP.
+//! The state of a machine over HTTP.
 //!
-//! One small server of four pages: `/metrics` in Prometheus' text format, `/` the live page, `/events` what feeds it
-//! (server-sent events), `/status.json` one look. It answers GET alone, from memory, and every answer ends its
-//! connection. Whoever reaches its address may ask: so it stands at the loopback address unless another one is said,
-//! and says of sessions neither their peers nor what they are about.
+//! One small server of four pages: `/metrics` in Prometheus' text format, `/` the live page, `/events` its data
+//! (server-sent events), `/status.json` one snapshot. It answers only GET, from memory, and every answer ends its
+//! connection. Any client that reaches its address may read it: so it listens on the loopback address unless another is
+//! given, and shows neither the peers nor the contents of sessions.
 
 mod address;
 mod head;

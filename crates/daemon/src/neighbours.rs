@@ -1,4 +1,4 @@
-//! What cards carry beside what takes part.
+//! Traffic of cards that is not of Fairwave's sessions.
 
 use std::collections::BTreeMap;
 
@@ -8,36 +8,36 @@ use fairwave_units::Time;
 
 use crate::counters::CardCounters;
 
-/// Bytes of the sessions of each card, to be held against what the card counts. Rows say what a session moved since it
-/// began: what they grow by is counted, so that a session that ends takes nothing off.
+/// Bytes of the sessions of each card, to be compared with the card's counters. Rows hold the bytes of a session since
+/// its start: their growth is counted, so that the end of a session subtracts nothing.
 ///
-/// A process may say more than it moves; then less of the card's other traffic is seen, and it may have less. What a
-/// row grows by at one tick is no more than the card carried in it.
+/// A process may report more than it moves; then less of the card's other traffic is seen, and that gets less. A row's
+/// growth in one tick is limited to the card's traffic in it.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     own: BTreeMap<(CardId, bool), u64>,
     /// By row: whose it was, and what it said last.
     rows: BTreeMap<(MemberId, u32), (u16, u64)>,
-    /// What cards counted at the last tick.
+    /// Counters of the cards at the last tick.
     counted: BTreeMap<(CardId, bool), u64>,
-    /// What rows grew by since then.
+    /// Growth of the rows since then.
     grew: BTreeMap<(CardId, bool), u64>,
 }
 
-/// What a row says of what its session moved.
+/// A row's report of the bytes that its session moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moved {
     /// Of the session.
     pub(crate) generation: u16,
     pub(crate) receives: bool,
-    /// Since it began.
+    /// Bytes since its start.
     pub(crate) bytes: u64,
     /// The card that it crosses, if it has a node.
     pub(crate) card: Option<CardId>,
 }
 
 impl Moved {
-    /// What a row says whose session crosses this card.
+    /// The report of a row whose session crosses this card.
     pub(crate) fn of(said: &ProcessRow, card: Option<CardId>) -> Self {
         let ProcessRow { generation, receives, wire_bytes, .. } = *said;
         Self { generation, receives, bytes: wire_bytes.get(), card }
@@ -45,14 +45,14 @@ impl Moved {
 }
 
 impl Neighbours {
-    /// What a row says now; none if it is not used any more.
+    /// Records a row's report; `None` if it is unused.
     pub(crate) fn see_row(&mut self, member: MemberId, row: u32, said: Option<Moved>) {
         let Some(Moved { generation, receives, bytes, card }) = said else {
             self.rows.remove(&(member, row));
             return;
         };
         let before = self.rows.insert((member, row), (generation, bytes));
-        // What a session moved before it was seen here was not seen of the card either.
+        // Bytes before the first sight of a session were not counted on the card either.
         let more = before.filter(|(was, _)| *was == generation).map_or(0, |(_, last)| bytes.saturating_sub(last));
         if let Some(card) = card {
             let grew = self.grew.entry((card, receives)).or_default();
@@ -67,7 +67,7 @@ impl Neighbours {
 
     /// Tells the machine what its cards carried until now: their names are `cards`.
     pub(crate) fn tell(&mut self, now: Time, cards: &[(CardId, Option<String>)], machine: &mut Machine) {
-        // Without counters nothing is told: the former rates stay for the next ticks.
+        // Without counters nothing is reported: the former rates stay for the next ticks.
         let Ok(table) = CardCounters::read() else { return };
         for (card, name) in cards {
             let Some(counters) = CardCounters::of(&table, name.as_deref()) else { continue };
@@ -81,7 +81,7 @@ impl Neighbours {
         self.grew.clear();
     }
 
-    /// What the sessions of a card moved in one direction since the start, now that its counter stands at `bytes`.
+    /// Bytes that the sessions of a card moved in one direction since the start, when its counter is at `bytes`.
     fn own(&mut self, card: CardId, receives: bool, bytes: u64) -> u64 {
         let key = (card, receives);
         let last = self.counted.insert(key, bytes).unwrap_or(bytes);
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn neighbours__count_what_rows_grow_by() {
         let mut neighbours = Neighbours::default();
-        // What was moved before counts as little as what the card carried before.
+        // Earlier bytes of a session count as little as the card's earlier bytes.
         says(&mut neighbours, 0, 1, 5000);
         assert_eq!(neighbours.own(CARD, true, 1_000_000), 0);
         says(&mut neighbours, 0, 1, 6000);

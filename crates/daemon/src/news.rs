@@ -1,4 +1,4 @@
-//! What the two threads of a daemon tell each other.
+//! Messages between the two threads of a daemon.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::view::MachineView;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct VisitorId(pub(crate) u64);
 
-/// What the door tells the ticker.
+/// Messages from the control socket to the ticker.
 pub(crate) enum DoorNews {
     /// A process takes part.
     Joined { visitor: VisitorId, user: u32, pid: u32, command: Arc<str>, segment: DaemonSegment },
@@ -31,7 +31,7 @@ pub(crate) enum DoorNews {
     Stop,
 }
 
-/// What a new segment begins with: so its process knows at once what there is, and with how many it is shared.
+/// Initial contents of a new segment: its process knows at once the capacities, and how many share them.
 #[derive(Debug, Default)]
 pub(crate) struct FirstBeats {
     /// By users that are here.
@@ -47,8 +47,8 @@ impl FirstBeats {
         Self { of_users, other, has_newcomer: AtomicBool::new(false) }
     }
 
-    /// What a process of a user begins with. What new sessions may begin with is left to one process: another that comes
-    /// before the next tick has none of it.
+    /// Initial beat of a process of a user. The start rate of new sessions goes to one process: another that connects
+    /// before the next tick gets none.
     pub(crate) fn of(&self, user: u32) -> Beat {
         let beat = *self.of_users.get(&user).unwrap_or(&self.other);
         if self.has_newcomer.swap(true, Ordering::Relaxed) {
@@ -59,7 +59,7 @@ impl FirstBeats {
     }
 }
 
-/// What both look at.
+/// State that both threads share.
 pub(crate) struct Shared {
     /// Of the last tick.
     pub(crate) beats: ArcSwap<FirstBeats>,

@@ -1,4 +1,4 @@
-//! What systemd is told, and what it hands over: sd_notify(3) and sd_listen_fds(3).
+//! Notifications to systemd, and its sockets: sd_notify(3) and sd_listen_fds(3).
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Who started this process and wants to know how it is, if anybody does.
+/// The service manager that started this process and wants its status, if any.
 #[derive(Debug, Default)]
 pub struct Notifier {
     socket: Option<(UnixDatagram, SocketAddr)>,
@@ -18,7 +18,7 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// By what the environment says: NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID.
+    /// From the environment: NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID.
     pub fn of_environment() -> Self {
         let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
         let is_here = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
@@ -54,7 +54,7 @@ impl Notifier {
         self.say("STOPPING=1");
     }
 
-    /// It lives: to be said once in every [`Self::watchdog_interval`].
+    /// Keep-alive: send it once in every [`Self::watchdog_interval`].
     pub fn alive(&self) {
         self.say("WATCHDOG=1");
     }
@@ -102,7 +102,7 @@ pub fn handed_sockets() -> io::Result<Vec<OwnedFd>> {
     duplicates(FIRST..FIRST + count)
 }
 
-/// A number alone is no proof that a descriptor is open, so it is asked for by the process that has it: this one.
+/// A number does not prove that a descriptor is open, so the system is asked, from the process that has it: this one.
 fn duplicates(fds: std::ops::Range<i32>) -> io::Result<Vec<OwnedFd>> {
     let here = pidfd_open(getpid(), PidfdFlags::empty())?;
     fds.map(|fd| Ok(pidfd_getfd(&here, fd, PidfdGetfdFlags::empty())?)).collect()
@@ -138,7 +138,7 @@ mod tests {
         notifier.stopping();
         assert_eq!(heard(), "STOPPING=1");
         assert_eq!(notifier.watchdog_interval(), Some(Duration::from_secs(5)));
-        // Whoever is gone hears nothing, and nobody who listens to nobody minds.
+        // A closed service manager receives nothing, and sends do not fail.
         drop(systemd);
         notifier.ready();
         Notifier::default().ready();

@@ -38,11 +38,11 @@ struct KnownRow {
     exceeds: bool,
     /// At which reading it was there last.
     seen: u64,
-    /// What stands in the daemon's row where no node grants anything.
+    /// Contents of the daemon's row while no node grants anything.
     written: Option<(u16, GrantState)>,
 }
 
-/// A row that stands still for so many intervals is shown so.
+/// A row unchanged for this many intervals is shown as still.
 const STILL_INTERVALS: u64 = 4;
 
 impl Seat {
@@ -59,9 +59,9 @@ impl Seat {
         self.rows.resize_with(self.segments.len() * ROWS, || None);
     }
 
-    /// Reads all rows that are used: `look` tells the machine of each, with its place; how many could not be read.
-    /// Rows that are used no more are told with nothing. A row that `look` has no answer for yet is left as it is: a new
-    /// one is not seen, and its session keeps what it has.
+    /// Reads all used rows: calls `look` with each and its place; returns the number of unreadable rows. Rows that
+    /// became unused are passed as `None`. A row without an answer from `look` is left unchanged: a new one is not
+    /// acknowledged, and its session keeps its rate.
     pub(crate) fn read(
         &mut self,
         now: Time,
@@ -107,7 +107,7 @@ impl Seat {
         unread
     }
 
-    /// Writes what a row is granted: whether it is told for the first time that it exceeds that.
+    /// Writes the grant of a row; returns whether this is its first notice of exceeding it.
     pub(crate) fn grant(&mut self, grant: &MachineGrant) -> bool {
         let place = grant.row as usize;
         let Some(known) = self.rows.get_mut(place).and_then(Option::as_mut) else { return false };
@@ -125,7 +125,7 @@ impl Seat {
 
     /// Tells rows that no node holds, or that are refused, and ends the tick.
     pub(crate) fn end(&mut self, beat: &Beat) {
-        // In most ticks there are none.
+        // Most ticks have none.
         let looks = if self.without_grants > 0 { self.rows.len() } else { 0 };
         for (place, row) in self.rows.iter_mut().enumerate().take(looks) {
             let Some(row) = row else { continue };
@@ -146,7 +146,7 @@ impl Seat {
                 let _ = segment.set_grant(place % ROWS, &GrantRow { generation, state, expected, target });
             }
         }
-        // The first segment's beat says that all is written.
+        // The first segment's beat commits all writes.
         for segment in self.segments.iter().rev() {
             segment.set_beat(beat);
         }
@@ -190,7 +190,7 @@ impl KnownRow {
     }
 }
 
-/// A process's row as the machine is told of it.
+/// A process's row as input of the machine.
 pub(crate) fn machine_row(said: &ProcessRow, card: Option<CardId>) -> MachineRow {
     let Ask { desired, weight, minimum, maximum, alpha, beta } = said.ask;
     MachineRow {
@@ -209,7 +209,7 @@ pub(crate) fn machine_row(said: &ProcessRow, card: Option<CardId>) -> MachineRow
     }
 }
 
-/// Where a session of Tally stands, as the machine is told of it.
+/// The state of a Tally session as input of the machine.
 fn standing(said: &Holding) -> MachineStanding {
     let Holding { claim, limit, granted, reserved, taken, is_application_limited, is_silent, is_plain } = *said;
     let standing = Standing { claim, is_application_limited, limit, granted, reserved, is_silent, is_plain };

@@ -10,7 +10,7 @@ use fairwave_units::{Duration, Rate};
 /// Only what stands under "later" may change while it runs (SIGHUP).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Where its socket is.
+    /// Path of its socket.
     pub socket: PathBuf,
     /// The control interval, from 1 ms to 200 ms; it becomes longer where a tick costs more than 2 % of it.
     pub interval: Duration,
@@ -22,32 +22,33 @@ pub struct Settings {
     pub fair_start: bool,
     /// How many processes and sessions there may be; later.
     pub limits: MachineLimits,
-    /// One capacity for all that crosses this machine, by whatever card, loopback too. Where it is said no card has
-    /// a capacity of its own; later.
+    /// One capacity for all traffic of this machine, over any card including loopback. If set, cards have no capacities
+    /// of their own; can change while running.
     pub everything: Option<CardCapacity>,
-    /// What is said of cards, by name. Of a card that is not named the system's word is taken: 95 % of its speed, or
-    /// nothing where it tells none; later.
+    /// Settings of cards, by name. The default of other cards is 95 % of the speed that the system reports, or no
+    /// capacity if it reports none; can change while running.
     pub cards: Vec<CardSettings>,
-    /// What is said of users, where users share; later.
+    /// Settings of users, if users share; can change while running.
     pub users: Vec<UserSettings>,
-    /// The weight of a card's other traffic as one more group, above zero; none if it has no part; later.
+    /// The weight of a card's other traffic as one more group, above zero; `None` if it has no part; can change while
+    /// running.
     pub yields: Option<f64>,
 }
 
-/// What is said of a network card.
+/// Settings of a network card.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CardSettings {
     /// The system's name for it, such as "eth0".
     pub name: String,
-    /// What it sends, as IP packets; the system's word where it is not said.
+    /// Capacity of sending, as IP packets; the system's speed if `None`.
     pub send: Option<Rate>,
-    /// What it receives, as IP packets.
+    /// Capacity of receiving, as IP packets.
     pub receive: Option<Rate>,
     /// GTP's part of both, above 0 and at most 1.
     pub share: f64,
 }
 
-/// What is said of a user of the system.
+/// Settings of a user of the system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserSettings {
     /// The user's number.

@@ -16,7 +16,7 @@ use crate::view::{MachineView, MemberView, Others, RowView};
 
 type NodeName = (CardId, Direction);
 
-/// What a view shows to one who sees a user's sessions alone, or all.
+/// The snapshot of a view for a user who sees only their own sessions, or all.
 pub(crate) fn snapshot(view: &MachineView, sees: Option<u32>) -> MachineSnapshot {
     let nodes: Vec<NodeShares> =
         view.nodes.iter().map(|node| NodeShares::of(view, (node.card, node.direction), node.capacity)).collect();
@@ -108,7 +108,7 @@ impl NodeShares {
     }
 }
 
-/// The max-min rates of a node's sessions, beside what its rule leaves to other traffic.
+/// The max-min rates of a node's sessions, after the rule's share for other traffic.
 fn shares(capacity: Rate, claims: &[Claim], other: Option<&Others>) -> Vec<f64> {
     let Some(other) = other.filter(|other| other.measured > Rate::ZERO) else {
         return max_min(capacity.as_bps(), claims);
@@ -187,7 +187,7 @@ fn users(view: &MachineView) -> Vec<UserSnapshot> {
     users.into_values().collect()
 }
 
-/// Names of users that the machine itself has; what a directory service knows has numbers alone.
+/// Names of local users; users of a directory service have only numbers.
 fn names() -> BTreeMap<u32, String> {
     let text = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let user = |line: &str| {
@@ -209,7 +209,7 @@ mod tests {
 
     const NODE: NodeName = (CardId(3), Direction::Receiving);
 
-    /// A user with a session that uses all that it is granted of 100 Mb/s, beside other traffic of weight one.
+    /// A user with a session that uses all its grant of 100 Mb/s, with other traffic of weight one.
     fn view(expected_mbps: f64, other_mbps: f64) -> MachineView {
         let rate = Rate::mbps(expected_mbps);
         let said = row(rate);

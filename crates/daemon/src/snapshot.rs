@@ -1,4 +1,4 @@
-//! What can be seen of a machine.
+//! The visible state of a machine.
 
 use std::net::IpAddr;
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// Of the format.
 pub const SNAPSHOT_VERSION: u32 = 1;
 
-/// All that can be seen of a machine, as of one tick of its daemon. Rates are of IP packets, in bit/s.
+/// The visible state of a machine at one tick of its daemon. Rates are of IP packets, in bit/s.
 ///
-/// Who asks sees its own sessions, and of other users sums alone; the daemon's own user and root see all.
+/// A user sees their own sessions, and only sums of other users'; the daemon's own user and root see all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineSnapshot {
     /// The version of this format: [`SNAPSHOT_VERSION`].
@@ -26,7 +26,7 @@ pub struct MachineSnapshot {
     pub uptime_s: f64,
     /// The control interval.
     pub interval_s: f64,
-    /// What a tick costs, of late, from the first row that is read to the last grant that is written.
+    /// Recent cost of a tick, seconds, from reading the first row to writing the last grant.
     pub tick_cost_s: f64,
     /// Whether it still hands out no more than what those had who came back after its start.
     pub is_grace: bool,
@@ -38,40 +38,40 @@ pub struct MachineSnapshot {
     pub sessions: Vec<RowSnapshot>,
     /// All users with processes here.
     pub users: Vec<UserSnapshot>,
-    /// What was counted since the start.
+    /// Counters since the start.
     pub counts: DaemonCounts,
 }
 
 /// An end node: a card and a direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeSnapshot {
-    /// The card's name; none where one capacity is for everything.
+    /// The card's name; `None` if one capacity is for everything.
     pub card: Option<String>,
     /// Whether it is the sink of what crosses it, else the source.
     pub receives: bool,
     /// Its capacity: what its sessions may use together.
     pub capacity_bps: f64,
-    /// What its sessions used together in the last interval.
+    /// Total rate of its sessions in the last interval, bit/s.
     pub measured_bps: f64,
-    /// What they are granted together.
+    /// Total of their grants, bit/s.
     pub expected_bps: f64,
     /// How many sessions share it.
     pub sessions: usize,
-    /// How far grants are from the (hierarchical) max-min vector at the most, as a share of what a session has there;
-    /// a session that uses less than its grant wants no more than what it uses. None without sessions.
+    /// Max distance of the grants from the (hierarchical) max-min vector, as a share of a session's rate in it; a
+    /// session that uses less than its grant wants no more than what it uses. `None` without sessions.
     pub gap_to_max_min: Option<f64>,
     /// The card's other traffic, where it has a part.
     pub other: Option<OtherTraffic>,
 }
 
-/// What crosses a card and is no session of the table.
+/// Traffic of a card that is not of the table's sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OtherTraffic {
     /// The weight of all of it together.
     pub weight: f64,
-    /// What it used: the card's counters less the table's.
+    /// Its rate, bit/s: the card's counters less the table's.
     pub measured_bps: f64,
-    /// What is left to it; nobody enforces that.
+    /// Rate left to it, bit/s; not enforced.
     pub expected_bps: f64,
 }
 
@@ -82,51 +82,51 @@ pub struct RowSnapshot {
     pub pid: u32,
     /// Its user.
     pub user: u32,
-    /// What the process is for, by its own word: "serve", "get".
+    /// Purpose of the process, as it reports: "serve", "get".
     pub command: String,
     /// Its name in its process, 16 hexadecimal digits, as `fairwave status` has it.
     pub id: String,
-    /// Where its peer is.
+    /// Address of its peer.
     pub peer: Option<IpAddr>,
     /// Whether this end is its sink, else its source.
     pub receives: bool,
-    /// The card that it crosses; none where one capacity is for everything, or none is known.
+    /// The card that it crosses; `None` if one capacity is for everything, or unknown.
     pub card: Option<String>,
-    /// What became of it.
+    /// Its state.
     pub state: ShownState,
-    /// What it used in the interval that ended last, as far as it counts.
+    /// Its rate in the last interval, bit/s, as it reports.
     pub measured_bps: f64,
-    /// What it is granted.
+    /// Its grant, bit/s.
     pub expected_bps: f64,
-    /// Where that leads.
+    /// Target of the grant, bit/s.
     pub target_bps: f64,
-    /// What it would have in the max-min vector, where a node holds it.
+    /// Its rate in the max-min vector, bit/s, if a node holds it.
     pub max_min_bps: Option<f64>,
-    /// All that its application can use; none if that is all there is.
+    /// Max rate that its application can use, bit/s; `None` if unlimited.
     pub desired_bps: Option<f64>,
     /// Its weight within its group: the sessions of one ticket have that of one session together.
     pub weight: f64,
     /// The rate that it is promised.
     pub minimum_bps: f64,
-    /// What it never gets more than.
+    /// Its max rate, bit/s.
     pub maximum_bps: Option<f64>,
-    /// What the other end said: a sink's grant, or a source's claim.
+    /// The peer's rate, bit/s: a sink's grant, or a source's claim.
     pub remote_bps: Option<f64>,
-    /// What its path is thought to carry.
+    /// Estimated capacity of its path, bit/s.
     pub path_rate_bps: Option<f64>,
-    /// What limits it, in the words of `fairwave why`.
+    /// Its limit, in the words of `fairwave why`.
     pub limited_by: Option<String>,
     /// The smoothed round-trip time.
     pub rtt_s: Option<f64>,
-    /// What its packets waited for at the least.
+    /// Min queueing delay of its packets, seconds.
     pub waiting_s: Option<f64>,
-    /// What it sent or received since it opened, all headers with it.
+    /// Bytes sent or received since it opened, with all headers.
     pub wire_bytes: u64,
     /// Packets lost since it opened; it wraps at 2^32.
     pub lost_packets: u32,
 }
 
-/// What became of a row.
+/// State of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShownState {
@@ -135,7 +135,7 @@ pub enum ShownState {
     Shares,
     /// No capacity is known where it goes.
     Free,
-    /// It is one too many, or says what no rule can run with.
+    /// It is beyond the limit, or has values that no rule can run with.
     Refused,
     /// Its process has written nothing for four intervals.
     Still,
@@ -148,21 +148,21 @@ pub enum ShownState {
 pub struct UserSnapshot {
     /// Its number.
     pub user: u32,
-    /// Its name, if the system tells it.
+    /// Its name, if the system knows it.
     pub name: Option<String>,
     /// How many processes it has here.
     pub processes: usize,
     /// How many rows they have.
     pub sessions: usize,
-    /// What they send together.
+    /// Their total rate of sending, bit/s.
     pub sent_bps: f64,
-    /// What they receive together.
+    /// Their total rate of receiving, bit/s.
     pub received_bps: f64,
     /// The weight of all its sessions together, where users share.
     pub weight: f64,
 }
 
-/// What a daemon counted since its start.
+/// Counters of a daemon since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonCounts {
     /// Processes that took part.
@@ -173,7 +173,7 @@ pub struct DaemonCounts {
     pub refused_rows: u64,
     /// Times that a row held nothing that could be read: rubbish, or the middle of a write.
     pub unread_rows: u64,
-    /// Sessions that used more than they were granted for so long that their process was told to close them.
+    /// Sessions that exceeded their grant until their process was asked to close them.
     pub exceeded: u64,
     /// Ticks that came more than a tenth of an interval late.
     pub late_ticks: u64,

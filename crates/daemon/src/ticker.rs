@@ -28,14 +28,14 @@ pub(crate) struct Ticker {
     seats: BTreeMap<MemberId, Seat>,
     members: BTreeMap<VisitorId, MemberId>,
     cards: Cards,
-    /// What cards carry beside that, where it has a part.
+    /// Other traffic of the cards, if it has a part.
     neighbours: Neighbours,
     news: Receiver<DoorNews>,
     shared: Arc<Shared>,
     /// Another after each start.
     daemon: u64,
     tick: u64,
-    /// What a tick costs, smoothed.
+    /// Cost of a tick, smoothed.
     cost: Duration,
     counts: DaemonCounts,
     /// Rows that were refused at the last tick.
@@ -96,7 +96,7 @@ impl Ticker {
         ticker
     }
 
-    /// What segments begin with that are given before the next tick.
+    /// Initial contents of segments that are handed out before the next tick.
     pub(crate) fn beats(&self) -> FirstBeats {
         let newcomer = match self.settings.share_by {
             ShareBy::User | ShareBy::Process => NEWCOMER,
@@ -110,7 +110,7 @@ impl Ticker {
         FirstBeats::new(of_users, self.beat(newcomer))
     }
 
-    /// Ticks until it is told to stop.
+    /// Ticks until it is stopped.
     pub(crate) fn run(mut self) {
         // Sleeps end some 50 us later than asked for by default.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -208,7 +208,7 @@ impl Ticker {
         for seat in self.seats.values_mut() {
             let (member, user) = (seat.member, seat.user);
             self.counts.unread_rows += seat.read(now, |row, said| {
-                // A way that is not known yet is not free: nothing is said of such a row.
+                // The card is not known yet: the row is not reported.
                 let card = match said.map(|said| cards.towards(now, user, said.peer)) {
                     Some(Leads::NotKnown) => return None,
                     Some(Leads::By(card)) => Some(card),
@@ -252,14 +252,14 @@ impl Ticker {
         }
     }
 
-    /// What the members of a group are told of the tick.
+    /// The tick's message to the members of a group.
     fn beat(&self, group: u32) -> Beat {
         let node = |direction| {
             let nodes = || self.machine.nodes().filter(|node| node.direction == direction);
-            // Of all cards together: a process's sessions go by any of them, and it bounds the sum of their grants.
+            // Of all cards together: a process's sessions use any of them, and it bounds the sum of their grants.
             let capacity = nodes().map(|node| node.capacity).reduce(|sum, capacity| sum + capacity);
             let weights = nodes().map(|node| self.machine.weights(group, node.card, direction)).sum();
-            // Of any card: which one a session goes by is not known before it opens.
+            // Of any card: the card of a session is unknown before it opens.
             let start = nodes().map(|node| self.machine.start(node.card, direction)).reduce(Rate::min);
             (capacity, weights, start.unwrap_or(Rate::ZERO))
         };
@@ -278,7 +278,7 @@ impl Ticker {
         }
     }
 
-    /// What others use of each node.
+    /// Other traffic of each node.
     fn others(&self) -> Vec<Others> {
         let Some(weight) = self.settings.yields else { return Vec::new() };
         let of = |node: MachineNode| {

@@ -22,13 +22,13 @@ pub(crate) struct MachineView {
     pub(crate) share_by: ShareBy,
     pub(crate) nodes: Vec<MachineNode>,
     pub(crate) others: Vec<Others>,
-    /// Names of cards; none where one capacity is for everything.
+    /// Names of cards; `None` if one capacity is for everything.
     pub(crate) cards: Vec<(CardId, Option<String>)>,
     pub(crate) members: Vec<MemberView>,
     pub(crate) counts: DaemonCounts,
 }
 
-/// Traffic beside the sessions of a node, where it has a part.
+/// Other traffic of a node, if it has a part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Others {
     pub(crate) node: (CardId, Direction),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fairwave_host::door::{MOST_QUESTION_BYTES, Question};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-/// A process that has connected: who it is the system says.
+/// A connected process, identified by the system.
 pub(crate) struct Visitor {
     pub(crate) stream: UnixStream,
     pub(crate) user: u32,
@@ -19,13 +19,13 @@ pub(crate) struct Visitor {
     pub(crate) waits: bool,
     came: Instant,
     asked: Vec<u8>,
-    /// What it was answered, and how much of that the system has taken. Who sees the same has the same text.
+    /// Its pending answer, and the number of bytes sent. Visitors with the same view share the text.
     unsent: Option<(Arc<str>, usize)>,
     /// When that was.
     answered: Instant,
 }
 
-/// What came of a visitor.
+/// Result of reading from a visitor.
 pub(crate) enum Heard {
     /// Nothing whole yet.
     Nothing,
@@ -37,13 +37,12 @@ pub(crate) enum Heard {
     Gone,
 }
 
-/// Time for a question to be complete, and for an answer to be read. It is long enough that a process that is not scheduled
-/// for some seconds is not taken for one that only keeps a descriptor: where connections run out, idle ones are closed
-/// before their time.
+/// Time for a question to be complete, and for an answer to be read. It is long enough that a process that is not
+/// scheduled for some seconds is not treated as idle: if connections run out, idle ones are closed before their time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Visitor {
-    /// One that came; none if the system does not say who it is.
+    /// A new connection; `None` if the system does not identify its process.
     pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let who = rustix::net::sockopt::socket_peercred(&stream)?;
@@ -85,7 +84,7 @@ impl Visitor {
         }
     }
 
-    /// Answers with a line, which has its end. What it does not take goes later; until then it is asked nothing more.
+    /// Queues a line with its line end. Unsent bytes follow later; until then no request is read.
     pub(crate) fn answer(&mut self, line: Arc<str>) {
         self.answered = Instant::now();
         self.unsent = Some((line, 0));
@@ -149,14 +148,14 @@ mod tests {
             visitor.came = came;
             assert_eq!(visitor.is_idle(), is_idle);
         }
-        // Half a question is none; a whole one is.
+        // Half a question is ignored; a whole one is answered.
         rustix::io::write(&far, b"\"stat").unwrap();
         assert!(matches!(visitor.hear(), Heard::Nothing) && visitor.is_idle());
         rustix::io::write(&far, b"us\"\n").unwrap();
         assert!(matches!(visitor.hear(), Heard::Asked(Question::Status)));
         visitor.renew();
         assert!(!visitor.is_idle());
-        // Who has a seat, or waits for an answer, may wait as long as it likes.
+        // A process with a segment, or that waits for an answer, never times out.
         (visitor.came, visitor.waits) = (long, true);
         assert!(!visitor.is_idle());
         (visitor.waits, visitor.segments) = (false, 1);

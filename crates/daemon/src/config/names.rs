@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use nix::unistd::{Group, User};
 
-/// What names stand for.
+/// Resolves names of users and groups.
 pub trait Names {
     /// The number of a user.
     fn user(&self, name: &str) -> Option<u32>;
@@ -16,8 +16,7 @@ pub trait Names {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemNames;
 
-/// Where the users of this system are listed whose first group it is; others, of a directory in the network, are
-/// found where their group lists them.
+/// Lists the local users with their primary groups; users of a network directory are found if their group lists them.
 const PASSWD: &str = "/etc/passwd";
 
 impl Names for SystemNames {

@@ -51,7 +51,7 @@ fn parse__reads_all_that_may_stand_there() {
         [card("eth0", Some(Rate::gbps(10.0)), Some(Rate::gbps(5.0)), 0.8), card("eth1", None, None, 1.0)]
     );
     assert_eq!((settings.yields, settings.socket.to_str()), (Some(0.5), Some("d.sock")));
-    // What it says nothing of stays.
+    // Settings that it does not contain stay.
     assert_eq!(read("").unwrap(), Settings { yields: Some(2.0), ..Settings::at("d.sock".into()) });
 }
 
@@ -103,7 +103,7 @@ fn parse__promises_no_more_than_nine_tenths_of_what_there_is() {
     assert!(of("360 Mb/s").is_ok());
     let error = of("361 Mb/s").unwrap_err();
     assert!(error.starts_with("daemon.toml:6: minimum rates add up to 722 Mb/s, more than 90 %"), "{error}");
-    // Where one capacity is for everything, it is that.
+    // If one capacity is for everything, it is that.
     let capacity = CardCapacity { send: Some(Rate::mbps(100.0)), receive: None };
     let base = Settings { everything: Some(capacity), ..Settings::at("d.sock".into()) };
     let text = "[[user]]\nname = \"ann\"\nminimum = \"91 Mb/s\"\n";
@@ -123,7 +123,7 @@ fn read__of_a_file_that_is_not_there_names_it() {
 fn shipped__file_is_one() {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../etc/daemon.toml");
     let text = std::fs::read_to_string(&place).unwrap();
-    // Its examples stand behind "#": without that they are what the file says.
+    // Its examples are commented out: without the "#" they are valid.
     let with_examples: String =
         text.lines().map(|line| line.strip_prefix("#: ").unwrap_or(line).to_owned() + "\n").collect();
     let base = Settings::at("d.sock".into());

@@ -39,7 +39,7 @@ impl World {
         (id, far)
     }
 
-    /// A connection of another user's process, which says nothing.
+    /// A silent connection of another user's process.
     fn admit(&mut self, user: u32, pid: u32) -> UnixStream {
         let (near, far) = UnixStream::pair().unwrap();
         let mut visitor = Visitor::new(near).unwrap();
@@ -53,7 +53,7 @@ impl World {
         self.door.visitors.values().filter(|visitor| visitor.pid == pid).count()
     }
 
-    /// A turn of the loop, as far as visitors go: who was ready.
+    /// Runs the visitors' part of one loop; returns the visitors that were ready.
     fn turn(&mut self) -> Vec<VisitorId> {
         let (ready, _) = self.door.wait();
         for id in &ready {
@@ -170,7 +170,7 @@ fn admit__connections_of_all_users_have_a_maximum() {
     world.admit(11, 110);
     let counts = [7, 8, 30, 110].map(|pid| world.of_process(pid));
     assert_eq!((counts, world.door.visitors.len()), ([1, of_user - 1, 1, 1], of_user + 9));
-    // Where none is idle the newcomer is refused.
+    // If no connection is idle the new one is refused.
     world.door.visitors.values_mut().for_each(|visitor| visitor.segments = 1);
     let mut answer = String::new();
     world.admit(12, 120).read_to_string(&mut answer).unwrap();

@@ -1,15 +1,15 @@
-//! Where metrics are asked for.
+//! Listening address of the metrics.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// Where metrics are asked for: "9464", which is that port of this machine alone, or "ADDRESS:PORT".
+/// Listening address of the metrics: "9464", which is that port on the loopback address, or "ADDRESS:PORT".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricsAddress(pub SocketAddr);
 
-/// What is no such address.
+/// An invalid address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("\"{}\" is not an address: use a port, such as 9464, or ADDRESS:PORT, such as 127.0.0.1:9464", .0.escape_debug())]
 pub struct MetricsAddressError(String);

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// What is asked for.
+/// The head of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     /// The path, without what follows a question mark.
@@ -14,9 +14,9 @@ pub(super) struct Head {
 /// Why a request is not answered with a page: a status of HTTP (RFC 9110 s15.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// It is no request.
+    /// Not a valid request.
     Bad,
-    /// It asks for something other than to be told.
+    /// A method other than GET.
     Method,
     /// Nobody asked for anything in time.
     Late,
@@ -41,7 +41,7 @@ impl Refused {
     }
 }
 
-/// A head has so many bytes at the most.
+/// Max size of a head, bytes.
 pub(super) const MOST_BYTES: usize = 8192;
 
 /// Whether a head is whole: where it ends.
@@ -50,10 +50,10 @@ pub(super) fn is_whole(bytes: &[u8]) -> bool {
 }
 
 impl Head {
-    /// Reads a whole head, sent to an address of this machine that is the loopback's or another.
+    /// Parses a complete head; `is_loopback`: whether it was sent to the loopback address.
     ///
-    /// A page of somebody else's that a browser has open may send requests to this machine under a name of its own that
-    /// leads here (DNS rebinding), and read the answers. So a request must name an address, or localhost.
+    /// A foreign page in a browser may send requests to this machine under its own domain that resolves to it (DNS
+    /// rebinding), and read the answers. So a request must name an address, or localhost.
     pub(super) fn read(bytes: &[u8], is_loopback: bool) -> Result<Self, Refused> {
         let text = std::str::from_utf8(bytes).map_err(|_| Refused::Bad)?;
         let mut lines = text.split("\r\n");

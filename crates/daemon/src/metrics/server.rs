@@ -15,7 +15,7 @@ use super::shown::shown;
 use super::text::prometheus_text;
 use crate::snapshot::MachineSnapshot;
 
-/// Who gives what can be seen.
+/// Provides the snapshots.
 type Look = dyn Fn() -> Arc<MachineSnapshot> + Send + Sync;
 
 /// A server of metrics. Dropped, it stops: its threads end within a second.
@@ -44,13 +44,13 @@ struct Shared {
 /// A text, and when it was made.
 type CachedText = (Instant, Arc<str>);
 
-/// So many connections at a time; one more is told that there are too many.
+/// Max connections; further ones are refused as busy.
 const MOST_CONNECTIONS: usize = 32;
 /// So many of them may watch, which lasts as long as the other end likes: the rest is for requests that end.
 const MOST_WATCHERS: usize = 16;
 /// A request has to be there, and an answer or an event has to be taken, all of it, within this.
 const LONGEST: Duration = Duration::from_secs(5);
-/// How often who watches is told.
+/// Period of events to a watcher.
 const BEAT: Duration = Duration::from_secs(1);
 /// A look serves all who ask within this.
 const FRESH: Duration = Duration::from_millis(200);
@@ -84,7 +84,7 @@ pub fn serve(
 }
 
 impl MetricsServer {
-    /// Where it is.
+    /// Its listening address.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -128,7 +128,7 @@ impl Shared {
         !*waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// What can be seen now, as JSON.
+    /// The current state as JSON.
     fn json(&self) -> Arc<str> {
         self.cached(&self.json, |machine| {
             let (machine, left_out) = shown(machine);
@@ -137,7 +137,7 @@ impl Shared {
         })
     }
 
-    /// The same in Prometheus' words.
+    /// The current state in Prometheus' text format.
     fn prometheus(&self) -> Arc<str> {
         self.cached(&self.prometheus, prometheus_text)
     }
@@ -157,7 +157,7 @@ impl Shared {
     }
 }
 
-/// What the live page reads.
+/// An event of the live page.
 #[derive(Serialize)]
 struct Told<'a> {
     #[serde(flatten)]
@@ -209,7 +209,7 @@ fn admit(listener: &TcpListener, shared: &Arc<Shared>) {
         let of_thread = Arc::clone(shared);
         let serves = move || {
             let seat = Seat(&of_thread);
-            // Who is gone is told nothing.
+            // A client that has left gets no answer.
             let _ = if is_full { refuse(&stream, Refused::Busy) } else { answer(&stream, seat.0) };
         };
         if is_full {
@@ -284,7 +284,7 @@ fn refuse(stream: &TcpStream, refused: Refused) -> io::Result<()> {
     send(stream, status, "text/plain; charset=utf-8", &format!("{status}\n"), false)
 }
 
-/// What every answer says: it is for now, for this page alone, and nothing of elsewhere goes into it.
+/// Headers of every answer: it is not cached, only for this page, and loads nothing from elsewhere.
 const HEADERS: &str = "Cache-Control: no-store\r\nConnection: close\r\nX-Content-Type-Options: nosniff\r\n\
                        Referrer-Policy: no-referrer\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; \
                        style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'\r\n";
@@ -297,11 +297,11 @@ fn send(stream: &TcpStream, status: &str, kind: &str, body: &str, is_head: bool)
     if !is_head {
         write_until(stream, body.as_bytes(), until)?;
     }
-    // What was not read of the request would reset the connection under the answer.
+    // Unread bytes of the request would reset the connection before the answer.
     stream.shutdown(std::net::Shutdown::Write)
 }
 
-/// Writes all of it, or fails at that moment: who takes a byte now and then keeps no seat by it.
+/// Writes everything, or fails at the deadline: a slow reader does not hold its slot.
 fn write_until(mut stream: &TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         let left = until.saturating_duration_since(Instant::now());

@@ -1,18 +1,18 @@
-//! What of a machine is told to whoever asks.
+//! The part of a machine's state that is public.
 
 use std::collections::BTreeSet;
 
 use crate::snapshot::{MachineSnapshot, RowSnapshot};
 
-/// So many sessions are told of one by one: those that use most. Sums have them all.
+/// Max sessions shown individually: those that use most. Sums include them all.
 pub(super) const MOST_SESSIONS: usize = 200;
 /// Longer words of a process about itself are cut: letters.
 const LONGEST_WORD: usize = 64;
 
-/// A machine without what is nobody's business: peers, and sessions beyond those that use most. How many sessions are
-/// left out comes with it.
+/// A machine without private data: peers, and sessions beyond those that use most. Also returns the number of sessions
+/// left out.
 ///
-/// A process says its sessions' names itself. Of two rows of one name the second is left out: to Prometheus two lines of
+/// A process chooses its sessions' names. Of two rows of one name the second is left out: to Prometheus two lines of
 /// one name are an error, and one process must not blind it.
 pub(super) fn shown(machine: &MachineSnapshot) -> (MachineSnapshot, usize) {
     let mut shown = machine.clone();

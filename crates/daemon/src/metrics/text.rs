@@ -7,7 +7,7 @@ use crate::snapshot::{MachineSnapshot, NodeSnapshot, RowSnapshot, ShownState, Us
 
 /// A machine as Prometheus reads it: rates are in bit/s, and names end in their unit.
 ///
-/// Of sessions the 200 that use most are told one by one, by process and name; sums of nodes and users have them all.
+/// The 200 sessions that use most are shown individually, by process and name; sums of nodes and users have them all.
 ///
 /// ```
 /// use fairwave_daemon::MachineSnapshot;

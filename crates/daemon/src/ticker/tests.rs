@@ -85,7 +85,7 @@ impl Guest {
         }
     }
 
-    /// What a session is told; nothing, and it keeps what it has, while the daemon has not seen it.
+    /// The grant state of a session; `None`, and it keeps its rate, until the daemon has seen it.
     fn state(&self, at: usize) -> Option<GrantState> {
         self.segment.grant(self.rows[at].0).map(|grant| grant.state)
     }
@@ -136,7 +136,7 @@ fn tick__holds_a_session_whose_way_is_not_known_yet() {
     assert_eq!(world.answer("eth0", Rate::mbps(100.0)), [peer(1)]);
     world.tick();
     assert_eq!(guest.state(0), Some(GrantState::Granted));
-    // Where no card tells its speed nothing is held.
+    // If no card reports its speed nothing is limited.
     guest.open(peer(2));
     world.tick();
     assert_eq!(guest.state(1), None);
@@ -157,7 +157,7 @@ fn beat__tells_the_capacity_of_all_cards_together() {
         world.tick();
     }
     let beat = guest.segment.beat().unwrap();
-    // 1000 = 100 + 900: who has a session at each may be granted both.
+    // 1000 = 100 + 900: a process with a session at each may be granted both.
     assert_eq!((beat.send, beat.receive), (Some(Rate::mbps(1000.0)), Some(Rate::mbps(1000.0))));
     // One session is at each, and a newcomer to either would be the second there.
     assert_eq!(beat.send_weights, 2.0);

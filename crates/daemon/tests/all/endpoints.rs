@@ -19,7 +19,7 @@ use fairwave_units::Rate;
 /// Mb/s each way: little enough for a build without optimisation.
 const CAPACITY: f64 = 24.0;
 
-/// A machine, and endpoints at its table, each with a seat of its own.
+/// A machine, and endpoints with separate connections to its daemon.
 struct World {
     place: tempfile::TempDir,
     daemon: Option<Daemon>,
@@ -76,7 +76,7 @@ impl World {
         let daemon = self.daemon.as_ref().unwrap();
         wait_for("each client's session is granted a rate", || {
             let seen = daemon.snapshot();
-            // A session has the other direction, too, and nothing in it.
+            // A session has the other direction as well, without traffic.
             let sinks: Vec<_> = seen.sessions.iter().filter(|row| row.receives && row.measured_bps > 1e5).collect();
             sinks.len() == self.clients.len()
                 && sinks.iter().all(|row| row.state == ShownState::Shares && row.expected_bps > 0.0)
@@ -87,7 +87,7 @@ impl World {
         self.clients.iter().all(|client| client.node().origin == origin)
     }
 
-    /// What each client has received.
+    /// Bytes that each client has received.
     fn received(&self) -> Vec<u64> {
         let of = |client: &Arc<Endpoint>| client.sessions().iter().map(|session| session.stats().received_bytes).sum();
         self.clients.iter().map(of).collect()

@@ -56,7 +56,7 @@ fn serve__answers_its_pages_and_no_others() {
     assert!(get(&server, "/../etc/passwd").starts_with("HTTP/1.1 404 Not Found\r\n"));
     let only_head = ask(&server, "HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(only_head.ends_with("\r\n\r\n") && only_head.contains("Content-Length: "), "{only_head}");
-    // Whoever reaches the port may ask: peers are not told.
+    // Any client that reaches the port may ask: peers are not shown.
     assert!(!get(&server, "/status.json").contains("192.0.2.7"));
 }
 
@@ -76,7 +76,7 @@ fn serve__half_a_request_is_waited_for_no_longer_than_five_seconds() {
     let begun = Instant::now();
     let mut half = open(&server, "GET / HTTP/1.1\r\nHost: loc");
     let mut text = String::new();
-    // What it is told is its business: it does not keep its place.
+    // Its answer does not matter: it does not keep its slot.
     let _ = half.read_to_string(&mut text);
     assert!(begun.elapsed() >= LONGEST && !text.starts_with("HTTP/1.1 200"), "{text}");
     wait_for("its place is free", || server.shared.open.load(Ordering::SeqCst) == 0);
@@ -120,7 +120,7 @@ fn events__tell_again_and_again_what_there_is() {
     assert_eq!(second["nodes"][0]["capacity_bps"], 7e8);
     assert_eq!((second["left_out"].as_u64(), second["sessions"][0]["command"].as_str()), (Some(0), Some("get")));
     assert!(second["uptime_s"].as_f64().unwrap() >= 0.9, "{second}");
-    // Who stops ends its watchers.
+    // A server that stops ends its watchers.
     drop(server);
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
@@ -225,7 +225,7 @@ fn get_or_nothing(server: &MetricsServer) -> String {
     text
 }
 
-/// What browsers of the family are called that can be asked for what they have drawn.
+/// Names of browsers of the family that can print the DOM they have drawn.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 #[test]

@@ -63,12 +63,12 @@ fn prometheus_text__says_what_the_machine_does() {
     ] {
         assert!(text.lines().any(|one| one == line), "{line} is not in\n{text}");
     }
-    // What nobody knows is not there.
+    // Unknown values are omitted.
     assert!(!text.contains("session_desired_bps"));
 }
 
-/// The format, by the rules of Prometheus' page "Exposition formats": each name has its type before its first line and
-/// stands together, no line is there twice, and what is no comment is a name, labels and a number.
+/// Checks the format by Prometheus' page "Exposition formats": each name has its type before its first line and its
+/// lines are contiguous, no line is repeated, and lines other than comments are a name, labels and a number.
 fn check(text: &str) {
     assert!(text.ends_with('\n'));
     let (mut family, mut families, mut lines) = (String::new(), BTreeSet::new(), BTreeSet::new());
@@ -96,7 +96,7 @@ fn prometheus_text__is_the_format_whatever_processes_say_of_themselves() {
     {
         machine.sessions.push(RowSnapshot { command: command.into(), id: id.into(), ..machine.sessions[0].clone() });
     }
-    // One name twice, and rates that are no numbers.
+    // One name twice, and rates that are not numbers.
     machine.sessions.push(machine.sessions[0].clone());
     machine.sessions[1].measured_bps = f64::NAN;
     machine.sessions[2].expected_bps = f64::INFINITY;

@@ -50,7 +50,7 @@ fn liar__is_told_to_close_its_session() {
     liar.open(0.0);
     table.until(&mut [&mut one, &mut liar], |guests| near(&guests[0].rates(), &[350.0], 0.03));
     liar.sessions[0].lies = 10.0;
-    // It reports ten times its grant. After 2 s of that it is told to close the session.
+    // It reports ten times its grant. After 2 s it is asked to close the session.
     for _ in 0..390 {
         table.tick(&mut [&mut one, &mut liar]);
         assert_eq!(liar.sessions[0].state, Some(GrantState::Granted));

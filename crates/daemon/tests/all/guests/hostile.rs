@@ -1,4 +1,4 @@
-//! Processes that misuse the daemon's socket: others are served meanwhile, and the daemon keeps nothing of it.
+//! Processes that misuse the daemon's socket: others are served during it, and the daemon keeps no state of it.
 
 use std::io::{BufRead, BufReader, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
@@ -41,7 +41,7 @@ fn sockets__that_say_half_of_something_or_nonsense_are_sent_away() {
         }
         all.push(stream);
     }
-    // Each that says nonsense at once, and who says half of something soon after.
+    // Invalid requests at once, and half a request after a timeout.
     wait_for("all are sent away", || {
         all.retain(|stream| {
             !matches!(recv(stream, &mut [0; 4096], RecvFlags::DONTWAIT), Ok((_, 0)) | Err(Errno::CONNRESET))

@@ -17,7 +17,7 @@ use fairwave_units::{Duration, Rate};
 
 use guest::{Guest, connect, join};
 
-/// A machine of 700 Mb/s each way whose daemon ticks each 5 ms, in a directory of its own.
+/// A machine of 700 Mb/s each way whose daemon ticks every 5 ms, in a separate directory.
 struct World {
     place: tempfile::TempDir,
     daemon: Option<Daemon>,
