@@ -85,7 +85,7 @@ pub struct BenchReport {
     pub lost_packets: u64,
     /// Of the goodputs of all flows.
     pub jain: f64,
-    /// What carried its sessions: something other than UDP if that carried any of them.
+    /// The carrier of its sessions: another than UDP if it carried any of them.
     pub carrier: Carrier,
 }
 
@@ -98,7 +98,7 @@ pub struct BenchProgress {
     pub receive_bps: f64,
     /// Of data that the client sends, bit/s, on the wire.
     pub send_wire_bps: f64,
-    /// What carries its sessions: something other than UDP if that carries any of them.
+    /// The carrier of its sessions: another than UDP if it carries any of them.
     pub carrier: Carrier,
 }
 

@@ -92,7 +92,7 @@ impl Default for EndpointConfig {
     }
 }
 
-/// What an endpoint has determined about its system.
+/// Facts that an endpoint has determined about its system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointFacts {
     /// The local address.

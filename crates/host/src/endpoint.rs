@@ -120,7 +120,7 @@ impl Endpoint {
         self.inner.shared.facts.local
     }
 
-    /// What it has determined about its system.
+    /// Facts that it has determined about its system.
     pub fn facts(&self) -> &EndpointFacts {
         &self.inner.shared.facts
     }

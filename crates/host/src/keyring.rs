@@ -118,7 +118,7 @@ impl Keyring {
         Some(self.ticket(*id, issued, addresses))
     }
 
-    /// What is known of a ticket of any share, valid or not.
+    /// The record of a ticket of any share, valid or not.
     pub fn lookup(&self, id: TicketId) -> Option<Issued> {
         self.look().tickets.get(&id).cloned()
     }
@@ -242,7 +242,7 @@ impl Keyring {
         }
     }
 
-    /// What is known, including changes of other processes up to a second ago.
+    /// The known tickets, including changes of other processes up to a second ago.
     fn look(&self) -> Held<'_, KnownTickets> {
         let mut known = self.known.lock();
         // The network thread does not wait for the disk: another one looks for it (`watch`).

@@ -1,10 +1,10 @@
-//! A transport over UDP: sessions that share the capacity of their hosts by GTP, under seal, and opened with a ticket.
+//! A transport over UDP: sessions that share the capacity of their hosts by GTP, encrypted, and opened with a ticket.
 //!
 //! An [`Endpoint`] is one UDP port with all its sessions; a [`Session`] is one of them, and a [`Handler`] is what an
 //! application makes of it: which bytes its streams hold, and where those go that arrive. The protocol is
-//! `fairwave-proto`'s, which knows no socket and no clock; this crate has them.
+//! `fairwave-proto`'s, which has no sockets and no clock; this crate supplies them.
 //!
-//! A transport of one's own is a handler at each end. Here the one lends a text, and the other wants the first five
+//! A custom transport is a handler at each end. In this example one lends a text, and the other requests the first five
 //! bytes:
 //!
 //! ```
@@ -60,20 +60,20 @@
 //! ```
 //!
 //! [`Session::detached`] tests a handler without a network. The crate `fairwave-files` is such a transport. This crate
-//! moves no files: it has words for them in greetings, in keyrings and in status reports ([`Purpose`], [`Offering`],
-//! [`TransferStatus`]).
+//! moves no files: it only has types for them in greetings, in keyrings and in status reports ([`Purpose`],
+//! [`Offering`], [`TransferStatus`]).
 //!
-//! Beside endpoints and sessions, this crate has what a process around them wants:
+//! Next to endpoints and sessions, this crate has what their process needs:
 //!
-//! - [`MemorySource`] and [`StreamReader`]: streams that lie in memory, and streams that are read in order, for who
-//!   wants to write no handler (`examples/memory.rs`);
-//! - [`Server`]: the port and the ticket of the last time, where they are still good; [`StateDir`] keeps them;
-//! - [`Capacity`]: what this machine's network card carries, for [`EndpointConfig`];
-//! - [`NodeChoice`]: whether the sessions of this process share the machine's end node, where a daemon runs; [`door`] has
-//!   the words that are said to it;
+//! - [`MemorySource`] and [`StreamReader`]: streams in memory, and streams read in order, without writing a handler
+//!   (`examples/memory.rs`);
+//! - [`Server`]: the port and the ticket of the previous run, if they are still valid; [`StateDir`] keeps them;
+//! - [`Capacity`]: the speed of this machine's network card, for [`EndpointConfig`];
+//! - [`NodeChoice`]: whether the sessions of this process share the machine's end node, if a daemon runs; [`door`] has
+//!   the protocol of its control socket;
 //! - [`StatusSample`] and [`StatusSocket`]: what sessions do and what limits them, for this process and others of its
 //!   user;
-//! - [`bench()`](bench()) measures between two endpoints, and [`examine`] says what of this machine holds them back.
+//! - [`bench()`](bench()) measures between two endpoints, and [`examine`] reports what of this machine limits them.
 
 #![cfg_attr(test, allow(non_snake_case))]
 

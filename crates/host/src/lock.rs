@@ -1,9 +1,9 @@
-//! Locks that cannot be taken in two orders.
+//! Locks with a checked order.
 //!
-//! Each lock of this crate and of those on it is a *leaf*: whoever holds it takes no other, and calls nothing that may.
-//! What has to be done with other objects is done before or after, with what was copied out. Those that may be
-//! held while a leaf is taken say so where they are made ([`Lock::over_leaves`]). Builds with debug assertions check it
-//! wherever a lock is taken, whether another thread is in the way or not. See "Locks" in design-notes.
+//! Each lock of this crate and of those on it is a *leaf*: its holder takes no other lock, and calls nothing that may.
+//! Work on other objects is done before or after, on copied values. Locks that may be held while a leaf is taken are
+//! made by [`Lock::over_leaves`]. Builds with debug assertions check it whenever a lock is taken, contended or not. See
+//! "Locks" in design-notes.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,13 +19,13 @@ pub struct Lock<T> {
 /// The value of a lock, until it is dropped.
 #[derive(Debug)]
 pub struct Held<'a, T> {
-    // Dropped in this order: the lock is given back before the thread is said to be free of it.
+    // Dropped in this order: the lock is released before the thread is recorded as free of it.
     value: MutexGuard<'a, T>,
     rank: Rank,
 }
 
 impl<T> Lock<T> {
-    /// One that is held alone.
+    /// A leaf lock.
     pub const fn new(value: T) -> Self {
         Self { value: Mutex::new(value), is_over_leaves: false }
     }
@@ -35,7 +35,7 @@ impl<T> Lock<T> {
         Self { value: Mutex::new(value), is_over_leaves: true }
     }
 
-    /// Waits until no other thread holds it. What a thread that panicked left there counts: each change leaves a whole
+    /// Waits until no other thread holds it. A panic of its holder does not poison it: each change leaves a consistent
     /// value behind.
     pub fn lock(&self) -> Held<'_, T> {
         let rank = Rank::enter(self.is_over_leaves);
@@ -44,7 +44,7 @@ impl<T> Lock<T> {
 }
 
 impl<T> Held<'_, T> {
-    /// Gives the lock to others until somebody rings, or for so long at the most; no time is until somebody does.
+    /// Releases the lock until `bell` is notified, or for at most this time; without a time, until it is notified.
     #[must_use]
     pub fn wait(self, bell: &Condvar, most: Option<Duration>) -> Self {
         let Self { value, rank } = self;
@@ -132,7 +132,7 @@ mod tests {
         let (one, other) = (Lock::new(1), Lock::new(2));
         let value = *one.lock();
         assert_eq!(value + *other.lock(), 3);
-        // Held over a call that takes the same lock, or another, whoever holds that.
+        // Held over a call that takes the same lock, or another.
         assert!(catch_unwind(|| *one.lock() + *one.lock()).is_err());
         assert!(catch_unwind(|| *one.lock() + *other.lock()).is_err());
         assert_eq!(*one.lock(), 1);

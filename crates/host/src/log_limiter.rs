@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Allows so many of them a second: the log of a host that is flooded stays short.
+/// Allows a number of messages per second: the log of a flooded host stays short.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimiter {
     since: Cell<Option<Instant>>,
@@ -14,7 +14,7 @@ const A_SECOND: Duration = Duration::from_secs(1);
 const MOST: u32 = 10;
 
 impl LogLimiter {
-    /// Whether another one may be said.
+    /// Whether another message may be logged.
     pub(crate) fn allows(&self, now: Instant) -> bool {
         if self.since.get().is_none_or(|since| now.duration_since(since) >= A_SECOND) {
             self.since.set(Some(now));

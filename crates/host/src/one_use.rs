@@ -7,7 +7,7 @@ use crate::keyring::Keyring;
 use crate::proof::Proof;
 
 /// A ticket for one transfer that a visitor shows. Only the application knows when its transfer is done, and so when
-/// the ticket is used up: it then says so with [`Keyring::use_up`].
+/// the ticket is used up: it then calls [`Keyring::use_up`].
 #[derive(Clone, Copy)]
 pub struct OneUse<'a> {
     /// The keyring that has the ticket: whom to tell that it is used up.

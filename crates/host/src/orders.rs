@@ -1,4 +1,4 @@
-//! What an endpoint tells its thread, and what the thread shares with it.
+//! Orders from an endpoint to its thread, and the state that the two share.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -18,7 +18,7 @@ use crate::session::Session;
 use crate::ticket::Ticket;
 use crate::visitor::{Accept, Judge};
 
-/// What an endpoint is told.
+/// An order to an endpoint's thread.
 pub(crate) enum EndpointOrder {
     Connect(Box<Call>),
     Listen {
@@ -46,7 +46,7 @@ pub(crate) struct Call {
     pub(crate) reply: Sender<Result<Session, ConnectError>>,
 }
 
-/// What others may look at.
+/// The state that other threads may read.
 pub(crate) struct EndpointShared {
     pub(crate) facts: EndpointFacts,
     pub(crate) sessions: ArcSwap<Vec<Session>>,

@@ -1,8 +1,8 @@
 //! The directories in which this user's Fairwave keeps its keys and its sockets.
 //!
-//! Nothing of them is given away, wherever a walk meets them: whoever has the identity is this host to all who hold a
-//! ticket of it, and whoever has the keyring is let in. They are known by device and inode, so that neither a link, a
-//! mount nor another name is a way around.
+//! Their files are never sent, wherever a walk meets them: with the identity, an attacker can impersonate this host to
+//! all holders of its tickets; with the keyring, they are admitted. They are recognized by device and inode, so that a
+//! link, a mount or another name does not bypass the check.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 /// Device and inode.
 type FileId = (u64, u64);
 
-/// Where they are, as far as they are there.
+/// The directories, as far as they exist.
 #[derive(Clone, Debug, Default)]
 pub struct OwnPlaces {
     directories: Vec<(PathBuf, FileId)>,
     /// The files of keys in them, which may have other names elsewhere.
     files: Vec<FileId>,
-    /// Where one would be that is not there yet.
+    /// Paths of directories that do not exist yet.
     to_come: Vec<PathBuf>,
-    /// Of each of those the deepest directory that is there, and the next name on the way.
+    /// For each of those, the deepest existing ancestor, and the next name below it.
     next: Vec<(FileId, OsString)>,
 }
 
@@ -73,7 +73,7 @@ impl OwnPlaces {
         self.next.iter().any(|(at, next)| *at == directory && next.as_bytes() == name)
     }
 
-    /// Whether a file holds keys of theirs.
+    /// Whether a file holds keys of this user's Fairwave.
     pub fn is_file(&self, node: FileId) -> bool {
         self.files.contains(&node)
     }

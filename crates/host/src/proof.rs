@@ -1,4 +1,5 @@
-//! What shows that one session follows another.
+//! A proof that one session follows another.
 
-/// Shows the other end of a session that whoever opens the next one had this one, too: only the two ends know it.
+/// Proves to the other end of a session that the peer that opens the next one also had this one: only the two ends know
+/// it.
 pub type Proof = [u8; 16];

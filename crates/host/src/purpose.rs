@@ -1,12 +1,12 @@
-//! What a client says that it comes for.
+//! The purpose of a client's session, in its greeting.
 //!
 //! ```text
 //! greeting = version (1), purpose (1), more
 //! ```
 
-/// What a client comes for: the second byte of its greeting. A server that is there for another purpose so can say that
-/// ([`Refusal::Purpose`](crate::Refusal::Purpose)). An application may greet in any other way: what it says is bytes to
-/// a session.
+/// The purpose of a client's session: the second byte of its greeting. A server for another purpose can refuse it with
+/// that reason ([`Refusal::Purpose`](crate::Refusal::Purpose)). An application may use other greetings: to a session
+/// they are opaque bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
@@ -19,17 +19,17 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// The version of greetings that begin so.
+    /// Version of this format of greetings.
     pub const VERSION: u8 = 1;
 
-    /// Reads the head of a greeting: the purpose, and what follows it. Nothing if it begins otherwise.
+    /// Reads the head of a greeting: the purpose, and the bytes that follow. `None` if it has another format.
     pub fn read(greeting: &[u8]) -> Option<(Self, &[u8])> {
         let [version, kind, more @ ..] = greeting else { return None };
         let purpose = [Self::Get, Self::Put, Self::Bench].into_iter().find(|purpose| *purpose as u8 == *kind)?;
         (*version == Self::VERSION).then_some((purpose, more))
     }
 
-    /// A greeting that begins with it.
+    /// A greeting with this purpose.
     pub fn greeting(self, more: &[u8]) -> Vec<u8> {
         [&[Self::VERSION, self as u8], more].concat()
     }

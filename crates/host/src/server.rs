@@ -15,7 +15,7 @@ use crate::keyring::{Keyring, Validity};
 use crate::state::StateError;
 use crate::ticket::{MOST_ADDRESSES, Ticket};
 
-/// Where a server listens.
+/// The listen address of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Listen {
     /// At one address.
@@ -42,7 +42,7 @@ pub enum ListenError {
 }
 
 impl Listen {
-    /// An endpoint that listens here; `known` is the port of the last time, and `config` says the rest.
+    /// Binds an endpoint here; `known` is the port of the previous run, and `config` has the other options.
     pub fn bind(&self, known: Option<u16>, config: &EndpointConfig) -> Result<Endpoint, ListenError> {
         let bind = |address: SocketAddr| Endpoint::bind(&EndpointConfig { listen: Some(address), ..config.clone() });
         let bind_port = |port: u16| bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)));
@@ -60,12 +60,12 @@ impl Listen {
     }
 }
 
-/// What a server is asked for.
+/// Options of a server.
 #[derive(Clone, Debug, Default)]
 pub struct ServerOptions {
-    /// Capacities, path and interval; where it listens is said by `listen`.
+    /// Capacities, path and interval; the address is in `listen`.
     pub endpoint: EndpointConfig,
-    /// Where it listens.
+    /// The listen address.
     pub listen: Listen,
     /// Addresses or names, with a port or without, that go into the ticket in place of this machine's own.
     pub advertise: Vec<String>,
@@ -86,19 +86,19 @@ pub enum ServerError {
     /// The system does not say which addresses this machine has.
     #[error("cannot list this machine's addresses: {0}")]
     Addresses(io::Error),
-    /// What the ticket is to say in place of them is no address.
+    /// An address to advertise in the ticket is invalid.
     #[error("{text}: {reason}", text = .text.escape_debug())]
     Advertise {
-        /// What was asked for.
+        /// The text of the address.
         text: String,
-        /// What the system says.
+        /// The system's error.
         reason: String,
     },
 }
 
 /// A UDP port, the keyring whose tickets open it, and one of them to be handed out.
 pub struct Server {
-    /// The port; nobody is let in until it is told to [listen](Endpoint::listen_with).
+    /// The port; no visitor is admitted until it [listens](Endpoint::listen_with).
     pub endpoint: Endpoint,
     /// The tickets of the share.
     pub keyring: Arc<Keyring>,
@@ -107,8 +107,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes a port, over TCP, too, unless UDP alone may carry, and a ticket for what the keyring is for. The port is remembered: the same share is found there the
-    /// next time, by the tickets of before.
+    /// Binds a port, also over TCP unless only UDP may carry, and issues a ticket for the keyring's share. The port is
+    /// remembered: tickets issued earlier find the same share there after a restart.
     pub fn open(keyring: Keyring, options: &ServerOptions) -> Result<Self, ServerError> {
         let listens_tcp = options.endpoint.carriers.allow(Carrier::Tcp);
         let config = EndpointConfig { listens_tcp, ..options.endpoint.clone() };
@@ -117,7 +117,7 @@ impl Server {
         keyring.keep_port(local.port())?;
         let addresses = addresses(&options.advertise, local)?;
         let ticket = match options.validity {
-            // Who asks for nothing special gets a ticket of earlier again.
+            // Without special requests, an earlier ticket is reused.
             None => match keyring.again(addresses.clone()) {
                 Some(ticket) => ticket,
                 None => keyring.issue(Validity::default(), addresses)?,

@@ -33,11 +33,11 @@ struct SessionInner {
     span: Span,
 }
 
-/// What both ends agreed on.
+/// Properties that both ends agreed on.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "four facts that do not depend on each other")]
 pub struct SessionFacts {
-    /// Where the peer was when it opened.
+    /// The peer's address when it opened.
     pub peer: SocketAddr,
     /// Whether this end opened it.
     pub is_initiator: bool,
@@ -45,17 +45,17 @@ pub struct SessionFacts {
     pub sends: bool,
     /// Whether this end receives data.
     pub receives: bool,
-    /// What carries its datagrams.
+    /// The carrier of its datagrams.
     pub carrier: Carrier,
-    /// Who else uses the path.
+    /// Whether the path is shared with others.
     pub path: PathKind,
-    /// What both ends say of that.
+    /// The path kinds that both ends asked for.
     pub wishes: PathWishes,
     /// Whether data go without secrecy: then any byte of a stream may be forged, and the application has to check.
     pub is_plain: bool,
 }
 
-/// What a session does, as of some 50 ms ago; of one that has moved no data and was told nothing for a second, as of up
+/// The state of a session as of some 50 ms ago; of one that has moved no data and had no command for a second, as of up
 /// to half a second ago.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionStats {
@@ -82,9 +82,10 @@ pub struct SessionStats {
     pub source: Option<SessionRates>,
     /// The rates at the sink, where this is it.
     pub sink: Option<SessionRates>,
-    /// What the path takes of it, on shared paths, at the source: its part where it has others of this host beside it.
+    /// The rate that the path carries of it, on shared paths, at the source: its part if this host has other sessions
+    /// on the path.
     pub path_rate: Option<Rate>,
-    /// What the application allows at most: at the source what it sends, at the sink what it takes.
+    /// Max rate that the application allows: at the source to send, at the sink to receive.
     pub desired: Option<Rate>,
     /// At the source: what held it for most of the last second.
     pub source_held_by: Option<Hold>,
@@ -92,13 +93,13 @@ pub struct SessionStats {
     pub sink_held_by: Option<Hold>,
     /// The smoothed round-trip time.
     pub rtt: Option<Duration>,
-    /// What else is known of the path of what it sends.
+    /// Further facts about the path of the data that it sends.
     pub sent_path: PathFacts,
     /// And of what it receives.
     pub received_path: PathFacts,
     /// Datagrams for any session of this endpoint that came and found no room in its socket.
     pub overflows: u64,
-    /// What the system granted the socket to receive into.
+    /// Receive buffer that the system granted the socket.
     pub receive_buffer: Bytes,
     /// The largest datagram that the path is known to take, in bytes.
     pub datagram_bytes: u32,
@@ -111,7 +112,7 @@ pub struct SessionStats {
 }
 
 impl SessionStats {
-    /// What a host knows of a session, but for what was counted.
+    /// The host's record of a session, except the counters.
     pub(crate) fn of<C: Crypto>(host: &mut Host<C>, now: Time, session: SessionId) -> Self {
         let (path_rate, demand) = (host.limit(session, RateTerm::Path), host.limit(session, RateTerm::Demand));
         Self {
@@ -150,18 +151,18 @@ impl Session {
         self.inner.id
     }
 
-    /// What both ends agreed on.
+    /// Properties that both ends agreed on.
     pub fn facts(&self) -> &SessionFacts {
         &self.inner.facts
     }
 
-    /// What it does.
+    /// Its current statistics.
     pub fn stats(&self) -> Arc<SessionStats> {
         self.inner.stats.load_full()
     }
 
-    /// Sets what [`Session::stats`] tells. The network thread does it for sessions of an endpoint; of a detached one,
-    /// whoever tests with it.
+    /// Sets the value of [`Session::stats`]. The network thread does it for sessions of an endpoint; a test does it for
+    /// a detached one.
     pub fn publish(&self, stats: SessionStats) {
         self.inner.stats.store(Arc::new(stats));
     }
@@ -176,7 +177,7 @@ impl Session {
         self.send(SessionCommand::GiveUp { stream, range });
     }
 
-    /// Bytes that the sink has asked for and not received are this many at the most.
+    /// Sets the max bytes that the sink has requested and not received.
     pub fn set_room(&self, room: Bytes) {
         self.send(SessionCommand::Room(room));
     }
@@ -196,8 +197,8 @@ impl Session {
         self.send(SessionCommand::Desired(rate));
     }
 
-    /// The sink takes no more than this, of IP packets, whatever its end node grants; none if it takes all. The source
-    /// is told, and what exceeds it is refused.
+    /// Limits the rate of IP packets that the sink accepts, whatever its end node grants; `None` for no limit. The
+    /// source is informed, and the excess is refused.
     pub fn set_ceiling(&self, rate: Option<Rate>) {
         self.send(SessionCommand::Ceiling(rate));
     }
@@ -219,7 +220,7 @@ impl Session {
         hasher
     }
 
-    /// Shows the other end that a session which is opened later follows this one
+    /// Proves to the other end that a session which is opened later follows this one
     /// ([`Endpoint::begin`](crate::Endpoint::begin)).
     pub fn proof(&self) -> Proof {
         // The first half of such a secret.
@@ -234,8 +235,8 @@ impl Session {
 }
 
 impl Session {
-    /// A session without a network, to test a [`Handler`](crate::Handler) with: what it is told comes out of the
-    /// receiver. Its secrets are the same for all.
+    /// A session without a network, to test a [`Handler`](crate::Handler): its commands come out of the receiver. Its
+    /// secrets are constants.
     pub fn detached(facts: SessionFacts) -> (Self, crossbeam_channel::Receiver<(SessionId, SessionCommand)>) {
         let (commands, told) = Commands::detached();
         (Self::new(SessionId(1), facts, Zeroizing::new([7; 32]), commands), told)

@@ -4,8 +4,8 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Names a share to the host that offers it: the same for the same paths, so that what began before a restart goes on
-/// after it. It is no secret.
+/// Identifies a share to the host that offers it: the same for the same paths, so that transfers resume after a
+/// restart. It is not secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShareId(pub u64);
 
@@ -13,14 +13,14 @@ pub struct ShareId(pub u64);
 const EXCHANGE: u8 = 2;
 
 impl ShareId {
-    /// The name of a directory that takes files and gives them, too. It is not that of one that only takes: whoever was
-    /// let in to write alone is not let in here to read.
+    /// The ID of a directory that accepts files and also offers them. It differs from that of one that only accepts: a
+    /// client admitted to write only is not admitted here to read.
     pub fn of_exchange(path: impl AsRef<Path>) -> Self {
         Self::named(EXCHANGE, [path])
     }
 
-    /// The name of what lies at these paths, as they are written: give absolute ones. Their order counts, since a share
-    /// lists them in it; `is_writable` tells a place that takes files from one that gives them.
+    /// The ID of a share of these paths, as they are written: give absolute ones. Their order counts, since a share
+    /// lists them in it; `is_writable` distinguishes a share that accepts files from one that offers them.
     pub fn of<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>, is_writable: bool) -> Self {
         Self::named(u8::from(is_writable), paths)
     }

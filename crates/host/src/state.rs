@@ -44,7 +44,7 @@ pub enum StateError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// A file there is not what was written.
@@ -52,7 +52,7 @@ pub enum StateError {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
     /// The system has no randomness.
@@ -81,7 +81,7 @@ impl StateDir {
         Ok(Self { path })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -131,7 +131,7 @@ impl StateDir {
         }
     }
 
-    /// Replaces a file at once, durably: who reads sees the old content or the new. Only its owner can read it.
+    /// Replaces a file atomically and durably: readers see the old content or the new. Only its owner can read it.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StateError> {
         assert_may_wait();
         let path = self.path.join(name);
@@ -151,7 +151,7 @@ impl StateDir {
     }
 }
 
-/// Makes a directory for its owner alone, or checks that it is one.
+/// Makes a directory with access for its owner only, or checks that it is one.
 pub(crate) fn private_dir(path: &Path) -> Result<(), StateError> {
     let io = |error| StateError::Io { path: path.to_owned(), error };
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;

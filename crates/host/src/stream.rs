@@ -1,7 +1,7 @@
-//! Streams as bytes in order: the short way for who has them in memory, or reads them as they come.
+//! Streams as bytes in order: a simple interface for data in memory, or data read as it arrives.
 //!
-//! It copies more than a [`Handler`] of one's own would, and holds a stream's bytes until those in front of them have
-//! come.
+//! It copies more than a custom [`Handler`] would, and holds a stream's bytes until those in front of them have
+//! arrived.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -42,7 +42,7 @@ pub struct StreamReader {
     /// Up to here it was asked for.
     asked: u64,
     waiting: BTreeMap<u64, Vec<u8>>,
-    /// What is left of the piece at `at`.
+    /// The rest of the piece at `at`.
     piece: Vec<u8>,
     used: usize,
 }
@@ -50,10 +50,10 @@ pub struct StreamReader {
 /// Why a stream cannot be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
-    /// The source says that it has no such bytes.
+    /// The source has no such bytes.
     #[error("the source has no data from byte {offset} on: {reason:?}")]
     Void {
-        /// Where they would be.
+        /// Their offset.
         offset: u64,
         /// Why.
         reason: VoidReason,
@@ -142,7 +142,7 @@ impl StreamReader {
         Ok(reader(endpoint.connect(ticket, options(greeting), Box::new(taker))?, stream, range))
     }
 
-    /// The same, for any executor.
+    /// Opens one like `open`, for any executor.
     pub async fn open_async(
         endpoint: &Endpoint,
         ticket: &Ticket,
@@ -173,7 +173,7 @@ impl StreamReader {
         &self.session
     }
 
-    /// The next bytes, as many as there are at once; none at the end.
+    /// The next bytes, as many as are available at once; `None` at the end.
     pub async fn chunk(&mut self) -> Result<Option<Vec<u8>>, ReadError> {
         loop {
             if let Some(chunk) = self.take_piece() {
@@ -196,7 +196,7 @@ impl StreamReader {
         }
     }
 
-    /// What is there of the piece at the front.
+    /// Takes the available part of the piece at the front.
     fn take_piece(&mut self) -> Option<Vec<u8>> {
         if self.piece.is_empty() {
             return None;

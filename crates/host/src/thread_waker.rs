@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// A descriptor that becomes readable when somebody rings while a thread sleeps. Who rings while it is awake makes no call
-/// of the system.
+/// A descriptor that becomes readable when another thread rings while its owner sleeps. Ringing while the owner is
+/// awake makes no system call.
 pub struct ThreadWaker {
     fd: OwnedFd,
     is_awake: AtomicBool,
@@ -32,13 +32,13 @@ impl ThreadWaker {
         let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
     }
 
-    /// It is about to sleep: who rings from now on wakes it. Look at the queues after this.
+    /// It is about to sleep: a later ring wakes it. Check the queues after this.
     pub fn hush(&self) {
         self.is_awake.store(false, Ordering::SeqCst);
     }
 
-    /// It is awake. `is_rung` is whether the descriptor was readable: who rang may have been kept from writing until the
-    /// sleep after, and what nobody reads would keep it awake for ever.
+    /// It is awake. `is_rung` is whether the descriptor was readable: a ring may write only during the next sleep, and
+    /// unread bytes would keep the thread awake forever.
     pub fn wake(&self, is_rung: bool) {
         if self.is_awake.swap(true, Ordering::AcqRel) || is_rung {
             let _ = rustix::io::read(&self.fd, &mut [0; 8]);
@@ -72,7 +72,7 @@ mod tests {
         assert!(is_rung(&waker));
         waker.wake(true);
         assert!(!is_rung(&waker));
-        // Who rings is kept from writing until it is awake.
+        // A ring does not write until it is awake.
         waker.hush();
         waker.is_awake.store(true, Ordering::SeqCst);
         waker.wake(false);

@@ -1,4 +1,4 @@
-//! What lets somebody in: where a host is, how to know it, and a secret that opens it.
+//! Tickets: a host's addresses, its public key, and a secret that admits the holder.
 //!
 //! ```text
 //! text  = "fw1", then in base 32 (0-9 a-z without i l o u; reading takes capitals, and i l o for 1 1 0):
@@ -24,7 +24,7 @@ use zeroize::Zeroizing;
 use crate::secret::Secret;
 use crate::share_id::ShareId;
 
-/// Addresses in a ticket at the most.
+/// Max addresses in a ticket.
 pub const MOST_ADDRESSES: usize = 16;
 
 const PREFIX: &str = "fw1";
@@ -33,20 +33,20 @@ const ONCE: u8 = 1;
 const MOST_CHARACTERS: usize = 1024;
 const CHECKSUM_BYTES: usize = 4;
 
-/// What lets somebody in.
+/// Admits its holder to a host.
 ///
-/// [`fmt::Display`] writes it out with its secret, for whom it is meant; [`fmt::Debug`] leaves the secret out.
+/// [`fmt::Display`] writes it out with its secret, for its recipient; [`fmt::Debug`] omits the secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     /// The static public key of the host that issued it.
     pub key: [u8; 32],
     /// Its name there.
     pub id: TicketId,
-    /// What proves that somebody holds it.
+    /// The secret that proves possession.
     pub secret: Secret,
-    /// What it is for.
+    /// The share that it admits to.
     pub share: ShareId,
-    /// Where the host may be, the best first: at most [`MOST_ADDRESSES`].
+    /// Possible addresses of the host, best first: at most [`MOST_ADDRESSES`].
     pub addresses: Vec<SocketAddr>,
     /// When it ends, in seconds since 1970; 0 is never. The host's clock decides.
     pub expires_unix_s: u64,
@@ -54,10 +54,10 @@ pub struct Ticket {
     pub is_once: bool,
 }
 
-/// Why a text is no ticket.
+/// Reason why a text is not a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TicketError {
-    /// It begins otherwise.
+    /// It has another prefix.
     #[error("not a ticket: it must start with \"fw1\"")]
     Prefix,
     /// A later version made it.
@@ -66,9 +66,9 @@ pub enum TicketError {
     /// It has a character that no ticket has.
     #[error("invalid character {character:?} at position {position} of the ticket")]
     Character {
-        /// Where, from 1.
+        /// Position, from 1.
         position: usize,
-        /// What.
+        /// The invalid character.
         character: char,
     },
     /// Something is missing.
@@ -156,7 +156,7 @@ impl FromStr for Ticket {
         if let Some((before, character)) = text.chars().enumerate().find(|(_, c)| !is_ours(*c)) {
             return Err(TicketError::Character { position: before + 1, character });
         }
-        // What is left to be wrong is the length, and bits behind the last byte: a character is missing.
+        // The remaining errors are the length, and bits behind the last byte: a character is missing.
         let bytes = from_base32(&text[3..]).ok_or(TicketError::Checksum)?;
         let short = TicketError::Short { characters: text.len() };
         let (content, sum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(short.clone())?;

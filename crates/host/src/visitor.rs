@@ -1,4 +1,4 @@
-//! Who wants to open a session here, and what an application says to that.
+//! Visitors that request a session here, and the application's answers.
 
 use std::net::SocketAddr;
 
@@ -11,11 +11,11 @@ use crate::one_use::OneUse;
 /// Someone who wants to open a session here, holds a ticket of it, and receives at its address.
 #[derive(Clone, Copy, Debug)]
 pub struct Visitor<'a> {
-    /// Where it is.
+    /// Its address.
     pub from: SocketAddr,
     /// The ticket that it holds.
     pub ticket: TicketId,
-    /// What it says.
+    /// Its greeting.
     pub greeting: &'a [u8],
     /// Whether it will send.
     pub sends: bool,
@@ -25,14 +25,14 @@ pub struct Visitor<'a> {
     pub sessions: usize,
     /// The ticket, if it is for one transfer.
     pub one_use: Option<OneUse<'a>>,
-    /// If its ticket has expired or is used up, and it goes on with what began before: when that began, in seconds since
-    /// 1970. What has changed since is not for it.
+    /// If its ticket has expired or is used up, and it resumes an earlier session: the time when that started, in
+    /// seconds since 1970. Later changes are not for it.
     pub goes_on_since_unix_s: Option<u64>,
 }
 
-/// Judges a hello: what this end node knows of the session, or why there is to be none. It is called on the network
-/// thread, as often as hellos come, also for the same one again, and for some that lead to nothing: it must look at
-/// what it is given and at what is in memory alone, and begin nothing.
+/// Judges a hello: this end node's options for the session, or the reason of its refusal. It is called on the network
+/// thread, as often as hellos arrive, also for repeated ones, and for some that lead to no session: it must use only
+/// its argument and memory, and must not start anything.
 pub type Judge = Box<dyn FnMut(&Visitor<'_>) -> Result<SessionOptions, Refusal> + Send>;
 
 /// Takes part in a session that is open: what this end node knows of it, and what the application makes of it; or why

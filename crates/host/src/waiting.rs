@@ -1,4 +1,4 @@
-//! Waiting without a runtime of one's own.
+//! Waiting without a separate runtime.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,8 +9,8 @@ use crossbeam_channel::{Receiver, RecvError};
 
 use crate::lock::Lock;
 
-/// What comes out of a channel, for whoever awaits it; an error if nothing ever will. A thread waits for it, so that
-/// any executor will do: for things that are rare.
+/// The next value of a channel, as a future; an error if the channel is closed. A thread waits for it, so that any
+/// executor works: for rare events.
 pub(crate) fn received<T: Send + 'static>(from: Receiver<T>) -> impl Future<Output = Result<T, RecvError>> {
     let slot = Arc::new(Lock::new(Slot { value: None, waker: None }));
     let filled = Arc::clone(&slot);

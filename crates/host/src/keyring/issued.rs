@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::secret::Secret;
 use crate::share_id::ShareId;
 
-/// Retention of tickets that ended, seconds, so that their holders are told the reason.
+/// Retention of tickets that ended, seconds, so that their holders learn the reason.
 pub(super) const REMEMBERED_S: u64 = 90 * 86_400;
 
 /// A keyring's record of a ticket.

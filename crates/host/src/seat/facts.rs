@@ -7,7 +7,7 @@ use fairwave_units::Rate;
 /// Which end node the sessions of a process are to share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum NodeChoice {
-    /// The process's own, as if there were no other process.
+    /// The process's own capacity, as if there were no other process.
     #[default]
     Own,
     /// The machine's, where a daemon runs ([`usual_sockets`](crate::door::usual_sockets)), also one that comes later;
@@ -22,9 +22,9 @@ pub enum NodeChoice {
 pub struct NodeFacts {
     /// Whose it is.
     pub origin: NodeOrigin,
-    /// What it may send, where that is known.
+    /// Send capacity, if known.
     pub send: Option<Rate>,
-    /// What it may receive.
+    /// Receive capacity, if known.
     pub receive: Option<Rate>,
     /// The daemon's socket, where there is or was one.
     pub socket: Option<PathBuf>,
@@ -40,7 +40,7 @@ pub enum NodeOrigin {
     Daemon,
     /// The process's own while the daemon is gone: what it was granted last, and less each minute.
     Orphan,
-    /// Nobody's: a daemon that ran here is gone, and what others still have of its capacity is not known. The path
-    /// alone sets the pace.
+    /// Unallocated: the daemon is gone, and the share of its capacity that other processes still hold is not known.
+    /// Only the path sets the pace.
     Path,
 }

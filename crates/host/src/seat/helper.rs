@@ -13,7 +13,7 @@ use crate::door::{DOOR_VERSION, DoorError, DoorStream, MOST_COMMAND_BYTES, Quest
 use crate::seat::facts::NodeChoice;
 use crate::thread_waker::ThreadWaker;
 
-/// What the network thread hears.
+/// Events for the network thread.
 pub(super) enum SeatNews {
     /// A daemon has a seat for this process.
     Seat(PathBuf, ProcessSegment),
@@ -40,7 +40,8 @@ struct Wishes {
     is_over: AtomicBool,
 }
 
-/// Who has no seat asks each second, give or take a quarter: many that lost one daemon do not come at one moment.
+/// Retry period of a process without a seat, ms, give or take a quarter: processes that lost one daemon do not all ask
+/// at once.
 const ASK_EVERY_MS: u64 = 1000;
 
 impl Helper {
@@ -148,7 +149,7 @@ impl HelperThread {
             let _ = poll(&mut fds, None);
             let is_news = !fds[1].revents().is_empty();
             self.bell.wake(fds[0].revents().contains(PollFlags::IN));
-            // A daemon says nothing that was not asked for: what comes is the end, or nonsense.
+            // A daemon sends nothing unrequested: incoming data is its end, or invalid.
             if is_news {
                 return;
             }
@@ -204,7 +205,7 @@ fn segment(stream: &mut DoorStream, question: &Question) -> Result<ProcessSegmen
     ProcessSegment::map(SegmentMemory { rows, grants }).map_err(of_table)
 }
 
-/// What this process is for: the command's subcommand, or the program's name.
+/// The purpose of this process: the command's subcommand, or the program's name.
 fn command() -> String {
     let mut words = std::env::args();
     let program = words.next().unwrap_or_default();
@@ -225,7 +226,7 @@ mod tests {
         let error = |sockets| join_any(sockets).map(|_| ()).unwrap_err();
         assert!(error(vec![absent()]).is_absence());
         assert!(error(vec![absent(), absent()]).is_absence());
-        // One that was left behind is no absence, wherever it is in the list.
+        // A socket left behind is not an absence, at any position in the list.
         let left = place.path().join("left");
         drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
         assert!(!error(vec![left.clone(), absent()]).is_absence());

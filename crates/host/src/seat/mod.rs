@@ -1,5 +1,6 @@
-//! A process's seat at the machine's table: what its sessions use and are granted goes through rows in memory that it
-//! shares with the daemon. "One capacity for a machine" in docs/explanation/max-min-and-gtp.md says why and what it is worth.
+//! A process's seat at the machine's table: the rates and grants of its sessions go through rows in memory that it
+//! shares with the daemon. "One capacity for a machine" in docs/explanation/max-min-and-gtp.md has the reason and the
+//! gain.
 //!
 //! [`Seat`] is of the network thread, which never waits for a daemon: [`helper`] does.
 
@@ -44,7 +45,7 @@ pub(crate) struct Seat {
     grants: Vec<ToldGrant>,
 }
 
-/// What a process may send and receive where it is its own node.
+/// Send and receive capacity of a process that is its own node.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnCapacities {
     pub(crate) rates: [Option<Rate>; 2],
@@ -80,20 +81,20 @@ struct ToldState {
 }
 
 const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
-/// Rows are written so long before a tick, or a tenth of an interval if that is more: what is measured is to be fresh,
+/// Rows are written this long before a tick, or a tenth of an interval if that is more: measurements should be fresh,
 /// and the thread may be late.
 const LEAD: Duration = Duration::from_millis(1);
-/// A daemon that has not ticked for so long, and for ten intervals, stands still.
+/// A daemon that has not ticked for this time, and for ten intervals, is considered stalled.
 const STANDS_STILL: Duration = Duration::from_secs(1);
-/// The capacity of a process whose daemon is gone is made smaller so often.
+/// Period of reducing the capacity of a process whose daemon is gone.
 const RENEW_EVERY: Duration = Duration::from_secs(1);
-/// After a tick is due it is looked so often whether it has been; later a tenth of an interval apart.
+/// Period of checks for a tick that is due; later a tenth of an interval.
 const CHECK_EVERY: Duration = Duration::from_micros(200);
-/// Who starts waits so long for a daemon whose socket is there.
+/// How long a starting process waits for a daemon whose socket exists.
 const FIRST_WAIT: std::time::Duration = std::time::Duration::from_millis(100);
 
 impl Seat {
-    /// For an endpoint that begins, if it wants one. `own` is what its nodes have without a daemon.
+    /// For an endpoint that starts, if it wants one. `own` is the capacity of its nodes without a daemon.
     pub(crate) fn take(
         choice: &NodeChoice,
         now: Time,
@@ -194,8 +195,8 @@ impl Seat {
             (SeatNews::More(segment), State::Orphan { seat: Some(places), .. }) => places.add(segment),
             (SeatNews::Gone, State::Told(_)) => self.be_orphan(now, host, false),
             (SeatNews::Gone, State::Orphan { seat, .. }) => *seat = None,
-            // A daemon ran here, and was not stopped in good order. Those who were here before may have all of it. A
-            // capacity that this process was told holds all the same.
+            // A daemon ran here, and was not stopped in good order. Processes that used it may have all of its
+            // capacity. A capacity that was set for this process still holds.
             (SeatNews::None { is_absent: false }, State::Own) if has_none(host) && !self.own.is_bound => {
                 for direction in BOTH {
                     host.set_node(now, direction, None);
@@ -214,7 +215,7 @@ impl Seat {
         }
     }
 
-    /// A daemon has a seat for this process: all sessions go on with what they have, and say so.
+    /// A daemon has a seat for this process: all sessions continue with their rates, and report them.
     fn be_told(&mut self, now: Time, host: &mut Host<Noise>, sessions: &[Seated<'_>], places: Box<Places>) {
         let (pulse, beat) = (places.pulse(), places.beat().unwrap_or_default());
         let interval = beat.interval.max(Duration::from_millis(1));
@@ -233,7 +234,7 @@ impl Seat {
         self.look_if_due(now, host, sessions);
     }
 
-    /// The daemon has ticked: its grants are in force, and it says when it ticks next.
+    /// The daemon has ticked: its grants take effect, and it reports the time of its next tick.
     fn settle(&mut self, now: Time, host: &mut Host<Noise>, beat: &Beat) {
         let State::Told(told) = &mut self.state else { return };
         for direction in BOTH {
@@ -243,7 +244,7 @@ impl Seat {
         }
         let interval = beat.interval.max(Duration::from_millis(1));
         let next = Time::from_nanos(beat.next_tick.as_nanos().saturating_sub(self.ahead_ns));
-        // A daemon that says nonsense is looked at once an interval.
+        // A daemon that sends invalid times is checked once per interval.
         let next = next.max(now).min(now.saturating_add(interval).saturating_add(interval));
         let lead = Duration::from_nanos(interval.as_nanos() / 10).max(LEAD).min(interval);
         told.taken = beat.tick;
@@ -289,14 +290,14 @@ impl Seat {
         self.look_if_due(now, host, &[]);
     }
 
-    /// Nobody tells this process its grants any more. It may use what it was granted last, and less each minute.
+    /// This process gets no more grants. It may use what it was granted last, and less each minute.
     fn be_orphan(&mut self, now: Time, host: &mut Host<Noise>, keeps_seat: bool) {
         let State::Told(told) = std::mem::replace(&mut self.state, State::Own) else { return };
         let sums = BOTH.map(|direction| told.places.sum(direction).map(|sum| Orphan::new(now, sum)));
         for (direction, sum) in BOTH.into_iter().zip(sums) {
             match sum {
                 Some(orphan) => host.be_own(now, direction, orphan.capacity(now)),
-                // Sessions that are told by grants go on being so: nothing held them.
+                // Sessions that are led by grants continue to be: nothing held them.
                 None if host.gives_grants(direction) && host.sessions(direction).is_some_and(|open| open > 0) => {
                     host.be_own(now, direction, Rate::nearest_bps(f64::MAX));
                 }

@@ -12,16 +12,16 @@ pub(super) struct Places {
     segments: Vec<ProcessSegment>,
     /// By direction.
     rows: [BTreeMap<SessionId, Row>; 2],
-    /// Whether the daemon is asked for more rows, or has none.
+    /// Whether more rows were requested from the daemon, or it has none.
     has_asked: bool,
 }
 
 struct Row {
     segment: usize,
     place: RowPlace,
-    /// What it was granted last.
+    /// Last grant.
     expected: Option<Rate>,
-    /// What its row says.
+    /// The content of its row.
     said: ProcessRow,
     /// Whether this look has told of it.
     is_told: bool,
@@ -47,12 +47,12 @@ impl Places {
         self.segments.first().and_then(ProcessSegment::beat)
     }
 
-    /// A look begins: rows of a direction that it does not tell of are given back at its end.
+    /// A look starts: rows of a direction that it does not mention are released at its end.
     pub(super) fn begin(&mut self, direction: Direction) {
         self.rows[direction as usize].values_mut().for_each(|row| row.is_told = false);
     }
 
-    /// Writes what is so of a session; it gets a row if it has none and one is left. Whether it has one.
+    /// Writes the state of a session; assigns it a row if it has none and one is left. Returns whether it has one.
     pub(super) fn tell(&mut self, direction: Direction, session: SessionId, said: &ProcessRow) -> bool {
         let rows = &mut self.rows[direction as usize];
         let row = match rows.entry(session) {
@@ -67,7 +67,7 @@ impl Places {
         self.segments.get(row.segment).is_some_and(|segment| segment.set_row(row.place, said))
     }
 
-    /// A session is over of which something may still come: its row stays, and says no more than what that is.
+    /// A session has ended, but data of it may still arrive: its row stays, and only holds those.
     pub(super) fn linger(&mut self, direction: Direction, session: SessionId, at: Time, holding: Holding) {
         let Some(row) = self.rows[direction as usize].get_mut(&session) else { return };
         row.is_told = true;
@@ -101,8 +101,8 @@ impl Places {
         !std::mem::replace(&mut self.has_asked, true)
     }
 
-    /// What the sessions of a direction are granted, in the order of their names. One that the daemon has not seen yet
-    /// keeps what it has.
+    /// The grants of a direction's sessions, in the order of their names. A session that the daemon has not seen yet
+    /// keeps its last.
     pub(super) fn grants(&mut self, direction: Direction, grants: &mut Vec<ToldGrant>) {
         grants.clear();
         for (session, row) in &mut self.rows[direction as usize] {
@@ -120,7 +120,7 @@ impl Places {
         }
     }
 
-    /// What all sessions of a direction had of the last tick together, where a node held them; none where none did.
+    /// Total of the last tick's grants of a direction's sessions that a node held; `None` if a node held none.
     pub(super) fn sum(&self, direction: Direction) -> Option<Rate> {
         let held = self.rows[direction as usize].values().filter_map(|row| row.expected);
         held.reduce(|sum, rate| sum + rate)

@@ -1,4 +1,4 @@
-//! What a process says of one of its sessions.
+//! The row that a process writes about one of its sessions.
 
 use fairwave_proto::{Direction, Hold, Looked, Standing};
 use fairwave_table::{Ask, Holding, ProcessRow, Remote};
@@ -6,7 +6,7 @@ use fairwave_units::{Bytes, Rate, Time};
 
 use crate::session::Session;
 
-/// A session as its row tells of it.
+/// A session as described in its row.
 pub(crate) struct Seated<'a> {
     pub(crate) session: &'a Session,
     pub(crate) wire_bytes: [u64; 2],
@@ -46,7 +46,7 @@ pub(super) fn row(
         },
         rtt: looked.rtt,
         waiting: looked.waiting,
-        // One that nothing held begins with what it uses.
+        // A session that nothing held starts with its measured use.
         start: Some(looked.expected).filter(is_limit).unwrap_or(looked.measured),
         path: path.filter(is_limit),
         remote: sink.filter(is_limit).map(|rate| Remote {
@@ -62,13 +62,13 @@ pub(super) fn row(
     }
 }
 
-/// What a process holds of a session's grants.
+/// What a process holds of a session's grants, for its row.
 pub(super) fn holding(standing: &Standing, taken: u64) -> Holding {
     let Standing { claim, is_application_limited, limit, granted, reserved, is_silent, is_plain } = *standing;
     Holding { claim, limit, granted, reserved, taken, is_application_limited, is_silent, is_plain }
 }
 
-/// What limits a session, as a row says it.
+/// The limit of a session, as encoded in a row.
 const WORDS: [(Hold, &str); 8] = [
     (Hold::Source, "node"),
     (Hold::Sink, "peer node"),

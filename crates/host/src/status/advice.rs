@@ -1,4 +1,4 @@
-//! What may help a session, in one line, with what to type.
+//! Advice for a session, in one line, with what to type.
 
 use fairwave_units::Rate;
 
@@ -11,7 +11,7 @@ use crate::session::SessionStats;
 const MUCH_LOSS: f64 = 0.005;
 /// Shares of fewer packets say little.
 const MANY_PACKETS: u64 = 1000;
-/// What is so for as long is no accident.
+/// A condition that lasts this long is not an accident.
 const LONG_S: f64 = 9.5;
 /// Packets that wait for longer than this, and for more than half of the least round-trip time, wait in a queue that
 /// is larger than any path needs: half of a round trip is what three flows with windows leave in one on average.
@@ -23,11 +23,11 @@ const BELOW: f64 = 0.9;
 const LOW: f64 = 0.5;
 /// Datagrams that every path takes: none larger got through, or none was tried.
 const LEAST_DATAGRAM: u32 = 1200;
-/// Where so much goes in datagrams of 1200 bytes, their number is what costs.
+/// Rate from which the number of datagrams of 1200 bytes is the main cost, bit/s.
 const FAST_BPS: f64 = 5e8;
-/// A socket overflows where it has no room for one in so many packets.
+/// A socket overflows if it drops one packet in this many.
 const OVERFLOWS_ONE_IN: u64 = 1000;
-/// What an endpoint asks its system for.
+/// Receive buffer that an endpoint requests from its system, bytes.
 const RECEIVE_BUFFER: u64 = 16 << 20;
 
 /// The first of these that is so, if any is.
@@ -166,7 +166,7 @@ mod tests {
         let expected = "packets are lost without queueing: if no other traffic uses the path, use `--path dedicated --capacity \"100.0 Mb/s\"` at both ends";
         assert_eq!(said(&with_path(lossy), here).as_deref(), Some(expected));
         assert!(said(&with_path(lossy), HERE).unwrap().contains("--capacity \"RATE\""));
-        // At a sink that nothing holds, too.
+        // Also at a sink that nothing holds.
         let sink = SessionStatus { is_source: false, limited_by: None, ..with_path(lossy) };
         assert_eq!(said(&sink, here).as_deref(), Some(expected));
         for other in [

@@ -1,23 +1,23 @@
-//! What an application says of the transfer that a session carries.
+//! The progress that an application reports of a session's transfer.
 
 use fairwave_proto::codec::SessionId;
 
 use super::transfer::TransferStatus;
 
-/// How far a transfer is, as the application says whose session carries it.
+/// Progress of a transfer, reported by the application of its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Carried {
     /// The session.
     pub session: SessionId,
     /// Whether this end gives, and the other one takes.
     pub gives: bool,
-    /// What it waits for, where that is not the network's rate.
+    /// The cause that it waits for, other than the network's rate.
     pub waits_for: Option<WaitsFor>,
     /// How far it is. [`TransferStatus::waits_for`] is filled in from the field above.
     pub status: TransferStatus,
 }
 
-/// What a transfer that does not move waits for.
+/// The cause that a stalled transfer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitsFor {
     /// The giver lists its files.
@@ -26,13 +26,13 @@ pub enum WaitsFor {
     Peer,
     /// The disk at this end: a giver reads it, a taker writes it.
     Disk,
-    /// What was written is being made durable.
+    /// Making written data durable.
     Sync,
-    /// The taker has all, and tells what became of it.
+    /// The taker has all data, and reports the results.
     Results,
     /// Its session ended; it opens another.
     Session,
-    /// What is there is compared with the giver's hashes (`--check`).
+    /// Comparing existing files with the giver's hashes (`--check`).
     Comparing,
 }
 

@@ -1,4 +1,4 @@
-//! What limits a session, with the number that says so.
+//! The limit of a session, and the number that shows it.
 
 use fairwave_units::Rate;
 
@@ -13,11 +13,11 @@ const FULL: f64 = 0.95;
 const IDLE: f64 = 0.7;
 /// A node that leads a session to this much more than it has is not what holds it.
 const LEADS: f64 = 1.2;
-/// What this end allows is kept to more loosely.
+/// Fraction of this end's own limits that counts as reaching them: they are held more loosely.
 const NEARLY: f64 = 0.85;
 
-/// What limits a session, as far as this end knows: the rest of its status is filled in. A disk goes before the
-/// network, where nothing is asked of that.
+/// The limit of a session, as far as this end knows: the rest of its status is filled in. A disk has priority over the
+/// network, if nothing is requested from the network.
 pub(super) fn explain(
     status: &SessionStatus,
     hold: Option<Hold>,
@@ -34,7 +34,8 @@ pub(super) fn explain(
     if let Some(text) = by_disk {
         return (Some(LimitedBy::Disk), text);
     }
-    // What comes although nothing gets there is no answer; whoever waits for one waits for the network.
+    // Packets that arrive although none of ours get there are not an answer; a transfer that waits for one waits for
+    // the network.
     let waits_for_peer =
         matches!(waits_for, Some(WaitsFor::Peer | WaitsFor::List | WaitsFor::Results | WaitsFor::Comparing));
     // An end that is not heard may be gone: only of one that is heard its disk can be named.
@@ -253,7 +254,7 @@ mod tests {
             let (by, because) = explain(&silent, Some(Hold::Sink), waits_for, None);
             assert_eq!((by, because.as_str()), (Some(LimitedBy::Silence), "no answer from 192.0.2.1:8642 for 7 s"));
         }
-        // Who is asked for nothing says nothing, and while the disk has work, it is that which is waited for.
+        // A peer without requests is silent, and while the disk has work, the session waits for the disk.
         let idle = SessionStatus { unanswered_s: 0.0, ..silent.clone() };
         assert_ne!(explain(&idle, Some(Hold::Sink), None, None).0, Some(LimitedBy::Silence));
         assert_eq!(explain(&silent, None, Some(WaitsFor::Disk), None).0, Some(LimitedBy::Disk));
@@ -285,7 +286,7 @@ mod tests {
             assert_eq!(by, Some(LimitedBy::Silence), "{waits_for:?}");
             assert_eq!(because, "packets arrive from 192.0.2.1:8642, but no replies for 6 s");
         }
-        // Where data come, or the disk has work, some answers that got lost are no reason.
+        // If data arrive, or the disk has work, lost answers are not a reason.
         assert_eq!(explain(&unheard, None, None, None).0, None);
         assert_eq!(explain(&unheard, None, Some(WaitsFor::Disk), None).0, Some(LimitedBy::Disk));
         let answered = SessionStatus { unheard_s: 1.1, ..unheard };

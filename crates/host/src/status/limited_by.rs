@@ -4,15 +4,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What limits a session: one word for each cause, for people and for programs.
+/// The limit of a session: one word for each cause, for people and for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// What the network between both ends carries.
+    /// The capacity of the network between both ends.
     Path,
     /// The other end owes an answer, or did so just now.
     Silence,
-    /// Too much got lost on a path that is said to be dedicated.
+    /// High loss on a path that was declared dedicated.
     Breaker,
     /// The sink asks for no more at a time than it has room for.
     Window,
@@ -26,11 +26,11 @@ pub enum LimitedBy {
     /// The disk at the other end.
     #[serde(rename = "peer disk")]
     PeerDisk,
-    /// What a user allows at this end.
+    /// A user's limit at this end.
     Limit,
     /// There is nothing to send.
     Idle,
-    /// What is there already is compared with what would come.
+    /// Existing files are compared with the incoming ones.
     Comparing,
 }
 

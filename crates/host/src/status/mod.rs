@@ -1,4 +1,4 @@
-//! What the sessions of a process do, and what limits each: as values, and as the JSON that processes tell each other.
+//! The state of a process's sessions and the limit of each: as values, and as the JSON that processes exchange.
 
 mod advice;
 mod carried;

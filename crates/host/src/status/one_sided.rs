@@ -1,10 +1,10 @@
-//! A path that one end alone calls dedicated, or that an end without a capacity does.
+//! A path that only one end declares dedicated, or that an end without a capacity does.
 
 use fairwave_proto::{PathWish, PathWishes};
 use fairwave_units::Rate;
 
-/// Why a path is taken for one that others use although an end says otherwise, and what to type at which end; nothing
-/// where both say the same and know their capacities. `here` is this end's capacity, where it is known.
+/// The reason why a path is treated as shared although an end declares it dedicated, and what to type at which end;
+/// `None` if both declare the same and know their capacities. `here` is this end's capacity, if known.
 pub(super) fn one_sided(wishes: PathWishes, here: Option<Rate>) -> Option<String> {
     let PathWishes { here: own, there } = wishes;
     let why = match (own, there) {

@@ -1,47 +1,47 @@
-//! What is known of a session's path, as processes tell each other.
+//! Facts about a session's path, as processes exchange them.
 
 use fairwave_proto::PathFacts;
 use fairwave_units::{Duration, Rate};
 use serde::{Deserialize, Serialize};
 
-/// What is known of a session's path: at a source of what it sends, at a sink of what comes. Shares are of packets, and
-/// of the last ten seconds.
+/// Facts about a session's path: at a source of the data that it sends, at a sink of the data that arrive. Shares are
+/// of packets, over the last ten seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PathStatus {
-    /// The least round-trip time since the session began, or since its other end moved.
+    /// Min round-trip time, seconds, since the session started, or since its other end moved.
     pub least_rtt_s: Option<f64>,
     /// The last sample of the round-trip time.
     pub latest_rtt_s: Option<f64>,
     /// For how long packets wait in queues there and back: the smoothed round-trip time above the least.
     pub queueing_s: Option<f64>,
-    /// At a sink: for how long packets waited at the least on their way in the last control interval.
+    /// At a sink: min queueing delay of packets in the last control interval, seconds.
     pub waiting_s: Option<f64>,
-    /// What the shares are of: ten seconds, or less where the session is younger.
+    /// Period that the shares cover, seconds: ten, or less if the session is younger.
     pub span_s: f64,
     /// Packets whose fate became known in that time.
     pub packets: u64,
     /// The share of packets lost.
     pub loss_share: Option<f64>,
-    /// The share of packets lost since the session began.
+    /// The share of packets lost since the session started.
     pub loss_share_all: Option<f64>,
-    /// Packets that came later than one that was sent after them, since the session began.
+    /// Packets that arrived later than one that was sent after them, since the session started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_packets: Option<u64>,
     /// The share of packets that came so.
     pub late_share: Option<f64>,
     /// At a source: how late, of the last ten to twenty seconds. The most that is known for certain.
     pub lateness_s: Option<f64>,
-    /// Packets that came with a router's mark of congestion (ECN), since the session began.
+    /// Packets that arrived with a router's mark of congestion (ECN), since the session started.
     pub marked_packets: u64,
     /// The share of packets that came so.
     pub marked_share: Option<f64>,
-    /// What arrived in the last second, as IP packets.
+    /// Rate of arrivals in the last second, as IP packets, bit/s.
     pub delivery_rate_bps: Option<f64>,
 }
 
-/// A queue is one where packets wait for so long, and for such a share of the least round-trip time. Clocks and hosts
-/// alone make less of a difference.
+/// Min queueing delay to report a queue, seconds, together with a share of the min round-trip time. Clocks and hosts
+/// differ by less.
 const QUEUE_S: f64 = 0.004;
 const QUEUE_SHARE: f64 = 0.1;
 /// One packet in a thousand.
@@ -74,7 +74,7 @@ impl PathStatus {
         queueing > QUEUE_S && queueing > QUEUE_SHARE * least
     }
 
-    /// What it does, in words: round-trip times, queue, loss, late packets and marks.
+    /// A description of the path: round-trip times, queue, loss, late packets and marks.
     pub(super) fn words(&self, rtt_s: Option<f64>) -> Option<String> {
         let mut words = vec![self.rtt_words(rtt_s)?];
         words.extend(self.loss_words());
@@ -103,7 +103,7 @@ impl PathStatus {
         Some(format!("{} late{}", percent(late), by.unwrap_or_default()))
     }
 
-    /// What is bad about it, for a line that has little room; nothing where nothing is.
+    /// Its problems, for a line with little room; `None` without problems.
     pub fn short(&self, rtt_s: Option<f64>) -> Option<String> {
         let mut parts = Vec::new();
         if let Some(loss) = self.loss_share.filter(|loss| *loss >= SOME_LOSS) {
@@ -178,7 +178,7 @@ mod tests {
         // Before the first round trip there is nothing to say.
         assert_eq!(PathStatus::default().words(None), None);
         assert_eq!(PathStatus::default().short(None), None);
-        // One in 20 000 is no reason of anything.
+        // A loss of one in 20 000 limits nothing.
         assert_eq!(PathStatus { loss_share: Some(5e-5), ..plain }.short(Some(0.06)).unwrap(), "RTT 60 ms");
         assert_eq!(percent(5e-5), "less than 0.01 %");
     }

@@ -1,4 +1,4 @@
-//! What a process with sessions does.
+//! The status of a process with sessions.
 
 use std::net::SocketAddr;
 
@@ -11,29 +11,29 @@ use crate::capacity::Capacity;
 /// Of the format.
 pub(super) const VERSION: u32 = 1;
 
-/// What a process with sessions does.
+/// The status of a process with sessions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessStatus {
     /// The version of this format: 1.
     pub version: u32,
     /// Its number.
     pub pid: u32,
-    /// What it is for: "serve", "get".
+    /// Its purpose: "serve", "get".
     pub command: String,
-    /// Where its socket is bound.
+    /// The local address of its socket.
     pub listen: Option<SocketAddr>,
-    /// What its end node may send, bit/s; none where that is unknown.
+    /// Send capacity of its end node, bit/s; `None` if unknown.
     pub send_capacity_bps: Option<f64>,
-    /// What it may receive.
+    /// Receive capacity, bit/s.
     pub receive_capacity_bps: Option<f64>,
-    /// Where that is known from, in words.
+    /// The source of the capacities, in words.
     pub capacity_from: String,
     /// Its sessions.
     pub sessions: Vec<SessionStatus>,
 }
 
 impl ProcessStatus {
-    /// What this process does: its sessions are those of two samples.
+    /// The status of this process: its sessions are those of two samples.
     pub fn of(
         command: &str,
         listen: Option<SocketAddr>,

@@ -1,4 +1,4 @@
-//! What sessions do, out of what they have done up to two moments.
+//! The status of sessions, computed from two samples.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use super::transfer::TransferStatus;
 use crate::PathKind;
 use crate::session::{Session, SessionStats};
 
-/// What sessions have done up to a moment. Two of them tell what they do.
+/// Counters of sessions at one moment. Two samples give the rates between them.
 pub struct StatusSample {
     at: Instant,
     sessions: Vec<Seen>,
@@ -35,7 +35,7 @@ impl StatusSample {
         Self { at: Instant::now(), sessions: sessions.into_iter().map(with_stats).collect() }
     }
 
-    /// What the sessions of this sample do, by what an earlier one says.
+    /// The status of this sample's sessions, compared with an earlier sample.
     pub fn since(&self, before: &Self, here: Here) -> Vec<SessionStatus> {
         let span = self.at.saturating_duration_since(before.at);
         let each = |(session, stats, carried): &Seen| {
@@ -153,7 +153,7 @@ mod tests {
         let ms = |ms| Some(fairwave_units::Duration::from_millis(ms));
         let facts = PathFacts { least_rtt: ms(60), smoothed_rtt: ms(72), ..PathFacts::default() };
         let session = session(true);
-        // What probes say is another matter.
+        // The results of probes are tested elsewhere.
         session.publish(SessionStats { rtt: ms(61), sent_path: facts, ..stats() });
         let sample = StatusSample::take(vec![session.clone()], &[]);
         let found = StatusSample::take(vec![session], &[]).since(&sample, node());

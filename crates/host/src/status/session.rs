@@ -1,4 +1,4 @@
-//! What one session does, and what limits it.
+//! The status of one session, and its limit.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::path_status::PathStatus;
 use super::transfer::TransferStatus;
 use crate::carrier::Carrier;
 
-/// What one session does. Rates are of IP packets, as GTP's all are.
+/// The status of one session. Rates are of IP packets, as all of GTP's are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub struct SessionStatus {
@@ -25,38 +25,38 @@ pub struct SessionStatus {
     pub receives: bool,
     /// Whether it sends more than it receives: rates and limits are of the direction that has more.
     pub is_source: bool,
-    /// What carries its datagrams: "udp", "tcp" or "ssh".
+    /// The carrier of its datagrams: "udp", "tcp" or "ssh".
     #[serde(default)]
     pub carrier: Carrier,
     /// Whether both ends say that nobody else uses the path.
     pub is_dedicated: bool,
     /// Whether data go without secrecy.
     pub is_plain: bool,
-    /// What went over the wire just now, in the direction that has more, bit/s.
+    /// Current rate on the wire, in the direction that has more, bit/s.
     pub rate_bps: f64,
-    /// What the end node measured; none without an end node.
+    /// Rate measured by the end node, bit/s; `None` without an end node.
     pub measured_bps: Option<f64>,
-    /// What this end's node grants.
+    /// Grant of this end's node, bit/s.
     pub expected_bps: Option<f64>,
-    /// Where it leads the session.
+    /// Target rate that the node leads the session to, bit/s.
     pub target_bps: Option<f64>,
     /// At a source: what the sink grants, as far as heard.
     pub sink_expected_bps: Option<f64>,
-    /// What the application allows, or asks for at the most; none if that is anything.
+    /// Max rate that the application allows or requests, bit/s; `None` if unlimited.
     pub desired_bps: Option<f64>,
     /// At a source on a shared path: its part of what the path is taken to carry; by a tunnel that is full, what went.
     pub path_rate_bps: Option<f64>,
-    /// What limits it.
+    /// The limit of the session.
     pub limited_by: Option<LimitedBy>,
-    /// The number that says so, in words.
+    /// The number that shows the limit, in words.
     pub because: String,
-    /// Where an end calls the path dedicated and it is not taken for that: why, and what to type.
+    /// If an end declares the path dedicated and it is treated as shared: why, and what to type.
     #[serde(default)]
     pub path_note: Option<String>,
-    /// What may help, in words, with what to type.
+    /// Advice, in words, with what to type.
     #[serde(default)]
     pub advice: Option<String>,
-    /// What is known of its path.
+    /// Facts about its path.
     #[serde(default)]
     pub path: PathStatus,
     /// The smoothed round-trip time.
@@ -72,7 +72,7 @@ pub struct SessionStatus {
     pub received_packets: u64,
     /// How long nothing has come from the other end.
     pub silent_s: f64,
-    /// How long it has owed an answer besides: who is asked for nothing may be silent.
+    /// How long it has also owed an answer, seconds: a peer without requests may be silent.
     #[serde(default)]
     pub unanswered_s: f64,
     /// How long it has answered nothing that this end asked, though it may be heard.
@@ -82,7 +82,7 @@ pub struct SessionStatus {
     pub transfer: Option<TransferStatus>,
 }
 
-/// Who lives answers sooner.
+/// A live peer answers sooner, seconds.
 const SILENT_S: f64 = 2.0;
 
 impl SessionStatus {
@@ -91,13 +91,13 @@ impl SessionStatus {
         self.unanswered_s > SILENT_S
     }
 
-    /// Whether nothing has come from the other end for so long that it cannot be taken for one that is there. It is asked
-    /// for an answer later than that, so it need not be silent by [`SessionStatus::is_silent`].
+    /// Whether the other end has sent nothing for so long that it is presumed gone. It is asked for an answer later
+    /// than that, so it need not be silent by [`SessionStatus::is_silent`].
     pub fn is_mute(&self) -> bool {
         self.silent_s > SILENT_S
     }
 
-    /// Whether the other end has answered nothing for so long that what this end says cannot get there.
+    /// Whether the other end has answered nothing for so long that this end's packets presumably do not arrive.
     pub fn is_unheard(&self) -> bool {
         self.unheard_s > SILENT_S
     }

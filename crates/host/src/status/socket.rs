@@ -1,9 +1,9 @@
-//! How a process tells others of its user what it does: a Unix socket, a line of JSON each way.
+//! The status socket, by which a process reports to others of its user: a Unix socket, a line of JSON each way.
 //!
 //! ```text
 //! asked    {"ask":"status"}
 //! answered a ProcessStatus, or {"error":"..."}
-//! asked    {"ask":"leave","what":"..."}: who only waits for the peer of that transfer to come back need not
+//! asked    {"ask":"leave","what":"..."}: a process that only waits for the peer of that transfer may stop
 //! answered {"leaves":true}, or false
 //! ```
 
@@ -27,7 +27,7 @@ const MOST_TOLD_BYTES: u64 = 64 << 20;
 /// Time for a question and for an answer: a process that takes longer hangs. Tests judge no speed.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 2 });
 
-/// The socket at which a process tells what it does. Dropping it takes it away.
+/// The socket on which a process reports its status. Dropping it removes it.
 pub struct StatusSocket {
     path: PathBuf,
     is_closed: Arc<AtomicBool>,
@@ -46,7 +46,7 @@ struct Leaves {
     leaves: bool,
 }
 
-/// Whether a process leaves what goes by this name.
+/// Whether a process leaves a transfer of this name.
 pub type Leave = Box<dyn Fn(&str) -> bool + Send>;
 
 #[derive(Serialize)]
@@ -67,8 +67,8 @@ pub fn runtime_dir() -> Result<PathBuf, StateError> {
 }
 
 impl StatusSocket {
-    /// Opens one in a directory that belongs to the user alone; `status` is called on a thread of its own for each that
-    /// asks, and so is `leave`.
+    /// Opens one in a directory that belongs only to the user; `status` and `leave` are called on a separate thread for
+    /// each request.
     pub fn open(
         dir: &Path,
         status: impl Fn() -> ProcessStatus + Send + 'static,
@@ -84,7 +84,7 @@ impl StatusSocket {
                 if closed.load(Ordering::SeqCst) {
                     return;
                 }
-                // Who goes away before the answer needs none; with no descriptor left, others get theirs later.
+                // A client that closes before the answer needs none; with no descriptor left, others get theirs later.
                 match stream {
                     Ok(stream) => drop(answer(&stream, &status, leave.as_ref())),
                     Err(_) => thread::sleep(Duration::from_millis(100)),
@@ -95,7 +95,7 @@ impl StatusSocket {
         Ok(Self { path, is_closed, thread: Some(thread) })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -134,8 +134,8 @@ fn answer(stream: &UnixStream, status: &impl Fn() -> ProcessStatus, leave: Optio
     Ok(())
 }
 
-/// What all processes say whose sockets are in a directory, by process number. Sockets of processes that are gone are
-/// removed; who does not answer is left out, and named in the second list.
+/// The statuses of all processes whose sockets are in a directory, by process number. Sockets of dead processes are
+/// removed; processes that do not answer are left out, and named in the second list.
 pub fn statuses(dir: &Path) -> io::Result<(Vec<ProcessStatus>, Vec<String>)> {
     let sockets = sockets(dir)?;
     // Each takes a moment to look twice.
@@ -144,7 +144,7 @@ pub fn statuses(dir: &Path) -> io::Result<(Vec<ProcessStatus>, Vec<String>)> {
         let asking: Vec<_> = sockets.iter().map(PathBuf::as_path).map(begin).collect();
         let answer = |(path, begun): (_, io::Result<ScopedJoinHandle<'_, _>>)| match begun {
             Ok(thread) => thread.join().unwrap_or(Ok(None)),
-            // It is asked on this thread where there is no other.
+            // It is asked on this thread if there is no other.
             Err(_) => status_of(path),
         };
         asking.into_iter().map(answer).collect()
@@ -190,7 +190,7 @@ fn status_of(path: &Path) -> io::Result<Option<ProcessStatus>> {
     Ok(Some(status))
 }
 
-/// What the process behind a socket says; nothing if it is gone.
+/// The answer of the process behind a socket; `None` if it is gone.
 fn ask(path: &Path, asked: &StatusRequest) -> io::Result<Option<String>> {
     let stream = match UnixStream::connect(path) {
         Ok(stream) => stream,

@@ -15,12 +15,12 @@ pub struct TransferStatus {
     pub bytes_total: Option<u64>,
     /// Bytes at the destination.
     pub bytes_done: u64,
-    /// Bytes beside those, of blocks that are not whole or not verified yet: they need not come again.
+    /// Bytes in addition to those, of blocks that are incomplete or not verified yet: they need not be sent again.
     #[serde(default)]
     pub bytes_held: u64,
-    /// Bytes beside those that were found right in a comparison that is not over.
+    /// Bytes in addition to those that were found right in a comparison still in progress.
     #[serde(default)]
     pub bytes_compared: u64,
-    /// What it waits for: "list", "peer", "disk", "sync", "results", "session", "comparing".
+    /// The cause that it waits for: "list", "peer", "disk", "sync", "results", "session", "comparing".
     pub waits_for: Option<String>,
 }

@@ -25,18 +25,18 @@ const TICKET: (TicketId, u64) = (TicketId(1), 7);
 const GIVER: usize = 0;
 const TAKER: usize = 1;
 
-/// What is between both hosts, on the way of the data. The way back has the delay alone.
+/// The network between both hosts, in the direction of the data. The way back has only the delay.
 #[derive(Clone, Copy)]
 struct Path {
     /// One way.
     delay: Span,
-    /// One data packet in so many gets lost.
+    /// One data packet in this many gets lost.
     loses_one_in: u64,
     /// The line and how long its queue may be.
     line: Option<(Rate, Span)>,
     /// Packets that wait for longer than this in front of the line are marked, if they can be.
     marks_above: Option<Span>,
-    /// From when on others keep a queue filled in which all wait for so long.
+    /// Start time of a queue that others keep filled, and its delay.
     others: Option<(Time, Span)>,
     /// Whether somebody on the way takes the ECN field away.
     bleaches: bool,
@@ -142,7 +142,7 @@ impl Pair {
         let mut leaves = self.now;
         if from == GIVER {
             self.wire_bytes[GIVER] += bytes;
-            // One in so many, spread by a multiplier without a pattern.
+            // One packet in this many, spread by a multiplier without a pattern.
             let draw = self.sent.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
             if self.now >= ends_at || (matches!(packet, Packet::Data(_)) && draw.is_multiple_of(loses_one_in)) {
                 return;
@@ -170,7 +170,7 @@ impl Pair {
         self.packets.insert(self.sent, (ecn, packet));
     }
 
-    /// What the user of an end is told, by what it did since half a second ago.
+    /// The status shown to an end's user, computed over the last half second.
     fn told(&mut self, at: usize) -> SessionStatus {
         let before = (self.sample(at), self.now);
         self.run_to(self.now.saturating_add(Span::from_millis(500)));
@@ -297,7 +297,7 @@ fn marks__of_a_router_hold_the_rate_and_keep_its_queue_short() {
     let [giver, taker] = [GIVER, TAKER].map(|at| pair.told(at));
     assert_eq!(giver.limited_by, Some(LimitedBy::Path), "{giver:?}");
     assert!(giver.path.marked_packets > 0 && giver.path.marked_share.unwrap() < 0.2, "{giver:?}");
-    // What is under way is not known to the source.
+    // The source does not know of packets in flight.
     let (here, there) = (giver.path.marked_packets, taker.path.marked_packets);
     assert!(here <= there && there < here + 100, "{here} {there}");
     assert_eq!(giver.path.loss_share, Some(0.0), "{giver:?}");
@@ -338,7 +338,7 @@ fn silence__of_a_path_that_ends_is_told() {
     let line = Some((Rate::mbps(20.0), Span::from_millis(60)));
     let path = Path { ends_at: Time::from_secs(3), line, ..clean() };
     let mut pair = Pair::new(path, PathKind::Shared, None, ROOM);
-    // Who has nothing to tell asks each five seconds, and waits for two.
+    // An idle peer asks each five seconds, and waits for two.
     pair.run_to(Time::from_secs(8));
     let taker = pair.told(TAKER);
     assert_eq!(taker.limited_by, Some(LimitedBy::Silence), "{taker:?}");
