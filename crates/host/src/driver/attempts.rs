@@ -25,8 +25,8 @@ use crate::keyring::id_text;
 use crate::orders::Call;
 use crate::session::Session;
 
-/// Addresses are tried one after the other, and side by side; and where none of them answers soon, what else leads to
-/// the other end.
+/// Attempts to open sessions. Addresses are tried in turn, with overlap; if none answers soon, other ways to the peer
+/// are tried.
 pub(crate) struct Attempts {
     attempts: Vec<PendingConnect>,
     /// When to try tunnels where UDP has not been answered.
@@ -43,7 +43,7 @@ struct PendingConnect {
     began: Time,
     tunnels_after: Duration,
     next: Option<Time>,
-    /// What the last one failed of.
+    /// The last attempt's error.
     error: ConnectError,
 }
 
@@ -52,7 +52,7 @@ struct PendingConnect {
 enum Way {
     Udp(SocketAddr),
     Tcp(SocketAddr),
-    /// By a tunnel that is there, at this address.
+    /// By an existing tunnel, at this address.
     Tunnel(SocketAddr),
 }
 
@@ -62,7 +62,7 @@ impl Way {
     }
 }
 
-/// What goes with a session that was wanted.
+/// The parts of a requested session.
 pub(crate) struct ConnectWanted {
     pub(crate) handler: Box<dyn Handler>,
     pub(crate) reply: Sender<Result<Session, ConnectError>>,
@@ -83,7 +83,7 @@ impl Attempts {
         let udp = addresses.iter().filter_map(|address| socket.reach(*address)).map(Way::Udp);
         let tcp = addresses.iter().copied().map(Way::Tcp);
         let ssh = tunnels.of_ssh().map(|tunnel| Way::Tunnel(tunnel.address));
-        // Who has an ssh to the other end goes no other way where UDP is blocked.
+        // A client with an ssh to the other end uses no other way if UDP is blocked.
         let tcp = tcp.filter(|_| tunnels.of_ssh().next().is_none());
         let udp = udp.filter(|_| carriers.allow(Carrier::Udp));
         let tunnels = ssh.filter(|_| carriers.allow(Carrier::Ssh)).chain(tcp.filter(|_| carriers.allow(Carrier::Tcp)));
@@ -104,7 +104,7 @@ impl Attempts {
             }
             let is_over = attempt.sessions.is_empty() && attempt.left.is_empty() && attempt.connecting.is_empty();
             if is_over {
-                // Who asked may be gone.
+                // The caller may be gone.
                 let _ = attempt.call.reply.send(Err(attempt.error.clone()));
             }
             !is_over
@@ -153,10 +153,10 @@ impl Attempts {
             tracing::info!(address = ?attempt.address_of(session).map(canonical), %error, "no session");
             attempt.sessions.retain(|(other, _)| *other != session);
             if matches!(error, HandshakeError::Refused(_)) {
-                // Who says no does so on every way.
+                // A refusal holds for every way.
                 attempt.left.retain(|way| matches!(way, Way::Udp(_)));
             }
-            // That one says more than silence at another address.
+            // A refusal is more informative than silence at another address.
             let says_little = matches!(attempt.error, ConnectError::NoAddress | ConnectError::Tunnel(_));
             if says_little || error != HandshakeError::NoAnswer {
                 attempt.error = error.into();
@@ -176,7 +176,7 @@ impl Attempts {
         self.handle_timeout(now, host, tunnels);
     }
 
-    /// A tunnel is over: who is not let in yet will not be.
+    /// A tunnel is over: sessions not yet open on it fail.
     pub(super) fn tunnel_over(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! What goes and comes by tunnels.
+//! Traffic of tunnels.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
@@ -46,7 +46,7 @@ impl Driver {
             Ok(length) => (length, None),
             Err((length, why)) => (length, Some(why)),
         };
-        // What the socket of UDP has no room for is judged by what comes there alone.
+        // Overflow of the UDP socket is judged only by what arrives there.
         let read = self.arrivals.read;
         let mut at = 0;
         while let Some(bytes) = room.get_mut(..length) {

@@ -1,4 +1,4 @@
-//! What the driver keeps of each session.
+//! The driver's record of each session.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -21,11 +21,11 @@ use crate::session::{Session, SessionStats};
 /// A session that is open.
 pub(crate) struct OpenSession {
     pub(crate) session: Session,
-    /// What the peer was let in with, where it opened the session.
+    /// The ticket that admitted the peer, if the peer opened the session.
     pub(crate) ticket: Option<TicketId>,
-    /// What shows that another follows it, where the peer opened it.
+    /// The link to a following session, if the peer opened it.
     pub(super) link: Option<Link>,
-    /// Who opened it here and waits to hear that it is open at the other end, too.
+    /// The local caller that opened it and waits until it is also open at the other end.
     pub(crate) reply: Option<Sender<Result<Session, ConnectError>>>,
     pub(crate) handler: Box<dyn Handler>,
     pub(crate) data: Pair,
@@ -73,19 +73,19 @@ impl OpenSession {
     /// The peer has said something: it has the session, and its application takes part.
     pub(crate) fn on_heard(&mut self) {
         if let Some(reply) = self.reply.take() {
-            // Who asked may be gone; the handler has it.
+            // The caller may be gone; the handler has it.
             let _ = reply.send(Ok(self.session.clone()));
         }
     }
 
-    /// It is over before the peer said anything else: who asked has a session if the peer had one.
+    /// It ended before the peer sent anything else: the caller gets a session if the peer had one.
     pub(crate) fn answer(&mut self, reason: CloseReason, by_peer: bool) {
         let Some(reply) = self.reply.take() else { return };
-        // Who asked may be gone.
+        // The caller may be gone.
         let _ = reply.send(never_was(reason, by_peer).map_or_else(|| Ok(self.session.clone()), Err));
     }
 
-    /// What its peer is told with that it is over: of all its keys those of control packets, as far as they have come.
+    /// The keys to close it with: of all its keys only those of control packets, at their present position.
     pub(crate) fn into_closing(self) -> SessionKeys {
         SessionKeys::Closing(self.control)
     }
@@ -125,8 +125,9 @@ impl OpenSession {
     }
 }
 
-/// Why a session that ended so before its peer said anything else was none, if that is so. It has keys since the peer
-/// answered the hello. The peer has it from the first packet on, and forgets it if none comes for ten seconds.
+/// The error of a session that ended this way before its peer sent anything else, if it never was open. It has keys
+/// since the peer answered the hello. The peer has it from the first packet on, and forgets it if none arrives for ten
+/// seconds.
 fn never_was(reason: CloseReason, by_peer: bool) -> Option<ConnectError> {
     match reason {
         CloseReason::Refused(refusal) if by_peer => Some(HandshakeError::Refused(refusal).into()),
@@ -138,7 +139,7 @@ fn never_was(reason: CloseReason, by_peer: bool) -> Option<ConnectError> {
     }
 }
 
-/// The sessions of a host. A name says where its session is.
+/// The sessions of a host. A name locates its session.
 #[derive(Default)]
 pub(crate) struct OpenSessions {
     slots: Vec<Option<Box<OpenSession>>>,
@@ -198,7 +199,7 @@ impl OpenSessions {
         self.by_prefix.get(&prefix).copied().unwrap_or_default()
     }
 
-    /// What sessions were opened with.
+    /// The tickets that sessions were opened with.
     pub(crate) fn tickets(&self) -> impl Iterator<Item = TicketId> {
         self.by_ticket.keys().copied()
     }
@@ -224,7 +225,7 @@ impl OpenSessions {
     }
 }
 
-/// Where who opened a session was then.
+/// The address prefix of the peer when it opened the session.
 fn prefix(entry: &OpenSession) -> Prefix {
     Prefix::of(entry.session.facts().peer.ip())
 }

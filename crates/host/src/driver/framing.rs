@@ -1,4 +1,4 @@
-//! Datagrams in a byte stream: each a length (2 bytes, the first one first) and so many bytes, as IKE and ESP go over
+//! Datagrams in a byte stream: each a length (2 bytes, big-endian) and that many bytes, as IKE and ESP are carried over
 //! TCP (RFC 9329 s3).
 
 use std::ops::Range;
@@ -6,11 +6,12 @@ use std::ops::Range;
 /// Bytes in front of a datagram.
 pub(super) const LENGTH_BYTES: usize = 2;
 
-/// What came is no datagram of ours.
+/// The bytes are not a valid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoFrame;
 
-/// Where the datagram is that begins at `at`, if all of it has come; one of nothing, or of more than `most`, is none.
+/// The range of the datagram that starts at `at`, if it is complete; an empty one, or one longer than `most`, is an
+/// error.
 pub(super) fn frame_at(bytes: &[u8], at: usize, most: usize) -> Result<Option<Range<usize>>, NoFrame> {
     let Some((length, rest)) = bytes.get(at..).and_then(|bytes| bytes.split_first_chunk::<LENGTH_BYTES>()) else {
         return Ok(None);
@@ -31,7 +32,7 @@ pub(super) struct FrameQueue {
 }
 
 impl FrameQueue {
-    /// Room for a datagram behind the others; none if they are `most` bytes with it, or it is longer than any.
+    /// Room for a datagram behind the others; `None` if the total would exceed `most` bytes, or it is longer than any.
     pub(super) fn push(&mut self, length: usize, most: usize) -> Option<&mut [u8]> {
         let said = u16::try_from(length).ok()?;
         if self.len() + LENGTH_BYTES + length > most {
@@ -47,13 +48,13 @@ impl FrameQueue {
         self.bytes.get_mut(begin..)
     }
 
-    /// The last datagram, of so many bytes, does not go after all.
+    /// Removes the last datagram, of `length` bytes, which is not sent after all.
     pub(super) fn take_back(&mut self, length: usize) {
         let rest = self.bytes.len().saturating_sub(LENGTH_BYTES + length);
         self.bytes.truncate(rest.max(self.sent));
     }
 
-    /// What is next.
+    /// The next bytes to send.
     pub(super) fn unsent(&self) -> &[u8] {
         self.bytes.get(self.sent..).unwrap_or_default()
     }
@@ -69,7 +70,7 @@ impl FrameQueue {
     }
 }
 
-/// What has gone is cleared away when it is so much.
+/// Sent bytes are cleared away from this size on.
 const MOVED_AT: usize = 1 << 16;
 
 #[cfg(test)]
@@ -85,13 +86,13 @@ mod tests {
         assert_eq!((frame_at(&bytes, 5, MOST), frame_at(&bytes, 7, MOST)), (Ok(None), Ok(None)));
         assert_eq!((frame_at(&bytes[..4], 0, MOST), frame_at(&bytes, 99, MOST)), (Ok(None), Ok(None)));
         assert_eq!((frame_at(&[0, 0, 1], 0, MOST), frame_at(&bytes, 0, 2)), (Err(NoFrame), Err(NoFrame)));
-        // What others say first.
+        // First bytes of other protocols.
         for text in ["GET / HTTP/1.1", "SSH-2.0-", "\u{16}\u{3}\u{1}"] {
             assert_eq!(frame_at(text.as_bytes(), 0, MOST).is_err(), text != "\u{16}\u{3}\u{1}", "{text}");
         }
     }
 
-    /// Whatever comes: a frame is within what is there, of a length that may be, and the reading of a stream ends.
+    /// For any input, a frame is within the bytes, of an allowed length, and reading a stream ends.
     #[test]
     fn frame_at__of_anything() {
         bolero::check!().with_type::<(Vec<u8>, u8)>().for_each(|(stream, at)| {

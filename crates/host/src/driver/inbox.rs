@@ -15,7 +15,7 @@ pub(crate) struct Inbox {
     meta: Vec<RecvMeta>,
 }
 
-/// Where a datagram came from, and which of this host's addresses it came to.
+/// Source address of a datagram, and this host's address that it arrived at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DatagramPath {
     pub(crate) from: SocketAddr,
@@ -33,7 +33,8 @@ impl Inbox {
         Self { buffers, meta: vec![RecvMeta::default(); MESSAGES] }
     }
 
-    /// Receives what is there: how many messages there are. No more is there if that is fewer than [`Inbox::capacity`].
+    /// Receives the available messages and returns their number. The socket is empty if it is less than
+    /// [`Inbox::capacity`].
     pub(crate) fn receive(&mut self, socket: &Socket) -> io::Result<usize> {
         let mut buffers = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer));
         let mut slices: [IoSliceMut<'_>; MESSAGES] =
@@ -44,14 +45,14 @@ impl Inbox {
         }
     }
 
-    /// The datagrams of so many messages.
+    /// The datagrams of the first `messages` messages.
     pub(crate) fn datagrams(&mut self, messages: usize) -> impl Iterator<Item = (DatagramPath, &mut [u8])> {
         self.buffers.iter_mut().zip(&self.meta).take(messages).flat_map(|(buffer, meta)| {
             let length = meta.len.min(buffer.len());
             let stride = meta.stride.max(1);
             let mut way = DatagramPath { from: meta.addr, to: meta.dst_ip, ecn: ecn(meta.ecn) };
             if let SocketAddr::V6(from) = &mut way.from {
-                // Linux says none; one would name a tunnel.
+                // Linux sets none; a value would name a tunnel.
                 from.set_flowinfo(0);
             }
             buffer[..length].chunks_mut(stride).map(move |datagram| (way, datagram))

@@ -1,4 +1,4 @@
-//! What drives the cores: a thread, a socket and timers.
+//! The driver of the cores: a thread, a socket and timers.
 
 mod address;
 mod attempts;

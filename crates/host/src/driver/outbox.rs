@@ -22,7 +22,7 @@ struct DatagramBatch {
     segment: usize,
 }
 
-/// How the datagrams of a batch go: from an address of this host, if it is said, and where to.
+/// Addresses of a batch of datagrams: the source, if it is set, and the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BatchWay {
     pub(crate) to: (Option<IpAddr>, SocketAddr),
@@ -44,7 +44,7 @@ pub(crate) struct Outbox {
     pub(crate) calls: u64,
 }
 
-/// What one call takes: below 64 KiB with all headers.
+/// Max bytes of one call: below 64 KiB with all headers.
 const MOST_BYTES: usize = 65_000;
 /// That wait at a time.
 const MOST_BATCHES: usize = 64;
@@ -192,12 +192,12 @@ impl DatagramBatch {
         self.count == 0 || is_whole && length <= self.segment && self.count < most && self.used + length <= MOST_BYTES
     }
 
-    /// Where the next datagram goes.
+    /// Room for the next datagram.
     fn room(&mut self, length: usize) -> &mut [u8] {
         &mut self.bytes[self.used..self.used + length]
     }
 
-    /// A datagram of so many bytes was put there.
+    /// Records a datagram of `length` bytes.
     fn add(&mut self, session: SessionId, length: usize) {
         if self.count == 0 {
             self.segment = length;
@@ -223,7 +223,7 @@ pub(super) fn seal_data(
     let range = packet.piece.offset..packet.piece.offset + data as u64;
     handler.lend(packet.piece.stream, range, &mut |bytes| {
         if is_sealed {
-            // Whoever lends all and goes on would put it over what is sealed.
+            // A handler that lends all and goes on would overwrite what is sealed.
         } else if bytes.len() == data && copied == 0 {
             // As a rule: sealed from where it is.
             packet.seal(sealer, datagram, bytes).expect(ROOM);
@@ -248,7 +248,7 @@ fn most_segments(socket: &Socket) -> usize {
     socket.segments().min(64)
 }
 
-/// What a datagram is sealed into has the size that its packet says.
+/// The buffer of a sealed datagram has the size that its packet states.
 const ROOM: &str = "a datagram has room for all of its packet";
 
 /// Sends a batch: whether the system had room.

@@ -4,9 +4,9 @@ use std::os::fd::AsFd;
 
 use fairwave_units::{Duration, Time};
 
-/// Counts the datagrams that a socket dropped since it was full, as the kernel's table of sockets tells.
+/// Counts the datagrams that a full socket dropped, from the kernel's table of sockets.
 ///
-/// The table is read now and then, and only while much comes: else nothing overflows.
+/// The table is read periodically, and only at high rates of arrivals: otherwise nothing overflows.
 pub(crate) struct Overflow {
     inode: u64,
     seen: u64,
@@ -22,19 +22,19 @@ pub(crate) struct ReadCount {
 }
 
 impl ReadCount {
-    /// Whether it is the sessions that sent more than could be read. Where a stranger fills the socket, asking the
-    /// sessions for less makes room for nobody but him: it would take their rate down as far as he likes. Datagrams
-    /// count, not bytes: the smallest one takes as much of a socket's room as many bytes.
+    /// Whether the sessions sent more than could be read. If a stranger fills the socket, slowing the sessions only
+    /// makes room for the stranger: it could lower their rate at will. Datagrams count, not bytes: the smallest one
+    /// takes as much of a socket's room as many bytes.
     pub(crate) fn is_of_sessions(self) -> bool {
         self.known as f64 >= LEAST_KNOWN * self.datagrams as f64
     }
 }
 
-/// Whose fault it is that a socket overflowed, and what its sessions are to be held to because of it.
+/// The cause of a socket's overflow, and the rate that its sessions are to be limited to because of it.
 ///
-/// What waits in a socket came before what found no room in it. It is read before drops are seen or after: the thread may
-/// have read all of it by the time of its look. So the verdict waits for the next look, and it is of what was read before
-/// both.
+/// Datagrams that wait in the socket arrived before those that found no room in it. They are read before drops are seen
+/// or after: the thread may have read all of them by the time of its look. So the verdict waits for the next look, and
+/// covers what was read before both.
 #[derive(Debug, Default)]
 pub(crate) struct OverflowVerdict {
     /// Bytes that were read in a second when drops were seen, and nearly all that was read was of sessions.
@@ -42,8 +42,8 @@ pub(crate) struct OverflowVerdict {
 }
 
 impl OverflowVerdict {
-    /// At a look: so many were dropped, and so much was read, since the last one. If sessions were too fast: the bytes
-    /// that could be read of them in a second.
+    /// Judges the counts of drops and reads since the last look. If sessions were too fast, returns the rate at which
+    /// they could be read, bytes/s.
     pub(crate) fn look(&mut self, dropped: u64, read: ReadCount, bytes_per_s: f64) -> Option<f64> {
         let may_be_theirs = dropped > 0 && read.is_of_sessions();
         let before = std::mem::replace(&mut self.waiting, may_be_theirs.then_some(bytes_per_s));
@@ -122,7 +122,7 @@ mod tests {
         // A stranger who had stopped and had been read by the time when drops were seen.
         assert_eq!(verdict.look(5000, read(9000, 800), 1e6), None);
         assert_eq!(verdict.look(0, read(1000, 1000), 1e6), None);
-        // Sessions alone, which are slower by then.
+        // Only sessions, which are slower by then.
         assert_eq!(verdict.look(20, read(1000, 1000), 2e6), None);
         assert_eq!(verdict.look(30, read(1000, 1000), 1e6), Some(2e6));
         assert_eq!(verdict.look(0, read(0, 0), 0.0), Some(1e6));

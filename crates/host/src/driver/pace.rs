@@ -2,9 +2,9 @@
 
 use fairwave_units::{Duration, Time};
 
-/// Statistics of a session that has rested for [`REST_BEGINS`] are renewed so often.
+/// Statistics of a session that has rested for [`REST_BEGINS`] are renewed at this period.
 const REST_EVERY: Duration = Duration::from_millis(500);
-/// A session rests when it has moved no data and was told nothing by its application for so long.
+/// A session rests when it has moved no data and had no command of its application for this time.
 const REST_BEGINS: Duration = Duration::from_secs(1);
 
 /// When the statistics of one session are renewed.
@@ -23,7 +23,7 @@ impl PublishPace {
         self.busy_at = None;
     }
 
-    /// Whether to renew them at `now`, when so many data packets went and came.
+    /// Whether to renew them at `now`, given the total of data packets sent and received.
     pub(super) fn is_due(&mut self, now: Time, packets: u64) -> bool {
         if packets != self.packets {
             (self.packets, self.busy_at) = (packets, Some(now));
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn is_due__each_time_while_a_session_does_something() {
         let mut pace = PublishPace::default();
-        // 20 looks a second. It moves nothing until 10 s, then a packet, and is told something at 20 s.
+        // 20 looks a second. It moves nothing until 10 s, then a packet, and has a command at 20 s.
         let mut renewed = [0; 30];
         for look in 0..600_u64 {
             let now = Time::from_nanos(look * 50_000_000);

@@ -1,4 +1,4 @@
-//! What any thread may see of sessions.
+//! State of sessions that any thread may read.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 use super::run::Driver;
 use crate::session::SessionStats;
 
-/// Statistics of sessions are renewed so often, but those of sessions that rest (`PublishPace`).
+/// Period of renewing statistics of sessions, except those of sessions that rest (`PublishPace`).
 const PUBLISH_EVERY: Duration = Duration::from_millis(50);
 
 impl Driver {

@@ -1,8 +1,8 @@
-//! Who may come back with a ticket that has expired or is used up.
+//! Clients that may return with a ticket that has expired or is used up.
 //!
-//! A ticket lets in until it expires, and a transfer that began in time goes on to its end: also where it takes several
-//! sessions. The client that opens the next one shows that it had the former one, by a secret that the two ends of that
-//! share. It goes before what the application says:
+//! A ticket admits until it expires, and a transfer that started in time continues to its end, also over several
+//! sessions. The client that opens the next session proves that it had the former one, by a secret that the two ends of
+//! that share. The proof precedes the application's greeting:
 //!
 //! ```text
 //! greeting = 0, what the application says; or 1, the proof (16), what the application says
@@ -18,7 +18,7 @@ use fairwave_units::{Duration, Time};
 
 use crate::proof::Proof;
 
-/// Bytes before what the application says, at the most.
+/// Max bytes before the application's greeting.
 const AHEAD: usize = 1 + size_of::<Proof>();
 /// A session is followed by another within this time.
 const LASTS: Duration = Duration::from_secs(24 * 3600);
@@ -29,19 +29,19 @@ const CHAIN_LASTS: Duration = Duration::from_secs(7 * 24 * 3600);
 const MOST: usize = 4096;
 const MOST_OF_TICKET: usize = 64;
 
-/// What the sessions of a transfer have in common.
+/// The common state of the sessions of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chain {
     /// When the first one opened.
     pub(super) since: Time,
-    /// The same in seconds since 1970.
+    /// Start of the chain, in seconds since 1970.
     pub(super) since_unix_s: u64,
     /// A hash of what the application said.
     purpose: [u8; 16],
 }
 
-/// What a session of a chain is known by: its own proof, and that of the one before it. A client that never heard of the
-/// later one comes back with the former one's.
+/// Identifies a session of a chain: its own proof, and that of the one before it. A client that never received the
+/// later one returns with the former one's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) chain: Chain,
@@ -69,7 +69,7 @@ impl Chain {
         Self { since, since_unix_s, purpose: purpose(said) }
     }
 
-    /// Whether a session may follow in it that says this.
+    /// Whether a session with this greeting may follow in it.
     pub(super) fn admits(&self, now: Time, said: &[u8]) -> bool {
         now.since(self.since) <= CHAIN_LASTS && self.purpose == purpose(said)
     }
@@ -97,7 +97,7 @@ impl Returns {
             | CloseReason::Keys
             | CloseReason::Leaving
             | CloseReason::Cut => true,
-            // The application found out after it had begun.
+            // The application refused after it had started.
             CloseReason::Refused(refusal) => refusal == Refusal::NoRoom,
             CloseReason::Done
             | CloseReason::Stopped
@@ -149,7 +149,7 @@ impl Returns {
         }
     }
 
-    /// The chain of a session that was opened with this ticket and has ended, if another may follow that says this.
+    /// The chain of a session that was opened with this ticket and has ended, if another with this greeting may follow.
     pub(super) fn find(&self, now: Time, ticket: TicketId, shown: &Proof, said: &[u8]) -> Option<Chain> {
         let is_it = |ended: &&EndedSession| ended.ticket == ticket && ended.link.is_shown(&ended.proof, shown);
         let ended = self.ended.iter().find(is_it)?;
@@ -177,7 +177,7 @@ fn is_same(one: &Proof, other: &Proof) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(one, other).is_ok()
 }
 
-/// What goes with a hello.
+/// Encodes the greeting of a hello.
 pub(super) fn greeting(proof: Option<&Proof>, said: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(AHEAD + said.len());
     bytes.push(u8::from(proof.is_some()));
@@ -186,7 +186,7 @@ pub(super) fn greeting(proof: Option<&Proof>, said: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What came with one: the proof, and what the application says.
+/// Decodes the greeting of a hello: the proof, and the application's part.
 pub(super) fn read(greeting: &[u8]) -> Option<(Option<Proof>, &[u8])> {
     match greeting.split_first()? {
         (0, said) => Some((None, said)),

@@ -40,13 +40,13 @@ pub(crate) struct Driver {
     pub(super) inbox: Inbox,
     pub(super) outbox: Outbox,
     pub(super) tunnels: Tunnels,
-    /// What is read of a tunnel at a time.
+    /// Buffer for one read of a tunnel.
     pub(super) tunnel_room: Vec<u8>,
-    /// What may carry the sessions that are opened here.
+    /// Allowed carriers of the sessions that are opened here.
     pub(super) carriers: Carriers,
     pub(super) entries: OpenSessions,
     pub(super) attempts: Attempts,
-    /// Who comes to open sessions here.
+    /// Visitors that open sessions here.
     pub(super) visits: Visits,
     pub(super) bell: Arc<ThreadWaker>,
     pub(super) commands: Commands,
@@ -62,13 +62,13 @@ pub(crate) struct Driver {
     pub(super) verdict: OverflowVerdict,
     /// The address of this host that a handshake came to, while it is answered.
     pub(super) answer_from: Option<IpAddr>,
-    /// No later than this, once it is told to stop.
+    /// Deadline of a stop.
     pub(super) stops_at: Option<Time>,
     /// Its place at the machine's table, where it wants one.
     pub(super) seat: Option<Seat>,
 }
 
-/// How much comes, which says how long the socket can be left alone.
+/// The rate of arrivals, which bounds how long the socket can be left unread.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     /// Since the last sleep.
@@ -83,21 +83,22 @@ pub(super) struct Arrivals {
 /// Calls that receive, and bytes that are sent, before the other has its turn.
 const RECEIVES_PER_TURN: usize = 4;
 const PACKETS_PER_TURN: usize = 256;
-/// Peers are told that their sessions are over until they answer, and for no longer than this.
+/// Peers are sent the end of their sessions until they acknowledge it, for at most this time.
 const STOP_TAKES: Duration = Duration::from_secs(1);
-/// The socket is left alone for at most this, or until a quarter of its buffer may be full.
+/// The socket is left unread for at most this time, or until a quarter of its buffer may be full.
 const MOST_REST: Duration = Duration::from_millis(1);
-/// Many slow sessions have a packet due each at its own time. Where a wake sent fewer packets than are worth it, those
-/// of so long a time go together. No rate suffers: of a slow session half a packet is kept for sleeps that end late.
+/// Many slow sessions each have a packet due at a different time. If a wake sent too few packets to be worth it, those
+/// of a period this long are sent together. No rate suffers: a slow session keeps half a packet in reserve for sleeps
+/// that end late.
 const LEAST_REST: Duration = Duration::from_micros(50);
 const WORTH_A_WAKE: usize = 16;
-/// Where less comes, each packet is taken as it comes.
+/// Below this rate of arrivals, bytes/s, each packet is read as it arrives.
 const REST_ABOVE_BYTES_PER_S: f64 = 2e6;
-/// Or so many datagrams, however small, until it is looked whether there was room for all of them.
+/// Max datagrams, of any size, between checks whether there was room for all of them.
 const WORTH_A_LOOK: u64 = 1000;
 
 impl Driver {
-    /// Runs until it is told to stop.
+    /// Runs until it is stopped.
     pub(crate) fn run(mut self) {
         let _here = NetworkThread::enter();
         // Sleeps end some 50 us later than asked for by default, which costs rate.
@@ -116,12 +117,13 @@ impl Driver {
         }
     }
 
-    /// Whether it was told to stop, and has done so: every peer knows that its session is over, or does not say so.
+    /// Whether it was stopped, and has finished: every peer has acknowledged the end of its session, or does not
+    /// answer.
     pub(super) fn is_over(&self, now: Time) -> bool {
         self.stops_at.is_some_and(|at| at <= now || !self.host.is_telling_ends())
     }
 
-    /// Does what there is to do: as of when, and whether there may be more at once.
+    /// Does all pending work. Returns its time, and whether there may be more at once.
     pub(super) fn turn(&mut self) -> (Time, bool) {
         let (now, is_more_by_udp) = self.receive();
         let is_more_to_read = is_more_by_udp | self.receive_by_tunnels(now);
@@ -141,7 +143,7 @@ impl Driver {
         (now, is_more_to_read || is_more_to_send)
     }
 
-    /// Says what sessions use, and takes what they are granted, where the machine's end node says so.
+    /// Reports the use of sessions, and applies their grants, if the machine's end node allocates.
     fn share(&mut self, now: Time) {
         let Some(seat) = self.seat.as_mut().filter(|seat| seat.is_due(now)) else { return };
         let entries = self.entries.iter();
@@ -161,13 +163,13 @@ impl Driver {
         let (mut now, mut is_more) = (self.clock.now(), true);
         for _ in 0..RECEIVES_PER_TURN {
             let count = inbox.receive(&self.socket).unwrap_or_else(|error| {
-                // What ICMP says of earlier datagrams; silence will tell.
+                // An ICMP error about earlier datagrams; silence shows the same.
                 tracing::trace!(%error, "socket error");
                 0
             });
-            // None came later than this. Of one that came while those before it were read an earlier time would say that
-            // it was held here before it came, and its round trip would be too short by that: on a path of half a
-            // millisecond, next to nothing, which is the least that its model then goes by.
+            // No datagram arrived later than this. For one that arrived while earlier ones were read, an earlier time
+            // would count a hold here before its arrival, and shorten its round trip by that: on a path of half a
+            // millisecond to nearly 0, which its model would then use as the minimum.
             now = self.clock.now();
             for (way, datagram) in inbox.datagrams(count) {
                 self.arrivals.bytes += datagram.len() as u64;
@@ -187,7 +189,7 @@ impl Driver {
         if is_handshake(datagram) {
             return self.on_handshake(now, way, datagram);
         }
-        // Whatever is no packet of a session is dropped in silence.
+        // Datagrams that are not a session's packets are dropped silently.
         let Ok(header) = Header::read(&mut Reader::new(datagram)) else { return };
         match header.kind {
             PacketKind::Data => self.on_data(now, way, &header, datagram),
@@ -241,7 +243,7 @@ impl Driver {
         if entry.session.facts().is_initiator {
             entry.on_heard();
         } else {
-            // Who opened a session goes where the system leads, since its own address may change.
+            // The end that opened a session leaves the source address to the system, since it may change.
             entry.local = way.to;
         }
     }
@@ -282,7 +284,7 @@ impl Driver {
                     self.visits.listen(Reception { tickets, judge, accept });
                 }
                 EndpointOrder::Stop => {
-                    // What sessions were told before is done before: one that was closed as done does not leave.
+                    // Earlier commands of sessions come first: a session that was closed as done is not abandoned.
                     self.take_commands(now);
                     let open: Vec<SessionId> = self.entries.iter().map(|entry| entry.session.id()).collect();
                     for session in &open {
@@ -345,7 +347,7 @@ impl Driver {
                 }
             }
         }
-        // What handlers have just asked for is done at once.
+        // Commands that handlers have just issued are executed at once.
         if !self.told.is_empty() {
             self.take_commands(now);
         }
@@ -373,7 +375,7 @@ impl Driver {
                 }
                 Err(refusal) => {
                     self.host.close(now, session, CloseReason::Refused(refusal));
-                    // The first packet that goes there says so, and no other goes ahead of it.
+                    // The first packet to that address announces the change, and precedes all others.
                     self.host.handle_timeout(now);
                     return;
                 }
@@ -529,7 +531,7 @@ impl Driver {
 }
 
 impl Arrivals {
-    /// For how long the socket can be left alone, if so much comes that it is worth it.
+    /// How long the socket can be left unread, if the rate of arrivals makes that worthwhile.
     fn rest(&mut self, now: Time, buffer: usize) -> Option<Duration> {
         let elapsed = now.since(self.since).as_secs_f64();
         if elapsed > 1e-4 {
@@ -548,11 +550,11 @@ impl Arrivals {
     }
 }
 
-/// Sleeps until something is to be read or written, or for so long: whether the first of them is readable.
+/// Sleeps until a descriptor is ready, or for at most `wait`. Returns whether the first is readable.
 fn wait_for<const COUNT: usize>(mut fds: [PollFd<'_>; COUNT], wait: Option<Duration>) -> bool {
     // Nothing is due so far ahead that the system cannot say it; if it were, asking again would do no harm.
     let timeout = wait.and_then(|wait| Timespec::try_from(std::time::Duration::from_nanos(wait.as_nanos())).ok());
-    // A signal wakes it, too; what there is to do is looked for in any case.
+    // A signal also wakes it; pending work is looked for in any case.
     let polled = poll(&mut fds, timeout.as_ref());
     polled.is_ok_and(|ready| ready > 0) && fds.first().is_some_and(|first| first.revents().contains(PollFlags::IN))
 }

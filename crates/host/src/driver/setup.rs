@@ -1,4 +1,4 @@
-//! What an endpoint's thread is made of.
+//! Construction of an endpoint's thread.
 
 use std::io;
 use std::sync::Arc;
@@ -32,13 +32,13 @@ use crate::thread_waker::ThreadWaker;
 
 /// Bytes of IPv4 and UDP around a datagram.
 const LOWER_BYTES: u32 = 28;
-/// A node that shares by claims and grants ticks so long after news, too.
+/// Delay of the extra tick of a node that shares by claims and grants, after news.
 const REACT: Duration = Duration::from_millis(1);
-/// What one read of the system brings at the most.
+/// Max bytes of one read of the system.
 const RECEIVED_BURST: Bytes = Bytes::new(1 << 16);
-/// What one send of the system carries, with all headers; a burst may be several of them, but never more than 1 ms.
+/// Max bytes of one send of the system, with all headers; a burst may be several of them, but never more than 1 ms.
 const SEND_BYTES: Bytes = Bytes::new(4 << 16);
-/// Where any port will do, so many are tried for one that TCP has, too.
+/// Ports tried to find one that is also free for TCP, if any port will do.
 const PORTS_TRIED: usize = 16;
 
 impl Driver {
@@ -168,7 +168,7 @@ struct NodePlan {
     interval: IntervalRule,
     drain: bool,
     largest_datagram: u32,
-    /// Nodes that tick together would react to each other's reactions: where in an interval each begins, 0 to 1.
+    /// Nodes that tick together would react to each other's reactions: the phase of each in an interval, 0 to 1.
     phases: [f64; 2],
 }
 
@@ -205,8 +205,8 @@ impl NodePlan {
         }
     }
 
-    /// What a node is told of the rule by claims and grants. What comes to a sink comes in bursts, of which it can tell
-    /// no rate: `packet` is one of them there.
+    /// Configuration of a node for the rule by claims and grants. A sink receives in bursts, which show no rate:
+    /// `packet` is one of them there.
     fn exchange(&self, constants: TallyOptions, packet: Bytes) -> ExchangeConfig {
         let interval = match self.interval {
             IntervalRule::Fixed(interval) => interval,

@@ -25,14 +25,14 @@ pub(crate) struct Socket {
     buffers: Buffers,
 }
 
-/// What the system granted of buffers, in bytes.
+/// Sizes of the buffers that the system granted, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Buffers {
     pub(crate) receive: usize,
     pub(crate) send: usize,
 }
 
-/// What became of a send.
+/// Result of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     /// It is under way, or lost as any packet may get lost.
@@ -45,7 +45,7 @@ pub(crate) enum Sent {
     Uncut,
 }
 
-/// What is asked for: at 10 Gb/s they hold some 10 ms.
+/// Requested size, bytes: at 10 Gb/s it holds some 10 ms.
 const RECEIVE_BUFFER: usize = 16 << 20;
 const SEND_BUFFER: usize = 4 << 20;
 const TRY_SEGMENTS_AGAIN: Duration = Duration::from_secs(10);
@@ -87,7 +87,7 @@ impl Socket {
         self.state.gro_segments() > 1
     }
 
-    /// An address as this socket takes it; none if it cannot reach such addresses.
+    /// An address in the form that this socket accepts; `None` if it cannot reach such addresses.
     pub(crate) fn reach(&self, address: SocketAddr) -> Option<SocketAddr> {
         match (self.is_v6, address) {
             (true, SocketAddr::V4(v4)) => Some(SocketAddr::from((v4.ip().to_ipv6_mapped(), v4.port()))),
@@ -96,13 +96,13 @@ impl Socket {
         }
     }
 
-    /// Sends one datagram, or several of `segment` bytes each of which the last may be shorter; from an address of this
-    /// host, if it is said.
+    /// Sends one datagram, or several of `segment` bytes each, the last of which may be shorter; from an address of
+    /// this host, if it is set.
     pub(crate) fn send(&mut self, to: (Option<IpAddr>, SocketAddr), contents: &[u8], segment: usize) -> Sent {
         self.send_with(to, None, contents, segment)
     }
 
-    /// The same, of packets that routers may mark (ECT(0)).
+    /// Sends packets that routers may mark (ECT(0)); otherwise like [`Socket::send`].
     pub(crate) fn send_capable(&mut self, to: (Option<IpAddr>, SocketAddr), contents: &[u8], segment: usize) -> Sent {
         self.send_with(to, Some(EcnCodepoint::Ect0), contents, segment)
     }
@@ -147,7 +147,7 @@ impl Socket {
         }
     }
 
-    /// Receives what is there: how many of the buffers have something.
+    /// Receives available datagrams. Returns the number of buffers filled.
     pub(crate) fn receive(&self, buffers: &mut [IoSliceMut<'_>], meta: &mut [RecvMeta]) -> io::Result<usize> {
         self.state.recv(UdpSockRef::from(&self.udp), buffers, meta)
     }
@@ -159,9 +159,9 @@ impl AsFd for Socket {
     }
 }
 
-/// With all that the kernel can do for datagrams but stamps of time: nobody looks at them, and with one, an address and the
-/// length of a batch (GRO) there is no room for the ECN field in what is read beside a datagram.
-/// A system that refuses the option (qemu-user does) sets no stamps either.
+/// With all kernel features for datagrams except timestamps: nothing uses them, and with a timestamp, an address and
+/// the length of a batch (GRO) there is no room for the ECN field in the control data of a datagram. A system that
+/// refuses the option (qemu-user does) sets no timestamps either.
 fn state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(UdpSockRef::from(socket))?;
     let _ = setsockopt(socket, ReceiveTimestampns, &false);
@@ -191,6 +191,6 @@ fn buffers(socket: &UdpSocket) -> io::Result<Buffers> {
         raw.set_recv_buffer_size(RECEIVE_BUFFER)?;
     }
     set_socket_send_buffer_size(socket, SEND_BUFFER)?;
-    // The kernel counts its own overhead in, and says twice as much.
+    // The kernel includes its own overhead, and reports twice the size.
     Ok(Buffers { receive: raw.recv_buffer_size()? / 2, send: raw.send_buffer_size()? / 2 })
 }

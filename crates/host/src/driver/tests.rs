@@ -44,7 +44,7 @@ enum Seen {
     Closed(CloseReason, bool),
 }
 
-/// Gives zeros, takes nothing else, and tells what it sees.
+/// Lends zeros, accepts nothing else, and reports what it sees.
 struct Teller(Sender<Seen>);
 
 impl Handler for Teller {
@@ -130,7 +130,7 @@ impl End {
         self.orders.send(EndpointOrder::Listen { tickets: Arc::clone(tickets), judge, accept }).unwrap();
     }
 
-    /// What comes of it.
+    /// Returns the result's receiver.
     fn connect(&self, to: Ticket) -> Receiver<Result<Session, ConnectError>> {
         self.connect_with(to, Box::new(Teller(self.tell.clone())))
     }
@@ -139,7 +139,7 @@ impl End {
         self.call(to, handler, None)
     }
 
-    /// The same with the proof of a session that this one follows.
+    /// Connects with the proof of a session that this one follows.
     fn connect_again(&self, to: Ticket, proof: Proof) -> Receiver<Result<Session, ConnectError>> {
         self.call(to, Box::new(Teller(self.tell.clone())), Some(proof))
     }
@@ -208,7 +208,7 @@ fn run(ends: &mut [End; 2], is_done: impl Fn(&[End; 2]) -> bool) {
     }
 }
 
-/// Both ends ask so often whether the other is there: so many control packets go either way, and more.
+/// Both ends probe each other this many times: at least that many control packets are sent either way.
 fn talk(ends: &mut [End; 2], times: usize) {
     for _ in 0..times {
         for end in ends.iter_mut() {
@@ -234,7 +234,7 @@ fn close__after_epochs_is_heard_and_leaves_no_earlier_key() {
         }
         ends[closes].session.as_ref().unwrap().close(CloseReason::Done);
         run(&mut ends, |ends| ends[closes].closed.is_some());
-        // What says so is sealed as the session's packets were.
+        // The close is sealed as the session's packets were.
         let kept = ends[closes].driver.host.keys(ids[closes]);
         let Some(SessionKeys::Closing(control)) = kept else { panic!("nothing to say it with") };
         assert!(control.sealer.epoch() >= 3, "{}", control.sealer.epoch());
@@ -269,7 +269,7 @@ fn stop__waits_for_the_answer_of_a_peer_that_was_told_before() {
     let (now, _) = closes.driver.turn();
     assert!(!closes.driver.is_over(now), "the peer has said nothing");
     assert!(closes.driver.is_over(now.saturating_add(Duration::from_secs(1))), "it may say nothing ever");
-    // The word that it said is lost, and is said again.
+    // The close is lost, and is repeated.
     hears.lose_what_came();
     run(&mut ends, |ends| ends[1].closed.is_some());
     assert_eq!(ends[1].closed, Some((CloseReason::Done, true)));
@@ -277,7 +277,7 @@ fn stop__waits_for_the_answer_of_a_peer_that_was_told_before() {
     run(&mut ends, |ends| ends[0].driver.is_over(now));
 }
 
-/// A second end at the place of the first, as a process that was killed and begins anew: nobody is told anything.
+/// A second end at the address of the first, as a process that was killed and restarted: no peer is notified.
 fn begun_anew(end: End, keyring: &Arc<Keyring>) -> End {
     let place = end.place();
     drop(end);
@@ -381,8 +381,8 @@ fn connect__to_who_closes_it_at_once_opens_a_session() {
     assert!(answer.try_recv().is_ok_and(|answer| answer.is_ok()));
 }
 
-/// Processes of one user have one identity: what one of them says of a name that it does not know ends no session of
-/// another one.
+/// Processes of one user have one identity: a reset from one of them about an unknown name ends no session of another
+/// one.
 #[test]
 fn reset__of_another_process_with_the_same_identity_ends_nothing() {
     let keyring = keyring();
@@ -436,7 +436,7 @@ fn return__a_proof_opens_one_session_at_a_time() {
     assert_eq!(ends[1].driver.entries.iter().count(), 1, "sessions that are open with one proof");
 }
 
-/// What other processes change is known here after half a second, and the sessions of a ticket are looked at once a
+/// Changes of other processes are known here after half a second, and the sessions of a ticket are checked once a
 /// second.
 #[test]
 fn revoked__a_session_ends_within_two_seconds() {

@@ -1,4 +1,4 @@
-//! One tunnel: a byte stream that datagrams go by.
+//! One tunnel: a byte stream that carries datagrams.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,18 +18,18 @@ use thiserror::Error;
 use super::framing::{FrameQueue, LENGTH_BYTES};
 use crate::carrier::Carrier;
 
-/// A byte stream that datagrams go by: both ways, one after the other.
+/// A byte stream that carries datagrams both ways, in order.
 pub(super) struct Tunnel {
     pub(super) number: NonZeroU32,
     pub(super) carrier: Carrier,
-    /// Where its sessions say that their peer is.
+    /// The peer's address that its sessions report.
     pub(super) address: SocketAddr,
     /// Whether somebody came by it.
     pub(super) is_accepted: bool,
     ends: Ends,
     is_connecting: bool,
     queue: FrameQueue,
-    /// Whether it is to be told when there is room.
+    /// Whether it waits for a notice of room.
     waits: bool,
     /// Of a datagram of which not all has come.
     rest: Vec<u8>,
@@ -37,7 +37,7 @@ pub(super) struct Tunnel {
     held: Vec<SessionId>,
     /// Those that came to be here and are open.
     sessions: u32,
-    /// Since when there is none, and what came since.
+    /// Time since when it has no session, and the bytes received since.
     idle_since: Time,
     idle_datagrams: u32,
     /// Nothing can be written any more; what has come is still read.
@@ -50,7 +50,7 @@ pub(super) struct Tunnel {
 pub(super) enum Ends {
     /// One for both directions.
     Socket(RawSocket),
-    /// What is read, and what is written.
+    /// One to read, one to write.
     Pair(OwnedFd, OwnedFd),
 }
 
@@ -73,11 +73,10 @@ pub(super) enum Broken {
 const FULL_BYTES: usize = 64 << 10;
 /// Below this there is room again.
 const ROOM_AT: usize = FULL_BYTES / 2;
-/// What waits at the most, since control packets and answers go in also when it is full; less as long as nobody has a
-/// session there.
+/// Max bytes queued, since control packets and answers are queued even when it is full; fewer while it has no session.
 const MOST_QUEUED: usize = 256 << 10;
 const MOST_QUEUED_IDLE: usize = 16 << 10;
-/// Of what TCP has taken, so much has not been sent yet: more would only stand before what control packets say.
+/// Max bytes that TCP has accepted and not sent yet: more would only delay control packets.
 const NOT_SENT_BYTES: u32 = 128 << 10;
 /// Nobody has to be let into a tunnel without a session for longer than a handshake takes.
 const IDLE_LASTS: Duration = Duration::from_secs(6);
@@ -139,7 +138,7 @@ impl Tunnel {
         Ok(())
     }
 
-    /// Looks at it no more, also where others have its descriptors, too.
+    /// Removes it from the epoll set, also if others have its descriptors.
     pub(super) fn delist(&self, epoll: &OwnedFd) {
         let _ = epoll::delete(epoll, self.reader());
         if let Ends::Pair(_, writer) = &self.ends {
@@ -208,7 +207,7 @@ impl Tunnel {
         self.rest.extend_from_slice(rest);
     }
 
-    /// A datagram came: whether it may be looked at. Who has no session says hello, and little else.
+    /// A datagram arrived: whether it may be processed. A peer without a session sends hellos, and little else.
     pub(super) fn may_say(&mut self, datagram: &[u8]) -> bool {
         if self.sessions > 0 || !self.is_accepted {
             return true;
@@ -218,13 +217,13 @@ impl Tunnel {
         self.idle_datagrams <= MOST_IDLE_DATAGRAMS && (!is_first || fairwave_proto::codec::is_handshake(datagram))
     }
 
-    /// Room for a datagram; none if too much waits.
+    /// Room for a datagram; `None` if too much waits.
     pub(super) fn room(&mut self, length: usize) -> Option<&mut [u8]> {
         let most = if self.sessions > 0 { MOST_QUEUED } else { MOST_QUEUED_IDLE };
         self.queue.push(length, most)
     }
 
-    /// The last datagram, of so many bytes, does not go after all.
+    /// Removes the last datagram, of `length` bytes, which is not sent after all.
     pub(super) fn take_back(&mut self, length: usize) {
         self.queue.take_back(length);
     }
@@ -320,7 +319,7 @@ impl Tunnel {
         self.carrier == Carrier::Tcp
     }
 
-    /// When nobody needs it any more. What ssh began lasts as long as ssh.
+    /// When it expires unused. A tunnel that ssh started lasts as long as ssh.
     pub(super) fn ends_at(&self) -> Option<Time> {
         let may_end = self.sessions == 0 && self.carrier == Carrier::Tcp;
         may_end.then(|| self.idle_since.saturating_add(IDLE_LASTS))
@@ -337,7 +336,7 @@ impl Ends {
     }
 }
 
-/// What holds of each TCP connection: nothing waits for company, and little waits at all.
+/// Options of each TCP connection: no Nagle delay, and a small send queue.
 pub(super) fn prepare(socket: &RawSocket) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     socket.set_tcp_nodelay(true)?;

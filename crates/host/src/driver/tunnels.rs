@@ -23,19 +23,19 @@ use crate::crypto::Sealer;
 
 /// All tunnels, by their numbers.
 ///
-/// A descriptor tells which of them have something to do: those that have nothing cost the others no time.
+/// An epoll descriptor reports which of them are ready: idle ones cost the others no time.
 pub(super) struct Tunnels {
     epoll: Option<OwnedFd>,
     door: Option<Door>,
     all: BTreeMap<NonZeroU32, Tunnel>,
     last: u32,
-    /// When it is next looked whether somebody is at the door, as long as there is no tunnel.
+    /// Time of the next check for connections at the listener, while there is no tunnel.
     looks_at: Time,
     /// The largest datagram.
     most: usize,
-    /// Where something was put in and is not written.
+    /// Tunnels with unwritten datagrams.
     dirty: Vec<NonZeroU32>,
-    /// What cannot be written to: it is read for the last time.
+    /// Tunnels that cannot be written to: they are read for the last time.
     broken: Vec<NonZeroU32>,
     news: Vec<TunnelNews>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Tunnels {
 /// The TCP port.
 struct Door {
     socket: RawSocket,
-    /// In this second so many were let in or turned away.
+    /// Number of the current second, in which connections are counted.
     second: u64,
     count: u32,
     #[cfg(test)]
@@ -52,7 +52,7 @@ struct Door {
     closed_until: Option<Time>,
 }
 
-/// What happened to a tunnel.
+/// An event of a tunnel.
 #[derive(Debug)]
 pub(super) enum TunnelNews {
     /// It was being opened, and is open.
@@ -66,7 +66,7 @@ pub(super) enum TunnelNews {
 /// Tunnels that others opened: in all, and from one prefix.
 const MOST: usize = 256;
 const MOST_OF_PREFIX: usize = 64;
-/// Who floods the port with connections takes no more of the thread than these take, in a second and at a time.
+/// Max connections per second: a flood takes no more of the thread than these and those open at a time.
 const MOST_A_SECOND: u32 = 256;
 const AT_A_TIME: usize = 16;
 const LOOKS_EVERY: Duration = Duration::from_millis(1);
@@ -118,7 +118,7 @@ impl Tunnels {
         Ok(self.epoll.insert(epoll))
     }
 
-    /// What to wait at, if there is anything.
+    /// The descriptor to poll, if any.
     pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.epoll.as_ref().map(AsFd::as_fd)
     }
@@ -193,7 +193,7 @@ impl Tunnels {
         Ok(())
     }
 
-    /// Ends a tunnel: whoever has a session there hears of it.
+    /// Ends a tunnel: its sessions are notified.
     pub(super) fn end(&mut self, number: NonZeroU32, why: Broken) {
         let Some(tunnel) = self.all.remove(&number) else { return };
         if let Some(epoll) = &self.epoll {
@@ -206,7 +206,7 @@ impl Tunnels {
     /// Looks who has something to do: the tunnels to be read are added to `readable`, some at a time.
     pub(super) fn poll(&mut self, now: Time, readable: &mut Vec<NonZeroU32>) {
         let Some(epoll) = &self.epoll else { return };
-        // Who comes to the door may wait a little; sessions without a tunnel pay for no more than that.
+        // New connections may wait a little; sessions without a tunnel pay for no more than that.
         if self.all.is_empty() && now < self.looks_at {
             return;
         }
@@ -238,7 +238,7 @@ impl Tunnels {
         if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) && !readable.contains(&number) {
             readable.push(number);
         }
-        // What is written to a process that reads no more says nothing at the other descriptor.
+        // An error of the write side of a pipe pair does not show at the other descriptor.
         if flags.contains(EventFlags::ERR)
             && let Some(tunnel) = self.all.get_mut(&number)
         {
@@ -273,12 +273,12 @@ impl Tunnels {
                     #[cfg(test)]
                     (door.seen += 1);
                     if let Some(from) = from.as_socket() {
-                        // One that is full is closed at once: who comes again later may find room.
+                        // If full, it is closed at once: a later attempt may find room.
                         let _ = self.let_in(now, socket, from);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // What happened to this one, and no other: accept(2).
+                // An error of this connection only: accept(2).
                 Err(error) if is_of_one(&error) => door.count += 1,
                 Err(error) => {
                     tracing::info!(%error, "TCP accept paused");
@@ -345,7 +345,7 @@ impl Tunnels {
         self.on_put(number);
     }
 
-    /// What was put into a tunnel goes as soon as it is worth a write: whether there is no room for more.
+    /// Writes the queued datagrams of a tunnel if they are worth a write. Returns whether it is full.
     pub(super) fn on_put(&mut self, number: NonZeroU32) -> bool {
         let Some(tunnel) = self.all.get(&number) else { return false };
         if tunnel.is_full() {
@@ -373,7 +373,7 @@ impl Tunnels {
         self.news.extend(tunnel.release().map(TunnelNews::Released));
     }
 
-    /// What happened since it was last asked.
+    /// Takes the events since the last call.
     pub(super) fn news(&mut self) -> Vec<TunnelNews> {
         std::mem::take(&mut self.news)
     }
@@ -386,14 +386,14 @@ fn listener(udp: SocketAddr) -> io::Result<RawSocket> {
     if is_any_v6 {
         socket.set_only_v6(false)?;
     }
-    // Connections of the last time that still end are no reason not to listen.
+    // Old connections that are still closing must not prevent listening.
     socket.set_reuse_address(true)?;
     socket.bind(&udp.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket)
 }
 
-/// What went wrong with one that was to be let in.
+/// Whether an accept error concerns only one connection.
 fn is_of_one(error: &io::Error) -> bool {
     use io::ErrorKind::{
         ConnectionAborted, ConnectionReset, HostUnreachable, Interrupted, NetworkDown, NetworkUnreachable,

@@ -1,9 +1,9 @@
-//! Who comes to open a session here, and what the application makes of it.
+//! Visitors that open sessions here, and the application's decisions.
 //!
-//! A visitor is judged twice. At its hello, which shows that it holds the ticket and receives at its address: may this
-//! ticket do what the hello asks for? Nothing is opened, started or remembered for that. And again when the first
-//! packet under the session's own keys has come, which no hello that somebody recorded leads to: only then the
-//! application makes a handler.
+//! A visitor is judged twice. First at its hello, which proves that it holds the ticket and receives at its address:
+//! may this ticket do what the hello requests? Nothing is opened, started or remembered for that. Then when the first
+//! packet under the session's own keys has arrived, which a replayed hello never leads to: only then the application
+//! makes a handler.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -25,20 +25,20 @@ use crate::one_use::OneUse;
 use crate::proof::Proof;
 use crate::visitor::{Accept, Judge, Visitor};
 
-/// Who listens at an endpoint, and who has come.
+/// The visitors of an endpoint, and its listener.
 #[derive(Default)]
 pub(super) struct Visits {
     reception: Option<Reception>,
-    /// Who was let in, and has not sent its first packet.
+    /// Visitors admitted, but without their first packet.
     admitted: Vec<Admitted>,
-    /// Who may come back with a ticket that has expired.
+    /// Clients that may return with an expired ticket.
     pub(super) returns: Returns,
     /// Log lines about who was not let in.
     refusals: LogLimiter,
     looked: Time,
 }
 
-/// What an application makes of a session.
+/// The application's part of an accepted session.
 pub(super) struct Accepted {
     /// If that is another thing than what was agreed: what the end node knows of it.
     pub(super) options: Option<SessionOptions>,
@@ -48,7 +48,7 @@ pub(super) struct Accepted {
     pub(super) follows: Option<SessionId>,
 }
 
-/// What an endpoint that listens was told.
+/// The listener of an endpoint.
 pub(super) struct Reception {
     pub(super) tickets: Arc<Keyring>,
     pub(super) judge: Judge,
@@ -61,7 +61,7 @@ pub(super) struct Admitted {
     from: SocketAddr,
     at: Time,
     pub(super) ticket: TicketId,
-    /// Shows which session this one follows, if it says so.
+    /// Proves which session this one follows, if any.
     proof: Option<Proof>,
     /// Whether its ticket opens nothing else any more.
     is_return: bool,
@@ -71,10 +71,10 @@ pub(super) struct Admitted {
     options: SessionOptions,
 }
 
-/// What was taken back is looked for so often.
+/// Period of checks for revoked tickets.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Sessions that are open at once with one ticket: an eighth of all, and more than `fairwave bench` has. What an
-/// application has to hold for each may bound them below that ([`Visitor::sessions`]).
+/// Max sessions open at once with one ticket: an eighth of all, and more than `fairwave bench` has. An application may
+/// bound them below that by its own cost of each ([`Visitor::sessions`]).
 const MOST_OF_TICKET: usize = 8192;
 /// And from one prefix, with whatever tickets: a quarter of all.
 const MOST_OF_PREFIX: usize = 16_384;
@@ -85,8 +85,8 @@ impl Visits {
         self.reception = Some(reception);
     }
 
-    /// A hello that proves its ticket and its address asks for a session: whether its ticket may have one. Who is
-    /// refused is forgotten; the same hello may come twice. `is_plain` is what this end says of it.
+    /// Judges a hello that proves its ticket and its address: whether its ticket may have a session. Refused visitors
+    /// are forgotten; the same hello may arrive twice. `is_plain` is this end's setting.
     pub(super) fn judge(
         &mut self,
         now: Time,
@@ -116,7 +116,7 @@ impl Visits {
         let Some(Reception { tickets, judge, .. }) = &mut self.reception else { return Err(Refusal::UnknownName) };
         let (from, ticket) = (visit.from(), visit.prologue.ticket);
         let (proof, greeting) = returns::read(&visit.greeting).ok_or(Refusal::UnknownName)?;
-        // What began before its ticket expired, or was used up, goes on to its end.
+        // A transfer that started before its ticket expired, or was used up, continues to its end.
         let former = former(&self.returns, now, entries, ticket, proof, greeting);
         let goes_on_since_unix_s = match (tickets.refusal(ticket), former) {
             (None, _) => None,
@@ -137,7 +137,7 @@ impl Visits {
         Some(self.admitted.swap_remove(found))
     }
 
-    /// What the application makes of it.
+    /// Asks the application to accept a session.
     pub(super) fn accept(
         &mut self,
         now: Time,
@@ -169,7 +169,7 @@ impl Visits {
         Ok(Accepted { options: (wanted != options).then_some(wanted), handler, link, follows })
     }
 
-    /// Sessions whose tickets were taken back meanwhile.
+    /// Sessions whose tickets were revoked.
     pub(super) fn revoked(&mut self, now: Time, entries: &OpenSessions) -> Vec<SessionId> {
         self.admitted.retain(|admitted| now.since(admitted.at) < HALF_OPEN_LASTS * 2);
         let Some(Reception { tickets, .. }) = self.reception.as_ref().filter(|_| now.since(self.looked) >= LOOK_EVERY)

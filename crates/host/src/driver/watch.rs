@@ -1,4 +1,4 @@
-//! What changes about a session and is worth a log line.
+//! Changes of a session that are worth a log line.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use tracing::Level;
 use super::address::canonical;
 use crate::session::{Session, SessionStats};
 
-/// What was last logged of a session: it is looked at some twenty times a second, never for each packet.
+/// The last logged state of a session: it is compared some twenty times a second, never for each packet.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     datagram_bytes: u32,

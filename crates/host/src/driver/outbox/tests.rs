@@ -11,7 +11,7 @@ use fairwave_proto::codec::{Checksum, Header, PacketKind, Reader};
 use super::*;
 use crate::crypto::{OpenKeys, SessionKeys, Suite};
 
-/// Gives bytes that count up with their offset, in parts of so many.
+/// Lends bytes that count up with their offset, in parts of this size.
 struct Lender(usize);
 
 impl Handler for Lender {
@@ -42,7 +42,7 @@ fn control(number: u64) -> ControlPacket {
     ControlPacket { session: SESSION, number, frames: (0..11).collect() }
 }
 
-/// What a socket receives of an outbox: a data packet and a control packet of each number.
+/// The datagrams that a socket receives of an outbox: a data packet and a control packet of each number.
 fn sent(seal: (Suite, bool), part: usize) -> Vec<Vec<u8>> {
     let there = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     there.set_read_timeout(Some(Duration::from_secs(60))).expect("it is not zero");
@@ -116,7 +116,7 @@ fn open__finds_in_what_is_on_record_what_was_sealed() {
     }
 }
 
-/// A simulation's datagrams are a host's without secrecy, but for the tag.
+/// A simulation's datagrams equal a host's without secrecy, except the tag.
 #[test]
 fn seal__of_a_simulation_frames_as_on_record() {
     let [of_data, ..] = RECORDED[2].map(bytes);

@@ -22,8 +22,8 @@ pub(super) fn ticket(keyring: &Keyring, end: &End) -> Ticket {
     keyring.issue(Validity { lasts_s: None, is_once: false }, vec![end.place()]).unwrap()
 }
 
-/// A process that is not scheduled for a while finds its socket full of a stranger's datagrams: that is no reason to ask
-/// its sessions for less.
+/// A process that is not scheduled for a while finds its socket full of a stranger's datagrams: that is not a reason to
+/// slow its sessions.
 #[test]
 fn flood__of_one_byte_datagrams_takes_no_capacity() {
     let keyring = keyring();
@@ -34,7 +34,7 @@ fn flood__of_one_byte_datagrams_takes_no_capacity() {
     let session = ends[0].session.clone().unwrap();
     session.want(1, 0..1 << 40);
     let target = || session.stats().sink.expect("it receives").target.as_mbps();
-    // A second, in which the session gets what there is.
+    // A second, in which the session gets the whole capacity.
     for _ in 0..10_000 {
         ends.iter_mut().for_each(End::turn);
     }

@@ -14,7 +14,7 @@ fn marks__the_field_of_data_packets_is_set_read_and_told() {
     run(&mut ends, |ends| ends[0].bytes >= LENGTH);
     talk(&mut ends, 20);
     let giver = ends[1].id();
-    // Who hears of no field in ten reports about more than a hundred packets asks for no marks any more.
+    // An end that receives no ECN field in ten reports about more than a hundred packets stops marking.
     run(&mut ends, |ends| ends[1].session.as_ref().unwrap().stats().sent_path.all.arrived > 300);
     let facts = ends[1].driver.host.path_facts(ends[1].driver.clock.now(), giver, Direction::Sending).unwrap();
     assert!(ends[1].driver.host.takes_marks(giver));
@@ -45,7 +45,7 @@ impl Router {
     fn turn(&mut self) {
         while let Ok((bytes, from)) = self.to_taker.recv_from(&mut self.room) {
             self.taker = Some(from);
-            // What finds no room is lost.
+            // A datagram without room is lost.
             let _ = self.to_giver.send_to(&self.room[..bytes], self.giver);
         }
         while let Ok((bytes, _)) = self.to_giver.recv_from(&mut self.room) {

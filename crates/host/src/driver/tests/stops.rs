@@ -11,7 +11,7 @@ const MS: Duration = Duration::from_millis(1);
 /// often enough that the session is over.
 const FAREWELL_BYTES: u64 = 20_000;
 
-/// A session without end, half a second after it began.
+/// An endless session, half a second after its start.
 fn ends() -> ([End; 2], Arc<Keyring>) {
     let keyring = keyring();
     let mut ends = [(); 2].map(|()| End::with(&dedicated(CAPACITY_MBPS)));
@@ -73,8 +73,8 @@ impl End {
     }
 }
 
-/// In no 100 ms after a stop the giver sends more than twice what they hold at the capacity: what was not sent in time is
-/// not made up for. A bucket that had filled meanwhile would give as much as the whole stop.
+/// In no 100 ms after a stop does the giver send more than twice the capacity: what was not sent in time is not made up
+/// for. A bucket that had filled during the stop would give as much as the whole stop.
 #[test]
 fn stop__of_either_end_is_followed_by_no_burst() {
     for stopped in [GIVER, TAKER] {
@@ -117,7 +117,7 @@ fn stop__of_the_taker_that_its_session_does_not_outlive() {
     while ends[TAKER].now().since(begin) < Duration::from_secs(1) {
         ends[TAKER].turn();
     }
-    // What it says reaches an end that has gone, and which says so.
+    // Its close reaches an end that has gone, and that reports it.
     let bytes = ends[GIVER].lost_bytes();
     assert!(bytes <= FAREWELL_BYTES, "{bytes} bytes to an end that has gone");
     run(&mut ends, |ends| ends[TAKER].closed.is_some());

@@ -1,4 +1,4 @@
-//! Sessions that go by tunnels, and who floods the port that others open some at.
+//! Sessions over tunnels, and floods of connections at a port that accepts tunnels.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ fn config() -> EndpointConfig {
     EndpointConfig { listen: Some(own_address()), ..EndpointConfig::default() }
 }
 
-/// One that can be reached over TCP, too, and lets in who has a ticket of the keyring.
+/// A server that is also reachable over TCP, and admits holders of a ticket of the keyring.
 fn server(keyring: &Arc<Keyring>) -> End {
     let server = End::with(&EndpointConfig { listens_tcp: true, ..config() });
     assert!(server.driver.shared().facts.listens_tcp);
@@ -45,7 +45,7 @@ fn over(carriers: Carriers) -> [End; 2] {
     ends
 }
 
-/// What comes to the place of an end by UDP reaches nobody any more.
+/// Drops all UDP datagrams to the address of an end.
 fn block_udp(end: &mut End) -> UdpSocket {
     let place = end.place();
     end.driver.socket = Socket::bind(config().listen).unwrap();
@@ -99,7 +99,7 @@ fn connect__tries_tcp_as_soon_as_was_said_where_no_cookie_came_and_else_after_tw
         let keyring = keyring();
         let soon = Duration::from_millis(300);
         let mut ends = [End::with(&EndpointConfig { tunnels_after: soon, ..config() }), server(&keyring)];
-        // The server is told whom to let in before anything comes.
+        // The server knows its tickets before anything arrives.
         ends[1].turn();
         ends[0].connect(ticket(&keyring, ends[1].place()));
         ends[0].turn();
@@ -107,7 +107,7 @@ fn connect__tries_tcp_as_soon_as_was_said_where_no_cookie_came_and_else_after_tw
             ends[1].turn();
             ends[0].turn();
         }
-        // What loopback carries is there when it was sent: the server hears the first hello or none, and nothing later.
+        // Loopback delivers at once: the server has the first hello or none, and nothing later.
         ends[1].lose_what_came();
         let begun = ends[0].driver.clock.now();
         let mut tunnels_at = |ms: u64| {
@@ -143,7 +143,7 @@ fn tunnel__loses_nothing_and_keeps_to_no_path_rate() {
     assert!(sent.sent < 8 * LENGTH / 4000, "{sent:?}");
 }
 
-/// Whose tunnel is full waits for it alone, takes no memory for it, and loses nothing.
+/// A session whose tunnel is full waits for its own tunnel only, takes no memory for it, and loses nothing.
 #[test]
 fn tunnel__that_is_full_holds_its_own_session_and_no_other() {
     let keyring = keyring();
@@ -166,7 +166,7 @@ fn tunnel__that_is_full_holds_its_own_session_and_no_other() {
     slow.session.as_ref().unwrap().want(1, 0..1 << 30);
     ends[0].session.as_ref().unwrap().want(1, 0..2 * LENGTH);
     let (mut most, mut turns, mut limited, mut told) = (0, 0_u32, None, None);
-    // What went is what the path is said to carry, also where no end node measures it.
+    // The path's rate is what was sent, also if no end node measures it.
     while ends[0].bytes < 2 * LENGTH || turns < 3000 || told.is_none() {
         turns += 1;
         if turns.is_multiple_of(20) {
@@ -247,7 +247,7 @@ fn add_tunnel__two_pipes_carry_a_session_where_udp_is_not_answered() {
     }
 }
 
-/// One way of a stream through somebody's hands, who changes a bit of each seventh long frame.
+/// One direction of a stream through an attacker who changes a bit of each seventh long frame.
 struct Tampering {
     from: OwnedFd,
     to: OwnedFd,
@@ -290,7 +290,7 @@ impl Tampering {
     }
 }
 
-/// What was changed on the way counts as lost: it is sent again, and nothing else arrives.
+/// Changed frames count as lost: they are sent again, and nothing else arrives.
 #[test]
 fn tunnel__of_changed_bytes_brings_what_was_given() {
     let keyring = keyring();
@@ -339,13 +339,13 @@ fn tunnels__of_strangers_are_few_and_do_not_last() {
     assert_eq!(count(&ends[1]), 64);
     let mut last = strangers.pop().unwrap();
     assert_eq!(last.read(&mut [0]).unwrap_or(0), 0);
-    // Who comes by UDP is let in, meanwhile.
+    // Visitors by UDP are still admitted.
     let begin = ends[0].now();
     ends[0].connect(ticket(&keyring, place));
     run(&mut ends, |ends| ends.iter().all(|end| end.session.is_some()));
     let took = ends[0].now().since(begin);
     assert!(took < Duration::from_secs(1), "{took:?}");
-    // A byte now and then keeps none of them open.
+    // A byte now and then does not keep them open.
     let half = strangers.len() / 2;
     strangers[..half].iter_mut().for_each(|stranger| _ = stranger.write(&[4]));
     ends[1].turn();
@@ -372,7 +372,7 @@ fn tunnels__are_opened_so_often_a_second_and_no_more() {
         server.turn();
         server.wait(Duration::from_millis(1));
     }
-    // In 1.5 s, which begin anywhere in a second.
+    // In 1.5 s, which start anywhere in a second.
     let let_in = server.driver.tunnels.seen();
     assert!(came > 1000 && (256..=3 * 256).contains(&let_in), "{let_in} of {came}");
 }
@@ -435,7 +435,7 @@ fn bind__passes_over_ports_that_tcp_has_not() {
 }
 
 impl Tunnels {
-    /// What waits in each.
+    /// Bytes that wait in each.
     fn waiting(&self) -> Vec<usize> {
         self.iter().map(Tunnel::waiting).collect()
     }
