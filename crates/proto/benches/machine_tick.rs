@@ -53,7 +53,7 @@ fn tick(criterion: &mut Criterion) {
 /// What a process makes of a grant at a tick.
 type Obey = fn(&mut MachineRow, &MachineGrant, u64);
 
-/// Each session uses what it was granted, but for a hair of noise.
+/// Each session uses what it was granted, except for a hair of noise.
 fn obey(row: &mut MachineRow, grant: &MachineGrant, _tick: u64) {
     row.measured = grant.expected * (1.0 - 1e-9 * f64::from(grant.row % 7));
 }

@@ -13,7 +13,7 @@ use crate::codec::PacketKind;
 /// [`Echo`](crate::codec::Frame::Echo) of it that comes from there proves that the peer is. Until then no more bytes go
 /// there than came from there, so a forged address is a poor weapon, and at most one place a second is asked.
 ///
-/// After a move all that is known of the path is void: round trip and size of packets begin anew, and a shared
+/// After a move all that is known of the path is void: round trip and size of packets start again, and a shared
 /// path is that of the new address.
 ///
 /// Only packets that were opened and are new ([`Replay`](crate::replay::Replay),
@@ -24,7 +24,7 @@ pub(crate) struct PeerAddress {
     /// One above the highest number of a data packet, and of a control packet.
     next: [u64; 2],
     trial: Option<Trial>,
-    /// When the last trial began.
+    /// When the last trial started.
     tried: Option<Time>,
 }
 
@@ -192,8 +192,8 @@ mod tests {
     }
 
     proptest! {
-        /// Packets from anywhere: nobody gets more than he sent before he is proven, nobody is proven by a value that was not
-        /// sent to him, and there are no more trials than seconds.
+        /// Packets from anywhere: nobody gets more than he sent before he is proven, nobody is proven by a value that
+        /// was not sent to him, and there are no more trials than seconds.
         #[test]
         fn address__of_anything(
             steps in proptest::collection::vec((0_u64..600, 0_u16..4, 0_u64..40, 0_u8..4, 1_u32..200), 1..200),

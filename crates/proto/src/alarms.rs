@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use fairwave_units::Time;
 
-/// One alarm a slot, the earliest first. Setting an alarm anew replaces it.
+/// One alarm a slot, the earliest first. Setting an alarm again replaces it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Alarms {
     /// What is on top is in force; below it there may be alarms that were replaced.
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a plain list; and replaced alarms take no room for ever.
+        /// Against a plain list; and replaced alarms take no room forever.
         #[test]
         fn alarms__ring_in_order(steps in proptest::collection::vec((0_u32..8, 0_u64..50), 1..600)) {
             let mut alarms = Alarms::default();

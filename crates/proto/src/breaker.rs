@@ -15,11 +15,11 @@ use crate::codec::CloseReason;
 /// [`Silence`](crate::silence::Silence) that acts.
 #[derive(Clone, Debug)]
 pub(crate) struct Breaker {
-    /// When the second began.
+    /// When the second started.
     since: Time,
     settled: u64,
     lost: u64,
-    /// When the first of the bad seconds in a row began.
+    /// When the first of the bad seconds in a row started.
     bad_since: Option<Time>,
     halvings: u32,
     /// The rate before the first halving.
@@ -36,7 +36,7 @@ const MOST_LOSS: f64 = 0.2;
 const MOST_HALVINGS: u32 = 20;
 
 impl Breaker {
-    /// A session begins.
+    /// A session starts.
     pub(crate) fn new(now: Time) -> Self {
         Self { since: now, settled: 0, lost: 0, bad_since: None, halvings: 0, before: Rate::ZERO }
     }
@@ -69,8 +69,8 @@ impl Breaker {
         self.lost = self.lost.saturating_sub(packets);
     }
 
-    /// What is settled now was lost in a silence, which has had its own answer: the second begins anew, and so does the
-    /// row.
+    /// What is settled now was lost in a silence, which has had its own answer: the second starts again, and so does
+    /// the row.
     pub(crate) fn pass_over(&mut self, now: Time) {
         (self.since, self.settled, self.lost, self.bad_since) = (now, 0, 0, None);
     }
@@ -128,7 +128,7 @@ mod tests {
         let cap = breaker.cap();
         assert_eq!(reports(&mut breaker, 9900, 10_890, 0), None);
         assert_eq!(breaker.cap(), cap);
-        // A row of ten begins.
+        // A row of ten starts.
         assert_eq!(reports(&mut breaker, 10_890, 20_880, 3), None);
     }
 

@@ -30,9 +30,9 @@ pub struct EcnCounts {
 /// What a source makes of the counts of its sink: whether marks can be believed on this path, and which are to be told
 /// to what sets the path's rate.
 ///
-/// Data packets of a shared path set out with ECT(0), all of them, until the sink's counts show that somebody on the way
-/// takes the field away or writes into it (RFC 9000 s13.4.2.1). From then on none does, and no mark counts. So it is with
-/// a sink that says nothing of them. Where nothing at all arrives, ECN may be why, and goes, too.
+/// Data packets of a shared path set out with ECT(0), all of them, until the sink's counts show that somebody on the
+/// way takes the field away or writes into it (RFC 9000 s13.4.2.1). From then on none does, and no mark counts. So it
+/// is with a sink that says nothing of them. Where nothing at all arrives, ECN may be why, and goes, too.
 ///
 /// A sink can lie. One that hides marks has its losses and queues still, which hold the session as they do on a path
 /// without ECN; one that makes up marks slows its own session, and no more of them count than packets have arrived.
@@ -51,10 +51,10 @@ pub(crate) struct EcnValidation {
 }
 
 /// A sink whose reports have spoken of so many packets, in so many packets of its own, has had the occasion to tell its
-/// counts: each report begins with them, and may take several packets.
+/// counts: each report starts with them, and may take several packets.
 const SILENT_PACKETS: u64 = 100;
 const SILENT_REPORTS: u32 = 10;
-/// Where none of so many packets arrives, the field may be why: as many as a session begins with.
+/// Where none of so many packets arrives, the field may be why: as many as a session starts with.
 const FIRST_LOST: u64 = 10;
 
 impl EcnCounts {
@@ -108,7 +108,8 @@ impl EcnValidation {
             return;
         }
         // RFC 9000 s13.4.2.1: what is counted must be no less than what has newly arrived, each of which set out with
-        // ECT(0). Counts are as of when they were made, and arrivals may be heard of later: those of the last time count.
+        // ECT(0). Counts are as of when they were made, and arrivals may be heard of later: those of the last time
+        // count.
         let is_bleached = counts.capable.saturating_add(counts.marked) < self.arrived;
         let is_mangled = counts.capable_one > 0;
         if is_bleached || is_mangled || counts.sum() > sent {

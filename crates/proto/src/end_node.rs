@@ -15,7 +15,7 @@ use crate::told::Told;
 /// An end node of GTP for one direction (Wu 2007, Algorithms 2 and 3, which are the same): a capacity, a table of the
 /// sessions that cross it, and a rule that runs once per control interval.
 ///
-/// What is measured comes in at a tick, grants go out. A source sends at its grant at the most; a sink tells its grant
+/// What is measured comes in at a tick, grants go out. A source sends at its grant at most; a sink tells its grant
 /// to the session's source, for which it is a cap and never a duty.
 ///
 /// A session is never measured above 1.25 times what it was granted lately, whatever its peer claims, so that a lie
@@ -76,7 +76,7 @@ pub(crate) struct TickOutcome {
     pub measured: Rate,
     /// Its rate until the next tick, and where that leads.
     pub grant: Grant,
-    /// The most that may come by what was granted of late, where that is known; else the rate.
+    /// The most that may come by what was granted recently, where that is known; else the rate.
     pub allowed: Rate,
     /// At a source whose sink gives grants: the one in force.
     pub remote: Option<Rate>,
@@ -114,7 +114,7 @@ impl IntervalRule {
 }
 
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
-/// What a peer sent may be older than a round trip by so much at the most.
+/// What a peer sent may be older than a round trip by so much at most.
 const LONGEST_QUEUE: Duration = Duration::from_secs(1);
 /// After an overflow: of what was read.
 const LOWERED: f64 = 0.95;
@@ -232,7 +232,7 @@ impl EndNode {
         is_set
     }
 
-    /// What a session's application here wants to use, or takes, at the most; none if all there is. It is what this end
+    /// What a session's application here wants to use, or takes, at most; none if all there is. It is what this end
     /// knows: no packet carries it.
     pub(crate) fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
         if let Some(entry) = self.table.get_mut(session) {
@@ -304,7 +304,7 @@ impl EndNode {
         self.table.get(session).map(|entry| entry.granted.current())
     }
 
-    /// When the next control interval begins; never, where somebody else says so.
+    /// When the next control interval starts; never, where somebody else says so.
     pub(crate) fn next_tick(&self) -> Time {
         if self.told.is_some() { Time::MAX } else { self.next_tick }
     }
@@ -314,7 +314,7 @@ impl EndNode {
         self.exchange.as_ref().and_then(Exchange::react_at)
     }
 
-    /// In the control interval that ends now, packets waited for so long at the least, as far as their receiver sees.
+    /// In the control interval that ends now, packets waited for so long at least, as far as their receiver sees.
     pub(crate) fn see_queue(&mut self, waiting: Duration) {
         self.queue = waiting.min(LONGEST_QUEUE);
         self.allocator.see_queue(waiting);
@@ -355,7 +355,7 @@ impl EndNode {
     fn end_tick(&mut self, now: Time) {
         self.last_tick = Some(now);
         self.interval = self.rule.interval(self.table.largest_rtt());
-        // Ticks keep their beat though each comes a little late. One that comes later than the next begins anew.
+        // Ticks keep their beat though each comes a little late. One that comes later than the next starts again.
         let next = self.next_tick.saturating_add(self.interval);
         self.next_tick = if next > now { next } else { now.saturating_add(self.interval) };
     }

@@ -17,7 +17,7 @@ pub(crate) struct Flow {
     /// What this host was told of it: its weight in [`WEIGHTS`], 0 < alpha < 1, 0 <= beta <= 1 (Wu 2007, Eq. VI.3),
     /// and its guaranteed rate.
     pub options: SessionOptions,
-    /// What its application at this host wants, or takes, at the most; none if all there is, or if that is not known.
+    /// What its application at this host wants, or takes, at most; none if all there is, or if that is not known.
     pub desired: Option<Rate>,
     /// Round-trip time, by one's own clock.
     pub rtt: Duration,
@@ -72,9 +72,10 @@ const EXCESS: f64 = 1.05;
 pub(crate) const EXCESS_TICKS: u32 = 10;
 /// and for so long, exceeds its grant: what a sink grants may get lost, and is said again each 200 ms.
 pub(crate) const EXCESS_LASTS: Duration = Duration::from_secs(2);
-/// An interval counts if more than this was used beyond grants up to then: two packets of 1500 bytes. A packet falls into
-/// one interval or the next, and of a slow session that is more than a twentieth of what either may carry: one of 464
-/// kb/s sends 1160 bytes in 20 ms, and 64 bytes more in an interval with a control packet, for which its next data wait.
+/// An interval counts if more than this was used beyond grants up to then: two packets of 1500 bytes. A packet falls
+/// into one interval or the next, and of a slow session that is more than a twentieth of what either may carry: one of
+/// 464 kb/s sends 1160 bytes in 20 ms, and 64 bytes more in an interval with a control packet, for which its next data
+/// wait.
 const EXCESS_GRAIN_BITS: f64 = 24_000.0;
 
 impl SessionOptions {
@@ -141,7 +142,7 @@ impl FlowTable {
         self.entries.iter().map(|entry| entry.flow.options.weight).sum()
     }
 
-    /// Of the sessions that the machine has not granted anything: what they begin with together, and their weights.
+    /// Of the sessions that the machine has not granted anything: what they start with together, and their weights.
     pub(crate) fn unheard(&self) -> (Rate, f64) {
         let unheard = self.entries.iter().filter(|entry| !entry.is_heard);
         let of = |entry: &FlowEntry| (entry.granted.current(), entry.flow.options.weight);

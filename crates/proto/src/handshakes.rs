@@ -55,7 +55,7 @@ impl<C: Crypto> Handshakes<C> {
         self.responder.set_most(most);
     }
 
-    /// Begins to open a session.
+    /// Starts to open a session.
     pub(crate) fn connect(
         &mut self,
         now: Time,

@@ -27,7 +27,7 @@ const ALL: [Hold; 8] =
     [Hold::Source, Hold::Sink, Hold::Demand, Hold::Path, Hold::Silence, Hold::Breaker, Hold::Application, Hold::Window];
 const SPAN: Duration = Duration::from_millis(500);
 
-/// For how long each held a session of late.
+/// For how long each held a session recently.
 #[derive(Clone, Debug)]
 pub(crate) struct HoldTimes {
     now: Hold,

@@ -102,7 +102,7 @@ impl<C: Crypto> Host<C> {
         }
     }
 
-    /// Begins to open a session to the host at `to`: its name here. [`Event::Open`] follows, or [`Event::Failed`].
+    /// Starts to open a session to the host at `to`: its name here. [`Event::Open`] follows, or [`Event::Failed`].
     pub fn connect(
         &mut self,
         now: Time,
@@ -113,8 +113,8 @@ impl<C: Crypto> Host<C> {
         self.control.connect(now, to, crypto, wish)
     }
 
-    /// Whether the other end has answered a session that is being opened, if only with a cookie: its address is one that
-    /// can be reached.
+    /// Whether the other end has answered a session that is being opened, if only with a cookie: its address is one
+    /// that can be reached.
     pub fn is_answered(&self, session: SessionId) -> bool {
         self.control.is_answered(session)
     }
@@ -129,7 +129,7 @@ impl<C: Crypto> Host<C> {
     }
 
     /// Whose a session is: sessions of one group, such as those of one ticket, share what the group gets. Groups have
-    /// equal shares of a capacity, if its rule knows groups, and of a path; in group 0, where each session begins, each
+    /// equal shares of a capacity, if its rule knows groups, and of a path; in group 0, where each session starts, each
     /// has its own share of a path.
     pub fn set_group(&mut self, now: Time, session: SessionId, group: u32) {
         self.control.set_group(session, group);
@@ -146,7 +146,7 @@ impl<C: Crypto> Host<C> {
         self.inbound.give_up(session, stream, range);
     }
 
-    /// The sink of a session may have asked for so many bytes and not received them, at the most.
+    /// The sink of a session may have asked for so many bytes and not received them, at most.
     pub fn set_room(&mut self, now: Time, session: SessionId, room: Bytes) {
         self.inbound.set_room(now, session, room);
     }
@@ -162,9 +162,10 @@ impl<C: Crypto> Host<C> {
         self.route(now);
     }
 
-    /// The data packet that [`Host::poll_transmit`] has just given does not go: its source has not got the bytes, though
-    /// they were asked for. It counts neither as sent nor as lost, and does not go again; its number and its place in the
-    /// pace are used up. The sink hears that nothing of it will come. Once, and before anything else is asked of the host.
+    /// The data packet that [`Host::poll_transmit`] has just given does not go: its source has not got the bytes,
+    /// though they were asked for. It counts neither as sent nor as lost, and does not go again; its number and its
+    /// place in the pace are used up. The sink hears that nothing of it will come. Once, and before anything else is
+    /// asked of the host.
     pub fn withdraw(&mut self, now: Time, session: SessionId, packet: &DataPacket, reason: VoidReason) {
         self.outbound.withdraw(now, session, packet, reason);
         self.route(now);

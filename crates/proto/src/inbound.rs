@@ -132,7 +132,7 @@ impl Inbound {
         self.receivers.get(session).and_then(Receiver::ceiling)
     }
 
-    /// A session may have asked for so many bytes and not received them, at the most.
+    /// A session may have asked for so many bytes and not received them, at most.
     pub(crate) fn set_room(&mut self, now: Time, session: SessionId, room: Bytes) {
         if let Some(receiver) = self.receivers.get_mut(session) {
             receiver.set_room(room);
@@ -140,7 +140,7 @@ impl Inbound {
         }
     }
 
-    /// The round-trip time of a session, and the least one of late.
+    /// The round-trip time of a session, and the least one recently.
     pub(crate) fn set_rtt(&mut self, session: SessionId, rtt: Duration, least: Duration) {
         if let Some(receiver) = self.receivers.get_mut(session) {
             receiver.set_rtt(rtt, least);

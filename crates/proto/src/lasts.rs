@@ -2,7 +2,7 @@
 
 use fairwave_units::Duration;
 
-/// How long a session lasts at the most, and an attempt to open one.
+/// How long a session lasts at most, and an attempt to open one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lasts {
     /// Without a word from the peer: then it is closed for

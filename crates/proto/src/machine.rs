@@ -58,9 +58,9 @@ use young::Young;
 /// Until the next tick sessions that come have no more together than what is free ([`Machine::start`]). With
 /// [`MachineConfig::fair_start`] each counts from then on as if it used its part, so that it has that at once.
 ///
-/// For [`GRACE`] after its start it hands out no more than what those had who come back, so that who is still on its own
-/// ([`Orphan`]) and who is back have no more than one capacity together, beside what sessions that open meanwhile begin
-/// with.
+/// For [`GRACE`] after its start it hands out no more than what those had who come back, so that who is still on its
+/// own ([`Orphan`]) and who is back have no more than one capacity together, beside what sessions that open meanwhile
+/// start with.
 pub struct Machine {
     config: MachineConfig,
     started: Time,
@@ -102,7 +102,8 @@ pub struct MachineConfig {
     pub limits: MachineLimits,
     /// Whether a queue that grew is drained again.
     pub drain: bool,
-    /// Whether a session that comes has its fair part with its first tick, or the next where something was free; else it climbs from what it began with.
+    /// Whether a session that comes has its fair part with its first tick, or the next where something was free; else
+    /// it climbs from what it started with.
     pub fair_start: bool,
 }
 
@@ -143,9 +144,9 @@ pub struct MachineRow {
     pub desired: Option<Rate>,
     /// Its round-trip time.
     pub rtt: Duration,
-    /// What its packets waited for at the least.
+    /// What its packets waited for at least.
     pub waiting: Option<Duration>,
-    /// The rate in force when it was first told of: what it begins with, or had before the machine's daemon was lost.
+    /// The rate in force when it was first told of: what it starts with, or had before the machine's daemon was lost.
     pub start: Rate,
     /// Where it stands, if its member shares by claims and grants; none of GTP.
     pub standing: Option<MachineStanding>,

@@ -6,8 +6,8 @@ use std::ops::Range;
 /// The packet numbers that have not arrived, as far as the source may still want to know.
 ///
 /// A packet is never sent again under its number, so a number that is missing stays missing, and the sink reports it
-/// until the source says that it has settled it. Whether it is lost or late is the source's to judge: see "Lost or late"
-/// in docs/explanation/path-model.md.
+/// until the source says that it has settled it. Whether it is lost or late is the source's to judge: see "Lost or
+/// late" in docs/explanation/path-model.md.
 ///
 /// Memory follows the gaps, not their size, and there is a bound on the gaps.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ pub enum Arrival {
     Refused,
 }
 
-/// Gaps at the most; 16 bytes each.
+/// Gaps at most; 16 bytes each.
 pub const MOST_GAPS: usize = 32_768;
 
 impl MissingNumbers {
@@ -54,7 +54,7 @@ impl MissingNumbers {
             self.next = number.saturating_add(1);
             return Arrival::New;
         }
-        // The only gap that may hold it is the last one that begins at it or below.
+        // The only gap that may hold it is the last one that starts at it or below.
         let place = self.gaps.partition_point(|gap| gap.start <= number);
         let Some(index) = place.checked_sub(1) else { return Arrival::Old };
         let is_full = self.gaps.len() >= MOST_GAPS;

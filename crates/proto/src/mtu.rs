@@ -8,12 +8,12 @@ use fairwave_units::{Duration, Time};
 ///
 /// Sizes are bytes of a datagram, without IP and UDP. The least, 1200, is taken to go through, since the hello did. The
 /// bound is tried first, then sizes that are common, then the middle between what went through and what did not, until
-/// these are less than 16 bytes apart. What the system itself refuses lowers the bound, and is no size to begin with. A
+/// these are less than 16 bytes apart. What the system itself refuses lowers the bound, and is no size to start with. A
 /// size has failed when three probes in a row were not echoed, each within max(3 round trips, 1 s). After ten minutes
-/// the search begins again.
+/// the search starts again.
 ///
 /// A path may take less later on, in silence. Three reports in a row that speak of lost packets above 1200 and of none
-/// that arrived mean that: the size is 1200 again, and the search begins after 30 s; after twice as long each time that
+/// that arrived mean that: the size is 1200 again, and the search starts after 30 s; after twice as long each time that
 /// it happens again, up to ten minutes.
 #[derive(Clone, Debug)]
 pub(crate) struct Mtu {
@@ -26,7 +26,7 @@ pub(crate) struct Mtu {
     is_refused: bool,
     /// The probe under way.
     probe: Option<Underway>,
-    /// When the search begins, or goes on with the next size.
+    /// When the search starts, or goes on with the next size.
     resume: Time,
     /// Reports in a row with large packets lost and none arrived.
     bad_reports: u32,
@@ -81,7 +81,7 @@ impl Mtu {
         }
     }
 
-    /// Bytes of a datagram at the most.
+    /// Bytes of a datagram at most.
     pub(crate) fn size(&self) -> u32 {
         self.size
     }
@@ -289,8 +289,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the path takes, at the end of a search it is known to 16 bytes, or exactly at the bound, with no more
-        /// than three probes for each size that fails.
+        /// Whatever the path takes, at the end of a search it is known to 16 bytes, or exactly at the bound, with no
+        /// more than three probes for each size that fails.
         #[test]
         fn search__comes_close(most in 1200_u32..9100, path in 1200_u32..9100) {
             let mut mtu = Mtu::new(ms(0), most);

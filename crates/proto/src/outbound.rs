@@ -185,8 +185,8 @@ impl Outbound {
         self.rearm(now, session);
     }
 
-    /// The last packet that [`Outbound::poll_transmit`] gave did not go: the application has its bytes later, and serves
-    /// them again.
+    /// The last packet that [`Outbound::poll_transmit`] gave did not go: the application has its bytes later, and
+    /// serves them again.
     pub(crate) fn postpone(&mut self, now: Time, session: SessionId, packet: &DataPacket) {
         if let Some(sender) = self.senders.get_mut(session) {
             let path = sender.member().map(PathMember::id).and_then(|id| self.paths.get_mut(id));
@@ -259,7 +259,7 @@ impl Outbound {
         self.rearm(now, session);
     }
 
-    /// Packets of a session carry so many bytes at the most from now on.
+    /// Packets of a session carry so many bytes at most from now on.
     pub(crate) fn set_piece(&mut self, now: Time, session: SessionId, piece_bytes: u32) {
         if let Some(sender) = self.senders.get_mut(session) {
             sender.set_piece(now, piece_bytes);

@@ -15,8 +15,8 @@ use crate::verdict::{Fate, Repairs, Settled, Settlement, Verdict};
 ///
 /// A report says which numbers have arrived and which are missing. What has arrived is settled. What is missing is late
 /// or lost: lost when one that was sent later by more than the reordering window has arrived, or would have, had there
-/// been one. See "Lost or late" in docs/explanation/path-model.md. What was lost goes again under a new number, and its old one stays in
-/// sight for some time: when it arrives after all, the repair was in vain, and the caller hears of it.
+/// been one. See "Lost or late" in docs/explanation/path-model.md. What was lost goes again under a new number, and its
+/// old one stays in sight for some time: when it arrives after all, the repair was in vain, and the caller hears of it.
 ///
 /// Numbers that were skipped on purpose are never reported by an honest sink: one that claims their arrival hides its
 /// losses.
@@ -32,9 +32,9 @@ pub struct Outstanding {
     una: u64,
     /// When each packet was sent, from `una` on: microseconds, of which the lowest 32 bits are kept.
     stamps: VecDeque<u32>,
-    /// What they carry, from `una` on or before; each run ends where the next begins.
+    /// What they carry, from `una` on or before; each run ends where the next starts.
     runs: VecDeque<PacketRun>,
-    /// The numbers that are not settled: in order, apart from each other or of another word. The first range begins at
+    /// The numbers that are not settled: in order, apart from each other or of another word. The first range starts at
     /// `una`.
     open: VecDeque<OpenRange>,
     /// Those of them that were skipped, in order.
@@ -92,11 +92,11 @@ pub enum FalseReport {
     Skipped(u64),
 }
 
-/// Packets under way at the most, from the first whose fate is not settled on: those of a second at 10 Gb/s and 1200
+/// Packets under way at most, from the first whose fate is not settled on: those of a second at 10 Gb/s and 1200
 /// bytes each.
 pub(crate) const MOST_UNDER_WAY: usize = 1 << 20;
-/// Ranges of numbers that are not settled. Of more the lowest are lost at once, and out of sight. There are also more of
-/// them with each page of a report that gets lost, and less with the next report, which begins with the lowest.
+/// Ranges of numbers that are not settled. Of more the lowest are lost at once, and out of sight. There are also more
+/// of them with each page of a report that gets lost, and less with the next report, which starts with the lowest.
 const MOST_RANGES: usize = 4096;
 /// Pieces that arrived after all and are remembered.
 const MOST_IN_VAIN: usize = 256;
@@ -392,7 +392,7 @@ impl Outstanding {
     }
 }
 
-/// One more range, which goes on from the last one or begins above it.
+/// One more range, which goes on from the last one or starts above it.
 #[inline]
 fn join(ranges: &mut Vec<OpenRange>, numbers: Range<u64>, word: Word) {
     if numbers.is_empty() {
@@ -479,7 +479,7 @@ impl Told<'_, '_> {
 }
 
 impl Outstanding {
-    /// A piece goes again, but for what of it has arrived under another number.
+    /// A piece goes again, except for what of it has arrived under another number.
     fn repair(&self, number: u64, piece: PieceAt, needed: &mut Vec<PieceAt>) {
         let of_piece = |other: &PieceAt| {
             other.stream == piece.stream && other.offset < piece.range().end && piece.offset < other.range().end

@@ -12,12 +12,12 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 /// above a burst: it is never enough for another packet by itself.
 ///
 /// A process that has something to send may be kept from it for some milliseconds, again and again. What such a delay
-/// costs is *in arrears*, and is made up for: one send at once, the rest by a quarter of the rate on top; but a delay of
-/// more than 25 ms is a stop, and forgotten. Where nothing but grants limits the rate, 25 ms are made up for at once, the
-/// rest at up to twice the rate, and a delay of more than 100 ms is a stop. A process that waits 20 ms for the processor,
-/// each time that it is to run, and sends but a burst or two then, has a tenth of its rate; and who uses too little of
-/// what it is granted is taken to want less. A rate that a user allows is no grant: who asks for no more than that gets no more, whatever came
-/// between.
+/// costs is *in arrears*, and is made up for: one send at once, the rest by a quarter of the rate on top; but a delay
+/// of more than 25 ms is a stop, and forgotten. Where nothing but grants limits the rate, 25 ms are made up for at
+/// once, the rest at up to twice the rate, and a delay of more than 100 ms is a stop. A process that waits 20 ms for
+/// the processor, each time that it is to run, and sends but a burst or two then, has a tenth of its rate; and who uses
+/// too little of what it is granted is taken to want less. A rate that a user allows is no grant: who asks for no more
+/// than that gets no more, whatever came between.
 ///
 /// What a full window keeps back is *withheld*. It is made up for likewise where nothing but grants limits the rate,
 /// since a grant holds whether the path has room now or a little later; else it is forgotten, since a window that is
@@ -67,7 +67,7 @@ pub(crate) enum Work {
 }
 
 impl Pacer {
-    /// At rate zero, with credit for one packet, for packets of `packet` on the wire at the most; one send of the
+    /// At rate zero, with credit for one packet, for packets of `packet` on the wire at most; one send of the
     /// system takes `send`.
     pub(crate) fn new(now: Time, packet: Bytes, send: Bytes) -> Self {
         Self {
@@ -221,7 +221,7 @@ impl Pacer {
     }
 
     /// Something goes that does not wait for its turn: what comes next makes room for it, with half of the rate at the
-    /// most. Or else at the least rates nothing would ever come next.
+    /// most. Or else at least rates nothing would ever come next.
     pub(crate) fn charge(&mut self, now: Time, bytes: Bytes) {
         self.earn(now);
         let half = i128::from(self.rate) * i128::from(now.since(self.paid_at).as_nanos()) / 2;

@@ -63,7 +63,7 @@ pub const DATA_FRONT: usize = HEADER_BYTES + PIECE_BYTES;
 pub const DATA_OVERHEAD: u32 = (DATA_FRONT + TAG_BYTES) as u32;
 /// Bytes of a datagram around its frames.
 pub(crate) const CONTROL_OVERHEAD: u32 = (HEADER_BYTES + TAG_BYTES) as u32;
-/// Bytes of frames in a control packet at the most: with them it fits into the least datagram that every path takes.
+/// Bytes of frames in a control packet at most: with them it fits into the least datagram that every path takes.
 pub const MOST_FRAME_BYTES: usize = 1200 - CONTROL_OVERHEAD as usize;
 
 /// A body of these frames, as far as they fit into one packet.

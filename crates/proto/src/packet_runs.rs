@@ -10,7 +10,7 @@ pub struct PieceAt {
     pub stream: u32,
     /// Bytes, at least one.
     pub length: u32,
-    /// Where they begin.
+    /// Where they start.
     pub offset: u64,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Runs<'a> {
     all: &'a VecDeque<PacketRun>,
     index: usize,
     run: PacketRun,
-    /// Where the next run begins.
+    /// Where the next run starts.
     end: u64,
 }
 

@@ -8,22 +8,23 @@ use fairwave_units::{Duration, Rate, Time};
 /// comes where it is the sink alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PathFacts {
-    /// The least round-trip time since the session began, or since its other end moved.
+    /// The least round-trip time since the session started, or since its other end moved.
     pub least_rtt: Option<Duration>,
     /// The smoothed one (RFC 9002 s5.3).
     pub smoothed_rtt: Option<Duration>,
     /// The last sample of it.
     pub latest_rtt: Option<Duration>,
-    /// At a sink: for how long packets waited on their way at the least in the last control interval, by one-way delays,
+    /// At a sink: for how long packets waited on their way at least in the last control interval, by one-way delays,
     /// above the least of the last five to ten seconds.
     pub waiting: Option<Duration>,
-    /// Packets since the session began.
+    /// Packets since the session started.
     pub all: PathCounts,
     /// Packets of the last ten seconds.
     pub recent: PathCounts,
     /// What [`PathFacts::recent`] is of: less than ten seconds where the session is younger.
     pub recent_span: Duration,
-    /// Packets that came later than one that was sent after them, since the session began; none where nobody counts them.
+    /// Packets that came later than one that was sent after them, since the session started; none where nobody counts
+    /// them.
     pub late_packets: Option<u64>,
     /// At a source: how late, of the last ten to twenty seconds. The most that is known for certain.
     pub lateness: Option<Duration>,
@@ -38,8 +39,8 @@ pub struct PathCounts {
     pub arrived: u64,
     /// Those of them that came later than one that was sent after them: at a source those that a report missed.
     pub late: u64,
-    /// Those that were lost, and have not come after all: at a source as far as it can tell from its sink's reports, at a
-    /// sink those that it misses.
+    /// Those that were lost, and have not come after all: at a source as far as it can tell from its sink's reports, at
+    /// a sink those that it misses.
     pub lost: u64,
     /// Those of the first that arrived with a router's mark of congestion (ECN).
     pub marked: u64,
@@ -60,8 +61,8 @@ const SPAN: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);
 
 impl PathFacts {
-    /// For how long packets wait in queues on the way there and back: by how much the round-trip time is above the least
-    /// one.
+    /// For how long packets wait in queues on the way there and back: by how much the round-trip time is above the
+    /// least one.
     pub fn queueing(&self) -> Option<Duration> {
         let (smoothed, least) = (self.smoothed_rtt?, self.least_rtt?);
         Some(Duration::from_nanos(smoothed.as_nanos().saturating_sub(least.as_nanos())))

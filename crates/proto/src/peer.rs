@@ -44,13 +44,13 @@ pub(crate) struct Peer<K> {
     pub(crate) options: SessionOptions,
     /// Whose the session is; zero if it is in no group.
     pub(crate) group: u32,
-    /// What its application wants to send at the most, where this end sends.
+    /// What its application wants to send at most, where this end sends.
     pub(crate) desired: Option<Rate>,
-    /// What its application takes at the most, where this end receives.
+    /// What its application takes at most, where this end receives.
     pub(crate) ceiling: Option<Rate>,
     /// What the source was last told that it may send, in bit/s, and when.
     pub(crate) told: Option<(f64, Time)>,
-    /// When data last came from it, or the session began.
+    /// When data last came from it, or the session started.
     pub(crate) news_at: Time,
     pub(crate) heard: Time,
     pub(crate) is_heard: bool,
@@ -63,7 +63,7 @@ pub(crate) struct Peer<K> {
 }
 
 impl<K> Peer<K> {
-    /// A session that begins.
+    /// A session that starts.
     pub(crate) fn new(now: Time, opened: Opened, keys: K, rtt: Rtt, probes_mtu: bool) -> Self {
         Self {
             opened,

@@ -29,7 +29,7 @@ impl QueueDelay {
         }
     }
 
-    /// For how long the packets of the interval that ends now waited at the least.
+    /// For how long the packets of the interval that ends now waited at least.
     pub(crate) fn take(&mut self) -> Option<Duration> {
         let interval = self.interval.take()?;
         let least = self.spans.into_iter().flatten().min()?;

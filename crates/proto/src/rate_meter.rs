@@ -14,8 +14,8 @@ use crate::stall_detector::{AFTER_PAUSE, Evidence};
 /// reordered, doubled or late counts once and at its own time, and the sum over a sink's sessions may exceed its
 /// capacity while a queue grows, which is what lets a node drain it.
 ///
-/// Over a tunnel it is the other way round. A source puts bursts into it whenever there is room, and their stamps say how
-/// fast it may send, several times what the path carries; the tunnel's own congestion control takes them out one by
+/// Over a tunnel it is the other way round. A source puts bursts into it whenever there is room, and their stamps say
+/// how fast it may send, several times what the path carries; the tunnel's own congestion control takes them out one by
 /// one. So packets of a tunnel count when they arrive.
 #[derive(Clone, Debug)]
 pub(crate) struct RateMeter {
@@ -37,7 +37,7 @@ pub(crate) struct RateMeter {
     /// What it says counts from a silence to the next measurement.
     slow: SlowMeter,
     is_after_silence: bool,
-    /// The highest rate that counted of late, and when.
+    /// The highest rate that counted recently, and when.
     recent: (Time, Rate),
 }
 
@@ -143,7 +143,7 @@ impl RateMeter {
                 }
             }
             MeterStage::New { last_arrival } => {
-                // What else was sent before the data began is no part of their rate.
+                // What else was sent before the data started is no part of their rate.
                 self.other_bytes = 0;
                 self.stage = MeterStage::Known { last_arrival, silent_ticks: 0 };
             }
@@ -164,8 +164,8 @@ impl RateMeter {
         self.rate
     }
 
-    /// The same at a node that grants the session `granted`, of an interval that says so much. One that was not measured
-    /// now counts no more than what is granted since.
+    /// The same at a node that grants the session `granted`, of an interval that says so much. One that was not
+    /// measured now counts no more than what is granted since.
     pub(crate) fn tick_of_node(&mut self, now: Time, granted: Option<Rate>, evidence: Evidence) -> Rate {
         if evidence == Evidence::None {
             self.is_new = false;
@@ -198,11 +198,11 @@ impl RateMeter {
         (self.packets, self.bytes, self.other_bytes) = (0, 0, 0);
     }
 
-    /// Nothing came for a while: at the most one packet in that time.
+    /// Nothing came for a while: at most one packet in that time.
     fn fade(&mut self, silence: Duration) {
         let most = Rate::nearest_bps(LARGEST_PACKET_BITS / silence.max(LEAST_SILENCE).as_secs_f64());
         (self.rate, self.is_after_silence) = (self.rate.min(most), true);
-        // What comes next begins anew: the silence is no part of its rate. What a tunnel held up comes at once, and is
+        // What comes next starts again: the silence is no part of its rate. What a tunnel held up comes at once, and is
         // of the whole time.
         if self.clock == MeterClock::Stamps {
             (self.base, self.highest) = (None, None);
@@ -211,8 +211,8 @@ impl RateMeter {
     }
 }
 
-/// Ticks without a packet that leave the rate as it was, if they take no longer than a pause: a stalled reader is no slower
-/// source, and a source that is kept from running goes on as before.
+/// Ticks without a packet that leave the rate as it was, if they take no longer than a pause: a stalled reader is no
+/// slower source, and a source that is kept from running goes on as before.
 const PATIENCE_TICKS: u32 = 3;
 /// What a session may start with is kept for it for so long: its first packet takes a round trip.
 const START_PATIENCE: Duration = Duration::from_secs(1);
@@ -297,7 +297,7 @@ mod tests {
         // 12 000 bits in 110 ms, then in 200 ms, since the packet at 60 ms.
         assert_eq!(meter.tick(ms(170)), Rate::nearest_bps(12_000.0 / 0.11));
         assert_eq!(meter.tick(ms(260)), Rate::nearest_bps(60_000.0));
-        // It begins anew: 16 Mb/s, and the silence does not count.
+        // It starts again: 16 Mb/s, and the silence does not count.
         for number in 11..=20 {
             meter.on_packet(ms(500), number, Time::from_nanos(450_000_000 + number * 500_000), 1000);
         }

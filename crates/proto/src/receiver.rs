@@ -78,7 +78,7 @@ pub(crate) struct ReceiverSetup {
     pub lower_bytes: u32,
     /// What both end nodes grant it from the first packet on.
     pub start: Rate,
-    /// Bytes that may be asked for and not received, at the most.
+    /// Bytes that may be asked for and not received, at most.
     pub room: Bytes,
     /// The round-trip time, as far as the handshake showed it.
     pub rtt: Option<Duration>,
@@ -187,7 +187,7 @@ impl Receiver {
         leaps && !self.requests.is_complete()
     }
 
-    /// What the application takes at the most; none if that is all.
+    /// What the application takes at most; none if that is all.
     pub(crate) fn set_ceiling(&mut self, now: Time, ceiling: Option<Rate>) {
         self.ceiling = ceiling;
         self.allowance.grant(now, self.allowed());
@@ -303,7 +303,7 @@ impl Receiver {
         self.meter.has_news()
     }
 
-    /// For how long packets waited at the least since this was asked last.
+    /// For how long packets waited at least since this was asked last.
     pub(crate) fn waiting(&mut self) -> Option<Duration> {
         self.waited = self.waiting.take();
         self.waited
@@ -314,7 +314,7 @@ impl Receiver {
         self.is_short_of_room.then_some(Hold::Window)
     }
 
-    /// What is known of the path of what comes, but for its round-trip times.
+    /// What is known of the path of what comes, except for its round-trip times.
     pub(crate) fn path_facts(&mut self, now: Time) -> PathFacts {
         let all = self.path_counts();
         self.history.note(now, all);
@@ -439,9 +439,9 @@ impl Receiver {
 
     /// After how long a request of which nothing came may have got lost.
     ///
-    /// By the rate at which data came last: one that fades as nothing comes would make it longer and longer. Where nothing
-    /// at all comes for twice the time that a turn takes, that rate says nothing: with the last packets before a gap it
-    /// may be so low that half a minute would pass.
+    /// By the rate at which data came last: one that fades as nothing comes would make it longer and longer. Where
+    /// nothing at all comes for twice the time that a turn takes, that rate says nothing: with the last packets before
+    /// a gap it may be so low that half a minute would pass.
     fn patience(&self, now: Time) -> Duration {
         let silent = self.turn_patience() + self.turn_patience();
         if self.newest.is_some_and(|(_, came)| now.since(came) >= silent) {
@@ -486,7 +486,7 @@ impl Page {
         }
     }
 
-    /// Writes as much of a report as fits, at least some of it: where the rest begins.
+    /// Writes as much of a report as fits, at least some of it: where the rest starts.
     fn write_losses(&mut self, numbers: Range<u64>, lost: &[Range<u64>], pages: &mut Vec<Vec<u8>>) -> u64 {
         for _ in 0..2 {
             let mut writer = Writer::new(&mut self.room[self.used..]);

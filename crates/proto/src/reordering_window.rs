@@ -7,14 +7,14 @@ use crate::rtt::Rtt;
 /// The reordering window of a source (RFC 8985 s6.2, whose idea it is): a packet is lost when it has not come and one
 /// that was sent later by more than this has.
 ///
-/// It begins small, a quarter of the least round-trip time, and grows at once when a packet comes that was missing for
+/// It starts small, a quarter of the least round-trip time, and grows at once when a packet comes that was missing for
 /// longer. It is a quarter larger than the greatest lateness of the last ten to twenty seconds, but no larger than a
-/// smoothed round trip (of 10 ms at the least, and 1 s at the most). So whoever says that all packets come late makes
-/// his own repairs wait, each for one round trip more.
+/// smoothed round trip (of 10 ms at least, and 1 s at most). So whoever says that all packets come late makes his own
+/// repairs wait, each for one round trip more.
 ///
-/// Differs from RFC 8985, which steps up by a quarter of the round trip at each repair in vain, and forgets all after 16
-/// recoveries: here it is known by how much a packet was late, and a path whose lateness comes and goes is met with what
-/// it had before.
+/// Differs from RFC 8985, which steps up by a quarter of the round trip at each repair in vain, and forgets all after
+/// 16 recoveries: here it is known by how much a packet was late, and a path whose lateness comes and goes is met with
+/// what it had before.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReorderingWindow {
     /// The greatest lateness of this span, and of the one before.

@@ -86,8 +86,8 @@ impl RequestQueue {
         self.lost.entry(piece.stream).or_default().insert(lost);
     }
 
-    /// A lost piece has arrived after all: what of it waits to go again does not. How many bytes that is. What its sink has
-    /// asked for once more goes all the same.
+    /// A lost piece has arrived after all: what of it waits to go again does not. How many bytes that is. What its sink
+    /// has asked for once more goes all the same.
     pub fn on_late(&mut self, piece: &PieceAt) -> u64 {
         let Some(lost) = self.lost.get_mut(&piece.stream) else { return 0 };
         let spared = lost.remove(&piece.range());
@@ -114,7 +114,7 @@ impl RequestQueue {
         }
     }
 
-    /// The next piece to send, of at most `most` bytes. Lost ones are cut anew.
+    /// The next piece to send, of at most `most` bytes. Lost ones are cut again.
     pub fn next_piece(&mut self, most: u32) -> Option<PieceAt> {
         let (stream, taken) = match self.lost.first_entry() {
             Some(mut entry) => {

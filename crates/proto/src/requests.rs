@@ -46,7 +46,7 @@ struct WantedStream {
     fresh: ByteRanges,
     /// Asked for in vain.
     lapsed: ByteRanges,
-    /// Asked for, by where the request began. Requests do not overlap.
+    /// Asked for, by where the request started. Requests do not overlap.
     asks: BTreeMap<u64, RequestedRange>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) const LEAST_REQUEST: Bytes = Bytes::new(64 << 10);
 /// A request for so few bytes is a word to the source more than a wish for data: it goes though the window, which may
 /// have shrunk, has no room for it. All that may be open are 16 KiB.
 const MOST_WORD: u64 = 64;
-/// What is asked for at the least, so that a session gets under way.
+/// What is asked for at least, so that a session gets under way.
 pub(crate) const LEAST_WINDOW: Bytes = Bytes::new(2_000_000);
 /// Windows are asked for in so many parts, if they are large.
 const PARTS: u64 = 64;
@@ -134,9 +134,9 @@ impl Requests {
         self.lapse_where(|_, ask| now.since(ask.since) >= patience);
     }
 
-    /// Requests of which nothing has ever come are to be made again where something came of one that was made later, and
-    /// `patience`, which is a shorter time, is over since that was seen: a source takes them in turn, so they got lost.
-    /// One that was only late is behind those that overtook it, and its turn comes as soon as they are served.
+    /// Requests of which nothing has ever come are to be made again where something came of one that was made later,
+    /// and `patience`, which is a shorter time, is over since that was seen: a source takes them in turn, so they got
+    /// lost. One that was only late is behind those that overtook it, and its turn comes as soon as they are served.
     pub fn lapse_overtaken(&mut self, now: Time, patience: Duration) {
         let served = self.served;
         self.lapse_where(|start, ask| {
@@ -166,7 +166,7 @@ impl Requests {
         since.map(|since| since.saturating_add(patience))
     }
 
-    /// The next request to make, if less than `window` is asked for, or if it is for `MOST_WORD` bytes at the most.
+    /// The next request to make, if less than `window` is asked for, or if it is for `MOST_WORD` bytes at most.
     pub fn next(&mut self, now: Time, window: Bytes) -> Option<Request> {
         if self.open >= MOST_OPEN {
             return None;
@@ -245,7 +245,7 @@ impl Requests {
         } else {
             stream.lapsed.remove_each(range, |part| parts.push(part))
         };
-        // The only request that begins below the range and may reach into it is the last such one.
+        // The only request that starts below the range and may reach into it is the last such one.
         let first = stream.asks.range(..=range.start).next_back().map_or(range.start, |(&start, _)| start);
         let (mut asked, mut done) = (0, Vec::new());
         for (&start, ask) in stream.asks.range_mut(first..range.end.max(first)) {
@@ -278,7 +278,7 @@ impl Requests {
 }
 
 impl RequestedRange {
-    /// Whether nothing of it has come, where it began at `start`.
+    /// Whether nothing of it has come, where it started at `start`.
     fn is_untouched(&self, start: u64) -> bool {
         self.missing.bytes() == self.end - start
     }
@@ -408,7 +408,7 @@ mod tests {
         all(&mut requests, ms(0), WINDOW);
         assert_eq!(requests.on_data(ms(60), 1, &(10_000..20_000)), 10_000);
         assert_eq!(requests.lapses_at(PATIENCE), Some(ms(100)));
-        // The second request began at 65 536; of the first, something came at 60 ms.
+        // The second request started at 65 536; of the first, something came at 60 ms.
         requests.lapse(ms(100), PATIENCE);
         assert_eq!(all(&mut requests, ms(100), WINDOW), [Request { stream: 1, range: 65_536..100_000 }]);
         requests.lapse(ms(160), PATIENCE);

@@ -3,7 +3,7 @@
 use fairwave_units::{Duration, Time};
 
 /// What is known of a session's round-trip time: a smoothed one (RFC 9002 s5.3), and the least one of the last ten to
-/// twenty seconds (s5.2, but it forgets: a way that became longer is no queue for ever).
+/// twenty seconds (s5.2, but it forgets: a way that became longer is no queue forever).
 ///
 /// A peer takes part in each sample: it may answer late, and it may say that it has held a packet longer than it did.
 /// So a sample has bounds, and what is made of it must be harmless anywhere within them.
@@ -67,7 +67,7 @@ impl Rtt {
         self.least
     }
 
-    /// The least one of late; without any sample, 100 ms.
+    /// The least one recently; without any sample, 100 ms.
     pub(crate) fn min(&self) -> Duration {
         self.spans.into_iter().flatten().min().unwrap_or(FIRST)
     }

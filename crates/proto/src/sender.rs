@@ -287,7 +287,7 @@ impl Sender {
         }
     }
 
-    /// Packets carry so many bytes at the most from now on; what was lost is cut anew.
+    /// Packets carry so many bytes at most from now on; what was lost is cut again.
     pub(crate) fn set_piece(&mut self, now: Time, piece_bytes: u32) {
         self.setup.piece_bytes = piece_bytes;
         self.pacer.set_packet(now, self.full_packet());

@@ -25,7 +25,7 @@ pub struct OpenRequest<'a> {
     pub options: SessionOptions,
 }
 
-/// Why a host cannot even begin to open a session.
+/// Why a host cannot even start to open a session.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum OpenError {
     /// It has as many as it can have.
@@ -88,6 +88,6 @@ pub struct Measured {
     pub session: SessionId,
     /// Its measured rate.
     pub rate: Rate,
-    /// At a sink: for how long its packets waited at the least, more than at any time in the last ten seconds.
+    /// At a sink: for how long its packets waited at least, more than at any time in the last ten seconds.
     pub waiting: Option<Duration>,
 }

@@ -7,7 +7,7 @@ use crate::path_kind::PathKind;
 
 /// A source's watch on its sink: without an answer it slows down, then stops, then gives up.
 ///
-/// Silence is a question without an answer. It does not begin when the last packet came, but with the first packet
+/// Silence is a question without an answer. It does not start when the last packet came, but with the first packet
 /// after it that asks for one: a data packet, which a sink reports within a quarter of a round trip, or a
 /// [`Probe`](crate::codec::Frame::Probe), which it echoes at once. So a source with nothing to send is never judged
 /// before it has asked, and it asks by itself: after a second without a packet either way. While a question is open and
@@ -79,12 +79,12 @@ pub(crate) enum Return {
     Usual,
     /// It was silent: the source goes on at half of the rate from before. [`Silence::cap`] sees to it.
     AtHalf,
-    /// It was silent, and others use the path: the path begins anew, unless other sessions on it were heard.
+    /// It was silent, and others use the path: the path starts again, unless other sessions on it were heard.
     Anew,
 }
 
 impl Silence {
-    /// A session begins at `now`, with a packet from its sink; it is over after a silence of `closes`.
+    /// A session starts at `now`, with a packet from its sink; it is over after a silence of `closes`.
     pub(crate) fn new(now: Time, path: PathKind, closes: Duration) -> Self {
         Self { path, closes, asked: None, last: now, phase: SilencePhase::Heard }
     }
@@ -201,7 +201,8 @@ impl Silence {
     }
 }
 
-/// How long an answer may take: max(4 intervals, 2 round trips), and the time for which a sink may be kept from running.
+/// How long an answer may take: max(4 intervals, 2 round trips), and the time for which a sink may be kept from
+/// running.
 fn patience(interval: Duration, rtt: Duration) -> Duration {
     let interval = interval.as_nanos().saturating_mul(4);
     let rtt = rtt.as_nanos().saturating_mul(2);

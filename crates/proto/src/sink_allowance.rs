@@ -22,7 +22,7 @@ pub(crate) struct SinkAllowance {
 const SLACK: f64 = 1.01;
 /// What comes now was granted before: in the last round trip and two intervals, and while it waited on the way.
 const WAITS: Duration = Duration::from_millis(500);
-/// Credit at the most: this and what a quarter of a second brings.
+/// Credit at most: this and what a quarter of a second brings.
 const LEAST_DEPTH: f64 = 16_384.0;
 const DEPTH_S: f64 = 0.25;
 

@@ -17,7 +17,7 @@ impl<T> Default for Slots<T> {
     }
 }
 
-/// Sessions of a host at the most.
+/// Sessions of a host at most.
 pub const MOST_SESSIONS: usize = 1 << SLOT_BITS;
 const SLOT_BITS: u32 = 16;
 

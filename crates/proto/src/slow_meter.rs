@@ -9,7 +9,7 @@ use fairwave_units::{Rate, Time};
 /// more (Wu 2007, Eq. VI.3, grants a share of the gap to what is measured).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlowMeter {
-    /// When the window began, with a packet that is no part of it, and what has come since.
+    /// When the window started, with a packet that is no part of it, and what has come since.
     since: Option<Time>,
     bytes: u64,
     /// The largest packet.

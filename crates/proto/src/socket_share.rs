@@ -36,7 +36,7 @@ impl SocketShare {
         LEAST_PERIOD.max(shared.min(MOST_LEAST_PERIOD))
     }
 
-    /// What a session whose rate nobody here limits keeps asked for at the least, if `asked` is.
+    /// What a session whose rate nobody here limits keeps asked for at least, if `asked` is.
     pub(crate) fn least_window(self, asked: Bytes) -> Bytes {
         let Some(buffer) = self.buffer else { return LEAST_WINDOW };
         let all = Bytes::new(buffer.get() / 4 * 3).max(LEAST_WINDOW).get();

@@ -101,7 +101,7 @@ mod tests {
             progress.on_report(s(at), (una, true), arrived, lost)
         };
         assert!(!report(0, 0, 99) && !report(29, 0, 1) && report(30, 0, 1));
-        // One that arrives begins it anew; so few that are lost say nothing.
+        // One that arrives starts it again; so few that are lost say nothing.
         assert!(!report(31, 1, 1000) && !report(40, 0, 1) && !report(1000, 0, 98) && report(1001, 0, 1));
     }
 }

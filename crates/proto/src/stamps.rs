@@ -19,7 +19,7 @@ pub(crate) struct Stamps {
 const TOLERANCE: Duration = Duration::from_secs(2);
 /// Of the time that has passed.
 const TOLERANCE_SHARE: i128 = 50;
-/// After a silence the clocks are compared anew: a machine may have slept.
+/// After a silence the clocks are compared again: a machine may have slept.
 const SILENCE: Duration = Duration::from_secs(5);
 
 impl Stamps {
@@ -27,7 +27,7 @@ impl Stamps {
     #[inline]
     pub(crate) fn time(&mut self, now: Time, stamp_us: u32) -> Time {
         let ahead = i64::from(stamp_us.wrapping_sub(self.last_us as u32).cast_signed());
-        // The first wrap backwards would lead below zero: begin one wrap up.
+        // The first wrap backwards would lead below zero: start one wrap up.
         let last_us = if self.last_us == 0 { 1 << 32 } else { self.last_us };
         self.last_us = last_us.saturating_add_signed(ahead);
         let sent = Time::from_nanos(self.last_us.saturating_mul(1000));

@@ -5,8 +5,8 @@ use fairwave_units::{Duration, Rate, Time};
 /// Measures the data that come for sessions that nobody here knows.
 ///
 /// A host that was restarted has forgotten what it granted; sources use that until they hear of it, and for a lease at
-/// the most. What comes of them is none of what it may grant anew. Later than two leases after the host began no honest
-/// source sends any of it, and what comes counts for nothing: whoever floods a host takes none of its grants.
+/// the most. What comes of them is none of what it may grant again. Later than two leases after the host started no
+/// honest source sends any of it, and what comes counts for nothing: whoever floods a host takes none of its grants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StrayMeter {
     until: Time,
@@ -21,7 +21,7 @@ const WINDOW: Duration = Duration::from_millis(100);
 const LEAST_S: f64 = 0.01;
 
 impl StrayMeter {
-    /// The host begins, and had leases of such a length before.
+    /// The host starts, and had leases of such a length before.
     pub(crate) fn new(now: Time, lease: Duration) -> Self {
         let until = now.saturating_add(lease).saturating_add(lease);
         Self { until, since: now, bytes: 0, before_bps: 0.0 }

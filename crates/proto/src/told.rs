@@ -13,7 +13,7 @@ pub struct ToldNode {
     pub capacity: Option<Rate>,
     /// What a session that opens here shares it with: as if so many sessions of weight one were there.
     pub weights: f64,
-    /// What sessions that open here may begin with together, beside those that the machine has granted something since.
+    /// What sessions that open here may start with together, beside those that the machine has granted something since.
     pub start: Rate,
     /// The control interval.
     pub interval: Duration,
@@ -28,11 +28,11 @@ pub struct Looked {
     pub measured: Rate,
     /// What this host was told of it.
     pub options: SessionOptions,
-    /// What its application wants to use, or takes, at the most; none if all there is.
+    /// What its application wants to use, or takes, at most; none if all there is.
     pub desired: Option<Rate>,
     /// Its smoothed round-trip time; zero before the first sample.
     pub rtt: Duration,
-    /// At a sink: for how long its packets waited at the least.
+    /// At a sink: for how long its packets waited at least.
     pub waiting: Option<Duration>,
     /// What it is granted at present: at first what it started with.
     pub expected: Rate,

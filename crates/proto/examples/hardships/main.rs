@@ -12,7 +12,7 @@ use lane::{Hardship, Lane, Meter, jain};
 
 /// When it is steady, in seconds.
 const STEADY: (usize, usize) = (5, 25);
-/// When the blackhole begins and ends, and until when it is judged.
+/// When the blackhole starts and ends, and until when it is judged.
 const HOLE: (u64, u64) = (10, 12);
 const AROUND_HOLE: (usize, usize) = (10, 20);
 

@@ -36,7 +36,7 @@ pub enum Frame<'a> {
     },
     /// Sink to source: what has arrived and what has not.
     Losses(LossReport<'a>),
-    /// Sink to source: how many data packets came with each ECN field, since the session began.
+    /// Sink to source: how many data packets came with each ECN field, since the session started.
     Marks(EcnCounts),
     /// Source to sink: which data packets there are. It also shows a sink that the last of them got lost.
     Sent {
@@ -102,7 +102,7 @@ pub enum CloseReason {
     /// Its keys are as old as keys may be: who opened it opens another.
     #[error("the session keys are a day old")]
     Keys,
-    /// The peer does not know the session any more: its process began anew.
+    /// The peer does not know the session any more: its process started again.
     #[error("the peer does not know the session: it was restarted")]
     Reset,
     /// The connection that carried its datagrams, of TCP or of ssh, is over. Nobody is told: there is no way there.
@@ -246,7 +246,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Writes a report about `numbers` as [`LossReport::write`] does, or a page of it: where the next page begins.
+    /// Writes a report about `numbers` as [`LossReport::write`] does, or a page of it: where the next page starts.
     pub fn write_losses(
         numbers: std::ops::Range<u64>,
         lost: &[std::ops::Range<u64>],

@@ -88,7 +88,7 @@ pub enum Handshake<'a> {
 /// What an initiator sends: at first to get a cookie, and then with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// What it begins with.
+    /// What it starts with.
     pub prologue: Prologue,
     /// Noise's first message; nothing in a first hello.
     pub message: &'a [u8],
@@ -191,7 +191,8 @@ impl<'a> Hello<'a> {
         Ok(Self { prologue, message, features, proven, mac: *mac })
     }
 
-    /// Writes a hello; `mac` makes the MAC of its bytes. Of a message that leaves no room for them the features are none.
+    /// Writes a hello; `mac` makes the MAC of its bytes. Of a message that leaves no room for them the features are
+    /// none.
     pub fn write(
         prologue: &Prologue,
         message: &[u8],

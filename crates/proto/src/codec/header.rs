@@ -1,4 +1,4 @@
-//! What every packet begins with, in the clear.
+//! What every packet starts with, in the clear.
 
 use super::{DecodeError, Full, Reader, VERSION, Writer};
 

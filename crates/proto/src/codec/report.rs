@@ -62,7 +62,7 @@ impl<'a> LossReport<'a> {
         }
     }
 
-    /// Reads a report. Takes time in proportion to its bytes at the most.
+    /// Reads a report. Takes time in proportion to its bytes at most.
     pub fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let base = reader.varint("the base of a loss report")?;
         let span = reader.varint("the length of a loss report")?;
@@ -135,7 +135,7 @@ impl<'a> LossReport<'a> {
     }
 }
 
-/// Bytes in front of the lost numbers at the most.
+/// Bytes in front of the lost numbers at most.
 const HEAD_BYTES: usize = 8 + 8 + 1 + 8;
 
 fn pair_bytes([gaps, lengths]: [Width; 2]) -> usize {

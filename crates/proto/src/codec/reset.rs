@@ -21,12 +21,12 @@ pub type Token = [u8; TOKEN_BYTES];
 
 /// Bytes of a token.
 pub(crate) const TOKEN_BYTES: usize = 16;
-/// Bytes between the header and the token at the least: RFC 9000 s10.3 has as many in front of the token that nobody
+/// Bytes between the header and the token at least: RFC 9000 s10.3 has as many in front of the token that nobody
 /// can foretell.
 const LEAST_PADDING: usize = 5;
-/// Bytes of a reset at the least. A packet that is no longer than this gets none.
+/// Bytes of a reset at least. A packet that is no longer than this gets none.
 pub(crate) const LEAST_RESET_BYTES: usize = HEADER_BYTES + LEAST_PADDING + TOKEN_BYTES;
-/// Bytes of a reset at the most: as many as control packets have that say little.
+/// Bytes of a reset at most: as many as control packets have that say little.
 pub(crate) const MOST_RESET_BYTES: usize = 80;
 
 // RFC 9000 s10.3: the token takes the place of the tag, so that a reset looks like any other packet.
@@ -109,7 +109,8 @@ mod tests {
     }
 
     proptest! {
-        /// It is smaller than what it answers, reads as a control packet, and says nothing that is not random but its id and its token.
+        /// It is smaller than what it answers, reads as a control packet, and says nothing that is not random but its
+        /// id and its token.
         #[test]
         fn answer__is_smaller_and_looks_like_a_packet(bytes in LEAST_RESET_BYTES + 1..2000, seed: u64) {
             let mut draw = seed;

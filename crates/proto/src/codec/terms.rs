@@ -21,7 +21,7 @@ use super::{Ahead, DecodeError, Full, Reader, Reset, SessionId, Writer};
 use crate::features::Features;
 use crate::path_kind::PathWish;
 
-/// Bytes of a greeting at the most.
+/// Bytes of a greeting at most.
 pub const MOST_GREETING_BYTES: usize = 544;
 
 const SENDS: u8 = 1;

@@ -26,7 +26,7 @@ impl<C: Crypto> Control<C> {
         self.names.take(chance)
     }
 
-    /// Begins to open a session to the host at `to`: its name. [`ControlEvent::Opened`] follows, or
+    /// Starts to open a session to the host at `to`: its name. [`ControlEvent::Opened`] follows, or
     /// [`ControlEvent::Failed`].
     pub(crate) fn connect(
         &mut self,

@@ -42,7 +42,7 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// How a session begins in one direction, by what the handshake said.
+    /// How a session starts in one direction, by what the handshake said.
     pub(super) fn beginning(&self, established: &Established<C::Keys>, direction: Direction) -> Beginning {
         let Features { claims, grants } = established.features;
         let rate = |bps: u64| Some(Rate::nearest_bps(bps as f64)).filter(|_| bps > 0);
@@ -61,7 +61,7 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// The rates that a session begins with are known to this end.
+    /// The rates that a session starts with are known to this end.
     pub(super) fn push_beginnings(&mut self, session: SessionId) {
         for direction in super::BOTH {
             let Some(node) = self.nodes[direction as usize].as_mut() else { continue };

@@ -1,4 +1,4 @@
-//! What a session that is about to open begins with at an end node.
+//! What a session that is about to open starts with at an end node.
 
 use fairwave_units::Rate;
 
@@ -19,7 +19,7 @@ impl EndNode {
         (capacity, weights + weight)
     }
 
-    /// The same for a session that is about to open. Where the machine's daemon divides the capacity, a session begins
+    /// The same for a session that is about to open. Where the machine's daemon divides the capacity, a session starts
     /// with no more than is left of what it lets this process give away; that is taken for the session until the daemon
     /// grants it something.
     pub(crate) fn promise_start(&mut self, session: SessionId, weight: f64) -> (Rate, f64) {

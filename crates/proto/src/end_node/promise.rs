@@ -1,4 +1,4 @@
-//! What the first claim and the first grant of a session are, before it is there and when it begins.
+//! What the first claim and the first grant of a session are, before it is there and when it starts.
 
 use fairwave_units::{Rate, Time};
 

@@ -28,7 +28,7 @@ impl EndNode {
         Rate::nearest_bps((self.capacity().as_bps() - self.used_by_others().as_bps()).max(0.0))
     }
 
-    /// A session counts as one that has had such a rate at the least.
+    /// A session counts as one that has had such a rate at least.
     pub(crate) fn raise(&mut self, now: Time, session: SessionId, rate: Rate) {
         if let Some(entry) = self.table.get_mut(session).filter(|entry| entry.granted.current() < rate) {
             entry.granted.grant(now, rate);

@@ -1,4 +1,4 @@
-//! What sessions begin with.
+//! What sessions start with.
 
 use std::collections::BTreeMap;
 

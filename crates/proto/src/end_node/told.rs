@@ -85,8 +85,8 @@ impl EndNode {
         standings.for_each(|(of, said)| tell(LookedFlow::over(of, said)));
     }
 
-    /// The weights by which one level among all sessions of the machine, or of a user, gives each group of sessions here
-    /// what one session of weight 1 has: the machine knows no groups of sessions.
+    /// The weights by which one level among all sessions of the machine, or of a user, gives each group of sessions
+    /// here what one session of weight 1 has: the machine knows no groups of sessions.
     fn told_weights(&self, standings: &[(SessionId, Standing)]) -> Vec<f64> {
         let endless = f64::INFINITY;
         let mut used_bps = 0.0;
@@ -130,9 +130,9 @@ impl EndNode {
     }
 
     /// The machine has granted: `grants` are in the order of the sessions' names. A session that none is for keeps what
-    /// it has. Where their sum is more than this host's own limit, or than what its socket could take of late, all are
-    /// scaled down alike. The machine's capacity is no such limit: grants are steps ahead of what sessions use, and those
-    /// of sessions that cannot take them would keep the others from what is free.
+    /// it has. Where their sum is more than this host's own limit, or than what its socket could take recently, all are
+    /// scaled down alike. The machine's capacity is no such limit: grants are steps ahead of what sessions use, and
+    /// those of sessions that cannot take them would keep the others from what is free.
     pub(crate) fn settle_told(&mut self, now: Time, grants: &[ToldGrant]) -> &[TickOutcome] {
         let elapsed = self.last_tick.map_or(fairwave_units::Duration::ZERO, |last| now.since(last));
         self.recover(elapsed);

@@ -1,4 +1,4 @@
-//! How a session begins where claims and grants are exchanged.
+//! How a session starts where claims and grants are exchanged.
 
 use fairwave_units::{Rate, Time};
 

@@ -46,8 +46,8 @@ enum Half {
     Sink(SinkHalf),
 }
 
-/// A capacity that nobody knows is as large as a rate in a message can be, about: the arithmetic of the rule has twice the
-/// precision of f64, and not the range.
+/// A capacity that nobody knows is as large as a rate in a message can be, about: the arithmetic of the rule has twice
+/// the precision of f64, and not the range.
 const MOST_BPS: f64 = 4e18;
 
 impl Exchange {
@@ -137,7 +137,7 @@ impl Exchange {
         }
     }
 
-    /// What the application wants or takes at the most.
+    /// What the application wants or takes at most.
     pub(crate) fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
         match &mut self.half {
             Half::Source(source) => source.set_desired(session, desired),

@@ -24,7 +24,7 @@ struct SinkSession {
     terms: SessionTerms,
     /// Whose it is; zero if it is in no group.
     group: u32,
-    /// What the application here takes at the most.
+    /// What the application here takes at most.
     ceiling: Option<Rate>,
     /// Its source tells no claims: up to when what it sends is measured.
     plain: Option<Time>,

@@ -21,7 +21,7 @@ pub(super) struct SourceHalf {
 
 #[derive(Debug)]
 struct SourceSession {
-    /// What the application wants at the most.
+    /// What the application wants at most.
     desired: Option<Rate>,
     /// Whether that is what the rule takes for its demand: while data wait for it.
     is_declared: bool,

@@ -17,11 +17,11 @@ pub trait InitiatorCrypto {
     /// What the session's packets are sealed with.
     type Keys;
 
-    /// What the hello begins with names the suite and the ticket, and has random bytes in place of a cookie; the rest
+    /// What the hello starts with names the suite and the ticket, and has random bytes in place of a cookie; the rest
     /// of it is as asked for.
     fn prologue(&mut self, is_plain: bool, is_dedicated: bool) -> Prologue;
 
-    /// The first message, with a sealed payload, at most 112 bytes longer than that. It is asked for anew for each
+    /// The first message, with a sealed payload, at most 112 bytes longer than that. It is asked for again for each
     /// cookie, and then is the first one of another handshake: an ephemeral key belongs to one prologue alone.
     fn write_hello(&mut self, prologue: &Prologue, payload: &[u8]) -> Vec<u8>;
 
@@ -44,7 +44,7 @@ pub trait ResponderCrypto {
     /// their holders are told so. `None` for what was never issued, and for a suite that is not spoken here.
     fn hello_mac(&self, prologue: &Prologue, proven: &[u8]) -> Option<Mac>;
 
-    /// A MAC under a key that this host alone knows, drawn when it began.
+    /// A MAC under a key that this host alone knows, drawn when it started.
     fn cookie(&self, bytes: &[u8]) -> Mac;
 
     /// Opens the first message: its payload.

@@ -33,7 +33,7 @@ pub struct Terms {
     pub ahead: Ahead,
 }
 
-/// A session, as one end knows it when it begins.
+/// A session, as one end knows it when it starts.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "four facts that do not depend on each other")]
 pub struct Established<K> {

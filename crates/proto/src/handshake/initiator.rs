@@ -12,11 +12,11 @@ use crate::path_kind::{PathKind, PathWish, PathWishes};
 
 /// Sends a hello until it is answered, or gives up.
 ///
-/// The first hello has nothing in it but what proves the ticket. It is repeated after 250 ms, and then each 500 ms. When
-/// a cookie comes, a hello with that cookie and with Noise's first message goes at once, and is repeated after two round
-/// trips, at least 50 ms and at most a second, and then after twice as long each time, up to 500 ms. If the responder
-/// answers that one with another cookie, its own is too old, and the next is written with a new ephemeral key. After five
-/// seconds in all the attempt has failed.
+/// The first hello has nothing in it but what proves the ticket. It is repeated after 250 ms, and then each 500 ms.
+/// When a cookie comes, a hello with that cookie and with Noise's first message goes at once, and is repeated after two
+/// round trips, at least 50 ms and at most a second, and then after twice as long each time, up to 500 ms. If the
+/// responder answers that one with another cookie, its own is too old, and the next is written with a new ephemeral
+/// key. After five seconds in all the attempt has failed.
 ///
 /// RFC 8085 s3.1.1 wants waits that grow. These grow no further than 500 ms because an attempt ends so soon: with waits
 /// that grew on, one of 40 failed where 30 % are lost both ways.
@@ -83,11 +83,11 @@ const LEAST_WAIT: Duration = Duration::from_millis(50);
 const MOST_FIRST_WAIT: Duration = Duration::from_secs(1);
 /// Waits that grow end here.
 const MOST_WAIT: Duration = Duration::from_millis(500);
-/// A responder has a new cookie every five seconds, or when it began anew. Who sends more of them wants hellos.
+/// A responder has a new cookie every five seconds, or when it started again. Who sends more of them wants hellos.
 const MOST_COOKIES: u32 = 8;
 
 impl<C: InitiatorCrypto> Initiator<C> {
-    /// An attempt begins: this end will send, receive or both, and greets the application at the other end. `Full` if
+    /// An attempt starts: this end will send, receive or both, and greets the application at the other end. `Full` if
     /// the greeting is longer than [`MOST_GREETING_BYTES`](crate::codec::MOST_GREETING_BYTES).
     pub fn new(
         now: Time,
@@ -208,7 +208,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
 
     /// The responder wants a hello with this cookie in place of the one that it answers: a cookie for an earlier one,
     /// which was repeated, comes too late. RFC 9000 s17.2.5.2 has a client take one Retry, and no other; here the
-    /// responder may have begun anew, and the attempt goes on.
+    /// responder may have started again, and the attempt goes on.
     fn on_cookie(&mut self, now: Time, cookie: Mac) {
         if self.prologue.cookie == cookie || self.cookies >= MOST_COOKIES {
             return;

@@ -71,7 +71,7 @@ impl InsecureResponder {
         Self { secrets: tickets.into_iter().collect(), own: mixed(seed), nonces: mixed(!seed), identity: None }
     }
 
-    /// It can reset sessions of an earlier one with the same identity. Hosts of a simulation never begin anew, and
+    /// It can reset sessions of an earlier one with the same identity. Hosts of a simulation never start again, and
     /// their answers are shorter without.
     #[must_use]
     pub fn with_resets(self, identity: u64) -> Self {

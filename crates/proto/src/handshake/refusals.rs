@@ -4,7 +4,7 @@ use super::{Prefix, ResponderCrypto};
 use crate::codec::TicketId;
 
 /// Refusals of the last seconds, counted in a table of fixed size: by ticket, and by ticket and prefix, each at a place
-/// that a MAC under the host's own key chooses anew for each epoch. So nobody can aim at a place that he shares with
+/// that a MAC under the host's own key chooses again for each epoch. So nobody can aim at a place that he shares with
 /// somebody else, and whoever shares one by chance is out of it seconds later.
 ///
 /// WireGuard, too, bounds what proven addresses make a host compute (Donenfeld 2017, s5.3: a cookie proves who owns an

@@ -3,8 +3,8 @@
 use super::{Prefix, ResponderCrypto};
 
 /// Resets of this second, counted: all of them, and those to one prefix, at a place that a MAC under the host's own key
-/// chooses anew for each second, as [`Refusals`](super::refusals::Refusals) are. RFC 9000 s10.3.3 has an endpoint bound
-/// their number.
+/// chooses again for each second, as [`Refusals`](super::refusals::Refusals) are. RFC 9000 s10.3.3 has an endpoint
+/// bound their number.
 #[derive(Debug)]
 pub(super) struct Resets {
     second: u64,
@@ -12,7 +12,7 @@ pub(super) struct Resets {
     counts: Vec<u16>,
 }
 
-/// Resets in a second, to one prefix and in all. A host that begins anew has as many clients as it had sessions, each
+/// Resets in a second, to one prefix and in all. A host that starts again has as many clients as it had sessions, each
 /// of which sends some packets a second: those that have no answer today have one in the next second. An answer costs a
 /// hash and at most 80 bytes.
 pub(crate) const MOST_RESETS: [u16; 2] = [64, 1024];

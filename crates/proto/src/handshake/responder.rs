@@ -91,7 +91,7 @@ pub type PendingVisit<C> = SessionRequest<<<C as Crypto>::Responder as Responder
 pub struct SessionRequest<P> {
     key: HelloKey,
     pending: P,
-    /// What the hello begins with: the ticket, and what the initiator says about path and secrecy.
+    /// What the hello starts with: the ticket, and what the initiator says about path and secrecy.
     pub prologue: Prologue,
     /// The initiator's name for the session.
     pub peer: SessionId,
@@ -129,12 +129,12 @@ pub struct Answered {
     pub refusal: Option<Refusal>,
 }
 
-/// Sessions that are half open at the most.
+/// Sessions that are half open at most.
 pub const MOST_HALF_OPEN: usize = 1024;
 /// A session is half open for as long as the cookie of its hello may be good: a path or a process that stands still for
 /// some seconds before the first packet loses no session.
 pub const HALF_OPEN_LASTS: Duration = COOKIE_LASTS;
-/// A cookie is good for so long at the most, and for half of it at least.
+/// A cookie is good for so long at most, and for half of it at least.
 pub(crate) const COOKIE_LASTS: Duration = Duration::from_secs(10);
 
 /// Hellos that are known to be used up.

@@ -398,7 +398,7 @@ fn responder__takes_a_cookie_from_its_address_in_its_time_alone() {
         assert_eq!(answer(&mut responder, ms(at), from, &hello).len(), 33);
     }
     assert_eq!(reads(&mut responder), 0);
-    // Under another key of the host's, as after it began anew.
+    // Under another key of the host's, as after it started again.
     let crypto = InsecureResponder::new(6, [(TICKET, SECRET)]);
     assert_eq!(answer(&mut Responder::new(Counting { inner: crypto, reads: 0 }), ms(0), address(1), &hello).len(), 33);
     asked(&mut responder, ms(9_999), address(1), &hello);
@@ -499,8 +499,9 @@ fn fates() -> impl Strategy<Value = Vec<(u8, u16)>> {
 }
 
 proptest! {
-    /// Whatever the network does to a few packets: either both ends have the session, with the same keys, or none has it in
-    /// the end; with at most three lost or changed ones both have it. The responder never sends more than it received.
+    /// Whatever the network does to a few packets: either both ends have the session, with the same keys, or none has
+    /// it in the end; with at most three lost or changed ones both have it. The responder never sends more than it
+    /// received.
     #[test]
     fn handshake__through_any_network(fates in fates()) {
         let mut network = Network { fates: fates.into_iter(), flying: BTreeMap::new(), sent: 0, mishaps: 0 };
@@ -573,8 +574,8 @@ proptest! {
         prop_assert_eq!(responder.next_timeout(), None);
     }
 
-    /// Strangers who send whatever they like, with hellos of all sorts from addresses that may be others': nobody gets more
-    /// than was sent in his name, and who never had a cookie leaves nothing.
+    /// Strangers who send whatever they like, with hellos of all sorts from addresses that may be others': nobody gets
+    /// more than was sent in his name, and who never had a cookie leaves nothing.
     #[test]
     fn responder__is_no_amplifier(
         steps in proptest::collection::vec((0_u16..4, 0_u64..4, 0_u8..5, 0_u64..4000, any::<u16>()), 1..60),

@@ -35,8 +35,8 @@ impl<C: Crypto> Host<C> {
         self.outbound.limit(session, limit)
     }
 
-    /// What held a session for most of the last second, as one end of a direction knows: its source, or its sink, if that
-    /// holds it.
+    /// What held a session for most of the last second, as one end of a direction knows: its source, or its sink, if
+    /// that holds it.
     pub fn held_by(&mut self, now: Time, session: SessionId, direction: Direction) -> Option<Hold> {
         match direction {
             Direction::Sending => self.outbound.held_by(now, session),
@@ -44,8 +44,8 @@ impl<C: Crypto> Host<C> {
         }
     }
 
-    /// What is known of the path of what a session sends, or of what it receives. Rates and recent shares are good where
-    /// it is asked for at least once a second.
+    /// What is known of the path of what a session sends, or of what it receives. Rates and recent shares are good
+    /// where it is asked for at least once a second.
     pub fn path_facts(&mut self, now: Time, session: SessionId, direction: Direction) -> Option<PathFacts> {
         match direction {
             Direction::Sending => self.outbound.path_facts(now, session),
@@ -57,7 +57,7 @@ impl<C: Crypto> Host<C> {
         }
     }
 
-    /// What the application of a session's sink takes at the most, if this is it and it does not take all.
+    /// What the application of a session's sink takes at most, if this is it and it does not take all.
     pub fn ceiling(&self, session: SessionId) -> Option<Rate> {
         self.inbound.ceiling(session)
     }

@@ -299,7 +299,7 @@ fn host__finds_the_size_that_a_path_takes_and_notices_when_it_shrinks() {
     let before = network.hosts[1].delivered;
     limit(&mut network, 1300);
     network.run_until(ms(15_500));
-    // One second of silence and recovery at the most; then full speed with 1200 bytes a datagram.
+    // One second of silence and recovery at most; then full speed with 1200 bytes a datagram.
     assert!(network.hosts[1].delivered - before > 5 * 11_000_000, "{}", network.hosts[1].delivered - before);
     assert_eq!(most(&network), Some(1200));
 }

@@ -16,7 +16,7 @@ use crate::session::Direction;
 const YOUNG_INTERVALS: u64 = 4;
 
 impl Machine {
-    /// What the sessions that open in one process may begin with together at a node until the next tick: its part of
+    /// What the sessions that open in one process may start with together at a node until the next tick: its part of
     /// what is granted to nobody. One part more than there are processes is left to a process that comes.
     pub fn start(&self, card: CardId, direction: Direction) -> Rate {
         let free = self.cards.get(&card).and_then(|card| card.free(direction)).unwrap_or(Rate::ZERO);
@@ -57,8 +57,8 @@ impl<'a> FairParts<'a> {
         Self { capacity, was_free, sessions, users, groups }
     }
 
-    /// The young ones of the sessions that use so much, in their order: each counts as if it used its part, as far as that
-    /// is sure.
+    /// The young ones of the sessions that use so much, in their order: each counts as if it used its part, as far as
+    /// that is sure.
     pub(super) fn count(
         &self,
         (now, interval): (Time, Duration),
@@ -83,8 +83,9 @@ impl<'a> FairParts<'a> {
         }
     }
 
-    /// Which share of their parts young sessions may have now. Of what was free at the last tick, some may have been given
-    /// to sessions that no row tells of yet; until the next tick that is left to them. Where nothing was free, it is all.
+    /// Which share of their parts young sessions may have now. Of what was free at the last tick, some may have been
+    /// given to sessions that no row tells of yet; until the next tick that is left to them. Where nothing was free, it
+    /// is all.
     fn sure(&self, young: &[Young]) -> f64 {
         let told: Rate = young.iter().map(|young| young.began_with).sum();
         let unknown = (self.was_free.as_bps() - told.as_bps()).max(0.0);

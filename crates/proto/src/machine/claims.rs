@@ -31,7 +31,7 @@ pub(super) struct Terms<'a> {
 pub(super) struct Claiming<'a> {
     pub(super) group: u32,
     pub(super) user: u32,
-    /// Of plain GTP: the largest grant of late that was the machine's, and not what it began with.
+    /// Of plain GTP: the largest grant recently that was the machine's, and not what it started with.
     pub(super) given: Rate,
     /// When its process last said anything.
     pub(super) changed: Time,
@@ -126,7 +126,7 @@ fn base(group: usize, row: &DividedRow) -> SharedRow {
     }
 }
 
-/// A session of GTP claims what it uses, and holds what it was granted of late.
+/// A session of GTP claims what it uses, and holds what it was granted recently.
 fn row_of_gtp(group: usize, row: &DividedRow, given: Rate) -> SharedRow {
     let base = base(group, row);
     let desired_bps = row.row.desired.map_or(f64::INFINITY, Rate::as_bps);

@@ -39,7 +39,7 @@ pub(super) struct Held {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Counted {
     pub(super) granted: Rate,
-    /// What the machine granted it last: who is not heard keeps that, and not the largest of late.
+    /// What the machine granted it last: who is not heard keeps that, and not the largest recently.
     pub(super) last: Rate,
     /// Of what the machine granted.
     pub(super) proven: Rate,
@@ -85,7 +85,7 @@ impl Held {
         }
     }
 
-    /// For a while it may have done as it liked: what it says next counts anew.
+    /// For a while it may have done as it liked: what it says next counts again.
     pub(super) fn bring(&mut self, now: Time) {
         self.brought = Self::new(now, self.said).brought;
     }

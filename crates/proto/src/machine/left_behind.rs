@@ -39,7 +39,7 @@ impl LeftBehind {
         }
     }
 
-    /// A tick begins: what was left before it ages, whoever else is there.
+    /// A tick starts: what was left before it ages, whoever else is there.
     pub(super) fn age(&mut self, now: Time) {
         let lasts: Duration = two_leases();
         self.parts.retain_mut(|part| now.since(*part.since.get_or_insert(now)) < lasts);

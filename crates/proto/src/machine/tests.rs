@@ -20,7 +20,7 @@ struct World {
 struct Session {
     member: MemberId,
     row: u32,
-    /// What it can use, at the most.
+    /// What it can use, at most.
     limit: f64,
     /// What it sends, Mb/s.
     rate: f64,

@@ -64,8 +64,8 @@ impl Machine {
                 }
                 let weights = weights.into_iter().map(|(group, sum)| ((id, direction as u8, group), sum));
                 self.weights.extend(weights);
-                // A queue that nobody has seen is none: else who says that it uses more than it does would have the rule
-                // drain a queue that there is not, at everybody's cost.
+                // A queue that nobody has seen is none: else who says that it uses more than it does would have the
+                // rule drain a queue that there is not, at everybody's cost.
                 let waiting = lower_median(waiting.into_values().collect()).unwrap_or(Duration::ZERO);
                 node.see_queue(waiting);
                 self.neighbours.see_queue(place, waiting);
@@ -128,7 +128,7 @@ impl Machine {
         &self.grants
     }
 
-    /// Ticks that stay out for so long that processes go on by themselves begin anew: what they then have counts.
+    /// Ticks that stay out for so long that processes go on by themselves start again: what they then have counts.
     fn count_tick(&mut self, now: Time) {
         let long = Duration::from_nanos(self.interval.as_nanos().saturating_mul(ABSENT_INTERVALS)).max(ABSENT);
         if self.ticks > 0 && now.since(self.last_tick) > long {

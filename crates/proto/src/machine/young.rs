@@ -9,6 +9,6 @@ pub(super) struct Young {
     pub(super) name: SessionId,
     /// Its fair part.
     pub(super) part: Rate,
-    /// What it began with, if that was since the last tick.
+    /// What it started with, if that was since the last tick.
     pub(super) began_with: Rate,
 }

@@ -193,7 +193,7 @@ fn go(outbound: &mut Outbound, span: Range<u64>) -> (u64, Option<u64>, Option<u6
 fn hold__is_all_that_a_tunnel_has_of_a_path_rate() {
     let udp = SocketAddr::from(([10, 0, 0, 1], 1));
     let tunnel = crate::tunnel_address(udp, std::num::NonZeroU32::MIN);
-    // 32 packets a round trip of 20 ms to begin with; by a tunnel what is granted, and no number is skipped.
+    // 32 packets a round trip of 20 ms to start with; by a tunnel what is granted, and no number is skipped.
     let (by_udp, ..) = go(&mut granted(udp), 0..40);
     let mut outbound = granted(tunnel);
     let (by_tunnel, first, last) = go(&mut outbound, 0..40);

@@ -134,7 +134,7 @@ fn on_report__what_comes_within_the_window_was_late() {
     let mut outstanding = slowly(60);
     judge(&mut outstanding, &at(90), 0..20, &[8..9, 10..11, 15..16]).unwrap();
     let found = judge(&mut outstanding, &at(95), 0..25, &[10..11]);
-    // 19 was there before 8 and 15: the first is 11 ms late at the least.
+    // 19 was there before 8 and 15: the first is 11 ms late at least.
     let settlement = Settlement { arrived: 7, late: 2, lateness: Duration::from_millis(11), ..Settlement::default() };
     assert_eq!(found, Ok((settlement, Repairs::default())));
     let found = judge(&mut outstanding, &at(96), 0..25, &[]);
@@ -205,7 +205,7 @@ fn on_report__nothing_goes_again_that_came_after_all() {
         let (settlement, repairs) = found.unwrap();
         (settlement.lost, repairs.needed)
     };
-    // 1, 2 and 5 are lost, and go again together as 40 and 41, cut anew.
+    // 1, 2 and 5 are lost, and go again together as 40 and 41, cut again.
     let found = lost(judge(&mut outstanding, &at(90), 0..40, &[1..3, 5..6]));
     assert_eq!(found, (3, vec![piece(1), piece(2), piece(5)]));
     outstanding.send(PieceAt { length: 2, ..piece(1) }, ms(91));
@@ -306,7 +306,7 @@ fn on_report__bounds_the_ranges() {
             assert!(outstanding.open.len() <= MOST_RANGES);
         }
         assert_eq!(outstanding.open.len(), MOST_RANGES);
-        // One that begins with the lowest is heard in any case.
+        // One that starts with the lowest is heard in any case.
         assert_eq!(report(&mut outstanding, 0..4 * most, &[0..1]), Ok(vec![100]));
         assert_eq!(outstanding.len() as u64, 4 * most);
         forget(&mut outstanding);
@@ -555,8 +555,8 @@ proptest! {
         }
     }
 
-    /// A source and a sink, packets that get lost or late, reports and settlements that get lost: in the end every piece
-    /// has arrived.
+    /// A source and a sink, packets that get lost or late, reports and settlements that get lost: in the end every
+    /// piece has arrived.
     #[test]
     fn pieces__all_arrive(fates in proptest::collection::vec(0_u8..10, 400), pieces in 1_u64..40) {
         let mut fates = fates.into_iter().chain(std::iter::repeat(9));

@@ -40,7 +40,7 @@ pub(crate) struct Portion {
 }
 
 impl Division {
-    /// The claims to divide by; to be filled anew each time.
+    /// The claims to divide by; to be filled again each time.
     pub(crate) fn claims(&mut self) -> &mut Vec<Claim> {
         &mut self.claims
     }

@@ -35,7 +35,7 @@ impl<'a> PathNews<'a> {
             return;
         }
         let bytes = u64::from(self.around + settled.piece.length);
-        // What was lost before this model began is no news to it.
+        // What was lost before this model started is no news to it.
         let is_old = settled.sent < self.path.begins();
         match settled.fate {
             Fate::Arrived => {

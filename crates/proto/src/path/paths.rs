@@ -27,13 +27,13 @@ pub(crate) struct Paths {
 pub(crate) struct PathId(u32);
 
 impl Paths {
-    /// Without paths; what they leave to chance begins with this.
+    /// Without paths; what they leave to chance starts with this.
     pub(crate) fn new(control: PathControl, seed: u64) -> Self {
         Self { control, seed, ..Self::default() }
     }
 
-    /// The session in a slot sends to this address, whose round-trip time is about that if it is known, packets of so many
-    /// bytes: its path.
+    /// The session in a slot sends to this address, whose round-trip time is about that if it is known, packets of so
+    /// many bytes: its path.
     pub(crate) fn join(
         &mut self,
         now: Time,

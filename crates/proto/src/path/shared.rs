@@ -48,7 +48,7 @@ pub(crate) struct MemberReport {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathBegin {
     pub(super) control: PathControl,
-    /// What it leaves to chance begins here.
+    /// What it leaves to chance starts here.
     pub(super) seed: u64,
     pub(super) rtt: Option<Duration>,
     /// Bytes of a full packet.
@@ -63,9 +63,9 @@ struct MemberRate {
     at: Time,
 }
 
-/// Dividing takes a time for each session: this much of a thread's time for all at the most.
+/// Dividing takes a time for each session: this much of a thread's time for all at most.
 const DIVIDING_A_MEMBER: Duration = Duration::from_micros(10);
-/// A session that was not heard begins anew, and the path with it, unless others were heard within two round trips or
+/// A session that was not heard starts again, and the path with it, unless others were heard within two round trips or
 /// this.
 const LEAST_DEAF: Duration = Duration::from_millis(100);
 
@@ -166,9 +166,9 @@ impl SharedPath {
     /// A report of the session in a slot is complete: the model hears of all that it told. `own` is the rate at which
     /// its own packets were delivered.
     ///
-    /// Where others are on the path, its rate is the sum of their rates, each by its own reports. Delivered bytes of all
-    /// over the time between two reports would be too many whenever the last report of one came just before the first,
-    /// and of the other just after it; and the model keeps the largest sample.
+    /// Where others are on the path, its rate is the sum of their rates, each by its own reports. Delivered bytes of
+    /// all over the time between two reports would be too many whenever the last report of one came just before the
+    /// first, and of the other just after it; and the model keeps the largest sample.
     pub(crate) fn on_report(&mut self, now: Time, report: &MemberReport) {
         let &MemberReport { slot, rtt, smoothed_rtt, own, made_up } = report;
         self.heard = now;
@@ -209,7 +209,7 @@ impl SharedPath {
         }
     }
 
-    /// Whether its rate is to be divided anew now: each time there is news where there are few sessions, less often
+    /// Whether its rate is to be divided again now: each time there is news where there are few sessions, less often
     /// where there are many.
     pub(crate) fn takes_turn(&mut self, now: Time) -> bool {
         let wait = Duration::from_nanos(DIVIDING_A_MEMBER.as_nanos() * (self.members.len() as u64 - 1));

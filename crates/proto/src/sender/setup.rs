@@ -8,11 +8,11 @@ use crate::path_kind::PathKind;
 /// How a sender is set up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SenderSetup {
-    /// Bytes of a stream in a packet at the most.
+    /// Bytes of a stream in a packet at most.
     pub piece_bytes: u32,
     /// Bytes of IP and UDP around a datagram.
     pub lower_bytes: u32,
-    /// Bytes of one send of the system at the most.
+    /// Bytes of one send of the system at most.
     pub send_bytes: Bytes,
     /// What both end nodes grant it from the first packet on.
     pub start: Rate,

@@ -13,7 +13,7 @@ pub(crate) struct ToldNumbers {
 
 /// While reports come the sink is told once a round trip, or so often: every word costs rate.
 const LEAST_TELLING: Duration = Duration::from_millis(10);
-/// While something is under way and no report comes it is told anew after this or half a round trip, and then half as
+/// While something is under way and no report comes it is told again after this or half a round trip, and then half as
 /// often each time.
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 /// The longest pause between two words while no report comes.
@@ -31,7 +31,7 @@ pub(crate) struct NumbersNow {
 }
 
 impl ToldNumbers {
-    /// Of a source that begins at `now`.
+    /// Of a source that starts at `now`.
     pub(crate) fn new(now: Time) -> Self {
         Self { settled: 0, next: 0, at: now, wait: FIRST_WAIT }
     }

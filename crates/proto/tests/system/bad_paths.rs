@@ -122,12 +122,12 @@ fn late(share: f64, ms: u64) -> impl Fn(&mut Link) {
 fn late__five_in_a_hundred_by_20_ms_are_not_lost() {
     let mut path = BadPath::new(PathKind::Dedicated, late(0.05, 20));
     let first = path.between("5 % late by 20 ms, dedicated", 0, 1);
-    // The window begins at 15 ms.
+    // The window starts at 15 ms.
     assert!(first.spurious == first.lost && first.lost <= 10, "{first:?}");
     let seen = path.between("5 % late by 20 ms, dedicated", 1, 6);
     assert_eq!((seen.lost, seen.spurious, seen.again_bytes), (0, 0, 0));
     assert!(seen.goodput > 0.99, "{seen:?}");
-    // Both ends say so: the source by how much, at the least.
+    // Both ends say so: the source by how much, at least.
     let facts = path.facts(SOURCE);
     println!("{facts:?}");
     let late_share = facts.recent.late_share().unwrap();
@@ -149,7 +149,8 @@ fn late__five_in_a_hundred_by_20_ms_are_not_lost_on_a_shared_path() {
     assert!(first.spurious < 40, "{first:?}");
     let clean = clean.between("clean, shared", 2, 8);
     let seen = path.between("5 % late by 20 ms, shared", 2, 8);
-    // The queue loses some in both. It comes and goes, and a packet that waits there and is late besides may be too late.
+    // The queue loses some in both. It comes and goes, and a packet that waits there and is late besides may be too
+    // late.
     assert!(seen.spurious * 500 <= seen.late, "{seen:?}");
     assert!(seen.goodput > 0.9 * clean.goodput, "{seen:?} {clean:?}");
 }
@@ -157,8 +158,8 @@ fn late__five_in_a_hundred_by_20_ms_are_not_lost_on_a_shared_path() {
 #[test]
 fn lost__is_repaired_within_a_round_trip_the_window_and_a_report() {
     // A loss is known 30 ms, the window of 15 ms and up to two periods of 15 ms after its packet should have come, and
-    // made up for 30 ms later: at most 105 ms a time that it is lost. Of 3600 packets a second that many times in a row.
-    // With a loss of 30 % the breaker halves the rate each second.
+    // made up for 30 ms later: at most 105 ms a time that it is lost. Of 3600 packets a second that many times in a
+    // row. With a loss of 30 % the breaker halves the rate each second.
     for (loss, times, least) in [(0.01, 3, 0.97), (0.05, 5, 0.93), (0.3, 12, 0.1)] {
         let mut path = BadPath::new(PathKind::Dedicated, |way| way.loss = loss);
         path.at(1);

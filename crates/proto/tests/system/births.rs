@@ -31,8 +31,8 @@ struct Births {
     seed: u64,
 }
 
-/// The largest load of the machine in such an interval and after it, as a part of its capacity; and each session's mean rate, as a
-/// part of its share, soon after.
+/// The largest load of the machine in such an interval and after it, as a part of its capacity; and each session's mean
+/// rate, as a part of its share, soon after.
 struct Found {
     load: f64,
     shares: Vec<f64>,
@@ -86,8 +86,8 @@ fn each(mut judge: impl FnMut(Births, Found)) {
     }
 }
 
-/// Sessions that open between two ticks begin with what is free, and a tick gives each its part of what it takes from the
-/// others: together all have no more than there is, however many come.
+/// Sessions that open between two ticks start with what is free, and a tick gives each its part of what it takes from
+/// the others: together all have no more than there is, however many come.
 #[test]
 fn births__of_many_sessions_in_one_tick_are_no_load_and_have_their_parts_soon() {
     each(|births, found| {
@@ -99,7 +99,7 @@ fn births__of_many_sessions_in_one_tick_are_no_load_and_have_their_parts_soon() 
     });
 }
 
-/// A handshake that takes longer than an interval may bring a session what was free when it began, beside what others
+/// A handshake that takes longer than an interval may bring a session what was free when it started, beside what others
 /// have been given since: no more than the capacity.
 #[test]
 fn births__by_long_handshakes_are_no_more_than_what_was_free() {

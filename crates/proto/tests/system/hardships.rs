@@ -1,4 +1,4 @@
-//! What a stalled sink and a path that fails for a second cost at the most: `examples/hardships` in short.
+//! What a stalled sink and a path that fails for a second cost at most: `examples/hardships` in short.
 
 use fairwave_units::{Duration, Time};
 

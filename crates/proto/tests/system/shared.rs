@@ -201,15 +201,15 @@ fn shared_world(seed: u64, bps: std::ops::Range<f64>, is_tally: impl Fn(usize) -
     (world, shared, watch)
 }
 
-/// T1 over the processes of a machine: the rates at which they send, and at which what comes to them was sent, sum to no
-/// more than 1.02 C; and at the end the rates are the max-min optimum.
+/// T1 over the processes of a machine: the rates at which they send, and at which what comes to them was sent, sum to
+/// no more than 1.02 C; and at the end the rates are the max-min optimum.
 #[test]
 fn worlds__processes_that_share_by_claims_are_exact_and_never_above_the_capacity() {
     each("worlds__processes_that_share_by_claims_are_exact_and_never_above_the_capacity", WORLDS / 4, by_claims);
 }
 
-/// Seeds in which sessions with a packet or two in an interval kept to their grants, and were closed for exceeding them:
-/// control packets, of 64 bytes where such an interval carries 1160, came in every other one.
+/// Seeds in which sessions with a packet or two in an interval kept to their grants, and were closed for exceeding
+/// them: control packets, of 64 bytes where such an interval carries 1160, came in every other one.
 #[test]
 fn worlds__slow_sessions_that_keep_to_their_grants_are_not_closed() {
     [1414, 6_923_676, 106_633_495].into_iter().for_each(by_claims);
@@ -225,8 +225,9 @@ fn by_claims(seed: u64) {
     report(&world);
 }
 
-/// Processes that are kept from running for up to 50 ms at a time, by other work: their rows are old, and they take their
-/// grants late. When that is over all have what they had: at once by claims, and where nodes measure after two seconds.
+/// Processes that are kept from running for up to 50 ms at a time, by other work: their rows are old, and they take
+/// their grants late. When that is over all have what they had: at once by claims, and where nodes measure after two
+/// seconds.
 #[test]
 fn worlds__processes_that_pause_keep_their_shares() {
     each("worlds__processes_that_pause_keep_their_shares", WORLDS / 4, |seed| {
@@ -260,8 +261,9 @@ fn worlds__processes_of_both_rules_come_to_max_min() {
     each("worlds__processes_of_both_rules_come_to_max_min", WORLDS / 12, by_both_rules);
 }
 
-/// Seeds in which a source of Tally kept what was free from a session of GTP beside it, for as long as the world lasted,
-/// and in which a process of GTP scaled its grants down to the machine's capacity, steps that nobody took among them.
+/// Seeds in which a source of Tally kept what was free from a session of GTP beside it, for as long as the world
+/// lasted, and in which a process of GTP scaled its grants down to the machine's capacity, steps that nobody took among
+/// them.
 #[test]
 fn worlds__processes_of_gtp_have_what_is_free_beside_those_of_claims() {
     [2_004_433_589, 2, 41].into_iter().for_each(by_both_rules);
@@ -273,10 +275,10 @@ const LOOK_MS: u64 = 5000;
 
 /// Within 2 % in the mean of five seconds: what stays off is at most 1.5 % (of 2600 worlds).
 ///
-/// Two of these were off in passing, by up to 12 %, at 60 to 70 Mb/s, round trips of 120 ms and 2 % loss: of requests that
-/// got lost the sink asks anew after four round trips, four intervals and 0.3 s; where four of them are lost at a time, a
-/// source has nothing to send meanwhile, and GTP takes it for one that wants no more for some 3 s. Without loss on the way
-/// of the requests neither was off in any of 200 seconds. So a world that is off is looked at again.
+/// Two of these were off in passing, by up to 12 %, at 60 to 70 Mb/s, round trips of 120 ms and 2 % loss: of requests
+/// that got lost the sink asks again after four round trips, four intervals and 0.3 s; where four of them are lost at a
+/// time, a source has nothing to send meanwhile, and GTP takes it for one that wants no more for some 3 s. Without loss
+/// on the way of the requests neither was off in any of 200 seconds. So a world that is off is looked at again.
 fn by_both_rules(seed: u64) {
     let mut random = Random::new(seed ^ 0x6774_7001);
     let claims = random.bits();

@@ -39,7 +39,7 @@ fn responder__a_recorded_hello_from_elsewhere_asks_nobody_and_leaves_nothing() {
     assert_eq!((reads(&mut responder), responder.next_timeout()), (0, None));
 }
 
-/// The MAC is out of its way: whoever has the ticket's secret could make it anew, but the Noise message is of another
+/// The MAC is out of its way: whoever has the ticket's secret could make it again, but the Noise message is of another
 /// time.
 #[test]
 fn responder__a_noise_message_opens_with_its_own_cookie_alone() {
@@ -53,7 +53,7 @@ fn responder__a_noise_message_opens_with_its_own_cookie_alone() {
     assert_eq!((reads(&mut responder), responder.next_timeout()), (1, None));
 }
 
-/// Plain and dedicated are flags of the prologue: who holds the ticket's secret can make the MAC anew, and the Noise
+/// Plain and dedicated are flags of the prologue: who holds the ticket's secret can make the MAC again, and the Noise
 /// message does not open.
 #[test]
 fn responder__a_noise_message_opens_with_its_own_flags_alone() {

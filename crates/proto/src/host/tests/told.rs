@@ -188,7 +188,7 @@ fn promise_start__of_all_new_sessions_is_no_more_than_the_machine_lets_this_proc
     node.join(flow(3, 1.0), Rate::mbps(5.0)).unwrap();
     assert_eq!(promise(&mut node, 4, 1.0), 6.667);
     assert_eq!(promise(&mut node, 5, 1.0), 3.333);
-    // The machine has granted it something, and says anew what is free: what was promised is still to come.
+    // The machine has granted it something, and says again what is free: what was promised is still to come.
     node.be_told(ToldNode { weights: 4.0, ..told() });
     grant(&mut node, 3, 9.0);
     assert_eq!(promise(&mut node, 6, 1.0), 5.0);

@@ -48,7 +48,7 @@ fn tick__sessions_that_come_have_their_parts_at_once_and_the_others_make_room() 
     // 350 = 700 / 2 a user, and 35 = 350 / 10. The tenth's 30 are found by steps: 0.1 x 0.2 x (350 - 5) / 9 = 0.767.
     assert_eq!(world.rates()[1..10], [35.767; 9]);
     assert!(world.sum() <= 700.0 * 1.1, "{}", world.sum());
-    // Without, each begins by a step.
+    // Without, each starts by a step.
     let mut world = World::new(ShareBy::Session);
     for user in 0..2 {
         let member = world.member(1);
