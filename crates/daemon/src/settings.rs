@@ -1,4 +1,4 @@
-//! How a daemon is set up.
+//! Configuration of a daemon.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub struct Settings {
     pub drain: bool,
     /// Whether a session that opens has its part at its first tick, or the next where something was free; else it climbs to that.
     pub fair_start: bool,
-    /// How many processes and sessions there may be; later.
+    /// Max number of processes and sessions; can change while running.
     pub limits: MachineLimits,
     /// One capacity for all traffic of this machine, over any card including loopback. If set, cards have no capacities
     /// of their own; can change while running.
