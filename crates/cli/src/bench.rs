@@ -27,7 +27,7 @@ use crate::transfer::offer::DoorArgs;
 use crate::transfer::screen::{Screen, Talk};
 use crate::transfer::ticket;
 
-/// More sessions than this are no measurement.
+/// Max sessions: more measure only overhead.
 const MOST_SESSIONS: u64 = 5000;
 const EVERY: StdDuration = StdDuration::from_secs(1);
 

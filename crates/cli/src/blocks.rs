@@ -3,8 +3,8 @@
 /// From empty to full.
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// One row: a curve of values over an even grid, squeezed or stretched to `width` characters. `most` fills a
-/// character; what is above zero shows at least an eighth, what is no number shows nothing.
+/// One row: a curve of values over an even grid, resampled to `width` characters. `most` fills a character; values
+/// above zero show at least an eighth, NaN is blank.
 pub(crate) fn row(values: &[f64], most: f64, width: usize) -> String {
     columns(values, width).map(|value| EIGHTHS[eighths(value, most, 8)]).collect()
 }
@@ -18,8 +18,8 @@ pub(crate) fn area(values: &[f64], most: f64, width: usize, height: usize) -> Ve
         .collect()
 }
 
-/// Values that hold each until its end, as means over `width` spans of equal length; the last end is the end of the
-/// last span. What is no number does not count, and a span without numbers has none.
+/// Values, each valid until its end, as means over `width` spans of equal length; the last end is the end of the last
+/// span. NaN does not count, and a span without numbers is NaN.
 pub(crate) fn over_time(ends: &[f64], values: &[f64], width: usize) -> Vec<f64> {
     let whole = ends.last().copied().unwrap_or(0.0);
     let begins = std::iter::once(&0.0).chain(ends);

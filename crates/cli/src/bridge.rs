@@ -60,8 +60,7 @@ pub(crate) fn run(args: &Args) -> Done {
     Ok(())
 }
 
-/// What moves the bytes of connections. Each has a descriptor: as many as the system allows, and not the fewer that it
-/// gives to programs that do not ask.
+/// Moves the bytes of connections. Each has a descriptor: the soft limit is raised to the hard limit.
 pub(crate) fn pump() -> Result<Pump, CommandFailure> {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });

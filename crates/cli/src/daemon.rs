@@ -81,13 +81,13 @@ enum ShareByName {
 const LOOK_EVERY: StdDuration = StdDuration::from_millis(50);
 const LETS_GO: StdDuration = StdDuration::from_secs(2);
 
-/// Where a system has its file.
+/// Path of the system's configuration file.
 const CONFIG: &str = "/etc/fairwave/daemon.toml";
 
 /// Whether SIGHUP came since that was looked at.
 static HANGUP: AtomicBool = AtomicBool::new(false);
 
-/// To be called before any thread begins: one that takes SIGHUP would end the process.
+/// Call before any thread starts: one that takes SIGHUP would end the process.
 pub(crate) fn enter() {
     if let Err(error) = on_hangup(|| HANGUP.store(true, Ordering::SeqCst)) {
         terminal::note(&format!("cannot handle SIGHUP: {error}; the configuration will not be reloaded"));
@@ -155,7 +155,7 @@ pub(crate) fn run(args: &Args) -> Done {
     }
     notifier.stopping();
     drop(shows);
-    // Who watches lets go of the daemon within a moment: its socket is taken away with it.
+    // Watchers release the daemon within a moment: its socket is removed with it.
     let begin = Instant::now();
     while Arc::strong_count(&daemon) > 1 && begin.elapsed() < LETS_GO {
         std::thread::sleep(LOOK_EVERY);
@@ -173,8 +173,8 @@ fn answer(metrics: MetricsAddress, daemon: &Arc<Daemon>) -> Result<MetricsServer
     })
 }
 
-/// A file that is being read: names of users may be looked up over a network that does not answer, and who says that
-/// the daemon lives does not wait for that.
+/// A file that is being read: names of users may be looked up over a network that does not answer, and the watchdog
+/// must not wait for that.
 type Reading = JoinHandle<Result<Settings, CommandFailure>>;
 
 fn read_again(args: &Args, socket: &Path) -> Result<Reading, CommandFailure> {
@@ -184,7 +184,7 @@ fn read_again(args: &Args, socket: &Path) -> Result<Reading, CommandFailure> {
     reading.map_err(|error| CommandFailure::Run(format!("cannot start a thread to reload the configuration: {error}")))
 }
 
-/// What was read is in force; with a mistake in it all stays as it is. What to say of that.
+/// Applies the settings that were read; on an error everything stays unchanged. Returns the message.
 fn reload(read: Reading, daemon: &Daemon) -> String {
     match read.join() {
         Ok(Ok(settings)) => {
@@ -230,11 +230,11 @@ fn settings(args: &Args, handed: Option<PathBuf>) -> Result<Settings, CommandFai
     let usual = Path::new(CONFIG);
     let Some(path) = args.config.as_deref().or_else(|| usual.exists().then_some(usual)) else { return Ok(base) };
     let said = config::read(path, &base).map_err(|error| CommandFailure::Usage(error.to_string()))?;
-    // What the call says goes before what the file says.
+    // Options take precedence over the file.
     Ok(Settings { yields: args.yields.or(said.yields), ..said })
 }
 
-/// Root's is the system's; who is not root has one of its own.
+/// The socket of the system for root; another for each other user.
 fn usual_socket() -> Result<PathBuf, CommandFailure> {
     let is_root = rustix::process::geteuid().is_root();
     let sockets = usual_sockets();

@@ -19,7 +19,7 @@ pub(crate) enum CommandFailure {
     Vanished(String),
     /// Somebody interrupted it: exit code 130.
     Interrupted(String),
-    /// A claim does not hold, as stdout says: exit code 1.
+    /// A claim does not hold, as stdout shows: exit code 1.
     Missed,
     /// Nobody reads stdout any more: no word, exit code 0, as for `fairwave ... | head`.
     Unread,
@@ -31,7 +31,7 @@ impl CommandFailure {
         Self::Usage(format!("{}\nhint: {hint}", message.into()))
     }
 
-    /// What to tell people, if anything.
+    /// The message for people, if any.
     pub(crate) fn message(&self) -> Option<&str> {
         match self {
             Self::Usage(message)
@@ -72,7 +72,7 @@ impl From<ScenarioError> for CommandFailure {
     }
 }
 
-/// What the system says, in words of our own for what happens often.
+/// The system's error, reworded if it is a common one.
 pub(crate) fn plain(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file".into(),

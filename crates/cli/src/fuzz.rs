@@ -1,5 +1,5 @@
-//! What the other end of a copy over ssh may say, and what another process may tell of itself: `make fuzz` looks for
-//! inputs that break what reads it, and `cargo test` runs the ones in `__fuzz__` again, and some at random.
+//! Fuzzes the messages of the far end of a copy over ssh, and of other processes' status: `make fuzz` looks for inputs
+//! that break their parsers, and `cargo test` runs those in `__fuzz__` again, and some at random.
 
 use fairwave_host::ProcessStatus;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::cp::message::{CpReply, CpRequest, What, receive, send};
 use crate::{status, terminal};
 
-/// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
+/// Random inputs in `cargo test`, unless BOLERO_RANDOM_ITERATIONS is set.
 const ITERATIONS: usize = 2000;
 const LARGEST: usize = 1500;
 
@@ -24,7 +24,7 @@ fn read<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(input: &[
     messages
 }
 
-/// What the near end asks for, at the far end.
+/// The near end's request, at the far end.
 #[test]
 fn cp_ask() {
     bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|input: &[u8]| {
@@ -42,7 +42,7 @@ fn cp_ask() {
     });
 }
 
-/// What the far end answers.
+/// The far end's reply.
 #[test]
 fn cp_answer() {
     bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|input: &[u8]| {
@@ -55,7 +55,7 @@ fn cp_answer() {
     });
 }
 
-/// What processes say of themselves, as text.
+/// The status of processes, as text.
 #[test]
 fn status_text() {
     bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|input: &[u8]| {

@@ -119,7 +119,7 @@ impl From<DurableArg> for Durable {
 }
 
 impl LookArgs {
-    /// What is left as it is.
+    /// Entries that are left unchanged.
     pub(crate) fn keeps(self) -> Keeps {
         Keeps { only_existing: self.existing, existing: self.ignore_existing, newer: self.update }
     }

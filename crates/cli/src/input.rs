@@ -17,7 +17,7 @@ pub(crate) fn document(file: &str) -> Result<Document, CommandFailure> {
     Ok(Document::parse(&name, &bytes)?)
 }
 
-/// The same as its name in messages and its bytes.
+/// Reads a file as text; returns its name in messages and its bytes.
 pub(crate) fn text(file: &str) -> Result<(String, Vec<u8>), CommandFailure> {
     match file {
         "-" => Ok(("stdin".into(), limited("stdin", &mut io::stdin().lock())?)),
@@ -38,8 +38,8 @@ pub(crate) fn grid(file: &str) -> Result<String, CommandFailure> {
         .map_err(|_| CommandFailure::usage(format!("{}: not UTF-8 text", file.escape_debug()), "a grid is TOML text"))
 }
 
-/// Refuses a case that takes more memory than there is, before it is made: a process that is out of memory is killed
-/// without a word. `limit` is what the call says, if it does.
+/// Refuses a case that needs more memory than is available, before it is built: a process that is out of memory is
+/// killed without a message. `limit` is the option's value, if given.
 pub(crate) fn check_memory(
     file: &str,
     document: &Document,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// What a process that was interrupted exits with.
+/// Exit code of an interrupted process.
 pub(crate) const EXIT: u8 = 130;
 
 static IS_GENTLE: AtomicBool = AtomicBool::new(false);

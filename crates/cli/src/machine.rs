@@ -1,4 +1,4 @@
-//! What the daemon shows of its machine, for `status`.
+//! The daemon's view of its machine, for `status`.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ pub(crate) struct NodeEntry<'a> {
     other: Option<&'a OtherTraffic>,
 }
 
-/// What the daemon costs.
+/// Cost of the daemon.
 #[derive(Serialize)]
 pub(crate) struct DaemonEntry {
     pid: u32,
@@ -41,7 +41,7 @@ impl DaemonEntry {
     }
 }
 
-/// The machine that a daemon shows; none where none runs, or it cannot be asked, which is said.
+/// The machine's state from its daemon; `None` if no daemon runs, or on an error, which is printed.
 pub(crate) fn machine() -> Option<MachineSnapshot> {
     ask_any().unwrap_or_else(|error| {
         terminal::note(&error.to_string());
@@ -78,7 +78,7 @@ fn direction(node: &NodeSnapshot) -> &'static str {
     if node.receives { "receive" } else { "send" }
 }
 
-/// What a machine does, for people: its nodes, and its users where there are several.
+/// The state of a machine as text: its nodes, and its users if there are several.
 pub(crate) fn text(machine: &MachineSnapshot) -> String {
     let mut text = format!("{} (daemon {})\n", paint(BOLD, "this machine's end node"), machine.pid);
     for node in &machine.nodes {

@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     if let CliCommand::Daemon(_) = &cli.command {
         daemon::enter();
     }
-    // A program that takes this process's place takes its signals as they are: nohup's, too.
+    // A program that replaces this process inherits its signals unchanged: nohup's as well.
     let is_left_alone = matches!(&cli.command, CliCommand::Run(args) if args.is_start());
     if !is_left_alone && !matches!(&cli.command, CliCommand::Testbed(args) if testbed::is_end(args)) {
         staging::clean_up_on_interrupt();
@@ -95,7 +95,7 @@ fn main() -> ExitCode {
     ended(&done.and_then(|()| terminal::flush()))
 }
 
-/// The exit code of what was done; what went wrong is said.
+/// Prints an error, and returns the exit code.
 fn ended(done: &Done) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -108,5 +108,5 @@ fn ended(done: &Done) -> ExitCode {
     }
 }
 
-/// What every subcommand gives back.
+/// Result of every subcommand.
 type Done = Result<(), CommandFailure>;

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Done {
     print_bytes(&page(command).map_err(|error| CommandFailure::writing(&error))?)
 }
 
-/// Writes the page of a command, and those of all below it that people are told of.
+/// Writes the page of a command, and those of all visible commands below it.
 fn write_all(dir: &Path, command: &Command) -> Done {
     let path = dir.join(format!("{}.1", name(command)));
     fs::create_dir_all(dir).and_then(|()| fs::write(&path, page(command)?)).map_err(|error| {

@@ -8,7 +8,7 @@ use crate::Done;
 use crate::failure::CommandFailure;
 use crate::terminal::{is_obeyed, print_bytes};
 
-/// Prints one object on a line of its own.
+/// Prints one object on a separate line.
 pub(crate) fn print_json(value: &impl Serialize) -> Done {
     print_bytes(json_line(value)?.as_bytes())
 }

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Done {
     send(&screen, &args.link, None, &ticket, &paths, &options, args.look.strict)
 }
 
-/// What is asked of a put.
+/// Options of a put.
 pub(crate) fn options(look: LookArgs, choice: Choice, limit: Option<Rate>, patience: Patience) -> PutOptions {
     PutOptions {
         check: look.check,

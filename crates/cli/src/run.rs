@@ -1,7 +1,7 @@
 //! `fairwave run`.
 //!
-//! The program takes this process's place, so that its exit, its signals and its terminal are its own. Beside it is a
-//! process that nobody waits for ([`beside`]): the near end of the bridge. It lives until the program has ended and its
+//! The program replaces this process, so that it owns its exit, its signals and its terminal. A second, detached
+//! process ([`beside`]) is the near end of the bridge. It lives until the program has ended and its
 //! connections with it, as the kernel does for those of TCP.
 
 mod beside;
@@ -58,13 +58,13 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Whether the process is to become the program, and is not the one beside it.
+    /// Whether the process is to become the program, and is not the bridge process.
     pub(crate) fn is_start(&self) -> bool {
         self.beside.is_none()
     }
 }
 
-/// What a shell says where a program cannot be run, and where there is none.
+/// A shell's exit codes if a program cannot be run, and if it does not exist.
 const CANNOT_RUN: u8 = 126;
 const NO_PROGRAM: u8 = 127;
 
@@ -121,7 +121,7 @@ fn said(unfit: &Unfit) -> ExitCode {
     ExitCode::from(if matches!(unfit, Unfit::NotFound(_)) { NO_PROGRAM } else { CANNOT_RUN })
 }
 
-/// Starts the near end of the bridge beside this process, and hears from it what the program is to know.
+/// Starts the near end of the bridge as a second process, and returns the settings for the program.
 fn bridge(maps: &[Map]) -> Result<(String, String), CommandFailure> {
     let failed = |what: &str, error: &io::Error| CommandFailure::Run(format!("the bridge: {what}: {}", plain(error)));
     let mut child = spawn_beside().map_err(|error| failed("cannot start", &error))?;
@@ -131,7 +131,7 @@ fn bridge(maps: &[Map]) -> Result<(String, String), CommandFailure> {
         Some(stdout) => BufReader::new(stdout).read_line(&mut line),
         None => Err(io::ErrorKind::BrokenPipe.into()),
     };
-    // It leaves at once; what goes on is no child of this process, or the program would find a child of its own.
+    // It exits at once; the bridge process is not a child of this process, or the program would have an unknown child.
     let left = child.wait();
     asked.and(heard.map(drop)).and(left.map(drop)).map_err(|error| failed("no reply", &error))?;
     let (variable, plan) = line.trim_end().split_once('=').ok_or_else(|| {

@@ -78,7 +78,7 @@ pub(crate) struct Args {
 struct TicketEntry {
     id: String,
     share: String,
-    /// What the ticket is for, if that is known: what lies at these paths.
+    /// The paths that the ticket is for, if known.
     paths: Option<Vec<String>>,
     is_readable: Option<bool>,
     is_writable: Option<bool>,
@@ -156,9 +156,10 @@ fn serve(screen: &Screen, offered: &Offered, share: &Arc<Share>, command: &str) 
         let visits = share.transfers();
         let tickets: BTreeSet<TicketId> = visits.iter().map(|visit| visit.ticket).collect();
         for ticket in tickets {
-            // What has expired goes on to its end; the sessions of a ticket that was taken back, the endpoint ends.
+            // Transfers of an expired ticket continue to their end; the endpoint closes the sessions of a revoked
+            // ticket.
             if offered.keyring.refusal(ticket) == Some(Refusal::UsedUp) && spent.insert(ticket) {
-                // The file has to say so before this process can end.
+                // The file has to record it before this process can end.
                 offered.keyring.spend(ticket).map_err(|error| of_state(&error))?;
                 screen.note(&format!("ticket {} has been used", id_text(ticket)));
             }
@@ -169,7 +170,7 @@ fn serve(screen: &Screen, offered: &Offered, share: &Arc<Share>, command: &str) 
     attendance.look(share.transfers())
 }
 
-/// What is offered, checked.
+/// The offered paths, checked.
 fn share(paths: Vec<PathBuf>, args: &Args) -> Result<Share, CommandFailure> {
     let writable_into = match (args.writable, paths.as_slice()) {
         (false, _) => None,
@@ -259,7 +260,7 @@ fn list(is_json: bool) -> Done {
     print(&table.render(2))
 }
 
-/// What a ticket is for, as people know it.
+/// Description of a ticket's share for people.
 fn share_text(entry: &TicketEntry) -> String {
     let Some(paths) = &entry.paths else {
         let is_bench = entry.share == ShareId::of(["bench"], false).to_string();

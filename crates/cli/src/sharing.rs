@@ -1,4 +1,4 @@
-//! What the machine's end node is to one session, for `why`: its capacity, and who else shares it.
+//! The role of the machine's end node for one session, for `why`: its capacity, and the other sessions that share it.
 
 use std::fmt::Write as _;
 
@@ -14,12 +14,12 @@ use crate::terminal::{BOLD, paint};
 pub(crate) struct SharedNode<'a> {
     /// "daemon"
     origin: &'static str,
-    /// What the end node is of the session: "sink" or "source".
+    /// Role of the end node for the session: "sink" or "source".
     role: &'static str,
     card: Option<&'a str>,
     capacity_bps: f64,
     total_bps: f64,
-    /// What the session would have in the max-min vector.
+    /// The session's rate in the max-min vector, bit/s.
     max_min_bps: Option<f64>,
     /// Whether it is what holds the session.
     holds: bool,
@@ -43,7 +43,7 @@ struct Sharer<'a> {
 /// So many others are named to people.
 const NAMED: usize = 5;
 
-/// What the machine's end node is to a session of a process, by its name there and its direction.
+/// The machine's end node for a session of a process, by its name there and its direction.
 pub(crate) fn node_of<'a>(
     machine: &'a MachineSnapshot,
     (pid, id, is_source): (u32, &str, bool),
@@ -100,7 +100,7 @@ pub(crate) fn of_others<'a>(machine: &'a MachineSnapshot, processes: &[ProcessSt
     machine.sessions.iter().filter(|row| !is_known(row) && moves_more(row)).collect()
 }
 
-/// What is known of such a session.
+/// Explanation of such a session.
 pub(crate) fn explanation<'a>(machine: &'a MachineSnapshot, row: &'a RowSnapshot) -> (String, Option<SharedNode<'a>>) {
     let node = of_row(machine, row, row.limited_by.as_deref() == Some("node"));
     let verb = if row.receives { "receives from" } else { "sends to" };
@@ -122,7 +122,7 @@ pub(crate) fn explanation<'a>(machine: &'a MachineSnapshot, row: &'a RowSnapshot
     (text, node)
 }
 
-/// The same in words, each line with an end.
+/// The node as text, each line with a line end.
 pub(crate) fn lines(node: &SharedNode<'_>) -> String {
     let card = node.card.map_or_else(|| "this machine".to_owned(), |card| format!("{card} of this machine"));
     let fair = node.max_min_bps.map_or_else(String::new, |fair| format!(", fair share {}", rate(fair)));
@@ -191,7 +191,8 @@ mod tests {
             (&json["origin"], &json["role"], &json["others"][0]["pid"]),
             (&"daemon".into(), &"sink".into(), &2.into())
         );
-        // What the path holds, no node does; and nobody knows of another process, or of a capacity of that way.
+        // A session limited by its path is not limited by a node; and other processes, or the capacity of that
+        // direction, are unknown.
         assert!(!node_of(&machine, (1, "aa", false), Some(LimitedBy::Path)).unwrap().holds);
         assert_eq!(node_of(&machine, (3, "aa", false), None), None);
         assert_eq!(node_of(&machine, (1, "aa", true), None), None);

@@ -83,7 +83,7 @@ pub(crate) struct CaseArgs {
 }
 
 impl CaseArgs {
-    /// The same for who reads the scenario.
+    /// The selection for reading the scenario.
     pub(crate) fn selection(&self) -> Result<Selection, CommandFailure> {
         if let Some(name) = &self.scheme {
             scheme_named("--scheme", name)?;

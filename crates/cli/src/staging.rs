@@ -1,8 +1,8 @@
 //! Directories of results that appear whole or not at all.
 //!
-//! Files are written to a hidden directory beside (or, where the target exists, inside) the target, and renamed into
-//! place when all of them are complete. Files that are already there are replaced, each at once; others stay. A
-//! directory that keeps a list of its files ([`listing`]) loses those of the call before.
+//! Files are written to a hidden directory next to the target (or inside it, if it exists), and renamed into place when
+//! all of them are complete. Existing files are replaced, each atomically; others stay. A directory that keeps a list
+//! of its files ([`listing`]) loses those of the call before.
 
 mod listing;
 
@@ -27,7 +27,7 @@ static BEGUN: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct Staging {
     target: PathBuf,
     hidden: PathBuf,
-    /// What was written, with hashes.
+    /// Files written, with hashes.
     written: Mutex<BTreeMap<String, blake3::Hash>>,
 }
 
@@ -37,7 +37,7 @@ impl Staging {
         Self::begin_for("--out", target)
     }
 
-    /// The same for the place that an option of another name stands for.
+    /// Starts a directory for the path of another option.
     pub(crate) fn begin_for(option: &str, target: &Path) -> Result<Self, CommandFailure> {
         let refuse = |error: &io::Error| {
             CommandFailure::usage(
@@ -95,7 +95,7 @@ impl Staging {
     pub(crate) fn commit(self) -> Done {
         // Under the lock, so that an interrupt comes before the first file or after the last.
         let done = unfinished(|_| {
-            // Another result of the same command may have made the directory meanwhile.
+            // Another process may have made the directory in the meantime.
             if self.target.is_dir() {
                 replace(&self.hidden, &self.target)
             } else {
@@ -210,7 +210,7 @@ pub(crate) fn discard_all() {
             }
         }
     }
-    // The lock is never given back: no other thread begins anew while the process ends.
+    // The lock is never released: no other thread may start while the process ends.
     std::mem::forget(all);
 }
 

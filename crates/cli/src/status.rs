@@ -61,9 +61,9 @@ struct StatusListing<'a> {
     /// The end node of this machine that is used most; none without a daemon.
     node: Option<&'a NodeEntry<'a>>,
     nodes: &'a [NodeEntry<'a>],
-    /// What the daemon costs; none without one.
+    /// Cost of the daemon; `None` without one.
     daemon: Option<DaemonEntry>,
-    /// What the daemon knows of the sessions that this user may see, each by its direction.
+    /// The daemon's rows of the sessions that this user may see, each by its direction.
     sessions: &'a [RowSnapshot],
     users: &'a [UserSnapshot],
     processes: &'a [ProcessStatus],
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Done {
     show(args.json, "", None)
 }
 
-/// Prints what all processes do now, for people behind `before` and in so many columns where that is said.
+/// Prints the status of all processes, preceded by `before`, within this many columns if given.
 pub(crate) fn show(is_json: bool, before: &str, columns: Option<usize>) -> Done {
     let machine = machine();
     let processes = processes()?;
@@ -161,7 +161,7 @@ fn shared_node<'a>(
     node_of(machine, (process.pid, &session.id, session.is_source), session.limited_by)
 }
 
-/// What all processes say, and in words which do not answer.
+/// The status of all processes, and messages about those that do not answer.
 pub(crate) fn seen() -> Result<(Vec<ProcessStatus>, Vec<String>), CommandFailure> {
     let dir = runtime_dir().map_err(|error| CommandFailure::Run(error.to_string()))?;
     statuses(&dir).map_err(|error| CommandFailure::Run(format!("{}: {error}", dir.display())))
@@ -179,7 +179,7 @@ fn all_of(process: &ProcessStatus) -> impl Iterator<Item = &SessionStatus> {
     process.sessions.iter()
 }
 
-/// What all processes do, in lines of at most so many letters where that is said and can be.
+/// The status of all processes as text, in lines of at most this many characters if given and possible.
 pub(crate) fn text(processes: &[ProcessStatus], columns: Option<usize>) -> String {
     if processes.is_empty() {
         return "no Fairwave process of this user is running\n".into();
@@ -203,9 +203,9 @@ pub(crate) fn text(processes: &[ProcessStatus], columns: Option<usize>) -> Strin
 
 const HEADS: [&str; 9] =
     ["session", "peer", ">rate", ">measured", ">expected", ">target", ">desired", "limited by", ">done"];
-/// What is left out first where a line has no room: `fairwave why` has the numbers.
+/// Columns in the order in which they are left out of narrow lines: `fairwave why` has the numbers.
 const LEFT_OUT: [usize; 4] = [3, 6, 5, 4];
-/// A session is still told from others by so much of its name, and a peer by so much of where it is.
+/// Min widths of the names of sessions and of the addresses of peers, characters.
 const SHORT: [(usize, usize); 2] = [(0, 8), (1, 22)];
 
 /// The sessions of a process as a table, with as many columns as there is room for.
@@ -250,7 +250,7 @@ fn row(session: &SessionStatus) -> [String; 9] {
         Some(0) => "100 %".into(),
         Some(total) => format!("{:.0} %", bytes_there(transfer) as f64 / total as f64 * 100.0),
         None if bytes_there(transfer) == 0 => "listing".into(),
-        // Who is served chooses how much that will be.
+        // The client chooses the total.
         None => size(bytes_there(transfer)),
     });
     [
@@ -266,13 +266,13 @@ fn row(session: &SessionStatus) -> [String; 9] {
     ]
 }
 
-/// As `get` shows it: with what came of blocks that are not whole. What comes twice is no more than there is.
+/// Bytes as `get` shows them: with the received parts of incomplete blocks, limited to the total.
 fn bytes_there(transfer: &TransferStatus) -> u64 {
     let sum = transfer.bytes_done.saturating_add(transfer.bytes_held);
     sum.min(transfer.bytes_total.unwrap_or(u64::MAX).max(transfer.bytes_done))
 }
 
-/// What this end's node grants is the source's or the sink's, as this end is one or the other.
+/// This end's node's grants: the source's or the sink's, depending on its role.
 fn grants(session: &SessionStatus) -> [Option<f64>; 2] {
     if session.sends { [session.expected_bps, session.sink_expected_bps] } else { [None, session.expected_bps] }
 }
@@ -297,7 +297,7 @@ fn reason<'a>(process: &ProcessStatus, session: &'a SessionStatus) -> Reason<'a>
     }
 }
 
-/// Of a session whose process says nothing here: what it tells the daemon.
+/// The limit of a session whose process does not answer: its report to the daemon.
 fn reason_of_row<'a>(row: &'a RowSnapshot, node: Option<&'a SharedNode<'a>>) -> Reason<'a> {
     let (source, sink) =
         if row.receives { (None, Some(row.expected_bps)) } else { (Some(row.expected_bps), row.remote_bps) };
@@ -331,9 +331,9 @@ pub(crate) fn explanation(process: &ProcessStatus, session: &SessionStatus) -> S
     );
     let by = session.limited_by.map_or_else(|| "not limited by this end".into(), |by| format!("limited by: {by}"));
     let _ = writeln!(text, "  {by}: {}", session.because);
-    // What a sink's peer may send is known there.
+    // The peer of a sink knows its limit.
     let unknown = if session.is_source { "no limit" } else { "known to the peer only" };
-    // A tunnel has a congestion control of its own.
+    // A tunnel has separate congestion control.
     let is_dedicated = session.is_dedicated && session.carrier == Carrier::Udp;
     let path = if is_dedicated { "dedicated: no limit" } else { unknown };
     let disk = |limit| match &session.transfer {
@@ -363,7 +363,7 @@ pub(crate) fn explanation(process: &ProcessStatus, session: &SessionStatus) -> S
     text
 }
 
-/// What the path does, as far as that is known at this end.
+/// Properties of the path, as far as this end knows them.
 fn of_path(session: &SessionStatus) -> Vec<(&'static str, String)> {
     let path = &session.path;
     let ms = |seconds: f64| format!("{:.1} ms", seconds * 1e3);
@@ -451,7 +451,7 @@ mod tests {
             assert!(narrow.iter().all(|line| line.chars().count() <= 80), "{narrow:#?}");
             assert!(narrow[2].starts_with(heads) && narrow[2].contains("limited by"), "{narrow:#?}");
         }
-        // Where there is room, nothing is left out.
+        // With enough room, all columns are shown.
         let process = process("192.0.2.7:50000");
         assert_eq!(text(std::slice::from_ref(&process), Some(200)), text(&[process], None));
     }

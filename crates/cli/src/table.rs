@@ -16,12 +16,12 @@ struct TableColumn {
 }
 
 impl TextTable {
-    /// Columns by their heads; a head that begins with ">" stands to the right, as numbers do.
+    /// Columns by their heads; a head that starts with ">" is aligned to the right, as numbers are.
     pub(crate) fn new(heads: &[&'static str]) -> Self {
         Self { columns: heads.iter().map(|head| TableColumn::of(head)).collect(), rows: Vec::new() }
     }
 
-    /// Columns of the caller's words, which are no numbers, and others by their heads behind them.
+    /// Columns of the caller's words, which are not numbers, followed by others by their heads.
     pub(crate) fn of(words: Vec<String>, heads: &[&'static str], more: &[&'static str]) -> Self {
         let words = words.into_iter().map(|head| TableColumn { head, is_number: false });
         let columns = words.chain(heads.iter().chain(more).map(|head| TableColumn::of(head))).collect();
@@ -67,7 +67,7 @@ impl TableColumn {
     }
 }
 
-/// A text of at most so many letters, with dots where some are left out.
+/// A text of at most this many characters, with dots for the omitted ones.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

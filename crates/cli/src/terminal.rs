@@ -10,18 +10,18 @@ use crate::failure::CommandFailure;
 
 /// Headings.
 pub(crate) const BOLD: Style = Style::new().bold();
-/// What matters less.
+/// Less important text.
 pub(crate) const DIM: Style = Style::new().dimmed();
-/// What is well. Words beside it say so, too.
+/// A good state. Words express it as well.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// What is not.
+/// A bad state.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// What is known not to be well.
+/// A warning.
 pub(crate) const WARY: Style = AnsiColor::Yellow.on_default();
 /// Curves and hints.
 pub(crate) const ACCENT: Style = AnsiColor::Cyan.on_default();
 
-/// How many letters a line of stdout has, if it is a terminal that says so, or if `$COLUMNS` does.
+/// Width of stdout in characters, if it is a terminal that reports it, or if `$COLUMNS` is set.
 pub(crate) fn columns() -> Option<usize> {
     let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let seen = || rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
@@ -38,7 +38,7 @@ pub(crate) fn print(text: &str) -> Done {
     anstream::stdout().lock().write_all(text.as_bytes()).map_err(|error| CommandFailure::writing(&error))
 }
 
-/// Writes bytes that are no text for people to stdout.
+/// Writes binary data to stdout.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Done {
     io::stdout().lock().write_all(bytes).map_err(|error| CommandFailure::writing(&error))
 }

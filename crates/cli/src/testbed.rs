@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Done {
     }
 }
 
-/// What the testbed says, as the end of a command.
+/// The testbed's error as the command's failure.
 pub(crate) fn failure(error: Error) -> CommandFailure {
     let text = error.to_string();
     match error {

@@ -30,7 +30,7 @@ use crate::transfer::link::{self, Bound, LinkArgs};
 use crate::transfer::monitor::{monitor_until, transfers};
 use crate::transfer::screen::{Screen, Talk};
 
-/// Without ssh, and without a session, it waits so long for the other end to come back.
+/// Without ssh, and without a session, it waits this long for the near end to come back.
 const OUTLIVES: Duration = Duration::from_secs(600);
 /// Nobody needs longer to find the way here.
 const COMES_WITHIN: Duration = Duration::from_secs(120);
@@ -56,7 +56,7 @@ pub(crate) fn run() -> Done {
         },
     };
     message::send(&mut io::stdout().lock(), &answer).map_err(|error| CommandFailure::writing(&error))?;
-    // The near end has been told why, and says so.
+    // The near end received the reason, and prints it.
     if let Ok(far) = begun {
         far.stay();
     }
@@ -90,7 +90,7 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
         alpha: ask.alpha,
         beta: ask.beta,
         rule: ask.rule.as_deref().map(link::rule).transpose().map_err(CommandFailure::Usage)?,
-        // What the near end said of itself.
+        // The near end's own settings.
         weight: None,
         minimum: None,
         plain: ask.is_plain,
@@ -106,7 +106,7 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
     let identity = super::identity(terminal::note)?;
     let keyring = Arc::new(Keyring::in_memory(identity, id));
     let addresses = advertised(bound.endpoint.local_addr()).map_err(|error| failed(&error))?;
-    // What was put is gone on with by the ticket's name.
+    // An interrupted put resumes by the ticket's name.
     let validity = Validity { lasts_s: None, is_once: false };
     let ticket = keyring.issue_as(TicketId(id.0), validity, addresses).map_err(|error| failed(&error))?;
     let (tell, ends) = channel();
@@ -118,7 +118,7 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
         Box::new(move |visitor| {
             let (options, handler) = shown.visit(visitor)?;
             let tell = tell.clone();
-            // Who does not listen any more is about to leave.
+            // If the receiver is gone, the process is about to end.
             let tell = Box::new(move |reason, by_peer| _ = tell.send((reason, by_peer)));
             Ok((options, at_end(handler, tell)))
         }),
@@ -126,7 +126,7 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
     Ok(Far { id, bound, share, ticket: ticket.to_string(), ends, run: ask.run.clone() })
 }
 
-/// What is given or taken, and a name for it that is the same the next time.
+/// The files to give or take, with a name that is the same at the next call.
 fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), CommandFailure> {
     let path = |path: &message::RemotePath| {
         path.to_os_string()
@@ -152,7 +152,7 @@ fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), Comma
                 durable: (*durable).into(),
                 is_dry: *is_dry,
                 may_keep_links: *keeps_links,
-                // Who came by ssh may do there what the user may.
+                // A user who came by ssh may do there what they may do anyway.
                 may_hold_keys: true,
                 session,
                 ..ShareOptions::default()
@@ -175,7 +175,7 @@ fn make_room(id: ShareId, run: Option<&str>) {
     }
 }
 
-/// A share of one copy alone.
+/// The name of a share of a single copy.
 fn named(id: ShareId, run: &str) -> String {
     format!("{id} {run}")
 }
@@ -210,7 +210,7 @@ impl Far {
         let (gone, asked, id) = (ssh.clone(), Arc::clone(&is_asked_to_leave), self.id.to_string());
         let run = self.run.as_deref().map(|run| named(self.id, run));
         let leave = Box::new(move |what: &str| {
-            // With ssh there, the other end is, too; unless it is that end which has another ssh now.
+            // While its ssh lives, the near end does as well, unless it has another ssh.
             let is_back = run.as_deref() == Some(what);
             let is_alone = || gone.as_ref().is_none_or(TunnelWatch::is_gone) || has_hung_up(io::stdin());
             let leaves = is_back || (what == id && is_alone());
@@ -241,7 +241,7 @@ impl Far {
                 }
             }
             let patience = if has_come { OUTLIVES } else { COMES_WITHIN };
-            // Who was never here and hangs up has given up.
+            // A near end that hangs up without a session has given up.
             let is_forgotten = ssh.as_ref().is_none_or(TunnelWatch::is_gone) && !has_come;
             if is_idle && (is_forgotten || idle_since.elapsed() > patience) {
                 return self.leave(endpoint);
@@ -249,7 +249,7 @@ impl Far {
         }
     }
 
-    /// Standard input and output lead to the other end; none if the system has no descriptors for that.
+    /// Hands standard input and output over as a tunnel to the near end; `None` if the system has no descriptors left.
     fn hand_over_ssh(&self) -> Option<TunnelWatch> {
         let (reader, writer) = (rustix::io::dup(io::stdin()).ok()?, rustix::io::dup(io::stdout()).ok()?);
         let connection = std::env::var("SSH_CONNECTION").ok();
@@ -267,8 +267,8 @@ impl Far {
     }
 }
 
-/// Whether the other end of a pipe is gone. The system says so at once, also where an endpoint that is busy has not read
-/// what came before.
+/// Whether the other end of a pipe is closed. The system reports it at once, even if a busy endpoint has not read the
+/// data before it.
 fn has_hung_up(pipe: impl AsFd) -> bool {
     let mut asked = [PollFd::new(&pipe, PollFlags::RDHUP)];
     poll(&mut asked, Some(&Timespec::default())).is_ok_and(|count| count > 0)

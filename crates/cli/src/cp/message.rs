@@ -1,5 +1,5 @@
-//! What the two ends of a copy over ssh say to each other, on the far end's stdin and stdout: each a length (4 bytes,
-//! the first one first) and so many bytes of JSON.
+//! Messages between the two ends of a copy over ssh, on the far end's stdin and stdout: each is a length (4 bytes, big
+//! endian) and that many bytes of JSON.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
@@ -17,7 +17,7 @@ pub(crate) const VERSION: u32 = 2;
 /// Some 100 000 paths.
 const MOST_BYTES: u32 = 16 << 20;
 
-/// What the near end asks for.
+/// The near end's request.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CpRequest {
     pub(crate) version: u32,
@@ -70,7 +70,7 @@ pub(crate) enum What {
 #[serde(transparent)]
 pub(crate) struct RemotePath(String);
 
-/// What the far end answers.
+/// The far end's reply.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CpReply {
@@ -80,8 +80,8 @@ pub(crate) enum CpReply {
         ticket: String,
         /// The address at which ssh found it, as it knows it.
         ssh_address: Option<std::net::IpAddr>,
-        /// Whether sessions may go by its standard input and output from here on. One that does not know of it does
-        /// not.
+        /// Whether sessions may use its standard input and output from here on. `false` for a version without this
+        /// field.
         #[serde(default)]
         carries: bool,
     },
@@ -116,7 +116,7 @@ pub(crate) fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T
     from.read_exact(&mut length)?;
     let length = u32::from_be_bytes(length);
     if length > MOST_BYTES {
-        // What a login script prints is no message.
+        // Output of a login script is not a message.
         return Err(io::Error::other("the reply is not a Fairwave message"));
     }
     let mut bytes = Vec::new();

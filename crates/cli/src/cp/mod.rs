@@ -61,7 +61,7 @@ pub(crate) struct Args {
     link: LinkArgs,
 }
 
-/// What goes where.
+/// Direction of a copy.
 enum CopyDirection {
     Local { from: Vec<PathBuf>, to: PathBuf },
     Fetch { host: String, from: Vec<OsString>, to: PathBuf },
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Done {
         CopyDirection::Fetch { host, from, to } => {
             let what = What::Give(from.iter().map(|path| message::RemotePath::new(path)).collect());
             let far = FarEnd::start(SshCall { ssh: args.ssh.clone(), host, request: ask(args, what) })?;
-            // Whatever the far end is, it says in its list what each thing is called.
+            // The far end is not trusted: its list contains the names.
             let names = TopNames::of(from.iter().map(|path| far::home_relative(path.into())));
             let options = GetOptions { top_names: Some(names), ..into(args, choice, &to, from.len()) };
             let ssh = far.route(args.link.carrier);
@@ -170,15 +170,15 @@ fn ask(args: &Args, what: What) -> CpRequest {
     }
 }
 
-/// How this end takes what comes from so many sources.
+/// Options of receiving from this many sources.
 fn into(args: &Args, choice: Choice, to: &std::path::Path, sources: usize) -> GetOptions {
     let is_inside = choice.names.is_some();
     let Target { directory, rename, may_be_own } = Target::read(to, sources == 1 && !is_inside);
     GetOptions { rename, continues_rename: may_be_own, is_inside, ..args.taking.options(choice, directory) }
 }
 
-/// The identity of an end of a copy: the host's own, or one in memory where there is no place for that. A copy does not
-/// need what outlives it, except to go on after an interrupt.
+/// The identity of an end of a copy: the host's own, or one in memory if it cannot be stored. A copy needs a stored one
+/// only to resume after an interrupt.
 pub(crate) fn identity(note: impl FnOnce(&str)) -> Result<Identity, CommandFailure> {
     match StateDir::open().and_then(|state| Identity::open(&state)) {
         Err(error @ (StateError::NoHome | StateError::Io { .. })) => {
@@ -193,7 +193,7 @@ pub(crate) fn identity(note: impl FnOnce(&str)) -> Result<Identity, CommandFailu
 fn refuse_into_itself(from: &[PathBuf], to: &std::path::Path) -> Done {
     use std::os::unix::fs::MetadataExt;
     let Ok(to) = std::path::absolute(to) else { return Ok(()) };
-    // What is not there yet lies in the nearest directory that is.
+    // A path that does not exist is in its nearest existing ancestor.
     let Some(there) = to.ancestors().find_map(|path| path.canonicalize().ok()) else { return Ok(()) };
     let around: Vec<_> = there.ancestors().filter_map(|path| path.metadata().ok()).collect();
     for path in from {
@@ -208,7 +208,7 @@ fn refuse_into_itself(from: &[PathBuf], to: &std::path::Path) -> Done {
     Ok(())
 }
 
-/// Both ends are this process: what goes on after an interrupt does so here, too.
+/// Both ends are this process: resuming after an interrupt works here as well.
 fn copy_here(screen: &Screen, args: &Args, choice: Choice, from: &[PathBuf], to: &std::path::Path) -> Done {
     let absolute = |path: &PathBuf| {
         std::path::absolute(path)

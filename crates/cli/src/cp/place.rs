@@ -1,4 +1,4 @@
-//! Where files are: `path`, or `host:path`.
+//! Places of files: `path`, or `host:path`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -46,8 +46,8 @@ impl CpPlace {
     }
 }
 
-/// Host and path of `[address]:path` and `user@[address]:path`, the host without its brackets: an IPv6 address has
-/// colons of its own.
+/// Host and path of `[address]:path` and `user@[address]:path`, the host without its brackets: an IPv6 address contains
+/// colons.
 fn in_brackets(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let open = bytes.iter().position(|byte| matches!(byte, b'[' | b':' | b'/')).filter(|at| bytes[*at] == b'[')?;
     let (user, rest) = bytes.split_at(open);
@@ -58,7 +58,7 @@ fn in_brackets(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     Some(([user, &rest[1..end]].concat(), &rest[end + 2..]))
 }
 
-/// Where a copy goes.
+/// Destination of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     /// The directory that it is put into.
@@ -70,10 +70,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Reads a destination as cp does: a directory that is there takes what comes; of a single source any other path is
-    /// the new name. What ends with a slash is a directory, and so is the destination of several sources.
+    /// Reads a destination as cp does: sources are copied into an existing directory; for a single source any other
+    /// path is the new name. A path that ends with a slash is a directory, and so is the destination of several
+    /// sources.
     ///
-    /// Whether a directory that is there was made by this very call before an interrupt, the taker finds out.
+    /// The taker finds out whether an existing directory was made by this same call before an interrupt.
     pub(crate) fn read(path: &Path, is_single: bool) -> Self {
         let whole = Self { directory: path.to_owned(), rename: None, may_be_own: false };
         if !is_single || path.as_os_str().as_bytes().ends_with(b"/") {
@@ -130,7 +131,7 @@ mod tests {
         let renamed = Target { directory: there, rename: Some("absent".into()), may_be_own: false };
         assert_eq!(Target::read(&absent, true), renamed);
         assert_eq!(Target::read(Path::new("absent-too"), true).directory, Path::new("."));
-        // A name that is no text is a name.
+        // A name that is not text is a name.
         assert_eq!(
             Target::read(Path::new(OsStr::from_bytes(b"\xff")), true).rename,
             Some(OsString::from_vec(vec![0xff]))

@@ -35,7 +35,7 @@ pub(super) struct SshCall {
 pub(super) struct FarEnd {
     call: Arc<SshCall>,
     current: Arc<Mutex<StartedFar>>,
-    /// What the first one was reached with.
+    /// The ticket of the first far end.
     pub(super) ticket: Ticket,
 }
 
@@ -47,7 +47,7 @@ struct StartedFar {
     ticket: Ticket,
 }
 
-/// Why there is no far end.
+/// Reason why there is no far end.
 enum NoFarEnd {
     /// The call is wrong.
     Usage(CommandFailure),
@@ -69,7 +69,8 @@ impl FarEnd {
         Ok(Self { call: Arc::new(call), current: Arc::new(Mutex::new(far)), ticket })
     }
 
-    /// The way through ssh itself, unless UDP alone is to be used or that end does not know of it. It is there once.
+    /// The tunnel through ssh itself, unless only UDP is allowed or the far end does not support it. It can be taken
+    /// once.
     pub(super) fn route(&self, carriers: Carriers) -> Option<FarRoute> {
         let tunnel = self.current.lock().unwrap_or_else(PoisonError::into_inner).tunnel(carriers)?;
         let (call, current) = (Arc::clone(&self.call), Arc::clone(&self.current));
@@ -95,7 +96,7 @@ impl FarEnd {
 }
 
 impl StartedFar {
-    /// Starts it. Where `is_stopped` is given it has a while to answer, and less when nobody waits for it any more.
+    /// Starts it. With `is_stopped` it has a limited time to answer, and ends early when stopped.
     fn begin(call: &SshCall, is_stopped: Option<&(dyn Fn() -> bool + Sync)>) -> Result<Self, NoFarEnd> {
         let (host, mut words) = (&call.host, call.ssh.split_whitespace());
         let usage = |message: String, hint| NoFarEnd::Usage(CommandFailure::usage(message, hint));
@@ -149,7 +150,8 @@ impl StartedFar {
         Ok(Self { child, carries, ticket })
     }
 
-    /// The way through ssh itself, unless UDP alone is to be used or that end does not know of it. It is there once.
+    /// The tunnel through ssh itself, unless only UDP is allowed or the far end does not support it. It can be taken
+    /// once.
     fn tunnel(&mut self, carriers: Carriers) -> Option<FarTunnel> {
         if !self.carries || !carriers.allow(Carrier::Ssh) {
             return None;
@@ -161,7 +163,7 @@ impl StartedFar {
     }
 }
 
-/// The same as [`exchange`], for so long at the most, and until nobody waits for it any more: then ssh is ended.
+/// Runs [`exchange`] with a time limit and until it is stopped: then ssh is killed.
 fn exchange_within(child: &mut Child, ask: &CpRequest, is_stopped: &(dyn Fn() -> bool + Sync)) -> io::Result<CpReply> {
     let (until, id) = (Instant::now() + ANSWERS_WITHIN, Pid::from_child(child));
     let (done, is_done) = channel::<()>();
@@ -189,13 +191,13 @@ fn exchange(child: &mut Child, ask: &CpRequest) -> io::Result<CpReply> {
     message::receive(stdout)
 }
 
-/// What a far end says: each of its lines is marked as its own, so that none passes for this program's hint.
+/// A message of a far end: each of its lines is marked, so that none looks like this program's hint.
 fn said_by(host: &str, message: &str) -> String {
     let lines: Vec<_> = message.split(['\n', '\r']).map(|line| format!("{host}: {line}")).collect();
     lines.join("\n")
 }
 
-/// Why no answer came. What ssh itself has to say stands on stderr already.
+/// The reason why no answer came. ssh's own messages are on stderr already.
 fn why(child: &mut Child, error: &io::Error) -> String {
     let until = Instant::now() + PATIENCE;
     drop(child.stdin.take());
@@ -245,7 +247,7 @@ fn hostname(program: &str, words: &[&str], host: &str) -> Option<String> {
 }
 
 fn resolve(name: &str, port: u16) -> Vec<SocketAddr> {
-    // Who cannot be resolved here is found by the addresses that it names itself.
+    // A host name that does not resolve here is reached by the addresses that the host reports.
     (name, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
 }
 

@@ -23,7 +23,7 @@ use crate::terminal::{self, BAD, BOLD, DIM, GOOD, WARY, paint};
 const STEPS: u64 = 10_000;
 /// A run that takes longer than this is named when it ends, where a person watches.
 const LONG_S: f64 = 5.0;
-/// Columns in front of what is said about a claim.
+/// Columns before the text of a claim.
 const INDENT: usize = 14;
 
 /// Run experiments and compare the results with the papers' claims.
@@ -61,7 +61,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// What is to be run: nothing where the record is printed.
+    /// The experiments to run: empty if the record is printed.
     pub(super) fn runs(&self) -> &[String] {
         if self.verdict { &[] } else { &self.ids }
     }

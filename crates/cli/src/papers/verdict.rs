@@ -51,7 +51,7 @@ pub(super) fn print_recorded(experiments: &[&Experiment], json: bool) -> Done {
     Ok(())
 }
 
-/// What the table does not have, if it does not have all that was asked for.
+/// The requested experiments that the table lacks, if any.
 fn not_recorded(asked: usize, recorded: usize) -> Option<String> {
     let missing = asked.saturating_sub(recorded);
     let noun = if asked == 1 { "experiment" } else { "experiments" };
@@ -87,7 +87,7 @@ pub(super) fn write(mut record: VerdictRecord, outcomes: &[ExperimentOutcome], f
     fs::write(&new, text).and_then(|()| fs::rename(&new, file)).map_err(|error| failed(&error))
 }
 
-/// Where a record is written before it takes the place of the one that is there.
+/// Path of a new record before it replaces the existing one.
 fn new_beside(file: &Path) -> PathBuf {
     file.with_extension("json.new")
 }
@@ -98,7 +98,7 @@ fn today() -> String {
     date(seconds / 86_400)
 }
 
-/// The date of a day, counted from 1970-01-01: years begin with March, so that the leap day is a year's last.
+/// The date of a day, counted from 1970-01-01: years start in March, so that the leap day is a year's last.
 fn date(days: u64) -> String {
     // 719468 days lie between 0000-03-01 and 1970-01-01; 146097 make 400 years.
     let days = days + 719_468;

@@ -1,4 +1,4 @@
-//! Experiments with real programs: the testbed, as the catalogue asks for it, and what is told of it.
+//! Experiments with real programs: the testbed, as the catalogue requests it, and its reports.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -11,11 +11,11 @@ use crate::Done;
 use crate::failure::CommandFailure;
 use crate::terminal::{WARY, paint};
 
-/// Whether this process may have namespaces; the error says why not.
+/// Whether this process may have namespaces; the error is the reason why not.
 static ENTERED: OnceLock<Result<(), String>> = OnceLock::new();
 
-/// Makes the process one that may have namespaces if these experiments want that: to be called before it has a second
-/// thread. Where the system forbids it, they are skipped.
+/// Enters namespaces if these experiments need them: call it before the process has a second thread. If the system
+/// forbids it, they are skipped.
 pub(super) fn enter(ids: &[String]) {
     let is_wired = select(ids).is_ok_and(|chosen| chosen.iter().any(|experiment| experiment.wire.is_some()));
     if is_wired {
@@ -24,7 +24,7 @@ pub(super) fn enter(ids: &[String]) {
     }
 }
 
-/// Runs that a testbed which was there did not make: no skips, but failures.
+/// Runs that failed on an available testbed: failures, not skips.
 #[derive(Default)]
 pub(super) struct Broken(Mutex<Vec<String>>);
 
@@ -45,7 +45,7 @@ impl Broken {
     }
 }
 
-/// Runs a scenario on the testbed. All that did not run is told as skipped, so that the report has the others.
+/// Runs a scenario on the testbed. Runs that did not happen are reported as skipped, so that the report has the others.
 pub(super) fn on_testbed(scenario: &Scenario, settings: Settings<'_>, broken: &Broken) -> Result<OnTestbed, String> {
     let failed = |error: Error| broken.note(&scenario.name, &error);
     ENTERED.get().cloned().unwrap_or_else(|| Err("the testbed's namespaces were not created".to_owned()))?;
@@ -62,7 +62,7 @@ pub(super) fn on_testbed(scenario: &Scenario, settings: Settings<'_>, broken: &B
     })
 }
 
-/// Adds what is told of a run with real programs beside its claims.
+/// Adds the notes of a run with real programs to its claims.
 pub(super) fn told(text: &mut String, notes: &WireNotes) {
     if notes.scale < 1.0 {
         let _ = writeln!(text, "  scaled: {} of these rates and sizes", notes.scale);
@@ -81,7 +81,7 @@ pub(super) fn told(text: &mut String, notes: &WireNotes) {
     }
 }
 
-/// What got no verdict, counted; `None` where all did.
+/// The number of claims without a verdict; `None` if all have one.
 pub(super) fn unjudged(outcomes: &[ExperimentOutcome]) -> Option<String> {
     let notes = || outcomes.iter().filter_map(|outcome| outcome.wire.as_ref());
     let skipped = notes().filter(|notes| notes.skipped.is_some()).count();

@@ -1,4 +1,4 @@
-//! The process beside the program: the near end of the bridge.
+//! The bridge process of a program: the near end of the bridge.
 
 use std::io::{self, BufRead};
 use std::net::SocketAddr;
@@ -25,9 +25,9 @@ use crate::transfer::link::Bound;
 use crate::transfer::monitor::monitor;
 use crate::transfer::screen::{Screen, Talk};
 
-/// UDP that is not answered within so long has TCP beside it: a person waits for a connection.
+/// TCP is tried in parallel if UDP is not answered within this time: a person waits for a connection.
 const TCP_AFTER: fairwave_units::Duration = fairwave_units::Duration::from_millis(300);
-/// After the program's end it keeps standard error for so long, to report what fails of what was written last.
+/// After the program's end it keeps standard error for this time, to report failures of the last writes.
 const SAYS_FOR: Duration = Duration::from_secs(10);
 /// How often it looks whether it is still of use.
 const TICK: Duration = Duration::from_millis(20);
@@ -40,14 +40,14 @@ pub(super) fn detach() -> Done {
     begun.map(drop).map_err(|error| CommandFailure::Run(format!("cannot start the bridge: {}", plain(&error))))
 }
 
-/// What this process starts has no other descriptors than the first three. The rest are the program's: a pipe that it
-/// closes is to be closed, and a lock that it lets go of is to be free.
+/// Closes all descriptors except the first three. The rest are the program's: a pipe that it closes must be closed, and
+/// a lock that it releases must be free.
 #[expect(unsafe_code, reason = "descriptors that came with the process, and that no value owns")]
 fn keep_standard_streams_alone() -> io::Result<()> {
     for entry in std::fs::read_dir("/proc/self/fd")? {
         let number = entry?.file_name().to_str().and_then(|name| name.parse().ok());
         let Some(number) = number.filter(|number| *number > rustix::stdio::raw_stderr()) else { continue };
-        // SAFETY: it is open: the list says so, the directory that gives it among them, and no other thread closes any.
+        // SAFETY: it is open: it is in the list, as is the listed directory's own, and no other thread closes any.
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
         fcntl_setfd(descriptor, FdFlags::CLOEXEC)?;
     }
@@ -98,7 +98,7 @@ pub(super) fn stay(program: i32, args: &Args) -> Done {
     Ok(())
 }
 
-/// Who waits for the end of what the program says does not wait for a server that keeps a connection open.
+/// Readers of the program's output must not wait for a server that keeps a connection open.
 fn let_go_of_standard_streams() {
     if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
         // Without it they stay: nothing else depends on them.
@@ -106,7 +106,7 @@ fn let_go_of_standard_streams() {
     }
 }
 
-/// What the process that starts this one says: a map a line.
+/// The maps from the process that starts this one, one per line.
 fn maps() -> Result<Vec<Map>, CommandFailure> {
     let wrong = |why: String| {
         CommandFailure::usage(format!("--beside: stdin: {why}"), "this option is internal: use `fairwave run --map`")

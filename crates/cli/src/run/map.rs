@@ -1,4 +1,4 @@
-//! Which addresses go by which bridge.
+//! Maps from addresses to bridges.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -54,7 +54,7 @@ impl Map {
         }
     }
 
-    /// Where the other end of its bridge is.
+    /// Addresses of the other end of its bridge.
     pub(crate) fn peers(&self) -> &[SocketAddr] {
         &self.ticket.addresses
     }
@@ -64,8 +64,8 @@ impl Map {
     }
 }
 
-/// An address as a program's `connect` is compared with it, whichever way it is written: IPv4 that is mapped into IPv6
-/// is IPv4, and the zone of a link-local address is none of its parts.
+/// An address in the form that a program's `connect` is compared with: IPv4-mapped IPv6 becomes IPv4, and the zone of a
+/// link-local address is dropped.
 fn as_asked(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

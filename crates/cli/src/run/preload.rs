@@ -1,18 +1,18 @@
-//! Where the library is that is loaded into programs.
+//! Finds the library that is loaded into programs.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{CommandFailure, plain};
 
-/// What the loader goes by: ld.so(8).
+/// Environment variable of the loader: ld.so(8).
 pub(crate) const VARIABLE: &str = "LD_PRELOAD";
 /// Names the library, where it lies elsewhere.
 const PLACE_VARIABLE: &str = "FAIRWAVE_PRELOAD";
 const NAME: &str = "libfairwave_preload.so";
 
-/// The library: where the environment says, beside this command (as a build leaves it), or in `lib/fairwave` beside its
-/// directory (as it is installed).
+/// The library: at the path in the environment, next to this command (as a build leaves it), or in `lib/fairwave` next
+/// to its directory (as it is installed).
 pub(crate) fn find() -> Result<PathBuf, CommandFailure> {
     if let Some(said) = std::env::var_os(PLACE_VARIABLE) {
         let said = PathBuf::from(said);

@@ -1,4 +1,4 @@
-//! Who is being served, as people and programs are told.
+//! Reports of the visitors being served, for people and programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub(super) struct Attendance<'a> {
     capacity: Option<Rate>,
     /// By the visits' numbers.
     here: BTreeMap<u64, Guest<'a>>,
-    /// Those whose end was told, as long as they are listed.
+    /// Visits whose end was reported, as long as they are listed.
     gone: BTreeSet<u64>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Attendance<'a> {
         Self { screen, capacity, here: BTreeMap::new(), gone: BTreeSet::new() }
     }
 
-    /// Looks at all visits that are listed, and tells what is new.
+    /// Reads all listed visits, and reports the changes.
     pub(super) fn look(&mut self, visits: Vec<Visit>) -> Done {
         self.gone.retain(|number| visits.iter().any(|visit| visit.number == *number));
         for visit in visits {
@@ -68,7 +68,7 @@ impl<'a> Attendance<'a> {
     }
 
     fn begin(&mut self, visit: Visit) -> Done {
-        // Who has not come in yet is looked at the next time.
+        // A visitor without a session yet is reported later.
         let Some(session) = visit.transfer.session() else { return Ok(()) };
         let (peer, carrier) = (session.facts().peer, session.facts().carrier);
         if self.screen.talk.json {

@@ -14,7 +14,7 @@ use crate::Done;
 use crate::failure::CommandFailure;
 use crate::staging::Staging;
 
-/// A run's summary as a function of scenario and seed: without what the clock says.
+/// A run's summary as a function of scenario and seed: without wall-clock values.
 #[derive(Serialize)]
 struct Timeless<'a> {
     version: &'static str,
@@ -77,8 +77,8 @@ fn write_summary(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Where each case's files go: nowhere special for a single one, else a directory each, named after what sets the
-/// cases apart.
+/// Directory of each case's files: the target itself for a single one, else one each, named after the cases'
+/// differences.
 pub(crate) fn places(cases: &[Case]) -> Vec<String> {
     if cases.len() == 1 {
         return vec![String::new()];

@@ -50,13 +50,13 @@ struct TraceFile {
 /// All cases of a call.
 struct CaseBatch<'a> {
     heading: &'a str,
-    /// Where the files of each go.
+    /// Directory of each case's files.
     places: &'a [String],
     staging: Option<&'a Staging>,
     progress: &'a StepProgress,
 }
 
-/// What one case gave, ready to be printed.
+/// The results of one case, ready to be printed.
 struct Finished {
     text: String,
     line: Option<report::RunLine>,
@@ -101,8 +101,8 @@ impl SimulateCall<'_> {
         Ok(())
     }
 
-    /// Hands out results in the order of the cases as they come in. At an interrupt it keeps those that are there and
-    /// ends the process: the runs that have not ended have no way out before their end.
+    /// Returns results in the order of the cases as they arrive. At an interrupt it keeps the finished ones and ends
+    /// the process: unfinished runs cannot be stopped.
     fn collect(
         &self,
         results: &mut InOrder<'_, Finished, CommandFailure>,
@@ -163,7 +163,7 @@ impl SimulateCall<'_> {
         variants.iter().try_for_each(check)
     }
 
-    /// Builds every case once, so that no mistake comes to light in the midst of the results.
+    /// Builds every case once, so that errors appear before any results.
     fn check(&self, document: &Document, cases: &[Case]) -> Result<Checked, CommandFailure> {
         let built = collected(cases.len(), threads(), |index| {
             let (scenario, notes) = document.build(&cases[index])?;
@@ -322,7 +322,7 @@ impl SimulateCall<'_> {
     }
 }
 
-/// What is known before the first run.
+/// Known before the first run.
 #[derive(Default)]
 struct Checked {
     longest_s: f64,

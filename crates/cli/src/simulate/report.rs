@@ -1,4 +1,4 @@
-//! What `simulate` says to people about a run.
+//! The report of a run as text, for `simulate`.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::blocks;
 use crate::table::{TextTable, shortened};
 use crate::terminal::{ACCENT, BAD, BOLD, DIM, GOOD, paint};
 
-/// Width of the plots' curves: with names and numbers beside them they fit 80 columns.
+/// Width of the plots' curves: with names and numbers they fit 80 columns.
 const CURVE: usize = 48;
 
 /// Title and citation.
@@ -59,7 +59,7 @@ fn what_ran(scenario: &Scenario, run: &Run) -> String {
     )
 }
 
-/// What the means are taken over.
+/// The window of the means.
 fn window(run: &Run) -> String {
     let window = &run.summary.window;
     format!(
@@ -130,7 +130,7 @@ fn rates(scenario: &Scenario, run: &Run) -> String {
 /// The distance to max-min as an area below a curve, with a logarithmic height.
 fn distance(scenario: &Scenario, run: &Run) -> String {
     const HEIGHT: usize = 8;
-    // Where no session is active there is no share: a gap.
+    // Without active sessions the shares have a gap.
     let shares: Vec<_> =
         (run.distances_bps.iter().zip(&run.max_min_norms_bps)).map(|(distance, norm)| distance / norm).collect();
     let shares = over_time(scenario, &shares, CURVE + 12);
@@ -260,7 +260,7 @@ pub(crate) fn rate(bps: f64) -> String {
         return "under 1 b/s".into();
     }
     let text = format!("{rate:.2}");
-    // One digit before the point: 3.388 Gb/s says more than 3.39 Gb/s.
+    // With one digit before the point another decimal is shown: 3.388 Gb/s instead of 3.39 Gb/s.
     if text.find('.') == Some(1) { format!("{rate:.3}") } else { text }
 }
 

@@ -11,7 +11,7 @@ use super::report::{in_ms, rate};
 use crate::table::{TextTable, shortened};
 use crate::terminal::{DIM, paint};
 
-/// Of more sessions or links than a table holds, it shows so many.
+/// Max sessions or links shown in a table.
 const SHOWN: usize = 4;
 /// So many links are all shown.
 const FEW_LINKS: usize = 6;
@@ -80,7 +80,7 @@ fn named(sums: &SchemeSummary) -> String {
     sums.options.0.iter().filter_map(told).fold(sums.scheme.to_owned(), |text, told| text + &told)
 }
 
-/// What the sessions delivered and lost, and when they were done: of packets, or where a session has a size.
+/// Delivered and lost data of the sessions, and their completion times: for packets, or if a session has a size.
 pub(super) fn deliveries(run: &Run) -> String {
     let is_packet = run.summary.model != "fluid";
     let is_done = run.summary.sessions.iter().any(|session| session.completed_s.is_some());

@@ -1,8 +1,8 @@
-//! The list of what a call wrote to a directory: a line a file, its BLAKE3 hash and its name, as `b3sum` writes them
-//! and `b3sum --check` reads them.
+//! The list of the files that a call wrote to a directory: a line per file with its BLAKE3 hash and its name, as
+//! `b3sum` writes them and `b3sum --check` reads them.
 //!
 //! The next call to the same directory removes the files of this list that it does not write itself. A file that is not
-//! on the list, or that is no longer what the list says, is somebody's own: it stays.
+//! on the list, or whose hash differs, belongs to the user: it stays.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use blake3::{Hash, Hasher};
 /// Name of the list.
 pub(super) const NAME: &str = "fairwave.b3";
 
-/// A list is at most so long: 100 000 runs of six files each.
+/// Max size of a list, bytes: 100 000 runs of six files each.
 const LONGEST: u64 = 256 << 20;
 
 pub(super) type Files = BTreeMap<String, Hash>;
@@ -24,7 +24,7 @@ pub(super) fn text(files: &Files) -> String {
     files.iter().fold(String::new(), |text, (name, hash)| text + &format!("{hash}  {name}\n"))
 }
 
-/// The list of a directory; empty where there is none. What is no line of a list is passed over.
+/// The list of a directory; empty if there is no list. Malformed lines are ignored.
 pub(super) fn read(directory: &Path) -> Files {
     let mut text = String::new();
     let read = fs::File::open(directory.join(NAME)).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
@@ -38,8 +38,8 @@ pub(super) fn read(directory: &Path) -> Files {
     text.lines().filter_map(line).collect()
 }
 
-/// Removes the files of a former list that are not on the present one and are as they were written, and directories
-/// that are empty then. What cannot be removed stays.
+/// Removes the files of a former list that are unchanged and not on the new one, and then directories that are empty.
+/// Errors are ignored.
 pub(super) fn remove_stale(directory: &Path, before: &Files, now: &Files) {
     for (name, hash) in before.iter().filter(|(name, _)| !now.contains_key(*name)) {
         let relative = Path::new(name);

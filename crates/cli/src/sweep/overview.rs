@@ -1,4 +1,4 @@
-//! What a sweep prints: a table of means with their intervals, or its rows as JSON.
+//! The output of a sweep: a table of means with their intervals, or its rows as JSON.
 
 use std::fmt::Write as _;
 

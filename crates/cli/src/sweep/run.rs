@@ -18,7 +18,7 @@ use crate::{input, interrupt, terminal};
 
 /// How long an interrupt may go unnoticed.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// How often progress is told where nobody watches, such as in the log of a cluster's job.
+/// Period of progress lines without a terminal, such as in the log of a cluster's job.
 const LOG_EVERY: Duration = Duration::from_secs(30);
 /// The unit of progress: simulated milliseconds.
 const STEPS_PER_SECOND: f64 = 1e3;
@@ -106,8 +106,8 @@ impl SweepCall<'_> {
         })
     }
 
-    /// Waits for the end, for the first error, or for an interrupt, which keeps the rows that are there and ends the
-    /// process: runs that are under way have no way out before their end.
+    /// Waits for the end, for the first error, or for an interrupt, which keeps the finished rows and ends the process:
+    /// running simulations cannot be stopped.
     fn watch(
         &self,
         ended: &mut InOrder<'_, (), StudyError>,
@@ -140,7 +140,7 @@ impl SweepCall<'_> {
 
     fn end_early(&self, sweep: &RunningSweep<'_>) -> ! {
         sweep.progress.clear();
-        // Whoever ends now waits for this lock, and for the end of the process.
+        // A thread that ends here waits for this lock until the process ends.
         let mut results = sweep.lock();
         if let Some(results) = results.take() {
             let done = results.done();
@@ -207,7 +207,7 @@ impl From<StudyError> for CommandFailure {
     }
 }
 
-/// A failure in the midst of a sweep, with what is kept.
+/// A failure during a sweep, with the number of kept rows.
 fn kept_so_far(failure: CommandFailure, kept: usize, runs: usize) -> CommandFailure {
     let also = |message: String| format!("{message}\n{kept} of {runs} rows are kept; --resume continues with them");
     match failure {

@@ -12,7 +12,7 @@ use crate::output::print_json;
 use crate::terminal::{BAD, GOOD, paint, print};
 use crate::{interrupt, terminal};
 
-/// Each load lasts so long.
+/// Duration of each load.
 const EACH: Duration = Duration::from_secs(3);
 
 /// Measure the accuracy of the emulated network on this machine.

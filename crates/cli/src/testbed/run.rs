@@ -21,11 +21,11 @@ use crate::terminal::{WARY, paint};
 use crate::transfer::link::weight;
 use crate::{input, interrupt, terminal};
 
-/// What is kept of a run.
+/// Recorded data of a run.
 const RECORD: Record = Record { rates: true, queues: true, windows: false, distances: true };
-/// `--scale auto` leaves so much of what the relay carries.
+/// `--scale auto` uses this share of the relay's capacity.
 const ROOM: f64 = 0.75;
-/// It takes so many steps up to one: a division by a whole number gives the shortest decimals.
+/// Its steps per unit: dividing by a whole number gives the shortest decimals.
 const STEPS: f64 = 20.0;
 
 /// Run a scenario with a real program at each node, and compare it with the max-min fair optimum.
@@ -96,7 +96,7 @@ impl FromStr for ScaleArg {
     }
 }
 
-/// A run, in JSON: what `simulate` says of one, and how true it is.
+/// A run in JSON: the fields of `simulate`, and the accuracy of the emulation.
 #[derive(Serialize)]
 struct WiredLine<'a> {
     #[serde(flatten)]
@@ -142,7 +142,7 @@ pub(super) fn run(args: &Args) -> Done {
     let usual = Options::of_this_program().map_err(failure)?;
     let options =
         Options { processes, accepts_busy: args.busy, is_interrupted: &interrupt::is_asked, tell: &note, ..usual };
-    // What would not fit into memory is not even made.
+    // A run that would not fit into memory is not even built.
     let work = WorkKind::Run(Model::Testbed, RECORD);
     cases.iter().try_for_each(|case| input::check_memory(&args.file, &document, case, work, 1, None))?;
     // All mistakes come to light before the first run.
@@ -201,7 +201,7 @@ pub(super) fn run(args: &Args) -> Done {
         terminal::flush()?;
     }
     if let Some(staging) = staging {
-        // What a skipped run wrote in the call before stays.
+        // The files of a skipped run from an earlier call stay.
         staging.commit_listed(skipped == 0, |_| true)?;
     }
     if skipped > 0 {

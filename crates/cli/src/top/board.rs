@@ -1,4 +1,4 @@
-//! What `top` shows, whoever says it: this user's processes, or the daemon of the machine.
+//! The data of `top`, from this user's processes or from the daemon of the machine.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,7 +24,7 @@ pub(super) struct NodeLine {
     /// How far grants are from max-min, as a share of what a session has there.
     pub(super) gap_to_max_min: Option<f64>,
     pub(super) sessions: usize,
-    /// Traffic of the card that is none of these sessions'.
+    /// Traffic of the card besides these sessions, bit/s.
     pub(super) other_bps: Option<f64>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct SessionLine {
     pub(super) id: String,
     pub(super) process: String,
     pub(super) way: String,
-    /// Of its node, or the largest rate that is said of it.
+    /// Capacity of its node, or its largest rate, bit/s.
     pub(super) capacity_bps: f64,
     pub(super) measured_bps: f64,
     pub(super) expected_bps: Option<f64>,
@@ -78,7 +78,7 @@ impl Board {
         board
     }
 
-    /// Of a machine, as its daemon says.
+    /// From the daemon's view of a machine.
     pub(super) fn of_machine(machine: &MachineSnapshot) -> Self {
         let nodes = machine.nodes.iter().map(of_node).collect();
         let capacity = |row: &RowSnapshot| {
@@ -155,8 +155,9 @@ fn of_row(row: &RowSnapshot, capacity_bps: Option<f64>) -> SessionLine {
     }
 }
 
-/// How far grants of one node are from max-min, as a share of what a session has there: its sessions are of one weight,
-/// and who does not use its grant wants no more than it uses. What peers and paths do to a session is in what it uses.
+/// Max distance of the grants of one node from max-min, as a share of a session's rate in it: its sessions have equal
+/// weights, and a session below its grant wants no more than it uses. Limits by peers and paths are part of the
+/// measured rate.
 fn gap(capacity_bps: f64, sessions: &[&SessionStatus]) -> Option<f64> {
     let granted: Vec<(f64, f64)> = sessions
         .iter()
@@ -167,7 +168,7 @@ fn gap(capacity_bps: f64, sessions: &[&SessionStatus]) -> Option<f64> {
             Some((expected, if is_content { wants.min(used(session)) } else { wants }))
         })
         .collect();
-    // Who wants least first: each has an even share of what those before it left, and no more than it wants.
+    // In ascending order of demand: each has an even share of the rest, and no more than it wants.
     let mut order: Vec<_> = (0..granted.len()).collect();
     order.sort_by(|one, other| granted[*one].1.total_cmp(&granted[*other].1));
     let (mut left, mut worst) = (capacity_bps, None);
@@ -175,7 +176,7 @@ fn gap(capacity_bps: f64, sessions: &[&SessionStatus]) -> Option<f64> {
         let (expected, wants) = granted[*index];
         let share = wants.min(left / (granted.len() - at) as f64);
         left -= share;
-        // Who is content is offered more than it uses: that is no distance from anything.
+        // A satisfied session is offered more than it uses: that is not a distance.
         let is_content = wants < expected && wants == share;
         if share > 0.0 && !is_content {
             worst = Some(f64::max(worst.unwrap_or(0.0), (expected - share).abs() / share));
@@ -184,7 +185,7 @@ fn gap(capacity_bps: f64, sessions: &[&SessionStatus]) -> Option<f64> {
     worst.or((!granted.is_empty()).then_some(0.0))
 }
 
-/// What was measured at the last looks, of nodes and sessions by name.
+/// Measured rates of the last samples, of nodes and sessions by name.
 #[derive(Debug, Default)]
 pub(super) struct Trail {
     looks: BTreeMap<String, VecDeque<u64>>,
@@ -194,7 +195,7 @@ pub(super) struct Trail {
 const LOOKS: usize = 60;
 
 impl Trail {
-    /// One more look. What is not there any more is forgotten.
+    /// Adds a sample. Names that are gone are forgotten.
     pub(super) fn add(&mut self, board: &Board) {
         let nodes = board.nodes.iter().map(|node| (&node.name, node.measured_bps));
         let now: BTreeMap<&String, f64> =
@@ -209,7 +210,7 @@ impl Trail {
         }
     }
 
-    /// The last looks at one, at most so many, the newest last.
+    /// The last samples of one name, at most this many, the newest last.
     pub(super) fn of(&self, name: &str, most: usize) -> impl Iterator<Item = u64> {
         let looks = self.looks.get(name);
         let skipped = looks.map_or(0, |looks| looks.len().saturating_sub(most));
@@ -297,7 +298,7 @@ pub(super) mod tests {
         // One uses 100 of its 350: the other may have 600, and has 350: 250 / 600.
         assert_eq!(gap(&[(100.0, 350.0, None), (350.0, 350.0, None)]), 0.417);
         assert_eq!(gap(&[(100.0, 135.0, None), (600.0, 600.0, None)]), 0.0);
-        // Who says that it wants 100 wants no more, whatever it is granted.
+        // A session that wants 100 wants no more, whatever its grant.
         assert_eq!(gap(&[(100.0, 100.0, Some(100.0)), (600.0, 600.0, None)]), 0.0);
         assert_eq!(gap(&[(700.0, 700.0, None)]), 0.0);
         assert_eq!(gap(&[(0.0, 0.0, None), (600.0, 600.0, None)]), 1.0);

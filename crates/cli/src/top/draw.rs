@@ -73,12 +73,12 @@ fn draw_node(frame: &mut Frame<'_>, line: Rect, node: &NodeLine, trail: &Trail) 
 
 fn draw_looks(frame: &mut Frame<'_>, area: Rect, trail: &Trail, name: &str, capacity_bps: f64) {
     let looks: Vec<u64> = trail.of(name, usize::from(area.width)).collect();
-    // Against the capacity, where there is one: else a curve that rises to what it has itself says nothing.
+    // Relative to the capacity, if known: a curve relative to its own maximum would mean nothing.
     let most = (capacity_bps as u64).max(looks.iter().copied().max().unwrap_or(1)).max(1);
     frame.render_widget(Sparkline::default().data(looks).max(most), area);
 }
 
-/// What of a session has room in a line.
+/// The columns of a session that fit into a line.
 #[expect(clippy::struct_excessive_bools, reason = "each column is there or not")]
 struct Columns {
     bar: u16,
@@ -125,7 +125,7 @@ impl Columns {
         ]
     }
 
-    /// Where each stands: name, process, way, bar, looks, measured, expected, target, desired, limited by.
+    /// The areas: name, process, direction, bar, samples, measured, expected, target, desired, limited by.
     fn areas(&self, line: Rect) -> [Rect; 10] {
         let [id, process, way, looks, measured, expected, target, desired, limited] = self.widths();
         let mut x = line.x;

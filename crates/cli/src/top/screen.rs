@@ -19,7 +19,7 @@ pub(super) struct Screen {
     first: usize,
 }
 
-/// What a user wants.
+/// A user's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     End,
@@ -51,7 +51,7 @@ impl Screen {
         terminal.draw(|frame| draw(frame, board, trail, *first)).map(|_| ())
     }
 
-    /// Waits so long, and does what a user wants meanwhile: whether to go on.
+    /// Waits for this time, and executes the user's commands during it; returns whether to continue.
     pub(super) fn wait(&mut self, span: Duration) -> io::Result<bool> {
         let begin = Instant::now();
         loop {

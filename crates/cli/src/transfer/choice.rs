@@ -171,7 +171,7 @@ fn contents(command: &str, option: &str, file: &OsStr) -> Result<Vec<u8>, Comman
     })
 }
 
-/// The lines of a list, without empty ones and comments. As in rsync, a carriage return ends a line, too.
+/// The lines of a list, without empty ones and comments. As in rsync, a carriage return also ends a line.
 fn lines(text: &[u8], from0: bool) -> impl Iterator<Item = &[u8]> {
     let is_end = move |byte: &u8| if from0 { *byte == 0 } else { matches!(byte, b'\n' | b'\r') };
     text.split(is_end).filter(|line| !matches!(line.first(), None | Some(b';' | b'#')))

@@ -9,15 +9,15 @@ use fairwave_host::{ConnectError, Refusal, Ticket};
 use super::screen::Screen;
 use crate::failure::CommandFailure;
 
-/// After so long without an answer people are told what it may be.
+/// Time without an answer after which possible causes are printed.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Does something that begins with a session. If there is no answer for a while, it says what is tried; `connect` can
-/// call what it is given to say that there was one.
+/// Runs `connect`, which starts with a session. If there is no answer for a while, it prints what is being tried;
+/// `connect` may call its argument to report an answer.
 pub(crate) fn patiently<T>(screen: &Screen, ticket: &Ticket, connect: impl FnOnce(&dyn Fn()) -> T) -> T {
     let (done, is_done) = channel::<()>();
     std::thread::scope(|scope| {
-        // Where no thread can be had nothing is said meanwhile.
+        // Without a thread nothing is printed while it waits.
         let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
             if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 screen.note(&format!("no reply yet from {}: {}", places(ticket), blocked(ticket)));
@@ -30,7 +30,7 @@ pub(crate) fn patiently<T>(screen: &Screen, ticket: &Ticket, connect: impl FnOnc
     })
 }
 
-/// Why there is no session, and what may help.
+/// Reason why there is no session, with a hint.
 pub(crate) fn failure(error: &ConnectError, ticket: &Ticket) -> CommandFailure {
     let message = error.to_string();
     match refusal(error) {
@@ -56,7 +56,7 @@ pub(crate) fn failure(error: &ConnectError, ticket: &Ticket) -> CommandFailure {
     }
 }
 
-/// Why a transfer did not begin, and what may help.
+/// Reason why a transfer did not start, with a hint.
 pub(crate) fn transfer_failure(error: &TransferError, ticket: &Ticket) -> CommandFailure {
     match error {
         TransferError::Connect(error) => failure(error, ticket),
@@ -75,7 +75,7 @@ fn refusal(error: &ConnectError) -> Option<Refusal> {
     }
 }
 
-/// Where the other end is, in words.
+/// Addresses of the peer as text.
 pub(crate) fn places(ticket: &Ticket) -> String {
     let all: Vec<_> = ticket.addresses.iter().map(ToString::to_string).collect();
     if all.is_empty() { "a ticket without addresses".into() } else { all.join(", ") }

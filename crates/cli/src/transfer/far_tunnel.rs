@@ -1,4 +1,4 @@
-//! What leads to the far end of a copy beside the network: the ssh that started it, and may start it again.
+//! Connections to the far end of a copy besides the network: the ssh that started it, and may start it again.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ pub(crate) struct FarTunnel {
     pub(crate) peer: SocketAddr,
 }
 
-/// Starts the far end again: its ticket, and what leads there. It gives up when it is told that nobody waits any more.
+/// Starts the far end again; returns its ticket and its tunnel. Gives up when stopped.
 pub(crate) type StartAgain =
     Box<dyn FnMut(&(dyn Fn() -> bool + Sync)) -> Result<(Ticket, Option<FarTunnel>), RenewError> + Send>;
 
@@ -24,14 +24,15 @@ pub(crate) struct FarRoute {
 }
 
 impl FarTunnel {
-    /// From now on sessions of the endpoint may go by it.
+    /// Sessions of the endpoint may use it from here on.
     pub(crate) fn hand_over(self, endpoint: &Endpoint) -> TunnelWatch {
         endpoint.add_tunnel(self.reader, self.writer, self.peer)
     }
 }
 
 impl FarRoute {
-    /// From now on sessions of the endpoint may go by it: what starts the far end again when it leads nowhere any more.
+    /// Sessions of the endpoint may use it from here on; returns the function that starts the far end again when it is
+    /// gone.
     pub(crate) fn hand_over(self, endpoint: &Endpoint) -> Renew {
         let Self { tunnel, mut start_again } = self;
         let mut watch = Some(tunnel.hand_over(endpoint));
@@ -52,8 +53,8 @@ fn is_needed(lost: &Lost<'_>, is_gone: bool) -> bool {
     is_due(by_ssh, is_gone, lost.attempt)
 }
 
-/// The far end outlives its ssh. Where UDP leads there it answers at the first attempt, and no other is started; then
-/// both ways are tried in turns, as it may have ended, too. An ssh that is there and carries nothing has one attempt.
+/// The far end outlives its ssh. If UDP works it answers at the first attempt, and no other is started; then both ways
+/// alternate, as it may have ended as well. A living ssh that carries nothing has one attempt.
 fn is_due(by_ssh: bool, is_gone: bool, attempt: u32) -> bool {
     match (by_ssh, is_gone) {
         (true, true) => true,

@@ -1,4 +1,4 @@
-//! Follows a transfer to its end, and tells people and programs about it.
+//! Follows a transfer to its end, and reports it to people and programs.
 
 use std::time::{Duration, Instant};
 
@@ -20,11 +20,11 @@ use crate::terminal::print;
 const TICK: Duration = Duration::from_millis(100);
 const BETWEEN_EVENTS: Duration = Duration::from_secs(1);
 const BETWEEN_LINES: Duration = Duration::from_secs(5);
-/// Of those that failed or were left out, so many are named where nobody asks for more.
+/// Max failed or skipped entries listed by default.
 const NAMED: usize = 20;
-/// And so many warnings: a file system that keeps no modes has one for each file.
+/// Max warnings listed: a file system without modes causes one per file.
 const WARNED: usize = 3;
-/// Who was asked to stop gets so long to do so.
+/// Grace period after an interrupt.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Serialize)]
@@ -35,7 +35,7 @@ struct EntryEvent<'a> {
     reason: &'a str,
 }
 
-/// What a dry run would do with a file.
+/// A dry run's plan for a file.
 #[derive(Serialize)]
 struct FileEvent {
     event: &'static str,
@@ -59,7 +59,7 @@ struct RetryEvent<'a> {
     bytes_held: u64,
 }
 
-/// An end calls the path dedicated, and it is not taken for that.
+/// An end declares the path dedicated, but it does not behave so.
 #[derive(Serialize)]
 struct PathEvent<'a> {
     event: &'static str,
@@ -86,18 +86,18 @@ struct EndEvent<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dry_run: bool,
     session: Option<String>,
-    /// What carried the last of its sessions.
+    /// Carrier of the last session.
     carrier: Option<Carrier>,
     files: u64,
     files_failed: u64,
     files_skipped: u64,
-    /// Files that are there, and of which an attribute could not be set.
+    /// Files that are complete, and of which an attribute could not be set.
     files_warned: u64,
     /// Of those that failed: files that were gone before they were copied.
     files_vanished: u64,
     bytes: u64,
     bytes_resumed: u64,
-    /// Where it is not done: what is kept of blocks that are not whole.
+    /// If unfinished: kept bytes of incomplete blocks.
     bytes_held: u64,
     bytes_holes: u64,
     wall_s: f64,
@@ -110,15 +110,15 @@ struct EndEvent<'a> {
     reason: Option<&'a str>,
 }
 
-/// What is known of a transfer before it begins.
+/// Facts about a transfer that are known before it starts.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownBefore {
     pub(crate) capacity: Option<Rate>,
-    /// Where the other end is, in words.
+    /// Addresses of the peer as text.
     pub(crate) places: String,
-    /// What may carry it.
+    /// Allowed carriers.
     pub(crate) carriers: Carriers,
-    /// What would be done, if nothing is written: a verb.
+    /// The verb of the planned action, if nothing is written.
     pub(crate) dry: Option<&'static str>,
     /// Whether an attribute that could not be set counts as a failure.
     pub(crate) strict: bool,
@@ -182,7 +182,7 @@ struct CarrierTeller<'a> {
 }
 
 impl CarrierTeller<'_> {
-    /// Each change is told once. Who asked for a carrier knows of it.
+    /// Reports each change once. A user who requested a carrier knows of it.
     fn tell(&mut self, transfer: &Transfer) {
         let Some(carrier) = transfer.session().map(|session| session.facts().carrier) else { return };
         if carrier == self.told || self.course.carriers != Carriers::Any {
@@ -196,7 +196,7 @@ impl CarrierTeller<'_> {
     }
 }
 
-/// What it costs that something else than UDP carries a session to these places, in words.
+/// The cost of a carrier other than UDP to these addresses, as text.
 pub(crate) fn price(places: &str, carrier: Carrier) -> Option<String> {
     let over = match carrier {
         Carrier::Udp => return None,
@@ -209,12 +209,12 @@ pub(crate) fn price(places: &str, carrier: Carrier) -> Option<String> {
 /// Tells how a transfer goes: with a bar, in lines, or in JSON.
 pub(crate) struct Teller<'a> {
     screen: &'a Screen,
-    /// What each line begins with.
+    /// Start of each line.
     label: String,
     bar: indicatif::ProgressBar,
     is_known: bool,
     told: Instant,
-    /// The last attempt to connect again that was told, in which break.
+    /// The last reported attempt to reconnect, and its break.
     attempt: Option<(u64, u32)>,
     reconnects: u64,
     /// Advice is given once, and so is what the ends say of the path.
@@ -270,7 +270,7 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    /// A path that is not what an end calls it is slow: it is said at once.
+    /// A path that is not as an end declares it is slow: reported at once.
     pub(crate) fn tell_path(&mut self, moment: &Moment) -> Done {
         let Some(session) = moment.session.as_ref().filter(|_| !self.is_path_told) else { return Ok(()) };
         let Some(note) = &session.path_note else { return Ok(()) };
@@ -283,7 +283,7 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    /// Each attempt to connect again is told once, and that one worked.
+    /// Reports each attempt to reconnect once, and its success.
     fn tell_breaks(&mut self, moment: &Moment) -> Done {
         let elapsed_s = moment.elapsed.as_secs_f64();
         if moment.reconnects > self.reconnects {
@@ -380,7 +380,7 @@ fn tell_end(
     }
 }
 
-/// What can be done where a transfer broke off.
+/// A hint for a transfer that stopped.
 fn what_next(transfer: &Transfer, there: &str) -> String {
     if !matches!(transfer.refusal(), Some(Refusal::Revoked | Refusal::Expired | Refusal::UsedUp)) {
         return format!("{there} complete; repeat the command to resume");
@@ -452,7 +452,7 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, transfer: &Transfer,
     })
 }
 
-/// What a dry run would do with each file.
+/// Prints a dry run's plan for each file.
 fn print_planned(screen: &Screen, outcome: &Outcome) -> Done {
     for PlannedFile { path, action, bytes } in outcome.planned.iter() {
         let action = match action {
@@ -481,7 +481,7 @@ fn say_entries(screen: &Screen, outcome: &Outcome) {
     }
     let named = outcome.failed.len().min(most) as u64;
     if let Some(more) = outcome.files_failed.checked_sub(named).filter(|more| *more > 0) {
-        // The list has an end, too.
+        // The list is bounded as well.
         let listed = match outcome.failed.len() as u64 {
             all if all == outcome.files_failed => "all of them".to_owned(),
             some => format!("the first {some}"),
@@ -502,7 +502,7 @@ fn say_entries(screen: &Screen, outcome: &Outcome) {
     }
 }
 
-/// The mean rate of what was moved, in brackets; nothing has none.
+/// The mean rate of the moved bytes, in brackets; empty if nothing moved.
 pub(crate) fn mean_rate(new_bytes: u64, elapsed_s: f64) -> String {
     if new_bytes == 0 { String::new() } else { format!(" ({})", rate(new_bytes as f64 * 8.0 / elapsed_s.max(1e-3))) }
 }

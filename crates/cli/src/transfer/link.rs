@@ -121,7 +121,7 @@ impl LinkArgs {
         Ok(Bound::of(endpoint, &capacity))
     }
 
-    /// An endpoint that others come to; an address was said by `option`.
+    /// An endpoint that listens; `option` gave its address.
     pub(crate) fn bind_to(&self, option: &str, listen: &Listen) -> Result<Bound, CommandFailure> {
         let (config, capacity) = self.config(None);
         self.check_minimum(&capacity)?;
@@ -129,7 +129,7 @@ impl LinkArgs {
         Ok(Bound::of(endpoint, &capacity))
     }
 
-    /// Whether a command has the carrier that was asked for: it has these, and `why` says which it lacks.
+    /// Whether a command supports the requested carrier: it supports `has`; `why` explains the others.
     pub(crate) fn check_carrier(&self, command: &str, has: &[Carrier], why: &str) -> Result<(), CommandFailure> {
         match self.carrier {
             Carriers::Only(only) if !has.contains(&only) => {
@@ -139,7 +139,7 @@ impl LinkArgs {
         }
     }
 
-    /// What this end node knows of a session.
+    /// Options of a session at this end node.
     pub(crate) fn session(&self) -> SessionOptions {
         let options = SessionOptions::default();
         SessionOptions {
@@ -167,7 +167,7 @@ impl LinkArgs {
         }
     }
 
-    /// What is missing where a call says that the path is dedicated and this end's capacity is not known.
+    /// The missing setting if a call declares the path dedicated and this end's capacity is unknown.
     pub(crate) fn without_capacity(&self, capacity: &Capacity) -> Option<String> {
         (self.path == PathUse::Dedicated && capacity.rate.is_none()).then(|| {
             let origin = &capacity.origin;
@@ -178,7 +178,7 @@ impl LinkArgs {
         })
     }
 
-    /// What an endpoint is told, and the capacity that it has.
+    /// The configuration of an endpoint, and its capacity.
     pub(crate) fn config(&self, peer: Option<IpAddr>) -> (EndpointConfig, Capacity) {
         let capacity = Capacity::find(self.capacity, peer);
         let mut config = EndpointConfig {
@@ -208,7 +208,7 @@ impl LinkArgs {
     }
 }
 
-/// Why nothing listens where the call asked for it; an address was said by `option`.
+/// The error of listening; `option` gave the address.
 pub(crate) fn not_bound(option: &str, listen: &Listen, error: &ListenError) -> CommandFailure {
     match listen {
         Listen::At(address) => {
@@ -259,7 +259,7 @@ fn carriers(text: &str) -> Result<Carriers, String> {
     text.parse()
 }
 
-/// Where no ssh is.
+/// Carriers without ssh.
 pub(crate) const OF_TICKETS: [Carrier; 2] = [Carrier::Udp, Carrier::Tcp];
 pub(crate) const NO_SSH: &str = "only `fairwave cp` supports ssh";
 

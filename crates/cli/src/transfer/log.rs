@@ -1,4 +1,4 @@
-//! What the library tells of its work, line by line on stderr, between the bars.
+//! The library's log, line by line on stderr, between the bars.
 
 use std::io;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use crate::terminal;
 
 /// Says more than the options do: a level, or target=level, with commas between several.
 const VARIABLE: &str = "FAIRWAVE_LOG";
-/// Our own crates' targets begin so.
+/// Prefix of the targets of our own crates.
 const OURS: &str = "fairwave";
 
 /// Shows from now on what the options ask for. Only the first call of a process counts.
@@ -26,7 +26,7 @@ pub(super) fn start(multi: &MultiProgress, talk: Talk) {
         Some(Err(error)) => (of_options(talk), Some(error)),
         None => (of_options(talk), None),
     };
-    // Colour would be taken for what a file's name does to a terminal.
+    // Colour codes would look like the escapes of a file's name.
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(StderrLines { multi: multi.clone() });
     let is_first = tracing_subscriber::registry().with(targets).with(lines).try_init().is_ok();
     if let Some(error) = wrong.filter(|_| is_first) {

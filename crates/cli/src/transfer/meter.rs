@@ -14,9 +14,9 @@ use crate::simulate::rate;
 /// Rates are means over this.
 const WINDOW: Duration = Duration::from_secs(3);
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(250);
-/// Nothing new for so long is a stall, and is told.
+/// Time without progress after which a stall is reported.
 const STALL: Duration = Duration::from_secs(3);
-/// A rate is far below the capacity where it has been below half of it for so long.
+/// A rate is far below the capacity if it is below half of it for this long.
 const FAR_BELOW: f64 = 0.5;
 const SLOW: Duration = Duration::from_secs(5);
 
@@ -29,7 +29,7 @@ pub(crate) struct ProgressMeter {
     samples: VecDeque<(Instant, StatusSample, u64)>,
     /// When something last moved, and how far it was.
     moved: (Instant, Movement),
-    /// The most bytes that were told of, and after how many reconnects.
+    /// The most bytes reported, and the number of reconnects at that time.
     seen: (u64, u64),
     /// Since when its rate has been far below the capacity.
     slow_since: Option<Instant>,
@@ -55,13 +55,13 @@ pub(crate) struct Moment {
     pub(crate) stalled: Option<Duration>,
     /// Whether its rate has been far below the capacity for long.
     pub(crate) is_slow: bool,
-    /// What it waits for between two sessions.
+    /// The reason to wait between two sessions.
     pub(crate) pause: Option<Pause>,
     /// How often another session followed one that had ended.
     pub(crate) reconnects: u64,
 }
 
-/// The same, for programs.
+/// Progress for programs.
 #[derive(Serialize)]
 pub(crate) struct ProgressEvent<'a> {
     event: &'static str,
@@ -144,7 +144,7 @@ impl ProgressMeter {
         let silent_s = status.as_ref().filter(|session| session.is_silent()).map_or(0.0, |session| session.silent_s);
         let still = now.duration_since(self.moved.0);
         let reconnects = self.transfer.reconnects();
-        // At a block's end its bytes leave one count before they are in the other. What a session compared goes with
+        // At a block's end its bytes leave one count before they enter the other. A session's compared bytes end with
         // it.
         let before = if self.seen.1 == reconnects { self.seen.0 } else { 0 };
         self.seen = (bytes_seen(&progress).max(before), reconnects);
@@ -180,22 +180,21 @@ fn is_far_below(session: Option<&SessionStatus>, capacity: Option<Rate>) -> bool
     session.rate_bps < FAR_BELOW * capacity.as_bps() && !is_wanted
 }
 
-/// For how long nothing moves, if that is long enough to be said. What this end says to a peer that does not answer
-/// moves nothing.
+/// Time without movement, if it is long enough to report. This end's packets to a silent peer do not count as movement.
 fn stalled(still: Duration, silent_s: f64) -> Option<Duration> {
     let still = still.max(Duration::try_from_secs_f64(silent_s).unwrap_or_default());
     (still >= STALL).then_some(still)
 }
 
 impl Moment {
-    /// How long it will take, if that can be said.
+    /// Estimated remaining time, seconds, if known.
     pub(crate) fn left_s(&self) -> Option<f64> {
         let there = self.bytes_seen.saturating_sub(self.progress.bytes_compared);
         let left = self.progress.bytes_total?.checked_sub(there)?;
         (self.goodput_bps >= 1.0).then(|| left as f64 * 8.0 / self.goodput_bps)
     }
 
-    /// Whether nothing but comparing is done, by an end that is there.
+    /// Whether it only compares, and the peer is alive.
     fn is_comparing(&self) -> bool {
         let is_gone = |session: &SessionStatus| session.is_silent() || session.is_mute() || session.is_unheard();
         let is_silent = self.session.as_ref().is_some_and(is_gone);
@@ -208,7 +207,7 @@ impl Moment {
         let seen = size(self.bytes_seen);
         let mut text = match bytes_total {
             Some(total) => format!("{seen} of {}", size(total)),
-            // Who is served chooses what it takes.
+            // The client chooses the files.
             None if !self.progress.is_scanning => seen,
             None => format!("{seen} of {} in {files_known} files so far", size(bytes_known)),
         };
@@ -253,7 +252,7 @@ impl Moment {
         text + &files
     }
 
-    /// What is bad about the path of a transfer that is slow for long, where the path may be why.
+    /// Problem of the path of a transfer that is slow for a long time, if the path may be the cause.
     fn path_in_short(&self) -> Option<String> {
         let session = self.session.as_ref().filter(|_| self.is_slow)?;
         let by_path =
@@ -261,12 +260,12 @@ impl Moment {
         by_path.then(|| session.path.short(session.rtt_s)).flatten()
     }
 
-    /// What may help a transfer that is slow for long.
+    /// A hint for a transfer that is slow for a long time.
     pub(crate) fn advice(&self) -> Option<&str> {
         self.session.as_ref().filter(|_| self.is_slow)?.advice.as_deref()
     }
 
-    /// What a transfer that does not move waits for.
+    /// The reason why a transfer does not move.
     fn waiting(&self, still: Duration) -> String {
         let (session, gives) = (self.session.as_ref(), self.progress.gives);
         let silent = session.filter(|session| session.is_silent() || session.is_mute());
@@ -297,7 +296,7 @@ impl Moment {
         format!("waiting for {what} ({})", span(still.as_secs_f64()))
     }
 
-    /// The same, for programs.
+    /// The progress event for programs.
     pub(crate) fn event(&self) -> ProgressEvent<'_> {
         let session = self.session.as_ref();
         ProgressEvent {
@@ -332,7 +331,7 @@ impl Moment {
     }
 }
 
-/// What a transfer without a session waits for: why, and what comes next.
+/// The reason why a transfer has no session, and the next step.
 pub(crate) fn paused(pause: &Pause) -> String {
     let Pause { reason, attempt, next_in, gives_up_in } = pause;
     let next = match next_in {
@@ -350,7 +349,7 @@ pub(crate) fn size(bytes: u64) -> String {
 
 /// A span of time for people: "0:07", "1:02:03".
 pub(crate) fn span(seconds: f64) -> String {
-    // More than a hundred days is no forecast.
+    // More than a hundred days is not a forecast.
     let seconds = seconds.min(8_640_000.0).round() as u64;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
@@ -376,7 +375,7 @@ mod tests {
         let slow = Moment { is_slow: true, ..quick };
         assert_eq!(slow.text(false), format!("{begin} (1.2 % lost, RTT 60 ms)"));
         assert_eq!(slow.advice(), Some("do that"));
-        // What holds it is here.
+        // The limit is at this end.
         let by_node = SessionStatus { limited_by: Some(LimitedBy::Node), ..session() };
         let by_node = Moment { session: Some(by_node), ..slow };
         assert!(by_node.text(false).ends_with("limited by node"), "{}", by_node.text(false));
@@ -486,7 +485,7 @@ mod tests {
         let half = STALL / 2;
         assert_eq!(stalled(half, 0.0), None);
         assert_eq!(stalled(2 * STALL, 0.0), Some(2 * STALL));
-        // Keep-alives were sent meanwhile.
+        // Keep-alives were sent during it.
         assert_eq!(stalled(half, 17.0), Some(Duration::from_secs(17)));
     }
 

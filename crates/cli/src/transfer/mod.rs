@@ -1,4 +1,4 @@
-//! What the commands that move files share.
+//! Shared parts of the commands that move files.
 
 pub(crate) mod choice;
 pub(crate) mod connecting;

@@ -8,7 +8,7 @@ use fairwave_host::{Here, Leave, ProcessStatus, StatusSample, StatusSocket, runt
 use super::link::Bound;
 use super::screen::Screen;
 
-/// Rates are told as of this long.
+/// Span of the shown rates.
 const LOOKED: Duration = Duration::from_millis(250);
 
 /// The transfers of a share.
@@ -26,7 +26,7 @@ pub(crate) fn monitor(
     open(screen, command, bound, transfers, None)
 }
 
-/// The same for one that others may ask to leave.
+/// Monitors a transfer that the peer may ask to leave.
 pub(crate) fn monitor_until(
     screen: &Screen,
     command: &'static str,

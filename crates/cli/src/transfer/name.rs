@@ -1,10 +1,10 @@
-//! Names of files in JSON: nothing says that they are text.
+//! Names of files in JSON: not necessarily text.
 
 use data_encoding::BASE64;
 use fairwave_files::escaped;
 use serde::Serialize;
 
-/// A name as JSON tells it.
+/// A name in JSON.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Name {
     /// The name; what is not UTF-8 is escaped.

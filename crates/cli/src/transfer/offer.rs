@@ -1,4 +1,4 @@
-//! What the commands share that others come to: a port, a ticket, and who may have it.
+//! Shared parts of the commands that listen: a port, a ticket, and its holders.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -120,7 +120,7 @@ impl TicketOffer {
 }
 
 impl Offered {
-    /// Prints the ticket on a line of its own on stdout, or writes it to the file of `--ticket`.
+    /// Prints the ticket on a separate line on stdout, or writes it to the file of `--ticket`.
     pub(crate) fn print_ticket(&self, screen: &Screen, command: &str) -> Done {
         let Ticket { id, addresses, expires_unix_s, is_once, .. } = &self.ticket;
         if screen.talk.json {
@@ -192,7 +192,7 @@ fn is_open_to_others() -> bool {
     rustix::fs::fstat(io::stdout()).is_ok_and(|stat| is_file(&stat) && stat.st_mode & 0o044 != 0)
 }
 
-/// What is wrong with the state directory.
+/// An error of the state directory.
 pub(crate) fn of_state(error: &StateError) -> CommandFailure {
     CommandFailure::Run(format!("{error}\nhint: run `fairwave doctor` to check the state directory"))
 }
@@ -208,7 +208,7 @@ fn until(expires_unix_s: u64, now_unix_s: u64) -> String {
     }
 }
 
-/// Spans as people write them for a ticket: minutes as m, and days and weeks, which are no units of a simulation.
+/// Durations of a ticket: minutes as m, and days and weeks, which are not units of a simulation.
 fn in_days(text: &str) -> Option<f64> {
     let (number, unit) = text.trim().split_at_checked(text.trim().len().checked_sub(1)?)?;
     let unit_s = match unit {

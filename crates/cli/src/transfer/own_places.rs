@@ -1,4 +1,4 @@
-//! What is left out of everything that is given: Fairwave's own keys.
+//! Places that are never given: Fairwave's own keys.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;

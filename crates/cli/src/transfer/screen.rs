@@ -1,5 +1,4 @@
-//! What people see of transfers on stderr: bars where somebody watches, else plain lines; and what programs read on
-//! stdout.
+//! Output of transfers on stderr: bars on a terminal, else plain lines; and on stdout for programs.
 
 use clap::ArgAction;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -22,7 +21,7 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    /// Whether more is said than usual.
+    /// Whether more than usual is printed.
     pub(crate) fn is_verbose(self) -> bool {
         self.verbose > 0
     }

@@ -11,7 +11,7 @@ use fairwave_host::Ticket;
 use crate::failure::{CommandFailure, plain};
 use crate::terminal;
 
-/// Where a ticket is looked for when the call names none.
+/// Environment variable of the ticket if the call has none.
 pub(crate) const VARIABLE: &str = "FAIRWAVE_TICKET";
 /// No file that holds a ticket is larger.
 const MOST_BYTES: u64 = 64 << 10;

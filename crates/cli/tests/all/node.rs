@@ -21,7 +21,7 @@ struct World {
     daemon: Option<Process>,
     servers: Vec<Process>,
     clients: Vec<Process>,
-    /// Whose processes are begun from now on.
+    /// User of the processes started from here on.
     user: u32,
     /// By which rule they share.
     rule: &'static str,
@@ -59,7 +59,7 @@ impl World {
         command
     }
 
-    /// Another user may begin processes here, too, and has directories of its own. As root.
+    /// Lets another user start processes here, with separate directories. Needs root.
     fn open_to_all(&self) {
         std::fs::set_permissions(self.place.path(), PermissionsExt::from_mode(0o755)).unwrap();
         for name in ["run2", "state2"] {
@@ -138,13 +138,13 @@ impl World {
     }
 }
 
-/// What the sinks are granted that carry a load, bit/s: a session has the other direction, too, and nothing in it.
+/// Grants of the sinks that carry a load, bit/s: a session has the other direction as well, without traffic.
 fn grants(seen: &MachineSnapshot) -> Vec<f64> {
     let sinks = seen.sessions.iter().filter(|row| row.receives && row.command == "bench" && row.measured_bps > 1e5);
     sinks.map(|row| row.expected_bps).collect()
 }
 
-/// What the clients' own nodes grant, as the processes say: bit/s of each session that is a sink.
+/// Grants of the clients' own nodes, as the processes report: bit/s of each session that is a sink.
 fn of_processes(status: &Value) -> Vec<f64> {
     let processes = status["processes"].as_array().unwrap().iter().filter(|process| process["command"] == "bench");
     let sessions = processes.flat_map(|process| process["sessions"].as_array().unwrap());
@@ -220,7 +220,7 @@ fn daemon__shares_between_processes_of_tally_and_of_gtp() {
     world.serve();
     world.fetch(2);
     world.until_shared(4);
-    // What a process of Tally had reserved is nobody's for two leases.
+    // A Tally process's reservation stays unused for two leases.
     drop(world.clients.remove(0));
     world.until_shared(3);
 }
@@ -294,11 +294,11 @@ fn status__of_a_daemon_that_stands_still_says_so_and_goes_on() {
     assert!(status.status.success() && text.contains("bench"), "{text}");
 }
 
-/// A capacity that a process is told bounds it, whatever a daemon grants it or another leaves; one of its card does not.
+/// A process's configured capacity is a bound, whatever a daemon grants it or another leaves; its card's is not.
 #[test]
 fn node__a_capacity_that_is_said_is_a_bound_with_and_without_a_daemon() {
     let mut world = World::new();
-    // What a daemon leaves that is killed.
+    // Leftovers of a killed daemon.
     drop(std::os::unix::net::UnixListener::bind(world.socket()).unwrap());
     world.serve();
     let bound = ["bench", "@t0", "--direction", "receive", "--time", "3600 s", "--quiet", "--capacity", "2.5 Mb/s"];

@@ -1,8 +1,8 @@
-//! The headers that a packet of the simulator would have on a wire: IPv4, and TCP where its receiver acknowledges, else
+//! The headers that a packet of the simulator would have on a wire: IPv4, and TCP if its receiver acknowledges, else
 //! UDP.
 //!
-//! Node n has the address 10.0.0.0 + n + 1; a session has a port of its own at either end. Data packet n of a payload
-//! of P bytes begins at sequence number 1 + n P, modulo 2^32; nobody says SYN, for connection set-up is not simulated.
+//! Node n has the address 10.0.0.0 + n + 1; a session has a separate port at either end. Data packet n of a payload of
+//! P bytes starts at sequence number 1 + n P, modulo 2^32; there is no SYN, as connection set-up is not simulated.
 //! Checksums are those of a payload of zeros.
 
 use etherparse::{IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn tcp__sequence_numbers_wrap() {
-        // 2^32 = 4294967296: packet 4294967 begins at 4294967001, the next one 704 bytes beyond the end.
+        // 2^32 = 4294967296: packet 4294967 starts at 4294967001, the next one 704 bytes beyond the end.
         let ends = [[10, 0, 0, 1], [10, 0, 0, 2]];
         let first = |number| tcp(TraceContent::Data(number), 1000, [1, 2], ends, &[]).sequence_number;
         assert_eq!((first(0), first(4_294_967), first(4_294_968)), (1, 4_294_967_001, 705));

@@ -1,8 +1,8 @@
 //! A trace as pcapng, for Wireshark and its kin: <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-03.html>.
 //!
-//! Three kinds of blocks, little endian, are all that is needed: a section header; an interface description a link,
-//! when its first packet comes; an enhanced packet block a packet, as it enters a link, with the headers alone
-//! captured. What a link drops has a comment that says so.
+//! Three kinds of blocks, little endian, are enough: a section header; an interface description a link, when its first
+//! packet comes; an enhanced packet block a packet, as it enters a link, with only the headers captured. Dropped
+//! packets have a comment.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -24,7 +24,7 @@ const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
-/// Packets begin with their IP header.
+/// Packets start with their IP header.
 const LINKTYPE_RAW: u16 = 101;
 /// More than the longest headers.
 const SNAP_LENGTH: u32 = 128;

@@ -4,7 +4,7 @@ use ratatui::backend::TestBackend;
 use super::super::board::tests::{machine, process};
 use super::*;
 
-/// A screen of so many letters and lines after these looks, without the blanks at the ends of lines.
+/// A screen of this size after these samples, without the blanks at the ends of lines.
 fn screen(width: u16, height: u16, looks: &[Board], first: usize) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let mut trail = Trail::default();
@@ -28,8 +28,7 @@ fn of_one_process(rates: &[[f64; 2]]) -> Vec<Board> {
     rates.iter().map(look).collect()
 }
 
-/// A screen as it was when somebody looked at it and found it good. Another one stands beside it in the failure, to be put
-/// there once it was looked at.
+/// Compares a screen with the reviewed one. On failure the new one is printed, to replace it after review.
 fn check(found: &str, good: &str, place: &str) {
     assert!(found == good, "crates/cli/src/top/draw/{place} is\n{good}\nand the screen is\n{found}");
 }

@@ -1,4 +1,4 @@
-//! Files that are larger or slower than one block: what is told, and what need not move.
+//! Files that are larger or slower than one block: reports, and bytes that are not sent.
 
 use super::host::{Host, bytes};
 

@@ -17,7 +17,7 @@ use super::*;
 /// An address of nobody's, which programs ask for.
 const ASKED: &str = "10.9.9.9:8000";
 
-/// Whether the library is there that goes into programs, as a build leaves it beside the command.
+/// Whether the preload library exists, next to the command as a build leaves it.
 static LIBRARY: LazyLock<()> = LazyLock::new(|| {
     let dir = Path::new(env!("CARGO_BIN_EXE_fairwave")).parent().expect("it lies in a directory");
     let (target, name) = (dir.parent().expect("in one of the target"), dir.file_name().expect("it has a name"));
@@ -67,7 +67,7 @@ impl Bridged {
         self.run(&["python3", "-c", script])
     }
 
-    /// The process beside the program.
+    /// The program's bridge process.
     fn beside(&self) -> Pid {
         let mut beside = None;
         wait_for("a process beside the program", || {
@@ -123,7 +123,7 @@ fn large(stream: TcpStream) {
     http(stream, &bytes(LARGE));
 }
 
-/// Whether a program is there that a test wants; what it leaves out is said.
+/// Whether a program that a test needs exists; prints what is skipped otherwise.
 fn has(program: &str) -> bool {
     let is_there = std::env::var_os("PATH")
         .is_some_and(|paths| std::env::split_paths(&paths).any(|dir| dir.join(program).is_file()));
@@ -213,7 +213,7 @@ print("all well")
 #[test]
 fn run__a_server_that_refuses_is_one_that_refuses() {
     let bridged = Bridged::to(place());
-    // The same socket may try again, as Linux lets it.
+    // The same socket may try again, as on Linux.
     let script = r#"
 import errno, socket
 s = socket.socket()
@@ -255,7 +255,7 @@ while time.monotonic() < end:
 
 #[test]
 fn run__what_is_killed_on_the_way_is_a_reset_and_no_end() {
-    // Nothing but the connection's end says how long the answer is.
+    // Only the end of the connection marks the end of the answer.
     let read_all = r#"
 import socket, sys
 s = socket.create_connection(("10.9.9.9", 8000))
@@ -310,7 +310,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     };
     assert!(matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error:?}");
     assert_eq!(status_of(&mut child).signal(), Some(9));
-    // The process beside it has nothing left to do, and ends.
+    // The bridge process has nothing left to do, and ends.
     wait_for("the process beside the program ends", || {
         !bridged.near.run(&["status", "--json"]).stdout().contains("\"run\"")
     });
@@ -414,7 +414,7 @@ fn run__has_the_exit_status_of_the_program_and_its_own_for_what_cannot_run() {
     assert!(both.contains("--map 10.9.9.9:80: missing ticket"), "{both}");
 }
 
-/// The same command, by a shell that does something first.
+/// Runs the command in a shell after something else.
 fn after(first: &str, command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{first}; exec \"$0\" \"$@\"")]).arg(command.get_program()).args(command.get_args());
@@ -485,7 +485,7 @@ fn run__without_its_library_says_where_it_looked() {
     for place in ["bin/libfairwave_preload.so", "lib/fairwave/libfairwave_preload.so"] {
         assert!(done.stderr().contains(&*host.path(place).to_string_lossy()), "{}", done.stderr());
     }
-    // Where packages have it.
+    // The place of packages.
     LazyLock::force(&LIBRARY);
     let built = Path::new(env!("CARGO_BIN_EXE_fairwave")).with_file_name("libfairwave_preload.so");
     std::fs::create_dir_all(host.path("lib/fairwave")).unwrap();

@@ -1,4 +1,4 @@
-//! Where UDP is blocked: TCP to the same port, and cp's own ssh.
+//! Blocked UDP: TCP to the same port, and cp's own ssh.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -14,7 +14,7 @@ use super::*;
 /// A place in front of a server that lets TCP through and swallows UDP, as many firewalls do.
 struct Firewall {
     place: SocketAddr,
-    /// What comes here is never read.
+    /// Received datagrams are never read.
     _udp: UdpSocket,
     passing: Arc<Mutex<Vec<TcpStream>>>,
     /// Bytes that may pass.
@@ -125,11 +125,11 @@ fn get__where_udp_is_blocked_goes_over_tcp_and_says_what_it_costs() {
         event["event"] == "opened"
     });
     assert_eq!(opened["carrier"].as_str(), Some("tcp"), "{opened}");
-    // Who wants UDP alone hears that it is blocked.
+    // With only UDP allowed, the error is that it is blocked.
     let done = host.run(&["get", &serve.at(), "to", "--carrier", "udp", "--check", "--retry", "0 s"]);
     assert_eq!(done.code(), Some(4), "{}", done.stderr());
     assert!(done.stderr().contains("no reply"), "{}", done.stderr());
-    // Who asks for TCP waits for nothing, and is not told what it knows.
+    // With TCP requested, there is no delay and no message about the carrier.
     let done = host.run(&["get", &serve.at(), "to", "--carrier", "tcp", "--check"]);
     done.good();
     assert!(!done.stderr().contains("no answer over UDP"), "{}", done.stderr());
@@ -313,7 +313,7 @@ fn serve__without_its_tcp_port_says_so_and_goes_on() {
         stderr.contains("cannot listen on TCP port") && stderr.contains("clients without UDP cannot connect"),
         "{stderr}"
     );
-    // Asked for UDP alone, it wants no such port.
+    // With only UDP allowed, it does not need that port.
     let mut serve = host.serve(&["a.bin", "--listen", &at, "--carrier", "udp"]);
     serve.process.signal(Signal::INT);
     let (_, stderr) = serve.process.end();

@@ -116,7 +116,7 @@ fn choose__names_from_a_file_or_stdin() {
         let ssh = if call[0] == "cp" { vec!["--ssh", &ssh] } else { Vec::new() };
         host.run(&[&call[..], &ssh, &["--files-from", "names"]].concat()).good();
         assert_eq!(paths(&host, to), named, "{call:?}");
-        // What is not there is a failure, and the rest comes; what is excluded is none.
+        // A missing name is a failure, and the rest is copied; an excluded one is not a failure.
         let call = [&call[..], &ssh, &["--files-from", "-", "-0", "--exclude", "a.c"]].concat();
         let done = feed_to(host.command(&call).stdin(Stdio::piped()), "tree\0a.c\0keep/not.o");
         assert_eq!(done.code(), Some(3), "{call:?}: {}", done.stderr());
@@ -148,7 +148,7 @@ fn choose__what_is_wrong_is_named() {
         let stderr = host.run(&[&["cp", "tree"][..], call, &["to"]].concat()).refused();
         assert!(stderr.contains(says), "{call:?}: {stderr}");
     }
-    // No rule takes a byte that is no text for another.
+    // Rules match bytes that are not text exactly.
     let name = std::ffi::OsStr::from_bytes(b"\xff.o");
     std::fs::write(host.path("tree").join(name), "").unwrap();
     let mut command = host.command(&["cp", "tree", "to/", "--exclude"]);
@@ -156,7 +156,7 @@ fn choose__what_is_wrong_is_named() {
     assert!(!host.path("to/tree").join(name).exists() && host.path("to/tree/a.o").exists());
 }
 
-/// The same list from either end, in words and for programs.
+/// The list is equal from either end, as text and for programs.
 #[test]
 fn dry_run__lists_each_file_with_its_action() {
     let host = Host::new();

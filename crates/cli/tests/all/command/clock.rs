@@ -15,7 +15,7 @@ struct WallClock {
 }
 
 impl WallClock {
-    /// Its library is small and of one file: whoever can build Fairwave has the compiler that it takes.
+    /// Its library is one small file: every machine that builds Fairwave has the compiler for it.
     fn of(host: &mut Host) -> Self {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/command/jumping_clock.c");
         let library = host.path("jumping_clock.so");
@@ -30,7 +30,7 @@ impl WallClock {
         clock
     }
 
-    /// From now on it is so many seconds ahead of the machine's.
+    /// Sets its offset from the machine's clock, seconds.
     fn jump_to(&self, seconds: i64) {
         let new = self.told_by.with_extension("new");
         std::fs::write(&new, seconds.to_string()).expect("the place takes files");

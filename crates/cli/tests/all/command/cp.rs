@@ -87,7 +87,7 @@ fn cp__a_far_end_names_its_home_directory_itself() {
     assert_eq!(host.tree("both").len(), 2);
 }
 
-/// A directory that the first call made is what the second call means, too, until all of it is there.
+/// The second call copies into the directory that the first call made, until everything has arrived.
 #[test]
 fn cp__an_unfinished_tree_under_a_new_name_is_gone_on_with() {
     let host = Host::new();
@@ -118,7 +118,7 @@ fn cp__an_unfinished_tree_under_a_new_name_is_gone_on_with() {
         let left = std::fs::read_dir(host.path(around)).unwrap().map(|entry| entry.unwrap().file_name());
         let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with(".fairwave")).collect();
         assert!(left.is_empty(), "{to}: {left:?}");
-        // It is finished: now the directory is one that is there, as for cp.
+        // It is finished: the directory is an existing one, as for cp.
         host.run(&call).good();
         assert!(host.tree(&format!("{rem}/tree")) == host.tree("tree"), "{to}");
     }

@@ -1,4 +1,4 @@
-//! What is said of a transfer whose disk takes nothing: a file system in a file, which is frozen for a while.
+//! Reports of a transfer whose disk blocks: a file system in a file, which is frozen for a while.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,12 @@ use fairwave_testing::LIMIT;
 use super::host::{Host, bytes};
 use super::*;
 
-/// A file system of its own, mounted at a directory.
+/// A separate file system, mounted at a directory.
 struct Mount {
     at: PathBuf,
 }
 
-/// While this is there, nothing is written to a mount. Whoever waits for that to end has to be dropped after it.
+/// While this exists, writes to a mount block. Threads that wait for its end have to be dropped after it.
 struct Frozen<'a> {
     at: &'a str,
 }
@@ -23,7 +23,7 @@ fn tool(name: &str, words: &[&str]) -> bool {
 }
 
 impl Mount {
-    /// One of 300 MB; none, with a line that says so, where nobody may mount.
+    /// A file system of 300 MB; `None`, with a message, if mounting is not permitted.
     fn new(host: &Host) -> Option<Self> {
         let (image, at) = (host.path("image"), host.path("slow"));
         std::fs::create_dir(&at).expect("the place takes directories");
@@ -80,12 +80,12 @@ fn why__names_the_disk_that_takes_nothing_at_either_end() {
         };
         let (ticket, to) = (serve.at(), "slow/got");
         let words = if gets { ["get", &ticket, to] } else { ["put", "big.bin", &ticket] };
-        // None of what is here limits it but what is said: all of the file comes within a few seconds.
+        // The limit is the only one here: all of the file arrives within a few seconds.
         let mut client = host.start(&[&words[..], &["--json", "--limit", "80 Mb/s"]].concat());
         client.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 4_000_000);
         let frozen = mount.freeze();
         let (here, there) = if gets { ("disk", "peer disk") } else { ("peer disk", "disk") };
-        // A disk that others use, too, may have been slow for a moment before.
+        // A shared disk may have been slow for a moment before.
         let mut in_turn = 0;
         client.wait_for(|event| {
             in_turn = if event["limited_by"] == here { in_turn + 1 } else { 0 };

@@ -15,9 +15,9 @@ const CONTROL_BYTES: usize = 500;
 /// A UDP path to a server. It carries some bytes of data from or to the first client, and then none until more may pass.
 /// Control passes all the time, so both ends know that the other is there. Further clients notice nothing.
 pub(crate) struct Gate {
-    /// Where clients find the server.
+    /// The clients' address of the server.
     place: SocketAddr,
-    /// Where the server listens.
+    /// The server's listening address.
     server: SocketAddr,
     /// Bytes of data that may pass.
     left: Arc<AtomicI64>,
@@ -53,7 +53,7 @@ impl Gate {
         host.serve(&[args, &["--listen", &listen, "--advertise", &advertise, "--carrier", "udp"]].concat())
     }
 
-    /// From now on so many bytes of data may pass.
+    /// Allows this many more bytes of data.
     pub(crate) fn pass(&self, bytes: i64) {
         self.left.store(bytes, Ordering::SeqCst);
     }
@@ -79,7 +79,7 @@ impl Client {
         std::thread::spawn(move || {
             let mut room = vec![0; 1 << 16];
             loop {
-                // While no server listens the system says so once for each datagram.
+                // While no server listens the system reports an error once for each datagram.
                 let Ok(bytes) = back.recv(&mut room) else { continue };
                 if way.passes(&room[..bytes]) {
                     let _ = near.send_to(&room[..bytes], client);

@@ -1,4 +1,4 @@
-//! A user of the command, with a home of its own, and what it starts.
+//! A user of the command, with a separate home, and the processes it starts.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use super::*;
 
-/// An address at which nothing listens, and a server can begin twice. The system gives its port to no connection, as it may
-/// one of those from which it chooses itself: a port of a connection that has just ended is refused to who would listen.
+/// An address at which nothing listens, and a server can start twice. Its port is outside the ephemeral range: one of a
+/// recently closed connection would be refused to a listener.
 pub(crate) fn place() -> SocketAddr {
     static PLACES: AtomicU16 = AtomicU16::new(0);
     const FIRST: u16 = 10_000;
@@ -46,7 +46,7 @@ pub(crate) fn status_of(child: &mut Child) -> ExitStatus {
     wait_some("the end of a process", || child.try_wait().expect("it is our child"))
 }
 
-/// A user with a home of its own.
+/// A user with a separate home.
 pub(crate) struct Host {
     place: tempfile::TempDir,
     /// A library that each of its commands loads first, with the file that this reads.
@@ -159,7 +159,7 @@ impl Host {
         path.into_os_string().into_string().expect("the place's name is text")
     }
 
-    /// Stands for ssh: runs the command here, in a home of its own, and writes down how it was called.
+    /// A fake ssh: runs the command here, in another home, and records its arguments.
     pub(crate) fn ssh(&self) -> String {
         let body = format!(
             "for word in \"$@\"; do printf '%s|' \"$word\"; done >> '{calls}'; echo >> '{calls}'\n\

@@ -1,4 +1,4 @@
-//! What `simulate` and `allocate` say of their runs: the window of the means, what stands in a summary, what is kept.
+//! Reports of `simulate` and `allocate`: the window of the means, the contents of a summary, the kept files.
 
 use std::fs;
 
@@ -55,7 +55,7 @@ fn window__rates_of_sessions_that_take_turns_sum_to_what_their_link_carries() {
         let total = number(&run["metrics"]["total_bps"]);
         assert!(total <= 100e6 * 1.001, "{model}: {total} b/s over a link of 100 Mb/s");
         let carried = number(&link(&run, "d:in")["utilisation"]) * 100e6;
-        // What is on the way at the window's ends: 20 ms of 10 s.
+        // Data in flight at the window's ends: 20 ms of 10 s.
         assert!((total - carried).abs() < 0.005 * carried, "{model}: {total} of {carried} b/s");
         assert_eq!((number(&run["window"]["from_s"]), number(&run["window"]["to_s"])), (10.0, 20.0), "{model}");
     }
@@ -180,7 +180,7 @@ fn out__that_is_used_again_keeps_no_stale_files() {
     let in_place = |name: &str| Path::new(&place).join(name);
     run(&["simulate", &file, "--model", "packet", "--duration", "1 s", "--out", &place]).good();
     assert!(in_place("alpha-0.1-seed-1/windows.csv").is_file());
-    // What people add, and what they change, is theirs.
+    // Files that users add or change are theirs.
     fs::write(in_place("alpha-0.2-seed-1/notes.txt"), "mine").unwrap();
     fs::write(in_place("alpha-0.2-seed-2/rates.csv"), "edited").unwrap();
     run(&["simulate", &file, "--model", "fluid", "--duration", "1 s", "--out", &place, "--variant", "alpha 0.1"])
@@ -202,7 +202,7 @@ fn interrupt__keeps_the_runs_that_ended() {
     let text = PAIR.replacen("name", "sample = \"1000 s\"\nname", 1)
         + "[[variant]]\nlabel = \"short\"\nduration = \"1 s\"\n[[variant]]\nlabel = \"long\"\nduration = \"300000000 s\"\n";
     let (file, place) = (scratch.file("long.toml", text), scratch.path("out"));
-    // What an earlier call left there, whole.
+    // Results of an earlier call, complete.
     let earlier = Path::new(&place).join("earlier/summary.json");
     fs::create_dir_all(earlier.parent().unwrap()).unwrap();
     fs::write(&earlier, "{}").unwrap();
@@ -247,6 +247,6 @@ fn memory__beyond_the_limit_is_refused_before_anything_is_made() {
             assert!(stderr.contains(words), "{words:?} is missing in {stderr}");
         }
     }
-    // What fits runs.
+    // A case that fits runs.
     feed(&["allocate", "-", "--memory", "256 MiB"], PAIR).good();
 }

@@ -6,7 +6,7 @@ fn file__mistakes_name_file_line_and_hint() {
     let file = scratch.file("bad.toml", PAIR.replace("100 Mb/s", "100 Mbps"));
     let stderr = run(&["simulate", &file]).refused();
     let mut lines = stderr.lines();
-    // The text begins with a line break, so the first capacity stands on line 8.
+    // The text starts with a line break, so the first capacity is on line 8.
     assert!(lines.next().unwrap().starts_with(&format!("{file}:8: ")), "{stderr}");
     assert!(lines.next().unwrap().starts_with("hint: "), "{stderr}");
 }

@@ -56,7 +56,7 @@ to = "d"
 rtt = "20 ms"
 "#;
 
-/// The same with two variants, each run twice.
+/// The scenario with two variants, each run twice.
 const FOUR: &str = r#"
 [[variant]]
 label = "alpha 0.1"

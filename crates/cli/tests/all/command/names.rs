@@ -1,4 +1,4 @@
-//! Names that are no text.
+//! Names that are not text.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::Done;
 use super::host::Host;
 
-/// A terminal shows JSON, too: what it would obey is escaped there, and a program reads the name as it is.
+/// A terminal may show JSON: control characters are escaped in it, and a program reads the name unchanged.
 #[test]
 fn json__has_nothing_that_a_terminal_obeys() {
     let host = Host::new();
@@ -32,7 +32,7 @@ fn get__takes_names_that_are_no_text() {
     host.write("tree/other", b"o");
     std::fs::write(host.path("tree").join(OsStr::from_bytes(b"caf\xe9")), "x").unwrap();
     let serve = host.serve(&["tree", "--listen", "127.0.0.1:0"]);
-    // A ticket's file may have such a name, too.
+    // A ticket's file may also have such a name.
     let mut at = b"@".to_vec();
     at.extend_from_slice(b"\xe9.ticket");
     std::fs::copy(&serve.ticket, host.path("").join(OsStr::from_bytes(b"\xe9.ticket"))).unwrap();

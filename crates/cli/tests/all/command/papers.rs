@@ -76,13 +76,13 @@ fn run__records_verdicts_beside_those_that_are_there() {
     let record: serde_json::Value = serde_json::from_str(&text).unwrap();
     let ids: Vec<_> = record["experiments"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["000/table2", "002/eq-ii-2"]);
-    // What is no record is not written over.
+    // A file that is not a record is not overwritten.
     std::fs::write(&file, "[]").unwrap();
     let stderr = run(&["papers", "run", "002/eq-ii-2", "--record", &file]).refused();
     assert!(stderr.contains("cannot read the recorded verdicts"), "{stderr}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "[]");
     run(&["papers", "run", "002/eq-ii-2", "--quick", "--record", &file]).refused();
-    // A place that nothing can be written to is told before anything runs.
+    // An unwritable path is reported before anything runs.
     let nowhere = scratch.path("no-such-folder/verdict.json");
     let done = run(&["papers", "run", "002/eq-ii-2", "--record", &nowhere]);
     assert!(done.refused().contains("no-such-folder"));

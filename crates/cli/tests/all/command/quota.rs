@@ -17,7 +17,7 @@ fn quota__what_exceeds_it_fails_and_says_so_at_both_ends() {
     assert_eq!((last["files"].as_u64(), last["files_failed"].as_u64()), (Some(1), Some(1)), "{last}");
     let says = "quota of uploads exceeded: limit 1 MB";
     assert!(put.stdout().contains(says), "{}", put.stdout());
-    // What the first visitor brought counts for the second.
+    // The first visitor's bytes count for the second.
     let put = host.run(&["put", "second.bin", &serve.at()]);
     assert_eq!(put.code(), Some(3), "{}", put.stderr());
     assert!(put.stderr().contains("quota"), "{}", put.stderr());

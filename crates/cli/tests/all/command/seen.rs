@@ -40,7 +40,7 @@ fn get(address: &str, path: &str) -> String {
     text
 }
 
-/// Waits until the daemon says that the only user who takes part has this weight.
+/// Waits until the daemon reports this weight for the only user.
 fn wait_for_weight(address: &str, weight: f64) {
     wait_for(&format!("the weight is {weight}"), || {
         let answer = get(address, "/status.json");

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use super::gate::Gate;
 use super::host::{Host, Process, bytes};
 
-/// A server that tells what happens as JSON.
+/// A server that reports events as JSON.
 struct Told {
     process: Process,
     ticket: String,
@@ -34,7 +34,7 @@ impl Told {
         Self { process, ticket: format!("@{name}"), id }
     }
 
-    /// Waits until it has told the ends of so many transfers.
+    /// Waits until it has reported the ends of this many transfers.
     fn ends(&mut self, mut count: usize) {
         self.process.wait_for(|event| {
             assert_ne!(event["event"], "failed", "{event}");
@@ -61,7 +61,7 @@ fn serve_json__lets_in_one_after_the_other_and_several_at_once() {
         assert_eq!(host.tree(&format!("at-once-{n}/tree")), host.tree("tree"));
     }
     serve.ends(3 + 4);
-    // It hears of what is taken back, too.
+    // It also notices revoked tickets.
     host.run(&["serve", "--revoke", &serve.id]).good();
     wait_for("the ticket is good for nothing", || {
         let done = host.run(&["get", &serve.ticket, "late", "--check"]);
@@ -120,7 +120,7 @@ fn serve_json__once_ends_with_the_first_transfer() {
     assert_eq!(serve.process.status().code(), Some(0));
 }
 
-/// A client of which nobody knows what it does: it takes all bytes of the only file, and says that it was stopped.
+/// A dishonest client: it takes all bytes of the only file, and reports that it was stopped.
 #[derive(Clone, Default)]
 struct Thief {
     got: Arc<AtomicU64>,

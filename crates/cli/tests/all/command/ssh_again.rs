@@ -20,10 +20,10 @@ time.sleep(0 if left else 1000)
 ";
 
 impl Host {
-    /// Stands for an ssh that is a process of its own between the two ends, as a real one is: it writes down its id, and
-    /// killing it leaves the far end behind. If there is a file "narrow" it removes that and carries only 9.5 MB each way
-    /// ([`CARRY`]): a transfer through it is under way until it is killed. While the file "unreachable" has lines, each
-    /// call takes one and fails.
+    /// A fake ssh that is a separate process between the two ends, as a real one is: it records its id, and killing it
+    /// leaves the far end running. If the file "narrow" exists it removes that and carries only 9.5 MB each way
+    /// ([`CARRY`]): a transfer through it is unfinished until it is killed. While the file "unreachable" has lines,
+    /// each call removes one and fails.
     pub(crate) fn ssh_between(&self) -> String {
         let inner = self.ssh();
         let body = format!(
@@ -45,7 +45,7 @@ impl Host {
         self.script("between-ssh", &body)
     }
 
-    /// Ends the ssh that is there: both of its directions.
+    /// Kills the running ssh: both of its directions.
     fn kill_ssh(&self) {
         let ids = std::fs::read_to_string(self.path("ids")).expect("an ssh has begun");
         for id in ids.split_whitespace() {

@@ -46,7 +46,7 @@ fn sweep__of_packets_that_was_killed_goes_on_to_the_same_bytes() {
     kill_and_resume("sweep-2-packets", &["--seeds", "4", "--duration", "200 ms"]);
 }
 
-/// A sweep with these options, killed in the middle and resumed, gives the bytes of one that was left alone.
+/// A sweep with these options, killed in the middle and resumed, writes the same bytes as an undisturbed one.
 fn kill_and_resume(name: &str, more: &[&str]) {
     let scratch = Scratch::new(name);
     let (whole, killed) = (scratch.path("whole.parquet"), scratch.path("killed.parquet"));
@@ -162,7 +162,7 @@ fn sweep__on_a_full_disk_keeps_what_there_is_and_says_so() {
     let (whole, full) = (scratch.path("whole.parquet"), scratch.path("full.parquet"));
     let more = ["--seeds", "10", "--jobs", "2"];
     run(&swept(&whole, &more)).good();
-    // What is written beyond 64 blocks fails, as on a disk without room; a row of five-to-one has some 5 kB.
+    // Writes beyond 64 blocks fail, as on a full disk; a row of five-to-one has some 5 kB.
     let limited = |args: &[&str]| {
         let inner = fairwave(args);
         let mut shell = Command::new("sh");

@@ -6,7 +6,7 @@ use pcap_parser::{Block, OptionCode, PcapBlockOwned, PcapNGSlice};
 
 use super::*;
 
-/// A window that overruns 20 packets of queue, and a constant rate beside it; both end.
+/// A window that overruns 20 packets of queue, against a constant rate; both end.
 const LOSSY: &str = r#"
 name = "lossy"
 scheme = "sack"
@@ -107,7 +107,7 @@ fn captured(bytes: &[u8]) -> Vec<Captured> {
     packets
 }
 
-/// Packet by packet the capture says what the CSV says of the same run, in TCP's own terms.
+/// Packet by packet the capture equals the CSV of the same run, in TCP's terms.
 #[test]
 fn pcapng__reads_back_as_the_csv() {
     let scratch = Scratch::new("trace-pcapng");
@@ -117,7 +117,7 @@ fn pcapng__reads_back_as_the_csv() {
     let packets = captured(&trace(&scratch, "t.pcapng", &[]));
     assert_eq!(packets.len(), at_links.len());
     let (mut blocks_seen, mut dropped) = (0, 0);
-    // What the sink holds, by its own acknowledgements and the arrivals before each.
+    // The bytes that the sink holds, by its own acknowledgements and the arrivals before each.
     for (packet, row) in packets.iter().zip(at_links) {
         assert_eq!((packet.time_ns, packet.interface.as_str()), (row[0].parse().unwrap(), row[2]));
         assert_eq!(packet.comment.as_deref(), (row[1] == "dropped").then_some("dropped by the queue"));
@@ -168,7 +168,7 @@ fn trace__changes_nothing_in_the_run() {
         summary
     };
     assert_eq!(summary(&[]), summary(&["--trace", &place]));
-    // In the directory of the other results, too.
+    // Also in the directory of the other results.
     let out = scratch.path("out");
     run(&["simulate", &file, "--out", &out, "--trace", &format!("{out}/trace.csv"), "--quiet"]).good();
     assert!(fs::read(format!("{out}/trace.csv")).unwrap() == fs::read(&place).unwrap());

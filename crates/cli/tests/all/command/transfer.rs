@@ -130,7 +130,7 @@ fn ticket__mistakes_are_named() {
         (&["cp", "broken", "server:", "--rule", "xcp"], "\"xcp\" is not a node rule"),
         (&["put", "broken", "@broken", "--rule", "xcp"], "\"xcp\" is not a node rule"),
     ] {
-        // Whoever runs the tests as root may take port 1.
+        // Root may bind port 1.
         if args.contains(&"127.0.0.1:1") && rustix::process::geteuid().is_root() {
             continue;
         }
@@ -164,7 +164,7 @@ fn serve__a_revoked_ticket_opens_nothing() {
     assert_eq!((list.len(), list[0]["state"].as_str()), (1, Some("good")));
     host.run(&["serve", "--revoke", list[0]["id"].as_str().unwrap()]).good();
     wait_for("the ticket is good for nothing", || host.run(&["get", &serve.at(), "to", "--check"]).code() == Some(1));
-    // The last one may have been let in, and ended by that; nobody is let in after it.
+    // The last one may have been admitted, and ended by that; no visitor is admitted after it.
     let done = host.run(&["get", &serve.at(), "to", "--check"]);
     let stderr = done.stderr();
     assert_eq!(done.code(), Some(1), "{stderr}");
@@ -278,7 +278,7 @@ fn put__needs_a_writable_place() {
     let last = done.json().pop().unwrap();
     assert_eq!((last["event"].as_str(), last["files"].as_u64()), (Some("done"), Some(1)));
     assert_eq!(host.tree("in/tree"), host.tree("tree"));
-    // As `get` says it of what it got.
+    // As `get` prints it for a received file.
     let hash = blake3::hash(&bytes(3_000_000)).to_hex();
     assert_eq!(last["blake3"].as_str(), Some(hash.as_str()), "{last}");
     assert_eq!(std::fs::read(host.path("in/there.txt")).unwrap(), b"there");
@@ -342,7 +342,7 @@ fn put__a_dry_run_says_what_would_be_sent_and_a_check_compares_hashes() {
     let last = says(&["--dry-run", "--check", "--json"]).json().pop().unwrap();
     assert_eq!((last["event"].as_str(), last["dry_run"].as_bool()), (Some("done"), Some(true)), "{last}");
     assert_eq!((last["files"].as_u64(), last["bytes"].as_u64()), (Some(2), Some(5_000_005)), "{last}");
-    // All but its last block, which begins at 4 MiB.
+    // All except its last block, which starts at 4 MiB.
     assert_eq!(last["bytes_resumed"].as_u64(), Some((4 << 20) + 5), "{last}");
     assert_ne!(host.tree("in/tree"), host.tree("tree"));
     let last = says(&["--check", "--json"]).json().pop().unwrap();
@@ -414,7 +414,7 @@ fn cp__from_here_to_here() {
     let done = host.run(&["cp", "tree", "to/"]);
     assert_eq!(done.code(), Some(0), "{}", done.stderr());
     assert_eq!(host.tree("to/tree"), host.tree("tree"));
-    // As cp: what is no directory is the new name.
+    // As cp: a path that is not a directory is the new name.
     host.run(&["cp", "tree/a.bin", "to/b.bin"]).good();
     assert!(std::fs::read(host.path("to/b.bin")).unwrap() == bytes(3_000_000));
 }
@@ -450,7 +450,7 @@ fn status__shows_the_transfer_and_why_it_is_no_faster() {
     let status = host.run(&["status", "--json"]).json().pop().unwrap();
     let commands: Vec<_> = status["processes"].as_array().unwrap().iter().map(|p| p["command"].as_str()).collect();
     assert!(commands.contains(&Some("get")) && commands.contains(&Some("serve")), "{status}");
-    // What a user allows is that in every place where it is told: at a later look, if something else held it meanwhile.
+    // The user's limit is the reason in every report: in a later sample, if another limit applied in between.
     let mut reasons = Vec::new();
     wait_for("what the user allows is named at both ends", || {
         reasons = host.run(&["why", "--json"]).json();
@@ -546,7 +546,8 @@ fn verbose__tells_what_the_library_does_and_no_secret() {
     says_nothing_secret(&stderr);
 }
 
-/// Who asks for less than a block at a time has most of it read before it asks. At the giver that is no disk.
+/// A client that requests less than a block at a time has most of it read ahead. At the giver the disk is not the
+/// limit.
 #[test]
 fn why__at_a_server_names_what_the_other_end_allows() {
     let host = Host::new();

@@ -1,4 +1,4 @@
-//! What a call may say, and what it is told: places, tickets, links, and what became of a visit.
+//! Arguments and messages of calls: places, tickets, links, and the outcome of a visit.
 
 use std::os::unix::fs::symlink;
 
@@ -29,7 +29,7 @@ fn get__of_a_ticket_that_was_taken_back_says_that_it_opens_nothing_more() {
     assert!(!stderr.contains("repeat the command"), "{stderr}");
     let again = host.run(&["get", &serve.at(), "to"]);
     assert_eq!(again.code(), Some(1), "{}", again.stderr());
-    // What is there goes on with another ticket for the same.
+    // Another ticket for the same share resumes from the existing files.
     drop(serve);
     let serve = gate.serve(&host, &["big.bin"]);
     let last = host.run(&["get", &serve.at(), "to", "--json"]).json().pop().unwrap();
@@ -55,9 +55,9 @@ fn put__of_a_ticket_that_was_taken_back_says_what_is_kept() {
     drop(serve);
     let serve = host.serve(&["in", "--writable", "--listen", "127.0.0.1:0"]);
     let last = host.run(&["put", "tree", &serve.at(), "--json"]).json().pop().unwrap();
-    // Parts of a file are kept by ticket: another ticket's holder begins it anew.
+    // Parts of a file are kept by ticket: the holder of another ticket starts again.
     assert_eq!((last["files"].as_u64(), last["bytes_resumed"].as_u64()), (Some(2), Some(3_000_000)), "{last}");
-    // What the first ticket left unfinished waits next to its file.
+    // The unfinished parts of the first ticket are next to their file.
     let mut there = host.tree("in/tree");
     there.retain(|(path, _)| !path.windows(10).any(|part| part == b".fairwave-"));
     assert_eq!(there, host.tree("tree"));
@@ -75,7 +75,7 @@ fn serve__a_writable_place_only_takes() {
     assert!(refused.stderr().contains("it accepts uploads only"), "{}", refused.stderr());
     assert!(refused.stderr().contains("--writable --readable"), "{}", refused.stderr());
     assert!(!host.path("to/in").exists());
-    // Who looks is refused, too.
+    // A dry run is refused as well.
     assert_eq!(host.run(&["get", &serve.at(), "to", "--dry-run"]).code(), Some(1));
     assert!(host.run(&["serve", "in", "--readable"]).refused().contains("--writable"));
 }
@@ -90,7 +90,7 @@ fn serve__a_place_that_is_writable_and_readable_does_both() {
     host.run(&["put", "mine.txt", &serve.at()]).good();
     host.run(&["get", &serve.at(), "to"]).good();
     assert_eq!(host.tree("to/in"), host.tree("in"));
-    // Who was let in to write alone is not let in to read: the two tickets are for two shares.
+    // A visitor admitted only to write is not admitted to read: the two tickets are for two shares.
     let share = |ticket: &Path| {
         let text = std::fs::read_to_string(ticket).unwrap();
         text.trim().parse::<fairwave_host::Ticket>().unwrap().share
@@ -134,7 +134,7 @@ fn get__links_that_lead_out_fail_by_name_unless_they_are_kept() {
     assert_names_links(&host, &host.run(&["get", &serve.at(), "to"]), "to/tree");
     host.run(&["get", &serve.at(), "to", "--links"]).good();
     assert_eq!(targets(&host, "to/tree"), all_targets());
-    // What is there as it is to be is no trouble the next time.
+    // Existing equal links do no harm the next time.
     host.run(&["get", &serve.at(), "to", "--links"]).good();
 }
 
