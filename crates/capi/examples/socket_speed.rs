@@ -1,10 +1,10 @@
-//! How fast the calls of libfairwave are between two processes.
+//! Measures the speed of libfairwave's calls between two processes.
 //!
 //! ```text
-//! socket_speed serve ADDRESS                prints a ticket, takes what comes and gives back what is asked for
+//! socket_speed serve ADDRESS                prints a ticket, receives everything and sends back on request
 //! socket_speed send TICKET SECONDS          one connection: Gb/s, and CPU s/GB of both ends
 //! socket_speed echo TICKET COUNT            64 bytes there and back: microseconds
-//! socket_speed many TICKET CONNECTIONS      so many connections in one epoll set: all echo, and the CPU time while they are idle
+//! socket_speed many TICKET CONNECTIONS      this many connections in one epoll set: all echo, and the CPU time while they are idle
 //! ```
 
 #![allow(unsafe_code, reason = "C's calls take pointers")]
@@ -91,7 +91,7 @@ fn serve(address: SocketAddrV4) {
                 watch(set, good(unsafe { g_accept(fd, std::ptr::null_mut(), std::ptr::null_mut()) } as isize) as c_int);
                 continue;
             }
-            // The first byte says what is wanted.
+            // The first byte is the request.
             let mut kind = [0];
             match unsafe { g_recv(fd, kind.as_mut_ptr().cast(), 1, libc::MSG_DONTWAIT | libc::MSG_PEEK) } {
                 1 if kind[0] == b'S' => {
@@ -108,7 +108,7 @@ fn serve(address: SocketAddrV4) {
     }
 }
 
-/// Takes all, and says how many bytes that were and what CPU time this process took meanwhile.
+/// Reads to the end, and reports the bytes and the CPU time of this process.
 fn sink(fd: c_int) {
     let (mut room, mut bytes, before) = (vec![0_u8; PIECE], 0_u64, cpu_s());
     loop {

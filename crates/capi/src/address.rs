@@ -20,17 +20,17 @@ pub(crate) unsafe fn read(address: *const sockaddr, length: socklen_t) -> Result
     if length < size_of::<sa_family_t>() {
         return Err(Errno(libc::EINVAL));
     }
-    // SAFETY: there are so many bytes; whatever its alignment.
+    // SAFETY: the buffer has this length, at any alignment.
     let family = unsafe { std::ptr::addr_of!((*address).sa_family).read_unaligned() };
     match i32::from(family) {
         libc::AF_INET if length >= size_of::<sockaddr_in>() => {
-            // SAFETY: there are so many bytes.
+            // SAFETY: the buffer has this length.
             let v4 = unsafe { address.cast::<sockaddr_in>().read_unaligned() };
             let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
             Ok(SocketAddr::new(ip.into(), u16::from_be(v4.sin_port)))
         }
         libc::AF_INET6 if length >= size_of::<sockaddr_in6>() => {
-            // SAFETY: there are so many bytes.
+            // SAFETY: the buffer has this length.
             let v6 = unsafe { address.cast::<sockaddr_in6>().read_unaligned() };
             let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
             Ok(SocketAddr::new(IpAddr::V6(ip).to_canonical(), u16::from_be(v6.sin6_port)))
@@ -44,7 +44,7 @@ pub(crate) unsafe fn read(address: *const sockaddr, length: socklen_t) -> Result
 /// mapped.
 ///
 /// # Safety
-/// `length` points to a number, or is null; `room` to so many bytes.
+/// `length` points to a number, or is null; `room` to that many bytes.
 #[expect(unsafe_code, reason = "the room is the caller's")]
 pub(crate) unsafe fn write(
     address: SocketAddr,
@@ -56,11 +56,11 @@ pub(crate) unsafe fn write(
         return Err(Errno(libc::EFAULT));
     }
     let (storage, used) = stored(address, is_v6);
-    // SAFETY: the caller says so.
+    // SAFETY: promised by the caller.
     let has = unsafe { length.read_unaligned() } as usize;
     // SAFETY: no more bytes than there is room for, and than the storage has.
     unsafe { std::ptr::copy_nonoverlapping(std::ptr::addr_of!(storage).cast::<u8>(), room.cast(), has.min(used)) };
-    // SAFETY: the caller says so.
+    // SAFETY: promised by the caller.
     unsafe { length.write_unaligned(used as socklen_t) };
     Ok(())
 }
@@ -144,7 +144,7 @@ mod tests {
     fn write__no_further_than_there_is_room() {
         let mut room = [7_u8; 16];
         let mut length = 4;
-        // SAFETY: there is more room than it is told.
+        // There is more room than `length` states.
         unsafe { write("192.0.2.7:80".parse().unwrap(), false, room.as_mut_ptr().cast(), &raw mut length) }.unwrap();
         assert_eq!((length, &room[4..]), (16, &[7; 12][..]));
     }

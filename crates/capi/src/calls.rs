@@ -19,8 +19,8 @@ use crate::options::{self, SOL_FAIRWAVE, Value};
 use crate::signals;
 use crate::socket::{Socket, Stage, Wishes, set_flags};
 
-/// What a call gives: its value, or -1 with `errno`. A panic is EIO, and goes no further. Signals wait, except where
-/// the call does ([`signals`]).
+/// The result of a call: its value, or -1 with `errno`. A panic becomes EIO. Signals are held back, except while the
+/// call waits ([`signals`]).
 fn answer<T: From<i8>>(call: impl FnOnce() -> Result<T, Errno>) -> T {
     let held_back = signals::hold_back();
     let outcome = catch_unwind(AssertUnwindSafe(call)).unwrap_or(Err(Errno(libc::EIO)));
@@ -32,12 +32,12 @@ fn answer<T: From<i8>>(call: impl FnOnce() -> Result<T, Errno>) -> T {
     })
 }
 
-/// What the system's call of that name gives.
+/// The result of the system's call of that name.
 fn system<T: PartialEq + From<i8>>(value: T) -> Result<T, Errno> {
     if value == T::from(-1) { Err(std::io::Error::last_os_error().into()) } else { Ok(value) }
 }
 
-/// The same of a call that may wait.
+/// The result of a system call that may wait.
 fn waiting<T: PartialEq + From<i8>>(call: impl FnOnce() -> T) -> Result<T, Errno> {
     signals::let_come(|| system(call()))
 }
@@ -47,10 +47,9 @@ fn find(fd: c_int) -> Option<Arc<Socket>> {
     current()?.find(fd)
 }
 
-/// The same, where nothing else will do.
+/// A socket of the library; an error for any other descriptor.
 fn find_ours(fd: c_int) -> Result<Arc<Socket>, Errno> {
-    // What is no descriptor at all is EBADF.
-    // SAFETY: it is asked for its flags, and nothing else.
+    // An invalid descriptor is EBADF. SAFETY: only its flags are read.
     system(unsafe { libc::fcntl(fd, libc::F_GETFD) })?;
     find(fd).ok_or(Errno(libc::ENOTSOCK))
 }
@@ -96,14 +95,14 @@ pub extern "C" fn g_socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int
 pub unsafe extern "C" fn g_bind(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
     answer(|| {
         let socket = find_ours(fd)?;
-        // SAFETY: the caller says so.
+        // SAFETY: promised by the caller.
         let address = unsafe { address::read(address, length) }?;
         listen::bind(&socket, address)?;
         Ok(0)
     })
 }
 
-/// Lets others call, who have the ticket of the socket: see `listen(2)`.
+/// Accepts connections from holders of the socket's ticket: see `listen(2)`.
 #[unsafe(no_mangle)]
 pub extern "C" fn g_listen(fd: c_int, backlog: c_int) -> c_int {
     answer(|| {
@@ -115,7 +114,7 @@ pub extern "C" fn g_listen(fd: c_int, backlog: c_int) -> c_int {
 /// Takes a socket of who called: see `accept(2)`.
 ///
 /// # Safety
-/// `address` and `length` are null, or point to a number and so many bytes.
+/// `address` and `length` are null, or point to a number and that many bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn g_accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
     answer(|| {
@@ -126,7 +125,7 @@ pub unsafe extern "C" fn g_accept(fd: c_int, address: *mut sockaddr, length: *mu
         let (theirs, from) = listen::accept(borrowed(fd)?)?;
         if !address.is_null() {
             let is_v6 = listening.as_ref().is_some_and(|socket| socket.is_v6);
-            // SAFETY: the caller says so.
+            // SAFETY: promised by the caller.
             unsafe { address::write(from, is_v6, address, length) }?;
         }
         let accepted = theirs.into_raw_fd();
@@ -156,7 +155,7 @@ pub unsafe extern "C" fn g_connect(fd: c_int, address: *const sockaddr, length: 
         }
         let mut ticket = socket.state.lock().ticket.clone().ok_or(Errno(libc::EDESTADDRREQ))?;
         if !address.is_null() {
-            // SAFETY: the caller says so.
+            // SAFETY: promised by the caller.
             ticket.addresses.insert(0, unsafe { address::read(address, length) }?);
             ticket.addresses.truncate(fairwave_host::MOST_ADDRESSES);
         }
@@ -174,27 +173,27 @@ pub unsafe extern "C" fn g_send(fd: c_int, bytes: *const c_void, length: size_t,
     answer(|| {
         let socket = find(fd);
         let is_open = socket.as_ref().is_none_or(|socket| !matches!(socket.stage(), Stage::New | Stage::Listening));
-        // Of NULL the system says what is wrong, as of all that leads nowhere: no slice begins there.
+        // The system reports the error of NULL, as of any invalid address: a slice cannot start there.
         let pipe = direct::pipe_for(socket.as_deref(), length, flags).filter(|_| !bytes.is_null());
         if let Some(pipe) = pipe {
-            // SAFETY: the caller says so, and it is not NULL.
+            // SAFETY: promised by the caller, and it is not NULL.
             let all = unsafe { std::slice::from_raw_parts(bytes.cast(), length) };
             let given = direct::send(&pipe, borrowed(fd)?, all, flags);
             let Direct::Rest(given) = given else { return given.outcome() };
             let rest = &all[given..];
-            // SAFETY: the caller says so.
+            // SAFETY: promised by the caller.
             let sent =
                 waiting(|| unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), flags | libc::MSG_NOSIGNAL) });
             return match sent {
                 Ok(more) => Ok(given.cast_signed() + more),
-                // What went before counts; the next call says what is wrong.
+                // The bytes already sent count; the next call reports the error.
                 Err(_) if given > 0 => Ok(given.cast_signed()),
                 Err(error) => Err(broken(fd, socket.as_deref(), error, flags & libc::MSG_NOSIGNAL == 0)),
             };
         }
         // The signal is raised here, when it is known what went wrong.
         let sent = if is_open {
-            // SAFETY: the caller says so.
+            // SAFETY: promised by the caller.
             waiting(|| unsafe { libc::send(fd, bytes, length, flags | libc::MSG_NOSIGNAL) })
         } else {
             Err(Errno(libc::EPIPE))
@@ -204,13 +203,13 @@ pub unsafe extern "C" fn g_send(fd: c_int, bytes: *const c_void, length: size_t,
     })
 }
 
-/// What a call says that could not write. A cut is told once, and then the pipe is broken, which raises SIGPIPE.
+/// The error of a failed write. A cut is reported once, and then the pipe is broken, which raises SIGPIPE.
 fn broken(fd: c_int, socket: Option<&Socket>, error: Errno, raises: bool) -> Errno {
     if error != Errno(libc::EPIPE) {
         return error;
     }
     if let Some(cut) = socket.and_then(Socket::take_error) {
-        // The system knows of it, too, and would say it once more.
+        // The system also holds it, and would report it again.
         let _ = take_system_error(fd);
         return cut;
     }
@@ -244,16 +243,16 @@ pub unsafe extern "C" fn g_recv(fd: c_int, room: *mut c_void, length: size_t, fl
         let pipe = direct::pipe_for(socket.as_deref(), length, flags).filter(|_| !room.is_null());
         let got = match pipe {
             Some(pipe) => {
-                // SAFETY: the caller says so, and it is not NULL.
+                // SAFETY: promised by the caller, and it is not NULL.
                 let room = unsafe { std::slice::from_raw_parts_mut(room.cast(), length) };
                 direct::recv(&pipe, borrowed(fd)?, room, flags)
             }
-            // SAFETY: the caller says so.
+            // SAFETY: promised by the caller.
             None => waiting(|| unsafe { libc::recv(fd, room, length, flags) }),
         };
         let told = || socket.as_ref().and_then(|socket| socket.take_error());
         match got {
-            // The end of a stream that was cut is none.
+            // The end of a cut stream is an error.
             Ok(0) if length > 0 => told().map_or(Ok(0), Err),
             Err(Errno(libc::ECONNRESET)) => Err(told().unwrap_or(Errno(libc::ECONNRESET))),
             got => got,
@@ -272,7 +271,7 @@ pub unsafe extern "C" fn g_sendfile(fd: c_int, file: c_int, offset: *mut off_t, 
         if socket.as_ref().is_some_and(|socket| matches!(socket.stage(), Stage::New | Stage::Listening)) {
             return Err(broken(fd, None, Errno(libc::EPIPE), true));
         }
-        // SAFETY: the caller says so. A broken pipe raises SIGPIPE, as with TCP.
+        // SAFETY: promised by the caller. A broken pipe raises SIGPIPE, as with TCP.
         let sent = waiting(|| unsafe { libc::sendfile(fd, file, offset, count) });
         sent.map_err(|error| broken(fd, socket.as_deref(), error, false))
     })
@@ -281,7 +280,7 @@ pub unsafe extern "C" fn g_sendfile(fd: c_int, file: c_int, offset: *mut off_t, 
 /// Asks for an option: see `getsockopt(2)`.
 ///
 /// # Safety
-/// `length` points to a number, and `room` to so many bytes.
+/// `length` points to a number, and `room` to that many bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn g_getsockopt(
     fd: c_int,
@@ -293,7 +292,7 @@ pub unsafe extern "C" fn g_getsockopt(
     answer(|| {
         if level == SOL_FAIRWAVE {
             let value = options::get(&find_ours(fd)?, option)?;
-            // SAFETY: the caller says so.
+            // SAFETY: promised by the caller.
             unsafe { options::hand_over(&value, options::is_text(option), room, length) }?;
             return Ok(0);
         }
@@ -302,7 +301,7 @@ pub unsafe extern "C" fn g_getsockopt(
             (Some(_), libc::IPPROTO_TCP, _) => Some(options::of_tcp(option).ok_or(Errno(libc::ENOPROTOOPT))?),
             (Some(socket), libc::SOL_SOCKET, libc::SO_ERROR) => {
                 let system = take_system_error(fd)?;
-                // What was told here is told nowhere else.
+                // An error is reported only once.
                 let told = socket.take_error().map_or(0, |error| error.0);
                 Some(if told == 0 { system } else { told })
             }
@@ -315,11 +314,11 @@ pub unsafe extern "C" fn g_getsockopt(
             _ => None,
         };
         if let Some(number) = number {
-            // SAFETY: the caller says so.
+            // SAFETY: promised by the caller.
             unsafe { options::hand_over(&number.to_ne_bytes(), false, room, length) }?;
             return Ok(0);
         }
-        // SAFETY: the caller says so.
+        // SAFETY: promised by the caller.
         system(unsafe { libc::getsockopt(fd, level, option, room, length) })
     })
 }
@@ -342,7 +341,7 @@ pub unsafe extern "C" fn g_setsockopt(
             if value.is_null() {
                 return Err(Errno(libc::EFAULT));
             }
-            // SAFETY: the caller says so.
+            // SAFETY: promised by the caller.
             let bytes = unsafe { std::slice::from_raw_parts(value.cast(), length as usize) };
             options::set(&socket, option, &Value(bytes))?;
             return Ok(0);
@@ -350,7 +349,7 @@ pub unsafe extern "C" fn g_setsockopt(
         if level == libc::IPPROTO_TCP && find(fd).is_some() {
             return options::of_tcp(option).map(|_| 0).ok_or(Errno(libc::ENOPROTOOPT));
         }
-        // SAFETY: the caller says so.
+        // SAFETY: promised by the caller.
         system(unsafe { libc::setsockopt(fd, level, option, value, length) })
     })
 }
@@ -358,18 +357,18 @@ pub unsafe extern "C" fn g_setsockopt(
 /// Asks for the address of a socket: see `getsockname(2)`.
 ///
 /// # Safety
-/// `length` points to a number, and `address` to so many bytes.
+/// `length` points to a number, and `address` to that many bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn g_getsockname(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
     answer(|| {
         let Some(socket) = find(fd) else {
-            // SAFETY: the caller says so.
+            // SAFETY: promised by the caller.
             return system(unsafe { libc::getsockname(fd, address, length) });
         };
         let endpoint = socket.state.lock().endpoint.clone();
         let nowhere = std::net::SocketAddr::new(socket.anywhere(), 0);
         let local = endpoint.map_or(nowhere, |endpoint| endpoint.local_addr());
-        // SAFETY: the caller says so.
+        // SAFETY: promised by the caller.
         unsafe { address::write(local, socket.is_v6, address, length) }?;
         Ok(0)
     })
@@ -378,19 +377,19 @@ pub unsafe extern "C" fn g_getsockname(fd: c_int, address: *mut sockaddr, length
 /// Asks where the other end of a socket is: see `getpeername(2)`.
 ///
 /// # Safety
-/// `length` points to a number, and `address` to so many bytes.
+/// `length` points to a number, and `address` to that many bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn g_getpeername(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
     answer(|| {
         let Some(socket) = find(fd) else {
-            // SAFETY: the caller says so.
+            // SAFETY: promised by the caller.
             return system(unsafe { libc::getpeername(fd, address, length) });
         };
         let peer = {
             let state = socket.state.lock();
             state.peer.filter(|_| matches!(state.stage, Stage::Connected { .. }))
         };
-        // SAFETY: the caller says so.
+        // SAFETY: promised by the caller.
         unsafe { address::write(peer.ok_or(Errno(libc::ENOTCONN))?, socket.is_v6, address, length) }?;
         Ok(0)
     })
@@ -402,7 +401,7 @@ pub unsafe extern "C" fn g_getpeername(fd: c_int, address: *mut sockaddr, length
 /// `descriptors` points to `count` of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn g_poll(descriptors: *mut pollfd, count: nfds_t, timeout_ms: c_int) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: promised by the caller.
     answer(|| waiting(|| unsafe { libc::poll(descriptors, count, timeout_ms) }))
 }
 
@@ -413,7 +412,7 @@ pub extern "C" fn g_shutdown(fd: c_int, how: c_int) -> c_int {
         if find(fd).is_some_and(|socket| matches!(socket.stage(), Stage::New | Stage::Connecting | Stage::Failed)) {
             return Err(Errno(libc::ENOTCONN));
         }
-        // Where both streams are over, TCP has no connection any more.
+        // After both streams have ended, TCP has no connection either.
         if find(fd).is_some_and(|socket| socket.stage() != Stage::Listening) && is_hung_up(fd) {
             return Err(Errno(libc::ENOTCONN));
         }
@@ -430,8 +429,8 @@ fn is_hung_up(fd: c_int) -> bool {
     polled > 0 && one.revents & libc::POLLHUP != 0
 }
 
-/// Closes a descriptor: see `close(2)`. What was written still goes, also when the process exits, for 5 s at the most.
-/// SO_LINGER with no time cuts; with a time it waits until all was taken.
+/// Closes a descriptor: see `close(2)`. Written bytes are still sent, also when the process exits, for at most 5 s.
+/// SO_LINGER with zero time cuts; with a time it waits until all was taken.
 #[unsafe(no_mangle)]
 pub extern "C" fn g_close(fd: c_int) -> c_int {
     answer(|| {
@@ -459,7 +458,7 @@ pub extern "C" fn g_close(fd: c_int) -> c_int {
     })
 }
 
-/// What a number of `errno` means here: see `strerror(3)`.
+/// Describes an `errno` number of this library: see `strerror(3)`.
 #[unsafe(no_mangle)]
 pub extern "C" fn g_strerror(errno: c_int) -> *const c_char {
     errno::words(errno).map_or_else(|| errno::system_words(errno), CStr::as_ptr)

@@ -82,7 +82,7 @@ fn wait_for(socket: &Socket, theirs: BorrowedFd<'_>) -> Result<(), Errno> {
     }
 }
 
-/// What has come of an attempt, if it is over. It is told once.
+/// The result of an attempt, if it is over. It is returned once.
 pub(crate) fn outcome(socket: &Socket) -> Option<Result<(), Errno>> {
     let mut state = socket.state.lock();
     match state.stage {

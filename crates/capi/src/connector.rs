@@ -21,7 +21,7 @@ pub(crate) struct Connector {
 pub(crate) struct Attempt {
     pub(crate) socket: Arc<Socket>,
     pub(crate) pipe: Pipe,
-    /// What keeps the program's end from being written to until it is open.
+    /// Filler that prevents writes to the program's end until the session is open, bytes.
     pub(crate) filler_bytes: usize,
     pub(crate) answer: Receiver<Result<Session, ConnectError>>,
 }
@@ -65,7 +65,7 @@ impl Attempt {
         let (socket, pipe) = (self.socket, self.pipe);
         let ours = {
             let mut state = socket.state.lock();
-            // Who sees that it failed asks at once why.
+            // The program will ask for the reason once it sees the failure.
             if let Err(error) = answer {
                 socket.set_error(Errno::from(error));
             }
@@ -73,7 +73,7 @@ impl Attempt {
             state.ours.take()
         };
         let Some(ours) = ours else { return };
-        // Where there is no session its filler was not read: the program's end is reset.
+        // Without a session its filler was not read: the program's end is reset.
         if answer.is_ok()
             && let Some(ours) = ours.give()
         {

@@ -1,6 +1,6 @@
-//! `g_send` and `g_recv` of many bytes: they go between the program and the session without the descriptor.
+//! `g_send` and `g_recv` of many bytes, which bypass the descriptor between the program and the session.
 //!
-//! Whoever waits waits in a call of the system, so that signals, timeouts and whether a socket blocks are the system's.
+//! A waiting call waits in a system call, so that signals, timeouts and whether a socket blocks are the system's.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -17,10 +17,11 @@ use crate::socket::{Socket, Stage};
 
 /// Calls with less go through the descriptor: what a copy costs is less than what it costs to save one.
 const LEAST: usize = 32 << 10;
-/// Where so much was taken since it last waited, more will come, and it is cheaper taken together. The pump does so, too.
+/// After this many bytes since the last wait, more will arrive, and are cheaper taken together. The pump has the same
+/// rest.
 const REST: Duration = Duration::from_micros(50);
 
-/// What became of bytes that are to be sent.
+/// The result of sending bytes directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direct {
     /// So many went, and the call is over.
@@ -32,7 +33,7 @@ pub(crate) enum Direct {
 }
 
 impl Direct {
-    /// What the call says.
+    /// The result of the call.
     pub(crate) fn outcome(self) -> Result<ssize_t, Errno> {
         match self {
             Self::Sent(bytes) | Self::Rest(bytes) => Ok(bytes.cast_signed()),
@@ -45,7 +46,7 @@ impl Direct {
     }
 }
 
-/// The pipe of a socket for a call of so many bytes that needs no descriptor.
+/// The pipe of a socket for a call of this many bytes that needs no descriptor.
 pub(crate) fn pipe_for(socket: Option<&Socket>, length: usize, flags: i32) -> Option<Pipe> {
     let knows = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     if length < LEAST || isize::try_from(length).is_err() || flags & !knows != 0 {
@@ -76,7 +77,7 @@ pub(crate) fn recv(pipe: &Pipe, fd: BorrowedFd<'_>, room: &mut [u8], flags: i32)
 pub(crate) fn send(pipe: &Pipe, fd: BorrowedFd<'_>, bytes: &[u8], flags: i32) -> Direct {
     let mut sent = 0;
     loop {
-        // Whether the program may write at all: of no bytes the system says that alone.
+        // Whether the program may write at all: a send of zero bytes reports only that.
         if rustix::net::send(fd, &[], SendFlags::NOSIGNAL | SendFlags::DONTWAIT).is_err() {
             return Direct::Rest(sent);
         }

@@ -1,10 +1,10 @@
-//! What went wrong, as numbers of `errno.h`.
+//! Errors as numbers of `errno.h`.
 
 use std::ffi::{CStr, c_char, c_int};
 
 use fairwave_host::{BindError, ConnectError, HandshakeError, Refusal};
 
-/// What a call gives when it fails: a number of `errno.h`.
+/// The error of a failed call: a number of `errno.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Errno(pub(crate) c_int);
 
@@ -56,7 +56,7 @@ impl From<&BindError> for Errno {
     }
 }
 
-/// What the numbers mean that say another thing here than the system's words; none for all others.
+/// The text of numbers that have another meaning here than the system's text; `None` for all others.
 pub(crate) fn words(errno: c_int) -> Option<&'static CStr> {
     Some(match errno {
         libc::ETIMEDOUT => c"No reply: wrong ticket, server not running or UDP blocked",

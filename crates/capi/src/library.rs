@@ -1,4 +1,4 @@
-//! What the library has in a process: its threads, its endpoints, and the sockets of the program.
+//! The library's state in a process: its threads, its endpoints, and the sockets of the program.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::errno::Errno;
 use crate::ours;
 use crate::socket::{Node, Socket, Wishes, node_of};
 
-/// What the library has in a process. It is made at the first call that needs it, and lives as long as the process.
+/// The library's state in a process. It is made at the first call that needs it, and lives as long as the process.
 pub(crate) struct Library {
     pub(crate) pump: Pump,
     pub(crate) connector: Connector,
@@ -29,13 +29,13 @@ pub(crate) struct Library {
 #[derive(Default)]
 struct Sockets {
     known: BTreeMap<Node, Arc<Socket>>,
-    /// In the order in which they came: a program that closes its ends by `close` tells the library nothing.
+    /// In the order in which they were added: the library does not see a program that closes its ends by `close`.
     order: VecDeque<Node>,
     /// How many of them there are when it is looked again which are over.
     look_at: usize,
 }
 
-/// What sockets have in common that call from one endpoint.
+/// Common properties of sockets that connect from one endpoint.
 #[derive(Clone, Copy, PartialEq)]
 struct EndpointKey {
     is_v6: bool,
@@ -49,7 +49,7 @@ static CURRENT: AtomicPtr<Library> = AtomicPtr::new(std::ptr::null_mut());
 static IS_BEING_MADE: AtomicBool = AtomicBool::new(false);
 static HAS_HOOKS: AtomicBool = AtomicBool::new(false);
 
-/// What was written and not taken is waited for so long when the process exits.
+/// Max wait for written bytes to be taken when the process exits.
 const LINGERS: Duration = Duration::from_secs(5);
 /// So many more sockets before it is looked which of them are over.
 const FIRST_LOOK: usize = 1024;
@@ -63,7 +63,7 @@ pub(crate) fn current() -> Option<&'static Library> {
     unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
 }
 
-/// The library of this process; it is made if there is none.
+/// The library of this process; it is made on first use.
 pub(crate) fn library() -> Result<&'static Library, Errno> {
     loop {
         if let Some(library) = current() {
@@ -107,7 +107,7 @@ fn set_hooks() {
     }
 }
 
-/// A child has no thread of the library: it begins anew when it needs it. The sockets of its parent are plain
+/// A child has no thread of the library: it starts afresh when it needs it. The sockets of its parent are plain
 /// descriptors to it.
 extern "C" fn in_child() {
     CURRENT.store(std::ptr::null_mut(), Ordering::Release);
@@ -165,7 +165,7 @@ impl Library {
             table.look_at = table.known.len() + FIRST_LOOK;
             gone
         };
-        // What they hold is let go of without the lock.
+        // Their contents are dropped without the lock.
         drop((gone, sockets));
     }
 
@@ -175,7 +175,7 @@ impl Library {
         drop(gone);
     }
 
-    /// Lets go of sockets with ports of their own that their programs have closed by a call of the system: how many.
+    /// Drops sockets with their own ports that their programs have closed by a system call. Returns their number.
     pub(crate) fn forget_left_ports(&self) -> usize {
         let all: Vec<_> = self.sockets.lock().known.values().cloned().collect();
         let left: Vec<_> = all.into_iter().filter(|socket| socket.is_left_with_port()).collect();
@@ -229,7 +229,7 @@ impl Sockets {
         if known.len() < self.look_at.max(FIRST_LOOK) {
             return Vec::new();
         }
-        // Nobody else looks meanwhile; when this one has, it says anew when the next is to be.
+        // Only this thread looks; it sets the next look at the end.
         self.look_at = known.len() + FIRST_LOOK;
         self.order.iter().filter_map(|node| known.get(node).cloned()).collect()
     }

@@ -23,24 +23,24 @@ use crate::ours::Ours;
 use crate::signals;
 use crate::socket::{Socket, SocketWatch, Stage, Wishes, set_flags};
 
-/// What the library does at a listening socket, on the network thread.
+/// The library's side of a listening socket, on the network thread.
 struct Listener {
     socket: Weak<Socket>,
     endpoint: WeakEndpoint,
     wishes: Wishes,
     is_v6: bool,
     backlog: usize,
-    /// What the system counts for each socket that was handed over and was not taken.
+    /// Memory that the system counts for each socket that was handed over and not accepted.
     counts_as: usize,
 }
 
-/// What is handed over with a descriptor: the address of who called.
+/// Size of the message with a descriptor: the address of the peer.
 const ADDRESS_BYTES: usize = 20;
 /// Linux takes no more waiting connections by default (net.core.somaxconn); the system's room for what waits in a Unix
 /// socket holds some 550.
 const MOST_BACKLOG: i32 = 4096;
 
-/// A port that was let go of is free after so long.
+/// A released port is free after this time.
 const PORT_TAKES: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
@@ -48,7 +48,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 pub(crate) fn bind(socket: &Socket, address: SocketAddr) -> Result<(), Errno> {
     let wishes = socket.state.lock().wishes;
     let capacity = fairwave_host::Capacity::find(wishes.capacity, None).rate;
-    // Whoever closed a socket by a call of the system may bind its port again.
+    // A program that closed a socket by a system call may bind its port again.
     let left = current().map_or(0, Library::forget_left_ports);
     let until = Instant::now().checked_add(PORT_TAKES).filter(|_| left > 0);
     let endpoint = loop {
@@ -70,7 +70,7 @@ pub(crate) fn bind(socket: &Socket, address: SocketAddr) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Lets others call, who have its ticket.
+/// Accepts connections from holders of its ticket.
 pub(crate) fn listen(socket: &Arc<Socket>, backlog: i32) -> Result<(), Errno> {
     if socket.stage() == Stage::Listening {
         return Ok(());
@@ -98,7 +98,7 @@ pub(crate) fn listen(socket: &Arc<Socket>, backlog: i32) -> Result<(), Errno> {
         endpoint: endpoint.downgrade(),
         wishes,
         is_v6: socket.is_v6,
-        // Linux adds one, too.
+        // Linux also adds one.
         backlog: usize::try_from(backlog.clamp(0, MOST_BACKLOG)).unwrap_or_default() + 1,
         counts_as,
     };
@@ -154,7 +154,8 @@ impl Listener {
     }
 }
 
-/// What the system counts of all that was handed over and was not taken. A child that takes some tells nobody else.
+/// Memory that the system counts for all that was handed over and not accepted. A child that accepts some does not
+/// notify its parent.
 fn untaken(way: &OwnedFd) -> rustix::io::Result<usize> {
     let mut bytes: libc::c_int = 0;
     #[expect(unsafe_code, reason = "SIOCOUTQ is an ioctl without a wrapper")]
@@ -167,7 +168,7 @@ fn untaken(way: &OwnedFd) -> rustix::io::Result<usize> {
     Ok(usize::try_from(bytes).unwrap_or_default())
 }
 
-/// What it counts of one: memory, the same for each message of this size.
+/// Memory that it counts for one message, the same for each of this size.
 fn counts_of_one() -> Result<usize, Errno> {
     let (way, program) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     send(&way, SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0), &program)?;
@@ -200,13 +201,13 @@ pub(crate) fn accept(listening: BorrowedFd<'_>) -> Result<(OwnedFd, SocketAddr),
         // It was shut down.
         return Err(Errno(libc::EINVAL));
     }
-    // Where the program has no descriptor left, the system gives the bytes alone.
+    // If the program has no descriptor left, the system delivers only the bytes.
     let theirs = descriptor.ok_or(Errno(libc::EMFILE))?;
     set_flags(&theirs, false, false)?;
     Ok((theirs, from_bytes(&address)))
 }
 
-/// An address in so many bytes: IPv6 or mapped, port, and zeros.
+/// Encodes an address: IPv6 or mapped, port, and zeros.
 fn to_bytes(address: SocketAddr) -> [u8; ADDRESS_BYTES] {
     let ip = match address.ip() {
         std::net::IpAddr::V4(ip) => ip.to_ipv6_mapped(),

@@ -27,7 +27,7 @@ const LIMITED_BY: c_int = 10;
 const PATH_SHARED: c_int = 0;
 const PATH_DEDICATED: c_int = 1;
 
-/// What a socket does: `struct fairwave_stats` of fairwave.h. Later versions add to its end.
+/// Statistics of a socket: `struct fairwave_stats` of fairwave.h. Later versions add to its end.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Stats {
@@ -44,7 +44,7 @@ struct Stats {
     received_wire_bytes: u64,
     /// Smoothed; zero where it is not known.
     rtt_us: u64,
-    /// What the rule expects of what is sent; zero where no capacity is known.
+    /// Rate that the rule expects to send, bit/s; zero if no capacity is known.
     expected_send_bps: u64,
     /// And of what is received.
     expected_receive_bps: u64,
@@ -231,7 +231,7 @@ impl Stats {
     }
 }
 
-/// What limits it, since it was asked last; the first time, since it began.
+/// The limit of its session since the last call; the first time, since it started.
 fn limited_by(socket: &Socket) -> Result<LimitedBy, Errno> {
     let (session, before, capacity) = {
         let mut state = socket.state.lock();
@@ -259,10 +259,10 @@ pub(crate) fn of_tcp(option: c_int) -> Option<c_int> {
     }
 }
 
-/// Copies a value as far as there is room, and says how long that is.
+/// Copies a value as far as there is room, and writes its length.
 ///
 /// # Safety
-/// `length` points to a number, or is null; `room` to so many bytes.
+/// `length` points to a number, or is null; `room` to that many bytes.
 #[expect(unsafe_code, reason = "the room is the caller's")]
 pub(crate) unsafe fn hand_over(
     value: &[u8],
@@ -273,16 +273,16 @@ pub(crate) unsafe fn hand_over(
     if room.is_null() || length.is_null() {
         return Err(Errno(libc::EFAULT));
     }
-    // SAFETY: the caller says so.
+    // SAFETY: promised by the caller.
     let has = unsafe { length.read_unaligned() } as usize;
-    // A text that is cut off is none.
+    // A truncated text is an error.
     if is_text && has < value.len() {
         return Err(Errno(libc::ENOBUFS));
     }
     let most = has.min(value.len());
-    // SAFETY: there is room for as many, and so many are there.
+    // SAFETY: both buffers have at least this many bytes.
     unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), room.cast(), most) };
-    // SAFETY: the caller says so.
+    // SAFETY: promised by the caller.
     unsafe { length.write_unaligned(most as socklen_t) };
     Ok(())
 }

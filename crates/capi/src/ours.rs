@@ -1,8 +1,8 @@
-//! The library's ends of descriptors, for who forks.
+//! A table of the library's ends of descriptors, for processes that fork.
 //!
 //! A child has copies of all descriptors of its parent. As long as it has one of the library's ends, its parent cannot
-//! close that: a program would wait for an end of a stream that was closed. So a child closes them at once. It may call
-//! nothing there that takes a lock; this table has none.
+//! close that: a program would wait for an end of a stream that was closed. So a child closes them at once. It may not
+//! take a lock there; this table needs none.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};

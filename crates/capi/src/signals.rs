@@ -1,9 +1,9 @@
-//! Signals wait while the library works, and come while it waits.
+//! Signals are held back while the library works, and delivered while it waits.
 //!
 //! A program may call `send(2)`, `recv(2)` and `close(2)` in a signal handler. A handler that interrupted a call of the
-//! library while that held a lock, and called the library, would wait for that lock for ever. So a call holds back the
-//! signals of its thread, except those that report a fault of the program, and lets them come during each call of the
-//! system in which it may wait: there it holds no lock. The library's own threads take no signals.
+//! library while that held a lock, and called the library, would wait for that lock forever. So a call holds back the
+//! signals of its thread, except those that report a fault of the program, and delivers them during each system call in
+//! which it may wait: there it holds no lock. The library's own threads take no signals.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -27,7 +27,7 @@ const FAULTS: [libc::c_int; 6] =
 #[expect(unsafe_code, reason = "signal masks are the C library's")]
 fn set_mask(mask: &libc::sigset_t) -> libc::sigset_t {
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: both are masks; the call fails only for a way to set it that there is not. All zeros are a mask, too.
+    // SAFETY: both are masks; the call fails only for an invalid operation. All zeros are also a mask.
     unsafe {
         libc::pthread_sigmask(libc::SIG_SETMASK, mask, before.as_mut_ptr());
         before.assume_init()
@@ -53,7 +53,7 @@ pub(crate) fn hold_back() -> HeldBack {
     HeldBack { before, interrupted: BEFORE.replace(Some(before)) }
 }
 
-/// Makes a call of the system that may wait: signals come meanwhile. No lock may be held.
+/// Makes a system call that may wait, and delivers signals during it. No lock may be held.
 pub(crate) fn let_come<T>(call: impl FnOnce() -> T) -> T {
     struct Again(libc::sigset_t);
     impl Drop for Again {

@@ -23,11 +23,11 @@ use crate::ours::{self, Ours};
 
 /// A socket. The program has one end of a Unix socket pair, and the library the other until the pump has it.
 pub(crate) struct Socket {
-    /// What tells the program's end from all others, whatever number it has there.
+    /// Identifies the program's end, whatever its descriptor number.
     pub(crate) node: Node,
     pub(crate) is_v6: bool,
     pub(crate) state: Lock<SocketState>,
-    /// What a call is to say in place of ECONNRESET, or of the end of the stream; zero if nothing.
+    /// The error that a call returns in place of ECONNRESET, or of the end of the stream; zero if none.
     error: AtomicI32,
     /// The number of the program's end when it was last seen; it may be another's by now.
     number: AtomicI32,
@@ -43,17 +43,17 @@ pub(crate) struct SocketState {
     pub(crate) wishes: Wishes,
     pub(crate) pipe: Option<Pipe>,
     pub(crate) session: Option<Session>,
-    /// What its session had done when it was last asked what limits it.
+    /// Sample of its session at the last query of its limit.
     pub(crate) sample: Option<StatusSample>,
 }
 
-/// What may be done with a socket.
+/// The stage of a socket, which determines the calls allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     New,
     Listening,
     Connecting,
-    /// Whether who began to connect was told of it.
+    /// Whether the connecting program has the result.
     Connected {
         is_told: bool,
     },
@@ -61,7 +61,7 @@ pub(crate) enum Stage {
     Failed,
 }
 
-/// What a program has set.
+/// The options that a program has set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wishes {
     pub(crate) session: SessionOptions,
@@ -69,7 +69,7 @@ pub(crate) struct Wishes {
     pub(crate) path: PathKind,
     pub(crate) is_plain: bool,
     pub(crate) ahead: Bytes,
-    /// Of this host, where the program says it; else its network card's.
+    /// This host's capacity, if the program sets it; else its network card's.
     pub(crate) capacity: Option<Rate>,
 }
 
@@ -110,11 +110,10 @@ impl Wishes {
     }
 }
 
-/// Bytes that wait between a program and the library at the most, each way; the system doubles it for what it keeps
-/// beside them.
+/// Max bytes that wait between a program and the library, each way; the system doubles it for its overhead.
 const BUFFER_BYTES: usize = 212_992;
 
-/// What the system knows a socket by: its device and its inode. Numbers of inodes are each device's own.
+/// The system's identity of a socket: its device and its inode. Inode numbers are per device.
 pub(crate) type Node = (u64, u64);
 
 /// The node of a descriptor, if that is a socket.
@@ -167,7 +166,7 @@ impl Socket {
         is_closed || stage == Stage::Failed || pipe.is_some_and(|pipe| pipe.is_over())
     }
 
-    /// Whether it has a port of its own, and its program has closed it by a call of the system.
+    /// Whether it has its own port, and its program has closed it by a system call.
     pub(crate) fn is_left_with_port(&self) -> bool {
         let state = self.state.lock();
         state.endpoint.is_some() && state.is_closed()
@@ -178,21 +177,21 @@ impl Socket {
         if self.is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
     }
 
-    /// The next call that fails, or comes to the end of the stream, says this.
+    /// Sets the error of the next call that fails, or that reaches the end of the stream.
     pub(crate) fn set_error(&self, error: Errno) {
         self.error.store(error.0, Ordering::SeqCst);
     }
 
-    /// What a call is to say, once.
+    /// Takes the error that a call returns, once.
     pub(crate) fn take_error(&self) -> Option<Errno> {
         Some(self.error.swap(0, Ordering::SeqCst)).filter(|error| *error != 0).map(Errno)
     }
 
-    /// Closes the library's end so that the program is told: its next call fails with ECONNRESET, also `read`.
+    /// Closes the library's end so that the program sees a reset: its next call fails with ECONNRESET, also `read`.
     ///
-    /// A Unix socket says so to one end when the other is closed with something unread. If the program has written
-    /// nothing that is unread, a byte is written in its place. Where that cannot be, since it has ended its stream
-    /// or closed its end, `g_recv` says it all the same, and `read` sees the end of the stream.
+    /// A Unix socket reports this to one end when the other is closed with unread data. If the program has written
+    /// nothing that is unread, a byte is written in its place. If that is impossible, since it has ended its stream or
+    /// closed its end, `g_recv` still reports it, and `read` sees the end of the stream.
     pub(crate) fn reset(&self, ours: OwnedFd, error: Errno) {
         self.set_error(error);
         self.leave_unread();
@@ -201,8 +200,8 @@ impl Socket {
 
     /// Writes the byte that the library leaves unread.
     fn leave_unread(&self) {
-        // Between a look and the next call another thread may close it. What a number leads to is asked again, and a
-        // byte goes to no other socket.
+        // Between a check and the next call another thread may close it. The identity of the number is checked again,
+        // and a byte goes to no other socket.
         let is_written = |number: RawFd| number >= 0 && self.write_for_program(number) == Ok(true);
         if !is_written(self.number.load(Ordering::Relaxed)) {
             // It may have it by another number: a copy, or one that it took without the library.
@@ -210,13 +209,13 @@ impl Socket {
         }
     }
 
-    /// The program has something to read, and what it writes goes nowhere: its next call that writes says so, also one
-    /// that waits. Something stays unread, so that it sees a reset when it has read all.
+    /// The program has data to read, and its writes are lost: its next write reports that, also one that waits. Some
+    /// data stay unread, so that it sees a reset when it has read all.
     fn refuse(&self, ours: &OwnedFd, error: Errno) {
         self.set_error(error);
         self.leave_unread();
         let _ = shutdown(ours, Shutdown::Read);
-        // Who waits until it can write hears that it can.
+        // A program that waits to write is woken.
         let mut room = [0; 4096];
         while let Ok(unread) = rustix::io::ioctl_fionread(ours)
             && unread > 1
@@ -244,7 +243,7 @@ impl Socket {
         }
         let copy = rustix::io::fcntl_dupfd_cloexec(theirs, 0)?;
         if node_of(&copy)? == self.node {
-            // Where there is no room, something is unread in any case.
+            // Without room, there is unread data in any case.
             let _ = send(&copy, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
         Ok(true)
@@ -306,12 +305,12 @@ impl Watch for SocketWatch {
     }
 
     fn on_cut(&self, descriptor: Option<OwnedFd>, _reason: CloseReason) {
-        // Before it is connected, who connects hears why not.
+        // Before it is connected, the connecting program gets the error.
         let Some(ours) = descriptor else { return };
         let Some(socket) = self.socket.upgrade() else { return ours::close(ours) };
         let pipe = socket.state.lock().pipe.clone();
         if pipe.is_some_and(|pipe| pipe.status().is_ended) {
-            // The program has seen the end of what it reads: that stays, as with TCP. What it writes now is EPIPE.
+            // The program has read the end of the stream: that stays, as with TCP. Its writes now fail with EPIPE.
             Socket::close_quietly(ours);
         } else {
             socket.reset(ours, Errno(libc::ECONNRESET));

@@ -1,4 +1,4 @@
-//! What sessions cost in memory: the only test of its process, which looks at all of it.
+//! Memory per session: the only test of its process, since it measures all of the process's memory.
 
 #![allow(non_snake_case)]
 
@@ -12,7 +12,7 @@ use fairwave_host::{
 use fairwave_testing::{LIMIT, wait_for};
 
 const SESSIONS: usize = 100;
-/// What docs/reference/wire-format.md says that a session takes beside its packets in flight, at each end.
+/// Memory of a session next to its packets in flight, at each end, as stated in docs/reference/wire-format.md, bytes.
 const STATED: usize = 256 << 10;
 
 struct Sink;
@@ -51,7 +51,7 @@ fn sessions__take_less_memory_than_stated() {
         wait_for("the bytes come", || session.stats().received_bytes >= 100_000);
         session
     };
-    // What is there once, and whatever the first ones touch.
+    // One-time allocations, and those of the first sessions.
     let first: Vec<Session> = (0..4).map(|_| open()).collect();
     let before = resident().unwrap();
     let sessions: Vec<Session> = (0..SESSIONS).map(|_| open()).collect();

@@ -16,7 +16,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The static library that was built with this test: the newest beside it, with or without a hash in its name.
+/// The static library that was built with this test: the newest next to it, with or without a hash in its name.
 fn archive() -> PathBuf {
     let here = std::env::current_exe().unwrap();
     let is_archive = |path: &PathBuf| {
@@ -118,7 +118,7 @@ fn header__has_the_numbers_of_the_options() {
     assert_eq!(of_c, fields(&source, "struct Stats {", ": u64"));
 }
 
-/// What the header, the manual page and docs/reference/c.md say of calls, options and errors is the same.
+/// The header, the manual page and docs/reference/c.md agree on calls, options and errors.
 #[test]
 fn pages__name_what_there_is() {
     let (header, page, manual) =

@@ -26,7 +26,7 @@ fn config() -> EndpointConfig {
     EndpointConfig { lasts: Lasts { silent: limit, opening: limit, ..Lasts::default() }, ..EndpointConfig::default() }
 }
 
-/// What a handler saw.
+/// An event of a handler.
 #[derive(Debug, PartialEq)]
 enum Seen {
     Data(u64, Vec<u8>),
@@ -34,7 +34,7 @@ enum Seen {
     Closed(CloseReason, bool),
 }
 
-/// Gives the bytes that `byte_at` says up to a length, and tells what it sees.
+/// Lends the bytes of `byte_at` up to a length, and reports its events.
 struct Teller {
     seen: Sender<Seen>,
     length: u64,
@@ -130,7 +130,7 @@ fn collect(seen: &Receiver<Seen>, length: u64) -> Vec<u8> {
     bytes
 }
 
-/// A transfer of so many bytes, and of what is behind them.
+/// Transfers this many bytes, and requests some beyond their end.
 fn check_transfer(config: &EndpointConfig, client: &EndpointConfig, length: u64) {
     let server = Server::new(config, length);
     let client = Endpoint::bind(client).unwrap();
@@ -138,7 +138,7 @@ fn check_transfer(config: &EndpointConfig, client: &EndpointConfig, length: u64)
     session.want(1, 0..length);
     let bytes = collect(&seen, length);
     assert!(bytes.iter().zip(0..).all(|(byte, offset)| *byte == byte_at(offset)));
-    // What is not there is refused, and nothing comes twice.
+    // Bytes beyond the end are refused, and none arrives twice.
     session.want(1, length - 5..length + 10);
     let mut rest = [seen.recv_timeout(LIMIT).unwrap(), seen.recv_timeout(LIMIT).unwrap()];
     rest.sort_by_key(|seen| matches!(seen, Seen::Void(..)));
@@ -239,14 +239,14 @@ fn close__tells_both_ends() {
     server.endpoint.close();
     assert_eq!(server.seen.recv_timeout(LIMIT).unwrap(), Seen::Closed(CloseReason::Leaving, false));
     assert_eq!(seen.recv_timeout(LIMIT).unwrap(), Seen::Closed(CloseReason::Leaving, true));
-    // What is said to a session that is over has no effect.
+    // Commands to an ended session have no effect.
     session.want(0, 0..10);
     client.close();
     assert!(seen.recv_timeout(LIMIT).is_err());
     assert_eq!(connect(&client, &server.ticket(), b"").err(), Some(ConnectError::Closed));
 }
 
-/// A dedicated path is one where both ends say so and know their capacities; else each learns what the other one says.
+/// A dedicated path is one that both ends declare so, with known capacities; otherwise each learns the other's setting.
 #[test]
 fn path__each_end_knows_what_the_other_says_of_it() {
     let dedicated = with_capacity();
@@ -289,7 +289,7 @@ fn stats__tell_what_a_session_does() {
     assert_ne!(there.secret("a label"), session.secret("another"));
 }
 
-/// Each rule that says that it runs on hosts takes its name, at either end.
+/// Each rule that runs on hosts accepts its name, at either end.
 #[test]
 fn rule__is_taken_by_its_name() {
     let rules: Vec<_> = schemes().iter().filter(|scheme| scheme.runs_on_hosts()).map(|scheme| scheme.name).collect();
@@ -348,7 +348,7 @@ fn bench__measures_both_directions() {
         assert!(report.flows.iter().all(|flow| flow.bytes > 0), "{report:?}");
         assert!(report.wire_bps > report.goodput_bps && told > 0, "{report:?}");
         assert!(report.cpu_s_per_gb.iter().all(|cpu| *cpu > 0.0), "{report:?}");
-        // No more than the limit over all the time that it took, and a window to begin with.
+        // At most the limit over the whole time, and an initial window.
         let most = 20e6 / 8.0 * wall_s + 300e3;
         assert!(report.flows.iter().all(|flow| (flow.bytes as f64) < most), "more than {most} bytes: {report:?}");
         wait_for("the server's sessions are over", || server.sessions().is_empty());

@@ -1,8 +1,8 @@
-//! A live endpoint and what anybody may send it: datagrams that are none, hellos and sealed packets with bytes changed,
-//! also from the address of a peer; and a peer that asks for anything and offers what nobody wants. `make fuzz` looks
-//! for inputs that break it, `cargo test` tries some at random.
+//! A live endpoint under hostile input: invalid datagrams, hellos and sealed packets with bytes changed, also from the
+//! address of a peer; and a peer with arbitrary requests and unrequested offers. `make fuzz` looks for inputs that
+//! break it, `cargo test` tries some at random.
 //!
-//! Whatever comes: the endpoint goes on to serve, its sessions stay open, and no wrong byte arrives.
+//! For any input, the endpoint continues to serve, its sessions stay open, and no wrong byte arrives.
 
 #![allow(missing_docs, non_snake_case)]
 
@@ -21,18 +21,18 @@ use fairwave_units::{Bytes, Rate};
 #[allow(dead_code, reason = "the tests between namespaces use it, too, each a part")]
 use crate::net::content::Giver;
 
-/// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
+/// Random inputs in `cargo test`; set by BOLERO_RANDOM_ITERATIONS.
 const ITERATIONS: usize = 1000;
 const LARGEST: usize = 1500;
-/// Of what passed between the two ends, so much is kept to be changed and sent again.
+/// Datagrams between the two ends that are kept, to be changed and sent again.
 const KEPT: usize = 256;
-/// What the peer asks for to see that it is answered: the first stream, since lower ones go first.
+/// The peer's request that shows that it is answered: the first stream, since lower ones have priority.
 const ECHO: u32 = 0;
 
 /// An endpoint, a peer of it, and all that passes between them in hand.
 struct Scene {
     server: SocketAddr,
-    /// What the peer seems to be to the server.
+    /// The peer's address as seen by the server.
     outside: UdpSocket,
     stranger: UdpSocket,
     passed: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -61,7 +61,7 @@ impl Handler for Peer {
 
     fn on_data(&mut self, _session: &Session, stream: u32, _offset: u64, _bytes: &[u8]) {
         if stream == ECHO {
-            // Who asked may have gone on.
+            // The caller may have gone on.
             let _ = self.0.send(Event::Echo);
         }
     }
@@ -92,7 +92,7 @@ impl Scene {
         let keyring = Arc::new(Keyring::in_memory(Identity::random().expect("random bytes"), ShareId(0)));
         let bind = || {
             let socket = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
-            // What gets lost here would end the session at last.
+            // A loss here would end the session eventually.
             socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20).expect("it is cut to what is allowed");
             socket
         };
@@ -133,7 +133,7 @@ impl Scene {
         }
     }
 
-    /// Does what an input says.
+    /// Executes an input.
     fn act(&self, input: &[u8]) {
         let Some((what, rest)) = input.split_first() else { return };
         let socket = if what & 1 == 0 { &self.outside } else { &self.stranger };
@@ -157,7 +157,7 @@ impl Scene {
         }
     }
 
-    /// The peer's application has wishes of its own.
+    /// A request by the peer's application.
     fn ask(&self, what: u8, rest: &[u8]) {
         let Some((numbers, _)) = rest.split_first_chunk::<13>() else { return };
         let stream = 1 + u32::from(numbers[0]) % 7;

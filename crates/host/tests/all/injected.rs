@@ -24,7 +24,7 @@ enum Seen {
     Closed(CloseReason, bool),
 }
 
-/// Gives the bytes that `byte_at` says, and takes what comes.
+/// Lends the bytes of `byte_at`, and accepts what arrives.
 struct End {
     seen: Sender<Seen>,
 }
@@ -90,7 +90,7 @@ impl Scene {
         Self { session, seen: see, _client: client, server, path }
     }
 
-    /// Fetches so many bytes from an offset on, and looks at each.
+    /// Fetches this many bytes from an offset on, and checks each.
     fn fetch(&self, offset: u64, length: u64) {
         self.session.want(1, offset..offset + length);
         let mut count = 0;
@@ -109,7 +109,7 @@ impl Scene {
         assert_eq!(count, length, "a byte came twice");
     }
 
-    /// What the giver has sent.
+    /// The giver's count of what it has sent.
     fn sent(&self, count: impl Fn(&Session) -> u64) -> u64 {
         self.server.sessions().iter().map(count).sum()
     }
@@ -117,7 +117,7 @@ impl Scene {
 
 /// The way between client and server, on which somebody listens.
 struct Path {
-    /// Where the client sends to.
+    /// The destination of the client's datagrams.
     front: Arc<UdpSocket>,
     heard: Arc<Heard>,
 }
@@ -130,7 +130,7 @@ struct Heard {
     control: Mutex<Vec<u8>>,
     /// Nothing passes any more.
     is_cut: AtomicBool,
-    /// Everything goes to the client so often more.
+    /// Number of extra copies of each datagram to the client.
     repeats: Mutex<u32>,
     is_over: AtomicBool,
 }
@@ -178,8 +178,8 @@ impl Path {
         self.heard.client.lock().unwrap().expect("the client has spoken")
     }
 
-    /// Sends what `forge` makes of the newest data packet to the client, in small bursts, until `meanwhile` has ended and
-    /// 500 were sent: how many.
+    /// Sends the output of `forge` on the newest data packet to the client, in small bursts, until `meanwhile` has
+    /// ended and 500 were sent. Returns their number.
     fn inject<T>(&self, forge: impl Fn(u64, &[u8]) -> Vec<u8> + Sync, meanwhile: impl FnOnce() -> T) -> (u64, T) {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

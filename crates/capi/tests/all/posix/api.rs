@@ -1,4 +1,4 @@
-//! The same calls, of the library and of the system, and a pair of connected sockets of each.
+//! The calls of the library and of the system by one interface, and a pair of connected sockets of each.
 
 use std::ffi::{c_int, c_void};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -25,7 +25,7 @@ pub(crate) enum Api {
     Fairwave,
 }
 
-/// What a call gave: its value, or the name of its error.
+/// The result of a call: its value, or the name of its error.
 pub(crate) type Outcome = Result<isize, String>;
 
 fn outcome(value: isize) -> Outcome {
@@ -52,7 +52,7 @@ fn outcome(value: isize) -> Outcome {
 impl Api {
     pub(crate) fn send(self, fd: c_int, bytes: &[u8], flags: c_int) -> Outcome {
         let (at, length) = (bytes.as_ptr().cast(), bytes.len());
-        // SAFETY: so many bytes are there.
+        // SAFETY: the buffer has this length.
         outcome(unsafe {
             match self {
                 Self::Tcp => libc::send(fd, at, length, flags),
@@ -69,7 +69,7 @@ impl Api {
     pub(crate) fn recv(self, fd: c_int, most: usize, flags: c_int) -> Result<Vec<u8>, String> {
         let mut room = vec![0_u8; most];
         let at = room.as_mut_ptr().cast::<c_void>();
-        // SAFETY: there is so much room.
+        // SAFETY: the buffer has this length.
         let got = outcome(unsafe {
             match self {
                 Self::Tcp => libc::recv(fd, at, most, flags),
@@ -125,7 +125,7 @@ impl Api {
 
     pub(crate) fn set<T>(self, fd: c_int, level: c_int, option: c_int, value: &T) -> Outcome {
         let (at, length) = (std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
-        // SAFETY: so many bytes are there.
+        // SAFETY: the buffer has this length.
         outcome(unsafe {
             match self {
                 Self::Tcp => libc::setsockopt(fd, level, option, at, length),
@@ -147,7 +147,8 @@ impl Api {
         Ok(value)
     }
 
-    /// Waits until so many bytes have come to a socket of the library and were handed over; to one of TCP they have.
+    /// Waits until this many bytes have arrived at a socket of the library and were handed over; for TCP it returns at
+    /// once.
     pub(crate) fn wait_came(self, fd: c_int, bytes: u64) {
         wait_for("bytes come", || self == Self::Tcp || stats(fd)[4] >= bytes);
     }
@@ -180,7 +181,7 @@ impl Api {
         bytes
     }
 
-    /// Two sockets that are connected: who called, and who was called. Calls that wait do so for the limit of tests.
+    /// Two connected sockets: the connecting one, and the accepted one. Calls that wait do so for the limit of tests.
     pub(crate) fn pair(self) -> (c_int, c_int) {
         let (calling, called) = match self {
             Self::Tcp => {
@@ -213,7 +214,7 @@ impl Api {
 /// The numbers of `struct fairwave_stats`.
 pub(crate) fn stats(fd: c_int) -> Vec<u64> {
     let (mut numbers, mut length) = (vec![0_u64; 64], 512);
-    // SAFETY: there is so much room.
+    // SAFETY: the buffer has this length.
     let got = unsafe { g_getsockopt(fd, SOL_FAIRWAVE, STATS, numbers.as_mut_ptr().cast(), &raw mut length) };
     assert_eq!(got, 0);
     numbers.truncate(length as usize / 8);
@@ -226,7 +227,7 @@ pub(crate) fn listener(backlog: c_int) -> (c_int, Vec<u8>) {
     listener_of(Ipv4Addr::LOCALHOST, 0, backlog).expect("any port will do")
 }
 
-/// The same, at a port of a loopback address that hardly anybody else uses: a port that is left is free for the next one.
+/// A listener at a port of a loopback address that is rarely used elsewhere: a released port is free for the next one.
 pub(crate) fn listener_at(port: u16, backlog: c_int) -> Result<(c_int, Vec<u8>), std::io::Error> {
     let [.., high, low] = std::process::id().to_be_bytes();
     listener_of(Ipv4Addr::new(127, 99, high, low | 1), port, backlog)
@@ -240,7 +241,7 @@ fn listener_of(at: Ipv4Addr, port: u16, backlog: c_int) -> Result<(c_int, Vec<u8
     address.sin_addr.s_addr = u32::from(at).to_be();
     address.sin_port = port.to_be();
     let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-    // SAFETY: so many bytes are there.
+    // SAFETY: the buffer has this length.
     if unsafe { g_bind(listening, (&raw const address).cast(), length) } != 0 {
         let error = std::io::Error::last_os_error();
         g_close(listening);
@@ -254,7 +255,7 @@ fn listener_of(at: Ipv4Addr, port: u16, backlog: c_int) -> Result<(c_int, Vec<u8
 pub(crate) fn ticket_of(listening: c_int) -> Vec<u8> {
     let mut ticket = vec![0_u8; 1024];
     let mut length = 1024;
-    // SAFETY: there is so much room.
+    // SAFETY: the buffer has this length.
     let got = unsafe { g_getsockopt(listening, SOL_FAIRWAVE, TICKET, ticket.as_mut_ptr().cast(), &raw mut length) };
     assert_eq!(got, 0);
     ticket.truncate(length as usize);
@@ -264,7 +265,7 @@ pub(crate) fn ticket_of(listening: c_int) -> Vec<u8> {
 /// A new socket with a ticket.
 pub(crate) fn caller(ticket: &[u8], flags: c_int) -> c_int {
     let calling = g_socket(libc::AF_INET, libc::SOCK_STREAM | flags, 0);
-    // SAFETY: so many bytes are there.
+    // SAFETY: the buffer has this length.
     let set =
         unsafe { g_setsockopt(calling, SOL_FAIRWAVE, TICKET, ticket.as_ptr().cast(), ticket.len() as libc::socklen_t) };
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());

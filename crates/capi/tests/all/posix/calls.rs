@@ -1,4 +1,4 @@
-//! What TCP has no like of: tickets, opening, and what cuts.
+//! Cases without an equivalent in TCP: tickets, opening, and cuts.
 
 use std::ffi::{CStr, c_int};
 use std::io::{Error, Read};
@@ -78,7 +78,7 @@ fn connect__why_it_failed() {
     // A socket without a ticket, and one with no ticket at all.
     let without = g_socket(libc::AF_INET, libc::SOCK_STREAM, 0);
     assert_eq!(connect(without), Err(libc::EDESTADDRREQ));
-    // SAFETY: so many bytes are there.
+    // SAFETY: the buffer has this length.
     let set = unsafe { g_setsockopt(without, SOL_FAIRWAVE, TICKET, b"fw1xyz".as_ptr().cast(), 6) };
     assert_eq!((set, errno()), (-1, libc::EINVAL));
     close_all(&[without, listening]);
@@ -165,13 +165,13 @@ fn accept__says_who_called() {
     let calling = call(&ticket);
     let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
     let mut length = 16;
-    // SAFETY: there is so much room.
+    // SAFETY: the buffer has this length.
     let called = unsafe { g_accept(listening, (&raw mut address).cast(), &raw mut length) };
     let port_of = |fd: c_int, is_peer: bool| {
         let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
         let mut length = 16;
         let room = (&raw mut address).cast();
-        // SAFETY: there is so much room.
+        // SAFETY: the buffer has this length.
         let got = unsafe {
             if is_peer { g_getpeername(fd, room, &raw mut length) } else { g_getsockname(fd, room, &raw mut length) }
         };
@@ -219,7 +219,7 @@ fn listen__a_closed_one_lets_nobody_in_and_cuts_nobody() {
 fn port_of(fd: c_int) -> u16 {
     let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
     let mut length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-    // SAFETY: there is so much room.
+    // SAFETY: the buffer has this length.
     assert_eq!(unsafe { g_getsockname(fd, (&raw mut address).cast(), &raw mut length) }, 0);
     u16::from_be(address.sin_port)
 }
@@ -267,7 +267,7 @@ fn free_again(port: u16) -> c_int {
 
 #[test]
 fn cut__is_told_by_recv_once_and_by_read_as_well() {
-    // Closed with no time to linger is a cut for the other, who has written nothing.
+    // Closing with zero linger time is a cut for the peer, which has written nothing.
     let cut = |is_half_closed: bool| {
         let (calling, called) = API.pair();
         API.put(calling, b"before").unwrap();
@@ -321,7 +321,7 @@ fn cut__is_told_behind_what_came_however_many_others_are_over() {
     const LENGTH: usize = 2 << 20;
     let (calling, called) = API.pair();
     API.put(calling, &vec![1; LENGTH]).unwrap();
-    // What it may not write no reset can be told by: the library alone knows.
+    // A reset cannot be shown by a forbidden write: only the library knows.
     API.shutdown(called, libc::SHUT_WR).unwrap();
     wait_for("all has come", || stats(called)[3] >= LENGTH as u64);
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
@@ -354,7 +354,7 @@ fn sockets__many_come_and_go() {
 fn options__what_is_set_is_there_and_what_is_wrong_is_not_taken() {
     let fd = g_socket(libc::AF_INET6, libc::SOCK_STREAM, 0);
     let set = |option: c_int, bytes: &[u8]| {
-        // SAFETY: so many bytes are there.
+        // SAFETY: the buffer has this length.
         let set =
             unsafe { g_setsockopt(fd, SOL_FAIRWAVE, option, bytes.as_ptr().cast(), bytes.len() as libc::socklen_t) };
         if set == 0 { 0 } else { errno() }
@@ -378,11 +378,11 @@ fn options__what_is_set_is_there_and_what_is_wrong_is_not_taken() {
     assert!(ticket_of(fd).starts_with(b"fw1"));
     let mut short = [0_u8; 10];
     let mut length = 10;
-    // SAFETY: there is so much room.
+    // SAFETY: the buffer has this length.
     let got = unsafe { fairwave::g_getsockopt(fd, SOL_FAIRWAVE, TICKET, short.as_mut_ptr().cast(), &raw mut length) };
     assert_eq!((got, errno(), short), (-1, libc::ENOBUFS, [0; 10]));
     g_close(fd);
-    // Where no socket of the library is.
+    // A descriptor that is not a socket of the library.
     let plain = UdpSocket::bind("127.0.0.1:0").unwrap();
     let number = std::os::fd::AsRawFd::as_raw_fd(&plain);
     assert_eq!((g_listen(number, 1), errno()), (-1, libc::ENOTSOCK));
@@ -437,7 +437,7 @@ fn strerror__has_words() {
     assert!(!unsafe { CStr::from_ptr(g_strerror(libc::ENOENT)) }.is_empty());
 }
 
-/// What the handler of a signal sends to, and how often it has.
+/// The descriptor that a signal handler sends to, and the number of its sends.
 static SENDS_TO: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(-1);
 static SENT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
@@ -477,7 +477,7 @@ fn send__in_a_signal_handler_comes_back() {
         let mut room = vec![0; 65_536];
         // Until handlers have interrupted it often enough; each call may have been the one.
         while SENT.load(SeqCst) < 200 {
-            // SAFETY: so many bytes are there.
+            // SAFETY: the buffer has this length.
             unsafe {
                 g_send(calling, room.as_ptr().cast(), 8, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
                 g_send(calling, room.as_ptr().cast(), 40_000, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);

@@ -1,4 +1,4 @@
-//! What POSIX says of connected stream sockets, case by case.
+//! The rules of POSIX for connected stream sockets, case by case.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -12,20 +12,20 @@ use fairwave_testing::wait_some;
 use crate::posix::api::{Api, LIMIT_MS};
 use crate::posix::forked::{Forked, alone, beside_others};
 
-/// What a case came to, step by step.
+/// The results of a case, step by step.
 type Log = Vec<String>;
 
 fn note(log: &mut Log, step: &str, came: impl std::fmt::Debug) {
     log.push(format!("{step}: {came:?}"));
 }
 
-/// The same of both, whose logs are compared.
+/// Runs a case with both, and compares the logs.
 fn beside_tcp(case: impl Fn(Api) -> Log) {
     let _nobody_forks = beside_others();
     compare(case);
 }
 
-/// The same of a case that forks.
+/// Runs a case that forks with both, without other cases at the same time.
 fn alone_beside_tcp(case: impl Fn(Api) -> Log) {
     let _alone = alone();
     compare(case);
@@ -109,7 +109,7 @@ fn shutdown__of_reading_is_an_end_here() {
         note(&mut log, "send", api.put(a, b"still"));
         note(&mut log, "recv there", api.take(b, 5));
         note(&mut log, "send to it", api.put(b, b"unheard"));
-        // What comes when it will neither read nor write any more is another case.
+        // Arrivals after it neither reads nor writes are another case.
         api.wait_came(a, 7);
         note(&mut log, "shutdown", api.shutdown(a, SHUT_WR));
         note(&mut log, "end there", api.recv(b, 10, 0));

@@ -1,8 +1,8 @@
-//! Children by fork(2), without exec: copies of the library as it is, which make system calls alone.
+//! Children by fork(2), without exec: copies of the library as it is, which only make system calls.
 
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
-/// A child has copies of the descriptors of all cases, which then do not end: cases that fork run alone.
+/// A child has copies of the descriptors of all cases, which then do not end: no other case runs during one that forks.
 static FORKS: std::sync::RwLock<()> = std::sync::RwLock::new(());
 
 /// Held by a case that does not fork.
@@ -21,11 +21,11 @@ pub(crate) struct Forked(libc::pid_t);
 impl Forked {
     /// Forks. The child ends when `work` has: with status 0 if that returned true.
     pub(crate) fn new(work: impl FnOnce() -> bool) -> Self {
-        // SAFETY: the child makes system calls alone, and ends.
+        // SAFETY: the child only makes system calls, and ends.
         let child = unsafe { libc::fork() };
         assert!(child >= 0, "{}", std::io::Error::last_os_error());
         if child == 0 {
-            // SAFETY: numbers alone.
+            // SAFETY: only numbers.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             let is_good = work();
             // SAFETY: it ends.

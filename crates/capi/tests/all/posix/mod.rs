@@ -1,4 +1,4 @@
-//! Each case beside a pair of TCP sockets: what calls give is the same.
+//! Each case next to a pair of TCP sockets: calls return the same.
 
 #![allow(non_snake_case, unsafe_code, reason = "C's calls take pointers")]
 

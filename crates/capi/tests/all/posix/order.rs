@@ -20,7 +20,7 @@ fn byte(at: usize, salt: usize) -> u8 {
     ((at + salt).wrapping_mul(0x9e37_79b9) >> 13) as u8
 }
 
-/// So many bytes in calls of all kinds and sizes. What does not go at once waits in `poll`, or in the call.
+/// Writes this many bytes in calls of all kinds and sizes. Blocked writes wait in `poll`, or in the call.
 fn put_all(fd: RawFd, salt: usize, mut random: Random) {
     let all: Vec<u8> = (0..BYTES).map(|at| byte(at, salt)).collect();
     let mut at = 0;
@@ -29,7 +29,7 @@ fn put_all(fd: RawFd, salt: usize, mut random: Random) {
         let piece = &all[at..BYTES.min(at + 1 + random.below(most) as usize)];
         let (bytes, length) = (piece.as_ptr().cast::<c_void>(), piece.len());
         let kind = random.below(6);
-        // SAFETY: so many bytes are there.
+        // SAFETY: the buffer has this length.
         let sent = unsafe {
             match kind {
                 0..3 => g_send(fd, bytes, length, MSG_NOSIGNAL),
@@ -60,7 +60,7 @@ fn take_all(fd: RawFd, salt: usize, mut random: Random) {
         let most = if random.below(3) == 0 { 3000 } else { room.len() as u64 };
         let most = 1 + random.below(most) as usize;
         let (place, kind) = (room.as_mut_ptr().cast::<c_void>(), random.below(8));
-        // SAFETY: there is so much room.
+        // SAFETY: the buffer has this length.
         let got = unsafe {
             match kind {
                 0..4 => g_recv(fd, place, most, 0),
@@ -112,7 +112,7 @@ fn bytes__of_calls_of_all_kinds_and_sizes_keep_their_order() {
 
 extern "C" fn on_signal(_: c_int) {}
 
-/// What a send of very much gives that nobody reads, when something happens to the thread that waits or to its socket.
+/// The result of a huge send without a reader, when something happens to the thread that waits or to its socket.
 fn sends_much(api: Api, happens: impl Fn(Api, libc::pthread_t, c_int, c_int) + Sync) -> String {
     let (sending, reading) = api.pair();
     // Without a time to wait.
@@ -137,7 +137,7 @@ fn sends_much(api: Api, happens: impl Fn(Api, libc::pthread_t, c_int, c_int) + S
             }
         });
         let thread = told.recv().unwrap();
-        // Something has come: the call is under way, however long it took the machine to begin it.
+        // Data have arrived: the call is in progress, however long it took the machine to start it.
         assert_ne!(api.poll(reading, POLLIN, LIMIT_MS) & POLLIN, 0, "nothing comes");
         // It happens again and again: the call may not have waited when it happened first.
         let deadline = Deadline::new();

@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// What is done at one end.
+/// A step at one end.
 #[derive(Clone, Debug)]
 enum Step {
     Put(Vec<u8>),
@@ -60,7 +60,7 @@ impl Step {
     }
 }
 
-/// What can be seen of a descriptor without a change to it.
+/// The visible state of a descriptor, read without changing it.
 fn sight(api: Api, fd: c_int) -> (c_int, i16) {
     let events = POLLIN | POLLOUT | POLLRDHUP;
     (Api::readable(fd), api.poll(fd, events, 0) & (events | POLLHUP))

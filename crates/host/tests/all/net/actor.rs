@@ -1,5 +1,5 @@
-//! Processes that play a part: this very program, asked for one test, `net::parts::part__is_played`, which tells each what
-//! it does.
+//! Processes that play a part: this program, started for one test, `net::parts::part__is_played`, with the part in its
+//! environment.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +22,7 @@ pub(crate) struct Actor {
 }
 
 const VARIABLE: &str = "FAIRWAVE_PART";
-/// Tells what a part says from what the test runner does.
+/// Prefix that separates a part's output from the test runner's.
 pub(crate) const SAYS: &str = "part: ";
 
 impl Actor {
@@ -51,12 +51,12 @@ impl Actor {
         Self { child, words }
     }
 
-    /// The next thing that it says.
+    /// The next line of its output.
     pub(crate) fn hear(&mut self) -> String {
         self.hear_within(LIMIT).expect("it says something")
     }
 
-    /// The next thing that it says, if it does so in this time.
+    /// The next line of its output, if it comes within this time.
     pub(crate) fn hear_within(&mut self, time: Duration) -> Option<String> {
         match self.words.recv_timeout(time) {
             Ok(said) => Some(said),
@@ -87,7 +87,7 @@ pub(crate) fn part<P: DeserializeOwned>() -> Option<P> {
     let part = std::env::var(VARIABLE).ok()?;
     std::io::stdin().read_exact(&mut [0]).ok()?;
     end_with_parent().expect("a system call without conditions");
-    // Where the parent ended before that.
+    // In case the parent ended earlier.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);

@@ -1,4 +1,4 @@
-//! What transfers from memory to memory carry here, and the two ends that lend it and check it.
+//! The content of transfers from memory to memory, and the two ends that lend and check it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -51,7 +51,7 @@ pub(crate) struct Taker {
     tally: Arc<Tally>,
 }
 
-/// What a taker has seen so far: for any thread.
+/// The bytes that a taker has seen so far: for any thread.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     bytes: AtomicU64,
@@ -117,13 +117,13 @@ impl Tally {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Waits until so many bytes came: each of them right, and none twice.
+    /// Waits until this many bytes arrived: each of them right, and none twice.
     pub(crate) fn wait(&self, bytes: u64) {
         let closed = self.end(bytes);
         assert!(closed.is_none(), "closed after {} bytes of {bytes}: {closed:?}", self.bytes());
     }
 
-    /// The same; or why the session was closed before.
+    /// Waits for this many bytes; or returns why the session was closed earlier.
     pub(crate) fn end(&self, bytes: u64) -> Option<CloseReason> {
         wait_for("bytes, or the end of the session", || self.bytes() >= bytes || self.closed().is_some());
         assert_eq!(self.wrong.load(Ordering::Relaxed), 0, "pieces with wrong bytes");

@@ -1,4 +1,5 @@
-//! Thousands of hellos beside a transfer, which goes on: what they cost the host in memory, and what they get out of it.
+//! Thousands of hellos during a transfer, which continues: their cost to the host in memory, and the answers that they
+//! get.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::panic::AssertUnwindSafe;
@@ -15,19 +16,19 @@ use crate::net::hosts::{Hosts, dedicated};
 use crate::net::parts::Part;
 use fairwave_wan::address;
 
-/// Hellos of each flood at the least.
+/// Min hellos of each flood.
 const HELLOS: u64 = 5000;
-/// What comes of the transfer while a flood lasts, at the least, in bytes.
+/// Min bytes of the transfer that arrive during a flood.
 const COMES: u64 = 1_000_000;
 const MOST_MEMORY: u64 = 1 << 20;
 
-/// How long each flood lasts at the least: FAIRWAVE_FLOOD_S seconds, or 0.
+/// Min duration of each flood: FAIRWAVE_FLOOD_S seconds, or 0.
 fn span() -> Duration {
     let seconds = std::env::var("FAIRWAVE_FLOOD_S").ok().and_then(|text| text.parse().ok());
     Duration::from_secs_f64(seconds.unwrap_or(0.0))
 }
 
-/// What the transfer beside it is paced to: FAIRWAVE_FLOOD_MBPS, or 20.
+/// Pace of the concurrent transfer: FAIRWAVE_FLOOD_MBPS, or 20.
 fn capacity_mbps() -> f64 {
     std::env::var("FAIRWAVE_FLOOD_MBPS").ok().and_then(|text| text.parse().ok()).unwrap_or(20.0)
 }
@@ -62,7 +63,7 @@ impl Scene {
         Self { hosts, giver, tally, ticket, server, _taker: client }
     }
 
-    /// The attacker's socket at a port of its own.
+    /// The attacker's socket at a separate port.
     fn socket(&self, port: u16) -> UdpSocket {
         let at = SocketAddr::new(address(2, 1, false), port);
         let socket =
@@ -113,7 +114,7 @@ impl Scene {
                         let socket = &sockets[(number % sockets.len() as u64) as usize];
                         socket.send_to(&hello(number), self.server).expect("there is a route");
                     }
-                    // 10 000 a second at the most: the transfer needs the processors, too.
+                    // At most 10 000 a second: the transfer also needs the processors.
                     std::thread::sleep(Duration::from_millis(1));
                 }
             });
@@ -131,7 +132,7 @@ impl Scene {
         assert!(grown < MOST_MEMORY, "{what}: {grown} bytes more memory");
     }
 
-    /// What the attacker sent to the host, and what it got.
+    /// Bytes that the attacker sent to the host, and bytes that it received.
     fn end(self) -> (u64, u64) {
         let report = self.hosts.relay.stop().expect("devices last");
         println!("{report}");

@@ -15,7 +15,7 @@ use crate::net::content::{Giver, Taker, Tally};
 use fairwave_wan::Space;
 use fairwave_wan::{Port, Relay, Way, address};
 
-/// Hosts, each in a namespace of its own.
+/// Hosts, each in a separate namespace.
 pub(crate) struct Hosts {
     pub(crate) relay: Relay,
     pub(crate) spaces: Vec<Space>,
@@ -35,7 +35,7 @@ pub(crate) struct Run {
     pub(crate) ends: [Endpoint; 2],
 }
 
-/// Where servers listen.
+/// The port of servers.
 const PORT: u16 = 9000;
 
 impl Hosts {

@@ -1,5 +1,6 @@
-//! The host runtime between network namespaces, with hardships on the way: bytes, endings and memory. Rates are tested in
-//! virtual time, in `proto` and in `src/driver/tests`. Root is needed; without it these tests say so and do nothing.
+//! The host runtime between network namespaces, with bad networks on the way: bytes, endings and memory. Rates are
+//! tested in virtual time, in `proto` and in `src/driver/tests`. These tests need root; without it they report that and
+//! pass.
 
 #![allow(non_snake_case)]
 

@@ -1,4 +1,4 @@
-//! Ends of sessions as processes of their own, which can be stopped, killed and measured.
+//! Ends of sessions as separate processes, which can be stopped, killed and measured.
 
 use std::net::SocketAddr;
 
@@ -9,12 +9,12 @@ use crate::net::actor::{SAYS, listen, part};
 use crate::net::content::{Giver, Taker};
 use crate::net::hosts::{dedicated, open};
 
-/// What a process does.
+/// The part of a process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Part {
-    /// Lends bytes from memory to everybody with the ticket that it prints, and says how each session ends.
+    /// Lends bytes from memory to any client with the ticket that it prints, and reports how each session ends.
     Give { address: SocketAddr, capacity_mbps: f64 },
-    /// Fetches so many bytes, looks at them, and says so; or how the session ended before.
+    /// Fetches this many bytes, checks them, and reports that; or how the session ended earlier.
     Take { ticket: String, length: u64, capacity_mbps: f64 },
 }
 
