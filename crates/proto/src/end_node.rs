@@ -15,10 +15,10 @@ use crate::told::Told;
 /// An end node of GTP for one direction (Wu 2007, Algorithms 2 and 3, which are the same): a capacity, a table of the
 /// sessions that cross it, and a rule that runs once per control interval.
 ///
-/// What is measured comes in at a tick, grants go out. A source sends at its grant at most; a sink tells its grant
-/// to the session's source, for which it is a cap and never a duty.
+/// A tick takes measured rates and returns grants. A source sends at most at its grant; a sink sends its grant to the
+/// session's source, for which it is a cap and never a duty.
 ///
-/// A session is never measured above 1.25 times what it was granted lately, whatever its peer claims, so that a lie
+/// A session is never measured above 1.25 times what it was granted recently, whatever its peer claims, so that a lie
 /// takes no more from the others than that; one that keeps claiming more is named.
 pub(crate) struct EndNode {
     capacity: Rate,
@@ -29,21 +29,21 @@ pub(crate) struct EndNode {
     exchange: Option<Exchange>,
     /// In place of both, where a capacity is divided elsewhere.
     told: Option<Told>,
-    /// What it has promised to sessions that are not open yet.
+    /// Rates promised to sessions that are not open yet.
     starts: PromisedStarts,
     /// At a sink that gives grants: what comes of sessions that it has forgotten.
     strays: Option<StrayMeter>,
     table: FlowTable,
     /// Traffic that no grant holds.
     other: Option<Others>,
-    /// What it finds of its capacity, where it was told that nobody knows how much there is.
+    /// Finds the capacity if it was configured as unknown.
     finder: Option<CapacityFinder>,
-    /// What is left of the capacity after an overflow, while it recovers.
+    /// The capacity after an overflow, while it recovers.
     lowered: Option<Rate>,
     has_overflowed: bool,
     /// For how long nothing has overflowed.
     calm: Duration,
-    /// What packets waited for in the interval that ends next.
+    /// Queueing delay in the interval that ends next.
     queue: Duration,
     interval: Duration,
     last_tick: Option<Time>,
@@ -67,7 +67,7 @@ pub enum IntervalRule {
     },
 }
 
-/// What a tick says of one session.
+/// The outcome of a tick for one session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TickOutcome {
     /// The session.
@@ -114,12 +114,12 @@ impl IntervalRule {
 }
 
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
-/// What a peer sent may be older than a round trip by so much at most.
+/// A peer's data may be older than a round trip by at most this.
 const LONGEST_QUEUE: Duration = Duration::from_secs(1);
 /// After an overflow: of what was read.
 const LOWERED: f64 = 0.95;
-/// Of the capacity, per second, in the first second after an overflow. Each second without another makes it so much
-/// more: what lies near the rate that overflowed is tried slowly, and what a passing trouble took is back soon, three
+/// Share of the capacity per second in the first second after an overflow. It grows by as much with each second without
+/// another: rates near the one that overflowed are tried slowly, and recovery from a passing trouble is fast, three
 /// quarters in 9 s.
 const RECOVERY_PER_S: f64 = 0.02;
 
@@ -159,7 +159,7 @@ impl EndNode {
         }
     }
 
-    /// The same with claims and grants in place of the rule.
+    /// Replaces the rule by claims and grants.
     #[must_use]
     pub(crate) fn with_exchange(mut self, now: Time, direction: Direction, config: ExchangeConfig) -> Self {
         self.exchange = Some(Exchange::new(direction, self.capacity(), config));
@@ -184,18 +184,18 @@ impl EndNode {
         }
     }
 
-    /// What claims and grants are about: the capacity without what comes of sessions that were forgotten.
+    /// The capacity that claims and grants divide: without the traffic of forgotten sessions.
     fn exchange_capacity(&mut self, now: Time) -> Rate {
         let strays = self.strays.as_mut().map_or(Rate::ZERO, |strays| strays.rate(now));
         Rate::nearest_bps((self.capacity().as_bps() - strays.as_bps()).max(0.0))
     }
 
-    /// What tells claims and grants.
+    /// The exchange of claims and grants.
     pub(crate) fn exchange_mut(&mut self) -> Option<&mut Exchange> {
         self.exchange.as_mut()
     }
 
-    /// What the rule allocates.
+    /// The capacity that the rule allocates.
     pub(crate) fn capacity(&self) -> Rate {
         self.lowered.unwrap_or(Rate::nearest_bps(f64::MAX)).min(self.found(self.whole()))
     }
@@ -217,9 +217,9 @@ impl EndNode {
         self.rule = rule;
     }
 
-    /// The socket overflowed in the interval that ends now, in which so much was read from it. The capacity becomes 95
-    /// % of that, and recovers: 2 % of the whole in a second, and after the first one faster, in proportion to the
-    /// time without another overflow.
+    /// The socket overflowed in the interval that ends now, in which `read` was read from it. The capacity becomes 95 %
+    /// of that, and recovers: 2 % of the whole in a second, and after the first one faster, in proportion to the time
+    /// without another overflow.
     pub(crate) fn on_overflow(&mut self, read: Rate) {
         self.lowered = Some((read * LOWERED).min(self.capacity()));
         self.has_overflowed = true;
@@ -232,8 +232,8 @@ impl EndNode {
         is_set
     }
 
-    /// What a session's application here wants to use, or takes, at most; none if all there is. It is what this end
-    /// knows: no packet carries it.
+    /// Sets the max rate that a session's application here wants to use or receive; `None` if unlimited. Only this end
+    /// knows it: no packet carries it.
     pub(crate) fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
         if let Some(entry) = self.table.get_mut(session) {
             entry.flow.desired = desired;
@@ -304,7 +304,7 @@ impl EndNode {
         self.table.get(session).map(|entry| entry.granted.current())
     }
 
-    /// When the next control interval starts; never, where somebody else says so.
+    /// When the next control interval starts; never if another part decides that.
     pub(crate) fn next_tick(&self) -> Time {
         if self.told.is_some() { Time::MAX } else { self.next_tick }
     }
@@ -314,7 +314,7 @@ impl EndNode {
         self.exchange.as_ref().and_then(Exchange::react_at)
     }
 
-    /// In the control interval that ends now, packets waited for so long at least, as far as their receiver sees.
+    /// Reports the least waiting time of packets in the control interval that ends now, as seen by their receiver.
     pub(crate) fn see_queue(&mut self, waiting: Duration) {
         self.queue = waiting.min(LONGEST_QUEUE);
         self.allocator.see_queue(waiting);
@@ -360,7 +360,7 @@ impl EndNode {
         self.next_tick = if next > now { next } else { now.saturating_add(self.interval) };
     }
 
-    /// The rule says what each session is granted.
+    /// Runs the rule, which sets each session's grant.
     fn allocate(&mut self, now: Time, elapsed: Duration) {
         self.grants.clear();
         self.grants.resize(self.rows.len(), Grant::default());

@@ -56,7 +56,7 @@ pub struct Host<C: Crypto> {
     events: VecDeque<Event>,
 }
 
-/// Lateness of a timer that is taken for a pause of the process: a slice of another one (3 ms in Linux's EEVDF).
+/// Min lateness of a timer that counts as a pause of the process: a slice of another one (3 ms in Linux's EEVDF).
 const PAUSE: Duration = Duration::from_millis(3);
 /// Bytes by which a header of IPv6 is longer than one of IPv4.
 const MORE_IN_V6: u32 = 20;
@@ -146,7 +146,7 @@ impl<C: Crypto> Host<C> {
         self.inbound.give_up(session, stream, range);
     }
 
-    /// The sink of a session may have asked for so many bytes and not received them, at most.
+    /// Sets the max number of bytes that the sink of a session may have requested and not received.
     pub fn set_room(&mut self, now: Time, session: SessionId, room: Bytes) {
         self.inbound.set_room(now, session, room);
     }
@@ -184,16 +184,16 @@ impl<C: Crypto> Host<C> {
         self.control.set_desired(session, desired);
     }
 
-    /// The sink takes no more than this, whatever its end node grants: its source is told the lesser of both, and its
-    /// end node takes it for the session's desired rate. None if it takes all.
+    /// Caps the sink's rate whatever its end node grants: its source is assigned the lesser of both, and its end node
+    /// uses it as the session's desired rate. `None` for no cap.
     pub fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
         self.inbound.set_ceiling(now, session, ceiling);
         self.control.set_ceiling(now, session, ceiling);
         self.route(now);
     }
 
-    /// The tunnel that a session's packets go by ([`tunnel_address`](crate::tunnel_address)) is full: no more of its
-    /// data go until it has room again. Sessions whose datagrams go by themselves are not held.
+    /// The tunnel that carries a session's packets ([`tunnel_address`](crate::tunnel_address)) is full: none of its
+    /// data is sent until the tunnel has room again. Sessions outside tunnels are not held.
     pub fn hold(&mut self, now: Time, session: SessionId, is_held: bool) {
         self.outbound.hold(now, session, is_held);
     }
@@ -205,15 +205,15 @@ impl<C: Crypto> Host<C> {
         }
     }
 
-    /// What traffic that no grant holds uses of the capacity of one direction, and what it is to have; none where it
-    /// has no part. A rule that knows no groups ([`Groups`](fairwave_schemes::node::Groups) does) takes no notice.
+    /// Sets the rate that traffic without grants uses of the capacity of one direction, and its share; `None` if it has
+    /// no part. A rule without groups ([`Groups`](fairwave_schemes::node::Groups) has them) ignores it.
     pub fn see_other(&mut self, direction: Direction, other: Option<Others>) {
         if let Some(node) = self.control.node_mut(direction) {
             node.see_other(other);
         }
     }
 
-    /// What came was more than this host could take: so much of it was read.
+    /// More arrived than this host could process; `read` is the rate that it read.
     pub fn on_overflow(&mut self, read: Rate) {
         if let Some(node) = self.control.node_mut(Direction::Receiving) {
             node.on_overflow(read);
@@ -247,7 +247,7 @@ impl<C: Crypto> Host<C> {
         self.route(now);
     }
 
-    /// Whether it has ended a session whose peer may not know it: the peer has not answered, and is told again.
+    /// Whether it has ended a session whose peer may not know it: the peer has not answered, and gets the frame again.
     pub fn is_telling_ends(&self) -> bool {
         self.control.is_telling_ends()
     }
@@ -274,14 +274,14 @@ impl<C: Crypto> Host<C> {
         if !self.control.accept(now, from, packet) {
             return false;
         }
-        // With its first packet a session opens; what that one says is for the cores that then know of it.
+        // A session opens with its first packet, whose frames are for the cores that then know of it.
         self.route(now);
         self.outbound.on_heard(now, packet.session);
         self.inbound.on_control(packet.session, packet.datagram_bytes().saturating_add(self.lower_bytes(from)));
-        // What is behind them is the padding of a probe for the path's size.
+        // The rest is padding of a path MTU probe.
         let frames = packet.frames.get(..MOST_FRAME_BYTES).unwrap_or(&packet.frames);
         for frame in Frames::new(frames) {
-            // What a later version says is skipped; the rest of the packet is lost with it.
+            // Frames of a later version are skipped, with the rest of the packet.
             let Ok(frame) = frame else { break };
             match frame {
                 Frame::Feedback { expected_bps } => {
@@ -304,9 +304,8 @@ impl<C: Crypto> Host<C> {
         true
     }
 
-    /// A packet came that is of no session with keys here, as far as its header says. It may be a reset, which ends a
-    /// session of another name: an event says so. Else what goes back to where it came from, if anything does: a
-    /// reset.
+    /// A packet came that is not of a session with keys here, by its header. It may be a reset, which ends a session of
+    /// another name and raises an event. Otherwise returns the answer to its sender, if any: a reset.
     pub fn handle_stray(&mut self, now: Time, from: SocketAddr, header: &Header, datagram: &[u8]) -> Option<Vec<u8>> {
         let lower_bytes = self.lower_bytes(from);
         let answer = self.control.handle_stray(now, (from, lower_bytes), header, datagram);
@@ -314,7 +313,7 @@ impl<C: Crypto> Host<C> {
         answer
     }
 
-    /// A datagram of the handshake came. Who asks for a session is judged by `decide`.
+    /// A datagram of the handshake came. `decide` judges requests for sessions.
     pub fn handle_handshake(
         &mut self,
         now: Time,
@@ -326,10 +325,10 @@ impl<C: Crypto> Host<C> {
         self.route(now);
     }
 
-    /// What the packets of a session are sealed with, also of one that is half open: it opens with its first control
-    /// packet. A driver whose keys change as they are used takes them when the session opens ([`Host::take_keys`]),
-    /// and gives back what is needed to close it ([`Host::return_keys`]) when it hears that it closes: no older
-    /// ones are kept here.
+    /// The keys that seal the packets of a session, also of one that is half open: it opens with its first control
+    /// packet. A driver whose keys change as they are used takes them when the session opens ([`Host::take_keys`]), and
+    /// on the event that it closes gives back the keys needed to close it ([`Host::return_keys`]): no older ones are
+    /// kept here.
     pub fn keys(&self, session: SessionId) -> Option<&C::Keys> {
         self.control.keys(session)
     }
@@ -344,7 +343,7 @@ impl<C: Crypto> Host<C> {
         self.control.take_keys(session)
     }
 
-    /// Gives back what a session that closes says so with.
+    /// Gives back the keys that a closing session reports its end with.
     pub fn return_keys(&mut self, session: SessionId, keys: C::Keys) {
         self.control.return_keys(session, keys);
     }
@@ -354,8 +353,8 @@ impl<C: Crypto> Host<C> {
         self.handle_timeout_with(now, |_, _| {});
     }
 
-    /// The same, where `meter` may change what was measured of the sessions of a direction before its end node sees it:
-    /// for experiments with other meters.
+    /// Like [`Host::handle_timeout`], but `meter` may change the measured rates of a direction's sessions before its
+    /// end node sees them: for experiments with other meters.
     pub fn handle_timeout_with(&mut self, now: Time, mut meter: impl FnMut(Direction, &mut [Measured])) {
         if self.poll_timeout().is_some_and(|due| now.since(due) >= PAUSE) {
             self.outbound.on_pause(now);
@@ -387,7 +386,7 @@ impl<C: Crypto> Host<C> {
         timeouts.into_iter().flatten().min()
     }
 
-    /// The next packet to send now. Call until there is none.
+    /// The next packet to send now. Call until it returns `None`.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         if let Some(transmit) = self.control.poll_transmit(now) {
             if let Some(session) = transmit.session {
@@ -400,7 +399,7 @@ impl<C: Crypto> Host<C> {
         Some(Transmit { to, session: Some(session), takes_marks, packet: Packet::Data(packet) })
     }
 
-    /// What happened. Call until there is nothing.
+    /// The next event. Call until it returns `None`.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -411,7 +410,7 @@ impl<C: Crypto> Host<C> {
         self.sender.lower_bytes.saturating_add(if is_v6 { MORE_IN_V6 } else { 0 })
     }
 
-    /// Carries what each core says to whom it concerns.
+    /// Routes the output of each core to the cores that it concerns.
     fn route(&mut self, now: Time) {
         loop {
             if let Some(event) = self.control.poll_event() {
@@ -465,7 +464,7 @@ impl<C: Crypto> Host<C> {
                 self.outbound.grant(now, session, rate, interval);
             }
             ControlEvent::Grant { session, direction: Direction::Receiving, rate, interval } => {
-                // One that no node holds has no rate that its requests go by.
+                // A session that no node limits has no rate for its requests.
                 let rate = Some(rate).filter(|rate| rate.as_bps() < f64::MAX);
                 self.inbound.set_expected(now, session, rate, interval);
             }

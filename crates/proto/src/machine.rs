@@ -36,31 +36,31 @@ pub use quota::{MachineLimits, Refusal};
 pub use view::MachineNode;
 use young::Young;
 
-/// All that a machine shares: for each network card an end node a direction, and the processes ("members") whose
-/// sessions cross them. It is pure: rows of members, as somebody read them, and the time go in; grants come out.
+/// The shared state of a machine: for each network card one end node per direction, and the processes ("members") whose
+/// sessions cross them. It is pure: the inputs are members' rows, as read by the driver, and the time; the outputs are
+/// grants.
 ///
-/// Once a control interval its driver says what every row of every member says ([`Machine::look`]), and asks for grants
-/// ([`Machine::tick`]). A row that could not be read is not told of, and keeps its former value.
+/// Once a control interval its driver passes each row of each member ([`Machine::look`]), and asks for grants
+/// ([`Machine::tick`]). A row that could not be read is not passed, and keeps its former value.
 ///
-/// Members are not trusted, whatever they say:
-/// - a row counts no more than 1.25 times what it was granted lately;
-/// - what packets waited for is the lower median over users, each with its largest, and no queue is drained that none
-///   of them saw;
-/// - a member that stands still is taken for using half as much each interval;
-/// - of who is not privileged weights are at most one, and minima are none: they would lift its whole group;
-/// - rows and members of a user have bounds;
-/// - a row of Tally holds no more than it was granted lately.
+/// Members are not trusted:
+/// - a row counts at most 1.25 times its recent grant;
+/// - the queueing delay is the lower median over users, each with its largest, and no queue is drained that none of
+///   them saw;
+/// - a member that stands still counts as using half as much each interval;
+/// - weights of unprivileged members are capped at one and their minima ignored: they would lift their whole group;
+/// - the numbers of rows and members of a user are bounded;
+/// - a row of Tally holds at most its recent grant.
 ///
-/// Where a node has rows of Tally ([`MachineRow::standing`]), claims divide it: cuts at once, and raises out of what no
-/// process has reserved. What a process had reserved at its sinks that is gone is nobody's for two leases. Rows of GTP
-/// beside them are measured, and go beyond what they use by its steps (docs/explanation/tally.md, "Beside plain GTP").
+/// If a node has rows of Tally ([`MachineRow::standing`]), claims divide it: cuts at once, and raises out of what no
+/// process has reserved. Reservations of a process at its sinks stay unused for two leases after it is gone. Rows of
+/// GTP next to them are measured, and exceed their use by its steps (docs/explanation/tally.md, "Beside plain GTP").
 ///
-/// Until the next tick sessions that come have no more together than what is free ([`Machine::start`]). With
+/// Until the next tick new sessions together get no more than what is free ([`Machine::start`]). With
 /// [`MachineConfig::fair_start`] each counts from then on as if it used its part, so that it has that at once.
 ///
-/// For [`GRACE`] after its start it hands out no more than what those had who come back, so that who is still on its
-/// own ([`Orphan`]) and who is back have no more than one capacity together, beside what sessions that open meanwhile
-/// start with.
+/// For [`GRACE`] after its start it hands out no more than returning members had, so that orphans ([`Orphan`]) and
+/// returned members together have at most one capacity, plus the start rates of sessions that open in that time.
 pub struct Machine {
     config: MachineConfig,
     started: Time,
@@ -75,7 +75,7 @@ pub struct Machine {
     /// Cards' other traffic.
     neighbours: Neighbours,
     users: BTreeMap<u32, GroupTerms>,
-    /// How many rows users may have of whom that is said.
+    /// Max rows of users that have their own limit.
     most_rows: BTreeMap<u32, usize>,
     grants: Vec<MachineGrant>,
     used: Vec<(SessionId, Rate)>,
@@ -87,7 +87,7 @@ pub struct Machine {
     last_tick: Time,
     /// Until then sessions of Tally get no more than they had.
     regains_until: Time,
-    /// What may still come of sessions of Tally whose processes are gone.
+    /// Traffic that may still arrive for sessions of Tally whose processes are gone.
     left_behind: LeftBehind,
 }
 
@@ -96,7 +96,7 @@ pub struct Machine {
 pub struct MachineConfig {
     /// The control interval, while a tick costs no more than a fiftieth of it.
     pub interval: Duration,
-    /// Who is an owner.
+    /// The unit that owns a share.
     pub share_by: ShareBy,
     /// How much there may be.
     pub limits: MachineLimits,
@@ -123,47 +123,47 @@ pub enum ShareBy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemberId(pub u32);
 
-/// What a member says of one session and direction.
+/// A member's report of one session and direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MachineRow {
     /// Of the session: another where the row went from one to the next.
     pub generation: u16,
     /// Which way its data go.
     pub direction: Direction,
-    /// The card by which its peer is reached, by the driver's own look; none where no capacity is known.
+    /// The card by which its peer is reached, as determined by the driver; `None` if no capacity is known.
     pub card: Option<CardId>,
-    /// What it used in the interval that ended at `measured_at`.
+    /// Rate used in the interval that ended at `measured_at`.
     pub measured: Rate,
     /// When, by the member's word: that it changes shows that the member lives.
     pub measured_at: Time,
     /// Its weight, steps and minimum.
     pub options: SessionOptions,
-    /// What it is never to be granted more than.
+    /// Upper bound of its grants.
     pub maximum: Option<Rate>,
     /// All that its application can use.
     pub desired: Option<Rate>,
     /// Its round-trip time.
     pub rtt: Duration,
-    /// What its packets waited for at least.
+    /// Least waiting time of its packets.
     pub waiting: Option<Duration>,
     /// The rate in force when it was first told of: what it starts with, or had before the machine's daemon was lost.
     pub start: Rate,
-    /// Where it stands, if its member shares by claims and grants; none of GTP.
+    /// Its claims and grants if its member uses them; `None` for GTP.
     pub standing: Option<MachineStanding>,
 }
 
-/// What became of a row.
+/// State of a row after a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowState {
     /// It shares a capacity.
     Shares,
     /// No capacity is known where it goes: no node holds it.
     Free,
-    /// It is one too many, or says what no rule can run with.
+    /// It exceeds the max number of rows, or has values that no rule can use.
     Refused,
 }
 
-/// What a row is granted until the next tick.
+/// A row's grant until the next tick.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MachineGrant {
     /// Whose it is.
@@ -172,21 +172,21 @@ pub struct MachineGrant {
     pub row: u32,
     /// The session of the row that it is for.
     pub generation: u16,
-    /// What it may use.
+    /// The rate that it may use.
     pub expected: Rate,
-    /// Where that leads.
+    /// The rate that the grants approach.
     pub target: Rate,
     /// Whether it has used more than all its grants explain for so long that it is to be closed.
     pub exceeds: bool,
 }
 
-/// For so long after its start a machine hands out what was handed out before.
+/// After its start a machine hands out only what was handed out before, for this period.
 pub const GRACE: Duration = Duration::from_secs(2);
 /// A tick may take this share of an interval, or the interval becomes longer,
 const LARGEST_COST: f64 = 0.02;
 /// up to that.
 const LONGEST_INTERVAL: Duration = Duration::from_millis(200);
-/// A round-trip time that a member says is believed up to that: it says how far back grants count.
+/// Upper bound of the round-trip time that a member reports: it determines how far back grants count.
 const LONGEST_RTT: Duration = Duration::from_secs(2);
 
 struct Member {
@@ -212,9 +212,9 @@ struct Slot {
     /// When the row was.
     came: Time,
     waiting: Option<Duration>,
-    /// What it had when it came.
+    /// Its rate when it came.
     start: Rate,
-    /// What it was granted since.
+    /// Its grants since.
     given: Granted,
     /// None of GTP.
     held: Option<Box<Held>>,
@@ -248,8 +248,8 @@ impl Machine {
         }
     }
 
-    /// A card has such capacities from now on; one that was not there is there. Rows that were told to cross it before
-    /// it was there share it from their next look on.
+    /// Sets a card's capacities, and adds the card if it is new. Rows that were assigned to it earlier share it from
+    /// their next look on.
     pub fn set_card(&mut self, now: Time, card: CardId, capacity: CardCapacity) {
         let (interval, drain) = (self.interval, self.config.drain);
         let users = &self.users;
@@ -261,7 +261,7 @@ impl Machine {
         }
     }
 
-    /// What a user's sessions are to have together, where users share; none is the usual.
+    /// Sets the terms of a user's sessions together, if users share; `None` for the default.
     pub fn set_user(&mut self, user: u32, terms: Option<GroupTerms>) {
         if self.config.share_by != ShareBy::User {
             return;
@@ -273,7 +273,7 @@ impl Machine {
         self.cards.values_mut().for_each(|card| card.set_group(user, terms));
     }
 
-    /// How many rows a user may have, if that is fewer than all may have; rows that are there stay.
+    /// Sets the max number of rows of a user, if less than that for all users; existing rows stay.
     pub fn set_most_rows(&mut self, user: u32, most: Option<usize>) {
         match most {
             Some(most) => self.most_rows.insert(user, most),
@@ -281,7 +281,7 @@ impl Machine {
         };
     }
 
-    /// A process takes part. Who is privileged may promise its sessions minimum rates and weights above one.
+    /// Adds a process. Only privileged ones may promise their sessions minimum rates and weights above one.
     pub fn join(&mut self, user: u32, is_privileged: bool) -> Result<MemberId, Refusal> {
         let of_user = self.members.values().filter(|member| member.user == user).count();
         self.config.limits.admit_member(of_user)?;
@@ -310,7 +310,7 @@ impl Machine {
         true
     }
 
-    /// What a row of a member says now; `None` if no session has it any more.
+    /// Updates a row of a member; `None` if no session has it any more.
     pub fn look(&mut self, now: Time, member: MemberId, row: u32, said: Option<&MachineRow>) -> RowState {
         let Some(of) = self.members.get_mut(&member) else { return RowState::Refused };
         let (is_privileged, known) = (of.is_privileged, of.rows.find(row));
@@ -348,7 +348,7 @@ impl Machine {
         self.interval
     }
 
-    /// A look and a tick took so long: where that is much, intervals become longer, up to 200 ms.
+    /// Sets the duration of a look and a tick: if it is long, intervals become longer, up to 200 ms.
     pub fn set_cost(&mut self, cost: Duration) {
         let wanted = Duration::from_secs_f64(cost.as_secs_f64() / LARGEST_COST).unwrap_or(LONGEST_INTERVAL);
         self.interval = wanted.min(LONGEST_INTERVAL).max(self.config.interval).max(Duration::from_millis(1));
@@ -468,11 +468,11 @@ impl Machine {
     }
 }
 
-/// What a member may ask for, of what it does.
+/// Terms that a member may ask for, out of those that it asks for.
 fn asked(said: &MachineRow, is_privileged: bool) -> Asked {
     let mut options = said.options;
     if !is_privileged {
-        // Not `min`, which takes the other one for what is no number.
+        // Not `min`, which returns the other operand if one is NaN.
         options.weight = if options.weight > 1.0 { 1.0 } else { options.weight };
         options.minimum = Rate::ZERO;
     }

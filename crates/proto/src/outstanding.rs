@@ -1,4 +1,4 @@
-//! What a source has sent and does not know the fate of.
+//! Sent data of a source that is not settled yet.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,28 +11,28 @@ use crate::codec::LossReport;
 use crate::packet_runs::{PacketRun, PieceAt, Runs, SKIPPED};
 use crate::verdict::{Fate, Repairs, Settled, Settlement, Verdict};
 
-/// The pieces under way, by packet number.
+/// The pieces in flight, by packet number.
 ///
-/// A report says which numbers have arrived and which are missing. What has arrived is settled. What is missing is late
-/// or lost: lost when one that was sent later by more than the reordering window has arrived, or would have, had there
-/// been one. See "Lost or late" in docs/explanation/path-model.md. What was lost goes again under a new number, and its
-/// old one stays in sight for some time: when it arrives after all, the repair was in vain, and the caller hears of it.
+/// A report lists the numbers that have arrived and those that are missing. What has arrived is settled. What is
+/// missing is late or lost: lost when one that was sent later by more than the reordering window has arrived, or would
+/// have, had there been one. See "Lost or late" in docs/explanation/path-model.md. Lost data goes again under a new
+/// number, and its old one stays in sight for some time: when it arrives after all, the repair was in vain, and the
+/// caller is informed.
 ///
-/// Numbers that were skipped on purpose are never reported by an honest sink: one that claims their arrival hides its
-/// losses.
+/// Honest sinks never report numbers that were skipped on purpose: one that claims their arrival hides its losses.
 ///
 /// Pieces that follow each other in a stream are kept as one run, and a report takes time by its ranges, by those that
 /// are not settled and by the runs that it crosses, not by the packets that it settles. Memory: 4 bytes a packet from
-/// the first in sight on, 24 bytes a run, an eighth more to grow: at most 32 bytes a packet under way, mostly 5, and a
+/// the first in sight on, 24 bytes a run, an eighth more to grow: at most 32 bytes a packet in flight, mostly 5, and a
 /// part of some 150 kB that grows with what is missing. A sink can leave the first number open for as long as it likes:
-/// whoever sends stops at 2^20 (`MOST_UNDER_WAY`).
+/// senders stop at 2^20 (`MOST_UNDER_WAY`).
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
     /// The lowest number in sight.
     una: u64,
     /// When each packet was sent, from `una` on: microseconds, of which the lowest 32 bits are kept.
     stamps: VecDeque<u32>,
-    /// What they carry, from `una` on or before; each run ends where the next starts.
+    /// Their contents, from `una` on or before; each run ends where the next starts.
     runs: VecDeque<PacketRun>,
     /// The numbers that are not settled: in order, apart from each other or of another word. The first range starts at
     /// `una`.
@@ -61,14 +61,14 @@ struct OpenRange {
     word: Word,
 }
 
-/// What reports say of a number that is not settled.
+/// The state that reports give an unsettled number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     /// Nothing yet.
     None,
     /// It was missing when a packet of this stamp would have arrived.
     Missing(u32),
-    /// The same, and it counts as lost.
+    /// As above, and it counts as lost.
     Lost(u32),
 }
 
@@ -87,7 +87,7 @@ pub enum FalseReport {
     /// It speaks of a number that was never sent.
     #[error("packet {0} was reported but never sent")]
     Beyond(u64),
-    /// It says that a packet arrived whose number was skipped.
+    /// It claims the arrival of a packet whose number was skipped.
     #[error("packet {0} was reported as received but was skipped")]
     Skipped(u64),
 }
@@ -156,8 +156,8 @@ impl Outstanding {
         true
     }
 
-    /// A report: what goes again because of it, or need not, goes into `repairs`, and `fates` hears of each packet that
-    /// it settles, in order. Whoever has no need of that is faster without.
+    /// Processes a report: data to send again because of it, or no longer, goes into `repairs`, and `fates` hears of
+    /// each packet that it settles, in order. Callers that do not need that are faster without.
     ///
     /// Nothing of a false one counts; the session is to be closed.
     pub fn on_report(
@@ -189,7 +189,7 @@ impl Outstanding {
         Ok(settlement)
     }
 
-    /// Lost packets that were sent so long ago are out of sight.
+    /// Removes packets that were lost more than `sight` ago.
     pub fn forget(&mut self, now: Time, sight: Duration) {
         let from = self.sent_from(micros(now).saturating_sub(micros_of(sight)));
         while let Some(front) = self.open.front_mut().filter(|front| matches!(front.word, Word::Lost(_))) {
@@ -225,7 +225,7 @@ impl Outstanding {
         number
     }
 
-    /// Whether it says the truth of the numbers that were skipped.
+    /// Whether the report is true about skipped numbers.
     fn check_skipped(&self, numbers: &Range<u64>, report: &LossReport<'_>) -> Result<(), FalseReport> {
         let first = self.skipped.partition_point(|&number| number < numbers.start);
         let mut skipped = self.skipped.range(first..).take_while(|number| **number < numbers.end).peekable();
@@ -244,8 +244,8 @@ impl Outstanding {
         skipped.next().map_or(Ok(()), |&number| Err(FalseReport::Skipped(number)))
     }
 
-    /// When a packet would have been sent that arrived just before this report went, in microseconds: when the newest
-    /// one was that has arrived, and the time since a report first said so.
+    /// When a packet would have been sent that arrived just before this report went, in microseconds: the send time of
+    /// the newest arrived packet, plus the time since a report first listed it.
     fn on_newest(&mut self, now: Time, report: &LossReport<'_>) -> u64 {
         let above = self.newest.map_or(0, |newest| newest.above);
         let newest = match (report.newest(), self.newest) {
@@ -261,7 +261,7 @@ impl Outstanding {
         newest.sent_us.saturating_add(micros_of(now.since(newest.reported)))
     }
 
-    /// What a report says of the numbers that are not settled.
+    /// Judges the unsettled numbers by a report.
     fn judge(
         &mut self,
         numbers: &Range<u64>,
@@ -311,7 +311,7 @@ impl Outstanding {
         settlement
     }
 
-    /// Puts `ranges` in the place of those that are there now; nothing of them is left.
+    /// Replaces the ranges at `places` by `ranges`, which is left empty.
     fn replace(&mut self, places: Range<usize>, ranges: &mut Vec<OpenRange>) {
         if ranges.len() == places.len() {
             self.open.range_mut(places).zip(ranges.drain(..)).for_each(|(place, range)| *place = range);
@@ -320,7 +320,7 @@ impl Outstanding {
         ranges.extend(self.open.range(places.end..));
         self.open.truncate(places.start);
         self.open.extend(ranges.drain(..));
-        // What a report of very many ranges takes is not kept.
+        // The buffer of a report with very many ranges is not kept.
         if ranges.capacity() > MOST_RANGES {
             *ranges = Vec::new();
         }
@@ -366,7 +366,7 @@ impl Outstanding {
         self.una.saturating_add(self.stamps.partition_point(is_before) as u64)
     }
 
-    /// What lies below the lowest open number goes.
+    /// Removes everything below the lowest open number.
     fn settle(&mut self) {
         let next = self.next();
         let una = self.open.front().map_or(next, |range| range.start);
@@ -404,7 +404,7 @@ fn join(ranges: &mut Vec<OpenRange>, numbers: Range<u64>, word: Word) {
     }
 }
 
-/// What a report settles, as it is read.
+/// The results of a report, as it is read.
 struct Told<'a, 'b> {
     outstanding: &'a Outstanding,
     /// From the first number on that is of interest.

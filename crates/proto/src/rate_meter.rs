@@ -34,7 +34,7 @@ pub(crate) struct RateMeter {
     is_new: bool,
     rate: Rate,
     stage: MeterStage,
-    /// What it says counts from a silence to the next measurement.
+    /// Its result counts from a silence to the next measurement.
     slow: SlowMeter,
     is_after_silence: bool,
     /// The highest rate that counted recently, and when.
@@ -57,14 +57,14 @@ struct PacketSample {
     sent: Time,
 }
 
-/// What is known of a source.
+/// State of knowledge of a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum MeterStage {
     /// Nothing has arrived, also not in the time since the first tick.
     Idle { since: Option<Time> },
     /// Something has, but not for a whole interval yet.
     New { last_arrival: Time },
-    /// Packets came, and then none for so many ticks.
+    /// Packets came, followed by this number of ticks without any.
     Known { last_arrival: Time, silent_ticks: u32 },
 }
 
@@ -90,7 +90,7 @@ impl RateMeter {
         }
     }
 
-    /// The same of a session whose packets come by a tunnel.
+    /// Meter of a session whose packets use a tunnel.
     pub(crate) fn of_tunnel(start: Rate) -> Self {
         Self { clock: MeterClock::Arrivals, ..Self::new(start) }
     }
@@ -100,7 +100,7 @@ impl RateMeter {
         self.rate
     }
 
-    /// A data packet arrived at `now`, sent at `sent` by its source's clock, of so many bytes on the wire.
+    /// A data packet of `wire_bytes` on the wire arrived at `now`, sent at `sent` by its source's clock.
     pub(crate) fn on_packet(&mut self, now: Time, number: u64, sent: Time, wire_bytes: u32) {
         self.has_news = true;
         self.packets += 1;
@@ -115,12 +115,12 @@ impl RateMeter {
         match self.highest {
             Some(highest) if number <= highest.number => {}
             Some(highest) if sent >= highest.sent => self.highest = Some(sample),
-            // The first one; or its clock went back, and what was before is no measure of what comes.
+            // The first one; or its clock went back, and earlier samples do not predict later ones.
             _ => (self.base, self.highest) = (Some(sample), Some(sample)),
         }
     }
 
-    /// A packet without a number among the data arrived, of so many bytes on the wire. All that a source sends counts.
+    /// A packet outside the numbered data arrived, of `wire_bytes` on the wire. Everything that a source sends counts.
     pub(crate) fn on_other(&mut self, wire_bytes: u32) {
         self.other_bytes += u64::from(wire_bytes);
     }
@@ -143,7 +143,7 @@ impl RateMeter {
                 }
             }
             MeterStage::New { last_arrival } => {
-                // What else was sent before the data started is no part of their rate.
+                // Bytes sent before the data started are not part of their rate.
                 self.other_bytes = 0;
                 self.stage = MeterStage::Known { last_arrival, silent_ticks: 0 };
             }
@@ -164,8 +164,8 @@ impl RateMeter {
         self.rate
     }
 
-    /// The same at a node that grants the session `granted`, of an interval that says so much. One that was not
-    /// measured now counts no more than what is granted since.
+    /// Measures an interval at a node that grants the session `granted`; `evidence` is how reliable the interval is.
+    /// One without a measurement counts at most its recent grants.
     pub(crate) fn tick_of_node(&mut self, now: Time, granted: Option<Rate>, evidence: Evidence) -> Rate {
         if evidence == Evidence::None {
             self.is_new = false;
@@ -187,7 +187,7 @@ impl RateMeter {
     fn measure(&mut self) {
         let (Some(base), Some(highest)) = (self.base, self.highest) else { return };
         let span_s = highest.sent.since(base.sent).as_secs_f64();
-        // Packets of one burst alone wait for the next.
+        // Packets of a single burst wait for the next.
         if span_s <= 0.0 {
             return;
         }
@@ -202,8 +202,8 @@ impl RateMeter {
     fn fade(&mut self, silence: Duration) {
         let most = Rate::nearest_bps(LARGEST_PACKET_BITS / silence.max(LEAST_SILENCE).as_secs_f64());
         (self.rate, self.is_after_silence) = (self.rate.min(most), true);
-        // What comes next starts again: the silence is no part of its rate. What a tunnel held up comes at once, and is
-        // of the whole time.
+        // The next packets start again: the silence is not part of their rate. Packets that a tunnel held up arrive at
+        // once, and belong to the whole time.
         if self.clock == MeterClock::Stamps {
             (self.base, self.highest) = (None, None);
         }
@@ -214,10 +214,10 @@ impl RateMeter {
 /// Ticks without a packet that leave the rate as it was, if they take no longer than a pause: a stalled reader is no
 /// slower source, and a source that is kept from running goes on as before.
 const PATIENCE_TICKS: u32 = 3;
-/// What a session may start with is kept for it for so long: its first packet takes a round trip.
+/// Lifetime of the rate that a session may start with: its first packet takes a round trip.
 const START_PATIENCE: Duration = Duration::from_secs(1);
 const LEAST_SILENCE: Duration = Duration::from_millis(1);
-/// 1500 bytes: what one packet is taken for when none tells.
+/// 1500 bytes: the assumed size of a packet if unknown.
 const LARGEST_PACKET_BITS: f64 = 12_000.0;
 
 #[cfg(test)]
@@ -351,7 +351,7 @@ mod tests {
         for number in 11..=20 {
             meter.on_packet(ms(1070), number, ms(number), 1000);
         }
-        // What it sends it sends, whatever it may.
+        // Its own sending counts whatever its grant.
         assert_eq!(meter.tick_of_node(ms(1070), granted, Evidence::Exact), Rate::mbps(8.0));
     }
 

@@ -22,21 +22,21 @@ use crate::stamps::Stamps;
 use crate::tunnel::tunnel_of;
 use crate::usage::Usage;
 
-/// What a sink keeps of one session: what it wants, what it lacks, and how fast its source sends.
+/// The sink's state of one session: what it requests, what is missing, and how fast its source sends.
 ///
-/// It says everything again until the source is known to have heard it: nothing that gets lost needs to be noticed.
+/// It repeats each message until the source is known to have received it, so lost messages need no detection.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     pub(crate) from: SocketAddr,
     setup: ReceiverSetup,
     missing: MissingNumbers,
     meter: RateMeter,
-    /// What was measured when the last packet came: silence takes nothing from it.
+    /// Measured when the last packet arrived; silence does not reduce it.
     last_rate: Rate,
     requests: Requests,
-    /// What may come, as far as this end node has a say.
+    /// Max rate by this end node, if it limits the session.
     expected: Option<Rate>,
-    /// What may come, as far as the application has one.
+    /// Max rate by the application, if it sets one.
     ceiling: Option<Rate>,
     allowance: SinkAllowance,
     interval: Duration,
@@ -55,7 +55,7 @@ pub(crate) struct Receiver {
     /// Reports in a row without news.
     repeats: u32,
     report_at: Time,
-    /// Where no end node has an interval.
+    /// When to measure if no end node has an interval.
     measure_at: Time,
     counts: ReceiverCounts,
     /// Of the packets that came for the first time.
@@ -76,17 +76,17 @@ pub(crate) struct Receiver {
 pub(crate) struct ReceiverSetup {
     /// Bytes of IP and UDP around a datagram.
     pub lower_bytes: u32,
-    /// What both end nodes grant it from the first packet on.
+    /// Granted by both end nodes from the first packet on.
     pub start: Rate,
     /// Bytes that may be asked for and not received, at most.
     pub room: Bytes,
     /// The round-trip time, as far as the handshake showed it.
     pub rtt: Option<Duration>,
-    /// Who else uses the path.
+    /// Whether others use the path.
     pub path: PathKind,
 }
 
-/// What a sink has seen.
+/// Counters of a sink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounts {
     /// Data packets that came for the first time.
@@ -104,27 +104,27 @@ pub struct ReceiverCounts {
     pub missed_packets: u64,
 }
 
-/// Where no round-trip time is known.
+/// Assumed while the round-trip time is unknown.
 const FIRST_RTT: Duration = Duration::from_millis(100);
-/// Reports and requests go so often a round trip,
+/// Reports and requests per round trip,
 const PARTS: u64 = 4;
-/// and so often at the beginning of a session on a shared path. There a source doubles what it sends in the round trip
-/// after what arrived was told: reports that wait for an eighth of a round trip, as those of the above do in the mean,
-/// cost an eighth of that.
+/// and per round trip at the start of a session on a shared path. There a source doubles its rate in the round trip
+/// after a report of what arrived: reports that wait for an eighth of a round trip, the average of the above, cost an
+/// eighth of that.
 const START_PARTS: u64 = 16;
-/// The beginning: so many round trips, in which 32 packets become two million.
+/// The start of a session, in round trips, in which 32 packets become two million.
 const START_ROUNDS: u64 = 16;
 /// But no less often than this.
 const MOST_PERIOD: Duration = Duration::from_millis(50);
-/// A report that brings no news goes again after twice the time, each time, but at least so often.
+/// Max interval of reports without news, which doubles with each repetition.
 const MOST_REPEAT: Duration = Duration::from_secs(1);
 /// Requests of which nothing came for four round trips, four intervals and this, and the time that twice as much as is
 /// asked for takes, are made again.
 const LEAST_LAPSE: Duration = Duration::from_millis(300);
 const MOST_LAPSE: Duration = Duration::from_secs(30);
-/// Where no end node asks for it, the rate is measured so often.
+/// Interval of rate measurements if no end node requests them.
 const MEASURE_EVERY: Duration = Duration::from_millis(50);
-/// Where a round trip brings this share of all that there is room to ask for, the room is what holds.
+/// If a round trip brings this share of the room for requests, the room is the limit.
 const NEARLY_ALL: f64 = 0.8;
 /// A rate that grows by more than this at once is asked for at once.
 const LEAP: f64 = 1.25;
@@ -177,8 +177,8 @@ impl Receiver {
         self.requests.give_up(stream, range)
     }
 
-    /// The end node's grant, none if it has no limit, and its interval: whether that is so much more than before that
-    /// what is asked for would not last.
+    /// Sets the end node's grant, `None` if unlimited, and its interval. Returns whether the grant rose by enough that
+    /// the requested data would not last.
     pub(crate) fn set_expected(&mut self, now: Time, expected: Option<Rate>, interval: Duration) -> bool {
         let before = self.expected;
         (self.expected, self.interval) = (expected, interval);
@@ -187,7 +187,7 @@ impl Receiver {
         leaps && !self.requests.is_complete()
     }
 
-    /// What the application takes at most; none if that is all.
+    /// Sets the application's max rate; `None` if unlimited.
     pub(crate) fn set_ceiling(&mut self, now: Time, ceiling: Option<Rate>) {
         self.ceiling = ceiling;
         self.allowance.grant(now, self.allowed());
@@ -197,7 +197,7 @@ impl Receiver {
         self.ceiling
     }
 
-    /// What may come: the least of both.
+    /// Max rate: the lesser of both.
     fn allowed(&self) -> Option<Rate> {
         self.expected.into_iter().chain(self.ceiling).reduce(Rate::min)
     }
@@ -259,19 +259,19 @@ impl Receiver {
         self.missing.next()
     }
 
-    /// What it has seen so far.
+    /// The counters so far.
     pub(crate) fn counts(&self) -> ReceiverCounts {
         let missed_packets = self.missing.next().saturating_sub(self.counts.packets);
         ReceiverCounts { missed_packets, ..self.counts }
     }
 
-    /// A control packet of the source came, of so many bytes on the wire.
+    /// A control packet of the source arrived, of `wire_bytes` on the wire.
     pub(crate) fn on_control(&mut self, wire_bytes: u32) {
         self.meter.on_other(wire_bytes);
         self.other_bytes = self.other_bytes.saturating_add(u64::from(wire_bytes));
     }
 
-    /// The source says which numbers there are.
+    /// The source reports which numbers exist.
     pub(crate) fn on_sent(&mut self, settled: u64, next: u64) {
         if next > self.missing.next() {
             self.missing.on_sent(next);
@@ -280,12 +280,13 @@ impl Receiver {
         self.missing.on_settled(settled);
     }
 
-    /// A control interval of the sink's node is over: what the source sent in it, by what the interval says.
+    /// A control interval of the sink's node has ended: returns the rate at which the source sent in it, depending on
+    /// the interval's evidence.
     pub(crate) fn measure(&mut self, now: Time, evidence: Evidence) -> Rate {
         self.meter.tick_of_node(now, self.allowed(), evidence)
     }
 
-    /// What its node is to know of the interval that ends now.
+    /// Usage in the interval that ends now, for its node.
     pub(crate) fn usage(&mut self) -> Usage {
         let all = self.wire_bytes.saturating_add(self.other_bytes);
         let bytes = all.saturating_sub(self.seen_bytes);
@@ -309,12 +310,12 @@ impl Receiver {
         self.waited
     }
 
-    /// What holds it here, as far as that is known here.
+    /// What limits it at this end, if known here.
     pub(crate) fn held_by(&self) -> Option<Hold> {
         self.is_short_of_room.then_some(Hold::Window)
     }
 
-    /// What is known of the path of what comes, except for its round-trip times.
+    /// Facts about the path of the data, except its round-trip times.
     pub(crate) fn path_facts(&mut self, now: Time) -> PathFacts {
         let all = self.path_counts();
         self.history.note(now, all);
@@ -380,7 +381,7 @@ impl Receiver {
         (is_open || !self.requests.is_complete()).then(|| now.saturating_add(period))
     }
 
-    /// How often it speaks, as far as the round trip says.
+    /// Interval of reports and requests, as given by the round trip.
     fn period(&self, now: Time) -> Duration {
         let start = Duration::from_nanos(self.rtt.as_nanos().saturating_mul(START_ROUNDS));
         let is_start = self.setup.path == PathKind::Shared && self.began.is_none_or(|began| now.since(began) < start);
@@ -392,7 +393,7 @@ impl Receiver {
             let held_us = now.since(came).as_nanos() / 1000;
             page.write(&Frame::Timing { stamp_us, held_us }, pages);
         }
-        // A source whose packets never have any learns by that that ECN is of no use here.
+        // A source whose packets are never marked thereby learns that ECN is of no use here.
         if self.ecn.sum() > 0 {
             page.write(&Frame::Marks(self.ecn), pages);
         }
@@ -411,8 +412,8 @@ impl Receiver {
     fn ask(&mut self, now: Time, crowd: SocketShare, page: &mut Page, pages: &mut Vec<Vec<u8>>) {
         let measured = self.meter.rate();
         let window = if self.expected.is_none() && crowd.buffer.is_some() {
-            // Where packets wait in this host's own socket, the round trip shows it, and more is not to be asked for
-            // because of that.
+            // If packets wait in this host's own socket, the round trip includes that wait, and must not raise the
+            // requests.
             let least = crowd.least_window(self.requests.asked());
             request_window(measured * 2.0, self.least_rtt, self.interval, least, self.setup.room)
         } else {
@@ -430,18 +431,18 @@ impl Receiver {
         self.is_short_of_room = on_path >= NEARLY_ALL * self.setup.room.get() as f64 && self.requests.waits();
     }
 
-    /// What is asked for and has not come, less what is on its way on a path without queues.
+    /// Bytes requested and not received, less those in flight on a path without queues.
     pub(crate) fn asked_beyond_path(&self) -> Bytes {
         let on_path =
             request_window(self.meter.rate() * 2.0, self.least_rtt, self.interval, Bytes::ZERO, self.setup.room);
         Bytes::new(self.requests.asked().get().saturating_sub(on_path.get()))
     }
 
-    /// After how long a request of which nothing came may have got lost.
+    /// The age from which a request without any data may be lost.
     ///
-    /// By the rate at which data came last: one that fades as nothing comes would make it longer and longer. Where
-    /// nothing at all comes for twice the time that a turn takes, that rate says nothing: with the last packets before
-    /// a gap it may be so low that half a minute would pass.
+    /// Uses the rate at which data arrived last: a rate that decays while nothing arrives would lengthen it more and
+    /// more. If nothing at all arrives for twice the time of a turn, that rate is not used: with the last packets
+    /// before a gap it may be low enough to wait for half a minute.
     fn patience(&self, now: Time) -> Duration {
         let silent = self.turn_patience() + self.turn_patience();
         if self.newest.is_some_and(|(_, came)| now.since(came) >= silent) {
@@ -454,7 +455,7 @@ impl Receiver {
         Duration::from_nanos(span.saturating_add(queue.as_nanos())).min(MOST_LAPSE)
     }
 
-    /// The same of one that a later one has overtaken: nothing at the source is before it.
+    /// The age from which a request that a later one has overtaken may be lost: nothing at the source is ahead of it.
     fn turn_patience(&self) -> Duration {
         let span = 4 * (self.rtt.as_nanos() + self.interval.as_nanos()) + LEAST_LAPSE.as_nanos();
         Duration::from_nanos(span).min(MOST_LAPSE)

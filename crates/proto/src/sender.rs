@@ -39,7 +39,7 @@ use told_numbers::{NumbersNow, ToldNumbers};
 pub use counts::SenderCounts;
 pub(crate) use setup::SenderSetup;
 
-/// What a source keeps of one session: what was asked of it, what is under way, and how fast it may send.
+/// The source's state of one session: the requests, the data in flight, and the rate.
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub(crate) peer: SessionId,
@@ -58,16 +58,16 @@ pub(crate) struct Sender {
     reordering: ReorderingWindow,
     silence: Silence,
     progress: SourcePatience,
-    /// The next number when the last silence ended: what is below says nothing about the path of now.
+    /// The next number when the last silence ended: lower ones are no evidence of the current path.
     heard_again_at: u64,
     /// On a dedicated path.
     breaker: Option<Breaker>,
-    /// On a shared one that datagrams go by themselves: a tunnel has its own.
+    /// On a shared path without a tunnel: a tunnel has its own control.
     member: Option<PathMember>,
     interval: Duration,
     told: ToldNumbers,
     marks: EcnValidation,
-    /// What the reports of the packet that is being read settle.
+    /// Result of the reports in the packet that is being read.
     reported: Option<Settlement>,
     pub(crate) counts: SenderCounts,
     /// Bytes of all data packets sent, as IP packets.
@@ -77,7 +77,7 @@ pub(crate) struct Sender {
     history: PathHistory,
 }
 
-/// On shared paths one number in so many is skipped.
+/// On shared paths one number in this many is skipped.
 const SKIPPED_ONE_IN: u64 = 4096;
 
 impl Sender {
@@ -109,7 +109,7 @@ impl Sender {
             backlog: Backlog::new(now),
             rtt,
             reordering: ReorderingWindow::default(),
-            // What a tunnel holds back says nothing about the rate from before a silence.
+            // Data that a tunnel holds back is no evidence about the rate from before a silence.
             silence: Silence::new(now, if is_tunnel { PathKind::Shared } else { setup.path }, setup.silence),
             progress: SourcePatience::new(setup.silence),
             heard_again_at: 0,
@@ -154,7 +154,7 @@ impl Sender {
         self.limit(now, RateTerm::Source, rate);
     }
 
-    /// The tunnel that its packets go by is full, or has room again: that is all that there is of a rate of its path.
+    /// The tunnel that carries its packets is full, or has room again: its path has no other rate.
     pub(crate) fn hold(&mut self, now: Time, is_held: bool) {
         if tunnel_of(self.to).is_some() {
             let rate = if is_held { Rate::ZERO } else { Rate::nearest_bps(f64::MAX) };
@@ -171,14 +171,14 @@ impl Sender {
         self.note_hold(now);
     }
 
-    /// What holds it may have changed.
+    /// The limiting factor may have changed.
     fn note_hold(&mut self, now: Time) {
         let hold = if self.queue.is_empty() { Hold::Application } else { self.holds_when_busy() };
         self.holds.set(now, hold);
         self.backlog.set(now, matches!(hold, Hold::Source | Hold::Sink | Hold::Demand));
     }
 
-    /// What holds it as long as it has something to send.
+    /// The limiting factor while it has data to send.
     fn holds_when_busy(&self) -> Hold {
         let least = |cap: Option<Rate>, others: Rate| cap.is_some_and(|cap| cap < others);
         let (rate, breaker) = (self.limits.rate(), self.breaker.as_ref().and_then(Breaker::cap));
@@ -208,13 +208,14 @@ impl Sender {
             }
         }
         self.progress.on_return(now);
-        // What went in the silence may all be lost, and the sink knows of nothing that it lacks: it is told at once.
+        // Everything sent in the silence may be lost, and the sink does not know what is missing: it is informed at
+        // once.
         self.heard_again_at = self.outstanding.next();
         self.told.on_return();
         self.apply(now);
     }
 
-    /// A control packet goes to the sink, of so many bytes on the wire: the rate is that of all packets.
+    /// A control packet of `wire_bytes` on the wire goes to the sink: the rate is that of all packets.
     pub(crate) fn on_control(&mut self, now: Time, wire_bytes: u32) {
         self.pacer.charge(now, Bytes::new(u64::from(wire_bytes)));
         self.meter.on_other(wire_bytes);
@@ -247,13 +248,13 @@ impl Sender {
         self.silence.next_at(self.interval, self.rtt.smoothed())
     }
 
-    /// What the sink expects, as it says.
+    /// The sink reports its expected rate.
     pub(crate) fn on_feedback(&mut self, now: Time, expected_bps: u64) {
         let bps = if expected_bps >= NO_LIMIT_BPS { f64::MAX } else { expected_bps as f64 };
         self.limit(now, RateTerm::Sink, Rate::nearest_bps(bps));
     }
 
-    /// A packet of this stamp was held for so long at the sink before it says so.
+    /// The sink held the packet of this stamp for `held_us` before this report.
     pub(crate) fn on_timing(&mut self, now: Time, stamp_us: u32, held_us: u64) {
         let since_us = u64::from(stamp(now).wrapping_sub(stamp_us));
         if let Some(rtt_us) = since_us.checked_sub(held_us) {
@@ -265,7 +266,7 @@ impl Sender {
         }
     }
 
-    /// The sink says how many packets came with each ECN field.
+    /// The sink reports its counts of packets by ECN field.
     pub(crate) fn on_marks(&mut self, counts: EcnCounts) {
         self.marks.on_counts(counts, self.counts.sent, self.counts.arrived);
     }
@@ -287,13 +288,13 @@ impl Sender {
         }
     }
 
-    /// Packets carry so many bytes at most from now on; what was lost is cut again.
+    /// Packets carry at most `piece_bytes` from now on; lost data is cut again.
     pub(crate) fn set_piece(&mut self, now: Time, piece_bytes: u32) {
         self.setup.piece_bytes = piece_bytes;
         self.pacer.set_packet(now, self.full_packet());
     }
 
-    /// What to tell the sink of numbers now, if anything: a report was answered, or the last packets may have got lost.
+    /// The numbers to send to the sink now, if any: a report was answered, or the last packets may have been lost.
     pub(crate) fn poll_sent(&mut self, now: Time, is_answer: bool) -> Option<(u64, u64)> {
         self.outstanding.forget(now, sight(&self.rtt));
         let numbers = NumbersNow {
@@ -314,7 +315,7 @@ impl Sender {
         self.pacer.is_behind()
     }
 
-    /// When the next packet may go; none if there is nothing to send, no rate to send it at, or too much under way.
+    /// When the next packet may go; `None` if there is nothing to send, no rate to send it at, or too much in flight.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Time> {
         if self.queue.is_empty() || self.outstanding.len() >= MOST_UNDER_WAY {
@@ -400,13 +401,13 @@ impl Sender {
         self.look_for_work(now);
     }
 
-    /// A control interval of the source's node is over: what was sent in it. Where `is_quiet`, the interval says
-    /// nothing.
+    /// A control interval of the source's node has ended: returns the rate sent in it. If `is_quiet`, the interval is
+    /// not evidence.
     pub(crate) fn measure(&mut self, now: Time, evidence: Evidence) -> Rate {
         self.meter.tick_of_node(now, Some(self.limits.get(RateTerm::Source)), evidence)
     }
 
-    /// What its node is to know of the interval that ends now.
+    /// Usage in the interval that ends now, for its node.
     pub(crate) fn usage(&mut self, now: Time) -> Usage {
         let all_bytes = self.sent_bytes.saturating_add(self.other_bytes);
         self.backlog.usage(now, all_bytes, self.limits.rate(), self.full_packet().get())
@@ -421,7 +422,7 @@ impl Sender {
         &self.limits
     }
 
-    /// What held it for most of the last second.
+    /// What limited it for most of the last second.
     pub(crate) fn held_by(&mut self, now: Time) -> Hold {
         self.holds.most(now)
     }

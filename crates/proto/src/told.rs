@@ -1,4 +1,4 @@
-//! What a host and its driver say to each other about an end node that the sessions of several processes share.
+//! The messages between a host and its driver about an end node that the sessions of several processes share.
 
 use fairwave_schemes::node::tally::Standing;
 use fairwave_units::{Duration, Rate};
@@ -6,56 +6,56 @@ use fairwave_units::{Duration, Rate};
 use crate::codec::SessionId;
 use crate::options::SessionOptions;
 
-/// What a host is told of a direction whose node is not its own, but the machine's.
+/// The machine's assignment to a host, for a direction whose node is the machine's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ToldNode {
-    /// What all sessions of the machine may use together, if that is known.
+    /// Capacity for all sessions of the machine together, if known.
     pub capacity: Option<Rate>,
-    /// What a session that opens here shares it with: as if so many sessions of weight one were there.
+    /// Competing weight of a session that opens here: it shares as if this many sessions of weight one existed.
     pub weights: f64,
-    /// What sessions that open here may start with together, beside those that the machine has granted something since.
+    /// Start rate for all sessions that open here together, next to those that the machine has granted something since.
     pub start: Rate,
     /// The control interval.
     pub interval: Duration,
 }
 
-/// What a session of a told node did in the interval that ends about now, and asks for.
+/// Usage and requests of a session of an assigned node in the interval that ends about now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Looked {
     /// The session.
     pub session: SessionId,
     /// Its mean rate, no more than 1.25 times what it was granted lately.
     pub measured: Rate,
-    /// What this host was told of it.
+    /// The session's options as given to this host.
     pub options: SessionOptions,
-    /// What its application wants to use, or takes, at most; none if all there is.
+    /// Max rate that its application wants to use or receive; `None` if unlimited.
     pub desired: Option<Rate>,
     /// Its smoothed round-trip time; zero before the first sample.
     pub rtt: Duration,
     /// At a sink: for how long its packets waited at least.
     pub waiting: Option<Duration>,
-    /// What it is granted at present: at first what it started with.
+    /// Current grant: at first its start rate.
     pub expected: Rate,
-    /// Where it stands, at a node that shares by claims and grants.
+    /// Its reservation, at a node with claims and grants.
     pub standing: Option<Standing>,
-    /// It is over here, and something of it may still come: it is said until nothing can.
+    /// It has ended here, and data of it may still arrive: it is reported until none can.
     pub is_over: bool,
 }
 
-/// What the machine's node grants a session until the next tick.
+/// The machine node's grant for a session until the next tick.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ToldGrant {
     /// The session.
     pub session: SessionId,
-    /// What it may use; none where no node holds it.
+    /// The rate that it may use; `None` if no node limits it.
     pub expected: Option<Rate>,
-    /// Where that leads; at a node that shares by claims and grants what the session is offered.
+    /// The rate that grants approach; at a node with claims and grants the session's offer.
     pub target: Rate,
     /// Whether it used more than it was granted for so long that it is to be closed.
     pub exceeds: bool,
 }
 
-/// What a node knows that is told its grants.
+/// State of a node whose grants are assigned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told {
     pub(crate) by: ToldNode,

@@ -71,27 +71,27 @@ impl Default for HalfOpen {
     }
 }
 
-/// What a datagram of the handshake leads to.
+/// The result of a handshake datagram.
 #[derive(Debug)]
 pub enum Incoming<P> {
     /// Nothing: it is forged, broken, late, or there is no room.
     Nothing,
     /// This goes back to where it came from.
     Answer(Vec<u8>),
-    /// Somebody who holds a ticket, at the address that he says he has, wants a session.
-    /// It is to be answered before the next datagram is handed in.
+    /// The holder of a ticket, at an address that it has proved, requests a session. Answer it before handing in the
+    /// next datagram.
     Asked(SessionRequest<P>),
 }
 
-/// What a host that is asked for a session sees of it.
+/// A session request as a host sees it.
 pub type PendingVisit<C> = SessionRequest<<<C as Crypto>::Responder as ResponderCrypto>::Pending>;
 
-/// Who asks for a session, and what for.
+/// A request for a session, with its origin and purpose.
 #[derive(Debug)]
 pub struct SessionRequest<P> {
     key: HelloKey,
     pending: P,
-    /// What the hello starts with: the ticket, and what the initiator says about path and secrecy.
+    /// The start of the hello: the ticket, and the initiator's wishes for path and secrecy.
     pub prologue: Prologue,
     /// The initiator's name for the session.
     pub peer: SessionId,
@@ -99,7 +99,7 @@ pub struct SessionRequest<P> {
     pub sends: bool,
     /// Whether the initiator will receive.
     pub receives: bool,
-    /// What the application should know.
+    /// Message for the application.
     pub greeting: Vec<u8>,
     largest_packet: u64,
     send_bps: Option<u64>,
@@ -109,23 +109,23 @@ pub struct SessionRequest<P> {
 }
 
 impl<P> SessionRequest<P> {
-    /// Where it comes from.
+    /// The address of the initiator.
     pub fn from(&self) -> SocketAddr {
         self.key.0
     }
 
-    /// What the initiator can do.
+    /// The initiator's features.
     pub fn features(&self) -> Features {
         self.features
     }
 }
 
-/// What goes back to who asked.
+/// The answer to the initiator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
     /// The datagram.
     pub datagram: Vec<u8>,
-    /// Why there is no session, if there is none: its name is free.
+    /// Why there is no session, `None` if there is one: its name is free.
     pub refusal: Option<Refusal>,
 }
 
@@ -134,7 +134,7 @@ pub const MOST_HALF_OPEN: usize = 1024;
 /// A session is half open for as long as the cookie of its hello may be good: a path or a process that stands still for
 /// some seconds before the first packet loses no session.
 pub const HALF_OPEN_LASTS: Duration = COOKIE_LASTS;
-/// A cookie is good for so long at most, and for half of it at least.
+/// Max lifetime of a cookie; the min is half of it.
 pub(crate) const COOKIE_LASTS: Duration = Duration::from_secs(10);
 
 /// Hellos that are known to be used up.
@@ -160,7 +160,7 @@ impl<C: ResponderCrypto> Responder<C> {
         self.most = most;
     }
 
-    /// What it takes from cryptography: tickets come and go.
+    /// The cryptography, to add and remove tickets.
     pub fn crypto(&mut self) -> &mut C {
         &mut self.crypto
     }
@@ -233,8 +233,8 @@ impl<C: ResponderCrypto> Responder<C> {
         })
     }
 
-    /// Yes, unless one end alone asks for data without secrecy, or there is no room any more. The path is dedicated if
-    /// both say so, and then the rates to start with are the smaller of both ends' shares.
+    /// Accepts, unless only one end asks for data without secrecy, or there is no room left. The path is dedicated if
+    /// both ends declare it so, and then the start rates are the smaller of both ends' shares.
     pub fn accept(&mut self, now: Time, asked: SessionRequest<C::Pending>, terms: &Terms) -> Answered {
         if asked.prologue.is_plain != terms.is_plain {
             return self.refuse(now, asked, Refusal::Plain);
@@ -308,7 +308,8 @@ impl<C: ResponderCrypto> Responder<C> {
         Answered { datagram, refusal: Some(why) }
     }
 
-    /// A packet came for a session that this host does not know: what says so, if it may be said so often.
+    /// A packet came for a session that this host does not know: returns the reset for it, if the rate limit allows
+    /// one.
     pub fn reset(&mut self, now: Time, from: IpAddr, session: SessionId) -> Option<Reset> {
         if self.resets.allow(&self.crypto, now, Prefix::of(from)) { self.crypto.reset(session) } else { None }
     }
@@ -391,7 +392,7 @@ fn written(packet: &Handshake<'_>) -> Vec<u8> {
     bytes(|writer| packet.write(writer))
 }
 
-/// What fits into a hello: all answers do.
+/// Encodes what fits into a hello: all answers do.
 fn bytes(write: impl FnOnce(&mut Writer<'_>) -> Result<(), Full>) -> Vec<u8> {
     let mut room = [0; HELLO_BYTES];
     let mut writer = Writer::new(&mut room);

@@ -1,4 +1,4 @@
-//! What a row of Tally holds of a capacity, as far as its process is believed.
+//! The part of a capacity that a row of Tally holds, as far as its process is believed.
 
 use std::collections::VecDeque;
 
@@ -7,54 +7,54 @@ use fairwave_units::{Duration, Rate, Time};
 
 use crate::granted::Granted;
 
-/// What a member says of a row of Tally.
+/// A member's report of a row of Tally.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MachineStanding {
-    /// Where its session stands, by the ledger of its process.
+    /// Its session's reservation, by the ledger of its process.
     pub standing: Standing,
     /// The last tick ([`Machine::ticks`](super::Machine::ticks)) whose grants are in that; zero for none.
     pub taken: u64,
 }
 
-/// What a row of Tally holds.
+/// The part of a capacity that a row of Tally holds.
 ///
-/// What its process says is reserved counts as far as it was granted that here: an honest ledger holds nothing else for
-/// longer than four leases. What it brought from before, when no machine or another one granted it, and a little beyond
-/// its grants count as well, as far as that is its part.
+/// The reservation that its process reports counts up to what was granted to it here: an honest ledger holds nothing
+/// else for longer than four leases. Rates that it brought from a time without a machine or with another one, and a
+/// little beyond its grants, count as well, up to its part.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     said: MachineStanding,
-    /// What the machine granted it.
+    /// Grants by the machine.
     given: Granted,
     /// Grants that its process had not taken when it last said where it stands, by their ticks.
     under_way: VecDeque<(u64, Rate)>,
-    /// What it had when it came, and until when that counts.
+    /// Its rate when it came, and until when that counts.
     brought: (Rate, Time),
     silent_since: Option<Time>,
     /// Of what the machine granted it, as it counted at the last tick.
     pub(super) proven: Rate,
 }
 
-/// What counts of a row at a tick.
+/// The rates of a row that count at a tick.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Counted {
     pub(super) granted: Rate,
-    /// What the machine granted it last: who is not heard keeps that, and not the largest recently.
+    /// The machine's last grant: a silent process keeps that, and not the largest recent one.
     pub(super) last: Rate,
     /// Of what the machine granted.
     pub(super) proven: Rate,
-    /// What it says beyond that: what it brought, and what came beyond its grants.
+    /// Its report beyond that: what it brought, and what came beyond its grants.
     pub(super) beyond: Rate,
     pub(super) is_silent: bool,
 }
 
-/// A row that says so many times what it was granted holds that, as far as it is its part: what comes beyond a grant
-/// counts as well. Who uses more than that for long is to be closed.
+/// A row that reports up to this many times its grant holds that, up to its part: rates beyond a grant count as
+/// well. A session that uses more than that for long is to be closed.
 const TOLERANCE: f64 = 1.05;
 /// Grants that were not taken; of more the oldest count as the largest of them.
 const MOST_UNDER_WAY: usize = 16;
 
-/// Whoever held something holds it no longer than that when nobody hears of it.
+/// The longest that a reservation is held without news of its owner.
 pub(super) fn two_leases() -> Duration {
     TallyOptions::default().lease * 2
 }
@@ -72,7 +72,7 @@ impl Held {
         &self.said.standing
     }
 
-    /// Its process says where it stands.
+    /// Its process reports its reservation.
     pub(super) fn say(&mut self, now: Time, said: MachineStanding) {
         self.said = said;
         while self.under_way.front().is_some_and(|(tick, _)| *tick <= said.taken) {
@@ -85,12 +85,13 @@ impl Held {
         }
     }
 
-    /// For a while it may have done as it liked: what it says next counts again.
+    /// For a while the process may have been uncontrolled: its next report counts again.
     pub(super) fn bring(&mut self, now: Time) {
         self.brought = Self::new(now, self.said).brought;
     }
 
-    /// What counts of it at a tick. A process that said nothing for two leases grants nothing: what it had is over.
+    /// The rates that count of it at a tick. A process that is silent for two leases grants nothing: its reservation
+    /// has expired.
     pub(super) fn count(&mut self, now: Time, changed: Time) -> Option<Counted> {
         let two = two_leases();
         let is_over = |since: Time| now.since(since) >= two;
@@ -102,7 +103,7 @@ impl Held {
         let standing = &self.said.standing;
         let said = standing.reserved.max(standing.granted);
         let given = self.given.largest(now, two * 2);
-        // One that never says that it took anything holds no more than that, either.
+        // One that never reports accepting a grant holds no more than that, either.
         let under_way = self.under_way.iter().map(|(_, rate)| *rate).fold(Rate::ZERO, Rate::max).min(given);
         let proven = said.min(given).max(under_way);
         let brought = if now < self.brought.1 { said.min(self.brought.0) } else { Rate::ZERO };
