@@ -11,14 +11,14 @@ use fairwave_host::{CloseReason, Lock, Session};
 use fairwave_pipe::{Watch, reset};
 use rustix::net::sockopt;
 
-/// What people are told of connections. It is called on threads of the network: it must not wait for long.
+/// Prints a message about connections to the user. It is called on threads of the network: it must not block for long.
 pub(crate) type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Counts a connection for as long as it lives.
 pub(crate) struct Counted(Arc<AtomicUsize>);
 
 impl Counted {
-    /// One more, unless there are so many already.
+    /// Counts one more, unless there are `most` already.
     pub(crate) fn new(count: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
         let counted = Self(Arc::clone(count));
         // Dropped, it takes itself off again.
@@ -42,7 +42,7 @@ pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
 
 /// Hears how the connection of a pipe fares.
 pub(crate) struct Follower {
-    /// What it is called.
+    /// Its name in messages.
     name: String,
     tell: Tell,
     is_open: AtomicBool,
@@ -66,7 +66,7 @@ impl Watch for Follower {
     }
 
     fn on_cut(&self, descriptor: Option<OwnedFd>, reason: CloseReason) {
-        // Where it never was open, who opened it says so.
+        // If it never was open, the end that opened it reports it.
         let is_said =
             !self.is_open.load(Ordering::SeqCst) || matches!(reason, CloseReason::Stopped | CloseReason::Done);
         if !is_said {

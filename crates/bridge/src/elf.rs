@@ -1,16 +1,16 @@
-//! What the head of a program's file says of it (System V ABI, "Object Files").
+//! The header of a program's file (System V ABI, "Object Files").
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What matters of a program in the format ELF.
+/// The relevant properties of a program in the format ELF.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Elf {
     /// Class and byte order, and the machine: a library is loaded only into a program of the same.
     pub(crate) kind: (u8, u8, u16),
-    /// What loads it and its libraries; nothing if it is static.
+    /// The loader of it and its libraries; `None` if it is static.
     pub(crate) interpreter: Option<Vec<u8>>,
     /// Whether it is compiled by Go, whose programs call the kernel themselves.
     pub(crate) is_go: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Elf {
 /// The head of a file.
 pub(crate) enum FileHead {
     Elf(Elf),
-    /// What runs a script, and one argument.
+    /// The interpreter of a script, and one argument.
     Script(Vec<u8>),
     Other,
 }
@@ -46,7 +46,7 @@ pub(crate) fn head(path: &Path) -> io::Result<FileHead> {
     if !head.starts_with(b"\x7fELF") || head.len() < IDENT {
         return Ok(FileHead::Other);
     }
-    // What is cut short or makes no sense is left to the kernel to refuse.
+    // A truncated or invalid file is left to the kernel to refuse.
     Ok(elf(&head, |at, length| piece(&file, at, length)).map_or(FileHead::Other, FileHead::Elf))
 }
 

@@ -1,4 +1,4 @@
-//! The end of a bridge beside the server.
+//! The end of a bridge next to the server.
 
 use std::io::{self, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -18,17 +18,17 @@ use crate::preamble::answer;
 
 /// Connections at once, each with a descriptor; and dials at once, each with a thread.
 pub const MOST_CONNECTIONS: usize = 1024;
-/// An address that does not answer for so long is given up: what Linux takes by itself is two minutes.
+/// Timeout of dialling one address: Linux's default is two minutes.
 const DIALS_FOR: Duration = Duration::from_secs(10);
 
-/// What a far end is to do.
+/// Options of a far end.
 #[derive(Clone)]
 pub struct FarOptions {
     /// The server: an address or a name, and a port. Nothing else can be reached.
     pub to: String,
-    /// What this end node knows of each session.
+    /// This end node's options for each session.
     pub session: SessionOptions,
-    /// What a connection holds.
+    /// Memory limits of a connection.
     pub pipe: PipeOptions,
 }
 
@@ -43,7 +43,7 @@ pub struct Far {
 }
 
 impl Far {
-    /// With a pump for the bytes; `tell` says to people what goes wrong, and must not wait.
+    /// Uses a pump for the bytes; `tell` prints errors to the user, and must not block.
     pub fn new(options: FarOptions, pump: Pump, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self { options, pump, tell: Arc::new(tell), count: Arc::default(), dials: Arc::default() }
     }
@@ -54,7 +54,7 @@ impl Far {
         Box::new(move |visitor| hello(visitor).map(|_| session))
     }
 
-    /// What becomes of them: a connection each.
+    /// Handles them: a connection for each session.
     pub fn accept(&self) -> Accept {
         let (options, pump, tell) = (self.options.clone(), self.pump.clone(), Arc::clone(&self.tell));
         let (count, dials) = (Arc::clone(&self.count), Arc::clone(&self.dials));
@@ -96,7 +96,7 @@ impl Dial {
     fn connect(&self, pipe: &Pipe) {
         let dialled = dial(&self.to, DIALS_FOR).and_then(|stream| {
             prepare(&stream)?;
-            // A server that is gone without a word is found out, as a client of its own would.
+            // A server that is silently gone is detected, as by a direct client.
             sockopt::set_socket_keepalive(&stream, true)?;
             Ok(stream)
         });

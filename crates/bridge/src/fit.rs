@@ -39,7 +39,7 @@ pub enum Unfit {
     Privileged(String),
 }
 
-/// Scripts that run scripts, at the most: what Linux allows, and one for env.
+/// Max scripts that run scripts: Linux's limit, and one for env.
 const DEPTH: usize = 5;
 
 /// The file of a program as `execvp` would find it, if the library can be loaded into it as far as that can be seen: of
@@ -57,7 +57,7 @@ pub fn fit(program: &OsStr, paths: Option<&OsStr>, library: &Path) -> Result<Pat
                 Some(path) => next = path,
                 None => break,
             },
-            // The kernel says more than could be said here.
+            // The kernel's error is more precise.
             Ok(FileHead::Other) | Err(_) => break,
         }
     }
@@ -113,7 +113,7 @@ fn find(program: &OsStr, paths: Option<&OsStr>) -> Result<PathBuf, Unfit> {
     }
 }
 
-/// What a script's first line names; of env(1) what that would find.
+/// The interpreter in a script's first line; for env(1), the program that it would find.
 fn interpreter(line: &[u8], paths: Option<&OsStr>) -> Option<PathBuf> {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let first = Path::new(OsStr::from_bytes(words.next()?));

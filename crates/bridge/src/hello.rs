@@ -1,14 +1,14 @@
-//! What the two ends of a bridge say to each other when a session opens, behind what a pipe's greeting begins with. A
-//! program that speaks to a bridge by itself says nothing.
+//! The hello of the two ends of a bridge when a session opens, behind the prefix of a pipe's greeting. A program that
+//! connects to a bridge directly sends none.
 
 use fairwave_pipe::{greeting, read_greeting};
 
 const VERSION: u8 = 1;
 
-/// What the near end asks for.
+/// The near end's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BridgeHello {
-    /// Whether the far end says how its dial went, before the server's own bytes.
+    /// Whether the far end reports the result of its dial, before the server's own bytes.
     pub(crate) wants_answer: bool,
 }
 

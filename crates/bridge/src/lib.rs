@@ -1,14 +1,14 @@
-//! TCP connections of programs that know nothing of Fairwave, carried by sessions: a session a connection.
+//! TCP connections of unmodified programs, carried by sessions: one session per connection.
 //!
-//! - [`Near`] is the end beside the program: doors on loopback, one for each address that a program may ask for. The
-//!   library that `fairwave run` loads into the program (crate `preload`) leads it to them.
-//! - [`Far`] is the end beside the server, which it dials: nothing is loaded there, and nothing else can be reached.
-//! - [`fit()`] says before a program starts whether the library can stand before its `connect`.
+//! - [`Near`] is the end next to the program: listeners on loopback, one for each address that a program may connect
+//!   to. The library that `fairwave run` loads into the program (crate `preload`) redirects it to them.
+//! - [`Far`] is the end next to the server, which it dials: nothing is loaded there, and nothing else can be reached.
+//! - [`fit()`] checks before a program starts whether the library can intercept its `connect`.
 //!
-//! A connection that is cut is a reset at both ends, never the end of a stream: the sockets of both ends linger for no
-//! time, so that also a bridge that is killed resets them, and say the end of a stream by shutting one way down.
+//! A connection that is cut is a reset at both ends, never the end of a stream: the sockets of both ends have zero
+//! linger time, so that a killed bridge also resets them, and signal the end of a stream by shutting one way down.
 //!
-//! What this crate is not: it moves no bytes (`fairwave-pipe` does), and starts no program (the command does).
+//! This crate moves no bytes (`fairwave-pipe` does), and starts no program (the command does).
 
 #![cfg_attr(test, allow(non_snake_case))]
 

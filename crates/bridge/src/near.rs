@@ -1,4 +1,4 @@
-//! The end of a bridge beside the program.
+//! The end of a bridge next to the program.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -21,26 +21,27 @@ use crate::unknown::{Came, Unknown};
 
 /// Connections at once.
 const MOST_CONNECTIONS: usize = 4096;
-/// The library says the preamble within the program's call of `connect`, whose thread may have to wait for its turn.
+/// Timeout for the preamble. The library sends it within the program's call of `connect`, whose thread may have to wait
+/// to run.
 const PREAMBLE_WITHIN: Duration = Duration::from_secs(10);
 /// Ports of loopback that are tried until one is free for both families.
 const TRIES: usize = 16;
 
-/// Where some addresses lead.
+/// The route of some addresses.
 #[derive(Clone, Debug)]
 pub struct Way {
     /// The addresses that a program asks for.
     pub to: Vec<SocketAddr>,
-    /// What lets in at the far end.
+    /// The ticket that admits at the far end.
     pub ticket: Ticket,
 }
 
-/// What a near end knows of its sessions.
+/// Options of a near end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NearOptions {
-    /// What this end node knows of each.
+    /// This end node's options for each session.
     pub session: SessionOptions,
-    /// What a connection holds.
+    /// Memory limits of a connection.
     pub pipe: PipeOptions,
 }
 
@@ -73,8 +74,8 @@ struct Door {
 }
 
 impl Near {
-    /// Opens a door for each address; sessions are the endpoint's. `tell` says to people what goes wrong, and must not
-    /// wait.
+    /// Opens a listener for each address; sessions are the endpoint's. `tell` prints errors to the user, and must not
+    /// block.
     pub fn open(
         endpoint: Endpoint,
         pump: Pump,
@@ -103,8 +104,8 @@ impl Near {
         Ok(near)
     }
 
-    /// What the program's environment says of this end: a variable, and its value. It is a secret of who may use the
-    /// bridge.
+    /// The environment variable that describes this end to the program, and its value. It is a secret that admits to
+    /// the bridge.
     pub fn plan(&self) -> (&'static str, String) {
         (PLAN_VARIABLE, self.plan.to_string())
     }
@@ -114,14 +115,14 @@ impl Near {
         let _nobody_between = self.inner.letting_in.lock();
         let mut waiting: Vec<_> = self.inner.doors.iter().map(Door::poll).collect();
         let none_waits = matches!(poll(&mut waiting, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0));
-        // Who is known counts before he is one who arrives no longer: so they are looked at in this order.
+        // A known connection is counted before it stops counting as arriving: so they are read in this order.
         none_waits && self.inner.arriving.load(Ordering::SeqCst) == 0 && self.inner.count.load(Ordering::SeqCst) == 0
     }
 }
 
-/// A port that is free at loopback of both families, or of IPv4 alone. As many may wait there as there may be, as far as
-/// the system lets them (`net.core.somaxconn`): who finds no place comes again after a second, and a program that wants
-/// not to wait would wait for that.
+/// A port that is free on loopback for both families, or for IPv4 only. The backlog is the max number of connections,
+/// as far as the system allows (`net.core.somaxconn`): a connection that finds no place is retried after a second, also
+/// by a program that does not block.
 fn listen(has_v6: bool) -> io::Result<(u16, Vec<TcpListener>)> {
     let mut last = io::ErrorKind::AddrInUse.into();
     for _ in 0..TRIES {
@@ -175,8 +176,8 @@ impl NearInner {
                         if !is_said {
                             (self.tell)(&format!("{}: {error}", door.to));
                         }
-                        // Without descriptors the same comes at once again, until a connection ends: one that says
-                        // nothing does now.
+                        // Without descriptors the same error recurs at once, until a connection ends: a silent one does
+                        // now.
                         is_said = true;
                         self.unknown.let_go();
                         std::thread::sleep(Duration::from_millis(100));
@@ -186,7 +187,7 @@ impl NearInner {
         }
     }
 
-    /// A connection has a thread of its own until its session is open.
+    /// A connection has a separate thread until its session is open.
     fn let_in(self: &Arc<Self>, stream: TcpStream, arriving: Option<Counted>, door: usize) {
         let inner = Arc::clone(self);
         let came = self.unknown.add(stream);
@@ -265,7 +266,7 @@ impl NearInner {
     }
 }
 
-/// What the library says first, if it does so soon.
+/// The library's preamble, if it arrives in time.
 fn read_preamble(mut stream: &TcpStream, within: Duration) -> Option<Preamble> {
     let deadline = Instant::now() + within;
     let (mut bytes, mut used) = ([0; PREAMBLE_BYTES], 0);
@@ -291,7 +292,7 @@ fn is_same(one: &Token, other: &Token) -> bool {
     one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
 }
 
-/// What a program's `connect` is to say.
+/// The error of a program's `connect`.
 fn errno_of(error: &ConnectError) -> Errno {
     match error {
         ConnectError::NoAddress => Errno::NETUNREACH,
@@ -328,7 +329,7 @@ mod tests {
         (near, door, preamble)
     }
 
-    /// What a program hears that has said its preamble: that there is no address to go to.
+    /// The answer to a program's preamble: that there is no such address.
     fn hears_no_way(mut program: &TcpStream) -> bool {
         let mut said = [0; 8];
         program.read_exact(&mut said).is_ok() && said == answer(Errno::NETUNREACH.raw_os_error().cast_unsigned())
@@ -356,7 +357,7 @@ mod tests {
         strangers[0].set_read_timeout(Some(fairwave_testing::LIMIT)).unwrap();
         assert!(matches!((&strangers[0]).read(&mut [0]), Ok(0) | Err(_)));
         assert_eq!(near.inner.count.load(Ordering::SeqCst), 0, "strangers count");
-        // One with the token is heard beside them.
+        // A connection with the token is served next to them.
         let mut program = TcpStream::connect(door).unwrap();
         program.write_all(&preamble.to_bytes()).unwrap();
         assert!(hears_no_way(&program));
@@ -396,7 +397,7 @@ mod tests {
 
     #[test]
     fn listen__has_a_place_for_each_of_many_that_come_at_once() {
-        // Nobody is let in meanwhile. 128 places are what the standard library asks for.
+        // Nothing is accepted at this point. The standard library requests a backlog of 128.
         let (_, listeners) = listen(TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()).unwrap();
         for listener in &listeners {
             let door = listener.local_addr().unwrap();

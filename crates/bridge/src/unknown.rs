@@ -15,8 +15,8 @@ pub(crate) const MOST_UNKNOWN: usize = crate::far::MOST_CONNECTIONS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Came(u64);
 
-/// Connections that have not said yet who they are. The oldest goes when too many come: who belongs here says so at
-/// once, and who does not keeps nobody out by waiting.
+/// Connections that have not identified themselves. The oldest is closed when there are too many: a legitimate one
+/// identifies itself at once, and a waiting one does not keep others out.
 #[derive(Default)]
 pub(crate) struct Unknown {
     next: AtomicU64,
@@ -33,7 +33,7 @@ impl Unknown {
             if waiting.len() > MOST_UNKNOWN { waiting.pop_front() } else { None }
         };
         if let Some((_, stream)) = oldest {
-            // Its thread waits for what it says, and ends.
+            // Its thread waits for input, and ends.
             let _ = stream.shutdown(Shutdown::Both);
         }
         came

@@ -1,7 +1,7 @@
-//! Bytes that go between a program of this process and a session without the descriptor, on the program's own thread.
+//! Bytes that bypass the descriptor between a program of this process and a session, on the program's own thread.
 //!
-//! Through the descriptor each byte is copied once more at each end, and the pump's thread has to run. What waits in
-//! the descriptor was there first and goes first: the order of bytes is that of calls, whoever makes them.
+//! Through the descriptor each byte is copied once more at each end, and the pump's thread has to run. Bytes in the
+//! descriptor are older and go first: the order of bytes is that of the calls, on any thread.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
@@ -16,14 +16,14 @@ use crate::pipe::{Pipe, Shared};
 use crate::pump::WORTH_A_REST;
 use crate::spares::SPARE_BYTES;
 
-/// What became of bytes that a program gave without its descriptor.
+/// The result of giving a program's bytes directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
     /// So many of them go, at least one.
     Some(usize),
     /// None: the other end has left no room. [`Pipe::wait_for_room`] waits for some.
     NoRoom,
-    /// None: they have to go through the descriptor, or it says why they cannot.
+    /// None: they have to use the descriptor, or it reports the error.
     ByDescriptor,
 }
 
@@ -31,12 +31,11 @@ pub enum Given {
 const MOST_AT_ONCE: usize = 256 << 10;
 
 impl Pipe {
-    /// Takes what has come, at least a byte and as much as there is room for, and does not wait: EAGAIN if there is
-    /// nothing, zero at the end of the stream. `program` is the other end of the pipe's descriptor: what can be read
-    /// there comes first.
+    /// Takes what has arrived, at least a byte and at most the room, and does not wait: EAGAIN if there is nothing,
+    /// zero at the end of the stream. `program` is the other end of the pipe's descriptor: bytes that can be read there
+    /// come first.
     ///
-    /// What is left after this can be seen at the descriptor as before, but as a rule not all of it at once, until
-    /// somebody reads it there.
+    /// The rest still shows at the descriptor, but usually not all of it at once, until the program reads there.
     pub fn take(&self, program: BorrowedFd<'_>, room: &mut [u8]) -> rustix::io::Result<usize> {
         let shared = &self.shared;
         let mut hand = shared.hand.lock();
@@ -46,7 +45,7 @@ impl Pipe {
             Err(Errno::AGAIN) => 0,
             Err(error) => return Err(error),
         };
-        // Where that was less than there is room for, nothing is left there, and whoever writes there needs the hand.
+        // If that was less than the room, nothing is left there, and a writer to it needs the lock.
         let by_descriptor = taken;
         (hand.is_direct, hand.has_token) = (true, false);
         while taken < room.len() {
@@ -64,7 +63,7 @@ impl Pipe {
         if taken > by_descriptor {
             told(shared, taken - by_descriptor);
         }
-        // Who polls is to see that there is more.
+        // Polling must show that there is more.
         let is_left = matches!(hand.write(shared), Ok(Written::Some(_) | Written::Full));
         drop(hand);
         if !is_left && self.is_all() {
@@ -74,8 +73,8 @@ impl Pipe {
         if taken > 0 { Ok(taken) } else { Err(Errno::AGAIN) }
     }
 
-    /// Whether so much was taken by [`Pipe::take`] since this was asked last that more will come soon, and is cheaper
-    /// taken together.
+    /// Whether enough was taken by [`Pipe::take`] since the last call that more will arrive soon, and is cheaper taken
+    /// together.
     pub fn is_busy(&self) -> bool {
         std::mem::take(&mut self.shared.hand.lock().taken) >= WORTH_A_REST
     }
@@ -135,7 +134,7 @@ impl Pipe {
                 Ok(Read::Some(_)) => {}
                 Ok(Read::Nothing) => return Ok(()),
                 Ok(Read::End) | Err(_) => {
-                    // The pump sees that, too.
+                    // The pump also sees that.
                     self.shared.tell();
                     return Err(Given::ByDescriptor);
                 }
@@ -166,7 +165,7 @@ impl Pipe {
 }
 
 impl Shared {
-    /// The pump tells the source within a second of what was taken, if it does not know.
+    /// The pump informs the source within a second of what was taken, if it does not know.
     fn watch_untold(self: &std::sync::Arc<Self>) {
         let is_untold = self.incoming.lock().is_untold();
         if is_untold && !self.is_watched.swap(true, Ordering::AcqRel) {

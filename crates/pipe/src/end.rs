@@ -1,4 +1,4 @@
-//! What the pump does for one pipe.
+//! The pump's work for one pipe.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) struct End {
     moved: usize,
     /// Whether the session was closed since both streams are over.
     is_closing: bool,
-    /// Whether its program was told that what it writes goes nowhere.
+    /// Whether its program was informed that its writes are lost.
     is_refusing: bool,
     /// Until when the other end may have something to say that nobody here will hear.
     pub(crate) waits_until: Option<Instant>,
@@ -82,7 +82,7 @@ impl End {
             (state.session.clone(), state.closed, state.is_cut)
         };
         if is_cut {
-            // What has come and was not taken is lost with the rest.
+            // Bytes that have arrived and were not taken are lost with the rest.
             return self.close(closed.unwrap_or((CloseReason::Stopped, false)));
         }
         let has_descriptor = self.shared.hand.lock().descriptor.is_some();
@@ -211,14 +211,14 @@ impl End {
         }
     }
 
-    /// Its session is over: tells who watches how that was.
+    /// Its session is over: reports the outcome to the watcher.
     fn close(&mut self, (reason, _): (CloseReason, bool)) -> Next {
         let descriptor = self.shared.hand.lock().descriptor.take();
         let is_whole = self.shared.incoming.lock().is_over();
         let is_given = {
             let mut outgoing = self.shared.outgoing.lock();
             if is_whole && reason == CloseReason::Done {
-                // An end says that all is done when it has taken all and knows that all of its own was taken.
+                // An end reports completion when it has taken all and knows that all of its own bytes were taken.
                 outgoing.on_all_taken();
             }
             outgoing.is_taken()
@@ -256,8 +256,8 @@ impl End {
         self.shared.outgoing.lock().unheard_end().is_some()
     }
 
-    /// Says it again. A word that gets lost is missed by nobody: who has asked for what will never be waits as long as a
-    /// slow source may need for all that is asked for, half a minute at the most.
+    /// Repeats the end. A loss goes unnoticed: a sink that has requested bytes beyond the end waits as long as a slow
+    /// source may need for all requested, at most half a minute.
     pub(crate) fn say_end_again(&self) {
         let unheard = self.shared.outgoing.lock().unheard_end().filter(|beyond| !beyond.is_empty());
         if let Some((beyond, session)) = unheard.zip(self.shared.session()) {
@@ -297,7 +297,8 @@ mod tests {
         }
     }
 
-    /// What a session is told whose other end asks for its bytes while what its program wrote, and `more`, is being read.
+    /// Commands to a session whose other end requests its bytes while the bytes that its program wrote, and `more`, are
+    /// read.
     fn told_meanwhile(more: impl FnOnce(&UnixStream)) -> Vec<SessionCommand> {
         let pump = Pump::start().unwrap();
         let (pipe, mut handler) = pump.pipe(PipeOptions::default(), Box::new(()));
@@ -314,7 +315,7 @@ mod tests {
                 tell.send(rustix::thread::gettid()).unwrap();
                 end.work(&mut Vec::with_capacity(SPARE_BYTES))
             });
-            // It has seen that there is no session, and waits for the hand.
+            // It has seen that there is no session, and waits for the lock.
             fairwave_testing::wait_until_asleep(thread.recv().unwrap());
             handler.on_open(&session);
             handler.on_request(&session, BYTES, 0..100);

@@ -1,6 +1,6 @@
-//! How a session says at its hello that it carries a byte stream each way.
+//! The greeting that marks a session as a byte stream each way.
 
-/// What the greeting of a pipe begins with; the last byte is the version.
+/// Prefix of the greeting of a pipe; the last byte is the version.
 const HEAD: [u8; 8] = *b"fwpipe\0\x01";
 
 /// The greeting of a pipe; `more` is for the application at the other end, at most 504 bytes.
@@ -8,7 +8,7 @@ pub fn greeting(more: &[u8]) -> Vec<u8> {
     [&HEAD, more].concat()
 }
 
-/// What the application says in the greeting of a pipe; none if the session is for something else.
+/// The application's part of the greeting of a pipe; `None` if the session is for something else.
 pub fn read_greeting(greeting: &[u8]) -> Option<&[u8]> {
     greeting.strip_prefix(&HEAD)
 }

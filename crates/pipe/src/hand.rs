@@ -1,4 +1,4 @@
-//! What is between a descriptor and its session.
+//! The state between a descriptor and its session.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,17 +11,17 @@ use crate::spares::Spares;
 #[expect(clippy::struct_excessive_bools, reason = "what is known of the two directions of a descriptor")]
 pub(crate) struct Hand {
     pub(crate) descriptor: Option<OwnedFd>,
-    /// What it is taking: what came first. None is empty.
+    /// Bytes to write to the descriptor, oldest first. None is empty.
     pub(crate) writing: VecDeque<Vec<u8>>,
     /// How much of the first of them it has taken.
     pub(crate) at: usize,
-    /// What it gave and the session is to serve: it is told of that at once for all.
+    /// Bytes that it gave and the session is to serve: passed on once for all.
     pub(crate) serve: Option<Range<u64>>,
     /// Whether it has given all that it ever gives.
     pub(crate) is_read_out: bool,
     /// Whether nobody reads what comes, though somebody writes: it is thrown away.
     pub(crate) is_deaf: bool,
-    /// Whether the program takes what comes without the descriptor: then that has a little of it alone, to be seen.
+    /// Whether the program takes bytes without the descriptor: then the descriptor only has a few, for polling.
     pub(crate) is_direct: bool,
     /// Whether it has that, and the program has not come since.
     pub(crate) has_token: bool,

@@ -1,4 +1,4 @@
-//! What the network thread does for a pipe.
+//! The network thread's work for a pipe.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) struct PipeHandler {
 }
 
 impl PipeHandler {
-    /// The other end says how many bytes it has taken.
+    /// The other end reports the number of bytes that it has taken.
     fn on_taken(&self, taken: u64) {
         let mut free = Vec::new();
         let said = {
@@ -76,7 +76,7 @@ impl Handler for PipeHandler {
     }
 
     fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
-        // What the other end has taken it may have asked for twice: it is not here any more, and does not go again.
+        // Bytes that the other end has taken may have been requested twice: they were freed, and are not sent again.
         let is_here = stream == BYTES && self.shared.outgoing.lock().lend(&range, take);
         if is_here { Ok(()) } else { Err(VoidReason::Vanished) }
     }
@@ -122,7 +122,7 @@ impl Handler for PipeHandler {
 
 impl Drop for PipeHandler {
     fn drop(&mut self) {
-        // Of a session that never was there is no other word.
+        // A session that never existed has no other event.
         self.shared.session.lock().closed.get_or_insert((CloseReason::Stopped, false));
         self.shared.room.ring();
         self.shared.tell();

@@ -1,4 +1,4 @@
-//! What came for a descriptor, until the descriptor has taken it.
+//! Bytes that arrived for a descriptor, until the descriptor has taken them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -7,28 +7,28 @@ use crate::spares::SPARE_BYTES;
 
 /// The bytes of one direction at its sink, from the first one that its descriptor has not taken.
 ///
-/// No more comes than was wanted, and that ends `ahead` bytes behind what was taken: so much it holds at the most, in
-/// buffers that are half full at the least.
+/// Only requested bytes arrive, and requests end `ahead` bytes beyond what was taken: it holds at most that many, in
+/// buffers that are at least half full.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     ahead: u64,
-    /// What is next, in order, in buffers that are filled one after the other: none grows, and none is empty.
+    /// The next bytes, in order, in buffers that are filled in turn: none grows, and none is empty.
     ready: VecDeque<Vec<u8>>,
-    /// Where the bytes behind `ready` begin.
+    /// Offset of the bytes behind `ready`.
     next: u64,
-    /// What came behind gaps, by where it begins.
+    /// Bytes that arrived behind gaps, by their offset.
     apart: BTreeMap<u64, Vec<u8>>,
     /// Up to here it was wanted.
     wanted: u64,
-    /// Bytes that the descriptor has taken; one more when it was told of the end.
+    /// Bytes that the descriptor has taken; one more after the end was delivered.
     taken: u64,
-    /// What of that the source was told.
+    /// The value of `taken` last reported to the source.
     told: u64,
     /// The stream has no byte from here on, as far as is known.
     length: Option<u64>,
 }
 
-/// What became of bytes that came.
+/// The result of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
     /// They were kept.
@@ -36,11 +36,11 @@ pub(crate) enum Came {
         /// Whether the descriptor has something to take now and had nothing before.
         is_news: bool,
     },
-    /// They need a buffer of so many bytes at the least.
+    /// They need a buffer of at least this many bytes.
     NeedsRoom(usize),
 }
 
-/// What to tell the source.
+/// A report to the source.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Word {
     /// So many bytes were taken.
@@ -49,12 +49,12 @@ pub(crate) struct Word {
     pub(crate) want: Option<Range<u64>>,
 }
 
-/// The source says that the stream ends before bytes of it that have come.
+/// The source reports an end before bytes that have arrived.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ShrunkTooMuch;
 
-/// The source is told what was taken whenever it is so much more, and when nothing has come for a while. Each word is a
-/// packet there and one back.
+/// Bytes taken between reports to the source; it also reports after an idle period. Each report is a packet there and
+/// one back.
 const WORD_EVERY: u64 = 512 << 10;
 
 impl Incoming {
@@ -71,7 +71,7 @@ impl Incoming {
         }
     }
 
-    /// What to want first.
+    /// The first range to request.
     pub(crate) fn first(&mut self) -> Range<u64> {
         self.wanted = self.ahead;
         0..self.ahead
@@ -117,7 +117,7 @@ impl Incoming {
         Came::Kept { is_news: had_none && !self.ready.is_empty() }
     }
 
-    /// The source says that there is nothing from here on.
+    /// The source reports that the stream ends here.
     pub(crate) fn on_end(&mut self, at: u64) -> Result<(), ShrunkTooMuch> {
         let came = self.apart.last_key_value().map_or(self.next, |(start, piece)| start + piece.len() as u64);
         if at < came {
@@ -138,7 +138,7 @@ impl Incoming {
         !self.ready.is_empty()
     }
 
-    /// The descriptor has taken so many bytes.
+    /// The descriptor has taken this many bytes.
     pub(crate) fn on_taken(&mut self, bytes: u64) -> Option<Word> {
         self.taken += bytes;
         if self.taken - self.told < WORD_EVERY.min(self.ahead / 8) {
@@ -157,7 +157,7 @@ impl Incoming {
         self.is_untold().then(|| self.word())
     }
 
-    /// The descriptor was told of the end.
+    /// The end was delivered to the descriptor.
     pub(crate) fn on_over(&mut self) -> Word {
         self.taken = self.next + 1;
         self.word()
@@ -176,7 +176,7 @@ impl Incoming {
         self.length == Some(self.next)
     }
 
-    /// Whether the descriptor was told of the end.
+    /// Whether the end was delivered to the descriptor.
     pub(crate) fn is_over(&self) -> bool {
         self.has_all() && self.taken > self.next
     }

@@ -1,12 +1,12 @@
 //! A session as a byte stream each way, with the stream descriptor of a program at each end.
 //!
 //! A [`Pump`] is one thread that moves the bytes of all pipes of a process: what a program writes into its descriptor
-//! comes out of the one at the other end, in order, and the ends of both streams as well (half-closed as with TCP). Read
-//! [`Pipe`] first, and then [`Watch`], which hears how it fares.
+//! comes out of the one at the other end, in order, and the ends of both streams as well (half-closed as with TCP).
+//! Read [`Pipe`] first, and then [`Watch`], which receives its events.
 //!
-//! It knows nothing of addresses and of what the descriptor is: a TCP connection, a Unix socket. Both ends hold a
-//! bounded number of bytes ([`PipeOptions`]). A stream that was cut is never taken for one that came to its end: the
-//! end says how long the stream is, and a session that is over before both ends know that all was taken is a cut.
+//! It does not depend on addresses or on the type of descriptor: a TCP connection, a Unix socket. Both ends hold a
+//! bounded number of bytes ([`PipeOptions`]). A cut stream never looks like one that ended: the end carries the
+//! stream's length, and a session that is over before both ends know that all was taken is a cut.
 //!
 //! ```
 //! use std::io::{Read, Write};

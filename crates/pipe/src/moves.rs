@@ -19,7 +19,7 @@ use crate::streams::{BYTES, TAKEN};
 #[derive(Debug)]
 pub(crate) struct Broken;
 
-/// What a call that reads gave.
+/// The result of a read.
 pub(crate) enum Read {
     /// So many bytes.
     Some(usize),
@@ -29,19 +29,19 @@ pub(crate) enum Read {
     End,
 }
 
-/// What a call that writes did.
+/// The result of a write.
 pub(crate) enum Written {
-    /// It took so many bytes.
+    /// It accepted this many bytes.
     Some(usize),
     /// It takes none now.
     Full,
-    /// There are none.
+    /// There are no bytes.
     Nothing,
 }
 
 /// Buffers of one call.
 const BUFFERS: usize = 8;
-/// What a descriptor has, so that polling shows it, of what a program takes without it.
+/// Bytes that a descriptor holds, so that polling shows them, while a program takes bytes directly.
 const TOKEN_BYTES: usize = 16 << 10;
 
 impl Hand {
@@ -71,7 +71,7 @@ impl Hand {
         let Some(more) = more else { return };
         self.serve = match self.serve.take() {
             Some(before) if before.end == more.start => Some(before.start..more.end),
-            // What is between was asked for just now, and is served already.
+            // The range between was requested just now, and is already served.
             before => {
                 self.serve = before;
                 self.serve(shared);
@@ -139,7 +139,7 @@ impl Hand {
             }
             Err(Errno::AGAIN) => Ok(Written::Full),
             Err(Errno::INTR) => Ok(Written::Some(0)),
-            // Who reads no more and may write is told nothing of it by TCP either.
+            // A reader that has stopped but may write gets no notice from TCP either.
             Err(Errno::PIPE) if !is_hung_up(descriptor) => {
                 self.is_deaf = true;
                 Ok(Written::Some(0))
@@ -164,7 +164,7 @@ pub(crate) fn told(shared: &Shared, bytes: usize) {
     say(shared, word);
 }
 
-/// Tells the source what was taken, in place of what it was told before.
+/// Reports to the source what was taken, in place of the previous report.
 pub(crate) fn say(shared: &Shared, word: Option<Word>) {
     let Some((word, session)) = word.and_then(|word| Some((word, shared.session()?))) else { return };
     session.give_up(TAKEN, 0..word.taken);
@@ -179,12 +179,13 @@ pub(crate) fn say(shared: &Shared, word: Option<Word>) {
 fn is_unread(descriptor: &OwnedFd) -> bool {
     // SAFETY: the system writes one int for it (unix(7), tcp(7)).
     let asked = unsafe { ioctl::ioctl(descriptor, ioctl::Getter::<TIOCOUTQ, i32>::new()) };
-    // One that cannot be asked is treated as empty: then it is full when a call says so.
+    // If the query fails it is treated as empty: then a call reports that it is full.
     asked.is_ok_and(|bytes| bytes >= LEAST_UNREAD)
 }
 
-/// What the system counts is memory, and the least message takes more than this. While a reader lets go of the last one,
-/// a byte of it still counts when whoever waits is woken (Linux, `sock_wfree`): were that unread, nobody would come again.
+/// The system counts memory, and the smallest message takes more than this. While a reader frees the last one, a byte
+/// of it still counts when the waiter is woken (Linux, `sock_wfree`): if that counted as unread, there would be no
+/// further wake.
 const LEAST_UNREAD: i32 = 256;
 
 /// SIOCOUTQ is another name of it.

@@ -7,13 +7,13 @@ use fairwave_units::Bytes;
 /// How a pipe is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipeOptions {
-    /// Bytes that are wanted ahead of what the descriptor has taken, 64 KiB at the least: what this end holds of one that
-    /// takes nothing. On a long path it bounds the rate, to so much a round trip.
+    /// Bytes that are requested ahead of what the descriptor has taken, at least 64 KiB: the memory of this end if the
+    /// descriptor takes nothing. On a long path it bounds the rate, to this much per round trip.
     pub ahead: Bytes,
-    /// Bytes that this end keeps at the most of what the descriptor gave and the other end has not taken, 64 KiB at the
-    /// least. What the other end wants ahead is as a rule as much.
+    /// Max bytes that this end keeps of what the descriptor gave and the other end has not taken, at least 64 KiB. The
+    /// other end usually requests as much ahead.
     pub keeps: Bytes,
-    /// A descriptor that nobody reads any more, after all that it gave was taken, waits so long for the other end's end.
+    /// How long a descriptor without a reader, after all that it gave was taken, waits for the other end's end.
     pub lingers: Duration,
 }
 
@@ -30,7 +30,7 @@ impl Default for PipeOptions {
 /// (`tcp_syn_retries`). The value is that of `Lasts::silent`, after which an open session is given up.
 pub const OPENS_WITHIN: fairwave_units::Duration = fairwave_units::Duration::from_secs(30);
 
-/// A request is as large as this at the least.
+/// Min size of a request, bytes.
 const LEAST: u64 = 64 << 10;
 
 impl PipeOptions {

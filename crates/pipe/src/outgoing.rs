@@ -1,11 +1,11 @@
-//! What a descriptor gave, until the other end has taken it.
+//! Bytes that a descriptor gave, until the other end has taken them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 /// The bytes of one direction at its source, from the first one that its sink has not taken.
 ///
-/// Memory: at most `most` bytes and a chunk. What the sink has taken is freed chunk by chunk.
+/// Memory: at most `most` bytes and a chunk. Bytes that the sink has taken are freed chunk by chunk.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     chunks: VecDeque<Chunk>,
@@ -17,7 +17,7 @@ pub(crate) struct Outgoing {
     asked: u64,
     /// How long the stream is, once its end was seen.
     end: Option<u64>,
-    /// Bytes to be kept at the most.
+    /// Max bytes to keep.
     most: u64,
 }
 
@@ -27,7 +27,7 @@ struct Chunk {
     bytes: Vec<u8>,
 }
 
-/// What to do about ranges.
+/// The answer to requested ranges.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     /// To be served.
@@ -36,11 +36,11 @@ pub(crate) struct Answer {
     pub(crate) refuse: Option<Range<u64>>,
 }
 
-/// The sink says that it has taken what it was never given.
+/// The sink reports having taken bytes that it was never given.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TakenTooMuch;
 
-/// Room of the chunks that small writes are joined in: at the most, and of the first.
+/// Capacity of the chunks that join small writes, bytes: the max, and the first.
 pub(crate) const SMALL_CHUNK: usize = 16 << 10;
 const LEAST_CHUNK: usize = 64;
 /// Goes in the place of what the sink has.
@@ -63,7 +63,7 @@ impl Outgoing {
         match self.chunks.back_mut() {
             Some(last) if before - last.bytes.len() >= bytes.len() => last.bytes.extend_from_slice(bytes),
             _ => {
-                // What comes next in small pieces goes into the same chunk: each has twice the room of the one before.
+                // The next small pieces go into the same chunk: each has twice the capacity of the previous one.
                 let room = before.saturating_mul(2).clamp(LEAST_CHUNK, SMALL_CHUNK);
                 let mut joined = Vec::with_capacity(room.max(bytes.len()));
                 joined.extend_from_slice(bytes);
@@ -73,7 +73,7 @@ impl Outgoing {
         self.on_written(bytes.len())
     }
 
-    /// The same of much, which is kept as it is.
+    /// Adds a large piece, which is kept as it is.
     pub(crate) fn push_chunk(&mut self, bytes: Vec<u8>) -> Option<Range<u64>> {
         let written = bytes.len();
         self.chunks.push_back(Chunk { start: self.written, bytes });
@@ -97,12 +97,13 @@ impl Outgoing {
         (!beyond.is_empty()).then_some(beyond)
     }
 
-    /// What the sink has asked for behind the end, if it may not know of that: it has not told its application.
+    /// The range that the sink has requested beyond the end, if it may not know the end: it has not delivered it to its
+    /// application.
     pub(crate) fn unheard_end(&self) -> Option<Range<u64>> {
         self.end.filter(|end| self.taken <= *end).map(|end| end..self.asked.max(end))
     }
 
-    /// The sink asks for a range. What it has taken it asks for no more, whatever a late request says.
+    /// The sink requests a range. It does not need what it has taken, even if a late request includes it.
     pub(crate) fn on_request(&mut self, range: &Range<u64>) -> Answer {
         self.asked = self.asked.max(range.end);
         let serve = range.start.max(self.taken)..range.end.min(self.written);
@@ -113,7 +114,7 @@ impl Outgoing {
         }
     }
 
-    /// The sink says how many bytes it has taken; one more if that is all. The chunks that nobody needs any more go into
+    /// The sink reports the number of bytes that it has taken; one more if that is all. Chunks no longer needed go into
     /// `free`.
     pub(crate) fn on_taken(&mut self, taken: u64, free: &mut Vec<Vec<u8>>) -> Result<(), TakenTooMuch> {
         let most = self.written.saturating_add(u64::from(self.end.is_some()));
@@ -127,14 +128,14 @@ impl Outgoing {
         Ok(())
     }
 
-    /// The sink has taken all, and has said so in other words.
+    /// The sink has taken all, and has reported it in another way.
     pub(crate) fn on_all_taken(&mut self) {
         self.taken = self.written.saturating_add(u64::from(self.end.is_some()));
         self.chunks.clear();
     }
 
-    /// Lends bytes in pieces: whether any of them are wanted, and all that are can be had. What of them the sink has taken
-    /// is not here any more, and may be anything: it takes no notice of it.
+    /// Lends bytes in pieces. Returns whether any of them are needed, and all needed ones are available. Bytes that the
+    /// sink has taken were freed, and may have any value: it ignores them.
     pub(crate) fn lend(&self, range: &Range<u64>, take: &mut dyn FnMut(&[u8])) -> bool {
         let Some(first) = self.chunks.front().filter(|first| first.start < range.end && range.end <= self.written)
         else {
@@ -231,7 +232,7 @@ mod tests {
         assert_eq!(outgoing.room(), 0);
         assert_eq!(outgoing.on_taken(70_000, &mut Vec::new()), Ok(()));
         assert_eq!((outgoing.room(), outgoing.chunks.len()), (70_000, 1));
-        // A packet may end where another request began: what is not here any more nobody reads.
+        // A packet may end where another request started: freed bytes are not read.
         assert_eq!([0..10, 50_000..60_000].map(|range| lent(&outgoing, range)), [None, None]);
         assert_eq!(lent(&outgoing, 55_000..60_003).unwrap(), [&[0; 5000][..], &[2; 3]].concat());
         assert_eq!(lent(&outgoing, 70_000..70_002).unwrap(), [2, 2]);

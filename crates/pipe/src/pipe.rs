@@ -25,7 +25,7 @@ pub struct Pipe {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// Who waits for the other end looks so often.
+/// Period of checks while waiting for the other end.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// How far a pipe is.
@@ -39,13 +39,13 @@ pub struct PipeStatus {
     pub came: u64,
     /// Of those, the bytes that the descriptor has taken.
     pub came_taken: u64,
-    /// Whether the descriptor was told of the end of what came.
+    /// Whether the end of the incoming stream was delivered to the descriptor.
     pub is_ended: bool,
     /// Why its session is over, if it is.
     pub closed: Option<CloseReason>,
 }
 
-/// What the threads of the network and of the pump share of a pipe.
+/// State of a pipe shared by the threads of the network and of the pump.
 pub(crate) struct Shared {
     pub(crate) number: u64,
     pub(crate) options: PipeOptions,
@@ -63,9 +63,9 @@ pub(crate) struct Shared {
     pub(crate) is_watched: AtomicBool,
     /// Whether the program has ended one of its directions, or both.
     pub(crate) is_shut: AtomicBool,
-    /// Where programs wait that give more than there is room for.
+    /// Wakes programs that give more than there is room for.
     pub(crate) room: RoomBell,
-    /// Whether who watches was told how it ended.
+    /// Whether the watcher has the outcome.
     is_over: AtomicBool,
     pub(crate) way: Arc<WayToPump>,
 }
@@ -74,20 +74,20 @@ pub(crate) struct Shared {
 #[derive(Default)]
 pub(crate) struct SessionState {
     pub(crate) session: Option<Session>,
-    /// Why it is over, and whether the other end said so.
+    /// The reason of its end, and whether the other end reported it.
     pub(crate) closed: Option<(CloseReason, bool)>,
     /// Whether this end wants it cut.
     pub(crate) is_cut: bool,
 }
 
-/// What the thread of a pump is told.
+/// An order to the thread of a pump.
 pub(crate) enum Order {
     /// Something of a pipe has changed.
     Look(Arc<Shared>),
     /// A pipe has its descriptor.
     Attach(Arc<Shared>, OwnedFd),
-    /// What descriptors gave is to be taken by the other ends, and then somebody is told. What they give from now on is
-    /// no part of that.
+    /// Waits until the other ends have taken what descriptors gave, and then notifies the sender. Bytes given later do
+    /// not count.
     Drain(Sender<()>),
     /// The last of its handles and of its pipes is gone: it ends.
     Forsaken,
@@ -102,7 +102,7 @@ pub(crate) struct WayToPump {
 
 impl WayToPump {
     pub(crate) fn send(&self, order: Order) {
-        // Without the thread there are no pipes any more.
+        // Without the thread pipes are over.
         if self.orders.send(order).is_ok() {
             self.bell.ring();
         }
@@ -135,8 +135,8 @@ impl Shared {
         })
     }
 
-    /// Its session, once it is open. It is asked for behind what it is to be told of: who asks before that may find none,
-    /// and nobody would tell it what the other end asks for meanwhile.
+    /// Its session, once it is open. Ask for it after adding what it should send: an earlier caller may find no
+    /// session, and requests of the other end in between would be missed.
     pub(crate) fn session(&self) -> Option<Session> {
         self.session.lock().session.clone()
     }
@@ -148,12 +148,12 @@ impl Shared {
         }
     }
 
-    /// The pump looks now: what is told from now on makes it look again.
+    /// The pump looks now: later events make it look again.
     pub(crate) fn heard(&self) {
         self.is_told.store(false, Ordering::Release);
     }
 
-    /// Who watches was told how it ended.
+    /// The watcher has the outcome.
     pub(crate) fn on_over(&self) {
         self.is_over.store(true, Ordering::Release);
     }
@@ -185,7 +185,7 @@ impl Pipe {
         self.attach_after(&[], descriptor);
     }
 
-    /// The same, and `first` goes to the other end before what the descriptor gives.
+    /// Attaches a descriptor; `first` is sent to the other end before the descriptor's bytes.
     pub fn attach_after(&self, first: &[u8], descriptor: OwnedFd) {
         if !first.is_empty() {
             let serve = self.shared.outgoing.lock().push(first);
@@ -223,7 +223,7 @@ impl Pipe {
         }
     }
 
-    /// Whether who watches was told how it ended: nothing of it is under way any more.
+    /// Whether the watcher has the outcome: no work of it is in progress.
     pub fn is_over(&self) -> bool {
         self.shared.is_over()
     }

@@ -52,12 +52,12 @@ struct Worker {
 
 /// The number that epoll has for the bell; pipes count from one.
 const BELL: u64 = 0;
-/// What was taken and not told is told so often, an end that may not have been heard is said again, and pipes that wait
-/// for an end that nobody will hear are looked at.
+/// Period of reporting taken bytes not yet reported, of repeating ends that may have been lost, and of checking pipes
+/// that wait for an end that may never arrive.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Where so many bytes were moved between two sleeps, more will come, and it is cheaper taken together: at 4 Gb/s both
-/// ends took 15 % less of the processor's time with a rest. At 10 Gb/s one brings 64 KiB, a sixth of what the system
-/// keeps of a Unix socket.
+/// After this many bytes between two sleeps, more will arrive, and are cheaper taken together: at 4 Gb/s both ends took
+/// 15 % less of the processor's time with a rest. At 10 Gb/s one brings 64 KiB, a sixth of what the system keeps of a
+/// Unix socket.
 pub(crate) const WORTH_A_REST: usize = 16 << 10;
 const REST: Duration = Duration::from_micros(50);
 /// Events of one call.
@@ -125,7 +125,7 @@ impl Worker {
                 self.work(number);
             }
             if self.drained.is_some() && self.ends.values().all(End::is_drained) {
-                // Who asked may have gone.
+                // The caller may have gone.
                 self.drained.take().map(|tell| tell.send(()).ok());
             }
             if self.is_forsaken {
@@ -203,7 +203,7 @@ impl Worker {
 
     fn sleep(&mut self, events: &mut Vec<epoll::Event>) {
         if std::mem::take(&mut self.moved) >= WORTH_A_REST && self.due.is_empty() {
-            // Who rings meanwhile does not wake it.
+            // A ring during this does not wake it.
             std::thread::sleep(REST);
         }
         self.bell.hush();
@@ -216,7 +216,7 @@ impl Worker {
         let most = if is_busy { Some(Duration::ZERO) } else { look };
         let timeout = most.and_then(|most| Timespec::try_from(most).ok());
         events.clear();
-        // A signal wakes it, too; what there is to do is looked for in any case.
+        // A signal also wakes it; pending work is looked for in any case.
         let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), timeout.as_ref());
         self.bell.wake(events.iter().any(|event| event.data.u64() == BELL));
         for event in events.iter() {
@@ -236,7 +236,7 @@ impl Worker {
         self.look();
     }
 
-    /// Now and then: tells what was taken and not told, says ends again that may not have been heard, and cuts those that
+    /// Periodic work: reports taken bytes not yet reported, repeats ends that may have been lost, and cuts pipes that
     /// have waited long enough for the other end.
     fn look(&mut self) {
         let now = Instant::now();
@@ -246,7 +246,7 @@ impl Worker {
         self.look_at = None;
         for number in std::mem::take(&mut self.untold) {
             let Some(end) = self.ends.get(&number) else { continue };
-            // What is taken from now on is told by the next look.
+            // Bytes taken from here on are reported by the next look.
             end.shared.is_watched.store(false, Ordering::Release);
             end.tell_rest();
         }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Where threads wait that have more to send than there is room for. The system wakes them, as it does in its own calls:
-/// a signal ends the wait with EINTR, or not, as its handler was installed.
+/// Blocks threads that have more to send than there is room for. The system wakes them, as it does in its own calls: a
+/// signal ends the wait with EINTR, or not, as its handler was installed.
 #[derive(Default)]
 pub(crate) struct RoomBell {
     descriptor: OnceLock<OwnedFd>,
@@ -15,8 +15,8 @@ pub(crate) struct RoomBell {
 }
 
 impl RoomBell {
-    /// Waits until another thread rings, unless `is_over` says that there is no need to. `call` makes the call of the
-    /// system that waits, during which no lock is held.
+    /// Waits until another thread rings, unless `is_over` reports that the wait is unnecessary. `call` makes the system
+    /// call that waits, during which no lock is held.
     pub(crate) fn wait(
         &self,
         is_over: impl FnOnce() -> bool,
@@ -29,7 +29,7 @@ impl RoomBell {
         }
         let Some(descriptor) = self.descriptor.get() else { return Ok(()) };
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        // Who rings after this has seen that somebody waits.
+        // A later ring has seen the waiter.
         let outcome = if is_over() { Ok(0) } else { call(&|| rustix::io::read(descriptor, &mut [0_u8; 8])) };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         outcome.map(drop)

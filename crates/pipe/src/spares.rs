@@ -2,20 +2,20 @@
 
 use fairwave_host::Lock;
 
-/// Buffers of [`SPARE_BYTES`], of all pipes of a pump. One thread fills them and another lets go of them: given back to
-/// the system each time, their pages would have to be made and cleared anew, which costs as much as a copy.
+/// Buffers of [`SPARE_BYTES`], of all pipes of a pump. One thread fills them and another releases them: returned to the
+/// system each time, their pages would have to be allocated and cleared again, which costs as much as a copy.
 #[derive(Default)]
 pub(crate) struct Spares {
     buffers: Lock<Vec<Vec<u8>>>,
 }
 
-/// Bytes of a buffer, which one call reads at the most.
+/// Size of a buffer, bytes, and max bytes of one read.
 pub(crate) const SPARE_BYTES: usize = 64 << 10;
 /// Buffers that are kept: 6 MiB, what a connection has under way at each end, and half as much again.
 const MOST_SPARES: usize = 96;
 
 impl Spares {
-    /// An empty one, with room for so many bytes at the least.
+    /// An empty one, with room for at least this many bytes.
     pub(crate) fn take(&self, room: usize) -> Vec<u8> {
         let spare = if room <= SPARE_BYTES { self.buffers.lock().pop() } else { None };
         spare.unwrap_or_else(|| Vec::with_capacity(room.max(SPARE_BYTES)))

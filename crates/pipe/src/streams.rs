@@ -1,13 +1,13 @@
-//! What the streams of a pipe's session hold.
+//! The streams of a pipe's session.
 //!
-//! A pipe has the same two streams in each direction. A sink wants the bytes of [`BYTES`] some way ahead of what it has
-//! taken. A range that its source refuses as beyond the end ([`VoidReason::Shrank`](fairwave_host::VoidReason)) says how
-//! long the stream is: that is its FIN.
+//! A pipe has the same two streams in each direction. A sink requests the bytes of [`BYTES`] some way ahead of what it
+//! has taken. A range that its source refuses as beyond the end ([`VoidReason::Shrank`](fairwave_host::VoidReason))
+//! gives the stream's length: that is its FIN.
 //!
-//! [`TAKEN`] holds no bytes. A sink that has taken the first `n` bytes wants byte `n` of it, and its source refuses that
-//! at once: so the source knows what it need not keep any more, and a sink whose word gets lost says it again, as with
-//! every request. A report that a packet has arrived would not do: it says nothing about what became of the bytes. A
-//! sink that has taken all, and told its application of the end, says one byte more than the stream has.
+//! [`TAKEN`] holds no bytes. A sink that has taken the first `n` bytes requests byte `n` of it, and its source refuses
+//! that at once: so the source knows which bytes to free, and a sink repeats a lost report, as every request. An
+//! acknowledgement of packets is not enough: the bytes may not have been taken. A sink that has taken all, and
+//! delivered the end to its application, reports one byte more than the stream has.
 
 /// The bytes themselves.
 pub(crate) const BYTES: u32 = 1;

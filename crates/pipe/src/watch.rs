@@ -1,4 +1,4 @@
-//! Who hears how a pipe fares.
+//! Receives the events of a pipe.
 
 use std::os::fd::OwnedFd;
 
@@ -6,14 +6,14 @@ use fairwave_host::{CloseReason, Session};
 
 /// Told how a pipe fares, on the thread of the pump or of the network: no call may wait.
 pub trait Watch: Send + Sync {
-    /// Its session is open at this end. An end that opened it hears a moment later whether the other has it open, too.
+    /// Its session is open at this end. An end that opened it learns a moment later whether the other also has it open.
     fn on_open(&self, session: &Session) {
         let _ = session;
     }
 
-    /// It was cut: bytes that one of the ends wrote are lost, or may be. Who has the other end of the descriptor is not
-    /// to take that for the end of the stream. The descriptor is there if one was attached. This is also called where
-    /// the session was never open.
+    /// It was cut: bytes that one of the ends wrote are lost, or may be. The program at the other end of the descriptor
+    /// must not see this as the end of the stream. The descriptor is present if one was attached. This is also called
+    /// if the session was never open.
     fn on_cut(&self, descriptor: Option<OwnedFd>, reason: CloseReason) {
         let _ = reason;
         if let Some(descriptor) = descriptor {
@@ -21,16 +21,16 @@ pub trait Watch: Send + Sync {
         }
     }
 
-    /// It was cut, and the descriptor has not taken all that came before: [`Watch::on_cut`] follows when it has. What its
-    /// program writes from now on is lost, and one that waits to write is not to wait until somebody reads. A TCP
-    /// connection has no word for that; a Unix socket says that the pipe is broken.
+    /// It was cut, and the descriptor has not taken all that arrived earlier: [`Watch::on_cut`] follows when it has.
+    /// Later writes of its program are lost, and a waiting write should not wait for a reader. A TCP connection has no
+    /// signal for that; a Unix socket reports a broken pipe.
     fn on_cutting(&self, descriptor: &OwnedFd) {
-        // Where the system refuses, its program waits.
+        // If the system refuses, its program waits.
         let _ = rustix::net::shutdown(descriptor, rustix::net::Shutdown::Read);
     }
 
-    /// Both of its streams came to their ends, and each byte was taken; or the other end went away when it owed nothing
-    /// and was owed nothing. The descriptor is there to be closed: it was told the end.
+    /// Both of its streams ended, and each byte was taken; or the other end closed when neither end owed anything. The
+    /// descriptor is passed on to be closed: it has the end.
     fn on_end(&self, descriptor: Option<OwnedFd>) {
         drop(descriptor);
     }
@@ -43,6 +43,6 @@ impl Watch for () {}
 /// ECONNRESET only if it has written something that was not read.
 #[expect(clippy::needless_pass_by_value, reason = "closed locally")]
 pub fn reset(descriptor: OwnedFd) {
-    // Where the system refuses, the other end sees the end of the stream: there is nothing else to be had.
+    // If the system refuses, the other end sees the end of the stream: there is no alternative.
     let _ = rustix::net::sockopt::set_socket_linger(&descriptor, Some(std::time::Duration::ZERO));
 }

@@ -168,7 +168,7 @@ fn pipe__one_way_may_end_long_before_the_other() {
     assert_eq!(answering.heard.recv_timeout(LIMIT), Ok(Heard::End));
 }
 
-/// Carries datagrams to an address and back, as long as somebody holds it, but for those to it while it is told so.
+/// Relays datagrams to an address and back until it is dropped, except those to it while it is blocked.
 struct Carrier {
     address: SocketAddr,
     loses: Arc<AtomicBool>,
@@ -243,7 +243,7 @@ fn pipe__who_takes_nothing_stops_the_other_end() {
     let piece = bytes(3, 1 << 16);
     let (mut written, mut idle) = (0, 0);
     let deadline = Deadline::new();
-    // What is wanted ahead goes, sooner or later. Then nothing more does for half a second.
+    // The bytes requested ahead are accepted, sooner or later. Then nothing more is for half a second.
     while written <= 4 << 20 || idle < 50 {
         deadline.check("4 MiB are taken, and no more");
         match (&asking.stream).write(&piece) {
@@ -255,7 +255,7 @@ fn pipe__who_takes_nothing_stops_the_other_end() {
             Err(error) => panic!("{error}"),
         }
     }
-    // What is wanted ahead, what is kept, and what both descriptors hold.
+    // The bytes requested ahead, the bytes kept, and the content of both descriptors.
     assert!(written < (4 << 20) + (5 << 20) + (2 << 20), "{written} bytes were taken of one that nobody reads");
     asking.stream.shutdown(Shutdown::Write).unwrap();
     assert_eq!(all(&mut answering.stream).len(), written);
@@ -353,7 +353,7 @@ fn drain__waits_for_what_was_written() {
     assert_eq!(reader.join().unwrap(), 100_000);
 }
 
-/// A peer that speaks for itself, and says what is not so.
+/// A peer that implements the protocol itself, and lies.
 struct Liar {
     says: fn(&Session),
 }
@@ -376,7 +376,7 @@ fn pipe__liars_are_cut() {
     let lies: [fn(&Session); 3] = [
         // It has taken what was never given.
         |session| session.want(0, 99..100),
-        // It lends nothing of what it serves: the range is void, and that is no end.
+        // It lends nothing of what it serves: the range is void, and that is not an end.
         |_| {},
         // It asks for a stream that no pipe has, which is refused; and takes more than there is.
         |session| {
