@@ -6,8 +6,8 @@ use fairwave_proto::{CardCapacity, MachineLimits, ShareBy};
 use fairwave_schemes::GroupTerms;
 use fairwave_units::{Duration, Rate};
 
-/// How a daemon is set up. All is checked by whoever reads it: rates are above zero, users are numbers of the system.
-/// Only what stands under "later" may change while it runs (SIGHUP).
+/// Configuration of a daemon. Its reader validates it: rates are above zero, users are numeric ids. A running daemon
+/// applies only changes of fields that "can change while running" (SIGHUP).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Path of its socket.

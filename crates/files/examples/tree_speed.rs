@@ -84,7 +84,7 @@ fn transfer(given: &Path, taken: &Path, count: usize, durable: Durable) -> Resul
     Ok(())
 }
 
-/// When something began, and the processor's seconds until then.
+/// Start time, and the processor time used until then.
 struct Usage {
     at: Instant,
     cpu_s: f64,

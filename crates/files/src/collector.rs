@@ -1,4 +1,4 @@
-//! A taker that keeps all in memory: the simplest that there can be, for tests of the giving end.
+//! A taker that keeps everything in memory, for tests of the giving end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -214,7 +214,7 @@ impl Collector {
                         self.paths.push(path.to_vec());
                         format!("file {} {bytes}", text(path))
                     }
-                    // It asks for them as for all else.
+                    // It requests them like all other bytes.
                     TreeEntry::Holes { .. } => continue,
                     TreeEntry::Directory { path, .. } => format!("directory {}", text(path)),
                     TreeEntry::Symlink { path, target, .. } => format!("link {} {}", text(path), text(target)),

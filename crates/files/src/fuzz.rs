@@ -348,7 +348,7 @@ fn journal() {
     });
 }
 
-/// A journal of frames that are whole, whatever is in them.
+/// A journal of complete frames with arbitrary contents.
 fn frames(input: &[u8]) -> Vec<u8> {
     let mut bytes = b"fwj\x02".to_vec();
     let mut reader = Reader::new(input);

@@ -23,7 +23,7 @@ pub(crate) struct LoopbackPath {
     pub(crate) reorder: f64,
     /// A packet arrives twice.
     pub(crate) repeat: f64,
-    /// A byte of a data packet is changed, as somebody on a path without secrecy may do.
+    /// A byte of a data packet is changed, as an attacker on the path may do.
     pub(crate) forge: f64,
     /// Max bytes of a piece.
     pub(crate) piece_bytes: u32,
@@ -161,7 +161,7 @@ impl Loopback {
         is_busy
     }
 
-    /// Does what an application told its session.
+    /// Executes an application's commands to its session.
     fn obey(&mut self, at: usize) -> bool {
         let mut is_busy = false;
         while let Ok((_, command)) = self.ends[at].told.try_recv() {
@@ -271,7 +271,7 @@ impl Loopback {
         is_busy
     }
 
-    /// Puts a packet on the way to an end, if it is not lost. Data that are lost are dealt with where they are sent.
+    /// Sends a packet to an end, unless it is lost. Lost data are handled at the sender.
     fn post(&mut self, to: usize, packet: LoopbackPacket) {
         let is_lost = !matches!(packet, LoopbackPacket::Data { .. }) && self.is_so(self.way.loss);
         if is_lost {
@@ -301,7 +301,7 @@ impl Loopback {
 }
 
 impl LoopbackEnd {
-    /// The parts of a range that are wanted and have not come; from now on they have.
+    /// The requested parts of a range that have not arrived; marks them as arrived.
     fn take_missing(&mut self, stream: u32, range: &Range<u64>) -> Vec<Range<u64>> {
         let Some(missing) = self.missing.get_mut(&stream) else { return Vec::new() };
         let parts = missing.overlapping(range).map(|part| part.start.max(range.start)..part.end.min(range.end));

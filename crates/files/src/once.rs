@@ -34,8 +34,7 @@ pub(crate) const COMES_BACK_WITHIN: Duration = Duration::from_secs(600);
 
 /// Max times that a file is sent with a ticket for one transfer, however often its sessions are lost.
 const MOST_TIMES: u64 = 4;
-/// Files of one ticket of which something was sent: 10 MB. An owner that was lost after more of them does not come
-/// back.
+/// Max files of one ticket of which bytes were sent: 10 MB. An owner that was lost after more of them cannot resume.
 const MOST_FILES: usize = 1 << 18;
 
 /// The tickets for one transfer that were shown at a share, in memory: after a restart only used-up tickets are known.
@@ -51,7 +50,7 @@ struct TicketUse {
     session: Option<Session>,
     /// Bytes sent of each file, by the hash of its path, in sessions that have ended.
     sent: HashMap<[u8; 16], u64>,
-    /// Whether it was used, whatever becomes of its session.
+    /// Whether it was used, whatever happens to its session.
     is_used: bool,
     /// Whether its owner has had what a transfer that is lost again and again may need.
     is_exhausted: bool,
@@ -86,7 +85,7 @@ impl TicketUses {
         true
     }
 
-    /// The owner's session is this one: the one before it, if there was one, which may still be open.
+    /// Makes this session the owner's; returns the previous one, if any, which may still be open.
     fn succeed(&self, ticket: TicketId, session: &Session) -> Option<Session> {
         self.by_ticket.lock().entry(ticket).or_default().session.replace(session.clone())
     }
@@ -118,7 +117,7 @@ impl TicketUses {
         }
     }
 
-    /// Whether somebody has the ticket: a session is open with it, or its owner may come back.
+    /// Whether the ticket has an owner: a session is open with it, or its owner may resume.
     pub(crate) fn is_held(&self, now: Instant, ticket: TicketId) -> bool {
         let claims = self.by_ticket.lock();
         let owner = claims.get(&ticket).and_then(|claim| claim.owner.as_ref());
@@ -147,12 +146,12 @@ impl Owner {
 
 /// The end of a session that was opened with a ticket for one transfer.
 pub(crate) struct Claiming {
-    /// Nothing once somebody else turned out to own the ticket.
+    /// `None` once another session turned out to own the ticket.
     handler: Option<Box<dyn Handler>>,
     claims: TicketUses,
     ticket: TicketId,
     follows: Option<Proof>,
-    /// Set when it owns the ticket, and how its session ended.
+    /// Set when it owns the ticket, with the end of its session.
     own: Arc<Lock<Own>>,
 }
 

@@ -1,4 +1,4 @@
-//! How often the holders of a ticket open sessions.
+//! Rate limit of opening sessions per ticket.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ impl OpenRates {
     pub(crate) fn count(&mut self, now: Instant, ticket: TicketId) {
         if self.due.len() >= MOST_TICKETS && !self.due.contains_key(&ticket) {
             self.due.retain(|_, due| *due > now);
-            // None of those that are left can be forgotten before its time; the one that is due first is the cheapest.
+            // No remaining entry can be dropped before its time; the one that is due first is the cheapest.
             if self.due.len() >= MOST_TICKETS
                 && let Some(first) = self.due.iter().min_by_key(|(_, due)| **due).map(|(ticket, _)| *ticket)
             {

@@ -29,34 +29,33 @@ use crate::transfer::ledger::{Ledger, Transfer};
 use crate::transfer::memory::Holder;
 use crate::transfer::visit::{Visit, VisitKind};
 
-/// Transfers that are over and still told of,
+/// Max ended transfers that are still reported,
 const MOST_OVER: usize = 64;
 /// and max memory of the lists of their outcomes, together, bytes.
 const MOST_OVER_BYTES: usize = 32 << 20;
 /// Transfers under way with one ticket: each may take threads and a descriptor for each path of the share.
 const MOST_OF_TICKET: usize = 256;
 
-/// How a share is set up.
+/// Options of a share.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "four facts that do not depend on each other")]
 pub struct ShareOptions {
-    /// The directory that visitors may put files into, which is made if it is not there. Without one they may not.
+    /// The directory that visitors may put files into, created if it does not exist. `None` allows no puts.
     pub writable_into: Option<PathBuf>,
     /// Whether that is all that they may: what lies at the share's paths is not given.
     pub only_takes: bool,
-    /// Whether links that lead out of that directory are kept as they are for who asks for it; else they fail.
+    /// Whether links that lead out of that directory are kept unchanged if the visitor requests it; else they fail.
     pub may_keep_links: bool,
-    /// The name there of what a visitor puts, if it is to have another than it comes with.
+    /// The name of a put file or tree there, if it is to be renamed.
     pub rename: Option<OsString>,
     /// Whether an unfinished put of the same, in the directory around that one and with its name for
-    /// [`ShareOptions::rename`], is gone on with: it made the directory itself.
+    /// [`ShareOptions::rename`], is resumed: it made the directory itself.
     pub continues_rename: bool,
-    /// How what they put is made durable.
+    /// Durability of put files.
     pub durable: Durable,
-    /// How much all that lies below that directory may occupy on the disk when they have put something: what exceeds
-    /// it fails.
+    /// Max bytes on the disk of everything below that directory: puts beyond it fail.
     pub quota: Option<Bytes>,
-    /// Whether they may only look: nothing is written, whatever they ask for, and no directory is made.
+    /// Whether only dry runs are allowed: nothing is written, and no directory is created.
     pub is_dry: bool,
     /// Whether that directory may be one below which this host keeps its keys: where none but its own user puts files.
     pub may_hold_keys: bool,
@@ -78,14 +77,13 @@ pub struct Share {
     visits: Lock<Vec<Visit>>,
     /// Owners of the tickets for one transfer.
     claims: TicketUses,
-    /// How often each ticket opens sessions.
+    /// Rate limit of opening sessions, per ticket.
     opens: Lock<OpenRates>,
     next: AtomicU64,
 }
 
 impl Share {
-    /// Offers what lies at these paths. They have to be there, and to be readable. There may be none, if visitors may
-    /// put.
+    /// Offers these paths. They have to exist and be readable. There may be none, if visitors may put.
     pub fn new(paths: Vec<PathBuf>, options: ShareOptions) -> Result<Self, ShareError> {
         if options.writable_into.is_none() || !paths.is_empty() {
             Roots::find(&paths)?;
@@ -112,7 +110,7 @@ impl Share {
         Ok(Self { paths, options, name, readers, intake, visits, claims, opens, next })
     }
 
-    /// Whether a visitor may have what it asks for, without a look at the disk: an answer for
+    /// Whether a visitor is allowed its request, without disk access: an answer for
     /// [`fairwave_host::Endpoint::listen_with`].
     pub fn judge(&self, visitor: &Visitor<'_>) -> Result<SessionOptions, Refusal> {
         if !self.opens.lock().has_room(Instant::now(), visitor.ticket) {
@@ -187,8 +185,7 @@ impl Share {
         self.visits.lock().clone()
     }
 
-    /// Whether somebody has a ticket for one transfer: a session is open with it, or was lost and may be followed by
-    /// another.
+    /// Whether a ticket for one transfer has an owner: a session is open with it, or was lost and may be resumed.
     pub fn is_held(&self, ticket: TicketId) -> bool {
         self.claims.is_held(Instant::now(), ticket)
     }
@@ -208,7 +205,7 @@ impl Share {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let visit = Visit { number, from: visitor.from, ticket: visitor.ticket, kind, transfer };
         self.visits.lock().push(visit);
-        // Nobody may ever ask for them.
+        // They may never be queried.
         let forgotten = self.forget();
         if !forgotten.is_empty() {
             self.readers.drop_visits(forgotten);

@@ -15,7 +15,7 @@ pub struct Filter {
     pub stays_on_file_system: bool,
 }
 
-/// The verdicts of a filter on the entries of a list, in whichever order they come.
+/// The verdicts of a filter on the entries of a list, in any order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verdicts {
     filter: Filter,

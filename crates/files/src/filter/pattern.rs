@@ -113,7 +113,7 @@ fn tokens(pattern: &[u8]) -> Option<Vec<Token>> {
 fn class(pattern: &[u8]) -> Option<(Box<[bool; 256]>, &[u8])> {
     let is_negated = matches!(pattern.first(), Some(b'!' | b'^'));
     let (mut bytes, mut at) = (Box::new([false; 256]), usize::from(is_negated));
-    // What a range may begin with.
+    // The start of a range.
     let mut before = None;
     let first = at;
     loop {
@@ -156,7 +156,7 @@ fn class(pattern: &[u8]) -> Option<(Box<[bool; 256]>, &[u8])> {
     bytes.contains(&true).then_some((bytes, &pattern[at + 1..]))
 }
 
-/// The name in `name:]`, if that is how it goes on; the outer `None` if no class ends there.
+/// The name in `name:]`, if one follows; the outer `None` if no class ends there.
 #[expect(clippy::option_option, reason = "malformed, not a name, a name")]
 fn class_name(pattern: &[u8]) -> Option<Option<&[u8]>> {
     let end = pattern.iter().position(|byte| *byte == b']')?;

@@ -54,7 +54,7 @@ pub enum RuleError {
     /// Its pattern is longer than a path.
     #[error("a pattern of {0} bytes, the maximum is {MOST_PATH_BYTES}")]
     Long(usize),
-    /// One more than there may be.
+    /// Too many rules.
     #[error("more than {MAX_RULES} rules")]
     Many,
     /// Together they are longer than they may be.

@@ -52,7 +52,7 @@ impl NameSelection {
         next.is_some_and(|(name, _)| name.starts_with(&stem))
     }
 
-    /// The names of which nothing came.
+    /// The names without any entry.
     pub(crate) fn missed(&self) -> impl Iterator<Item = &[u8]> {
         self.names.iter().filter(|(_, is_found)| !**is_found).map(|(name, _)| name.as_slice())
     }

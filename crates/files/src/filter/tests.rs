@@ -8,7 +8,7 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 use super::choice::{Filter, Verdicts};
 use super::rules::{RuleError, RuleList, Rules};
 
-/// What rsync's patterns match, as `record.py` has recorded it.
+/// Matches of rsync's patterns, as `record.py` has recorded them.
 const VECTORS: &str = include_str!("vectors.tsv");
 
 fn rules(words: &[(&[u8], bool)]) -> Rules {
@@ -114,7 +114,7 @@ fn add__bounds() {
     assert!(list.compile() == Err(RuleError::Complex));
 }
 
-/// What a run of rsync would copy of `src`, with a slash behind directories.
+/// The files that a run of rsync would copy of `src`, with a slash after directories.
 fn by_rsync(place: &Path, words: &[(Vec<u8>, bool)]) -> Option<Vec<Vec<u8>>> {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
@@ -132,7 +132,7 @@ fn by_rsync(place: &Path, words: &[(Vec<u8>, bool)]) -> Option<Vec<Vec<u8>>> {
     Some(paths)
 }
 
-/// 100 trees, with up to eight rules each. Where rsync is not installed the vectors are all there is.
+/// 100 trees, with up to eight rules each. Without rsync only the recorded vectors are tested.
 #[test]
 fn takes__random_trees_as_rsync_does() {
     let seed = std::env::var("FAIRWAVE_SEED").ok().and_then(|seed| seed.parse().ok());

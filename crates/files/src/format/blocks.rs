@@ -67,7 +67,7 @@ fn left_count(count: usize) -> usize {
     count.div_ceil(2).next_power_of_two()
 }
 
-/// Proves the blocks' values where anybody may have changed them on the way.
+/// Authenticates the blocks' values on paths that may change them.
 #[derive(Clone)]
 pub(crate) struct HashKey([u8; 32]);
 
@@ -86,7 +86,7 @@ impl HashKey {
         record
     }
 
-    /// The value in a record of 48 bytes, if it is this block's and nobody changed it.
+    /// The value in a record of 48 bytes, if it is this block's and authentic.
     pub(crate) fn check(&self, block: u64, record: &[u8]) -> Option<BlockHash> {
         let (value, mac) = record.split_first_chunk::<32>()?;
         aws_lc_rs::constant_time::verify_slices_are_equal(&self.mac(block, value), mac).ok()?;
@@ -155,17 +155,17 @@ impl Layout {
         of_elements(size_of::<(u64, u64)>(), self.ends.len(), self.ends.capacity())
     }
 
-    /// How many files there are.
+    /// Number of files.
     pub(crate) fn files(&self) -> usize {
         self.ends.len()
     }
 
-    /// How many bytes they have together.
+    /// Total bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.ends.last().map_or(0, |end| end.0)
     }
 
-    /// How many blocks.
+    /// Number of blocks.
     pub(crate) fn blocks(&self) -> u64 {
         self.ends.last().map_or(0, |end| end.1)
     }

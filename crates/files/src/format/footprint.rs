@@ -1,10 +1,10 @@
-//! How much memory a list of somebody else's has come to take.
+//! Memory of lists that a peer controls.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bytes that a vector of such elements takes when it has one more: it doubles, and then both are there for a moment.
+/// Max bytes of a vector of such elements when it gets one more: it doubles, and both allocations exist for a moment.
 pub(crate) fn of_elements(element_bytes: usize, length: usize, capacity: usize) -> u64 {
     let bytes = (capacity * element_bytes) as u64;
     if length < capacity { bytes } else { 3 * bytes }

@@ -31,7 +31,7 @@ pub(crate) struct Walk {
     pub(crate) stays_on_file_system: bool,
 }
 
-/// How a taker compares with existing files, before any transfer.
+/// Options of a taker's comparison with existing files, before any transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Look {
     /// Whether files that seem complete, having the right size and time, are read and their hashes compared.

@@ -12,7 +12,7 @@ use super::blocks::BLOCK_BYTES;
 use super::error::FormatError;
 use super::footprint::of_elements;
 
-/// Smaller ones travel as zeros: each makes a request more, and of those there are 256 in a round trip.
+/// Smaller holes are sent as zeros: each adds a request, of which there are 256 per round trip.
 pub(crate) const LEAST_HOLE: u64 = 256 << 10;
 /// Max holes in the list of a transfer; further holes are sent as data.
 pub(crate) const MOST_HOLES: usize = 4 << 20;
@@ -69,7 +69,7 @@ impl Holes {
         }
     }
 
-    /// How many there are.
+    /// Number of holes.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
@@ -95,7 +95,7 @@ impl Holes {
         self.ranges.is_empty()
     }
 
-    /// How many bytes are in them.
+    /// Total bytes of the holes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -144,8 +144,8 @@ impl Holes {
         blocks.filter(|blocks| blocks.start < blocks.end)
     }
 
-    /// As entries of the list have them, each at most [`MOST_PAIRS_BYTES`] long: how many bytes lie between a hole and
-    /// what is before it, and how long it is.
+    /// Encodes them as entries of the list, each at most [`MOST_PAIRS_BYTES`] long: the bytes between a hole and the
+    /// end of the previous one, and its length.
     pub(crate) fn to_pairs(&self) -> Vec<Vec<u8>> {
         let (mut entries, mut at) = (Vec::<Vec<u8>>::new(), 0);
         for hole in &self.ranges {
@@ -163,7 +163,7 @@ impl Holes {
         entries
     }
 
-    /// Adds those of an entry.
+    /// Adds the holes of an entry.
     pub(crate) fn read_pairs(&mut self, pairs: &[u8]) -> Result<(), FormatError> {
         const WHAT: &str = "a hole";
         let mut reader = Reader::new(pairs);
@@ -177,7 +177,7 @@ impl Holes {
         Ok(())
     }
 
-    /// Those that end behind an offset.
+    /// The holes that end after an offset.
     fn reaching(&self, offset: u64) -> &[Range<u64>] {
         self.ranges.get(self.ranges.partition_point(|hole| hole.end <= offset)..).unwrap_or_default()
     }

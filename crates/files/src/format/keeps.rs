@@ -3,10 +3,10 @@
 /// Files and links that a transfer leaves unchanged, depending on existing entries. The default keeps nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keeps {
-    /// Nothing is made that is not there, directories included: rsync's `--existing`.
+    /// No entries are created, directories included: rsync's `--existing`.
     pub only_existing: bool,
     /// Existing entries stay: rsync's `--ignore-existing`.
     pub existing: bool,
-    /// A file whose time is later than that of its source stays: rsync's `--update`.
+    /// A file that is newer than its source stays: rsync's `--update`.
     pub newer: bool,
 }

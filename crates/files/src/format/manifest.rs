@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(writer.used(), 0);
     }
 
-    /// Whatever comes in is refused or understood, and what is understood is written and read again as the same.
+    /// Any input is refused or parsed, and a parsed one survives encoding and parsing.
     fn check(body: &[u8]) {
         for entry in read(body).into_iter().flatten() {
             assert_eq!(read(&written(&[entry])), [Ok(entry)]);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     proptest! {
-        /// Close to what is right, where random bytes seldom come.
+        /// Close to valid input, which random bytes seldom are.
         #[test]
         fn entries__changed_a_little(at in any::<prop::sample::Index>(), bits in any::<u8>(), cut in any::<prop::sample::Index>()) {
             let mut body = written(&[

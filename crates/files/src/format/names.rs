@@ -95,7 +95,7 @@ impl RelativePath {
         self.split().0
     }
 
-    /// How many directories it is in.
+    /// Number of directories that contain it.
     pub(crate) fn depth(&self) -> usize {
         self.0.split(|byte| *byte == b'/').skip(1).count()
     }

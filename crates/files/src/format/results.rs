@@ -39,7 +39,7 @@ pub(crate) struct Before {
 /// One thing that the giver should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResultRecord<'a> {
-    /// A path that is not there as it should be.
+    /// A path that failed.
     Failed {
         /// The path, as in the manifest.
         path: &'a [u8],
@@ -53,7 +53,7 @@ pub(crate) enum ResultRecord<'a> {
         /// Why, to be put behind the path and a colon.
         reason: &'a str,
     },
-    /// A path whose content is there, and of which an attribute could not be set.
+    /// A path whose content is complete, and of which an attribute could not be set.
     Warned {
         /// The path, as in the manifest.
         path: &'a [u8],

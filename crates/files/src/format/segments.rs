@@ -18,7 +18,7 @@ use super::short_hash::short;
 
 /// Max size of a segment's body, bytes.
 pub(crate) const MOST_BODY_BYTES: usize = 64 << 10;
-/// Bytes that a reader wants beyond what it has read: at 60 ms of round trip some 100 000 entries a second.
+/// Bytes that a reader requests beyond what it has read: at 60 ms of round trip some 100 000 entries a second.
 const READ_AHEAD: u64 = 512 << 10;
 /// Bytes of the length, before the body.
 const LENGTH_BYTES: usize = 4;
@@ -80,7 +80,7 @@ impl SegmentWriter {
         Ok(added)
     }
 
-    /// The segment of the entries that wait, as the stream has it, if there are any.
+    /// The encoded segment of the pending entries, if any.
     pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
         let body = self.body.get(..self.used).filter(|body| body.len() > 1)?;
         let mut segment = Vec::with_capacity(LENGTH_BYTES + body.len() + MAC_BYTES);
@@ -99,7 +99,7 @@ impl SegmentWriter {
     }
 }
 
-/// Reads a stream of segments whose bytes come in any order, from anybody.
+/// Reads a stream of segments whose bytes arrive in any order, from untrusted senders.
 ///
 /// Hand in what comes ([`SegmentReader::on_data`], [`SegmentReader::on_void`]), then take all bodies
 /// ([`SegmentReader::next`]), then want all that it wants ([`SegmentReader::wants`]). Memory: at most 512 KiB and one
@@ -142,7 +142,7 @@ impl SegmentReader {
         Some(from..to)
     }
 
-    /// Bytes came. Those that nobody wants are dropped.
+    /// Adds received bytes. Those that were not requested are dropped.
     pub(crate) fn on_data(&mut self, offset: u64, bytes: &[u8]) {
         let end = offset.saturating_add(bytes.len() as u64).min(self.wanted);
         let start = offset.max(self.start);
@@ -159,13 +159,13 @@ impl SegmentReader {
         self.arrived.insert(start..end);
     }
 
-    /// A range will not come: the stream ends before it.
+    /// A range will not arrive: the stream ends before it.
     pub(crate) fn on_void(&mut self, range: &Range<u64>) {
         let end = self.end.map_or(range.start, |end| end.min(range.start));
         self.end = Some(end.max(self.start));
     }
 
-    /// The entries of the next segment, if all of it is there.
+    /// The entries of the next segment, if it is complete.
     pub(crate) fn next(&mut self) -> Result<Option<Vec<u8>>, SegmentError> {
         let there =
             self.arrived.first().filter(|first| first.start == self.start).map_or(0, |first| first.end - first.start);
@@ -248,7 +248,7 @@ mod tests {
         (0..count).map(|i| vec![i as u8; bytes]).collect()
     }
 
-    /// Answers all that a reader wants from a stream, in order.
+    /// Answers all requests of a reader from a stream, in order.
     fn answer(reader: &mut SegmentReader, stream: &[u8]) {
         while let Some(range) = reader.wants() {
             let end = range.end.min(stream.len() as u64);
@@ -358,13 +358,13 @@ mod tests {
             let mut reader = SegmentReader::new(KEY);
             reader.wants();
             reader.on_data(0, bytes);
-            // Without the key nobody writes a segment that is read.
+            // A segment under another key is never read.
             assert!(matches!(reader.next(), Ok(None) | Err(SegmentError::Ended)));
         });
     }
 
     proptest! {
-        /// Whatever the order in which the pieces come, and however often, and whoever changes some of them.
+        /// Pieces may arrive in any order, repeatedly, and changed.
         #[test]
         fn reader__in_any_order(
             sizes in proptest::collection::vec(1_usize..40_000, 1..30),

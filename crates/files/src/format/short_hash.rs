@@ -1,6 +1,6 @@
-//! Sixteen bytes of a hash, where 32 would be more than anybody needs.
+//! Hashes of 16 bytes, where 32 are not needed.
 
-/// The first 16 bytes of what a hasher comes to: some 2^64 hashes are made until two of them are the same by chance.
+/// The first 16 bytes of a hash: a collision by chance takes some 2^64 hashes.
 pub(crate) fn short(hasher: &blake3::Hasher) -> [u8; 16] {
     let mut out = [0; 16];
     hasher.finalize_xof().fill(&mut out);

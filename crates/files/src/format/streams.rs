@@ -2,8 +2,8 @@
 
 /// The stream of the manifest.
 pub(crate) const MANIFEST: u32 = 0;
-/// The stream of the blocks' hashes. Lower streams are asked for first: with it above the tree, blocks would wait for
-/// their hashes as long as there is anything else to ask for.
+/// The stream of the blocks' hashes. Lower streams are requested first: if it were above the tree, blocks would wait
+/// for their hashes until everything else is requested.
 pub(crate) const HASHES: u32 = 1;
 /// The stream of the files' bytes.
 pub(crate) const TREE: u32 = 2;

@@ -19,7 +19,7 @@ pub(crate) struct GivenBytes {
 }
 
 impl GivenBytes {
-    /// A part was given: how many bytes of it are new.
+    /// Adds a given part; returns the number of new bytes.
     #[inline]
     pub(crate) fn add(&mut self, part: &Range<u64>) -> u64 {
         if part.start == self.run.end && part.end <= self.clear_to {

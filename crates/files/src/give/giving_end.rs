@@ -68,7 +68,7 @@ struct LentFile {
     records: BTreeMap<u64, Vec<u8>>,
     hashed_alone: HashedAlone,
     given: GivenBytes,
-    /// Whether what was refused last comes later.
+    /// Whether the last refused range follows later.
     comes_later: bool,
     clock: u64,
     lent_at: Instant,
@@ -255,7 +255,7 @@ impl LentFile {
         }
     }
 
-    /// Batches that were sent, and are kept in case that they get lost, give way to those that were not.
+    /// Sent batches, which are kept in case of loss, are evicted before unsent ones.
     fn make_room(&mut self) {
         let is_spent = |cached: &Cached| cached.is_spent && cached.owed.is_empty();
         let keys: Vec<_> = self.batches.iter().filter(|(_, cached)| is_spent(cached)).map(|(key, _)| *key).collect();

@@ -22,7 +22,7 @@ pub(crate) struct HashedAlone {
 const FETCHES_WITHIN: Duration = Duration::from_secs(2);
 
 impl HashedAlone {
-    /// The hashes of a batch go: how many bytes count as compared from now on.
+    /// The hashes of a batch are sent: returns the bytes that now count as compared.
     pub(crate) fn on_hashed(&mut self, now: Instant, batch: &Range<u64>) -> u64 {
         if !self.compared.contains_key(&batch.start) {
             self.undecided.insert(batch.start, batch.end);
@@ -33,7 +33,7 @@ impl HashedAlone {
         self.decide_up_to(u64::MAX)
     }
 
-    /// Bytes from `start` on are asked for: how many before them count as compared from now on.
+    /// Bytes from `start` on are requested: returns the bytes before them that now count as compared.
     pub(crate) fn on_request(&mut self, now: Instant, start: u64) -> u64 {
         self.bytes_at = Some(now);
         self.decide_up_to(start)
@@ -44,7 +44,7 @@ impl HashedAlone {
         self.bytes_at = Some(now);
     }
 
-    /// Bytes of a batch are asked for after all: how many do not count any more.
+    /// Bytes of a batch are requested after all: returns the bytes that do not count any more.
     pub(crate) fn remove(&mut self, batch: &Range<u64>) -> u64 {
         self.undecided.remove(&batch.start);
         self.compared.remove(&batch.start).map_or(0, |end| end - batch.start)
@@ -87,7 +87,7 @@ mod tests {
         let mut hashed = HashedAlone::default();
         let now = Instant::now();
         assert_eq!((hashed.on_hashed(now, &(0..100)), hashed.on_hashed(now, &(0..100))), (100, 0));
-        // One block was wrong, and has come; then nothing but hashes is asked for again.
+        // One block was wrong, and was fetched; then only hashes are requested again.
         assert_eq!((hashed.on_request(now, 0), hashed.remove(&(0..100))), (0, 100));
         assert_eq!(hashed.on_hashed(now, &(100..200)), 0);
         assert_eq!(hashed.on_hashed(now + FETCHES_WITHIN, &(200..300)), 200);

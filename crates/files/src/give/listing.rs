@@ -118,7 +118,7 @@ impl ManifestPart {
         (self.segment.len() + FILE_BYTES * self.files.len() + HOLE_BYTES * holes) as u64
     }
 
-    /// How many of its files are nothing but a hole, and how many bytes of all of them are in holes.
+    /// The number of its files that are only a hole, and the bytes of all files that are in holes.
     pub(crate) fn holes(&self) -> (u64, u64) {
         let hollow = self.files.iter().filter(|file| file.bytes > 0 && file.holes.bytes() == file.bytes).count();
         (hollow as u64, self.files.iter().map(|file| file.holes.bytes()).sum())
@@ -215,7 +215,7 @@ impl Listing {
         self.is_complete = true;
     }
 
-    /// Whether there is no more than what is here.
+    /// Whether the listing has ended.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -269,8 +269,8 @@ impl Listing {
         if is_all { files + without_data } else { files }
     }
 
-    /// How much of each file was given to the holder of these bytes of the tree: of at most `most` files, and `None` if
-    /// they are more.
+    /// Bytes of each file that were given to the holder of these bytes of the tree: of at most `most` files, and `None`
+    /// if there are more.
     pub(crate) fn shares_given(&self, given: &ByteRanges, most: usize) -> Option<Vec<GivenFile>> {
         let mut files: Vec<(usize, GivenFile)> = Vec::new();
         for range in given.iter() {
@@ -340,7 +340,7 @@ mod tests {
         TreeEntry::File { path, bytes, meta: crate::format::manifest::Meta::default(), identity }
     }
 
-    /// A listing of files of these lengths, told after each of `told` files and when a segment is full.
+    /// A listing of files of these lengths, reported after each of `told` files and when a segment is full.
     fn listing(lengths: &[u64], told: usize) -> Listing {
         let (mut listing, mut draft) = (Listing::default(), Draft::new([1; 32]));
         for (index, length) in lengths.iter().enumerate() {

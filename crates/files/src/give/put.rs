@@ -33,16 +33,16 @@ use crate::transfer::progress::WaitsFor;
 use crate::transfer::renewal::Renew;
 use crate::transfer::retry::{Destination, RETRY, persist};
 
-/// How files are put.
+/// Options of a put.
 #[derive(Clone, Debug)]
 pub struct PutOptions {
     /// Whether the server reads files that seem complete there, having the right size and time, and compares their
     /// hashes.
     pub check: bool,
-    /// Whether nothing is written there, and only found out what would be sent: that is what the outcome counts.
+    /// Whether nothing is written, and the outcome only counts what would be sent.
     pub dry_run: bool,
-    /// Whether links whose targets lead out of what is sent are kept there as they are, if the server allows it;
-    /// without it they fail.
+    /// Whether links whose targets lead out of the tree are kept unchanged, if the server allows it; otherwise they
+    /// fail.
     pub keeps_links: bool,
     /// Files of the same size whose times differ by at most this many seconds count as equal.
     pub modify_window_s: u32,
@@ -163,7 +163,7 @@ impl Giver {
         Self { source, ledger, results: None, told, before, told_bytes: 0, is_dry }
     }
 
-    /// Reads what has been told so far.
+    /// Reads the results received so far.
     fn read(&mut self, session: &Session) {
         let Some(reader) = &mut self.results else { return };
         let broken = loop {
@@ -241,7 +241,7 @@ fn joined(mut told: Outcome, seen: Option<Outcome>) -> Outcome {
         }
         *told = all;
     }
-    // Lists have an end, and counts have none.
+    // Lists are bounded, and counts are not.
     told.files_failed = told.files_failed.max(told.failed.len() as u64).max(seen.files_failed);
     told.files_vanished = seen.files_vanished.min(told.files_failed);
     told.files_skipped = told.files_skipped.max(told.skipped.len() as u64).max(seen.files_skipped);

@@ -18,7 +18,7 @@ use crate::format::blocks::{BLOCK_BYTES, BlockHash, HASH_RECORD_BYTES, HashKey, 
 use crate::format::reason::reason;
 use crate::transfer::zeros::wait_for_zeros;
 
-/// Files that stay open, because there is more of them to read.
+/// Max files that stay open because more of them will be read.
 const MOST_OPEN: usize = 64;
 /// A part that changes while it is read is read this often at most.
 const MOST_TRIES: u32 = 4;
@@ -40,7 +40,7 @@ pub(crate) struct Disk {
 struct BegunFile {
     /// When it was last changed, in its content or its attributes, as far as is known.
     changed_at: ChangeTime,
-    /// How often that moved.
+    /// Number of changes of its attributes.
     moves: u32,
     /// The values of the blocks that were read, by their numbers in the file.
     values: HashMap<u64, BlockHash>,
@@ -53,7 +53,7 @@ pub(crate) struct BatchBytes {
     pub(crate) bytes: Range<u64>,
     /// Its blocks.
     pub(crate) blocks: Range<u64>,
-    /// How many files have no data behind it, empty ones and those without any apart.
+    /// Number of files without data after it, except empty ones and those without any data.
     pub(crate) files_ended: usize,
     /// Bytes of it that are in holes, and that need not be requested.
     pub(crate) hole_bytes: u64,
@@ -79,7 +79,7 @@ pub(crate) struct Void {
 /// Why a file, or a part of it, cannot be sent.
 #[derive(Debug)]
 pub(crate) enum Gone {
-    /// It is not there any more.
+    /// The file is gone.
     Vanished,
     /// It is not what it was.
     Changed,
@@ -122,7 +122,7 @@ impl From<io::Error> for Gone {
 }
 
 impl Disk {
-    /// Of what lies at these roots, or at those that are found later.
+    /// Reads below these roots, or those that are found later.
     pub(crate) fn new(roots: Option<Roots>) -> Self {
         Self { roots: roots.map(OnceLock::from).unwrap_or_default(), open: Lock::default(), begun: Lock::default() }
     }
@@ -224,8 +224,8 @@ impl Disk {
         self.read_settled(file, listed, &*self.opened(file, listed)?, offset, into).map(|_| ())
     }
 
-    /// Reads and hashes a block of a file, if the file is what it was: all blocks that are read are of one content,
-    /// whatever becomes of its attributes (links, modes, names).
+    /// Reads and hashes a block of a file, if the file is unchanged: all blocks that are read are of one content,
+    /// whatever happens to its attributes (links, modes, names).
     fn read_block(&self, file: usize, listed: &Listed<'_>, offset: u64, into: &mut [u8]) -> Result<BlockHash, Gone> {
         let blocks = blocks_of(listed.bytes);
         if blocks <= 1 || self.kept(listed).is_some() {
@@ -276,8 +276,8 @@ impl Disk {
         Err(Gone::Changed)
     }
 
-    /// The attributes of a file have moved, and its size and its time have not: whether all that was read of it is still
-    /// there. A time can be set back, and then the content is another.
+    /// The attributes of a file have changed, and its size and its time have not: returns whether all that was read of
+    /// it is still its content. A time can be set back after another write.
     fn prove(&self, file: usize, listed: &Listed<'_>, fd: &OwnedFd, now: ChangeTime) -> Result<(), Gone> {
         let values = match self.begun.lock().get_mut(&file) {
             Some(begun) if begun.moves < MOST_MOVES => {
@@ -441,7 +441,7 @@ mod tests {
             file.set_modified(time).unwrap();
         };
         let changed = "changed during the transfer";
-        // Of what was read before there is another content now.
+        // The earlier reads are of another content.
         assert_eq!(changed_meanwhile(|path| overwrite(path, 9)), [changed; 2]);
         // Later reads are of the same content as the rest.
         assert_eq!(changed_meanwhile(|path| overwrite(path, BLOCK_BYTES + 9)), [""; 0]);

@@ -26,7 +26,7 @@ pub(crate) struct Roots {
     is_inside: bool,
     /// Places that are never given, wherever the walk meets them.
     own: OwnPlaces,
-    /// The contents of files that are made when they are read, by their paths, and how many bytes these have.
+    /// The contents of generated files (/proc, /sys), by their paths, and their total bytes.
     kept: Lock<Kept>,
 }
 
@@ -42,7 +42,7 @@ struct Root {
     name: Vec<u8>,
     /// The directory that it lies in.
     parent: OwnedFd,
-    /// Its name there: another, where a link was given.
+    /// Its name there: the target's, if a link was given.
     real_name: Vec<u8>,
 }
 
@@ -88,7 +88,7 @@ impl Roots {
         Ok(Self { given, by_name, is_inside: false, own, kept: Lock::default() })
     }
 
-    /// Finds a directory whose inside is given: it has the empty name.
+    /// Finds a directory whose contents are given: it has the empty name.
     pub(crate) fn find_inside(path: &Path) -> Result<Self, ShareError> {
         assert_may_wait();
         let own = OwnPlaces::find();
@@ -124,7 +124,7 @@ impl Roots {
         self.open(path, OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
-    /// Keeps the content of a file that is made when it is read. Whether there is room for it.
+    /// Keeps the content of a generated file. Returns whether there was room.
     pub(crate) fn keep(&self, path: &[u8], content: Vec<u8>) -> bool {
         let mut kept = self.kept.lock();
         let (all, bytes) = &mut *kept;
@@ -191,17 +191,17 @@ impl Root {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parent = openat(CWD, parent, flags, Mode::empty()).map_err(|error| unreadable(error.into()))?;
         let root = Self { name, parent, real_name: real_name.as_bytes().to_vec() };
-        // Better now, to who can help it, than later in a list.
+        // An early error to the user is better than a late one in a list.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         open_beneath(&root.parent, &root.real_name, flags).map_err(unreadable)?;
         Ok(root)
     }
 }
 
-/// The kernel asks to try again when something was renamed while it looked.
+/// Max attempts: the kernel returns EAGAIN when something was renamed during the lookup.
 const TRIES: usize = 16;
 
-/// Opens what is below a directory, and no link on the way there.
+/// Opens a path below a directory, without following links.
 fn open_beneath(directory: &OwnedFd, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
     /// Whether the kernel has no `openat2`, or a sandbox hides it.
     static IS_MISSING: AtomicBool = AtomicBool::new(false);

@@ -66,8 +66,8 @@ pub(crate) fn changed_at(stat: &Stat) -> ChangeTime {
     (stat.st_ctime, stat.st_ctime_nsec)
 }
 
-/// A file that is made when it is read, as those of /proc and /sys are, has no more bytes: it is read as a whole when it is
-/// listed, since it has no length before that, and another content each time.
+/// Max size of a generated file, as those of /proc and /sys are, bytes: it is read completely when it is listed, since
+/// its length is unknown before that, and its content differs each time.
 const MAX_MADE_BYTES: usize = 16 << 20;
 /// Larger files than this have a length: those of /sys claim a page.
 const MAX_CLAIMED_BYTES: u64 = 64 << 10;
@@ -108,7 +108,7 @@ impl Walk<'_> {
         while let Some(path) = waiting.pop() {
             let before = waiting.len();
             self.directory(&path, &mut waiting)?;
-            // The next to come out is the first by name.
+            // The next one popped is the first by name.
             waiting[before..].reverse();
         }
         ControlFlow::Continue(())
@@ -188,7 +188,7 @@ impl Walk<'_> {
             && (!is_file || self.verdicts.takes_bytes(stat.st_size.cast_unsigned()))
     }
 
-    /// Takes down the names in a directory, in order; those that were read before an error count.
+    /// Records the names in a directory, in order; those that were read before an error count.
     fn list(&mut self, directory: &mut Dir) -> io::Result<()> {
         self.names.clear();
         self.bytes.clear();

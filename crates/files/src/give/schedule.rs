@@ -45,7 +45,7 @@ pub(crate) struct Schedule {
     reading: HashMap<u64, BatchWaiter>,
     /// Batches in memory, with what is void in them.
     cached: HashMap<u64, Arc<[Void]>>,
-    /// Batches whose blocks' values are known, with what is void in them.
+    /// Batches whose blocks' values are known, with their void ranges.
     hashed: HashMap<u64, Arc<[Void]>>,
     ahead: u64,
     /// Batches that are being read or in memory, and the memory of all that they take.
@@ -125,7 +125,7 @@ impl Schedule {
         steps.extend(awaited.iter().map(|range| WorkStep::Refuse(MANIFEST, range, VoidReason::Shrank)));
     }
 
-    /// The taker asks for a range, perhaps again.
+    /// The taker requests a range, perhaps again.
     pub(crate) fn on_request(&mut self, stream: u32, range: Range<u64>, steps: &mut Vec<WorkStep>) {
         if !matches!(stream, MANIFEST | TREE | HASHES) {
             steps.push(WorkStep::Refuse(stream, range, VoidReason::Vanished));
@@ -145,7 +145,7 @@ impl Schedule {
             steps.push(WorkStep::Serve(stream, there));
             return;
         }
-        // No source sends more than that for the requests that are open; the rest will be asked for again.
+        // No source sends more than that for its open requests; the rest will be requested again.
         let there = there.start..there.end.min(there.start.saturating_add(MOST_OPEN_BYTES.get()));
         let queue = if stream == TREE { &mut self.tree } else { &mut self.hashes };
         let is_known = queue.iter().any(|known| known.start <= there.start && there.end <= known.end);
@@ -237,7 +237,7 @@ impl Schedule {
         self.room.iter_mut().for_each(|room| room.keep(0));
     }
 
-    /// Looks at what waits, from the first on, until there is enough to do.
+    /// Processes pending requests in order, until there is enough to do.
     fn go_on(&mut self, steps: &mut Vec<WorkStep>) {
         // Requested ranges are below the listing's end, and every byte there is part of a batch.
         while let Some(range) = self.tree.front().cloned()
@@ -307,7 +307,7 @@ impl Schedule {
     }
 }
 
-/// Everything up to here is dealt with, of the first that waits.
+/// Everything up to here is done, of the first pending request.
 fn advance(queue: &mut VecDeque<Range<u64>>, to: u64) {
     if let Some(front) = queue.front_mut() {
         front.start = to;

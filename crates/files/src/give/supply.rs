@@ -48,7 +48,7 @@ pub(crate) struct Readers {
     jobs: Sender<SupplyJob>,
     /// Buffers that are used again.
     spare: Lock<Vec<Vec<u8>>>,
-    /// Held by the session that looks for the paths of the share: one after the other, however many open at once.
+    /// Held by a session while it resolves the paths of the share: one at a time, however many open at once.
     looks: Lock<()>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Readers {
 enum SupplyJob {
     /// To read a batch, and to hash it if so.
     Read(Arc<Supply>, BatchPlan, bool),
-    /// To let go of what has no more use: long lists take their time.
+    /// Drops unused values: long lists take their time.
     Drop(Vec<Visit>),
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Supply {
     is_closed: AtomicBool,
     /// Whether a batch was not read for lack of memory.
     is_short: AtomicBool,
-    /// Up to where the list was asked for; and told when that changes.
+    /// End of the requested part of the list; with a wakeup when it changes.
     asked_to: Lock<u64>,
     asked: Condvar,
 }
@@ -211,7 +211,7 @@ impl Supply {
         self.is_short.load(Ordering::Relaxed) && self.is_short.swap(false, Ordering::Relaxed)
     }
 
-    /// The list is asked for up to there.
+    /// The list is requested up to this offset.
     pub(crate) fn ask_list(&self, to: u64) {
         let mut asked_to = self.asked_to.lock();
         if to > *asked_to {
@@ -252,7 +252,7 @@ impl Supply {
         self.lock().clear();
         self.ledger.tally().hold(None);
         if !self.counts_holes {
-            // While it went on, a file that shared a batch with others that nobody asked for was not counted.
+            // During the walk, files that shared a batch with unrequested ones were not counted.
             let files = self.lock().listing().files_given(given);
             self.ledger.tally().files_done.store(files, Ordering::Relaxed);
         }
@@ -280,7 +280,7 @@ impl Supply {
         self.account.lock()
     }
 
-    /// The handler hears of it when it looks; without a handler the session is over.
+    /// The handler reads it at its next step; without a handler the session is over.
     fn tell(&self, news: SupplyNews) {
         let _ = self.news.send(news);
     }
@@ -310,7 +310,7 @@ impl Supply {
         });
     }
 
-    /// Lists all that there is, or all that has not changed since.
+    /// Lists everything, or everything that is unchanged since.
     fn walk(self: &Arc<Self>, paths: &[PathBuf], share: [u8; 16], listing: ListOptions) {
         let look = || {
             let _turn = self.readers.looks.lock();
@@ -383,7 +383,7 @@ impl Supply {
             }
         });
         if !has_room {
-            // The walk ends, and the visitor comes again.
+            // The walk ends, and the visitor retries.
             self.end_walk();
             self.session.close(CloseReason::Refused(Refusal::NoRoom));
         }
@@ -394,7 +394,7 @@ impl Supply {
         match *entry {
             TreeEntry::File { bytes, .. } => {
                 self.ledger.tally().find(bytes);
-                // Nobody asks for what an empty file has.
+                // An empty file has no bytes to request.
                 let is_given = self.counts_holes && bytes == 0;
                 self.ledger.tally().files_done.fetch_add(u64::from(is_given), Ordering::Relaxed);
             }

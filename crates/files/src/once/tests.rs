@@ -129,7 +129,7 @@ impl Server {
         Self { endpoint, share, keyring, ticket }
     }
 
-    /// Waits until no session is open, and nobody has the ticket.
+    /// Waits until no session is open, and the ticket has no owner.
     fn settle(&self) {
         until(|| self.endpoint.sessions().is_empty() && !self.share.is_held(self.ticket.id));
     }
@@ -147,13 +147,13 @@ fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Takes the first bytes of the tree, all of it or less, and says as its end what it likes.
+/// Fetches the first bytes of the tree, all of it or less, and closes with any reason.
 #[derive(Clone, Default)]
 struct Thief {
     wants: u64,
     got: Arc<AtomicU64>,
     is_closed: Arc<AtomicBool>,
-    /// Whether it stays when it has what it wants.
+    /// Whether it stays when it has its bytes.
     stays: bool,
 }
 
@@ -224,7 +224,7 @@ fn get__all_bytes_use_a_ticket_up_whatever_the_client_says() {
 #[test]
 fn get__parts_use_a_ticket_up_when_they_make_the_whole() {
     let (_place, server, client) = file();
-    // All but a byte, twice: the second time as many bytes have gone as there are.
+    // All except a byte, twice: then as many bytes were sent as the file has.
     assert_eq!(Thief::of(BYTES - 1).fetch(&client, &server.ticket), Ok(true));
     server.settle();
     assert_eq!(server.refusal(), None);
@@ -233,7 +233,7 @@ fn get__parts_use_a_ticket_up_when_they_make_the_whole() {
     assert_eq!(refused(Thief::of(1).fetch(&client, &server.ticket)), Refusal::UsedUp);
 }
 
-/// However many others there are, and whether their list has ended or not.
+/// However many other files exist, and whether their list has ended or not.
 #[test]
 fn get__a_whole_file_uses_a_ticket_up_whatever_else_there_is() {
     let place = tempfile::tempdir().unwrap();
@@ -247,7 +247,7 @@ fn get__a_whole_file_uses_a_ticket_up_whatever_else_there_is() {
     assert_eq!(server.refusal(), Some(Refusal::UsedUp));
 }
 
-/// The client says that it stopped; its list never ended.
+/// The client reports that it stopped; its list never ended.
 #[test]
 fn put__a_placed_file_uses_a_ticket_up_whatever_is_said() {
     let place = tempfile::tempdir().unwrap();
@@ -275,7 +275,7 @@ fn get__the_owner_may_come_back_and_nobody_else_meanwhile() {
     until(|| first.got.load(Ordering::SeqCst) == BYTES);
     let other = Endpoint::bind(&EndpointConfig::default()).unwrap();
     assert_eq!(refused(Thief::of(1).open(&other, &server.ticket, None)), Refusal::InUse);
-    // It shows that it is the same, though its former session is still open here: that ends, and had all there is.
+    // It proves that it is the same, though its former session is still open here: that ends, and had all bytes.
     let again = Thief { stays: true, ..Thief::of(BYTES) };
     let session = again.open(&client, &server.ticket, Some(&session)).unwrap();
     until(|| first.is_closed.load(Ordering::SeqCst) && server.refusal() == Some(Refusal::UsedUp));
@@ -319,8 +319,8 @@ impl Handler for Asking {
     }
 }
 
-/// Of a share of many paths: each session looks for all of them. Whatever opens a file on the network thread panics in
-/// debug builds, and no transfer ends.
+/// A share of many paths: each session resolves all of them. Opening a file on the network thread panics in debug
+/// builds, and no transfer ends.
 #[test]
 fn network_thread__opens_no_file_of_a_get_or_a_put() {
     let place = tempfile::tempdir().unwrap();

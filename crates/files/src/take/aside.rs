@@ -24,7 +24,7 @@ const MOST_LOOKS: u64 = STEP_BYTES / 4096;
 #[derive(Debug)]
 pub(crate) struct Aside {
     is_possible: AtomicBool,
-    /// By the file and the step's number in it: bytes that are to come.
+    /// By the file and the step's number in it: missing bytes.
     steps: Lock<BTreeMap<(TemporaryKey, u64), u64>>,
 }
 
@@ -59,7 +59,7 @@ impl Aside {
         let left = match steps.get(&(*key, number)) {
             Some(left) => *left,
             None => match fallocate(file, FallocateFlags::KEEP_SIZE, start, step_bytes) {
-                // A part of it may be there.
+                // A part of it may be allocated.
                 Ok(()) | Err(Errno::NOSPC | Errno::DQUOT) => step_bytes,
                 Err(_) => return false,
             },

@@ -46,7 +46,7 @@ impl PathClaims {
             match self.paths.entry(hash(&path.as_bytes()[..at])) {
                 Entry::Vacant(entry) => _ = entry.insert(PathClaim::Parent),
                 Entry::Occupied(entry) if *entry.get() == PathClaim::Leaf => return Err(ClaimRefusal::Parent),
-                // Whatever is above was looked at when this was given away.
+                // The parents were claimed with it.
                 Entry::Occupied(_) => break,
             }
         }

@@ -1,4 +1,4 @@
-//! Files go to their places in groups: what they hold is made durable first, once for all of a group.
+//! Moves files to their places in batches: their contents are synced first, once for a whole batch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use super::sync_choice::{SyncChoice, SyncWay};
 use super::taken_file::TakenFile;
 use super::temps::PLACE;
 
-/// Something for the group.
+/// A message to the committer.
 #[derive(Debug)]
 pub(crate) enum GroupJob {
-    /// Files whose temporaries are whole.
+    /// Files whose temporaries are complete.
     Finished(Vec<Arc<TakenFile>>),
-    /// So many bytes were written of a file that is not whole yet.
+    /// This many bytes were written of a file that is not complete yet.
     Touched(Arc<TakenFile>, u64),
-    /// Nothing more comes for the time being.
+    /// Nothing follows for the time being.
     Flush,
-    /// Nothing more comes at all.
+    /// Nothing follows at all.
     Leave,
 }
 
@@ -50,7 +50,7 @@ const MOST_BYTES: u64 = 64 << 20;
 const MOST_FILES: usize = 2000;
 /// or after this time.
 const LONGEST: Duration = Duration::from_secs(1);
-/// So many files or directories are made durable one by one; for more, all that the file system holds is.
+/// Max files or directories that are synced one by one; for more, the whole file system is.
 const FEW: usize = 16;
 const SYNC: &str = "flush it";
 
@@ -65,7 +65,7 @@ impl Committer {
         Self { desk, durable, jobs, news, finished, touched, bytes: 0, since: None, choice: SyncChoice::default() }
     }
 
-    /// Works until nobody has anything for it; what is left goes to its place then.
+    /// Works until all senders are gone; then commits the rest.
     pub(crate) fn run(mut self) {
         loop {
             let left = self.since.map_or(LONGEST, |since| LONGEST.saturating_sub(since.elapsed()));
@@ -81,7 +81,7 @@ impl Committer {
         self.commit();
     }
 
-    /// Whether the group ends with it.
+    /// Adds a job; returns whether the batch ends with it.
     fn take(&mut self, job: GroupJob) -> bool {
         match job {
             GroupJob::Finished(items) => {
@@ -106,7 +106,7 @@ impl Committer {
         }
     }
 
-    /// Makes the group durable and moves its files to their places.
+    /// Syncs the batch and moves its files to their places.
     fn commit(&mut self) {
         let (bytes, begin) = (std::mem::take(&mut self.bytes), Instant::now());
         self.since = None;
@@ -175,7 +175,7 @@ impl Committer {
         }
     }
 
-    /// Makes the bytes of files durable: those of which that is so now.
+    /// Syncs files; returns those that succeeded.
     fn sync(
         &mut self,
         items: Vec<Arc<TakenFile>>,
@@ -223,7 +223,7 @@ impl Committer {
         synced
     }
 
-    /// The file systems that files are on, apart from those that keep nothing.
+    /// The file systems of these files, except those without storage.
     fn file_systems<'a>(&self, items: impl Iterator<Item = &'a Arc<TakenFile>>) -> Vec<Arc<FileSystem>> {
         let mut all: Vec<Arc<FileSystem>> = Vec::new();
         for file_system in items.filter_map(|item| self.desk.temps.file_system(&item.key)) {

@@ -18,7 +18,7 @@ use super::tree::Tree;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, HashKey, block_value};
 use crate::transfer::zeros::wait_for_zeros;
 
-/// Compares files with hashes that came, and writes nothing.
+/// Compares files with received hashes, and writes nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Comparer<'a> {
     pub(crate) tree: &'a Tree,
@@ -54,7 +54,7 @@ impl Comparer<'_> {
         }
     }
 
-    /// The value that a piece must have, if it came and its file has not failed.
+    /// The expected value of a piece, if it arrived and its file has not failed.
     pub(crate) fn expected(self, parcel: &Parcel, piece: &ParcelBlock, report: &mut Report) -> Option<BlockHash> {
         if piece.item.is_failed() {
             return None;
@@ -102,7 +102,7 @@ impl ComparingReader {
     }
 }
 
-/// Reads a block of a file: whether all of it is there.
+/// Reads a block of a file; returns whether it is complete.
 pub(super) fn read_block(
     file: &OwnedFd,
     item: &TakenFile,

@@ -19,7 +19,7 @@ use crate::format::blocks::HashKey;
 
 /// The threads that a taker has at its disk, from when it is known what they are for, and the jobs that they have.
 pub(crate) struct Crew {
-    /// Until nobody has anything to do any more.
+    /// `None` once there is no more work.
     work: Option<Sender<DiskJob>>,
     jobs: Receiver<DiskJob>,
     news: Sender<TakeNews>,
@@ -29,7 +29,7 @@ pub(crate) struct Crew {
     reader: Option<JoinHandle<()>>,
     /// Jobs that are with the workers, parcels aside.
     open: usize,
-    /// Those of them that are about holes.
+    /// Of those, jobs about holes.
     open_of_holes: usize,
 }
 
@@ -44,7 +44,7 @@ struct Hired {
 const MOST_WORKERS: usize = 4;
 
 impl Crew {
-    /// One without threads. Its jobs come by `work`, and out of `jobs`; what became of them goes to `news`.
+    /// One without threads. Jobs are sent by `work` and received from `jobs`; results go to `news`.
     pub(crate) fn new(
         work: Sender<DiskJob>,
         jobs: Receiver<DiskJob>,
@@ -111,7 +111,7 @@ impl Crew {
         self.open_of_holes < MOST_WORKERS
     }
 
-    /// The group need not wait for more. Whether there is one that heard it.
+    /// Stops the committer from waiting for more. Returns whether it received that.
     pub(crate) fn flush(&self) -> bool {
         self.hired.as_ref().is_some_and(|hired| hired.group.send(GroupJob::Flush).is_ok())
     }
@@ -137,7 +137,7 @@ impl Crew {
         }
         let _ = group.send(GroupJob::Leave);
         let _ = grouper.join();
-        // Nobody writes any more.
+        // All writes have ended.
         let given_back = desk.temps.give_back();
         let _ = desk.journal.append(&[], desk.temps.stamps(given_back));
         Some(desk)

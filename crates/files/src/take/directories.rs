@@ -19,7 +19,7 @@ use crate::format::manifest::Meta;
 use crate::format::names::RelativePath;
 use crate::format::short_hash::short;
 
-/// Makes directories when something is to lie in them, and gives them their modes and times when nothing more comes.
+/// Makes directories when their first entry is created, and sets their modes and times at the end.
 ///
 /// Each is made below its parent's descriptor, so that a path costs each of its names once.
 #[derive(Debug)]
@@ -31,19 +31,19 @@ pub(crate) struct Directories {
     makes_none: bool,
     /// The umask of the process.
     umask: u16,
-    /// Those that were used last, the newest first.
+    /// The most recently used ones, the newest first.
     recent: VecDeque<(Box<[u8]>, OpenDirectory)>,
     /// Hashes of the paths that the file system has for each.
     by_id: HashMap<(u64, u64), [u8; 16]>,
     fates: HashMap<Box<[u8]>, DirectoryFate>,
-    /// Bytes of the paths of those.
+    /// Bytes of their paths.
     path_bytes: u64,
     quota: Option<Quota>,
     /// Searches existing directories for temporaries of an earlier transfer.
     sweeper: Option<Arc<Homes>>,
     /// A directory of each file system.
     by_device: BTreeMap<u64, Box<[u8]>>,
-    /// Nothing is written there, whichever path leads there.
+    /// Places that are never written, by any path.
     own: Option<OwnPlaces>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Directories {
 struct DirectoryFate {
     mode: Option<u16>,
     time: Option<Timestamps>,
-    /// Whether it was not there before.
+    /// Whether it was created.
     is_made: bool,
 }
 
@@ -60,7 +60,7 @@ struct DirectoryFate {
 #[derive(Clone, Debug)]
 pub(crate) struct OpenDirectory {
     pub(crate) directory: Arc<OwnedFd>,
-    /// Whether it was made just now, so that there is nothing in it but what was put there since.
+    /// Whether it was created just now, so that it contains only newer entries.
     pub(crate) is_new: bool,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct FinishError {
     pub(crate) is_attribute: bool,
 }
 
-/// Why there is no such directory.
+/// Reason why a directory could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum DirectoryError {
     #[error("the file system treats the name as equal to that of another directory")]
@@ -117,7 +117,7 @@ impl Directories {
         self.sweeper = sweeper;
     }
 
-    /// A directory, made if it is not there; nothing if it is not there and is not to be made.
+    /// Opens a directory, creating it if it does not exist; `None` if it does not exist and must not be created.
     pub(crate) fn open(&mut self, path: &[u8]) -> Result<Option<OpenDirectory>, DirectoryError> {
         self.open_with(path, USUAL_MODE)
     }
@@ -148,7 +148,7 @@ impl Directories {
         Ok(Some(opened))
     }
 
-    /// A directory in an open one, made if it is not there. Whether it was made.
+    /// Opens a directory in an open one, creating it if needed. Returns whether it was created.
     fn make(&self, parent: &OwnedFd, name: &[u8], mode: u16) -> Result<(OwnedFd, bool), DirectoryError> {
         let mut claim = None;
         match open_below(parent, name) {
@@ -170,8 +170,7 @@ impl Directories {
         Ok(made?)
     }
 
-    /// The deepest of the open directories that a path leads through, or the destination: how much of the path leads
-    /// there.
+    /// The deepest of the open directories on a path, or the destination, with the length of its prefix.
     fn nearest(&mut self, path: &[u8]) -> Result<(usize, OpenDirectory), DirectoryError> {
         let is_above =
             |above: &[u8]| path.strip_prefix(above).is_some_and(|rest| above.is_empty() || rest.first() == Some(&b'/'));
@@ -208,7 +207,7 @@ impl Directories {
             let is_closed = there.meta.mode & 0o700 != 0o700;
             if let Entry::Vacant(entry) = self.fates.entry(path.into()) {
                 self.path_bytes += path.len() as u64;
-                // One that is not listed gets back what it had.
+                // An unlisted one gets its former mode back.
                 let mode = (!is_new && is_closed).then_some(there.meta.mode);
                 let time = mode.map(|_| times(there.meta));
                 entry.insert(DirectoryFate { mode, time, is_made: is_new });
@@ -307,7 +306,7 @@ mod tests {
         let listed = RelativePath::new(b"new/listed").unwrap();
         directories.list(&listed, Meta { mode: 0o550, mtime_s: 1000, mtime_ns: 0 }).unwrap();
         directories.open(b"mine/deep").unwrap();
-        // As long as something may come, it can be written.
+        // It is writable until the end.
         assert_eq!(modes(place.path(), ["mine", "new/listed", "mine/deep"]).map(|mode| mode & 0o700), [0o700; 3]);
         assert!(directories.finish(true).is_empty());
         let [listed, new, deep] = modes(place.path(), ["new/listed", "new", "mine/deep"]);
@@ -331,7 +330,7 @@ mod tests {
         assert!(!is_new("a/b"));
     }
 
-    /// Whichever way leads there: they are known by device and inode.
+    /// By any path: they are identified by device and inode.
     #[test]
     fn open__never_leads_into_the_places_of_keys() {
         let place = tempfile::tempdir().unwrap();
@@ -349,7 +348,7 @@ mod tests {
             }
             assert!(directories.open(b"mine").is_ok());
         }
-        // One that is not there yet: no directory on the way to it is made.
+        // One that does not exist yet: its parents are not created.
         assert_eq!(directories("").open(b"other/state").unwrap_err(), DirectoryError::Own);
         assert!(directories("").open(b"other/more").is_ok());
     }

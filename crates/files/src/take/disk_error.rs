@@ -26,7 +26,7 @@ impl<T> Doing<T> for rustix::io::Result<T> {
     }
 }
 
-/// Why a file failed while a worker or the group had it.
+/// Reason why a file failed in a worker or the committer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum Trouble {
     #[error(transparent)]
@@ -46,7 +46,7 @@ impl Trouble {
         matches!(self, Self::Void(VoidReason::Vanished))
     }
 
-    /// Whether there was no room: then smaller files may fit all the same.
+    /// Whether the disk was full: then smaller files may still fit.
     pub(crate) fn is_full(&self) -> bool {
         match self {
             Self::Disk(error) => matches!(error.error, Errno::NOSPC | Errno::DQUOT),

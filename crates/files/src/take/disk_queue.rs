@@ -75,7 +75,7 @@ pub(crate) enum DiskJob {
     Holes(Vec<Hollow>),
     /// To hash again what a journal of another boot lists.
     Rehash(Vec<(Arc<TakenFile>, BlockMap)>),
-    /// To finish files of which every block is there.
+    /// Finishes files of which every block has been written.
     Finish(Vec<Arc<TakenFile>>),
     /// To end: each worker takes one of these.
     Leave,
@@ -87,7 +87,7 @@ pub(crate) struct Hollow {
     pub(crate) item: Arc<TakenFile>,
     /// By their numbers in the file.
     pub(crate) blocks: Range<u64>,
-    /// Whether somebody will ask for their values.
+    /// Whether their values will be requested.
     pub(crate) has_values: bool,
 }
 
@@ -96,9 +96,9 @@ pub(crate) struct Hollow {
 pub(crate) struct Report {
     /// Bytes of a parcel that were freed; `None` for another job.
     pub(crate) parcel_bytes: Option<u64>,
-    /// And those of them that came, or that an earlier session left.
+    /// Of those, bytes that were received, or that an earlier session left.
     pub(crate) held_bytes: u64,
-    /// Those that an earlier session left,
+    /// Bytes that an earlier session left,
     pub(crate) kept_bytes: u64,
     /// and of these, those that are verified and written.
     pub(crate) resumed_bytes: u64,
@@ -112,16 +112,16 @@ pub(crate) struct Report {
     pub(crate) failed: Vec<(Arc<TakenFile>, Trouble)>,
     /// Files whose mode or time could not be set.
     pub(crate) unset: Vec<(Arc<TakenFile>, DiskError)>,
-    /// Whether one of them did because there was no room.
+    /// Whether one of them failed because the disk was full.
     pub(crate) is_full: bool,
-    /// Pieces that were not what they should be, and how often they have been fetched.
+    /// Pieces that failed their check, with the number of fetches.
     pub(crate) wrong: Vec<ParcelBlock>,
     pub(crate) tries: u32,
     /// Whether they were only to be compared.
     pub(crate) is_check: bool,
     /// Pieces that were compared with the existing file, with their values if they are equal.
     pub(crate) checked: Vec<(ParcelBlock, Option<BlockHash>)>,
-    /// Files of which these blocks are there.
+    /// Files with their complete blocks.
     pub(crate) rehashed: Vec<(Arc<TakenFile>, BlockMap)>,
 }
 

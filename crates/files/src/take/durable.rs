@@ -1,15 +1,15 @@
-//! How much is made durable at a time.
+//! Granularity of durability.
 
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// How much is made durable at a time: a file appears at its place only when its bytes would outlive the host.
+/// Granularity of durability: a file appears at its place only when its bytes would survive a crash of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durable {
     /// File by file: slow with small ones.
     Each,
-    /// Groups of up to 64 MiB, 2000 files or one second.
+    /// Batches of up to 64 MiB, 2000 files or one second.
     #[default]
     Group,
     /// When the system likes: a host that dies may leave files without their bytes.

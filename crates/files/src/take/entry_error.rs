@@ -9,7 +9,7 @@ use super::quota::OverQuota;
 use crate::format::link::TargetError;
 use crate::format::names::{NameError, escaped};
 
-/// Why an entry of the giver's list is not at its place in the end. The other entries are taken all the same.
+/// Reason why an entry of the giver's list is not at its place in the end. The other entries are not affected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum EntryError {
     #[error(transparent)]

@@ -14,7 +14,7 @@ use crate::loopback::{FAIR, Loopback, LoopbackPath, ROUGH};
 
 const LASTS: std::time::Duration = std::time::Duration::from_secs(600);
 
-/// A taker that wants nothing.
+/// A taker that requests nothing.
 struct Nobody;
 
 impl Handler for Nobody {}
@@ -209,7 +209,7 @@ fn source__files_that_change_fail_alone() {
         reasons,
         ["vanished", "truncated", "changed", "changed", "vanished", "truncated", "vanished", "changed"]
     );
-    // Those that are gone, and not those that are something else now.
+    // Those that are gone, and not those that became something else.
     assert_eq!((run.outcome.files_failed, run.outcome.files_vanished), (8, 3));
 }
 
@@ -344,7 +344,7 @@ fn source__reads_and_keeps_no_more_than_it_says() {
         }
         served
     };
-    // The list is there when its first byte is.
+    // The list is ready when its first byte is.
     source.on_request(&session, MANIFEST, 0..1);
     hear(MANIFEST, 1, 1);
     source.on_request(&session, TREE, 0..60 * BLOCK_BYTES);
