@@ -49,14 +49,14 @@ pub(crate) enum EntryError {
     Missing,
     #[error("not enough disk space: {bytes} bytes needed, {room} available")]
     DiskFull {
-        /// How many.
+        /// Bytes needed.
         bytes: u64,
         /// Free bytes of the file system.
         room: u64,
     },
     #[error("quota of uploads exceeded: {bytes} bytes needed, {room} available")]
     QuotaUsedUp {
-        /// How many.
+        /// Bytes needed.
         bytes: u64,
         /// Free bytes of the quota.
         room: u64,
@@ -65,7 +65,7 @@ pub(crate) enum EntryError {
     Forged {
         /// Offset of the block in the file.
         offset: u64,
-        /// How often it was fetched.
+        /// Number of fetches.
         tries: u32,
     },
 }

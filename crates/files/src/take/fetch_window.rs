@@ -23,13 +23,13 @@ pub(crate) struct FetchWindow {
     memory: u64,
     /// Memory charged to the shared budget, for each parcel until it is written.
     room: Room,
-    /// Bytes of parcels that are asked for and have not come as a whole.
+    /// Bytes of parcels that are requested and incomplete.
     on_way: u64,
-    /// Bytes of parcels that came and are not written.
+    /// Bytes of parcels that arrived and are not written.
     at_work: u64,
     /// Parcels in either state.
     parcels: usize,
-    /// Those of them of which only the hashes come.
+    /// Of those, parcels that fetch only hashes.
     checks: usize,
     arrivals: RecentBytes,
 }
@@ -67,14 +67,14 @@ impl FetchWindow {
         Self { queue: VecDeque::new(), memory, room, on_way: 0, at_work: 0, parcels: 0, checks: 0, arrivals }
     }
 
-    /// Blocks are to be fetched when it is their turn.
+    /// Queues blocks to fetch.
     pub(crate) fn want(&mut self, wanted: WantedBlocks) {
         if !wanted.blocks.is_empty() {
             self.queue.push_back(wanted);
         }
     }
 
-    /// Takes out what has more bytes than there is room for.
+    /// Removes the files that are larger than the free space.
     pub(crate) fn remove_larger(&mut self, room: u64) -> Vec<WantedBlocks> {
         let (fits, removed) = self.queue.drain(..).partition(|wanted| wanted.is_check || wanted.data_bytes() <= room);
         self.queue = fits;
@@ -91,13 +91,13 @@ impl FetchWindow {
         self.queue.push_front(wanted);
     }
 
-    /// The next parcel to ask for, if it is time. `window` is what the session can have under way.
+    /// The next parcel to request, if it is time. `window`: max bytes in flight of the session.
     pub(crate) fn next(&mut self, window: u64) -> Option<Parcel> {
         let window = window.max(self.arrivals.a_second()).max(LEAST_WINDOW);
         if self.on_way >= window || self.parcels >= MOST_PARCELS {
             return None;
         }
-        // At least one is always under way, however little memory there is.
+        // At least one is always in flight, however little memory is left.
         if self.parcels > 0 && self.on_way + self.at_work + PARCEL_BYTES > self.memory {
             return None;
         }
@@ -117,7 +117,7 @@ impl FetchWindow {
         Some(parcel)
     }
 
-    /// A parcel came.
+    /// A parcel arrived.
     pub(crate) fn on_arrived(&mut self, bytes: u64) {
         self.on_way = self.on_way.saturating_sub(bytes);
         self.at_work += bytes;
@@ -189,7 +189,7 @@ impl FetchWindow {
 }
 
 impl WantedBlocks {
-    /// How many bytes they have.
+    /// Total bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let Range { start, end } = self.blocks;
         if start < end { self.item.span.block_bytes(end - 1).end - self.item.span.block_bytes(start).start } else { 0 }
@@ -205,7 +205,7 @@ impl WantedBlocks {
         (hollow.start == start - first).then_some(first + hollow.end)
     }
 
-    /// How many of those are not in holes.
+    /// Bytes that are not in holes.
     pub(crate) fn data_bytes(&self) -> u64 {
         let start = self.blocks.start.saturating_sub(self.item.span.blocks.start) * BLOCK_BYTES;
         let holes = self.item.holes.within(&(start..start + self.bytes()));

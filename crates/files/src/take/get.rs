@@ -41,34 +41,33 @@ use crate::transfer::retry::{Destination, Opening, RETRY, persist};
 pub struct GetOptions {
     /// Paths in the share, each with all that is below it; without any, all of it. They keep their places in its tree.
     pub names: Vec<OsString>,
-    /// Whether the share's top is one directory whose inside is taken: names and rules are relative to it, and it has no
-    /// part in the places of what is taken.
+    /// Whether the share's top is one directory whose contents are taken: names and rules are relative to it, and its
+    /// name is not part of the destination paths.
     pub is_inside: bool,
     /// Which of them.
     pub filter: Filter,
     /// Allowed names at the top of the list, if this end named them to the peer: any other name ends the transfer.
     /// `None` lets the server choose, as with a ticket.
     pub top_names: Option<TopNames>,
-    /// The directory to write into. It is made if it is not there.
+    /// The directory to write into, created if it does not exist.
     pub destination: PathBuf,
     /// The name at the destination of the only thing at the share's top that is asked for, if it is to have another.
     pub rename: Option<OsString>,
     /// Whether an unfinished transfer of the same, in the directory around the destination and with the destination's
-    /// name for [`GetOptions::rename`], is gone on with: it made the destination itself. Without one this changes
-    /// nothing.
+    /// name for [`GetOptions::rename`], is resumed: it made the destination itself. Without one this has no effect.
     pub continues_rename: bool,
     /// Whether files that seem complete, having the right size and time, are read and their hashes compared.
     pub check: bool,
     /// Whether to write nothing, and only to find out what would be fetched: that is what the outcome counts.
     pub dry_run: bool,
-    /// Whether symbolic links whose targets lead out of the destination are kept as they are, as text, and not
-    /// followed; without it they fail.
+    /// Whether symbolic links whose targets lead out of the destination are kept unchanged, as text, and not followed;
+    /// otherwise they fail.
     pub keeps_links: bool,
     /// Files of the same size whose times differ by at most this many seconds count as equal.
     pub modify_window_s: u32,
     /// Entries that are left unchanged at the destination.
     pub keeps: Keeps,
-    /// How much is made durable at a time.
+    /// Granularity of durability.
     pub durable: Durable,
     /// No faster than this, in IP packets.
     pub limit: Option<Rate>,
@@ -193,14 +192,14 @@ fn begin(
 #[expect(clippy::struct_excessive_bools, reason = "settings that do not depend on each other")]
 pub(crate) struct Intake {
     directory: PathBuf,
-    /// The name of what is put, if it is to have another than it comes with.
+    /// The name of a put file or tree, if it is to be renamed.
     rename: Option<OsString>,
-    /// Whether an unfinished transfer under the directory's own name is gone on with, in the directory around it.
+    /// Whether an unfinished transfer under the directory's own name is resumed, in the directory around it.
     continues_rename: bool,
     durable: Durable,
     /// Whether nothing is ever written.
     is_dry: bool,
-    /// Whether links that lead out are kept for who asks for it.
+    /// Whether links that lead out are kept if the client requests it.
     may_keep_links: bool,
     /// Whether what is put may land where this host keeps its keys.
     may_hold_keys: bool,
@@ -209,7 +208,7 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    /// The directory is made if it is not there, unless nothing is ever written.
+    /// The directory is created if it does not exist, unless nothing is ever written.
     pub(crate) fn new(
         directory: PathBuf,
         rename: Option<OsString>,

@@ -25,7 +25,7 @@ pub(crate) struct FileSystem {
     pub(crate) directory: OwnedFd,
     /// Its mount.
     mount: u64,
-    /// Whether nothing there outlives the system in any case.
+    /// Whether its contents never survive a reboot.
     pub(crate) is_in_memory: bool,
     /// Whether files can be written before they have a name.
     pub(crate) has_unnamed: Flag,
@@ -63,7 +63,7 @@ pub(crate) struct FoundTemporary {
     pub(crate) stamp: TemporaryStamp,
 }
 
-/// The temporaries of a transfer: which there are, and where.
+/// The temporaries of a transfer and their locations.
 #[derive(Debug)]
 pub(crate) struct Homes {
     tree: Arc<Tree>,
@@ -167,8 +167,8 @@ impl Homes {
         found
     }
 
-    /// Removes from an open directory what an earlier transfer of the same left there and nobody knows of: after a host
-    /// died, the names may be there and the journal's lines not.
+    /// Removes leftovers of an earlier transfer of the same from an open directory: after a host died, the names may
+    /// exist without the journal's records.
     pub(crate) fn sweep(&self, directory: &OwnedFd) {
         for name in self.names(directory) {
             let is_known = self.key(&name).is_some_and(|key| self.lock().contains_key(&key));

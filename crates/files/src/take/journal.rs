@@ -69,7 +69,7 @@ pub(crate) struct Journal {
 struct JournalFile {
     /// Nothing once it is closed.
     file: Option<File>,
-    /// How long it is.
+    /// Its length.
     bytes: u64,
     /// The directories that it has, by hashes of their paths.
     places: HashSet<[u8; 16]>,
@@ -140,7 +140,7 @@ impl Journal {
         Ok((Self { file: Lock::new(file), key }, kept))
     }
 
-    /// Temporaries are about to be made in a directory: whatever happens, the next transfer finds them.
+    /// Records a directory before temporaries are created in it, so that the next transfer finds them in any case.
     pub(crate) fn place(&self, directory: &[u8]) -> rustix::io::Result<()> {
         let hash = hash(directory);
         let mut file = self.file.lock();

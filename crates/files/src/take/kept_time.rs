@@ -26,7 +26,8 @@ pub(crate) struct TimeProbe {
     known: HashMap<u64, i128>,
 }
 
-/// Whether a time is the listed one, or what is left of that where times are cut; `window_s` seconds do not matter.
+/// Whether a time is the listed one, or that rounded down to a common resolution; differences of up to `window_s`
+/// seconds do not matter.
 pub(crate) fn is_same_time(there: Meta, listed: Meta, window_s: u32) -> bool {
     let (there, listed) = (ns(there), ns(listed));
     let is_near = (there - listed).abs() <= i128::from(window_s) * 1_000_000_000;

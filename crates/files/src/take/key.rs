@@ -3,7 +3,7 @@
 /// Names a temporary: a hash of all that makes a file the same file.
 pub(crate) type TemporaryKey = [u8; 16];
 
-/// When a temporary was written to last, or its mode or times were set: nobody can set that itself, but by the clock.
+/// Time of a temporary's last change of content, mode or times (ctime): programs cannot set it, except by the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TemporaryStamp {
     pub(crate) ctime_s: i64,

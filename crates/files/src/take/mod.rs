@@ -1,4 +1,4 @@
-//! The end that wants the files: it asks, checks and writes, and goes on where an earlier transfer stopped.
+//! The taker: it requests, verifies and writes files, and resumes where an earlier transfer stopped.
 
 pub(crate) mod aside;
 pub(crate) mod buffer;

@@ -15,15 +15,15 @@ use super::taken_file::TakenFile;
 pub(crate) enum TakeNews {
     /// The session is open.
     Opened(Session),
-    /// Bytes of the manifest came.
+    /// Received bytes of the manifest.
     Manifest(u64, Vec<u8>),
-    /// The manifest has nothing there.
+    /// A void range of the manifest.
     ManifestVoid(Range<u64>),
     /// A parcel with this many bytes of files is with the workers.
     Arrived(u64),
     /// A worker has done something.
     Worked(Report),
-    /// A group of files is at its place.
+    /// A batch of files is at its place.
     Placed(Placed),
     /// The session is over.
     Closed {
@@ -31,7 +31,7 @@ pub(crate) enum TakeNews {
         reason: CloseReason,
         /// Whether the peer closed it.
         by_peer: bool,
-        /// Parcels that were asked for and have not come as a whole.
+        /// Parcels that were requested and are incomplete.
         open: Vec<Parcel>,
     },
 }

@@ -21,11 +21,11 @@ use crate::transfer::memory::Holder;
 
 /// Options of a taker.
 pub(crate) struct TakeOptions {
-    /// The destination, or nothing if it is not there and this is only a trial.
+    /// The destination, or `None` if it does not exist in a dry run.
     pub(crate) tree: Option<Arc<Tree>>,
     pub(crate) selection: NameSelection,
     pub(crate) filter: Filter,
-    /// Whether paths are those below the only thing at the top, a directory that is not taken itself.
+    /// Whether paths are those below the only entry at the top, a directory that is not taken itself.
     pub(crate) is_inside: bool,
     /// The names that may stand at the top of the list, if they are known.
     pub(crate) top_names: Option<TopNames>,

@@ -11,16 +11,16 @@ use super::taken_file::TakenFile;
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::holes::Holes;
 
-/// Blocks that follow each other in the tree: one large one, or those of many small files. The network thread fills it,
-/// a worker empties it.
+/// Adjacent blocks of the tree: one large one, or those of many small files. The network thread fills it, a worker
+/// empties it.
 #[derive(Debug)]
 pub(crate) struct Parcel {
     pub(crate) blocks: Range<u64>,
-    /// In the stream of the tree; nothing is asked for there if only the hashes are.
+    /// Its range in the stream of the tree; nothing is requested there if only the hashes are.
     pub(crate) bytes: Range<u64>,
     /// One for each block.
     pub(crate) pieces: Vec<ParcelBlock>,
-    /// How often it came before, and was wrong.
+    /// Number of earlier fetches that failed the check.
     pub(crate) tries: u32,
     is_check: bool,
     data: Reassembly,
@@ -29,9 +29,9 @@ pub(crate) struct Parcel {
     holes: Holes,
     /// Bytes that an earlier session left.
     recalled: ByteRanges,
-    /// And what will not come.
+    /// Bytes that will not arrive.
     absent: ByteRanges,
-    /// Blocks that will not come.
+    /// Blocks that will not arrive.
     voids: Vec<(Range<u64>, VoidReason)>,
     void_bytes: Vec<(Range<u64>, VoidReason)>,
 }
@@ -44,11 +44,11 @@ pub(crate) struct ParcelBlock {
     pub(crate) block: u64,
 }
 
-/// Bytes of a stream that come in any order.
+/// Bytes of a stream that arrive in any order.
 #[derive(Debug)]
 struct Reassembly {
     range: Range<u64>,
-    /// Everything below is there.
+    /// Everything below has arrived.
     next: u64,
     /// And of what follows, this.
     beyond: ByteRanges,
@@ -78,7 +78,7 @@ impl ParcelBlock {
         holes.map(move |hole| hole.start + start..hole.end + start)
     }
 
-    /// How much of it is in holes.
+    /// Bytes of it that are in holes.
     pub(crate) fn hole_bytes(&self) -> u64 {
         self.holes().map(|hole| hole.end - hole.start).sum()
     }
@@ -112,12 +112,12 @@ impl Parcel {
         self.data.missing()
     }
 
-    /// Whether bytes of files are to come.
+    /// Whether bytes of files are still missing.
     pub(crate) fn awaits_bytes(&self) -> bool {
         !self.data.is_filled()
     }
 
-    /// How many bytes of files are held: those that came, and those that an earlier session left.
+    /// Bytes of files that are held: those received, and those that an earlier session left.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.held().bytes()
     }
@@ -130,7 +130,7 @@ impl Parcel {
 
     /// The received parts of each piece: the offset of each in its block, and its bytes.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (&ParcelBlock, Vec<(u64, &[u8])>)> {
-        // A parcel may have thousands of pieces, and who sends it chooses how many parts: they are sorted out once.
+        // A parcel may have thousands of pieces, and the peer chooses the number of parts: they are sorted once.
         let held = self.held();
         self.pieces.iter().map(move |piece| {
             let bytes = piece.bytes();
@@ -162,19 +162,19 @@ impl Parcel {
         self.holes.within(&(start..end)).for_each(|hole| _ = self.recalled.remove(&hole));
     }
 
-    /// How many bytes an earlier session left.
+    /// Bytes that an earlier session left.
     pub(crate) fn recalled_bytes(&self) -> u64 {
         self.recalled.bytes()
     }
 
-    /// And how many of a piece.
+    /// Bytes of a piece that an earlier session left.
     pub(crate) fn recalled_of(&self, piece: &ParcelBlock) -> u64 {
         let bytes = piece.bytes();
         let parts = self.recalled.overlapping(&bytes);
         parts.map(|part| part.end.min(bytes.end) - part.start.max(bytes.start)).sum()
     }
 
-    /// Puts the zeros to what came.
+    /// Adds the zeros of its holes.
     pub(crate) fn fill_holes(&mut self) {
         for hole in self.holes.iter() {
             self.data.clear(&hole);
@@ -186,17 +186,17 @@ impl Parcel {
         &self.records.range
     }
 
-    /// Bytes of files came, of which those are taken that belong here. `buffer` gives one when the first of them comes.
+    /// Adds received bytes of files that belong here. `buffer` is called at the first of them.
     pub(crate) fn on_bytes(&mut self, offset: u64, bytes: &[u8], buffer: impl FnOnce(usize) -> Buffer) {
         self.data.on_data(offset, bytes, buffer);
     }
 
-    /// Records of hashes came.
+    /// Adds received records of hashes.
     pub(crate) fn on_records(&mut self, offset: u64, bytes: &[u8]) {
         self.records.on_data(offset, bytes, Buffer::new);
     }
 
-    /// Bytes of files will not come.
+    /// Bytes of files will not arrive.
     pub(crate) fn on_void_bytes(&mut self, range: &Range<u64>, reason: VoidReason) {
         for part in self.data.missing_within(range) {
             self.absent.insert(part);
@@ -206,19 +206,19 @@ impl Parcel {
         }
     }
 
-    /// Records of hashes will not come.
+    /// Records of hashes will not arrive.
     pub(crate) fn on_void_records(&mut self, range: &Range<u64>, reason: VoidReason) {
         if self.records.skip(range) {
             self.voids.push((range.start / HASH_RECORD_BYTES..range.end.div_ceil(HASH_RECORD_BYTES), reason));
         }
     }
 
-    /// Whether nothing more comes.
+    /// Whether nothing more is missing.
     pub(crate) fn is_filled(&self) -> bool {
         self.data.is_filled() && self.records.is_filled()
     }
 
-    /// Why a piece did not come, if it did not.
+    /// The reason why a piece did not arrive, if it did not.
     pub(crate) fn void(&self, piece: &ParcelBlock) -> Option<VoidReason> {
         let overlaps = |range: &Range<u64>, other: &Range<u64>| range.start < other.end && other.start < range.end;
         let (block, bytes) = (piece.block..piece.block + 1, piece.bytes());
@@ -259,7 +259,7 @@ impl Reassembly {
         ranges
     }
 
-    /// And what is to come.
+    /// Ranges still missing.
     fn missing(&self) -> Vec<Range<u64>> {
         self.missing_within(&self.range)
     }
@@ -294,7 +294,7 @@ impl Reassembly {
         self.take(start..end);
     }
 
-    /// A part is there, or will not come.
+    /// A part has arrived, or will not arrive.
     fn take(&mut self, range: Range<u64>) {
         if range.start > self.next {
             self.beyond.insert(range);
@@ -307,7 +307,7 @@ impl Reassembly {
         }
     }
 
-    /// A range will not come: whether that concerns this.
+    /// A range will not arrive; returns whether it overlaps this.
     fn skip(&mut self, range: &Range<u64>) -> bool {
         let range = range.start.max(self.range.start)..range.end.min(self.range.end);
         let is_concerned = !range.is_empty();
@@ -319,7 +319,7 @@ impl Reassembly {
 
     fn clear(&mut self, range: &Range<u64>) {
         let place = (range.start - self.range.start) as usize..(range.end - self.range.start) as usize;
-        // Without a buffer nothing came, and it is void.
+        // Without a buffer nothing arrived, and it is void.
         self.buffer.get_mut(place).unwrap_or_default().fill(0);
     }
 

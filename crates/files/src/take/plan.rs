@@ -175,7 +175,7 @@ impl TakePlan {
         let checked = match RelativePath::new(inside) {
             Ok(checked) => checked,
             Err(error) => {
-                // With names only, a bad one is nobody's wish.
+                // A bad name cannot be among requested names: it is an error only if everything was requested.
                 if self.names.selection.is_all() && self.names.choose(inside, &entry) {
                     self.fail(path, error);
                 }
@@ -273,7 +273,7 @@ impl TakePlan {
         &self.outcome
     }
 
-    /// The peer was sent what a dry run would do, and nobody else asks for it.
+    /// The plan of a dry run was sent to the peer, and is not needed here.
     pub(crate) fn forget_planned(&mut self) {
         self.outcome.planned = PlannedFiles::default();
     }
@@ -292,7 +292,7 @@ impl TakePlan {
         self.unresolved
     }
 
-    /// Whether there is something to ask for that nobody has taken.
+    /// Whether there are blocks to request.
     pub(crate) fn has_wanted(&self) -> bool {
         !self.todo.wanted.is_empty()
     }
@@ -302,7 +302,7 @@ impl TakePlan {
         self.todo.wanted.drain(..)
     }
 
-    /// Jobs for the workers that have come together; all of them if `is_all`.
+    /// The accumulated jobs for the workers; all of them if `is_all`.
     pub(crate) fn jobs(&mut self, is_all: bool) -> Vec<DiskJob> {
         self.todo.jobs(is_all)
     }
@@ -452,7 +452,7 @@ impl TakePlan {
         }
         let _claim = self.quota.as_ref().map(|(quota, tree)| quota.claim(tree, PAGE)).transpose()?;
         if link.old != Old::Nothing {
-            // It is made aside first, under a name that the next transfer has to find.
+            // It is made under a temporary name first, which the next transfer has to find.
             desk.journal.place(link.path.parent()).doing("note in the journal where a link is made")?;
         }
         Ok(desk.temps.link(&parent, &link.path, &link.target, link.meta, link.old)?)

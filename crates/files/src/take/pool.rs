@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use super::buffer::Buffer;
 use crate::format::blocks::BLOCK_BYTES;
 
-/// Buffers that nobody uses at present: a fresh one costs the system a page fault for each 4 KiB.
+/// Unused buffers: a fresh one costs the system a page fault for each 4 KiB.
 #[derive(Clone, Debug)]
 pub(crate) struct BufferPool {
     sizes: [BufferSize; 2],
@@ -54,7 +54,7 @@ impl BufferPool {
     /// Nobody needs this one any more.
     pub(crate) fn give(&self, buffer: Buffer) {
         if let Some(size) = self.sizes.iter().find(|size| size.bytes == buffer.len()) {
-            // If there are enough, it goes.
+            // If there are enough, it is dropped.
             let _ = size.give.try_send(buffer);
         }
     }

@@ -1,4 +1,4 @@
-//! How much others may bring into a directory.
+//! Limits the bytes of uploads into a directory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) struct Quota {
 struct QuotaShared {
     limit: u64,
     state: Lock<QuotaState>,
-    /// Held by who measures.
+    /// Held during a measurement.
     measuring: Lock<()>,
 }
 
@@ -80,7 +80,7 @@ impl Quota {
         let bytes = bytes.div_ceil(PAGE).max(1).saturating_mul(PAGE);
         self.fit(tree, bytes)?;
         let mut state = self.lock();
-        // Another claim may have come between.
+        // Another claim may have been made in between.
         if state.used.saturating_add(bytes) > self.shared.limit {
             return Err(self.over(&state));
         }
@@ -128,7 +128,7 @@ impl Quota {
         if is_fit(&state) { Ok(()) } else { Err(self.over(&state)) }
     }
 
-    /// How much is left.
+    /// Free bytes.
     pub(crate) fn left(&self) -> u64 {
         self.shared.limit.saturating_sub(self.lock().used)
     }
@@ -270,7 +270,7 @@ mod tests {
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         assert_eq!(made, 200);
-        // As often as anybody looks.
+        // Repeated measurements are equal.
         assert_eq!([measure(&tree), measure(&tree)], [limit; 2]);
     }
 

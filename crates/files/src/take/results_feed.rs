@@ -26,11 +26,11 @@ struct ResultsShared {
     asked: ByteRanges,
 }
 
-/// Ranges that are remembered until the results are known. An honest giver asks for what lies end to end.
+/// Max ranges that are remembered until the results are known. An honest giver requests adjacent ranges.
 const MOST_ASKED: usize = 1024;
 
 impl ResultsFeed {
-    /// The giver asks for a range.
+    /// The giver requests a range.
     pub(crate) fn on_request(&self, session: &Session, range: Range<u64>) {
         let mut shared = self.shared.lock();
         match &shared.stream {
@@ -49,7 +49,7 @@ impl ResultsFeed {
         Ok(())
     }
 
-    /// All is known: what is asked for is sent.
+    /// The results are complete: requested ranges are sent.
     pub(crate) fn tell(&self, session: &Session, before: Before, outcome: &Outcome) {
         let stream: Arc<[u8]> = stream(session.secret("results"), before, outcome).into();
         let mut shared = self.shared.lock();

@@ -19,7 +19,7 @@ pub(crate) enum Below {
 }
 
 /// Writes `bytes` at `offset`, a multiple of 4 KiB, and leaves a hole for each run of whole pages of zeros. The file's
-/// length does not follow a hole at the end. How far it was written to.
+/// length does not include a hole at the end. Returns the end of the writes.
 pub(crate) fn write_sparse(file: impl AsFd, offset: u64, bytes: &[u8], below: Below) -> rustix::io::Result<u64> {
     let file = file.as_fd();
     let is_zero = |page: &[u8]| page == &ZEROS[..page.len()];
@@ -39,7 +39,7 @@ pub(crate) fn write_sparse(file: impl AsFd, offset: u64, bytes: &[u8], below: Be
     Ok(written)
 }
 
-/// Whether there is a whole page of zeros, of which a hole would be made.
+/// Whether there is a whole page of zeros, which would become a hole.
 pub(crate) fn has_hole(bytes: &[u8]) -> bool {
     bytes.chunks_exact(PAGE).any(|page| page == ZEROS)
 }

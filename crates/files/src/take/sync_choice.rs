@@ -12,7 +12,7 @@ pub(crate) struct SyncChoice {
     costs: [Option<f64>; 2],
 }
 
-/// How files are made durable.
+/// Ways to sync files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SyncWay {
     OneByOne,

@@ -31,7 +31,7 @@ pub(crate) struct TakenFile {
     pub(crate) old: Old,
     /// Zeros of it that are not sent.
     pub(crate) holes: Holes,
-    /// Blocks that are not there yet.
+    /// Number of blocks that are missing.
     left: AtomicU64,
     is_failed: AtomicBool,
     /// Held while the journal records that an older one is void.
@@ -44,7 +44,7 @@ pub(crate) struct TakenFile {
     weight: Option<Weighed>,
 }
 
-/// Beside an item: where queues, jobs and parcels have it.
+/// Memory of an item in queues, jobs and parcels, bytes.
 const QUEUED_BYTES: usize = 256;
 
 /// State of a temporary that is written block by block.
@@ -108,7 +108,7 @@ impl TakenFile {
         self.span.bytes.end - self.span.bytes.start
     }
 
-    /// Those of its blocks that are in holes, by their numbers in the file.
+    /// Its blocks that are in holes, by their numbers in the file.
     pub(crate) fn hollow(&self, blocks: Range<u64>) -> impl Iterator<Item = Range<u64>> + use<'_> {
         let bytes = blocks.start * BLOCK_BYTES..self.bytes().min(blocks.end * BLOCK_BYTES);
         self.holes.blocks_within(&bytes, self.bytes())
@@ -119,9 +119,9 @@ impl TakenFile {
         self.bytes() <= BLOCK_BYTES
     }
 
-    /// How many of its blocks, from the first on, can be the same as in the file at its place: those of which all bytes
-    /// are there. The value of a file's only block is that of no longer file's block, so of another length it is
-    /// none.
+    /// The number of its blocks, from the first on, that can equal those of the file at its place: those of which all
+    /// bytes exist. The value of a file's only block never equals that of a longer file's block, so for another length
+    /// it is 0.
     pub(crate) fn comparable_blocks(&self) -> u64 {
         let Old::There(There { kind: FileType::RegularFile, bytes, .. }) = self.old else { return 0 };
         let blocks = self.span.blocks.end - self.span.blocks.start;
@@ -143,7 +143,7 @@ impl TakenFile {
         (!unproven.is_empty()).then(|| unproven.get(&block) == Some(value))
     }
 
-    /// How many blocks of its temporary are to be compared.
+    /// Number of blocks of its temporary to compare.
     pub(crate) fn unproven_blocks(&self) -> u64 {
         self.unproven.lock().len() as u64
     }
@@ -158,7 +158,7 @@ impl TakenFile {
         self.values.is_some()
     }
 
-    /// A block is there. Whether all are now: that is so for one of them only.
+    /// Counts a finished block. Returns whether it was the last: `true` for only one of them.
     pub(crate) fn complete(&self, block: u64, value: BlockHash) -> bool {
         if let Some(values) = &self.values {
             values.lock().insert(block, value);
@@ -166,7 +166,7 @@ impl TakenFile {
         self.left.fetch_sub(1, AcqRel) == 1
     }
 
-    /// So many blocks are there, whose values nobody will ask for. Whether all are now.
+    /// Counts finished blocks whose values are not needed. Returns whether they were the last.
     pub(crate) fn complete_some(&self, blocks: u64) -> bool {
         self.left.fetch_sub(blocks, AcqRel) == blocks
     }
@@ -189,7 +189,7 @@ impl TakenFile {
         self.temporary.lock()
     }
 
-    /// The values of all blocks, if they were kept and all are there.
+    /// The values of all blocks, if they were kept and are complete.
     pub(crate) fn values(&self) -> Option<Vec<BlockHash>> {
         let values = self.values.as_ref()?.lock();
         let is_all = values.len() as u64 == self.span.blocks.end - self.span.blocks.start;

@@ -8,8 +8,8 @@ use fairwave_host::Lock;
 use super::key::TemporaryKey;
 use crate::transfer::ledger::Transfer;
 
-/// The transfers into one share. A giver that was killed and comes again finds its own dead session there, which would
-/// hold the temporaries until it is silent for long enough: the newer one stops it.
+/// The transfers into one share. A giver that was killed and restarts finds its own dead session there, which would
+/// hold the temporaries until it times out: the newer one stops it.
 #[derive(Clone, Default)]
 pub(crate) struct Takers {
     running: Arc<Lock<HashMap<TemporaryKey, Transfer>>>,

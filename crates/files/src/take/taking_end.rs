@@ -16,8 +16,8 @@ use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::streams::{HASHES, MANIFEST, RESULTS, TREE};
 use crate::transfer::ledger::Ledger;
 
-/// Puts what comes into parcels, and gives those that are filled to the workers. It waits for nobody and takes no
-/// locks: what is expected was sent to it before it was asked for.
+/// Adds received bytes to parcels, and passes complete ones to the workers. It never blocks and takes no locks: parcels
+/// are sent to it before they are requested.
 pub(crate) struct TakingEnd {
     ledger: Ledger,
     /// Parcels that are being asked for.

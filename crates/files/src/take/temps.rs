@@ -80,7 +80,7 @@ const TIME: &[u8] = b"time";
 const PROBE: &[u8] = b"-probe";
 
 impl Temps {
-    /// The directory for a transfer, made if it is not there.
+    /// The directory for a transfer, created if it does not exist.
     pub(crate) fn open(tree: Arc<Tree>, transfer: &TemporaryKey) -> Result<Self, TempsError> {
         let name = directory_name(transfer);
         let is_resumed = match mkdirat(tree.root(), name.as_slice(), Mode::RWXU) {
@@ -447,8 +447,8 @@ fn move_to(from: &[u8], parent: impl AsFd, path: &RelativePath, old: Old) -> rus
     renameat(&parent, from, &parent, path.name())
 }
 
-/// Whether a directory at the destination's top was made by this user: it has the owner that what this process makes
-/// there has. That need not be this user: sshfs, NFS with root_squash, SMB and FAT show another.
+/// Whether a directory at the destination's top was made by this user: its owner is that of this process's new entries.
+/// It need not be this user's id: sshfs, NFS with root_squash, SMB and FAT show another.
 pub(crate) fn is_ours(tree: &Tree, name: &[u8], directory: &OwnedFd) -> rustix::io::Result<bool> {
     let owner = fstat(directory)?.st_uid;
     if owner == rustix::process::geteuid().as_raw() {
@@ -601,7 +601,7 @@ mod tests {
             rustix::io::pread(&file, &mut read, 8192).unwrap();
             assert!(read == bytes);
         }
-        // Holes are left to those who make them.
+        // Ranges with holes are left to buffered writes.
         home.file_system.has_direct.set(true);
         content[4096..8192].fill(0);
         assert_eq!(temps.write_directly(&KEY, 0, &content), Ok(0));

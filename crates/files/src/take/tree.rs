@@ -45,7 +45,7 @@ pub(crate) struct There {
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const BELOW: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
-/// The kernel asks to try again when something was renamed while it looked.
+/// Max attempts: the kernel returns EAGAIN when something was renamed during the lookup.
 const TRIES: usize = 16;
 
 impl Tree {
@@ -77,7 +77,7 @@ impl Tree {
 
     /// Opens a file in it for reading.
     pub(crate) fn read(&self, path: &RelativePath) -> rustix::io::Result<OwnedFd> {
-        // A FIFO that somebody puts there must not hold up the transfer.
+        // A FIFO at the path must not block the transfer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         self.open_below(path.as_bytes(), flags, Mode::empty())
     }

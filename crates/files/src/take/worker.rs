@@ -1,4 +1,4 @@
-//! The disk workers of a transfer: they verify what came and write it.
+//! The disk workers of a transfer: they verify received data and write them.
 
 use std::sync::Arc;
 
@@ -42,14 +42,14 @@ struct JobEffects {
     placed: Placed,
     /// The directory of the last file.
     home: Option<Home>,
-    /// A larger file that is not complete, and how much of it was written.
+    /// A larger file that is incomplete, and the bytes written of it.
     touched: Option<(Arc<TakenFile>, u64)>,
 }
 
 const JOURNAL: &str = "record its progress in the journal";
 
 impl Worker {
-    /// Works until nobody has anything to do.
+    /// Works until all senders are gone.
     pub(crate) fn run(self) {
         let mut buffer = Vec::new();
         while let Ok(job) = self.jobs.recv() {
@@ -83,7 +83,7 @@ impl Worker {
     }
 
     fn hand_on(&self, batch: JobEffects) {
-        // Without its lines in the journal a file is fetched again after an interruption: no reason to fail now.
+        // Without its records in the journal a file is fetched again after an interruption: not a reason to fail now.
         let _ = self.desk.journal.append(&batch.written, batch.stamps);
         // A coordinator that has ended needs no report.
         if !batch.finished.is_empty() {
@@ -150,7 +150,7 @@ impl Worker {
         true
     }
 
-    /// Writes all of a file, to its place if it may go there at once. Whether it did not fail.
+    /// Writes all of a file, to its place if possible at once. Returns whether it succeeded.
     fn make_whole(&self, item: &Arc<TakenFile>, data: &[u8], batch: &mut JobEffects) -> bool {
         let claimed = self.desk.claim(item, item.bytes() - item.holes.bytes());
         let _claim = match claimed {
@@ -202,7 +202,7 @@ impl Worker {
         Ok(last.as_ref().expect("opened above"))
     }
 
-    /// If it is at its place then, there is a result.
+    /// Returns a result if it is at its place then.
     fn write_at_place(&self, item: &TakenFile, data: &[u8], home: &Home) -> Result<Option<AtPlace>, DiskError> {
         // The replaced file stays until the new one is complete.
         if !self.desk.places_at_once(home) || item.old != Old::Nothing {
@@ -211,11 +211,11 @@ impl Worker {
         self.desk.temps.write_at_place(home, item.path.name(), data, item.meta)
     }
 
-    /// The value that a piece must have, if it came and its file has not failed.
+    /// The expected value of a piece, if it arrived and its file has not failed.
     fn expected(&self, parcel: &Parcel, piece: &ParcelBlock, report: &mut Report) -> Option<BlockHash> {
         let value = self.comparer().expected(parcel, piece, report);
         if value.is_none() && piece.item.is_failed() {
-            // So that its room is free.
+            // Frees its space.
             self.desk.discard(&piece.item);
         }
         value
@@ -254,7 +254,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Sees to it that there is a temporary of a file's length: what is below what will be written.
+    /// Ensures that a temporary of the file's length exists; returns the storage below the writes.
     fn prepare(&self, item: &TakenFile, batch: &mut JobEffects, buffer: &mut Vec<u8>) -> Result<Below, Trouble> {
         // Before the lock is taken: a quota may have to measure the directory.
         let bytes = match &*item.temporary() {
@@ -316,7 +316,7 @@ impl Worker {
         }
     }
 
-    /// Blocks without data: there is nothing to write, but a temporary has to be there.
+    /// Blocks without data: nothing is written, but a temporary has to exist.
     fn leave(&self, hollow: Vec<Hollow>, batch: &mut JobEffects, buffer: &mut Vec<u8>) {
         batch.report.is_of_holes = true;
         for Hollow { item, blocks, has_values } in hollow.into_iter().filter(|hollow| !hollow.item.is_failed()) {
@@ -369,7 +369,7 @@ impl Worker {
         }
     }
 
-    /// All blocks of a file were there from before: in its temporary, or in a longer file at its place.
+    /// All blocks of a file existed: in its temporary, or in a longer file at its place.
     fn finish_kept(&self, item: Arc<TakenFile>, batch: &mut JobEffects, buffer: &mut Vec<u8>) {
         let is_elsewhere = matches!(*item.temporary(), Temporary::Copied(_));
         if is_elsewhere && let Err(trouble) = self.prepare(&item, batch, buffer) {
@@ -379,7 +379,7 @@ impl Worker {
         self.finish(item, batch);
     }
 
-    /// All blocks of a file are there.
+    /// All blocks of a file have been written.
     fn finish(&self, item: Arc<TakenFile>, batch: &mut JobEffects) {
         match self.desk.temps.finish(&item.key, item.meta) {
             Ok(finished) => {

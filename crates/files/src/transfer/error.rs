@@ -65,7 +65,7 @@ pub enum ShareError {
     /// None was named.
     #[error("no files to serve\nhint: name files or directories")]
     Nothing,
-    /// It is not there, or may not be read.
+    /// It does not exist, or is not readable.
     #[error("{}: {}", shown(path), reason(error))]
     Unreadable {
         /// Which.

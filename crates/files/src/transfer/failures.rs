@@ -36,13 +36,13 @@ struct FailuresShared {
 }
 
 impl Failures {
-    /// Lists one more, if there is room.
+    /// Adds an entry, if there is room.
     pub(crate) fn push(&mut self, path: &[u8], reason: String) {
         let FailuresShared { entries, bytes } = &*self.shared;
         if entries.len() >= MOST_LISTED || *bytes > MOST_LISTED_BYTES {
             return;
         }
-        // As long as it is being written nobody else has it.
+        // It is shared only once it is complete.
         let shared = Arc::make_mut(&mut self.shared);
         shared.bytes += ENTRY_BYTES + path.len() + reason.len();
         if shared.bytes <= MOST_LISTED_BYTES {

@@ -11,7 +11,7 @@ pub(crate) enum Hold {
     Disk,
     /// The taker requests only hashes, and compares.
     Comparing,
-    /// The taker asks for nothing.
+    /// The taker requests nothing.
     Peer,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Ledger {
 struct TransferShared {
     tally: ProgressCounts,
     session: OnceLock<Session>,
-    /// How the session ended, where the transfer ended for that.
+    /// The close reason of the session, if the transfer ended for it.
     closed: OnceLock<(CloseReason, bool)>,
     /// The server's final refusal, which no other session changes.
     refusal: OnceLock<Refusal>,
@@ -60,7 +60,7 @@ impl Transfer {
         Arc::ptr_eq(&self.ledger.shared, &other.ledger.shared)
     }
 
-    /// How far it is, over all its sessions.
+    /// Progress, over all its sessions.
     pub fn progress(&self) -> Progress {
         let legs = self.ledger.legs();
         if legs.leg().is_some() { legs.progress() } else { self.ledger.shared.tally.progress() }
@@ -72,7 +72,7 @@ impl Transfer {
         legs.leg().map_or_else(|| self.ledger.shared.session.get().cloned(), Self::session)
     }
 
-    /// How far it is, for the status of the session that carries it; nothing before that is open.
+    /// Progress, for the status of the session that carries it; `None` before that is open.
     pub fn carried(&self) -> Option<Carried> {
         let session = self.session()?.id();
         let progress = self.progress();
@@ -94,13 +94,13 @@ impl Transfer {
         self.ledger.legs().pause.as_ref().map(Break::as_of_now)
     }
 
-    /// How often another session followed one that had ended.
+    /// Number of sessions that followed one that had ended.
     pub fn reconnects(&self) -> u64 {
         self.ledger.legs().reconnects()
     }
 
-    /// Packets that went again in all its sessions: at the end that receives, those that it missed. Nothing before the
-    /// first session.
+    /// Retransmitted packets of all its sessions: at the receiver, those that it missed. `None` before the first
+    /// session.
     pub fn retransmitted_packets(&self) -> Option<u64> {
         // Nothing is held here: a session is looked for under the same lock.
         let legs = self.ledger.legs();
@@ -118,7 +118,7 @@ impl Transfer {
         self.ledger.shared.refusal.get().copied()
     }
 
-    /// Whether it ended because the other end was lost for good: no answer came any more, or it has left.
+    /// Whether it ended because the peer was lost for good: it stopped answering, or has left.
     pub fn is_lost(&self) -> bool {
         self.ledger.shared.is_lost.load(Ordering::SeqCst)
     }
@@ -127,7 +127,7 @@ impl Transfer {
         self.ledger.lock().outcome.as_ref().is_some_and(|outcome| outcome.ended == Ended::Done)
     }
 
-    /// Whether it is over: cheaper than to ask how.
+    /// Whether it has ended: cheaper than the outcome.
     pub fn is_over(&self) -> bool {
         self.ledger.shared.is_over.load(Ordering::Acquire)
     }
@@ -171,7 +171,7 @@ impl Transfer {
         }
     }
 
-    /// How it ended; nothing if it is still under way after `timeout`. Without one it waits for the end.
+    /// Waits for the outcome; `None` if it still runs after `timeout`. Without one it waits for the end.
     pub fn wait(&self, timeout: Option<Duration>) -> Option<Outcome> {
         let until =
             timeout.and_then(|span| Instant::now().checked_add(std::time::Duration::from_nanos(span.as_nanos())));

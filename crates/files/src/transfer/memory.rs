@@ -12,7 +12,7 @@ use fairwave_host::Lock;
 use fairwave_proto::codec::TicketId;
 use fairwave_proto::handshake::Prefix;
 
-/// So many bytes for all visitors.
+/// Memory limit for all visitors, bytes.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     bytes: u64,
@@ -96,7 +96,7 @@ impl Room {
         self.take(bytes, |left| if bytes <= left && is_fair(left) { bytes } else { 0 }) == bytes
     }
 
-    /// Takes as much as there is, and no more than `most`.
+    /// Takes the available bytes, at most `most`.
     pub(crate) fn grow_up_to(&mut self, most: u64) {
         self.take(most, |left| left.min(most));
     }
@@ -202,7 +202,7 @@ mod tests {
         let mut others: Vec<_> = (0..40).map(|_| room(1)).collect();
         others.iter_mut().for_each(fill);
         assert!(others[..3].iter().all(|room| room.bytes() >= 4), "{others:?}");
-        // When the first one's blocks have been sent, all get a turn before anybody has a second one.
+        // When the first one's blocks have been sent, all get a turn before any has a second one.
         first.keep(0);
         for room in &mut others {
             room.keep(0);

@@ -1,4 +1,4 @@
-//! A transfer under way, over all its sessions: progress, retries, and how it ended.
+//! A running transfer, over all its sessions: progress, retries and outcome.
 
 pub(crate) mod error;
 pub(crate) mod failures;

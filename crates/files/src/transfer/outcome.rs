@@ -1,54 +1,54 @@
-//! How a transfer ended.
+//! Outcome of a transfer.
 
 use fairwave_proto::codec::CloseReason;
 
 use super::failures::Failures;
 use super::planned::PlannedFiles;
 
-/// How a transfer ended, and what became of the entries that were not taken. Cheap to clone: its lists are shared.
+/// Outcome of a transfer, with the entries that were not taken. Cheap to clone: its lists are shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Files that are complete at the destination, those included that were so before.
+    /// Files that are complete at the destination, including those that were so at the start.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
     /// Entries that failed, in the order in which they did.
     pub failed: Failures,
-    /// How many failed, also where the list is cut ([`Failures`]).
+    /// Number of failed entries, even if the list is truncated ([`Failures`]).
     pub files_failed: u64,
-    /// How many of these failed because their source files vanished while they were copied.
+    /// Number of these that failed because their source files vanished during the copy.
     pub files_vanished: u64,
-    /// How many of these were asked for by a name that nothing has.
+    /// Number of these that were requested by a name that does not exist.
     pub files_missing: u64,
     /// Entries whose content is at the destination, and of which the mode or the time could not be set there.
     pub warned: Failures,
-    /// How many these are.
+    /// Number of these.
     pub files_warned: u64,
     /// Entries that were left out on purpose: devices, links that lead out of the tree.
     pub skipped: Failures,
-    /// How many were left out.
+    /// Number of skipped entries.
     pub files_skipped: u64,
     /// Of a dry run: what would be done with each file.
     pub planned: PlannedFiles,
     /// The BLAKE3 hash of the file, if the transfer was of a single one.
     pub blake3: Option<[u8; 32]>,
-    /// Whether it came to its end.
+    /// How it ended.
     pub ended: Ended,
 }
 
-/// Whether a transfer came to its end.
+/// The end of a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// All entries were dealt with: those that are not listed as failed or skipped are there.
+    /// All entries are done: those that are not listed as failed or skipped are complete.
     Done,
-    /// Somebody stopped it; the same call goes on where it was.
+    /// It was stopped; the same call resumes.
     Stopped,
-    /// It broke off, and why; the same call goes on where it was.
+    /// It failed for this reason; the same call resumes.
     Failed(String),
 }
 
 impl Outcome {
-    /// A transfer that ended before any entry was dealt with.
+    /// A transfer that ended before any entry was done.
     pub fn empty(ended: Ended) -> Self {
         Self {
             files: 0,
@@ -84,7 +84,7 @@ impl Outcome {
         self.fail(path, reason);
     }
 
-    /// The content of an entry is there, and an attribute could not be set.
+    /// The content of an entry is complete, and an attribute could not be set.
     pub(crate) fn warn(&mut self, path: &[u8], reason: String) {
         self.files_warned += 1;
         self.warned.push(path, reason);

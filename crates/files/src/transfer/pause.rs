@@ -7,9 +7,9 @@ use std::time::Instant;
 pub struct Pause {
     /// Why the session ended, or why the last attempt to open another one failed.
     pub reason: String,
-    /// Which attempt is under way or comes next: 1 is the first.
+    /// Number of the current or next attempt, from 1.
     pub attempt: u32,
-    /// How long it waits before that; nothing if it is under way.
+    /// Delay until then; `None` while it runs.
     pub next_in: Option<fairwave_units::Duration>,
     /// When it will give up.
     pub gives_up_in: fairwave_units::Duration,

@@ -31,7 +31,7 @@ impl PlannedFiles {
     pub(crate) fn push(&mut self, file: PlannedFile<'_>) {
         let PlannedFile { path, action, bytes } = file;
         let path = &path[..path.len().min(MOST_PATH_BYTES)];
-        // As long as it is being written nobody else has it.
+        // It is shared only once it is complete.
         let records = Arc::make_mut(&mut self.records);
         records.push(action.code());
         records.extend(bytes.to_le_bytes());

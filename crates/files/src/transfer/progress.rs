@@ -1,4 +1,4 @@
-//! How far a transfer is.
+//! Progress of a transfer.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -8,7 +8,7 @@ use fairwave_host::Lock;
 use super::hold::{Hold, Holds};
 pub(crate) use fairwave_host::WaitsFor;
 
-/// How far a transfer is, as of now.
+/// Progress of a transfer at this moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Files to move, once all are known. The server of a `get` never knows: the client chooses from the list.
@@ -19,7 +19,7 @@ pub struct Progress {
     pub files_known: u64,
     /// Their bytes.
     pub bytes_known: u64,
-    /// Files that are complete at the destination, those included that were so before.
+    /// Files that are complete at the destination, including those that were so at the start.
     pub files_done: u64,
     /// Files that failed.
     pub files_failed: u64,
@@ -29,8 +29,8 @@ pub struct Progress {
     pub bytes_resumed: u64,
     /// And bytes in holes, which do not travel.
     pub bytes_holes: u64,
-    /// And bytes of blocks that are not whole, or not verified and written yet: those that came, and those that an
-    /// earlier session left. When a session ends they are what is kept for the next one.
+    /// Bytes of blocks that are incomplete, or not verified and written yet: those received, and those that an earlier
+    /// session left. At the end of a session they are kept for the next one.
     pub bytes_held: u64,
     /// Of those, bytes that an earlier session left.
     pub bytes_kept: u64,
@@ -46,12 +46,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Bytes that came over the network and are verified and at the destination.
+    /// Bytes that were received, and are verified and at the destination.
     pub fn bytes_moved(&self) -> u64 {
         self.bytes_done.saturating_sub(self.bytes_resumed).saturating_sub(self.bytes_holes)
     }
 
-    /// Bytes that came over the network, whether they are verified already or not.
+    /// Bytes that were received, verified or not.
     pub fn bytes_come(&self) -> u64 {
         self.bytes_moved().saturating_add(self.bytes_held.saturating_sub(self.bytes_kept))
     }
@@ -78,7 +78,7 @@ pub(crate) struct ProgressCounts {
     bytes_kept: AtomicU64,
     bytes_compared: AtomicU64,
     is_listed: AtomicBool,
-    /// Whether the other end asks for what it likes of what is listed: how much that will be is not known here.
+    /// Whether the peer chooses from the list: the total is unknown here.
     is_choice: AtomicBool,
     waits_for: AtomicU8,
     /// At a giver with a ticket for one transfer: what it gave of each file, once it is over.
@@ -87,7 +87,7 @@ pub(crate) struct ProgressCounts {
     holds: Lock<Option<Holds>>,
 }
 
-/// How much of a file a session gave.
+/// Bytes that a session gave of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GivenFile {
     /// A hash of its path.
@@ -101,7 +101,7 @@ pub(crate) struct GivenFile {
 /// Bytes that a session gave of each file, if counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum GivenFiles {
-    /// Nobody asks.
+    /// Not needed.
     #[default]
     Uncounted,
     Counted(Vec<GivenFile>),
@@ -123,13 +123,13 @@ const WAITS: [WaitsFor; 7] = [
 ];
 
 impl ProgressCounts {
-    /// Adds a file to those that are known.
+    /// Adds a known file.
     pub(crate) fn find(&self, bytes: u64) {
         self.files_known.fetch_add(1, Relaxed);
         self.bytes_known.fetch_add(bytes, Relaxed);
     }
 
-    /// Bytes came.
+    /// Adds received bytes.
     pub(crate) fn come(&self, bytes: u64) {
         self.bytes_came.fetch_add(bytes, Relaxed);
     }
@@ -161,13 +161,13 @@ impl ProgressCounts {
         self.bytes_done.fetch_add(bytes, Relaxed);
     }
 
-    /// Bytes are there from before.
+    /// Adds bytes that existed at the start.
     pub(crate) fn resume(&self, bytes: u64) {
         self.bytes_done.fetch_add(bytes, Relaxed);
         self.bytes_resumed.fetch_add(bytes, Relaxed);
     }
 
-    /// Bytes are in holes, and need not come.
+    /// Adds bytes that are in holes, and need not be sent.
     pub(crate) fn pass_over(&self, bytes: u64) {
         self.bytes_holes.fetch_add(bytes, Relaxed);
         self.bytes_done.fetch_add(bytes, Relaxed);

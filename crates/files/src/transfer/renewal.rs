@@ -1,4 +1,4 @@
-//! A transfer whose other end may be started again has its next ticket from who does that.
+//! Renewal of the ticket of a transfer whose peer may be restarted.
 
 use fairwave_host::{Endpoint, Session, Ticket};
 use thiserror::Error;
@@ -11,7 +11,7 @@ pub type Renew = Box<dyn FnMut(&Lost<'_>) -> Result<Option<Ticket>, RenewError> 
 pub struct Lost<'a> {
     /// The endpoint of the next session.
     pub endpoint: &'a Endpoint,
-    /// The session that ended, if there was one.
+    /// The session that ended, if any.
     pub former: Option<&'a Session>,
     /// Which attempt this is to open the next one, from 1.
     pub attempt: u32,
@@ -22,10 +22,10 @@ pub struct Lost<'a> {
 /// Reason why there is no other ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RenewError {
-    /// It may be there later.
+    /// It may be available later.
     #[error("{0}")]
     Passing(String),
-    /// It will not be there.
+    /// It will not become available.
     #[error("{0}")]
     Final(String),
 }

@@ -14,7 +14,7 @@ use super::outcome::{Ended, Outcome};
 use super::pause::Break;
 use super::renewal::{Lost, Renew, RenewError};
 
-/// How the session of a leg is being opened, and the leg.
+/// The pending session of a leg, and the leg.
 pub(crate) type Opening = (Receiver<Result<Session, ConnectError>>, Transfer);
 
 /// Begins the next leg with a ticket; it may go on with what a former session was let in for.
@@ -36,19 +36,19 @@ struct Retry {
     is_renewed: bool,
     open: OpenLeg,
     patience: Duration,
-    /// Doubles with each attempt until new bytes come.
+    /// Doubles with each attempt until new bytes arrive.
     doublings: u32,
-    /// When something new came last, and how far that was: files, bytes.
+    /// Time of the last progress, and the files and bytes at that time.
     moved: (Instant, (u64, u64)),
 }
 
 /// Default time for which transfers reconnect after the last received bytes.
 pub(crate) const RETRY: fairwave_units::Duration = fairwave_units::Duration::from_secs(600);
 
-/// The first attempt comes after about this.
+/// Approximate delay of the first attempt.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const MOST_WAIT: Duration = Duration::from_secs(30);
-/// Looks this often how far a leg is, and whether somebody wants to stop.
+/// Poll interval of a leg's progress and of stop requests.
 const LOOK: Duration = Duration::from_millis(200);
 const STOP_LOOK: Duration = Duration::from_millis(20);
 
@@ -65,7 +65,7 @@ pub(crate) fn persist(
     let (answer, leg) = open(endpoint, &to.ticket, None)?;
     let refused = match answer.recv().unwrap_or(Err(ConnectError::Closed)) {
         Ok(_) => None,
-        // The server is there, and the ticket is good: it is worth waiting for.
+        // The server is alive, and the ticket is valid: worth waiting.
         Err(error @ ConnectError::Handshake(HandshakeError::Refused(Refusal::NoRoom))) if !patience.is_zero() => {
             Some(error.to_string())
         }
@@ -91,7 +91,7 @@ pub(crate) fn persist(
     Ok(ledger.transfer())
 }
 
-/// Whether a session that ended for this reason has no other end any more, as far as this one can tell.
+/// Whether a session that ended for this reason has lost its peer, as far as this end can know.
 fn is_loss(reason: CloseReason) -> bool {
     use CloseReason::{Cut, Leaving, Path, Reset, Silence};
     matches!(reason, Silence | Cut | Reset | Path | Leaving)
@@ -172,7 +172,7 @@ impl Retry {
             let wait = match attempt {
                 0 if is_for_keys => Duration::ZERO,
                 0 if is_there => {
-                    // The next one waits, unless something new has come by then.
+                    // The next one waits, unless there is progress by then.
                     self.next_wait();
                     Duration::ZERO
                 }
@@ -198,8 +198,8 @@ impl Retry {
         }
     }
 
-    /// How long to wait before the next attempt: twice as long each time, and by chance less, so that many do not come
-    /// at once.
+    /// Delay before the next attempt: doubled each time, with random jitter, so that many clients do not reconnect at
+    /// once.
     fn next_wait(&mut self) -> Duration {
         let longest = FIRST_WAIT.saturating_mul(1 << self.doublings.min(16)).min(MOST_WAIT);
         self.doublings += 1;
@@ -260,7 +260,7 @@ impl Retry {
         }
     }
 
-    /// Takes another ticket, if there is one.
+    /// Renews the ticket, if possible.
     fn renew(&mut self, endpoint: &Endpoint, attempt: u32, former: Option<&Session>) -> Result<(), TransferError> {
         let Some(renew) = &mut self.to.renew else { return Ok(()) };
         let is_stopped = || self.ledger.is_stopped();
@@ -283,12 +283,12 @@ impl Retry {
     }
 }
 
-/// Whether no further attempt follows: there is one in any case.
+/// Whether no further attempt follows: there is at least one.
 fn is_over(attempts: u32, now: Instant, gives_up: Instant) -> bool {
     attempts > 0 && now >= gives_up
 }
 
-/// When the next attempt starts: the last one comes at the end of the patience.
+/// Time of the next attempt: the last one is at the end of the patience.
 fn next_attempt(attempts: u32, wanted: Instant, gives_up: Instant) -> Instant {
     if attempts == 0 { wanted } else { wanted.min(gives_up) }
 }
@@ -317,7 +317,7 @@ fn is_passing(error: &TransferError) -> bool {
     }
 }
 
-/// Later than anybody waits.
+/// Beyond any wait.
 fn far_ahead() -> Instant {
     Instant::now() + Duration::from_secs(1 << 30)
 }
@@ -347,7 +347,7 @@ mod tests {
         let now = Instant::now();
         let [second, before, gives_up, after] =
             [1_000, 9_999, 10_000, 11_000].map(|ms| now + Duration::from_millis(ms));
-        // The first one comes however short the patience is.
+        // The first attempt is made however short the patience is.
         assert!(!is_over(0, after, gives_up));
         assert_eq!(next_attempt(0, after, gives_up), after);
         assert_eq!(next_attempt(1, second, gives_up), second);

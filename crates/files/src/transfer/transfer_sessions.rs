@@ -10,23 +10,23 @@ use fairwave_host::Session;
 pub(crate) struct TransferSessions<L> {
     /// The leg of now, or the last one.
     now: Option<L>,
-    /// Whether what a leg has moved adds to what those before have. A taker finds that at its destination; a giver
-    /// does not know it.
+    /// Whether a leg's moved bytes add to those of the legs before it. A taker finds them at its destination; a giver
+    /// does not know them.
     adds: bool,
     /// Bytes that the legs before have moved.
     moved_bytes: u64,
-    /// How far the transfer was when the last of them ended.
+    /// Progress at the end of the last of them.
     floor: Progress,
     /// Packets that went again in them.
     again_packets: u64,
     reconnects: u64,
-    /// Between two sessions: why, and what comes next.
+    /// The pause between two sessions.
     pub(crate) pause: Option<Break>,
 }
 
 /// A transfer of one session.
 pub(crate) trait Leg {
-    /// How far it is.
+    /// Its progress.
     fn progress(&self) -> Progress;
 
     /// Its session, once that is open.
@@ -78,7 +78,7 @@ impl<L: Leg> TransferSessions<L> {
         self.reconnects
     }
 
-    /// How far all of them are.
+    /// Progress over all of them.
     pub(crate) fn progress(&self) -> Progress {
         let Some(now) = &self.now else { return Progress::default() };
         let leg = now.progress();
@@ -120,7 +120,7 @@ impl<L: Leg> TransferSessions<L> {
     }
 }
 
-/// Packets that went again in a session: those that its source sent in place of lost ones, or that its sink missed.
+/// Retransmitted packets of a session: those that its source sent in place of lost ones, or that its sink missed.
 pub(crate) fn again(leg: &impl Leg) -> Option<u64> {
     let stats = leg.session()?.stats();
     Some(stats.lost_packets + stats.missed_packets)
@@ -160,7 +160,7 @@ mod tests {
         // It is still finding it.
         legs.follow(leg(50, 0).transfer());
         assert_eq!(bytes(&legs), (400, 100));
-        // 10 bytes were not written yet when the session ended, and came again.
+        // 10 bytes were not written when the session ended, and were sent again.
         legs.follow(done(390, 610).transfer());
         assert_eq!((bytes(&legs), legs.reconnects()), ((1000, 100), 2));
     }
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn progress__what_a_leg_kept_of_a_block_was_not_there_before() {
         let mut legs = TransferSessions::default();
-        // 20 bytes of a block were there from an earlier call, 80 have come.
+        // 20 bytes of a block existed from an earlier call, 80 have arrived.
         let first = leg(0, 300);
         first.tally().recall(20);
         first.tally().come(80);
@@ -179,7 +179,7 @@ mod tests {
         legs.follow(second.transfer());
         second.tally().come(50);
         assert_eq!((legs.progress().bytes_there(), legs.progress().bytes_come()), (450, 350));
-        // The block is whole, and the rest comes.
+        // The block is complete, and the rest arrives.
         second.tally().finish(150);
         second.tally().drop_kept(100);
         second.tally().resume_kept(100);
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn progress__what_the_first_session_had_no_time_to_find_was_there_before() {
         let mut legs = TransferSessions::default();
-        // The list was not read to its end: 500 more were there.
+        // The list was not read to its end: 500 more existed.
         legs.begin(leg(100, 200).transfer(), false);
         legs.follow(done(800, 200).transfer());
         assert_eq!(bytes(&legs), (1000, 600));

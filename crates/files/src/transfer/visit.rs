@@ -17,7 +17,7 @@ pub struct Visit {
     pub ticket: TicketId,
     /// Kind of visit.
     pub kind: VisitKind,
-    /// How far it is.
+    /// Its transfer.
     pub transfer: Transfer,
 }
 

@@ -12,7 +12,7 @@ use fairwave_host::Lock;
 const FREE_RATIO: u64 = 16;
 /// Bytes of zeros a second beyond that: a third of what one core hashes.
 const BYTES_PER_S: u64 = 512 << 20;
-/// So much is hashed at once after a while without any.
+/// Burst allowed after an idle period, as time at the fixed pace.
 const BURST: Duration = Duration::from_millis(250);
 
 /// When zeros that were counted so far are due at that pace.

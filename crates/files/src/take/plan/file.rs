@@ -80,7 +80,7 @@ impl TakePlan {
         Ok(self.time_probe.as_mut().is_some_and(|probe| probe.is_kept(&directory, there, meta)))
     }
 
-    /// Whether a file fits into the quota by itself, as far as is known before any of it comes.
+    /// Whether a file fits into the quota by itself, as far as is known before any of it arrives.
     fn fit(&self, key: &TemporaryKey, data_bytes: u64) -> Result<(), EntryError> {
         let Some((quota, tree)) = &self.quota else { return Ok(()) };
         let kept_bytes = self.kept.get(key).map_or(0, |kept| kept.len() as u64 * BLOCK_BYTES);
@@ -166,7 +166,7 @@ impl TakePlan {
         self.kept.contains_key(&item.key)
     }
 
-    /// All blocks of a file are the same as those at its place.
+    /// All blocks of a file equal those at its place.
     pub(crate) fn same(&mut self, item: &TakenFile, blocks: &[(u64, BlockHash)]) {
         self.unresolved -= 1;
         self.verified.add(item.version);
@@ -180,7 +180,7 @@ impl TakePlan {
         }
     }
 
-    /// All of a file is at its place: nothing is to be done but to set its time.
+    /// All of a file is at its place: only its time has to be set.
     fn complete(&mut self, path: &RelativePath, bytes: u64, meta: Meta, there: &There) -> Result<(), EntryError> {
         let is_as_listed = (there.meta.mtime_s, there.meta.mtime_ns) == (meta.mtime_s, meta.mtime_ns);
         if !is_as_listed

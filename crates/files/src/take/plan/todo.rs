@@ -14,7 +14,7 @@ pub(super) struct Todo {
     pub(super) wanted: Vec<WantedBlocks>,
     /// Files without a byte.
     pub(super) make: Vec<Arc<TakenFile>>,
-    /// Files of which every block is there.
+    /// Files of which every block has been written.
     pub(super) finish: Vec<Arc<TakenFile>>,
     pub(super) rehash: Vec<(Arc<TakenFile>, BlockMap)>,
     /// Files with blocks that are in holes, and where to look for them, by the blocks' numbers in their files.
@@ -38,7 +38,7 @@ impl Todo {
         self.wanted.push(WantedBlocks { item: Arc::clone(item), blocks, tries: 0, is_check: false });
     }
 
-    /// Jobs for the workers that have come together; all of them if `is_all`.
+    /// The accumulated jobs for the workers; all of them if `is_all`.
     pub(super) fn jobs(&mut self, is_all: bool) -> Vec<DiskJob> {
         let least = if is_all { 1 } else { BATCH };
         let mut jobs = Vec::new();
