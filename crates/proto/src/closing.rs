@@ -1,8 +1,9 @@
-//! The end of a session, which is said and acknowledged.
+//! The end of a session, which is reported and acknowledged.
 //!
-//! Who ends a session says so until its peer answers with the same frame, or as often as is worth it. Who hears it
-//! answers, and again where it is said again: an answer may get lost, too. TCP acknowledges a FIN likewise, and who is
-//! in TIME-WAIT acknowledges one that comes again (RFC 9293 s3.6). A peer of an earlier version never answers.
+//! The end that closes a session repeats its close frame until the peer answers with the same frame, or up to a limit.
+//! A peer that receives one answers, and again for each repetition: an answer may be lost as well. TCP acknowledges a
+//! FIN likewise, and an endpoint in TIME-WAIT acknowledges one that comes again (RFC 9293 s3.6). A peer of an earlier
+//! version never answers.
 
 use fairwave_units::{Duration, Time};
 
@@ -17,16 +18,16 @@ pub(crate) struct ClosingSession {
 
 #[derive(Clone, Copy, Debug)]
 enum ClosingState {
-    /// This end closes it, and says so at `next`, for so many times more: the peer has not answered.
+    /// This end closes it, and repeats the close frame at `next`, `left` more times: the peer has not answered.
     Telling { left: u32, next: Time },
     /// The peer has closed it. Whether it is owed an answer; after `until` it will not ask for one.
     Answering { is_owed: bool, until: Time },
 }
 
-/// What a session that closes has to do now.
+/// The next action of a closing session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClosingStep {
-    /// Its end is said; it is looked after again at that time.
+    /// Send the close frame, and look again at that time.
     Say(CloseReason, Time),
     /// Nothing until then.
     Wait(Time),
@@ -34,27 +35,27 @@ pub(crate) enum ClosingStep {
     Forget,
 }
 
-/// A session's end is said so often where no answer comes: where three of ten packets get lost, one peer in 1400 hears
-/// none of these.
+/// Transmissions of a close frame without an answer: if three of ten packets are lost, one peer in 1400 receives none
+/// of these.
 pub(crate) const CLOSE_TIMES: u32 = 6;
-/// A session's end is said again after a round trip, and no sooner than this.
+/// A close frame is repeated after a round trip, and no sooner than this.
 const LEAST_GAP: Duration = Duration::from_millis(50);
-/// Nor later than this: the peer has part in what is taken for a round trip.
+/// Nor later than this: the peer influences the measured round trip.
 const MOST_GAP: Duration = Duration::from_secs(1);
 
 impl ClosingSession {
-    /// This end closes a session, and says so from now on.
+    /// This end closes a session, and reports it from now on.
     pub(crate) fn by_this_end(now: Time, reason: CloseReason) -> Self {
         Self { reason, state: ClosingState::Telling { left: CLOSE_TIMES, next: now } }
     }
 
-    /// The peer says that it has closed a session: it is answered for as long as it may say so again.
+    /// The peer reports that it has closed a session: it is answered for as long as it may repeat that.
     pub(crate) fn by_peer(now: Time, reason: CloseReason, rtt: Duration) -> Self {
         let lasts = Duration::from_nanos(gap(rtt).as_nanos() * u64::from(CLOSE_TIMES));
         Self { reason, state: ClosingState::Answering { is_owed: true, until: now.saturating_add(lasts) } }
     }
 
-    /// The peer says that the session is over: whether that is all that there was to hear.
+    /// The peer reports that the session is over; returns whether that completes the exchange.
     pub(crate) fn on_close(&mut self) -> bool {
         match &mut self.state {
             ClosingState::Telling { .. } => true,
@@ -70,7 +71,7 @@ impl ClosingSession {
         matches!(self.state, ClosingState::Telling { .. })
     }
 
-    /// What to do now. Harmless too early or too late.
+    /// The action due now. Harmless too early or too late.
     pub(crate) fn step(&mut self, now: Time, rtt: Duration) -> ClosingStep {
         match &mut self.state {
             ClosingState::Telling { next, .. } if now < *next => ClosingStep::Wait(*next),
@@ -105,7 +106,7 @@ mod tests {
         Time::from_nanos(ms * 1_000_000)
     }
 
-    /// When it is said, and when it is forgotten, by who is looked after when it wants to be.
+    /// When close frames are sent, and when the session is forgotten, if each step is taken when due.
     fn course(mut closing: ClosingSession, begin: Time, rtt: Duration) -> (Vec<Time>, Time) {
         let (mut now, mut said) = (begin, Vec::new());
         loop {

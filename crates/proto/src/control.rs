@@ -1,4 +1,4 @@
-//! What a host's sessions have in common: who is at the other end, and what the end nodes grant.
+//! State shared by a host's sessions: their peers, and the grants of the end nodes.
 
 mod closing;
 mod exchange;
@@ -37,7 +37,7 @@ pub(crate) use told::INTERVAL_OF_NONE;
 /// The core of a host that knows its peers: it opens and closes sessions, numbers all control packets, and runs the two
 /// end nodes.
 ///
-/// At a tick it asks for what was measured ([`Control::due`], [`Control::tick`]), and says what every session may do
+/// At a tick it asks for the measured rates ([`Control::due`], [`Control::tick`]), and sets the rate of each session
 /// from then on ([`ControlEvent::Grant`]).
 pub(crate) struct Control<C: Crypto> {
     names: SessionNames,
@@ -48,20 +48,20 @@ pub(crate) struct Control<C: Crypto> {
     /// When peers are looked after.
     alarms: Alarms,
     transmits: VecDeque<Transmit>,
-    /// Sessions whose peers are to be told something.
+    /// Sessions with frames to send to their peers.
     unsaid: VecDeque<SessionId>,
     events: VecDeque<ControlEvent>,
     chance: SecureRandom,
     /// Sessions that their responders can reset, by the id of the reset.
     resets: BTreeMap<SessionId, SessionId>,
-    /// What the nodes tell peers.
+    /// Messages of the nodes for peers.
     words: Vec<(SessionId, Word)>,
 }
 
 /// How the core is set up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ControlSetup {
-    /// What this host takes its paths for, where it knows its capacity.
+    /// The assumed kind of this host's paths, if it knows its capacity.
     pub(crate) path: PathKind,
     pub(crate) is_plain: bool,
     pub(crate) fair_start: bool,
@@ -73,7 +73,7 @@ pub(crate) struct ControlSetup {
     pub(crate) lasts: Lasts,
 }
 
-/// What the other cores, or the application, should know.
+/// Events for the other cores, or the application.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ControlEvent {
     /// A session is there.
@@ -100,7 +100,7 @@ pub(crate) enum ControlEvent {
     Moved {
         /// The session.
         session: SessionId,
-        /// Where it is.
+        /// Its address.
         address: SocketAddr,
     },
     /// The largest datagram that a session's path takes, as far as is known.
@@ -132,7 +132,7 @@ pub(crate) enum ControlEvent {
         session: SessionId,
         /// Why.
         reason: CloseReason,
-        /// Whether the peer said so.
+        /// Whether the peer reported it.
         by_peer: bool,
     },
 }
@@ -142,7 +142,7 @@ const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
 /// While data flow, and while none do.
 const PROBE_EVERY: Duration = Duration::from_millis(200);
 const IDLE_PROBE_EVERY: Duration = Duration::from_secs(5);
-/// What was measured of a session fades, and is never quite nothing: below this none flow.
+/// Measured rates decay and never reach zero: below this a session is idle.
 const IDLE_BPS: f64 = 1000.0;
 /// A probe that is not answered is given up for the next.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
@@ -266,11 +266,11 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// What the peer says to this core.
+    /// Handles a frame of the peer for this core.
     pub(crate) fn handle_frame(&mut self, now: Time, from: SocketAddr, session: SessionId, frame: &Frame<'_>) {
         let Some(peer) = self.peers.get_mut(session) else { return };
         if matches!(frame, Frame::Echo(_)) {
-            // Whatever it answers, and however late: what this end says gets there.
+            // Any answer, however late, proves that this end's messages arrive.
             peer.unheard = None;
         }
         match *frame {
@@ -315,7 +315,7 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// By a report, so many full packets of a session arrived, and so many were lost.
+    /// A report settled full packets of a session: `arrived` of them arrived, `lost` were lost.
     pub(crate) fn on_reported(&mut self, now: Time, session: SessionId, arrived: u64, lost: u64) {
         if let Some(mtu) = self.peers.get_mut(session).and_then(|peer| peer.mtu.as_mut())
             && mtu.on_report(now, arrived, lost)
@@ -334,7 +334,7 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// Tells the peer of a session something. What is said at a time goes in as few packets as hold it.
+    /// Sends frames to the peer of a session. Frames of the same time share as few packets as hold them.
     pub(crate) fn say(&mut self, session: SessionId, frames: Vec<u8>) {
         let Some(peer) = self.peers.get_mut(session) else { return };
         if peer.unsaid.is_empty() {
@@ -365,8 +365,8 @@ impl<C: Crypto> Control<C> {
         BOTH.into_iter().find(|direction| self.node(*direction).is_some_and(|node| node.next_tick() <= now))
     }
 
-    /// A control interval of a node is over, in which its sessions used so much, in the order of their names: grants
-    /// follow as events, and go to the sources of what this host receives.
+    /// A control interval of a node has ended, with the sessions' rates in the order of their names: grants follow as
+    /// events, and go to the sources of the data that this host receives.
     pub(crate) fn tick(&mut self, now: Time, direction: Direction, measured: &[Measured]) {
         let Some(node) = &mut self.nodes[direction as usize] else { return };
         if let Some(waiting) = measured.iter().filter_map(|measured| measured.waiting).max() {
@@ -382,7 +382,7 @@ impl<C: Crypto> Control<C> {
         self.follow(now, direction, interval, &outcomes);
     }
 
-    /// What a node said of its sessions: for the other cores, and for the sources of what this host receives.
+    /// Passes a node's outcomes to the other cores, and to the sources of the data that this host receives.
     fn follow(&mut self, now: Time, direction: Direction, interval: Duration, outcomes: &[TickOutcome]) {
         for outcome in outcomes {
             let (session, rate) = (outcome.session, outcome.grant.expected);
@@ -414,7 +414,7 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// The application of a sink takes no more than this, whatever its end node grants; none if it takes all.
+    /// Sets the max rate of a sink's application, whatever its end node grants; `None` if unlimited.
     pub(crate) fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
         let Some(peer) = self.peers.get_mut(session) else { return };
         if peer.ceiling == ceiling || peer.closing.is_some() || !peer.opened.receives {
@@ -520,7 +520,7 @@ impl<C: Crypto> Control<C> {
         })
     }
 
-    /// What happened. Call until there is nothing.
+    /// The next event. Call until it returns `None`.
     pub(crate) fn poll_event(&mut self) -> Option<ControlEvent> {
         self.events.pop_front()
     }
@@ -530,12 +530,12 @@ impl<C: Crypto> Control<C> {
         self.nodes[direction as usize].as_ref()
     }
 
-    /// The same, to tell it of overflows and changes of its capacity.
+    /// The end node, to report overflows and changes of its capacity.
     pub(crate) fn node_mut(&mut self, direction: Direction) -> Option<&mut EndNode> {
         self.nodes[direction as usize].as_mut()
     }
 
-    /// What a session's node said at its last tick.
+    /// A session's rates at its node's last tick.
     pub(crate) fn rates(&self, session: SessionId, direction: Direction) -> Option<SessionRates> {
         self.peers.get(session).map(|peer| peer.rates[direction as usize])
     }
@@ -555,7 +555,7 @@ impl<C: Crypto> Control<C> {
         self.peers.get(session).and_then(|peer| peer.mtu.as_ref()).map(Mtu::size)
     }
 
-    /// Where a session's peer is.
+    /// The address of a session's peer.
     pub(crate) fn address(&self, session: SessionId) -> Option<SocketAddr> {
         self.peers.get(session).map(|peer| peer.opened.address)
     }
@@ -565,8 +565,7 @@ impl<C: Crypto> Control<C> {
         self.peers.get(session).map(|peer| now.since(peer.heard))
     }
 
-    /// For how long a session's peer has owed an answer, and has said nothing at all. Who is asked for nothing may be
-    /// silent.
+    /// For how long a session's peer has owed an answer, and has been silent. Peers that owe no answer may be silent.
     pub(crate) fn unanswered_for(&self, now: Time, session: SessionId) -> Option<Duration> {
         self.peers.get(session).map(|peer| peer.unanswered.map_or(Duration::ZERO, |since| now.since(since)))
     }

@@ -16,7 +16,7 @@ pub enum Ecn {
     Marked,
 }
 
-/// Data packets that came for the first time, by their ECN field; as the sink tells its source.
+/// Data packets that came for the first time, by their ECN field, as reported by the sink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcnCounts {
     /// Those with ECT(0).
@@ -27,15 +27,16 @@ pub struct EcnCounts {
     pub marked: u64,
 }
 
-/// What a source makes of the counts of its sink: whether marks can be believed on this path, and which are to be told
-/// to what sets the path's rate.
+/// A source's evaluation of its sink's counts: whether marks can be believed on this path, and which of them to pass to
+/// the rate controller.
 ///
-/// Data packets of a shared path set out with ECT(0), all of them, until the sink's counts show that somebody on the
-/// way takes the field away or writes into it (RFC 9000 s13.4.2.1). From then on none does, and no mark counts. So it
-/// is with a sink that says nothing of them. Where nothing at all arrives, ECN may be why, and goes, too.
+/// All data packets of a shared path are sent with ECT(0), until the sink's counts show that a hop clears or rewrites
+/// the field (RFC 9000 s13.4.2.1). From then on packets are not ECT, and no mark counts. The same holds for a sink that
+/// reports no counts. If nothing at all arrives, ECN may be the cause, and is turned off as well.
 ///
-/// A sink can lie. One that hides marks has its losses and queues still, which hold the session as they do on a path
-/// without ECN; one that makes up marks slows its own session, and no more of them count than packets have arrived.
+/// A sink can lie. One that hides marks still has losses and queues, which hold the session as they do on a path
+/// without ECN; one that makes up marks slows its own session, and at most as many of them count as packets have
+/// arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct EcnValidation {
     is_on: bool,
@@ -46,15 +47,15 @@ pub(crate) struct EcnValidation {
     is_heard: bool,
     /// Packets with reports that were read before any were heard.
     unheard: u32,
-    /// Marks that were told and that no arrived packet has been given.
+    /// Marks that were reported and that no arrived packet has been given.
     untold: u64,
 }
 
-/// A sink whose reports have spoken of so many packets, in so many packets of its own, has had the occasion to tell its
+/// A sink whose reports have covered this many packets, in this many packets of its own, had the occasion to report its
 /// counts: each report starts with them, and may take several packets.
 const SILENT_PACKETS: u64 = 100;
 const SILENT_REPORTS: u32 = 10;
-/// Where none of so many packets arrives, the field may be why: as many as a session starts with.
+/// If none of this many packets arrives, the field may be the cause: as many as a session starts with.
 const FIRST_LOST: u64 = 10;
 
 impl EcnCounts {
@@ -87,12 +88,12 @@ impl EcnValidation {
         self.is_on
     }
 
-    /// What is told of marks makes no sense, or nothing is.
+    /// The reported marks are inconsistent, or missing.
     fn turn_off(&mut self) {
         (self.is_on, self.untold) = (false, 0);
     }
 
-    /// The sink tells its counts, when so many packets had been sent, and so many were known to have arrived.
+    /// The sink reports its counts, when `sent` packets had been sent, and `arrived` were known to have arrived.
     pub(crate) fn on_counts(&mut self, counts: EcnCounts, sent: u64, arrived: u64) {
         if !self.is_on {
             return;
@@ -120,7 +121,7 @@ impl EcnValidation {
         (self.counts, self.arrived, self.is_heard) = (counts, arrived, true);
     }
 
-    /// A packet with reports was read, after which so many packets are known to have arrived, and so many to be lost.
+    /// A packet with reports was read, after which `arrived` packets are known to have arrived, and `lost` to be lost.
     pub(crate) fn end_report(&mut self, arrived: u64, lost: u64) {
         if !self.is_on || self.is_heard {
             return;
@@ -135,7 +136,7 @@ impl EcnValidation {
         }
     }
 
-    /// A packet has arrived: whether it is taken for one that was marked. Each mark counts once.
+    /// A packet has arrived: whether it counts as a marked one. Each mark counts once.
     #[inline]
     pub(crate) fn take_mark(&mut self) -> bool {
         let is_marked = self.untold > 0;
@@ -154,7 +155,7 @@ mod tests {
         EcnCounts { capable, capable_one: 0, marked }
     }
 
-    /// How many of so many packets that arrive are taken for marked.
+    /// The number of marked packets among `packets` arriving ones.
     fn taken(marks: &mut EcnValidation, packets: u64) -> u64 {
         (0..packets).map(|_| u64::from(marks.take_mark())).sum()
     }
@@ -222,7 +223,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a sink says: no packet is marked that has not arrived, and no more are than were sent.
+        /// Whatever a sink reports: no packet is marked that has not arrived, and no more are than were sent.
         #[test]
         fn on_counts__of_anything(says in proptest::collection::vec((any::<[u64; 3]>(), 0_u64..50, 0_u32..64), 1..50)) {
             let (mut marks, mut sent, mut arrived, mut marked) = (EcnValidation::new(true), 0_u64, 0, 0);

@@ -36,16 +36,16 @@ pub(crate) struct Inbound {
     quiet: StallDetector,
 }
 
-/// What a receiver wants done.
+/// Requests of a receiver to its host.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum InboundEvent {
-    /// Frames to be told to the peer.
+    /// Frames for the peer.
     Say {
         /// The session.
         session: SessionId,
         /// A body of frames.
         frames: Vec<u8>,
-        /// Whether data came since it was told something last.
+        /// Whether data came since its last message.
         has_news: bool,
     },
     /// A range that was wanted will not come.
@@ -61,23 +61,23 @@ pub(crate) enum InboundEvent {
     },
 }
 
-/// What a data packet brought.
+/// The effect of a data packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Bytes that were wanted and come for the first time. If there are none, the packet is of no use.
+    /// Requested bytes that arrive for the first time. If 0, the packet is of no use.
     pub bytes: u64,
-    /// Whether the packet came for the first time and counts: one that is repeated, by whomever, is none of the
-    /// session's.
+    /// Whether the packet came for the first time and counts: a duplicate, by any sender, is not part of the session.
     pub is_new: bool,
     /// Whether it is newer than all before, and came from an address that is not the session's: `Control` should know.
     pub(crate) is_from_elsewhere: bool,
 }
 
-/// Sessions that want something are counted so often.
+/// Interval of counting sessions with open requests.
 const COUNT_EVERY: Duration = Duration::from_millis(20);
 
 impl Inbound {
-    /// Without sessions, at a host whose system keeps so many bytes of what comes; none where all is read as it comes.
+    /// Without sessions, at a host whose system buffers this many bytes of input; `None` if everything is read as it
+    /// comes.
     pub(crate) fn new(buffer: Option<Bytes>) -> Self {
         Self { crowd: SocketShare { buffer, ..SocketShare::default() }, ..Self::default() }
     }
@@ -110,29 +110,29 @@ impl Inbound {
         }
     }
 
-    /// The end node grants a session a rate; none if it sets no limit.
+    /// The end node grants a session a rate; `None` if it sets no limit.
     pub(crate) fn set_expected(&mut self, now: Time, session: SessionId, expected: Option<Rate>, interval: Duration) {
         if let Some(receiver) = self.receivers.get_mut(session)
             && receiver.set_expected(now, expected, interval)
         {
-            // What is asked for now sets out together with the grant.
+            // The request of now is sent together with the grant.
             self.alarms.hasten(slot(session), now);
         }
     }
 
-    /// The application of a session takes no more than this, whatever the end node grants; none if it takes all.
+    /// Sets the max rate of a session's application, whatever the end node grants; `None` if unlimited.
     pub(crate) fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
         if let Some(receiver) = self.receivers.get_mut(session) {
             receiver.set_ceiling(now, ceiling);
         }
     }
 
-    /// What that is.
+    /// That max rate.
     pub(crate) fn ceiling(&self, session: SessionId) -> Option<Rate> {
         self.receivers.get(session).and_then(Receiver::ceiling)
     }
 
-    /// A session may have asked for so many bytes and not received them, at most.
+    /// Sets the max number of bytes that a session may have requested and not received.
     pub(crate) fn set_room(&mut self, now: Time, session: SessionId, room: Bytes) {
         if let Some(receiver) = self.receivers.get_mut(session) {
             receiver.set_room(room);
@@ -175,14 +175,14 @@ impl Inbound {
         self.receivers.get(session).map_or(&[], |receiver| receiver.requests().parts())
     }
 
-    /// A control packet of a session's source came, of so many bytes on the wire: they count in its rate.
+    /// A control packet of a session's source of `wire_bytes` on the wire came: it counts in its rate.
     pub(crate) fn on_control(&mut self, session: SessionId, wire_bytes: u32) {
         if let Some(receiver) = self.receivers.get_mut(session) {
             receiver.on_control(wire_bytes);
         }
     }
 
-    /// The source says something to its sink.
+    /// Handles a frame from a source to its sink.
     pub(crate) fn handle_frame(&mut self, now: Time, session: SessionId, frame: &Frame<'_>) {
         let Some(receiver) = self.receivers.get_mut(session) else { return };
         match *frame {
@@ -230,7 +230,7 @@ impl Inbound {
         self.alarms.next()
     }
 
-    /// What receivers want done. Call until there is nothing.
+    /// The next request of a receiver. Call until it returns `None`.
     pub(crate) fn poll_event(&mut self) -> Option<InboundEvent> {
         self.events.pop_front()
     }
@@ -254,7 +254,7 @@ impl Inbound {
         measured.sort_unstable_by_key(|measured| measured.session);
     }
 
-    /// What a node whose sessions tell claims is to know of the interval that ends now.
+    /// Usage of sessions in the interval that ends now, for a node with claims.
     pub(crate) fn use_up(&mut self, used: &mut Vec<(SessionId, Usage)>) {
         used.clear();
         used.extend(self.receivers.iter_mut().map(|(session, receiver)| (session, receiver.usage())));
@@ -271,17 +271,17 @@ impl Inbound {
         self.receivers.get(session).map_or(0, Receiver::span)
     }
 
-    /// What holds a session here, as far as that is known here.
+    /// What limits a session at this end, if known here.
     pub(crate) fn held_by(&self, session: SessionId) -> Option<Hold> {
         self.receivers.get(session).and_then(Receiver::held_by)
     }
 
-    /// What is known of the path of what a session receives.
+    /// Facts about the path of a session's incoming data.
     pub(crate) fn path_facts(&mut self, now: Time, session: SessionId) -> Option<PathFacts> {
         self.receivers.get_mut(session).map(|receiver| receiver.path_facts(now))
     }
 
-    /// What a session has seen.
+    /// Counters of a session.
     pub(crate) fn counts(&self, session: SessionId) -> Option<ReceiverCounts> {
         self.receivers.get(session).map(Receiver::counts)
     }

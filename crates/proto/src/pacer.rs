@@ -2,26 +2,26 @@
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-/// Spreads packets in time so that they keep to a rate.
+/// Spreads packets in time to keep to a rate.
 ///
-/// Elapsed time earns credit at the rate of the moment, packets spend it, and there is never more of it than one
-/// *burst*, so that a stop is not made up for. A burst is one packet, or if that is more, what the rate carries in 1
-/// ms, but no more than one send of the system (GSO) takes.
+/// Elapsed time earns credit at the current rate, packets spend it, and it is at most one *burst*, so that a stop is
+/// not made up for. A burst is one packet or the bytes of 1 ms at the rate, whichever is more, but at most one send of
+/// the system (GSO).
 ///
-/// A sleep ends late, and where a burst is but one packet that would cost rate each time. So half a packet is kept
-/// above a burst: it is never enough for another packet by itself.
+/// A sleep ends late, and if a burst is a single packet that would cost rate each time. So half a packet is kept above
+/// a burst: it is never enough for another packet by itself.
 ///
-/// A process that has something to send may be kept from it for some milliseconds, again and again. What such a delay
-/// costs is *in arrears*, and is made up for: one send at once, the rest by a quarter of the rate on top; but a delay
-/// of more than 25 ms is a stop, and forgotten. Where nothing but grants limits the rate, 25 ms are made up for at
-/// once, the rest at up to twice the rate, and a delay of more than 100 ms is a stop. A process that waits 20 ms for
-/// the processor, each time that it is to run, and sends but a burst or two then, has a tenth of its rate; and who uses
-/// too little of what it is granted is taken to want less. A rate that a user allows is no grant: who asks for no more
-/// than that gets no more, whatever came between.
+/// A process with data to send may be kept from sending for some milliseconds, again and again. The cost of such a
+/// delay is *in arrears*, and is made up for: one send at once, the rest by a quarter of the rate on top; but a delay
+/// of more than 25 ms is a stop, and forgotten. If only grants limit the rate, 25 ms are made up for at once, the rest
+/// at up to twice the rate, and a delay of more than 100 ms is a stop. Otherwise a process that waits 20 ms for the
+/// processor each time that it is to run, and then sends a burst or two, has a tenth of its rate; and a session that
+/// uses too little of its grant counts as wanting less. A rate limit set by a user is not a grant: its session never
+/// exceeds it, whatever the delays.
 ///
-/// What a full window keeps back is *withheld*. It is made up for likewise where nothing but grants limits the rate,
-/// since a grant holds whether the path has room now or a little later; else it is forgotten, since a window that is
-/// full is how a path says that it takes no more.
+/// Credit that a full window keeps back is *withheld*. It is made up for likewise if only grants limit the rate, since
+/// a grant holds whether the path has room now or a little later; else it is forgotten, since a full window means that
+/// the path takes no more.
 ///
 /// Credit is a whole number of 2^-10 bit/s x ns: nothing is rounded as time passes, and the rate is exact for as long
 /// as it stands. Rates count in steps of 2^-10 bit/s, up to 2^53 bit/s.
@@ -32,19 +32,19 @@ pub(crate) struct Pacer {
     /// At `at`; below zero after a packet that is larger than a burst.
     credit: i128,
     at: Time,
-    /// What a delay has cost, and is to be made up for.
+    /// Cost of delays, to be made up for.
     arrears: i128,
-    /// What a full window has cost, and is to be made up for. Apart, since it makes no packet's stamp earlier: the
-    /// round trips by such stamps would be too long.
+    /// Cost of full windows, to be made up for. Kept apart, since it makes no packet's stamp earlier: the round trips
+    /// by such stamps would be too long.
     withheld: i128,
-    /// What was made good of it since this was last asked for.
+    /// The part of it made up for since the last query.
     made_up: i128,
     /// Of the rate, in nanoseconds: more is forgotten.
     most_arrears_ns: u64,
     /// Whether nothing but grants limits the rate.
     is_granted: bool,
     work: Work,
-    /// What was charged and is not paid for, and when there was last paid.
+    /// Charged and not paid, and the time of the last payment.
     owed: i128,
     paid_at: Time,
     packet: Bytes,
@@ -89,12 +89,12 @@ impl Pacer {
         }
     }
 
-    /// From now on packets go at this rate. What was earned so far is kept, up to a burst of the new rate.
+    /// Sets the rate of packets. Earned credit is kept, up to a burst of the new rate.
     pub(crate) fn set_rate(&mut self, now: Time, rate: Rate) {
         self.earn(now);
         self.rate = (rate.as_bps().min(LARGEST_BPS) * GRAINS_PER_BPS).round() as u64;
         self.bound_credit();
-        // What a delay cost at a high rate is not made up for at a low one.
+        // The cost of a delay at a high rate is not made up for at a low one.
         self.bound_arrears();
     }
 
@@ -105,14 +105,14 @@ impl Pacer {
         }
         self.earn(now);
         self.work = work;
-        // A window that is full meanwhile: an even flow's stamps are void.
+        // The window was full in that time: the stamps of an even flow are void.
         let delays = std::mem::take(&mut self.arrears);
         self.withheld = if work == Work::Nothing || !self.is_granted { 0 } else { self.withheld + delays };
         self.bound_arrears();
     }
 
-    /// From now on nothing but grants limits the rate, or something else does. A grant holds whether it is used now or
-    /// a little later; what a path took some time ago says less, and what a user allows is not to be exceeded.
+    /// Sets whether only grants limit the rate. A grant holds whether it is used now or a little later; an old
+    /// measurement of a path is weaker evidence, and a user's limit must not be exceeded.
     pub(crate) fn set_granted(&mut self, is_granted: bool) {
         self.is_granted = is_granted;
         self.most_arrears_ns = if is_granted { LONGEST_PAUSE.as_nanos() } else { OF_PATHS_NS };
@@ -134,7 +134,7 @@ impl Pacer {
         let millisecond = (u128::from(self.rate) * 1_000_000 / GRAINS_PER_BYTE.unsigned_abs()) as u64;
         self.burst = Bytes::new(self.packet.get().max(millisecond.min(self.send.get())));
         self.most = cost(self.burst) + cost(self.packet) / 2;
-        // What is being made good is on top.
+        // Credit that is being made up for is on top.
         let excess = self.credit - self.most - if self.is_granted { self.most_at_once() } else { 0 };
         if excess > 0 {
             self.credit -= excess;
@@ -178,14 +178,14 @@ impl Pacer {
         self.at.checked_add(Duration::from_nanos(wait))
     }
 
-    /// When to come for more, after all has gone that may go: with so much credit that it is worth the way, and so
-    /// early that a sleep which ends late costs no rate. Where a burst is but one packet, as [`Pacer::next_at`].
+    /// When to send again, after everything allowed is sent: with enough credit to be worth the wakeup, and early
+    /// enough that a late sleep costs no rate. If a burst is a single packet, as [`Pacer::next_at`].
     pub(crate) fn wake_at(&self, bytes: Bytes) -> Option<Time> {
         let worth = Bytes::new(self.burst.get() / 4 * 3);
         self.next_at(bytes.max(worth))
     }
 
-    /// Since when there has been credit for a packet of `bytes`, if packets go in bursts. What is kept for late sleeps
+    /// Since when there has been credit for a packet of `bytes`, if packets go in bursts. Credit kept for late sleeps
     /// does not count.
     pub(crate) fn due(&mut self, now: Time, bytes: Bytes) -> Time {
         self.earn(now);
@@ -236,12 +236,12 @@ impl Pacer {
         cost(bytes).min(self.most)
     }
 
-    /// What of delays is made good at once, where nothing but grants limits the rate.
+    /// The part of delays that is made up for at once, if only grants limit the rate.
     fn most_at_once(&self) -> i128 {
         self.most.max(i128::from(self.rate) * i128::from(OF_PATHS_NS))
     }
 
-    /// What the longest delay costs that is made up for.
+    /// Cost of the longest delay that is made up for.
     fn most_arrears(&self) -> i128 {
         i128::from(self.rate) * i128::from(self.most_arrears_ns)
     }
@@ -281,7 +281,7 @@ impl Pacer {
         self.at = self.at.max(now);
     }
 
-    /// What was earned beyond what may be earned.
+    /// Handles credit earned beyond the max.
     fn lose(&mut self, lost: i128) {
         match self.work {
             Work::Waits => self.arrears = self.arrears.saturating_add(lost),
@@ -296,8 +296,8 @@ impl Pacer {
 
 /// Longer delays are stops.
 const OF_PATHS_NS: u64 = 25_000_000;
-/// A machine that is busy with other work keeps a process from running for up to so long, again and again: nothing is
-/// concluded from that. A sink takes a quarter of a second of what it granted at once.
+/// The longest pause of a process by other work on its machine that is normal: nothing is concluded from it. A sink
+/// takes a quarter of a second of its grant at once.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 const GRAINS_PER_BPS: f64 = 1024.0;
 const LARGEST_BPS: f64 = 9_007_199_254_740_992.0 - 1.0;

@@ -401,8 +401,7 @@ impl Sender {
         self.look_for_work(now);
     }
 
-    /// A control interval of the source's node has ended: returns the rate sent in it. If `is_quiet`, the interval is
-    /// not evidence.
+    /// A control interval of the source's node has ended: returns the rate sent in it.
     pub(crate) fn measure(&mut self, now: Time, evidence: Evidence) -> Rate {
         self.meter.tick_of_node(now, Some(self.limits.get(RateTerm::Source)), evidence)
     }

@@ -1,4 +1,4 @@
-//! What the handshake's packets say under seal.
+//! Sealed contents of the handshake's packets.
 //!
 //! ```text
 //! offer   = 1, session id (8), flags (1), largest packet (varint), share of what the initiator sends (varint, if known),
@@ -33,7 +33,7 @@ const RECEIVE_RATE: u8 = 8;
 const SAYS_DEDICATED: u8 = 16;
 const WITHOUT_CAPACITY: u8 = 32;
 
-/// What an initiator asks for.
+/// An initiator's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer<'a> {
     /// Its name for the session.
@@ -44,24 +44,24 @@ pub struct Offer<'a> {
     pub receives: bool,
     /// The largest datagram that it takes, in bytes.
     pub largest_packet: u64,
-    /// Its share of its own capacity for what it sends, bit/s.
+    /// Its share of its own capacity for its sending, bit/s.
     pub send_bps: Option<u64>,
     /// And for what it receives.
     pub receive_bps: Option<u64>,
-    /// Whether it says that the path is dedicated, also where it does not know its capacity.
+    /// Whether it declares the path dedicated, even if it does not know its capacity.
     pub says_dedicated: bool,
-    /// What the application at the other end should know, in at most [`MOST_GREETING_BYTES`].
+    /// Message for the application at the other end, at most [`MOST_GREETING_BYTES`] bytes.
     pub greeting: &'a [u8],
 }
 
-/// What a responder agrees to.
+/// A responder's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Its name for the session.
     pub session: SessionId,
     /// Whether both say that the path is dedicated.
     pub is_dedicated: bool,
-    /// What the responder says of it.
+    /// The responder's wish for the path.
     pub wish: PathWish,
     /// The largest datagram that both take.
     pub largest_packet: u64,
@@ -69,15 +69,15 @@ pub struct Answer {
     pub send_bps: Option<u64>,
     /// And of what it receives.
     pub receive_bps: Option<u64>,
-    /// What a responder that does not know the session any more will say so with.
+    /// The reset that a responder sends once it no longer knows the session.
     pub reset: Option<Reset>,
-    /// What the responder can do.
+    /// The responder's features.
     pub features: Features,
-    /// What it says ahead of claims and grants.
+    /// The first claim and grant of its end nodes.
     pub ahead: Ahead,
 }
 
-/// Why there is no session.
+/// Why a session was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// The ticket has expired.
@@ -86,13 +86,13 @@ pub enum Refusal {
     /// The ticket was for one use.
     #[error("the ticket has already been used")]
     UsedUp,
-    /// What the greeting names is not there.
+    /// The greeting names something that does not exist.
     #[error("unknown share")]
     UnknownName,
     /// There are too many sessions.
     #[error("the host has reached its maximum number of sessions")]
     NoRoom,
-    /// One end alone asks for data without secrecy.
+    /// Only one end asks for data without secrecy.
     #[error("only one end uses --plain")]
     Plain,
     /// The ticket is not for this direction.
@@ -178,7 +178,7 @@ impl Answer {
         let largest_packet = reader.varint("the largest packet")?;
         let [send_bps, receive_bps] = rates(&mut reader, flags)?;
         let reset = (flags & RESET != 0).then(|| Reset::read(&mut reader)).transpose()?;
-        // Who knows of no features stops here, and one that has none says nothing of them.
+        // Versions without features stop here, and a responder with no features sends none.
         let features = reader.u8("the features").map(Features::from_byte).unwrap_or_default();
         let ahead = Ahead::read(&mut reader);
         Ok(Self { session, is_dedicated, wish, largest_packet, send_bps, receive_bps, reset, features, ahead })
@@ -230,7 +230,7 @@ impl Refusal {
     }
 }
 
-/// A payload says what it is: the packet's own kind is not under seal.
+/// A payload holds its kind: the packet's own kind is not under seal.
 fn begin(payload: &[u8], expected: u8) -> Result<Reader<'_>, DecodeError> {
     let mut reader = Reader::new(payload);
     match reader.u8("the payload")? {
