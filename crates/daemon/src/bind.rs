@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, OFlags};
 use thiserror::Error;
 
-/// A socket that nobody else listens at; dropping it takes it away.
+/// A socket with this process as its only listener; dropping it removes it.
 pub(crate) struct BoundSocket {
     pub(crate) listener: UnixListener,
     path: PathBuf,
@@ -67,7 +67,7 @@ impl BoundSocket {
             if let Some(missing) = dir.parent().filter(|above| !above.as_os_str().is_empty() && !above.exists()) {
                 return Err(BindError::NoDirectory { path: path.to_owned(), missing: missing.to_owned() });
             }
-            // Others must be able to come in, and nobody else to put a socket there.
+            // Others must be able to connect, but not to put a socket there.
             match fs::DirBuilder::new().mode(0o755).create(dir) {
                 // Another daemon that starts created it just now.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => made = None,
@@ -95,7 +95,7 @@ impl BoundSocket {
     }
 }
 
-/// A file that nobody else can open, and so nobody else can lock.
+/// A file that other users cannot open, and so cannot lock.
 fn lock_file(path: &Path) -> io::Result<File> {
     let no_link = OFlags::NOFOLLOW.bits().cast_signed();
     let file =

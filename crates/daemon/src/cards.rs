@@ -19,7 +19,7 @@ pub(crate) struct Cards {
     peers: BTreeMap<IpAddr, Way>,
     asked: Sender<IpAddr>,
     found: Receiver<(IpAddr, Capacity)>,
-    /// How many ways are looked up for each user.
+    /// Pending lookups of each user.
     asking: BTreeMap<u32, usize>,
     /// When the last tick was.
     ticked: Time,
@@ -28,7 +28,7 @@ pub(crate) struct Cards {
 /// The card of the route to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leads {
-    /// It has not been looked up: nobody can say that no card is there.
+    /// Not looked up yet: there may be a card.
     NotKnown,
     /// By none that has a capacity.
     Free,
@@ -41,7 +41,7 @@ struct Way {
     looked: Time,
     /// When a row last named the peer.
     used: Time,
-    /// The user whose row had it looked up, while that goes on: until it is known the former way is good.
+    /// The user whose row caused the pending lookup: until it ends the former card is valid.
     asked_by: Option<u32>,
 }
 
@@ -71,7 +71,7 @@ impl Cards {
         Ok(Self::with(settings, asked, found))
     }
 
-    /// Of ways that somebody looks up who is asked and answers by these.
+    /// With lookups that are requested and answered over these channels.
     pub(crate) fn with(settings: &Settings, asked: Sender<IpAddr>, found: Receiver<(IpAddr, Capacity)>) -> Self {
         Self {
             settings: settings.clone(),
@@ -171,7 +171,7 @@ impl Cards {
         Some(id)
     }
 
-    /// How many ways are remembered.
+    /// Number of remembered routes.
     #[cfg(test)]
     pub(crate) fn ways(&self) -> usize {
         self.peers.len()

@@ -37,7 +37,7 @@ impl CardCounters {
 }
 
 /// proc(5), /proc/net/dev: two lines of heads, and for each card "name: bytes packets errs drop fifo frame compressed
-/// multicast" of what came, and then the same of what went.
+/// multicast" of received traffic, followed by the same of sent traffic.
 fn parse(text: &str) -> BTreeMap<String, CardCounters> {
     let card = |line: &str| {
         let (name, counters) = line.rsplit_once(':')?;

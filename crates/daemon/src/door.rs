@@ -35,7 +35,7 @@ pub(crate) struct Door {
     user: u32,
 }
 
-/// Wakes the door.
+/// Wakes the thread of the control socket.
 pub(crate) struct Bell {
     fd: std::os::fd::OwnedFd,
     is_over: AtomicBool,
@@ -87,7 +87,7 @@ impl Door {
         Self { socket, bell, limits, most_visitors, visitors, newest: 0, ticker, shared, user }
     }
 
-    /// Attends to whoever comes, until the daemon ends.
+    /// Serves connections until the daemon ends.
     pub(crate) fn run(mut self) {
         while !self.bell.is_over.load(Ordering::SeqCst) {
             let (ready, comes) = self.wait();
@@ -139,7 +139,7 @@ impl Door {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) => {
-                    // No descriptor is left: those who keep one and say nothing are sent away soon.
+                    // No descriptors are left: idle connections are closed soon.
                     tracing::warn!(%error, "cannot accept processes");
                     std::thread::sleep(Duration::from_millis(10));
                     return;
@@ -314,11 +314,11 @@ impl Door {
         }
     }
 
-    /// Those who wait see the machine.
+    /// Answers the visitors that wait for the state of the machine.
     fn show(&mut self) {
         let view = self.shared.view.load_full();
         let mut gone = Vec::new();
-        // One text for all who see the same.
+        // One text for all visitors with the same view.
         let mut texts: BTreeMap<Option<u32>, Arc<str>> = BTreeMap::new();
         for (id, visitor) in self.visitors.iter_mut().filter(|(_, visitor)| visitor.waits) {
             visitor.waits = false;

@@ -1,4 +1,4 @@
-//! The max-min vector of a node's sessions, and how far grants are from it.
+//! The max-min vector of a node's sessions, and the distance of the grants from it.
 
 use std::collections::BTreeMap;
 

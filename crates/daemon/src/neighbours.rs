@@ -16,7 +16,7 @@ use crate::counters::CardCounters;
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     own: BTreeMap<(CardId, bool), u64>,
-    /// By row: whose it was, and what it said last.
+    /// By row: its generation, and its last report.
     rows: BTreeMap<(MemberId, u32), (u16, u64)>,
     /// Counters of the cards at the last tick.
     counted: BTreeMap<(CardId, bool), u64>,
@@ -65,7 +65,7 @@ impl Neighbours {
         self.rows.retain(|(of, _), _| *of != member);
     }
 
-    /// Tells the machine what its cards carried until now: their names are `cards`.
+    /// Reports the cards' traffic so far to the machine: their names are `cards`.
     pub(crate) fn tell(&mut self, now: Time, cards: &[(CardId, Option<String>)], machine: &mut Machine) {
         // Without counters nothing is reported: the former rates stay for the next ticks.
         let Ok(table) = CardCounters::read() else { return };

@@ -11,7 +11,7 @@ use fairwave_units::Rate;
 use crate::settings::Settings;
 use crate::view::MachineView;
 
-/// A connection of the door, and the process behind it.
+/// A connection of the control socket, and its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct VisitorId(pub(crate) u64);
 
@@ -23,7 +23,7 @@ pub(crate) enum DoorNews {
     More { visitor: VisitorId, segment: DaemonSegment },
     /// It is gone.
     Gone(VisitorId),
-    /// So many were refused.
+    /// Number of refused processes.
     Refused(u64),
     /// The settings are these from now on.
     Reload(Box<Settings>),
@@ -65,7 +65,7 @@ pub(crate) struct Shared {
     pub(crate) beats: ArcSwap<FirstBeats>,
     /// The machine, of the tick after it was last asked for.
     pub(crate) view: ArcSwap<MachineView>,
-    /// Whether somebody wants to see the machine.
+    /// Whether a visitor waits for the state of the machine.
     pub(crate) is_wanted: AtomicBool,
 }
 

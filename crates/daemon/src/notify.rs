@@ -30,7 +30,7 @@ impl Notifier {
     fn at(address: Option<SocketAddr>, watchdog: Option<Duration>) -> Self {
         let socket = address.and_then(|address| {
             let socket = UnixDatagram::unbound().ok()?;
-            // Nobody who is slow to listen may hold up a tick.
+            // A slow receiver must not delay a tick.
             socket.set_nonblocking(true).ok()?;
             Some((socket, address))
         });
@@ -59,12 +59,12 @@ impl Notifier {
         self.say("WATCHDOG=1");
     }
 
-    /// How it is, in words for people.
+    /// Status text for people.
     pub fn status(&self, words: &str) {
         self.say(&format!("STATUS={}", words.replace('\n', " ")));
     }
 
-    /// How often it has to say that it lives: half of the time after which it is taken for dead. None: never.
+    /// Period of keep-alives: half of the time after which the daemon is considered dead. `None` for never.
     pub fn watchdog_interval(&self) -> Option<Duration> {
         self.watchdog.map(|span| span / 2)
     }

@@ -19,9 +19,9 @@ pub(crate) struct Seat {
     segments: Vec<DaemonSegment>,
     /// By row: what is known of it, if it is used.
     rows: Vec<Option<KnownRow>>,
-    /// How often they were read.
+    /// Number of reads.
     reads: u64,
-    /// How many there are; and of these, at the last reading, that were refused, and that no node grants anything.
+    /// Number of used rows; and of these, at the last read, those that were refused, and those without a grant.
     known: usize,
     refused: usize,
     without_grants: usize,
@@ -152,7 +152,7 @@ impl Seat {
         }
     }
 
-    /// How many rows are refused.
+    /// Number of refused rows.
     pub(crate) fn refused(&self) -> usize {
         self.refused
     }

@@ -55,7 +55,7 @@ pub struct UserSettings {
     pub user: u32,
     /// Weight, minimum and maximum of all its sessions together.
     pub terms: GroupTerms,
-    /// How many sessions it may have; as many as [`Settings::limits`] allows where it is not said.
+    /// Max number of sessions; [`Settings::limits`] if `None`.
     pub sessions: Option<usize>,
 }
 

@@ -18,23 +18,23 @@ pub struct MachineSnapshot {
     pub pid: u32,
     /// Which daemon this is: another number after each start.
     pub daemon: u64,
-    /// How many ticks there were.
+    /// Number of ticks so far.
     pub tick: u64,
     /// When this one was, by CLOCK_MONOTONIC.
     pub at_s: f64,
-    /// For how long the daemon has run.
+    /// Time since the daemon's start, seconds.
     pub uptime_s: f64,
     /// The control interval.
     pub interval_s: f64,
     /// Recent cost of a tick, seconds, from reading the first row to writing the last grant.
     pub tick_cost_s: f64,
-    /// Whether it still hands out no more than what those had who came back after its start.
+    /// Whether it still grants no more than the former grants of the sessions that returned after its start.
     pub is_grace: bool,
     /// Between whom capacities are shared: "user", "process" or "session".
     pub share_by: String,
     /// The end nodes, by card and direction.
     pub nodes: Vec<NodeSnapshot>,
-    /// The sessions that may be shown to who asks, by process and session.
+    /// The sessions that the user may see, by process and session.
     pub sessions: Vec<RowSnapshot>,
     /// All users with processes here.
     pub users: Vec<UserSnapshot>,
@@ -55,7 +55,7 @@ pub struct NodeSnapshot {
     pub measured_bps: f64,
     /// Total of their grants, bit/s.
     pub expected_bps: f64,
-    /// How many sessions share it.
+    /// Number of sessions that share it.
     pub sessions: usize,
     /// Max distance of the grants from the (hierarchical) max-min vector, as a share of a session's rate in it; a
     /// session that uses less than its grant wants no more than what it uses. `None` without sessions.
@@ -150,9 +150,9 @@ pub struct UserSnapshot {
     pub user: u32,
     /// Its name, if the system knows it.
     pub name: Option<String>,
-    /// How many processes it has here.
+    /// Number of their processes.
     pub processes: usize,
-    /// How many rows they have.
+    /// Number of their rows.
     pub sessions: usize,
     /// Their total rate of sending, bit/s.
     pub sent_bps: f64,
@@ -175,6 +175,6 @@ pub struct DaemonCounts {
     pub unread_rows: u64,
     /// Sessions that exceeded their grant until their process was asked to close them.
     pub exceeded: u64,
-    /// Ticks that came more than a tenth of an interval late.
+    /// Ticks that were more than a tenth of an interval late.
     pub late_ticks: u64,
 }

@@ -40,11 +40,11 @@ pub(crate) struct Ticker {
     counts: DaemonCounts,
     /// Rows that were refused at the last tick.
     refused: usize,
-    /// Tells the door that a view is there.
+    /// Notifies the control socket's thread of a view.
     seen: Box<dyn Fn() + Send>,
 }
 
-/// The group of who is in none yet.
+/// The group of a process without one yet.
 const NEWCOMER: u32 = u32::MAX;
 const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
 
@@ -132,7 +132,7 @@ impl Ticker {
         }
     }
 
-    /// Whether it goes on.
+    /// Returns whether to continue.
     fn take_news(&mut self, now: Time) -> bool {
         while let Ok(news) = self.news.try_recv() {
             match news {
@@ -145,8 +145,8 @@ impl Ticker {
                             self.members.insert(visitor, member);
                             self.seats.insert(member, Seat::new(member, (user, pid), command, segment));
                         }
-                        // The door counts as well, and lets no more in: its segment has no ticks, and who has it takes
-                        // the daemon for one that stands still.
+                        // The control socket counts as well, and admits no more: its segment has no ticks, and its
+                        // process treats the daemon as stalled.
                         Err(refusal) => tracing::warn!(user, %refusal, "process refused"),
                     }
                 }

@@ -1,4 +1,4 @@
-//! A connection at the door.
+//! A connection of the control socket.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
@@ -60,7 +60,7 @@ impl Visitor {
         })
     }
 
-    /// Takes what came, with no descriptors: the system closes those that come with it, since nothing asks for them.
+    /// Reads the received bytes without descriptors: the system closes those sent with them.
     pub(crate) fn hear(&mut self) -> Heard {
         loop {
             if let Some(end) = self.asked.iter().position(|byte| *byte == b'\n') {
@@ -118,7 +118,7 @@ impl Visitor {
         !self.has_unsent() && !self.waits && self.asked.contains(&b'\n')
     }
 
-    /// Whether it has no seat, waits for no answer and has taken all answers: it only keeps a descriptor.
+    /// Whether it has no segment, waits for no answer and has read all answers: it only keeps a descriptor.
     pub(crate) fn is_unused(&self) -> bool {
         self.segments == 0 && !self.waits && !self.has_unsent()
     }

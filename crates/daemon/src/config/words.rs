@@ -28,7 +28,7 @@ pub(super) struct User {
     pub(super) sessions: Option<Spanned<u32>>,
 }
 
-/// Of whom a `[[user]]` is.
+/// Subject of a `[[user]]`.
 pub(super) enum Who<'a> {
     Name(&'a Spanned<String>),
     Group(&'a Spanned<String>),

@@ -1,4 +1,4 @@
-//! A door with visitors by hand: its loop does not run.
+//! A control socket with visitors stepped by hand: its loop does not run.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -30,7 +30,7 @@ impl World {
         Self { door, news, _place: place }
     }
 
-    /// Somebody comes.
+    /// A new connection.
     fn come(&mut self) -> (VisitorId, UnixStream) {
         let (near, far) = UnixStream::pair().unwrap();
         self.door.newest += 1;
@@ -87,7 +87,7 @@ fn attend__answers_two_questions_that_came_at_once() {
     for _ in 0..2 {
         assert_eq!(world.turn(), [id]);
         assert!(world.door.visitors[&id].waits);
-        // While it waits it asks nothing, and its other end may be shut.
+        // While it waits it sends no requests, and its end may be shut down.
         far.shutdown(std::net::Shutdown::Write).unwrap();
         assert_eq!(world.turn(), []);
         world.door.show();
@@ -184,7 +184,7 @@ fn hear__closes_descriptors_that_come_with_a_question() {
     let (id, far) = world.come();
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     assert!(fairwave_host::door::send_with(&far, "\"status\"", &[writer]).unwrap());
-    // The pipe ends where nobody has its other end any more: the test has dropped its own, and the daemon keeps none.
+    // The pipe ends once its other end is closed everywhere: the test has dropped its own, and the daemon keeps none.
     assert_eq!(world.turn(), [id]);
     assert!(world.door.visitors[&id].waits, "the question was heard");
     assert_eq!(rustix::io::read(&reader, &mut [0; 1]).unwrap(), 0);
@@ -204,7 +204,7 @@ fn join__up_to_the_users_maximum_and_each_leaves_once() {
     let mut answer = String::new();
     all[most].1.read_to_string(&mut answer).unwrap();
     assert!(answer.contains(&format!("already has {most} processes")), "{answer}");
-    // The ticker hears of each that joined when it leaves, once.
+    // The ticker is notified once of each joined process that leaves.
     world.door.close(all[0].0);
     world.door.close(all[0].0);
     let news: Vec<DoorNews> = world.news.try_iter().collect();

@@ -33,9 +33,9 @@ struct Shared {
     open: AtomicUsize,
     /// Those of them that watch.
     watching: AtomicUsize,
-    /// The last look as JSON, for all who watch.
+    /// The last snapshot as JSON, for all watchers.
     json: Mutex<Option<CachedText>>,
-    /// And in Prometheus' words, for all who scrape.
+    /// The last snapshot in Prometheus' text format, for all scrapers.
     prometheus: Mutex<Option<CachedText>>,
     is_over: Mutex<bool>,
     ends: Condvar,
@@ -46,13 +46,13 @@ type CachedText = (Instant, Arc<str>);
 
 /// Max connections; further ones are refused as busy.
 const MOST_CONNECTIONS: usize = 32;
-/// So many of them may watch, which lasts as long as the other end likes: the rest is for requests that end.
+/// Max watchers among them, which last as long as the client likes: the rest is for requests that end.
 const MOST_WATCHERS: usize = 16;
 /// A request has to be there, and an answer or an event has to be taken, all of it, within this.
 const LONGEST: Duration = Duration::from_secs(5);
 /// Period of events to a watcher.
 const BEAT: Duration = Duration::from_secs(1);
-/// A look serves all who ask within this.
+/// A snapshot serves all requests within this time.
 const FRESH: Duration = Duration::from_millis(200);
 
 const PAGE: &str = include_str!("../page/index.html");
@@ -93,10 +93,10 @@ impl MetricsServer {
 impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.shared.end();
-        // Wakes who waits for connections. It fails where there is nobody to wake.
+        // Wakes the thread that accepts connections. It fails if that has ended.
         let _ = shutdown(&self.listener, Shutdown::Both);
         if let Some(thread) = self.thread.take() {
-            // It ends by itself, whatever it met.
+            // It ends by itself, even on an error.
             let _ = thread.join();
         }
     }
@@ -142,7 +142,8 @@ impl Shared {
         self.cached(&self.prometheus, prometheus_text)
     }
 
-    /// A request that comes while a text is made waits for it and takes it, however long it takes: many at once cost one look.
+    /// A request that arrives while a text is made waits for it and uses it, however long it takes: concurrent requests
+    /// cost one snapshot.
     fn cached(&self, last: &Mutex<Option<CachedText>>, make: impl Fn(&MachineSnapshot) -> String) -> Arc<str> {
         let asked = Instant::now();
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -216,7 +217,7 @@ fn admit(listener: &TcpListener, shared: &Arc<Shared>) {
             // A short answer into an empty buffer: it does not wait.
             serves();
         } else if thread::Builder::new().name("metrics answer".into()).stack_size(STACK_BYTES).spawn(serves).is_err() {
-            // The seat went with the closure only where it ran.
+            // The closure releases the slot only if it ran.
             shared.open.fetch_sub(1, Ordering::AcqRel);
         }
     }
@@ -320,7 +321,7 @@ fn write_until(mut stream: &TcpStream, mut bytes: &[u8], until: Instant) -> io::
     Ok(())
 }
 
-/// Tells who watches once a beat, until that one is gone or all is over.
+/// Sends events to a watcher periodically, until it leaves or the server stops.
 fn tell(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{HEADERS}\r\nretry: 1000\n\n");
     write_until(stream, head.as_bytes(), Instant::now() + LONGEST)?;

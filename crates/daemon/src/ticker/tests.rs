@@ -16,7 +16,7 @@ use fairwave_units::{Bytes, Rate};
 
 use super::*;
 
-/// A daemon without `--capacity`, and who looks up ways for it.
+/// A daemon without `--capacity`, and its lookups of cards.
 struct World {
     ticker: Ticker,
     now: Time,
@@ -128,7 +128,7 @@ fn tick__holds_a_session_whose_way_is_not_known_yet() {
     assert_eq!(world.answer("eth0", Rate::mbps(100.0)), [peer(1)]);
     world.tick();
     assert_eq!(guest.state(0), Some(GrantState::Granted));
-    // A reload looks all ways up again. Until that is done the former ones are good.
+    // A reload looks all routes up again. Until that is done the former ones are valid.
     world.door.send(DoorNews::Reload(Box::new(Settings::at("nowhere".into())))).unwrap();
     world.tick();
     assert_eq!(guest.state(0), Some(GrantState::Granted));

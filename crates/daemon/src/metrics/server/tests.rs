@@ -153,13 +153,13 @@ fn serve__one_too_many_takes_nothing_from_the_others() {
     let mut watchers: Vec<TcpStream> = (0..MOST_WATCHERS).map(|_| watcher(&server)).collect();
     // Others have said the half of a request.
     watchers.extend((MOST_WATCHERS..MOST_CONNECTIONS).map(|_| open(&server, "GET / HTTP/1.1\r\n")));
-    // The answer may be lost with the request that nobody read.
+    // The answer may be lost with the unread request.
     let mut more = open(&server, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let mut text = String::new();
     let came = more.read_to_string(&mut text);
     assert!(came.is_err() || text.starts_with("HTTP/1.1 503"), "{text}");
     drop(watchers);
-    // Their seats are free after a beat, when they are found gone.
+    // Their slots are free after a period, when they are found to be gone.
     wait_for("a seat is free", || get_or_nothing(&server).starts_with("HTTP/1.1 200"));
 }
 

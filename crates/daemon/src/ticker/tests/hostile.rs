@@ -1,4 +1,4 @@
-//! Processes that write lies and rubbish: the others keep their shares, and the daemon goes on.
+//! Processes that write false or invalid values: the others keep their shares, and the daemon keeps running.
 
 use std::os::fd::OwnedFd;
 

@@ -65,7 +65,7 @@ fn daemon__that_comes_back_hands_out_no_more_than_its_processes_had() {
     let mut largest = 0.0_f64;
     for _ in 0..40 {
         table.tick(&mut [&mut one, &mut new]);
-        // The process that has not returned goes on with its last grants.
+        // The process that has not returned keeps its last grants.
         largest = largest.max(sum(&[&one, &new]) + before[1] + before[2]);
     }
     assert!(table.snapshot().is_grace, "40 ticks are 0.2 of 2 s");
