@@ -19,7 +19,7 @@ impl Address {
         SocketAddr::new(self.ip.to_canonical(), self.port)
     }
 
-    /// The same address as a socket of another's family writes it.
+    /// This address in the family of a socket's `other` address.
     pub(crate) fn in_family_of(self, other: IpAddr) -> Self {
         let ip = match (self.ip, other) {
             (IpAddr::V4(v4), IpAddr::V6(_)) => IpAddr::V6(v4.to_ipv6_mapped()),
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn read__is_nothing_of_what_is_too_short_or_another_family() {
-        // SAFETY: each is shorter than what is there.
+        // SAFETY: each is shorter than its buffer.
         address("10.0.0.1:1").with(|bytes, length| unsafe {
             for short in 0..length {
                 assert_eq!(read(bytes, short), None);

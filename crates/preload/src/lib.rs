@@ -1,12 +1,12 @@
-//! The library that `fairwave run` loads into a program: it stands before two functions of the C library, `connect` and
+//! The library that `fairwave run` loads into a program: it intercepts two functions of the C library, `connect` and
 //! `getpeername`, and no other.
 //!
 //! A TCP connection to an address of the [`Plan`] goes to the bridge of `fairwave run` on this machine's loopback
-//! instead, with a [`Preamble`] before the program's first byte; `getpeername` names the address that the program asked
-//! for. All else stays the kernel's: descriptors, epoll, fork, exec, half-closed connections, resets.
+//! instead, with a [`Preamble`] before the program's first byte; `getpeername` returns the address that the program
+//! connected to. All else is left to the kernel: descriptors, epoll, fork, exec, half-closed connections, resets.
 //!
-//! What this crate is not: it knows no session, no ticket and no network but loopback. It allocates nothing after it was
-//! loaded and takes no lock, so that it may run in a child between fork and exec.
+//! This crate has no sessions, no tickets and no network except loopback. It allocates nothing after it was loaded and
+//! takes no lock, so that it may run in a child between fork and exec.
 
 #![cfg_attr(test, allow(non_snake_case))]
 #![allow(unsafe_code, reason = "it is called from C, and calls what it stands before")]
@@ -26,7 +26,7 @@ use libc::{c_int, sockaddr, socklen_t};
 
 use plan::{PLAN_VARIABLE, Plan};
 
-/// What goes where, as the environment says at the program's start.
+/// The redirections, from the environment at the program's start.
 static PLAN: OnceLock<Option<Plan>> = OnceLock::new();
 
 /// Reads the plan before the program's own first instruction, while there is one thread.

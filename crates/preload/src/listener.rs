@@ -1,8 +1,8 @@
-//! Whose the listener at a port of loopback is.
+//! The owner of the listener at a port of loopback.
 //!
-//! A bridge that is gone leaves its port to anybody, and a program with its plan would say the token to whoever listens
-//! there next. The kernel says in `/proc/net/tcp` who does; whoever asks it for the connection in place of the listener
-//! hears of user 0 until somebody accepts it.
+//! After a bridge has exited, any user may bind its port, and a program with its plan would send the token to the next
+//! listener. `/proc/net/tcp` shows the listener's user; for a connection in place of the listener it shows user 0 until
+//! it is accepted.
 
 use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -27,19 +27,19 @@ pub(crate) fn check(ip: IpAddr, port: u16) -> Result<(), c_int> {
     if is_ours { Ok(()) } else { Err(libc::ECONNREFUSED) }
 }
 
-/// The user who listens there. Listeners come first in the table, so little of it is read.
+/// The user of the listener. Listeners come first in the table, so little of it is read.
 fn owner(ip: IpAddr, port: u16) -> Result<Option<uid_t>, c_int> {
     let table: &CStr = if ip.is_ipv4() { c"/proc/self/net/tcp" } else { c"/proc/self/net/tcp6" };
     // SAFETY: the name ends with a zero.
     let file = unsafe { libc::open(table.as_ptr(), O_RDONLY | O_CLOEXEC) };
     if file < 0 {
-        // Where there is no such table, nobody knows who listens.
+        // Without such a table, the listener's user is unknown.
         return if errno() == libc::ENOENT { Ok(None) } else { Err(errno()) };
     }
     let mut table = Table::new(ip, port);
     let found = loop {
         let mut room = [0_u8; 4096];
-        // SAFETY: there is room for as many bytes as are said.
+        // SAFETY: the buffer has the stated length.
         let got = unsafe { libc::read(file, room.as_mut_ptr().cast(), room.len()) };
         match usize::try_from(got) {
             Ok(0) => break Ok(None),
@@ -167,7 +167,7 @@ mod tests {
             drop(listener);
             assert_eq!(check(at.ip(), at.port()), Err(libc::ECONNREFUSED), "{at}");
         }
-        // It takes what comes for 127.0.0.1, and is no bridge's.
+        // It accepts connections to 127.0.0.1, and is not a bridge's.
         let listener = TcpListener::bind("0.0.0.0:0").unwrap();
         assert_eq!(check(LOCAL, listener.local_addr().unwrap().port()), Err(libc::ECONNREFUSED));
     }

@@ -19,7 +19,7 @@ static GET_PEER_NAME: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// As of `connect(2)`.
 pub(crate) unsafe fn connect(descriptor: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
     let Some(found) = find(&CONNECT, c"connect") else { return missing() };
-    // SAFETY: the C library says that the symbol of this name is a function of this type.
+    // SAFETY: in the C library the symbol of this name is a function of this type.
     let connect = unsafe { transmute::<*mut c_void, Connect>(found) };
     // SAFETY: the caller's promise.
     unsafe { connect(descriptor, address, length) }
@@ -31,7 +31,7 @@ pub(crate) unsafe fn connect(descriptor: c_int, address: *const sockaddr, length
 /// As of `getpeername(2)`.
 pub(crate) unsafe fn getpeername(descriptor: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
     let Some(found) = find(&GET_PEER_NAME, c"getpeername") else { return missing() };
-    // SAFETY: the C library says that the symbol of this name is a function of this type.
+    // SAFETY: in the C library the symbol of this name is a function of this type.
     let getpeername = unsafe { transmute::<*mut c_void, GetPeerName>(found) };
     // SAFETY: the caller's promise.
     unsafe { getpeername(descriptor, address, length) }
@@ -42,7 +42,7 @@ fn find(known: &AtomicPtr<c_void>, name: &CStr) -> Option<*mut c_void> {
     if found.is_null() {
         // SAFETY: the name ends with a zero, and the handle is one that dlsym knows.
         found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-        // Whoever comes at the same time finds the same.
+        // Concurrent callers find the same.
         known.store(found, Ordering::Relaxed);
     }
     (!found.is_null()).then_some(found)
@@ -53,7 +53,7 @@ fn missing() -> c_int {
     -1
 }
 
-/// What went wrong last.
+/// The last error.
 pub(crate) fn errno() -> c_int {
     // SAFETY: the C library gives each thread a place for it, for as long as the thread lives.
     unsafe { *libc::__errno_location() }

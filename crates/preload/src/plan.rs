@@ -1,4 +1,4 @@
-//! What goes where: `fairwave run` writes it into the environment of what it starts.
+//! The redirections: `fairwave run` writes them into the environment of its child.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,12 +9,12 @@ use crate::preamble::Token;
 /// The variable that it stands in.
 pub(crate) const PLAN_VARIABLE: &str = "FAIRWAVE_RUN";
 
-/// Where connections to some addresses go instead.
+/// The redirections of some addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// What the bridge lets in.
+    /// The secret that the bridge admits.
     pub(crate) token: Token,
-    /// Whether the bridge listens at `::1`, too.
+    /// Whether the bridge also listens at `::1`.
     pub(crate) has_v6: bool,
     /// An address and the port of loopback at which the bridge waits for connections to it: each has its own.
     pub(crate) ways: Vec<(SocketAddr, u16)>,

@@ -1,9 +1,9 @@
-//! What goes by a connection from a program to its bridge before the program's own bytes. Both ends are on one machine
+//! The bytes on a connection from a program to its bridge that precede the program's own. Both ends are on one machine
 //! and of one version.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Known to `fairwave run` and to what it started: who does not have it is not let in to the bridge.
+/// Known to `fairwave run` and to its children: the bridge closes connections without it.
 pub(crate) type Token = [u8; 32];
 
 /// The bytes of a [`Preamble`].
@@ -19,9 +19,9 @@ const ANSWER_MAGIC: [u8; 4] = *b"FWOK";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Preamble {
     pub(crate) token: Token,
-    /// Where the program wants to go.
+    /// The address that the program connects to.
     pub(crate) to: SocketAddr,
-    /// Whether the bridge says first how it went: a program whose descriptor does not block hears nothing.
+    /// Whether the bridge first sends the result: a program whose descriptor does not block gets none.
     pub(crate) wants_answer: bool,
 }
 
@@ -41,7 +41,7 @@ impl Preamble {
         bytes
     }
 
-    /// Nothing where it is none.
+    /// `None` if it is not a preamble.
     pub(crate) fn from_bytes(bytes: &[u8; PREAMBLE_BYTES]) -> Option<Self> {
         let (magic, rest) = bytes.split_first_chunk::<8>()?;
         let (token, rest) = rest.split_first_chunk::<32>()?;
@@ -57,7 +57,7 @@ impl Preamble {
     }
 }
 
-/// What the bridge says to who wants an answer: the connection is open (0), or what `errno` is to be.
+/// The bridge's answer, if requested: the connection is open (0), or the value of `errno`.
 pub(crate) fn answer(errno: u32) -> [u8; ANSWER_BYTES] {
     let mut bytes = [0; ANSWER_BYTES];
     bytes[..4].copy_from_slice(&ANSWER_MAGIC);
@@ -65,7 +65,7 @@ pub(crate) fn answer(errno: u32) -> [u8; ANSWER_BYTES] {
     bytes
 }
 
-/// The `errno` that an answer says; nothing where it is none.
+/// The `errno` of an answer; `None` if it is not one.
 pub(crate) fn read_answer(bytes: [u8; ANSWER_BYTES]) -> Option<u32> {
     let (magic, errno) = bytes.split_first_chunk::<4>()?;
     let errno = errno.first_chunk::<4>()?;

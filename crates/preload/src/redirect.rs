@@ -45,7 +45,7 @@ pub(crate) fn peer(descriptor: c_int, plan: &Plan) -> Option<Address> {
     let mut room: sockaddr_storage = unsafe { zeroed() };
     let mut length = size_of::<sockaddr_storage>() as socklen_t;
     let place: *mut sockaddr = (&raw mut room).cast();
-    // SAFETY: there is room for any address, and its length says so.
+    // SAFETY: the buffer has room for any address, as stated by its length.
     let peer = unsafe {
         if next::getpeername(descriptor, place, &raw mut length) != 0 {
             return None;
@@ -74,7 +74,7 @@ fn begin(descriptor: c_int, plan: &Plan, to: Address, port: u16) -> Result<(), c
     Ok(())
 }
 
-/// Connects, and says for what.
+/// Connects, and sends the requested address.
 fn say_where(descriptor: c_int, plan: &Plan, to: Address, port: u16, wants_answer: bool) -> Result<(), c_int> {
     // With it connect sends nothing, and the first write has to succeed before there is a connection.
     set_option(descriptor, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &0);
@@ -91,10 +91,10 @@ fn say_where(descriptor: c_int, plan: &Plan, to: Address, port: u16, wants_answe
         Err(other) => return Err(other),
         Ok(_) => {}
     }
-    // Who has the connection was there before it: another who listens there by now has none of it.
+    // The owner of the connection was there earlier: a listener bound since then has no part in it.
     listener::check(bridge, port).inspect_err(|_| disconnect(descriptor))?;
     let preamble = Preamble { token: plan.token, to: to.meant(), wants_answer }.to_bytes();
-    // SAFETY: as many bytes as are said are there.
+    // SAFETY: the buffer has the stated length.
     let sent = unsafe { libc::send(descriptor, preamble.as_ptr().cast(), preamble.len(), MSG_NOSIGNAL) };
     match usize::try_from(sent) {
         // A new connection has room for them.
@@ -108,7 +108,7 @@ fn say_where(descriptor: c_int, plan: &Plan, to: Address, port: u16, wants_answe
 fn wait_until_open(descriptor: c_int) -> Result<(), c_int> {
     let mut poll = pollfd { fd: descriptor, events: POLLOUT, revents: 0 };
     loop {
-        // SAFETY: there is one entry, and one is said.
+        // SAFETY: there is one entry, as stated.
         match unsafe { libc::poll(&raw mut poll, 1, LOOPBACK_ANSWERS_WITHIN_MS) } {
             0 => return Err(libc::ETIMEDOUT).inspect_err(|_| disconnect(descriptor)),
             1.. => break,
@@ -123,7 +123,7 @@ fn wait_until_open(descriptor: c_int) -> Result<(), c_int> {
     }
 }
 
-/// Waits for what the bridge says of the other end, for as long as the program lets a connect take.
+/// Waits for the bridge's report on the other end, for as long as the program lets a connect take.
 fn hear(descriptor: c_int) -> Result<(), c_int> {
     let lasts =
         |name| option::<timeval>(descriptor, SOL_SOCKET, name).filter(|time| time.tv_sec > 0 || time.tv_usec > 0);
@@ -148,11 +148,11 @@ fn hear(descriptor: c_int) -> Result<(), c_int> {
     }
 }
 
-/// The bytes of an answer, if as many come. A signal ends it if it would end a connect: `recv` begins anew by itself
-/// where the handler asked for that.
+/// Reads an answer, if complete. A signal ends it if it would end a connect: `recv` restarts if the handler was
+/// installed with that flag.
 fn read_whole(descriptor: c_int) -> Result<Option<[u8; ANSWER_BYTES]>, c_int> {
     let mut bytes = [0; ANSWER_BYTES];
-    // SAFETY: there is room for as many bytes as are said.
+    // SAFETY: the buffer has the stated length.
     let got = unsafe { libc::recv(descriptor, bytes.as_mut_ptr().cast(), bytes.len(), MSG_WAITALL) };
     match got {
         8 => Ok(Some(bytes)),
@@ -162,7 +162,7 @@ fn read_whole(descriptor: c_int) -> Result<Option<[u8; ANSWER_BYTES]>, c_int> {
     }
 }
 
-/// Undoes a connect: the socket is as it was before. What it was told by errno stays.
+/// Undoes a connect: the socket is unconnected again. An `errno` already delivered stays.
 fn disconnect(descriptor: c_int) {
     let nowhere = sockaddr { sa_family: AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
     // SAFETY: the address is there for as long as the call takes.
@@ -180,18 +180,17 @@ fn checked(done: c_int) -> Result<c_int, c_int> {
 
 /// An option of a socket that is a plain number or a time.
 fn option<T: Copy>(descriptor: c_int, level: c_int, name: c_int) -> Option<T> {
-    // SAFETY: it is used with integers and times alone, whose bytes may all be zero.
+    // SAFETY: it is only used with integers and times, whose bytes may all be zero.
     let mut value: T = unsafe { zeroed() };
     let mut length = size_of::<T>() as socklen_t;
     let place: *mut c_void = (&raw mut value).cast();
-    // SAFETY: there is room for as many bytes as are said.
+    // SAFETY: the buffer has the stated length.
     let done = unsafe { libc::getsockopt(descriptor, level, name, place, &raw mut length) };
     (done == 0).then_some(value)
 }
 
 fn set_option<T>(descriptor: c_int, level: c_int, name: c_int, value: &T) {
-    // An option that a system does not have is of no use there either.
-    // SAFETY: as many bytes as are said are there.
+    // An option that a system does not have is not needed there. SAFETY: the buffer has the stated length.
     let _ = unsafe {
         libc::setsockopt(descriptor, level, name, std::ptr::from_ref(value).cast(), size_of::<T>() as socklen_t)
     };

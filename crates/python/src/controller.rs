@@ -130,7 +130,7 @@ fn time(now_s: f64, clock: Time) -> PyResult<Time> {
     let now = Duration::from_secs_f64(now_s).map(|since| Time::ZERO.saturating_add(since)).ok_or_else(|| {
         PyValueError::new_err(format!("now_s: {now_s} must be a time from 0 to 584 years, in seconds"))
     })?;
-    // In seconds, as the caller reads the clock: what it says may be given back.
+    // In seconds, as the caller reads the clock: the returned time may be passed back.
     let clock_s = clock.as_secs_f64();
     if now_s < clock_s {
         return Err(PyValueError::new_err(format!(

@@ -58,7 +58,7 @@ pub(crate) fn aecp_control(
 
 /// Far above all that there is, and far enough from where products overflow.
 const MOST: f64 = 1e18;
-/// The same at the other end.
+/// Min value at the other end.
 const LEAST: f64 = 1e-18;
 
 fn positive(argument: &str, value: f64, what: &str, unit: &str) -> PyResult<()> {

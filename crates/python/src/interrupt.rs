@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 /// Whether Python wants the work to stop.
 pub(crate) struct Stop(AtomicBool);
 
-/// What unwinds out of work that was stopped.
+/// The payload that unwinds out of stopped work.
 pub(crate) struct Stopped;
 
 impl Stop {
@@ -33,7 +33,7 @@ impl Stop {
     }
 }
 
-/// Does `work` without the interpreter's lock, on a thread of its own, while this one looks for signals.
+/// Does `work` without the interpreter's lock, on a separate thread, while this one checks for signals.
 #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is not general over its lifetime")]
 pub(crate) fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) -> T + Send) -> PyResult<T> {
     let stop = Stop(AtomicBool::new(false));

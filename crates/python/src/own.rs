@@ -29,7 +29,7 @@ use crate::interrupt::{Stop, Stopped};
 
 /// Rules that one call may bring.
 const MOST: usize = 16;
-/// A window that limits nothing, packets: of rules that have a rate alone.
+/// A window that limits nothing, packets: of rules that only have a rate.
 const NO_LIMIT_PACKETS: f64 = 1e9;
 
 /// A rule as the caller gave it: its name, whether it is a node's, what makes one, and its options with their defaults.
@@ -44,7 +44,7 @@ pub(crate) struct OwnRules {
     makers: Vec<Py<PyAny>>,
 }
 
-/// What the rules of a run share.
+/// Shared state of the rules of a run.
 struct OwnRun {
     makers: Vec<Py<PyAny>>,
     failure: RefCell<Option<PyErr>>,
@@ -82,7 +82,7 @@ impl OwnRules {
         Ok(Some(Self { schemes, makers: given.into_iter().map(|(_, _, make, _)| make).collect() }))
     }
 
-    /// Their entries beside the list of schemes.
+    /// Their entries next to the list of schemes.
     pub(crate) fn schemes(&self) -> &'static [&'static Scheme] {
         self.schemes
     }
@@ -102,7 +102,7 @@ impl OwnRules {
     }
 }
 
-/// To be called now and then from a run with rules of one's own: Ctrl-C ends it here, and other threads get their turn.
+/// To be called periodically from a run with custom rules: Ctrl-C ends it here, and other threads get their turn.
 pub(crate) fn check_signals() {
     let checked = Python::attach(|py| {
         py.detach(|| ());
@@ -217,7 +217,7 @@ struct SessionRule {
     on_ack: Py<PyAny>,
     on_loss: Option<Py<PyAny>>,
     on_timeout: Option<Py<PyAny>>,
-    /// Whether it hears of acknowledgements in recovery, and of those while the application limits, too.
+    /// Whether it also receives acknowledgements in recovery, and those while the application limits.
     hears_all: bool,
     has_window: bool,
     has_rate: bool,
@@ -286,7 +286,7 @@ impl SessionRule {
         }
     }
 
-    /// TCP's answer for a rule without one of its own.
+    /// TCP's answer for a rule without its own.
     fn set(&self, py: Python<'_>) -> PyResult<()> {
         if self.has_window { self.object.bind(py).setattr("window_packets", self.window.packets()) } else { Ok(()) }
     }

@@ -15,7 +15,7 @@ use crate::interrupt::{Stop, interruptible};
 use crate::own::{GivenRule, OwnRules, check_signals};
 use crate::run::{Run, ways};
 
-/// What the caller changes about a file.
+/// The caller's changes to a file.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Changes {
@@ -164,7 +164,7 @@ struct RunningCases<'a> {
 type Outcome = Result<(Run, Vec<String>), Mistake>;
 
 impl RunningCases<'_> {
-    /// What the cases gave, in their order, or the first mistake; the cases so far where it was stopped.
+    /// The results of the cases, in their order, or the first mistake; the cases so far if it was stopped.
     fn run_all(&self, stop: &Stop) -> Result<Vec<(Run, Vec<String>)>, Mistake> {
         // `None` is the error of a case that was stopped.
         let one = |index: usize| match Stop::part(|| self.run_case(&self.cases[index], &|| stop.check())) {

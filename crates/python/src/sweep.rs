@@ -23,7 +23,7 @@ pub(crate) struct Sweep {
     own: Option<OwnRules>,
 }
 
-/// What a sweep is made of, as the Python side says it.
+/// The parts of a sweep, as passed from Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct SweepCall {
@@ -158,7 +158,7 @@ impl Sweep {
         self.check(run)?;
         let row = match &self.own {
             Some(own) => own.during(py, || self.study.run(run, &mut |_| check_signals()))?,
-            // A worker's threads are no main threads: its scheduler ends it as a process.
+            // A worker's threads are not main threads: its scheduler ends it as a process.
             None => py.detach(|| self.study.run(run, &mut |_| {})),
         };
         let mut bytes = Vec::new();
@@ -214,7 +214,7 @@ impl Sweep {
     }
 }
 
-/// Standard errors of a mean to either side that make its 95 % interval, with so many degrees of freedom.
+/// Standard errors of a mean to either side that make its 95 % interval, with this many degrees of freedom.
 #[pyfunction]
 pub(crate) fn t_95(degrees: usize) -> f64 {
     fairwave_study::t_95(degrees)

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A transfer that was stopped leaves a state to go on from within this.
 const STOP_TAKES: Duration = Duration::from_secs(5);
 
-/// What this end of a transfer is told: capacity and limit as texts.
+/// Options of this end of a transfer: capacity and limit as texts.
 #[derive(FromPyObject)]
 pub(crate) struct LinkOptions {
     #[pyo3(item)]
@@ -238,7 +238,7 @@ impl Server {
     }
 }
 
-/// What a call says of the ticket; `None` where it says nothing.
+/// The ticket options of a call; `None` if it has none.
 fn validity(expires_s: Option<f64>, is_once: bool) -> PyResult<Option<Validity>> {
     let lasts_s = match expires_s {
         None => Validity::default().lasts_s,

@@ -1,4 +1,4 @@
-//! What limits the sessions of an endpoint, and what is known of their paths.
+//! The limits of the sessions of an endpoint, and facts about their paths.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use fairwave_host::{Endpoint, Here, SessionStatus, StatusSample};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Rates are told as of this long.
+/// Period over which rates are computed.
 const LOOKED: Duration = Duration::from_millis(250);
 
-/// What each open session does, by two looks at it.
+/// The status of each open session, from two samples.
 pub(crate) fn sessions(endpoint: &Endpoint, share: &Share, here: Here) -> Vec<SessionStatus> {
     let look = || {
         let transfers: Vec<Transfer> = share.transfers().into_iter().map(|visit| visit.transfer).collect();

@@ -2,7 +2,7 @@
 
 use fairwave_units::{Duration, Rate, Time};
 
-/// What the daemon says of its ticks, behind all grants of one. Each process has one of its own.
+/// The daemon's report of a tick, written after all of its grants. Each process has its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Beat {
     /// Counts the daemon's ticks.
@@ -11,17 +11,17 @@ pub struct Beat {
     pub next_tick: Time,
     /// The control interval.
     pub interval: Duration,
-    /// What there is to send, if that is limited.
+    /// Send capacity, if limited.
     pub send: Option<Rate>,
-    /// What there is to receive, if that is limited.
+    /// Receive capacity, if limited.
     pub receive: Option<Rate>,
     /// Which daemon this is: another number after each start.
     pub daemon: u64,
-    /// What a session that opens in this process shares `send` with: as if so many sessions of weight one were there.
+    /// Total weight that a session opening in this process shares `send` with, in sessions of weight one.
     pub send_weights: f64,
     /// And `receive`.
     pub receive_weights: f64,
-    /// What sessions that open in this process may begin to send with, together, until the next tick.
+    /// Total initial rate of sessions that open in this process until the next tick.
     pub send_start: Rate,
     /// And to receive.
     pub receive_start: Rate,
@@ -47,7 +47,7 @@ impl Beat {
         ]
     }
 
-    /// What a daemon wrote. A number that is no rate is no limit: a process trusts its daemon.
+    /// Decodes a daemon's words. A number that is not a rate means no limit: a process trusts its daemon.
     pub(crate) fn decode(words: [u64; Self::WORDS]) -> Self {
         let [tick, next_tick, interval, send, receive, daemon, send_weights, receive_weights, starts @ ..] = words;
         let [send_start, receive_start] = starts;
@@ -62,7 +62,7 @@ impl Beat {
             daemon,
             send_weights: weights(send_weights).unwrap_or_default(),
             receive_weights: weights(receive_weights).unwrap_or_default(),
-            // A number that is no rate is nothing here.
+            // A number that is not a rate means zero here.
             send_start: rate(send_start).unwrap_or_default(),
             receive_start: rate(receive_start).unwrap_or_default(),
         }

@@ -41,12 +41,12 @@ impl DaemonSegment {
         Ok((segment, SegmentMemory { rows: rows.into_fd(), grants: grants.into_fd() }))
     }
 
-    /// The rows that the process says it uses, in order.
+    /// The rows that the process marks as used, in order.
     pub fn used(&self) -> impl Iterator<Item = usize> {
         used::used(self.rows.words())
     }
 
-    /// What the process says of a session. It never waits for the process.
+    /// The process's row of a session. It never waits for the process.
     pub fn row(&self, at: usize) -> Result<ProcessRow, RowError> {
         let words = place(self.rows.words(), PROCESS_ROW_WORDS, at)?;
         let (_, values) = seqlock::read(words).ok_or(RowError::Busy)?;

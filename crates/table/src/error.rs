@@ -1,22 +1,22 @@
-//! What can be wrong with a table.
+//! Errors of a table.
 
 use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::layout::VERSION;
 
-/// Why there is no segment.
+/// Reason why a segment cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TableError {
     /// The system would not make, seal or map it.
     #[error("system call {what} failed: {errno}")]
     System {
-        /// What was wanted of it.
+        /// The operation that failed.
         what: &'static str,
         /// Its reason.
         errno: Errno,
     },
-    /// What was handed over for shared memory is none.
+    /// The descriptor received for shared memory is not one.
     #[error("the {0} memory of a segment is not a sealable memory file")]
     NoMemory(&'static str),
     /// It can still be changed under whoever maps it.
@@ -27,12 +27,12 @@ pub enum TableError {
     Size {
         /// Whose.
         what: &'static str,
-        /// It has so many.
+        /// Its size, bytes.
         bytes: u64,
-        /// A segment has so many.
+        /// Size of a segment, bytes.
         expected: u64,
     },
-    /// It says that it is something else.
+    /// Its label is of something else.
     #[error("the {0} memory of a segment has the wrong label")]
     Label(&'static str),
     /// It is of another version of Fairwave.
@@ -53,7 +53,7 @@ pub enum RowError {
     /// There are as many as [`ROWS`](crate::ROWS).
     #[error("no such row in the segment")]
     NoRow,
-    /// What stands in a field is no value of it.
+    /// A field has an invalid value.
     #[error("the row's {0} is invalid")]
     Rubbish(&'static str),
 }

@@ -1,4 +1,4 @@
-//! What the daemon says of one session.
+//! The daemon's row of one session.
 
 use fairwave_units::Rate;
 
@@ -17,15 +17,15 @@ use crate::layout::GRANT_ROW_WORDS;
 pub struct GrantRow {
     /// Of the session that it is for: a row that was given to another has another.
     pub generation: u16,
-    /// What the daemon does with the session.
+    /// The daemon's treatment of the session.
     pub state: GrantState,
-    /// What the session may send, or is to be told, until the next tick.
+    /// Rate that the session may send, or that is sent to its peer, until the next tick.
     pub expected: Rate,
-    /// Where that leads; what a sink of Tally offers.
+    /// Rate that `expected` is led to; the offer of a sink of Tally.
     pub target: Rate,
 }
 
-/// What a daemon does with a session.
+/// A daemon's treatment of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantState {
     /// It has not seen it yet.

@@ -1,19 +1,19 @@
-//! What a process says of a session whose ends exchange claims and grants, beyond what it says of all.
+//! The part of a process's row for a session whose ends exchange claims and grants.
 
 use fairwave_units::Rate;
 
 use crate::error::RowError;
 use crate::rate_word::{limit, rate, wide};
 
-/// Where a session of Tally stands: what is claimed of the machine's capacity, and what may still be used of it by what
-/// its process was granted.
+/// State of a session of Tally: its claim on the machine's capacity, and the rest that it may still use of its
+/// process's grants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Holding {
     /// At a sink what its source claims, at a source its demand; none for no limit.
     pub claim: Option<Rate>,
-    /// At a source: what its sink grants, and its demand if that is known; none at a sink, and for no limit.
+    /// At a source: the grant of its sink, and its demand if known; `None` at a sink, and if unlimited.
     pub limit: Option<Rate>,
-    /// What it was told last that it may use.
+    /// The last grant that it received.
     pub granted: Rate,
     /// The most that may still come of it.
     pub reserved: Rate,

@@ -1,4 +1,4 @@
-//! What the first words of a memory say of it.
+//! The label in the first words of a memory.
 
 use crate::error::TableError;
 use crate::layout::{LABEL_WORDS, ROWS, VERSION};

@@ -1,8 +1,7 @@
-//! Where things are in the two memories of a segment, in words of 64 bits.
+//! Layout of the two memories of a segment, in words of 64 bits.
 //!
-//! Both begin with a label of [`LABEL_WORDS`], which says what they are. The process's goes on with [`HEAD_WORDS`], of
-//! which the first four say which rows are used, and then has its rows; the daemon's goes on with its beat, and then has
-//! its rows.
+//! Both start with a label of [`LABEL_WORDS`], which identifies them. In the process's, [`HEAD_WORDS`] follow, of which
+//! the first four mark the used rows, and then its rows; in the daemon's, its beat follows, and then its rows.
 
 /// Of the layout: both ends say theirs.
 pub const VERSION: u64 = 3;
@@ -29,7 +28,7 @@ pub(crate) const USED_WORDS: usize = ROWS / 64;
 /// Memory is mapped in pages. 64 KiB is a multiple of every page size that Linux has by default anywhere.
 const WHOLE_BYTES: usize = 65_536;
 
-/// Bytes of a memory whose rows have so many words.
+/// Bytes of a memory whose rows have `row_words` words.
 pub(crate) const fn bytes(row_words: usize) -> usize {
     (row(row_words, ROWS) * 8).next_multiple_of(WHOLE_BYTES)
 }

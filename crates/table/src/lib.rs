@@ -1,21 +1,23 @@
 //! The table in shared memory by which the processes of a machine share one capacity: a process writes a row for each
-//! of its sessions, the daemon answers with a row of its own.
+//! of its sessions, the daemon answers with its own row.
 //!
-//! A table, and no messages: a row costs a few stores, and is read at the instant of the daemon's tick. Rows come in
-//! segments of [`ROWS`]. A segment is two memfds, both made, allocated and sealed by the daemon, so that nobody can
+//! There are no messages: a row costs a few stores, and is read at the instant of the daemon's tick. Rows come in
+//! segments of [`ROWS`]. A segment is two memfds, both made, allocated and sealed by the daemon, so that no process can
 //! truncate what another has mapped:
 //!
-//! - the process's: it writes, the daemon maps it for reading alone;
-//! - the daemon's: nobody else can ever map it for writing (`F_SEAL_FUTURE_WRITE`).
+//! - the process's: it writes, the daemon maps it read-only;
+//! - the daemon's: no other process can ever map it for writing (`F_SEAL_FUTURE_WRITE`).
 //!
-//! What this crate is not: it knows no socket, no rule and no session. It carries values, and whoever reads a row that
-//! somebody else wrote gets a valid [`ProcessRow`] or an error, whatever lies there.
+//! This crate has no sockets, no rules and no sessions. It carries values, and the reader of another process's row gets
+//! a valid [`ProcessRow`] or an error, for any content.
 //!
 //! - [`DaemonSegment`] and [`ProcessSegment`]: the two ends. Read these first.
-//! - [`ProcessRow`], with a [`Holding`] where its session has one, [`GrantRow`], [`Beat`]: what is said, as values; their layout stands in their files.
+//! - [`ProcessRow`], with a [`Holding`] where its session has one, [`GrantRow`], [`Beat`]: the content of rows, as
+//!   values; their layout is in their files.
 //!
-//! The protocol of a row is a sequence lock ("Rows that are read while they are written" in docs/explanation/design-notes.md).
-//! `unsafe` is in `mapping` alone: how memory that other processes write becomes a slice of atomics.
+//! The protocol of a row is a sequence lock ("Rows that are read while they are written" in
+//! docs/explanation/design-notes.md). `unsafe` is in `mapping` alone: how memory that other processes write becomes a
+//! slice of atomics.
 
 #![cfg_attr(test, allow(non_snake_case))]
 

@@ -1,12 +1,12 @@
 //! Shared memory as a slice of atomics. All `unsafe` of this crate is here.
 //!
 //! What makes it sound:
-//! - A mapping is made of a memory whose size is sealed ([`SealedMemory`]): as long as it is mapped there is memory behind
-//!   each of its words, whoever else has it, and no access raises SIGBUS. Who punches a hole into it finds zeros there.
+//! - A mapping is made of a memory whose size is sealed ([`SealedMemory`]): while it is mapped there is memory behind
+//!   each of its words, whatever other processes do, and no access raises SIGBUS. A punched hole reads as zeros.
 //! - Its words are `AtomicU64` and nothing else: other threads and processes may write any of them at any time, and a
 //!   load gives some value that was written. No reference to anything but atomics is ever made of it, and no value that
-//!   is read is taken for valid.
-//! - A mapping for reading alone gives words that have no store, and are loaded with relaxed loads of 64 bits, which the
+//!   is read is assumed to be valid.
+//! - A read-only mapping gives words that have no store, and are loaded with relaxed loads of 64 bits, which the
 //!   standard library promises to be plain loads on the machines named below.
 #![allow(unsafe_code, reason = "memory that processes share has no owner that the compiler could know")]
 
@@ -33,7 +33,7 @@ compile_error!("a relaxed load of 64 bits must be a plain one, so that it can be
 /// A memory that is mapped for reading and writing.
 pub(crate) struct Writable(Mapping);
 
-/// A memory that is mapped for reading alone.
+/// A memory that is mapped read-only.
 pub(crate) struct ReadOnly(Mapping);
 
 impl Writable {
@@ -42,9 +42,9 @@ impl Writable {
     }
 
     pub(crate) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: `start` is where a page of `words` words begins that stays mapped for reading and writing until the
-        // mapping is dropped, which this borrow keeps it from. A page of a shared memory is aligned and initialised, and
-        // an atomic may be written by others while it is borrowed.
+        // SAFETY: `start` is the start of a page of `words` words that stays mapped for reading and writing until the
+        // mapping is dropped, which this borrow prevents. A page of a shared memory is aligned and initialised, and an
+        // atomic may be written by others while it is borrowed.
         unsafe { slice::from_raw_parts(self.0.start.as_ptr().cast_const(), self.0.words) }
     }
 }
@@ -55,7 +55,7 @@ impl ReadOnly {
     }
 
     pub(crate) fn words(&self) -> &[ReadOnlyWord] {
-        // SAFETY: as above, for reading; `ReadOnlyWord` is an `AtomicU64` in memory, and has relaxed loads alone.
+        // SAFETY: as above, for reading; `ReadOnlyWord` is an `AtomicU64` in memory, and only has relaxed loads.
         unsafe { slice::from_raw_parts(self.0.start.as_ptr().cast::<ReadOnlyWord>().cast_const(), self.0.words) }
     }
 }
@@ -65,7 +65,7 @@ struct Mapping {
     words: usize,
 }
 
-// SAFETY: a mapping belongs to no thread, and gives out atomics alone.
+// SAFETY: a mapping belongs to no thread, and only gives out atomics.
 unsafe impl Send for Mapping {}
 // SAFETY: the same.
 unsafe impl Sync for Mapping {}

@@ -16,14 +16,14 @@ pub(crate) struct SealedMemory {
     bytes: usize,
 }
 
-/// A memfd that was just made: its maker has it alone.
+/// A memfd that was just made: only its maker has it.
 pub(crate) struct NewMemory {
     fd: OwnedFd,
     bytes: usize,
 }
 
 impl NewMemory {
-    /// Of zeros, with all its pages: whoever touches it needs none.
+    /// A memory of zeros, with all its pages allocated: access allocates none.
     pub(crate) fn of(name: &'static str, bytes: usize) -> Result<Self, TableError> {
         let refused = |errno| TableError::System { what: "shared memory for a table", errno };
         let fd =
@@ -71,8 +71,8 @@ impl NewMemory {
 }
 
 impl SealedMemory {
-    /// What another process handed over, if it is a memory of that size that is sealed; `whose` names it. One that is
-    /// `for_reading` nobody else may write who has not mapped it already.
+    /// Checks that a descriptor from another process is a sealed memory of that size; `whose` names it. If
+    /// `for_reading`, no other process may write to it unless it has mapped it already.
     pub(crate) fn check(fd: OwnedFd, bytes: usize, whose: &'static str, for_reading: bool) -> Result<Self, TableError> {
         // Only memfds, and files in /dev/shm, have seals at all.
         let seals = rustix::fs::fcntl_get_seals(&fd).map_err(|_| TableError::NoMemory(whose))?;

@@ -1,4 +1,4 @@
-//! What a process says of one session and direction.
+//! A process's row of one session and direction.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -42,34 +42,34 @@ pub struct ProcessRow {
     pub measured: Rate,
     /// When, by CLOCK_MONOTONIC.
     pub measured_at: Time,
-    /// What it asks its node for.
+    /// The session's request to its node.
     pub ask: Ask,
     /// By the process's own clock, in whole microseconds.
     pub rtt: Duration,
-    /// What packets waited for at the least in the interval, where that is known; in whole microseconds.
+    /// Min queueing delay of packets in the interval, if known; in whole microseconds.
     pub waiting: Option<Duration>,
     /// The rate that both ends agreed to start with, to 24 bits.
     pub start: Rate,
-    /// What its path is thought to carry, to 24 bits.
+    /// Estimated rate of its path, to 24 bits.
     pub path: Option<Rate>,
-    /// What the other end said of it.
+    /// The other end's report of it.
     pub remote: Option<Remote>,
-    /// What limits it, by the number of the process's own list; shown, and nothing else.
+    /// The limit of the session, by the number of the process's own list; only shown.
     pub limited_by: u8,
-    /// Where its peer is.
+    /// The peer's address.
     pub peer: IpAddr,
-    /// What it sent or received, all headers with it.
+    /// Bytes that it sent or received, including all headers.
     pub wire_bytes: Bytes,
-    /// Packets lost of late; it wraps.
+    /// Packets lost recently; it wraps.
     pub lost: u32,
-    /// Where it stands, if its process shares by Tally.
+    /// Its state, if its process shares by Tally.
     pub holding: Option<Holding>,
 }
 
-/// What a session wants of its node.
+/// A session's request to its node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ask {
-    /// All that its application can use, if that is not all there is.
+    /// Max rate that its application can use, if limited.
     pub desired: Option<Rate>,
     /// Its share relative to others, finite and above zero.
     pub weight: f64,
@@ -83,12 +83,12 @@ pub struct Ask {
     pub beta: f64,
 }
 
-/// What a session's other end said.
+/// The report of a session's other end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Remote {
     /// At a source the grant of its sink, at a sink the claim of its source, or what it said that it sends.
     pub rate: Rate,
-    /// At a source what its sink offers; zero where it says no such thing.
+    /// At a source the offer of its sink; zero if it makes none.
     pub offer: Rate,
     /// Whether both ends exchange claims and grants.
     pub exchanges: bool,
@@ -153,7 +153,7 @@ impl ProcessRow {
         ]
     }
 
-    /// What a process wrote, if it is a row: whatever the words are, what comes out can be reckoned with.
+    /// Decodes a process's words, if they are a row: for any words, the result is safe to compute with.
     pub(crate) fn decode(words: [u64; Self::WORDS]) -> Result<Self, RowError> {
         let [
             state,
@@ -246,7 +246,7 @@ fn halves(word: u64) -> (u32, u32) {
     (word as u32, (word >> 32) as u32)
 }
 
-/// A rate beyond what an f32 holds is the largest of them: infinite is none.
+/// A rate beyond the range of an f32 becomes its maximum: infinite means none.
 fn narrow(rate: Option<Rate>) -> u32 {
     rate.map_or(f32::INFINITY, |rate| (rate.as_bps() as f32).min(f32::MAX)).to_bits()
 }

@@ -76,8 +76,7 @@ impl ProcessSegment {
         true
     }
 
-    /// What a session is granted; nothing where that is being written, or is still for the session that had the row
-    /// before.
+    /// The grant of a session; `None` if it is being written, or is still for the session that had the row earlier.
     pub fn grant(&self, place: RowPlace) -> Option<GrantRow> {
         let words = self::place(self.grants.words(), GRANT_ROW_WORDS, place.at).ok()?;
         let (_, values) = seqlock::read(words)?;

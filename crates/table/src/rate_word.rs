@@ -14,7 +14,7 @@ pub(crate) fn rate(bps: f64, name: &'static str) -> Result<Rate, RowError> {
     Rate::from_bps(bps).map_err(|_| RowError::Rubbish(name))
 }
 
-/// The same, where an infinite one is none.
+/// Decodes a rate; infinite means `None`.
 pub(crate) fn limit(bps: f64, name: &'static str) -> Result<Option<Rate>, RowError> {
     if bps == f64::INFINITY { Ok(None) } else { rate(bps, name).map(Some) }
 }

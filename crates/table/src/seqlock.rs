@@ -13,17 +13,17 @@ pub(crate) fn write<W: Store>(words: &[W], values: &[u64]) {
     let Some((sequence, words)) = words.split_first() else { return };
     let odd = sequence.load() | 1;
     sequence.store(odd);
-    // Who reads a new value behind its own fence sees the odd sequence, or a later one.
+    // A reader that loads a new value before its fence sees the odd sequence, or a later one.
     W::fence_release();
     for (word, &value) in words.iter().zip(values) {
         word.store(value);
     }
-    // Who reads the even sequence in front of its own fence sees these values, or later ones.
+    // A reader that loads the even sequence and then fences sees these values, or later ones.
     sequence.store_release(odd.wrapping_add(1));
 }
 
-/// Reads a row of `N` values: its sequence and the values of one write, or nothing if it was being written at each of
-/// three tries. It never waits: a writer that died in the middle leaves an odd sequence for ever.
+/// Reads a row of `N` values: its sequence and the values of one write, or `None` if it was being written at each of
+/// three tries. It never waits: a writer that died in the middle leaves an odd sequence forever.
 pub(crate) fn read<const N: usize, W: Load>(words: &[W]) -> Option<(u64, [u64; N])> {
     let (sequence, words) = words.split_first()?;
     for _ in 0..TRIES {

@@ -1,9 +1,10 @@
-//! Which rows of a segment are used, a bit a row: who reads a table does not read what is empty.
+//! The used rows of a segment, one bit per row: a reader of the table skips empty rows.
 
 use crate::layout::{LABEL_WORDS, ROWS, USED_WORDS};
 use crate::word::{Load, Store};
 
-/// The rows that are said to be used, in order. The words are of somebody else: they say where to look, and no more.
+/// The rows that are marked as used, in order. The words are another process's: they only tell the reader where to
+/// look.
 pub(crate) fn used<W: Load>(words: &[W]) -> impl Iterator<Item = usize> {
     let words = words.iter().skip(LABEL_WORDS).take(USED_WORDS).map(Load::load);
     let bits = |(at, word): (usize, u64)| (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 64 + bit);

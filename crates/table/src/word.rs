@@ -1,9 +1,9 @@
-//! A word of memory that others write meanwhile.
+//! A word of memory that others write concurrently.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// A word that can be read. All loads are relaxed, and fences order them: of memory that is mapped for reading alone no
-/// other loads are sure to only read.
+/// A word that can be read. All loads are relaxed, and fences order them: on read-only memory no other loads are sure
+/// to only read.
 pub(crate) trait Load {
     fn load(&self) -> u64;
     /// All loads after it see at least what those before it saw.
@@ -14,9 +14,9 @@ pub(crate) trait Load {
 pub(crate) trait Store: Load {
     /// Relaxed.
     fn store(&self, value: u64);
-    /// Who sees it sees all that was stored before.
+    /// A reader that sees it also sees all earlier stores.
     fn store_release(&self, value: u64);
-    /// Who sees a store after it sees all stores before it.
+    /// A reader that sees a later store also sees all stores before this fence.
     fn fence_release();
 }
 
@@ -44,7 +44,7 @@ impl Store for AtomicU64 {
     }
 }
 
-/// A word of memory that is mapped for reading alone: a store would end the process, so there is none.
+/// A word of memory that is mapped read-only: a store would end the process, so it has none.
 #[repr(transparent)]
 pub(crate) struct ReadOnlyWord(AtomicU64);
 

@@ -1,5 +1,5 @@
-//! What a process may do to the memory that it shares with the daemon, and what a daemon may hand to a process: nobody
-//! dies of it, and nobody else's rows change.
+//! Attacks of a process on the memory that it shares with the daemon, and bad memory handed by a daemon to a process:
+//! no process dies of it, and no other rows change.
 
 #![allow(non_snake_case)]
 #![cfg(target_os = "linux")]
@@ -111,7 +111,7 @@ fn process__cannot_change_the_size_of_what_the_daemon_maps() {
             assert_eq!(rustix::fs::ftruncate(fd, bytes), Err(Errno::PERM), "{bytes}");
         }
         assert_eq!(rustix::fs::fcntl_add_seals(fd, SealFlags::WRITE), Err(Errno::PERM));
-        // A descriptor that is opened anew is no way around.
+        // Opening a descriptor again does not bypass the seal.
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(fd));
         let opened = std::fs::OpenOptions::new().write(true).open(&path);
         if let Ok(file) = opened {

@@ -97,7 +97,7 @@ fn decode__of_rubbish_names_the_field() {
     assert_eq!(with(5, 0), Err(RowError::Rubbish("weight")));
     assert_eq!(with(6, pair(f32::NAN.to_bits(), 0)), Err(RowError::Rubbish("minimum")));
     assert_eq!(with(6, pair(0, f32::NAN.to_bits())), Err(RowError::Rubbish("maximum")));
-    // Alpha is above zero and below one, beta one at the most.
+    // Alpha is above zero and below one, beta at most one.
     assert_eq!(with(7, pair(0, 0)), Err(RowError::Rubbish("alpha")));
     assert_eq!(with(7, pair(1_000_000_000, 0)), Err(RowError::Rubbish("alpha")));
     assert_eq!(with(7, pair(1, 1_000_000_001)), Err(RowError::Rubbish("beta")));
@@ -118,7 +118,7 @@ proptest! {
     fn decode__of_any_words_can_be_reckoned_with(
         words in prop::array::uniform23(any::<u64>()), opens in any::<bool>(), sane in any::<u32>(),
     ) {
-        // Rubbish alone is hardly ever a row: some words are those of one.
+        // Random words are hardly ever a row: some words are those of a valid one.
         let good = row().encode();
         let mut words = words;
         for (at, word) in words.iter_mut().enumerate() {
@@ -134,7 +134,7 @@ proptest! {
             prop_assert!(weight > 0.0 && weight.is_finite());
             prop_assert!(alpha > 0.0 && alpha < 1.0 && (0.0..=1.0).contains(&beta));
             prop_assert!(row.measured.as_bps().is_finite() && minimum.as_bps().is_finite());
-            // What a row says it says again: only flags and halves that mean nothing may differ.
+            // A decoded row encodes to the same words: only flags and halves without meaning may differ.
             prop_assert_eq!(ProcessRow::decode(row.encode()), Ok(row));
         }
     }

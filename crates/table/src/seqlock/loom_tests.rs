@@ -34,7 +34,7 @@ impl Store for AtomicU64 {
 
 type SharedRow = Arc<[AtomicU64; 3]>;
 
-/// All orders in which the threads are interrupted three times at the most: more find no more here, and take minutes.
+/// All orders in which the threads are interrupted at most three times: more find nothing more here, and take minutes.
 fn model(run: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -64,7 +64,8 @@ fn read__in_every_order_is_one_write() {
     });
 }
 
-/// The daemon writes a grant, and then the beat: who sees the beat moved finds the grant of that tick or a later one.
+/// The daemon writes a grant, and then the beat: a reader that sees the new beat finds the grant of that tick or a
+/// later one.
 #[test]
 fn read__of_a_grant_behind_its_beat_is_no_older() {
     model(|| {
@@ -83,7 +84,7 @@ fn read__of_a_grant_behind_its_beat_is_no_older() {
     });
 }
 
-/// A process dies in the middle of a write: a reader sees what was there before, or nothing, and it comes to an end.
+/// A process dies in the middle of a write: a reader sees the previous values, or none, and it ends.
 #[test]
 fn read__of_a_writer_that_dies_is_the_former_value_or_nothing() {
     model(|| {
