@@ -14,10 +14,10 @@ use crate::options::SessionOptions;
 pub(crate) struct Flow {
     /// Its name at this host.
     pub session: SessionId,
-    /// What this host was told of it: its weight in [`WEIGHTS`], 0 < alpha < 1, 0 <= beta <= 1 (Wu 2007, Eq. VI.3),
-    /// and its guaranteed rate.
+    /// Options as given to this host: its weight in [`WEIGHTS`], 0 < alpha < 1, 0 <= beta <= 1 (Wu 2007, Eq. VI.3), and
+    /// its guaranteed rate.
     pub options: SessionOptions,
-    /// What its application at this host wants, or takes, at most; none if all there is, or if that is not known.
+    /// Max rate that its application at this host wants or receives; `None` if unlimited or unknown.
     pub desired: Option<Rate>,
     /// Round-trip time, by one's own clock.
     pub rtt: Duration,
@@ -29,7 +29,7 @@ pub enum JoinError {
     /// It is there.
     #[error("session {0:x} is already in the table")]
     Known(u64),
-    /// Its weight is no weight.
+    /// Its weight is out of range.
     #[error("weight {0} must be from {least:e} to {most:e}", least = WEIGHTS.start(), most = WEIGHTS.end())]
     Weight(f64),
     /// Its alpha would overshoot or stand still.
@@ -55,22 +55,22 @@ pub(crate) struct FlowEntry {
     pub(crate) group: u32,
     /// It is never granted more.
     pub(crate) maximum: Option<Rate>,
-    /// Where grants come from outside: whether one has come, so that the machine knows of it.
+    /// If grants are assigned from outside: whether one has come, so that the machine knows the session.
     pub(crate) is_heard: bool,
     /// For how long it has used more than any grant explains; an interval in which it has not takes a quarter of one
     /// off.
     excess: Duration,
-    /// What it has used beyond that: an interval in which it used less is set off against it.
+    /// Bits used beyond that: an interval in which it used less is set off against it.
     excess_bits: f64,
 }
 
 /// How far above its grant a session may be measured: packets are grains, and clocks drift.
 const TOLERANCE: f64 = 1.25;
-/// A peer that was measured above so many times its grant
+/// A peer that was measured above this many times its grant
 const EXCESS: f64 = 1.05;
-/// for so many intervals,
+/// for this many intervals,
 pub(crate) const EXCESS_TICKS: u32 = 10;
-/// and for so long, exceeds its grant: what a sink grants may get lost, and is said again each 200 ms.
+/// and for this long, exceeds its grant: a sink's grants may get lost, and are repeated each 200 ms.
 pub(crate) const EXCESS_LASTS: Duration = Duration::from_secs(2);
 /// An interval counts if more than this was used beyond grants up to then: two packets of 1500 bytes. A packet falls
 /// into one interval or the next, and of a slow session that is more than a twentieth of what either may carry: one of
@@ -177,7 +177,7 @@ impl FlowEntry {
         self.granted.largest(now, span)
     }
 
-    /// In an interval it used so much more than any grant explains, or less.
+    /// Adds the rate of an interval beyond the largest explicable grant, or below it.
     fn note_excess(&mut self, interval: Duration, over_bps: f64) {
         let bits = self.excess_bits + over_bps * interval.as_secs_f64();
         // No more is set off against what comes later than what makes an interval count, and as much again.

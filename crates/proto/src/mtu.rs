@@ -6,15 +6,15 @@ use fairwave_units::{Duration, Time};
 /// [`Probe`](crate::codec::Frame::Probe) and padding. Data is never at stake, and a lost probe is no loss of the
 /// session.
 ///
-/// Sizes are bytes of a datagram, without IP and UDP. The least, 1200, is taken to go through, since the hello did. The
-/// bound is tried first, then sizes that are common, then the middle between what went through and what did not, until
-/// these are less than 16 bytes apart. What the system itself refuses lowers the bound, and is no size to start with. A
-/// size has failed when three probes in a row were not echoed, each within max(3 round trips, 1 s). After ten minutes
-/// the search starts again.
+/// Sizes are bytes of a datagram, without IP and UDP. The least, 1200, is assumed to go through, since the hello did.
+/// The bound is tried first, then sizes that are common, then the middle between what went through and what did not,
+/// until these are less than 16 bytes apart. Sizes that the system refuses lower the bound, and are not counted as
+/// probes. A size has failed when three probes in a row were not echoed, each within max(3 round trips, 1 s). After ten
+/// minutes the search starts again.
 ///
-/// A path may take less later on, in silence. Three reports in a row that speak of lost packets above 1200 and of none
-/// that arrived mean that: the size is 1200 again, and the search starts after 30 s; after twice as long each time that
-/// it happens again, up to ten minutes.
+/// A path MTU may shrink later, without an error. Three reports in a row with lost packets above 1200 bytes and without
+/// arrived ones mean that: the size is 1200 again, and the search starts after 30 s; doubled each time that it happens
+/// again, up to ten minutes.
 #[derive(Clone, Debug)]
 pub(crate) struct Mtu {
     /// Goes through.
@@ -51,12 +51,12 @@ pub(crate) struct MtuProbe {
     pub value: u64,
 }
 
-/// A datagram of so many bytes goes through wherever a session does.
+/// A datagram of 1200 bytes goes through on any path that carries a session.
 pub(crate) const LEAST_DATAGRAM: u32 = 1200;
 
 /// Jumbo frames over IPv4; Ethernet over IPv4 and IPv6, and in a tunnel.
 const COMMON: [u32; 4] = [8972, 1472, 1452, 1392];
-/// What is known more closely than this is known.
+/// The search ends once the bounds are closer than this, bytes.
 const CLOSE: u32 = 16;
 const MOST_TIMES: u32 = 3;
 const BAD_REPORTS: u32 = 3;
@@ -126,8 +126,8 @@ impl Mtu {
         true
     }
 
-    /// A loss report came, by which so many packets above 1200 bytes arrived, and so many were lost: whether the path
-    /// takes no more than 1200 now.
+    /// A loss report came, by which `arrived` packets above 1200 bytes arrived, and `lost` were lost: returns whether
+    /// the path takes no more than 1200 now.
     pub(crate) fn on_report(&mut self, now: Time, arrived: u64, lost: u64) -> bool {
         match (arrived, lost) {
             (0, 0) => {}
@@ -246,7 +246,7 @@ mod tests {
         );
         assert!(mtu.on_report(ms(10), 0, 1));
         assert_eq!(mtu.size(), 1200);
-        // What was under way is lost, too, and says nothing new.
+        // Packets in flight are lost as well, and are no new evidence.
         assert_eq!([0; 9].map(|_| mtu.on_report(ms(20), 0, 10)), [false; 9]);
         assert_eq!(search(&mut mtu, 20, 29_980, 1472), []);
         assert_eq!(search(&mut mtu, 30_000, 20, 1472), [1472]);

@@ -26,12 +26,12 @@ use crate::verdict::{Repairs, Settlement};
 
 /// The core of a host that sends data.
 ///
-/// It is told what its end node grants ([`Outbound::set_limit`]) and what the sinks say ([`Outbound::handle_frame`]),
-/// and gives packets when they are due ([`Outbound::poll_transmit`]).
+/// Its inputs are the end node's grants ([`Outbound::set_limit`]) and the sinks' frames ([`Outbound::handle_frame`]);
+/// it returns packets when they are due ([`Outbound::poll_transmit`]).
 #[derive(Debug)]
 pub(crate) struct Outbound {
     senders: Slots<Sender>,
-    /// Those that others use, too.
+    /// Shared paths.
     paths: Paths,
     division: Division,
     /// Whose rates are to be divided as soon as it is their turn.
@@ -48,10 +48,10 @@ pub(crate) struct Outbound {
     quiet: StallDetector,
 }
 
-/// What a sender wants done.
+/// Requests of a sender to its host.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum OutboundEvent {
-    /// Frames to be told to the peer.
+    /// Frames for the peer.
     Say {
         /// The session.
         session: SessionId,
@@ -67,7 +67,7 @@ pub(crate) enum OutboundEvent {
         /// The range.
         range: Range<u64>,
     },
-    /// By a report, so many packets that were larger than every path takes arrived, and so many were lost.
+    /// A report settled packets larger than 1200 bytes: how many arrived, and how many were lost.
     Reported {
         /// The session.
         session: SessionId,
@@ -90,7 +90,7 @@ pub(crate) enum OutboundEvent {
     },
 }
 
-/// Senders with anything under way are looked after so often.
+/// Interval of checks of senders with data in flight.
 const BEAT: Duration = Duration::from_millis(5);
 
 impl Outbound {
@@ -203,7 +203,7 @@ impl Outbound {
         }
     }
 
-    /// The tunnel that a session's packets go by is full, or has room again.
+    /// The tunnel that carries a session's packets is full, or has room again.
     pub(crate) fn hold(&mut self, now: Time, session: SessionId, is_held: bool) {
         if let Some(sender) = self.senders.get_mut(session) {
             sender.hold(now, is_held);
@@ -219,7 +219,7 @@ impl Outbound {
         }
     }
 
-    /// A control packet goes to a session's sink, of so many bytes on the wire: data make room for it.
+    /// A control packet of `wire_bytes` on the wire goes to a session's sink: data make room for it.
     pub(crate) fn on_control(&mut self, now: Time, session: SessionId, wire_bytes: u32) {
         if let Some(sender) = self.senders.get_mut(session) {
             sender.on_control(now, wire_bytes);
@@ -259,7 +259,7 @@ impl Outbound {
         self.rearm(now, session);
     }
 
-    /// Packets of a session carry so many bytes at most from now on.
+    /// Sets the max number of data bytes in a packet of a session.
     pub(crate) fn set_piece(&mut self, now: Time, session: SessionId, piece_bytes: u32) {
         if let Some(sender) = self.senders.get_mut(session) {
             sender.set_piece(now, piece_bytes);
@@ -267,7 +267,7 @@ impl Outbound {
         }
     }
 
-    /// The sink says something to its source.
+    /// Handles a frame from a sink to its source.
     pub(crate) fn handle_frame(&mut self, now: Time, session: SessionId, frame: &Frame<'_>) {
         let Some(sender) = self.senders.get_mut(session) else { return };
         match *frame {
@@ -336,7 +336,7 @@ impl Outbound {
             }
             let beat = sender.is_busy().then(|| now.saturating_add(BEAT));
             self.beats.set(slot, beat.into_iter().chain(sender.listens_at()).min());
-            // What silence has taken away may be back.
+            // A rate that silence took away may be back.
             if !self.turns.contains(slot) {
                 self.paces.set(slot, sender.wake_at(now));
             }
@@ -387,7 +387,7 @@ impl Outbound {
         }
     }
 
-    /// What senders want done. Call until there is nothing.
+    /// The next request of a sender. Call until it returns `None`.
     pub(crate) fn poll_event(&mut self) -> Option<OutboundEvent> {
         self.events.pop_front()
     }
@@ -411,7 +411,7 @@ impl Outbound {
         measured.sort_unstable_by_key(|measured| measured.session);
     }
 
-    /// What a node whose sessions tell claims is to know of the interval that ends now.
+    /// Usage of sessions in the interval that ends now, for a node with claims.
     pub(crate) fn use_up(&mut self, now: Time, used: &mut Vec<(SessionId, Usage)>) {
         used.clear();
         used.extend(self.senders.iter_mut().map(|(session, sender)| (session, sender.usage(now))));
@@ -422,7 +422,7 @@ impl Outbound {
         self.senders.get(session).map(|sender| sender.limits().get(limit))
     }
 
-    /// What held a session for most of the last second.
+    /// What limited a session for most of the last second.
     pub(crate) fn held_by(&mut self, now: Time, session: SessionId) -> Option<Hold> {
         self.senders.get_mut(session).map(|sender| sender.held_by(now))
     }
@@ -432,12 +432,12 @@ impl Outbound {
         self.senders.get(session).is_some_and(Sender::takes_marks)
     }
 
-    /// What is known of a session's path.
+    /// Facts about a session's path.
     pub(crate) fn path_facts(&mut self, now: Time, session: SessionId) -> Option<PathFacts> {
         self.senders.get_mut(session).map(|sender| sender.path_facts(now))
     }
 
-    /// What a session has done.
+    /// Counters of a session.
     pub(crate) fn counts(&self, session: SessionId) -> Option<SenderCounts> {
         self.senders.get(session).map(|sender| sender.counts)
     }

@@ -1,11 +1,11 @@
-//! What an end of a session knows of its path.
+//! Facts about a session's path at one end.
 
 use std::collections::VecDeque;
 
 use fairwave_units::{Duration, Rate, Time};
 
-/// What an end of a session knows of its path, as of now: of what goes there where this end is the source, and of what
-/// comes where it is the sink alone.
+/// Facts about a session's path at one end, as of now: about the outgoing direction at a source, about the incoming one
+/// at an end that is only a sink.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PathFacts {
     /// The least round-trip time since the session started, or since its other end moved.
@@ -21,18 +21,18 @@ pub struct PathFacts {
     pub all: PathCounts,
     /// Packets of the last ten seconds.
     pub recent: PathCounts,
-    /// What [`PathFacts::recent`] is of: less than ten seconds where the session is younger.
+    /// Period of [`PathFacts::recent`]: less than ten seconds if the session is younger.
     pub recent_span: Duration,
-    /// Packets that came later than one that was sent after them, since the session started; none where nobody counts
-    /// them.
+    /// Packets that came later than one that was sent after them, since the session started; `None` if they are not
+    /// counted.
     pub late_packets: Option<u64>,
     /// At a source: how late, of the last ten to twenty seconds. The most that is known for certain.
     pub lateness: Option<Duration>,
-    /// What arrived in the last second, as IP packets: none in a session's first quarter of one.
+    /// Delivery rate of the last second, as IP packets: `None` in a session's first quarter of a second.
     pub delivery_rate: Option<Rate>,
 }
 
-/// What became of the packets of a session.
+/// Counts of a session's packets by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounts {
     /// Those that arrived.
@@ -48,7 +48,7 @@ pub struct PathCounts {
     pub arrived_bytes: u64,
 }
 
-/// What was counted up to the moments of the last ten seconds.
+/// Counts at moments of the last ten seconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PathHistory {
     /// At least [`SLICE`] apart, the oldest first.
@@ -86,7 +86,7 @@ impl PathCounts {
         (self.arrived > 0).then(|| self.marked as f64 / self.arrived as f64)
     }
 
-    /// What came since. What was thought lost may have come.
+    /// The counts since then. Packets that were declared lost may have arrived.
     fn since(self, before: Self) -> Self {
         Self {
             arrived: self.arrived.saturating_sub(before.arrived),
@@ -114,13 +114,13 @@ impl PathHistory {
         self.moments.push_back((now, all));
     }
 
-    /// What became of packets in the last ten seconds, and how long that is.
+    /// Counts of the last ten seconds, and their period.
     pub(crate) fn recent(&self, now: Time, all: PathCounts) -> (PathCounts, Duration) {
         let begin = self.moments.iter().rev().find(|(at, _)| now.since(*at) >= SPAN).or(self.moments.front());
         begin.map_or_else(Default::default, |(at, before)| (all.since(*before), now.since(*at)))
     }
 
-    /// What arrived in the last second.
+    /// Delivery rate of the last second.
     pub(crate) fn delivery_rate(&self, now: Time, all: PathCounts) -> Option<Rate> {
         let begin = self.moments.iter().rev().find(|(at, _)| now.since(*at) >= SECOND).or(self.moments.front());
         let (at, before) = begin.filter(|(at, _)| now.since(*at) >= SLICE)?;
@@ -137,7 +137,7 @@ mod tests {
         Time::from_nanos(ms * 1_000_000)
     }
 
-    /// Packets of 1250 bytes, of which one in so many is lost.
+    /// Packets of 1250 bytes, `lost` of them lost.
     fn counts(packets: u64, lost: u64) -> PathCounts {
         PathCounts { arrived: packets - lost, late: 0, lost, marked: 0, arrived_bytes: (packets - lost) * 1250 }
     }

@@ -1,4 +1,4 @@
-//! What a sink asks its source for.
+//! A sink's requests to its source.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub struct Requests {
     asked_bytes: u64,
     /// When the latest of the requests was made of which something has come.
     served: Time,
-    /// What the last data brought.
+    /// The ranges of the last data.
     parts: Vec<Range<u64>>,
 }
 
@@ -72,17 +72,17 @@ enum Removal {
 pub(crate) const MOST_OPEN: usize = 256;
 /// Smaller requests are made only for all that is left of a range.
 pub(crate) const LEAST_REQUEST: Bytes = Bytes::new(64 << 10);
-/// A request for so few bytes is a word to the source more than a wish for data: it goes though the window, which may
-/// have shrunk, has no room for it. All that may be open are 16 KiB.
+/// A request for at most this many bytes is a signal to the source more than a wish for data: it is sent even if the
+/// window, which may have shrunk, has no room for it. All that may be open are 16 KiB.
 const MOST_WORD: u64 = 64;
-/// What is asked for at least, so that a session gets under way.
+/// Min window of requests, so that a session gets under way.
 pub(crate) const LEAST_WINDOW: Bytes = Bytes::new(2_000_000);
-/// Windows are asked for in so many parts, if they are large.
+/// Number of parts in which large windows are requested.
 const PARTS: u64 = 64;
 
-/// In a request there may be a gap for so many bytes; the smallest full packets carry more.
+/// In a request there may be a gap for each this many bytes; the smallest full packets carry more.
 const LEAST_PIECE: u64 = 1024;
-/// And so many in any case.
+/// Number of gaps that are allowed in any case.
 const FREE_GAPS: usize = 8;
 
 /// How many bytes to keep asked for: what comes in one and a half times a round trip and two control intervals at the
@@ -123,8 +123,8 @@ impl Requests {
         bytes + self.take(Removal::GivenUp, stream, range)
     }
 
-    /// Bytes of a stream arrived: how many of them were asked for and come for the first time. Where a source leaves
-    /// gaps that no packets have, they are refused, as if they had been lost on the way.
+    /// Bytes of a stream arrived: returns how many of them were requested and come for the first time. If a source
+    /// leaves gaps that no packets have, they are refused, as if lost in transit.
     pub fn on_data(&mut self, now: Time, stream: u32, range: &Range<u64>) -> u64 {
         self.take(Removal::Arrived(now), stream, range)
     }
@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(all(&mut requests, ms(100), WINDOW), [Request { stream: 1, range: 65_536..100_000 }]);
         requests.lapse(ms(160), PATIENCE);
         assert_eq!((requests.asked().get(), requests.missing(1).get()), (34_464, 90_000));
-        // What comes late is welcome, and not asked for again.
+        // Late data is accepted, and not requested again.
         assert_eq!(requests.on_data(ms(161), 1, &(0..5000)), 5000);
         let ranges: Vec<_> = all(&mut requests, ms(161), WINDOW).into_iter().map(|r| r.range).collect();
         assert_eq!(ranges, [5000..10_000, 20_000..65_536]);

@@ -19,9 +19,9 @@ pub struct OpenRequest<'a> {
     pub sends: bool,
     /// Whether it will receive data.
     pub receives: bool,
-    /// What the other host's application should know, at most a few hundred bytes.
+    /// Message for the other host's application, at most a few hundred bytes.
     pub greeting: &'a [u8],
-    /// What this host's end nodes know of it.
+    /// Options for this host's end nodes.
     pub options: SessionOptions,
 }
 
@@ -31,22 +31,22 @@ pub enum OpenError {
     /// It has as many as it can have.
     #[error("a host has at most {MOST_SESSIONS} sessions")]
     TooMany,
-    /// Its options are none.
+    /// Its options are invalid.
     #[error(transparent)]
     Options(JoinError),
-    /// What it wants to say does not fit into a hello.
+    /// Its greeting does not fit into a hello.
     #[error("a greeting of {0} bytes does not fit into the handshake")]
     Greeting(usize),
 }
 
-/// A session that is there, as both ends agreed on it.
+/// An open session, as agreed by both ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Opened {
     /// Its name at this host.
     pub session: SessionId,
     /// Its name at the peer.
     pub peer: SessionId,
-    /// Where the peer is.
+    /// The peer's address.
     pub address: SocketAddr,
     /// Whether this host opened it.
     pub is_initiator: bool,
@@ -54,21 +54,21 @@ pub struct Opened {
     pub sends: bool,
     /// Whether this host receives data.
     pub receives: bool,
-    /// Who else uses the path.
+    /// Whether others use the path.
     pub path: PathKind,
-    /// What both ends say of that.
+    /// Both ends' wishes for the path.
     pub wishes: PathWishes,
     /// Its weight among this host's sessions.
     pub(crate) weight: f64,
-    /// What it may send from the start.
+    /// Start rate for sending.
     pub(crate) start_send: Rate,
-    /// What it may receive from the start.
+    /// Start rate for receiving.
     pub(crate) start_receive: Rate,
     /// The round-trip time of the handshake, where it shows one.
     pub(crate) rtt: Option<Duration>,
     /// The largest datagram that both ends take, in bytes.
     pub(crate) largest_packet: u32,
-    /// What the other end can do.
+    /// The other end's features.
     pub(crate) features: Features,
 }
 
@@ -81,7 +81,7 @@ pub enum Direction {
     Receiving,
 }
 
-/// What a session used in the control interval that ended.
+/// A session's use in the control interval that ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
     /// The session.

@@ -16,8 +16,8 @@ const USES_GRANT: f64 = 0.8;
 pub(super) const NO_LIMIT: f64 = f64::MAX;
 
 impl EndNode {
-    /// From now on grants come from outside: the node has no ticks. What its sessions were granted stays in force until
-    /// then. One that is told already is told something newer.
+    /// From now on grants are assigned from outside: the node has no ticks. Its sessions' grants stay in force until
+    /// then. At a node that is already assigned this updates the assignment.
     pub(crate) fn be_told(&mut self, by: ToldNode) {
         let bound = self.told.map_or(self.capacity, |told| told.bound);
         if self.told.is_none() {
@@ -27,7 +27,7 @@ impl EndNode {
             }
         }
         self.told = Some(Told { by, bound });
-        // An overflow lowers what there is to receive for this host alone.
+        // An overflow lowers only this host's receiving capacity.
         self.capacity = by.capacity.map_or(bound, |capacity| capacity.min(bound));
         self.interval = by.interval;
         let capacity = self.capacity();
@@ -53,13 +53,13 @@ impl EndNode {
         self.told.is_some()
     }
 
-    /// Whether it is known what there is to share.
+    /// Whether the capacity is known.
     pub(crate) fn knows_capacity(&self) -> bool {
         self.told.is_none_or(|told| told.by.capacity.is_some())
     }
 
-    /// What each session used in the interval that ends about now comes from `measured`; what of it counts follows in
-    /// the order of the sessions' names, and is to be told to the machine.
+    /// `measured` holds each session's use in the interval that ends about now; returns the rates that count, in the
+    /// order of the sessions' names, to be reported to the machine.
     pub(crate) fn look_told(
         &mut self,
         now: Time,
@@ -97,7 +97,7 @@ impl EndNode {
             let at = standings.binary_search_by_key(&entry.flow.session, |(session, _)| *session);
             let claim_bps = match at {
                 Ok(at) => standings[at].1.claim.map_or(endless, Rate::as_bps),
-                // What uses its grant could use more.
+                // A session that uses its grant could use more.
                 Err(_) if row.measured < entry.granted.current() * USES_GRANT => row.measured.as_bps(),
                 Err(_) => endless,
             };
@@ -107,8 +107,7 @@ impl EndNode {
         claims.into_iter().map(|claim| claim.weight).collect()
     }
 
-    /// What this host itself can take, or may, if that is less than what the machine has: that is the machine's to
-    /// divide.
+    /// This host's own limit, if it is less than the machine's capacity, which the machine divides.
     fn own_limit(&self) -> Option<Rate> {
         let bound = self.told.map_or(self.capacity, |told| told.bound);
         let most = self.lowered.map_or(bound, |lowered| lowered.min(bound));
@@ -116,7 +115,7 @@ impl EndNode {
         Some(most).filter(|most| *most < machine.unwrap_or(Rate::nearest_bps(NO_LIMIT)))
     }
 
-    /// Where the sessions stand of a node that shares by claims and grants, in the order of their names.
+    /// Reservations of the sessions of a node with claims and grants, in the order of their names.
     fn standings(&mut self, now: Time) -> Vec<(SessionId, Standing)> {
         let mut standings = Vec::new();
         let most = self.own_limit();
@@ -129,10 +128,10 @@ impl EndNode {
         standings
     }
 
-    /// The machine has granted: `grants` are in the order of the sessions' names. A session that none is for keeps what
-    /// it has. Where their sum is more than this host's own limit, or than what its socket could take recently, all are
-    /// scaled down alike. The machine's capacity is no such limit: grants are steps ahead of what sessions use, and
-    /// those of sessions that cannot take them would keep the others from what is free.
+    /// Applies the machine's `grants`, in the order of the sessions' names. A session without one keeps its own. If
+    /// their sum is more than this host's own limit, or than its socket could take recently, all are scaled down alike.
+    /// The machine's capacity is not such a limit: grants are steps ahead of the sessions' use, and those of sessions
+    /// that cannot take them would keep the others from free capacity.
     pub(crate) fn settle_told(&mut self, now: Time, grants: &[ToldGrant]) -> &[TickOutcome] {
         let elapsed = self.last_tick.map_or(fairwave_units::Duration::ZERO, |last| now.since(last));
         self.recover(elapsed);
@@ -170,7 +169,7 @@ impl EndNode {
         &self.outcomes
     }
 
-    /// The same where sessions are told by grants: those of ledgers.
+    /// Applies grants to ledgers, at a node with claims and grants.
     fn settle_exchange(&mut self, now: Time, grants: &[ToldGrant], part: f64) {
         let Some(exchange) = &mut self.exchange else { return };
         let told = |grant: &ToldGrant| {
@@ -195,15 +194,15 @@ impl EndNode {
     }
 }
 
-/// What a node that is told says of one session.
+/// The report of an assigned node on one session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LookedFlow<'a> {
     pub(crate) session: SessionId,
-    /// What is known of it; none of one that is over.
+    /// Its state; `None` if the session has ended.
     pub(crate) flow: Option<&'a Flow>,
     /// Its share relative to the other sessions of the machine.
     pub(crate) weight: f64,
-    /// What of its rate counts.
+    /// The part of its rate that counts.
     pub(crate) measured: Rate,
     pub(crate) expected: Rate,
     pub(crate) standing: Option<Standing>,

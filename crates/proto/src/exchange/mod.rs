@@ -26,7 +26,7 @@ use words::terms;
 pub struct ExchangeConfig {
     /// The constants of the rule.
     pub options: TallyOptions,
-    /// A node also ticks so long after news; none: once per control interval alone.
+    /// A node also ticks this long after news; `None` for only once per control interval.
     pub react: Option<Duration>,
 }
 
@@ -78,7 +78,7 @@ impl Exchange {
         }
     }
 
-    /// What a session would claim if it opened now; nothing at a sink.
+    /// The claim of a session if it opened now; `None` at a sink.
     pub(crate) fn quote(&mut self, flow: &Flow) -> Option<Rate> {
         match &mut self.half {
             Half::Source(source) => source.node.quote(&terms(flow)),
@@ -86,7 +86,7 @@ impl Exchange {
         }
     }
 
-    /// What a session that is asked for may send from the start; nothing at a source.
+    /// The rate that a requested session may send from the start; `None` at a source.
     pub(crate) fn promise(&mut self, now: Time, flow: &Flow) -> Option<Rate> {
         match &mut self.half {
             Half::Source(_) => None,
@@ -94,8 +94,8 @@ impl Exchange {
         }
     }
 
-    /// A session is there, with what the handshake said ahead. A peer that does not exchange claims and grants is
-    /// spoken to by feedback alone.
+    /// A session opens, with the claim and grant of the handshake. A peer that does not exchange claims and grants gets
+    /// only feedback.
     pub(crate) fn begin(&mut self, now: Time, flow: &Flow, begins: Beginning) {
         match &mut self.half {
             Half::Source(source) => source.open(now, flow, begins),
@@ -104,8 +104,7 @@ impl Exchange {
         self.note_news(now);
     }
 
-    /// Nothing of a session is sent from here any more. What a sink had reserved of it is so until it is
-    /// [forgotten](Self::forget).
+    /// Stops all messages of a session. A sink's reservation for it stays until it is [forgotten](Self::forget).
     pub(crate) fn leave(&mut self, session: SessionId) {
         match &mut self.half {
             Half::Source(source) => source.forget(session),
@@ -137,7 +136,7 @@ impl Exchange {
         }
     }
 
-    /// What the application wants or takes at most.
+    /// Sets the max rate that the application wants or receives.
     pub(crate) fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
         match &mut self.half {
             Half::Source(source) => source.set_desired(session, desired),
@@ -145,7 +144,8 @@ impl Exchange {
         }
     }
 
-    /// In the interval that ends now so much of a session was sent, or came, and whether its data wait for a grant.
+    /// Reports that `bytes` of a session were sent, or came, in the interval that ends now, and whether its data wait
+    /// for a grant.
     pub(crate) fn see_used(&mut self, session: SessionId, bytes: u64, waits: bool) {
         match &mut self.half {
             Half::Source(source) => source.see_sent(session, bytes, waits),
@@ -153,7 +153,7 @@ impl Exchange {
         }
     }
 
-    /// What a session's source sends by measurement: that of one that tells no claims counts.
+    /// Sets the measured rate of a session's source: that of one without claims counts.
     pub(crate) fn see_measured(&mut self, now: Time, session: SessionId, measured: Rate) {
         if let Half::Sink(sink) = &mut self.half {
             sink.see_measured(now, session, measured);
@@ -168,7 +168,7 @@ impl Exchange {
         self.note_news(now);
     }
 
-    /// A sink that gives no grants says what it expects.
+    /// A sink that gives no grants reports its expected rate.
     pub(crate) fn on_feedback(&mut self, now: Time, session: SessionId, expected_bps: u64) {
         if let Half::Source(source) = &mut self.half {
             source.on_feedback(now, session, expected_bps);
@@ -202,7 +202,7 @@ impl Exchange {
         }
     }
 
-    /// What is known of the rates of a session; a sink knows of none before the first claim.
+    /// The rates of a session as far as they are known; a sink knows none before the first claim.
     pub(crate) fn rates(&self, session: SessionId) -> Option<ExchangeRates> {
         match &self.half {
             Half::Source(source) => source.rates(session),
@@ -210,7 +210,7 @@ impl Exchange {
         }
     }
 
-    /// What to tell whom.
+    /// Moves the pending messages, with their recipients, into `words`.
     pub(crate) fn take_words(&mut self, words: &mut Vec<(SessionId, Word)>) {
         match &mut self.half {
             Half::Source(source) => source.take_words(words),

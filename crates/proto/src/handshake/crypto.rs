@@ -1,10 +1,10 @@
-//! What the handshake takes from cryptography.
+//! The cryptography that the handshake needs.
 
 use crate::codec::{Mac, Prologue, Reset, SessionId};
 
 /// The cryptography of a host.
 pub trait Crypto {
-    /// What a session's packets are sealed with.
+    /// Keys that seal a session's packets.
     type Keys;
     /// One attempt to open a session.
     type Initiator: InitiatorCrypto<Keys = Self::Keys>;
@@ -14,15 +14,15 @@ pub trait Crypto {
 
 /// The initiator's side of one Noise handshake of two messages (NKpsk0, or IKpsk2), with its randomness and the ticket.
 pub trait InitiatorCrypto {
-    /// What the session's packets are sealed with.
+    /// Keys that seal the session's packets.
     type Keys;
 
-    /// What the hello starts with names the suite and the ticket, and has random bytes in place of a cookie; the rest
-    /// of it is as asked for.
+    /// The start of the hello names the suite and the ticket, and has random bytes in place of a cookie; the rest of it
+    /// is as requested.
     fn prologue(&mut self, is_plain: bool, is_dedicated: bool) -> Prologue;
 
-    /// The first message, with a sealed payload, at most 112 bytes longer than that. It is asked for again for each
-    /// cookie, and then is the first one of another handshake: an ephemeral key belongs to one prologue alone.
+    /// The first message, with a sealed payload, at most 112 bytes longer than that. It is requested again for each
+    /// cookie, and then is the first one of another handshake: an ephemeral key belongs to exactly one prologue.
     fn write_hello(&mut self, prologue: &Prologue, payload: &[u8]) -> Vec<u8>;
 
     /// The MAC of a hello, keyed from the ticket's secret.
@@ -35,16 +35,16 @@ pub trait InitiatorCrypto {
 
 /// The responder's side of all its handshakes, with the secrets of its tickets and its randomness.
 pub trait ResponderCrypto {
-    /// What a session's packets are sealed with.
+    /// Keys that seal a session's packets.
     type Keys;
     /// A Noise handshake between its messages.
     type Pending;
 
-    /// The MAC that a hello should have, keyed from its ticket's secret: for tickets that have expired, too, since
-    /// their holders are told so. `None` for what was never issued, and for a suite that is not spoken here.
+    /// The expected MAC of a hello, keyed from its ticket's secret: for expired tickets as well, since their holders
+    /// get an error. `None` for tickets that were never issued, and for a suite that is not supported here.
     fn hello_mac(&self, prologue: &Prologue, proven: &[u8]) -> Option<Mac>;
 
-    /// A MAC under a key that this host alone knows, drawn when it started.
+    /// A MAC under a key that only this host knows, drawn when it started.
     fn cookie(&self, bytes: &[u8]) -> Mac;
 
     /// Opens the first message: its payload.
@@ -53,7 +53,7 @@ pub trait ResponderCrypto {
     /// The second message, with a sealed payload, at most 112 bytes longer than that; and the keys.
     fn write_reply(&mut self, pending: Self::Pending, payload: &[u8]) -> (Vec<u8>, Self::Keys);
 
-    /// What says that a session of this name is not known here any more, derived from a key of this host that outlives
-    /// its process: always the same, and nobody else can make it. `None` for a host that has no such key.
+    /// The reset of an unknown session of this name, derived from a key of this host that outlives its process: always
+    /// the same, and impossible for others to make. `None` for a host without such a key.
     fn reset(&self, session: SessionId) -> Option<Reset>;
 }

@@ -1,4 +1,4 @@
-//! What two hosts have agreed on.
+//! The outcome of a handshake.
 
 use std::net::SocketAddr;
 
@@ -9,12 +9,12 @@ use crate::codec::{Ahead, Reset, SessionId, TicketId};
 use crate::features::Features;
 use crate::path_kind::{PathKind, PathWish, PathWishes};
 
-/// What one end brings to a session.
+/// One end's terms for a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
     /// Its name for the session, which packets towards it bear. No other session at this host has it.
     pub session: SessionId,
-    /// What it says of the path: the session's is dedicated if both ends say so and know their capacities.
+    /// Its wish for the path: the session's is dedicated if both ends wish it and know their capacities.
     pub wish: PathWish,
     /// Data without secrecy: both ends must ask for it, or neither.
     pub is_plain: bool,
@@ -27,9 +27,9 @@ pub struct Terms {
     pub receive_end: Option<(Rate, f64)>,
     /// The largest datagram that it takes, in bytes.
     pub largest_packet: u32,
-    /// What it can do.
+    /// Its features.
     pub features: Features,
-    /// What a responder says ahead of claims and grants.
+    /// The responder's first claim and first grant.
     pub ahead: Ahead,
 }
 
@@ -43,7 +43,7 @@ pub struct Established<K> {
     pub peer: SessionId,
     /// Whether this end opened it.
     pub is_initiator: bool,
-    /// Where the peer is, as far as a responder knows; an initiator knows where it sent its hello.
+    /// The peer's address if a responder knows it; an initiator knows where it sent its hello.
     pub address: Option<SocketAddr>,
     /// The ticket that it was opened with.
     pub ticket: TicketId,
@@ -51,9 +51,9 @@ pub struct Established<K> {
     pub sends: bool,
     /// Whether this end receives data.
     pub receives: bool,
-    /// Dedicated if both ends say so.
+    /// Dedicated if both ends wish it.
     pub path: PathKind,
-    /// What they say.
+    /// Their wishes.
     pub wishes: PathWishes,
     /// Data without secrecy.
     pub is_plain: bool,
@@ -65,7 +65,7 @@ pub struct Established<K> {
     pub largest_packet: u32,
     /// The round trip, if a packet that was not repeated was answered.
     pub rtt: Option<Duration>,
-    /// What the other end can do.
+    /// The other end's features.
     pub features: Features,
     /// At an initiator: what the responder said ahead of claims and grants, on a dedicated path.
     pub ahead: Ahead,
@@ -73,7 +73,7 @@ pub struct Established<K> {
     pub asked_at: Option<Time>,
     /// At an initiator: what the responder will say with that it does not know the session any more.
     pub reset: Option<Reset>,
-    /// What its packets are sealed with.
+    /// Keys that seal its packets.
     pub keys: K,
 }
 

@@ -10,7 +10,7 @@ use super::held::{Counted, Held};
 use crate::end_node::{DividedGrant, DividedRow};
 use crate::session::Direction;
 
-/// What a node is divided by, beside its rows.
+/// The inputs of a node's division, next to its rows.
 pub(super) struct Terms<'a> {
     pub(super) now: Time,
     pub(super) tick: u64,
@@ -18,7 +18,7 @@ pub(super) struct Terms<'a> {
     /// Whether grants may be raised.
     pub(super) may_raise: bool,
     pub(super) capacity: Rate,
-    /// What may still come of processes that are gone, by their users.
+    /// Traffic that may still arrive for processes that are gone, by their users.
     pub(super) left_behind: BTreeMap<u32, Rate>,
     /// Whether groups are users.
     pub(super) is_by_user: bool,
@@ -43,7 +43,7 @@ pub(super) struct Claiming<'a> {
 const OTHER_ALPHA: f64 = 0.1;
 const OTHER_BETA: f64 = 0.2;
 
-/// What each row is granted.
+/// Returns each row's grant.
 pub(super) fn divide(
     node: &mut SharedNode,
     terms: &Terms<'_>,
@@ -105,7 +105,7 @@ pub(super) fn divide(
     grants.into_iter().zip(&shared).zip(claiming).map(granted).collect()
 }
 
-/// What is left to traffic that no grant holds.
+/// The share that remains for traffic without grants.
 fn left_to(other: Others, capacity: Rate, weights: f64) -> f64 {
     let share = capacity.as_bps() * other.weight / (other.weight + weights);
     let gap = (share - other.measured.as_bps()).max(0.0);
@@ -136,11 +136,11 @@ fn row_of_gtp(group: usize, row: &DividedRow, given: Rate) -> SharedRow {
     SharedRow { maximum_bps, claim_bps, granted_bps: held_bps, reserved_bps: held_bps, ..base }
 }
 
-/// What a row says that it holds, beyond what it was granted here: bit/s.
+/// The rate that a row claims to hold beyond its grants here, bit/s.
 #[derive(Clone, Copy, Default)]
 struct Beyond {
     bps: f64,
-    /// The grant that it says it has.
+    /// The grant that it reports.
     granted_bps: f64,
 }
 
@@ -163,7 +163,7 @@ fn row_of_tally(
     counted: Option<Counted>,
 ) -> SharedRow {
     let base = base(group, row);
-    // What is over claims nothing, and is granted nothing: no step of GTP either.
+    // A session that has ended claims nothing and gets no grant: no step of GTP either.
     let nothing = SharedKind::Sink { is_application_limited: false, is_silent: false };
     let Some(counted) = counted else { return SharedRow { kind: nothing, ..base } };
     let standing = held.standing();
@@ -176,14 +176,14 @@ fn row_of_tally(
     } else {
         SharedKind::Sink { is_application_limited, is_silent: counted.is_silent }
     };
-    // What it was granted here; `believe` adds what else is believed.
+    // Its grants here; `believe` adds the other rates that are believed.
     let reserved_bps = counted.proven.as_bps();
     let granted_bps = counted.granted.as_bps().min(counted.last.as_bps());
     SharedRow { claim_bps: limitless(standing.claim), granted_bps, reserved_bps, kind, ..base }
 }
 
-/// What rows hold beyond what they were granted here counts as far as all of them could have that: as if each claimed
-/// what it says it holds. Who says that it holds all there is takes no more by that than who claims it.
+/// Rates that rows hold beyond their grants here count as far as all of them could have that: as if each claimed what
+/// it reports as held. Claiming to hold the whole capacity gains no more than asking for it.
 fn believe(
     capacity_bps: f64,
     left_behind: &BTreeMap<u32, Rate>,
@@ -227,7 +227,7 @@ fn believe(
     }
 }
 
-/// What several rows may have together beyond what they were granted, and what they ask for.
+/// The rate that several rows may have together beyond their grants, and their demand.
 #[derive(Clone, Copy, Default)]
 struct Room {
     bps: f64,
@@ -247,7 +247,7 @@ impl Room {
     }
 }
 
-/// What a user's processes have, and what those left behind that are gone, are its part together.
+/// Lowers each user's max by the traffic of its gone processes, so that both together have its part.
 fn narrow(
     capacity_bps: f64,
     left_behind: &BTreeMap<u32, Rate>,

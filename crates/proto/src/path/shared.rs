@@ -1,4 +1,4 @@
-//! One path that others use, too.
+//! A path that others use as well.
 
 use std::net::IpAddr;
 
@@ -23,7 +23,7 @@ pub(crate) struct SharedPath {
     /// Counts what makes the stamps of packets differ.
     epoch: u64,
     is_marked: bool,
-    /// What was sent before says nothing about what is lost now.
+    /// Losses of data sent before this time are no evidence.
     begins: Time,
     /// The last report of any session.
     heard: Time,
@@ -31,7 +31,7 @@ pub(crate) struct SharedPath {
     divided_at: Time,
 }
 
-/// What a report of one session says.
+/// A report of one session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberReport {
     pub(crate) slot: u32,
@@ -44,11 +44,11 @@ pub(crate) struct MemberReport {
     pub(crate) made_up: Bytes,
 }
 
-/// What is known of a path at first.
+/// Initial knowledge of a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathBegin {
     pub(super) control: PathControl,
-    /// What it leaves to chance starts here.
+    /// Seed of its random choices.
     pub(super) seed: u64,
     pub(super) rtt: Option<Duration>,
     /// Bytes of a full packet.
@@ -70,7 +70,7 @@ const DIVIDING_A_MEMBER: Duration = Duration::from_micros(10);
 const LEAST_DEAF: Duration = Duration::from_millis(100);
 
 impl SharedPath {
-    /// A path of which nothing is known but its round-trip time, if that is, for packets of so many bytes.
+    /// A path of which at most the round-trip time is known, for packets of the given size.
     pub(super) fn new(now: Time, address: IpAddr, begin: PathBegin) -> Self {
         let PathBegin { control, seed, rtt, packet } = begin;
         Self {
@@ -111,12 +111,12 @@ impl SharedPath {
         self.members.is_empty()
     }
 
-    /// What was sent before this is not what the model is of.
+    /// Data sent before this is outside the model.
     pub(super) fn begins(&self) -> Time {
         self.begins
     }
 
-    /// What all sessions may send together.
+    /// Max rate of all sessions together.
     pub(crate) fn rate(&self) -> Rate {
         self.controller.rate()
     }
@@ -163,12 +163,12 @@ impl SharedPath {
         self.delivery.on_forgotten(bytes);
     }
 
-    /// A report of the session in a slot is complete: the model hears of all that it told. `own` is the rate at which
-    /// its own packets were delivered.
+    /// A report of the session in a slot is complete: the model is updated by it. `own` is the rate at which its own
+    /// packets were delivered.
     ///
-    /// Where others are on the path, its rate is the sum of their rates, each by its own reports. Delivered bytes of
-    /// all over the time between two reports would be too many whenever the last report of one came just before the
-    /// first, and of the other just after it; and the model keeps the largest sample.
+    /// If others are on the path, its rate is the sum of their rates, each by its own reports. Delivered bytes of all
+    /// over the time between two reports would be too many whenever the last report of one came just before the first,
+    /// and of the other just after it; and the model keeps the largest sample.
     pub(crate) fn on_report(&mut self, now: Time, report: &MemberReport) {
         let &MemberReport { slot, rtt, smoothed_rtt, own, made_up } = report;
         self.heard = now;
@@ -221,7 +221,7 @@ impl SharedPath {
     }
 }
 
-/// Who was not heard for so long says nothing.
+/// The silence after which a session's data is no evidence.
 fn deaf(rtt: Duration) -> Duration {
     Duration::from_nanos(rtt.as_nanos().saturating_mul(2)).max(LEAST_DEAF)
 }
