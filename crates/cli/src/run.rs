@@ -158,7 +158,7 @@ fn this_program() -> PathBuf {
     PathBuf::from("/proc/self/exe")
 }
 
-/// A line for each way: tickets are secrets, and no words of a command line.
+/// A line per map: tickets are secrets, and must not be on a command line.
 fn tell(child: &mut Child, maps: &[Map]) -> io::Result<()> {
     let mut stdin = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
     maps.iter().try_for_each(|map| writeln!(stdin, "{map}"))

@@ -93,7 +93,7 @@ impl Staging {
 
     /// Puts all files into place.
     pub(crate) fn commit(self) -> Done {
-        // Under the lock, so that an interrupt comes before the first file or after the last.
+        // Under the lock, so that an interrupt is before the first file or after the last.
         let done = unfinished(|_| {
             // Another process may have made the directory in the meantime.
             if self.target.is_dir() {
@@ -130,7 +130,7 @@ impl Staging {
             fs::write(chosen.join(listing::NAME), listing::text(&listed))
         };
         choose().map_err(|error| self.failed("", &error))?;
-        // Under the lock, so that an interrupt comes before the first file or after the last.
+        // Under the lock, so that an interrupt is before the first file or after the last.
         let done = unfinished(|_| {
             if self.target.is_dir() {
                 replace(&chosen, &self.target)?;

@@ -39,7 +39,7 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(12);
 const TICK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run() -> Done {
-    // A terminal that goes away takes its processes with it. It fails for who leads a group already.
+    // A closed terminal would end this process. setsid fails for a group leader.
     let _ = rustix::process::setsid();
     let ask: CpRequest = message::receive(&mut io::stdin().lock()).map_err(|error| {
         CommandFailure::usage(
@@ -101,8 +101,7 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
     make_room(id, ask.run.as_deref());
     let listen = ask.ports.map_or(Listen::Usual, |(first, last)| Listen::Among(first..=last));
     let bound = link.bind_to("cp", &listen)?;
-    // The identity lasts, so that the other end knows this one again when it goes on; the ticket ends with this
-    // process.
+    // The identity is stored, so that the peer recognizes this end when it resumes; the ticket ends with this process.
     let identity = super::identity(terminal::note)?;
     let keyring = Arc::new(Keyring::in_memory(identity, id));
     let addresses = advertised(bound.endpoint.local_addr()).map_err(|error| failed(&error))?;

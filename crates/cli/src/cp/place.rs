@@ -63,7 +63,7 @@ fn in_brackets(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
 pub(crate) struct Target {
     /// The directory that it is put into.
     pub(crate) directory: PathBuf,
-    /// Its name there, if it is to have another than it comes with.
+    /// Its name there, if it is to be renamed.
     pub(crate) rename: Option<OsString>,
     /// Whether an earlier call with the same words may have found nothing there, and have made the directory itself.
     pub(crate) may_be_own: bool,

@@ -17,13 +17,13 @@ use crate::transfer::far_tunnel::{FarRoute, FarTunnel};
 
 /// All that ever goes through a remote shell.
 const REMOTE: &str = "fairwave serve --bootstrap";
-/// So long the far end may take to end by itself.
+/// Time for the far end to end by itself.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// An ssh that is started in the middle of a transfer has answered by then, also where somebody types a password.
+/// An ssh that is started during a transfer has answered by then, even if a user types a password.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How the far end is started.
+/// The call that starts the far end.
 pub(super) struct SshCall {
     /// The command in place of ssh, with its own arguments.
     pub(super) ssh: String,
@@ -231,7 +231,7 @@ fn end(child: &mut Child) {
 }
 
 fn kill(child: &mut Child) {
-    // It has ended or cannot be reached: nobody else can be hit.
+    // It has ended or cannot be reached: no other process can be hit.
     let _ = child.kill();
     let _ = child.wait();
 }

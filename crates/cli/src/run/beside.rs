@@ -29,10 +29,10 @@ use crate::transfer::screen::{Screen, Talk};
 const TCP_AFTER: fairwave_units::Duration = fairwave_units::Duration::from_millis(300);
 /// After the program's end it keeps standard error for this time, to report failures of the last writes.
 const SAYS_FOR: Duration = Duration::from_secs(10);
-/// How often it looks whether it is still of use.
+/// Poll interval for whether it is still needed.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Starts the process that stays, and leaves: that one is then nobody's child.
+/// Starts the bridge process and exits, so that it has no parent here.
 pub(super) fn detach() -> Done {
     let begun = keep_standard_streams_alone().and_then(|()| {
         Command::new(this_program()).arg0("fairwave").args(std::env::args_os().skip(1)).arg("--detached").spawn()
@@ -56,7 +56,7 @@ fn keep_standard_streams_alone() -> io::Result<()> {
 
 /// Is the near end for as long as the program lives, or has connections.
 pub(super) fn stay(program: i32, args: &Args) -> Done {
-    // Ctrl-C is for the program. It fails for who leads a group already.
+    // Ctrl-C is for the program. setsid fails for a group leader.
     let _ = rustix::process::setsid();
     interrupt::be_gentle();
     // The process that becomes the program waits for this one: its number is still its own.
@@ -115,7 +115,7 @@ fn maps() -> Result<Vec<Map>, CommandFailure> {
     lines.map(|line| line.map_err(|error| error.to_string()).and_then(|line| line.parse()).map_err(wrong)).collect()
 }
 
-/// Waits until the program has ended, or somebody wants this process to.
+/// Waits until the program has ended, or this process is asked to stop.
 fn wait_for(program: &OwnedFd) {
     let tick = Timespec { tv_sec: 0, tv_nsec: TICK.as_nanos() as i64 };
     while !interrupt::is_asked() {

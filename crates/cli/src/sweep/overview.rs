@@ -13,7 +13,7 @@ use crate::terminal;
 
 /// Points that a person reads; the file has all of them.
 const MOST_POINTS: usize = 40;
-/// A column of numbers: head, column of the file, how it is written.
+/// A column of numbers: head, column of the file, formatter.
 type NumberColumn = (&'static str, &'static str, fn(f64) -> String);
 const NUMBERS: [NumberColumn; 4] = [
     (">total", "metrics.total_bps", rate),
@@ -28,7 +28,7 @@ pub(super) fn columns(study: &Study) -> Vec<String> {
     study.own_columns().into_iter().chain(numbers).collect()
 }
 
-/// A line a point: its parameters, how many runs, and the measures of the run as a whole over its seeds.
+/// A line per point: its parameters, the number of runs, and the measures of the run as a whole over its seeds.
 pub(super) fn text(study: &Study, table: &Table) -> String {
     let mut own = study.own_columns();
     own.retain(|name| name != "seed");

@@ -16,7 +16,7 @@ use crate::failure::CommandFailure;
 use crate::progress::StepProgress;
 use crate::{input, interrupt, terminal};
 
-/// How long an interrupt may go unnoticed.
+/// Max delay until an interrupt is noticed.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Period of progress lines without a terminal, such as in the log of a cluster's job.
 const LOG_EVERY: Duration = Duration::from_secs(30);

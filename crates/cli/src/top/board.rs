@@ -8,7 +8,7 @@ use fairwave_host::{ProcessStatus, SessionStatus};
 /// One look: capacities, and the sessions that share them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Board {
-    /// Whose word it is, and what is to be known of that.
+    /// Source of the data, with notes about it.
     pub(super) about: String,
     pub(super) nodes: Vec<NodeLine>,
     pub(super) sessions: Vec<SessionLine>,
@@ -21,7 +21,7 @@ pub(super) struct NodeLine {
     /// None where it is not known: then no end node holds its sessions.
     pub(super) capacity_bps: Option<f64>,
     pub(super) measured_bps: f64,
-    /// How far grants are from max-min, as a share of what a session has there.
+    /// Max distance of the grants from max-min, as a share of a session's rate in it.
     pub(super) gap_to_max_min: Option<f64>,
     pub(super) sessions: usize,
     /// Traffic of the card besides these sessions, bit/s.

@@ -28,7 +28,7 @@ enum Wish {
     Nothing,
 }
 
-/// How long an interrupt may go unseen.
+/// Max delay until an interrupt is noticed.
 const SOON: Duration = Duration::from_millis(100);
 
 impl Screen {

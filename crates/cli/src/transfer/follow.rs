@@ -206,7 +206,7 @@ pub(crate) fn price(places: &str, carrier: Carrier) -> Option<String> {
     Some(format!("no answer over UDP from {places}: continuing {over}, which is slower on long or lossy paths"))
 }
 
-/// Tells how a transfer goes: with a bar, in lines, or in JSON.
+/// Reports the progress of a transfer: with a bar, in lines, or in JSON.
 pub(crate) struct Teller<'a> {
     screen: &'a Screen,
     /// Start of each line.
@@ -331,7 +331,7 @@ impl<'a> Teller<'a> {
     }
 }
 
-/// Says how a transfer ended, and what became of its entries: done, or why not.
+/// Reports the end of a transfer and the results of its entries; returns success or the failure.
 fn tell_end(
     screen: &Screen,
     outcome: &Outcome,
@@ -386,7 +386,7 @@ fn what_next(transfer: &Transfer, there: &str) -> String {
         return format!("{there} complete; repeat the command to resume");
     }
     let over = "this ticket is no longer valid: ask for a new one";
-    // A server keeps parts of files by ticket, so that nobody meets those of another.
+    // A server keeps parts of files by ticket, so that holders of others do not see them.
     if transfer.session().is_some_and(|session| session.facts().sends) {
         format!("{over}; complete files stay on the server, the others start over")
     } else {
@@ -513,7 +513,7 @@ pub(crate) fn new_bytes(outcome: &Outcome, moment: &Moment) -> u64 {
     Progress { bytes_done, ..moment.progress }.bytes_come()
 }
 
-/// So many files.
+/// A number of files as text.
 pub(crate) fn counted(files: u64) -> String {
     if files == 1 { "1 file".into() } else { format!("{files} files") }
 }

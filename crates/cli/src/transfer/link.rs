@@ -1,4 +1,4 @@
-//! What every command that moves data can be told about this end of it.
+//! Options of every command that moves data, about this end.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -105,7 +105,7 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// An endpoint whose own capacity is this one: what it has is the machine's, where that has an end node.
+    /// An endpoint with this configured capacity; its actual one is the machine's, if that has an end node.
     pub(crate) fn of(endpoint: Endpoint, own: &Capacity) -> Self {
         let [capacity, _] = own.at(&endpoint.node());
         Self { endpoint, capacity }

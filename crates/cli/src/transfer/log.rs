@@ -49,7 +49,7 @@ struct StderrLines {
     multi: MultiProgress,
 }
 
-/// One of them, as it comes together.
+/// A log line while it is assembled.
 struct LogLine<'a> {
     multi: &'a MultiProgress,
     bytes: Vec<u8>,
@@ -77,7 +77,7 @@ impl io::Write for LogLine<'_> {
 impl Drop for LogLine<'_> {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.bytes);
-        // Whatever a name in it does to terminals is taken out there.
+        // Control characters in names are removed there.
         self.multi.suspend(|| terminal::say(text.trim_end()));
     }
 }

@@ -1,4 +1,4 @@
-//! How fast a transfer moves, how long it will take, and what limits it.
+//! Rate, remaining time and limit of a transfer.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -44,20 +44,20 @@ type Movement = (u64, u64, u64, u64);
 pub(crate) struct Moment {
     pub(crate) elapsed: Duration,
     pub(crate) progress: Progress,
-    /// Bytes at the destination, with those that came and are not verified yet, and those that have been compared so
-    /// far. It is never less than before in the same session.
+    /// Bytes at the destination, including received ones that are not verified yet, and those that have been compared
+    /// so far. It never decreases in a session.
     pub(crate) bytes_seen: u64,
     pub(crate) session: Option<SessionStatus>,
-    /// Bytes that came to the destination, as a mean over the last seconds.
+    /// Rate of received bytes, bit/s, a mean over the last seconds.
     pub(crate) goodput_bps: f64,
     pub(crate) capacity: Option<Rate>,
-    /// How long nothing has moved, if that is long.
+    /// Time without movement, if it is long.
     pub(crate) stalled: Option<Duration>,
     /// Whether its rate has been far below the capacity for long.
     pub(crate) is_slow: bool,
     /// The reason to wait between two sessions.
     pub(crate) pause: Option<Pause>,
-    /// How often another session followed one that had ended.
+    /// Number of sessions that followed one that had ended.
     pub(crate) reconnects: u64,
 }
 
@@ -107,7 +107,7 @@ impl ProgressMeter {
         }
     }
 
-    /// How it is now.
+    /// The current state.
     pub(crate) fn look(&mut self) -> Moment {
         let now = Instant::now();
         let progress = self.transfer.progress();
@@ -166,14 +166,14 @@ impl ProgressMeter {
     }
 }
 
-/// Bytes at the destination, with those that came and those that have been compared so far.
+/// Bytes at the destination, including those received and those that have been compared so far.
 fn bytes_seen(progress: &Progress) -> u64 {
     let &Progress { bytes_done, bytes_compared, bytes_total, .. } = progress;
     let sum = progress.bytes_there().saturating_add(bytes_compared);
     sum.min(bytes_total.unwrap_or(u64::MAX).max(bytes_done))
 }
 
-/// Whether a session has less than half of a capacity that is known, and nobody here asked for that.
+/// Whether a session has less than half of a known capacity, without a limit set by this end.
 fn is_far_below(session: Option<&SessionStatus>, capacity: Option<Rate>) -> bool {
     let (Some(session), Some(capacity)) = (session, capacity) else { return false };
     let is_wanted = matches!(session.limited_by, Some(LimitedBy::Limit | LimitedBy::Comparing));
@@ -504,7 +504,7 @@ mod tests {
         // 180 s = (3 - 0.75) GB x 8 / 100 Mb/s
         assert_eq!(moment.text(false), "750.0 MB of 3.0 GB, 3:00 left");
         assert_eq!(moment.left_s(), Some(180.0));
-        // Bytes that came twice are no more than there are.
+        // Bytes received twice do not exceed the total.
         assert_eq!(bytes_seen(&Progress { bytes_held: 2_500_000_000, ..progress }), 2_500_000_000);
         assert_eq!(bytes_seen(&Progress { bytes_held: 9_000_000_000, ..progress }), 3_000_000_000);
     }

@@ -16,7 +16,7 @@ pub(crate) fn transfers(share: &Share) -> Vec<Transfer> {
     share.transfers().into_iter().map(|visit| visit.transfer).collect()
 }
 
-/// Opens the socket. Without one everything else goes on.
+/// Opens the socket. Without one everything else works.
 pub(crate) fn monitor(
     screen: &Screen,
     command: &'static str,

@@ -1,4 +1,4 @@
-//! For how long a transfer comes back by itself.
+//! Retry time of a transfer.
 
 use fairwave_units::Duration;
 

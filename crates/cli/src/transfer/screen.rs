@@ -66,7 +66,7 @@ impl Screen {
         self.multi.suspend(|| terminal::complain(text));
     }
 
-    /// A bar for a transfer: nothing where nobody watches.
+    /// A bar for a transfer; hidden without a terminal.
     pub(crate) fn bar(&self) -> ProgressBar {
         let bar = self.multi.add(ProgressBar::no_length());
         set_style(&bar, false);
