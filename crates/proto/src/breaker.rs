@@ -1,11 +1,11 @@
-//! What a source does on a dedicated path that loses far too much.
+//! A source's reaction to far too many losses on a dedicated path.
 
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::codec::CloseReason;
 
-/// A circuit breaker (RFC 8084) for a path whose rate only end nodes govern: if what they allocate does not get
-/// through, the path is not what it was said to be.
+/// A circuit breaker (RFC 8084) for a path whose rate only end nodes govern: if the allocated rate does not get
+/// through, the path is not dedicated as declared.
 ///
 /// Losses are counted over seconds, each longer if 100 packets take longer to settle. A second with more than 20 % lost
 /// halves the rate; so does the next one. Once ten seconds have been such, the session is closed. A second with less
@@ -32,7 +32,7 @@ const LEAST_PACKETS: u64 = 100;
 const SECOND: Duration = Duration::from_secs(1);
 const CLOSES_AFTER: Duration = Duration::from_secs(10);
 const MOST_LOSS: f64 = 0.2;
-/// More would be no rate at all.
+/// More would make the rate negligible.
 const MOST_HALVINGS: u32 = 20;
 
 impl Breaker {
@@ -41,8 +41,8 @@ impl Breaker {
         Self { since: now, settled: 0, lost: 0, bad_since: None, halvings: 0, before: Rate::ZERO }
     }
 
-    /// So many packets are settled, of which so many were lost, at a session that has had `rate`: a reason to close it,
-    /// if there is one.
+    /// `settled` packets are settled, `lost` of them lost, at a session that has had `rate`: returns a reason to close
+    /// it, if any.
     pub(crate) fn on_settled(&mut self, now: Time, settled: u64, lost: u64, rate: Rate) -> Option<CloseReason> {
         self.settled = self.settled.saturating_add(settled);
         self.lost = self.lost.saturating_add(lost);
@@ -69,7 +69,7 @@ impl Breaker {
         self.lost = self.lost.saturating_sub(packets);
     }
 
-    /// What is settled now was lost in a silence, which has had its own answer: the second starts again, and so does
+    /// Packets settled now were lost in a silence, which has had its own answer: the second starts again, and so does
     /// the row.
     pub(crate) fn pass_over(&mut self, now: Time) {
         (self.since, self.settled, self.lost, self.bad_since) = (now, 0, 0, None);

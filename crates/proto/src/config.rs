@@ -21,7 +21,7 @@ pub struct NodeConfig {
     pub phase: Duration,
     /// The rule of sessions that are measured.
     pub allocator: Box<dyn RateAllocator>,
-    /// Where sessions tell claims and are given grants: how. Then that is the rule of all sessions.
+    /// Parameters of claims and grants; if set, they are the rule of all sessions.
     pub exchange: Option<ExchangeConfig>,
 }
 
@@ -35,9 +35,9 @@ pub struct HostConfig<R> {
     /// Bytes of one send of the system at most (GSO), which is the largest burst: one packet's worth where packets
     /// go one by one.
     pub send_bytes: Bytes,
-    /// What its sessions may send together; `None` where nothing is known of it: then the path governs alone.
+    /// Capacity of its sessions together for sending; `None` if unknown: then only the path governs.
     pub sending: Option<NodeConfig>,
-    /// What its sessions may receive together.
+    /// Capacity of its sessions together for receiving.
     pub receiving: Option<NodeConfig>,
     /// Whether sessions start with a fair share of both ends instead of none.
     pub fair_start: bool,
@@ -48,7 +48,7 @@ pub struct HostConfig<R> {
     pub buffer: Option<Bytes>,
     /// Seeds all that is left to chance, and that nobody may foretell: names of sessions, skipped numbers, probes.
     pub seed: [u8; 32],
-    /// What it takes its paths for: a session's is dedicated if both ends say so and know their capacities.
+    /// The assumed kind of its paths: a session's is dedicated if both ends declare it so and know their capacities.
     pub path: PathKind,
     /// By what it goes on paths that others use.
     pub path_control: PathControl,

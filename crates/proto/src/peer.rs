@@ -13,7 +13,7 @@ use crate::replay::Replay;
 use crate::rtt::Rtt;
 use crate::session::Opened;
 
-/// What a host knows of the other end of a session.
+/// A host's state of the other end of a session.
 #[derive(Debug)]
 pub(crate) struct Peer<K> {
     pub(crate) opened: Opened,
@@ -40,15 +40,15 @@ pub(crate) struct Peer<K> {
     /// Probes that it has not answered since its last answer, whatever else came from it, and when the first of them
     /// went.
     pub(crate) unheard: Option<(Time, u32)>,
-    /// What this host's end nodes were told of it.
+    /// Its options as given to this host's end nodes.
     pub(crate) options: SessionOptions,
     /// Whose the session is; zero if it is in no group.
     pub(crate) group: u32,
-    /// What its application wants to send at most, where this end sends.
+    /// Max rate that its application wants to send, if this end sends.
     pub(crate) desired: Option<Rate>,
-    /// What its application takes at most, where this end receives.
+    /// Max rate that its application receives, if this end receives.
     pub(crate) ceiling: Option<Rate>,
-    /// What the source was last told that it may send, in bit/s, and when.
+    /// The rate last assigned to the source, in bit/s, and when.
     pub(crate) told: Option<(f64, Time)>,
     /// When data last came from it, or the session started.
     pub(crate) news_at: Time,
@@ -58,7 +58,7 @@ pub(crate) struct Peer<K> {
     /// By direction: whether both ends exchange claims and grants.
     pub(crate) exchanges: [bool; 2],
     pub(crate) closing: Option<ClosingSession>,
-    /// What a responder that does not know the session any more says so with.
+    /// The reset that a responder sends once it no longer knows the session.
     pub(crate) reset: Option<Reset>,
 }
 

@@ -1,4 +1,4 @@
-//! What a source has been asked for and has not sent.
+//! Requests to a source that it has not sent yet.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -9,11 +9,11 @@ use crate::byte_ranges::ByteRanges;
 use crate::packet_runs::PieceAt;
 use crate::requests::MOST_OPEN;
 
-/// The ranges that a sink has asked for, in the order of its requests, and before them what was lost on the way.
+/// The ranges that a sink has requested, in the order of its requests, and before them those lost in transit.
 ///
-/// Requests may come twice, and overlap: what waits here already waits once. What is asked for again after it was sent
-/// is sent again, at the session's own rate. There are bounds on all that a sink can make a source remember; a request
-/// beyond them is dropped, and its sink will ask again.
+/// Requests may come twice, and overlap: a range that waits here is not added again. A range requested again after it
+/// was sent is sent again, at the session's own rate. All memory that a sink can make a source use is bounded; a
+/// request beyond the bounds is dropped, and its sink will ask again.
 #[derive(Clone, Debug, Default)]
 pub struct RequestQueue {
     /// Apart from each other. A lost piece may lie within one of them, and is then sent once more.
@@ -36,13 +36,13 @@ impl RequestQueue {
         Bytes::new(self.open_bytes + self.lost.values().map(ByteRanges::bytes).sum::<u64>())
     }
 
-    /// A request came: whether all of it is remembered. Otherwise none of it is.
+    /// A request came: returns whether all of it is remembered. Otherwise none of it is.
     pub fn on_request(&mut self, stream: u32, range: Range<u64>) -> bool {
         let mut parts = ByteRanges::from(range.clone());
         for (_, known) in self.open.iter().filter(|(other, _)| *other == stream) {
             parts.remove(known);
         }
-        // What is lost goes again in any case.
+        // Lost data is sent again in any case.
         if let Some(lost) = self.lost.get(&stream)
             && without(&mut parts, lost).is_none()
         {
@@ -86,8 +86,8 @@ impl RequestQueue {
         self.lost.entry(piece.stream).or_default().insert(lost);
     }
 
-    /// A lost piece has arrived after all: what of it waits to go again does not. How many bytes that is. What its sink
-    /// has asked for once more goes all the same.
+    /// A lost piece has arrived after all: cancels its retransmission, and returns the number of bytes cancelled. Parts
+    /// that its sink has requested once more are sent all the same.
     pub fn on_late(&mut self, piece: &PieceAt) -> u64 {
         let Some(lost) = self.lost.get_mut(&piece.stream) else { return 0 };
         let spared = lost.remove(&piece.range());
@@ -143,10 +143,11 @@ impl RequestQueue {
     }
 }
 
-/// Takes what is lost out of what is asked for: at how many losses it looked. `None` if there would be too many parts.
+/// Removes lost ranges from the requested ones; returns how many losses it looked at, or `None` if there would be too
+/// many parts.
 ///
-/// It looks at those within the parts alone. Each makes a part more, so it looks at few before they are too many,
-/// however much a sink says is lost.
+/// It looks only at those within the parts. Each adds a part, so it looks at few before they are too many, whatever
+/// number of losses a sink reports.
 fn without(parts: &mut ByteRanges, lost: &ByteRanges) -> Option<usize> {
     let (before, mut looks): (Vec<Range<u64>>, _) = (parts.iter().collect(), 0);
     for part in before {
@@ -252,7 +253,7 @@ mod tests {
 
     #[test]
     fn on_request__costs_the_same_however_much_is_lost() {
-        // Each second piece of 100 000 is said to be lost, and all of it was asked for again before that.
+        // Each second piece of 100 000 is reported as lost, and all of it was requested again before that.
         let mut queue = RequestQueue::default();
         let all = 0..10_000_000;
         queue.on_request(1, all.clone());
@@ -270,7 +271,7 @@ mod tests {
         // Nothing of these is new but the last byte.
         assert_eq!([looks(all.clone()), looks(0..all.end + 1)], [Some(0), Some(0)]);
         assert!(queue.on_request(1, 0..all.end + 1));
-        // Where nothing else is asked for, the bound on parts holds it.
+        // If nothing else is requested, the bound on parts holds it.
         let mut parts = ByteRanges::from(all);
         assert_eq!(without(&mut parts, &queue.lost[&1]), None);
         assert_eq!(parts.len(), MOST_OPEN + 1);

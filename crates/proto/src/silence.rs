@@ -1,4 +1,4 @@
-//! What a source does when its sink falls silent.
+//! A source's reaction to a silent sink.
 
 use fairwave_units::{Duration, Rate, Time};
 
@@ -59,12 +59,12 @@ enum SilencePhase {
     Closed,
 }
 
-/// What holds of a sink.
+/// The state of a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hearing {
     /// It answers.
     Heard,
-    /// The rate has been halved so often.
+    /// The rate has been halved this many times.
     Halved(u32),
     /// No data goes; a question does, each second.
     Stopped,
@@ -72,7 +72,7 @@ pub(crate) enum Hearing {
     Closed,
 }
 
-/// What a packet from the sink means.
+/// The effect of a packet from the sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Return {
     /// Nothing new.
@@ -114,8 +114,8 @@ impl Silence {
         self.last = now;
     }
 
-    /// What holds at `now`, at a session that has had `rate`; the control interval and the round trip are those of now,
-    /// too. Harmless to repeat.
+    /// The state at `now`, of a session that has had `rate`; the control interval and the round trip are the current
+    /// ones as well. Harmless to repeat.
     pub(crate) fn tick(&mut self, now: Time, interval: Duration, rtt: Duration, rate: Rate) -> Hearing {
         if let Some(asked) = self.asked
             && self.phase != SilencePhase::Closed
@@ -143,7 +143,7 @@ impl Silence {
         self.hearing()
     }
 
-    /// What held at the last tick.
+    /// The state at the last tick.
     pub(crate) fn hearing(&self) -> Hearing {
         match self.phase {
             SilencePhase::Heard | SilencePhase::Returned { .. } => Hearing::Heard,
@@ -209,7 +209,7 @@ fn patience(interval: Duration, rtt: Duration) -> Duration {
     Duration::from_nanos(interval.max(rtt).saturating_add(LONGEST_PAUSE.as_nanos()))
 }
 
-/// Clocks are no finer than this, nor are answers.
+/// Resolution of clocks and answers.
 const LEAST_STEP: Duration = Duration::from_millis(1);
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! What still comes of sessions that this host does not know, as it has been restarted.
+//! Traffic of sessions that this host no longer knows after a restart.
 
 use fairwave_units::{Duration, Rate, Time};
 
-/// Measures the data that come for sessions that nobody here knows.
+/// Measures the data of sessions that are unknown here.
 ///
-/// A host that was restarted has forgotten what it granted; sources use that until they hear of it, and for a lease at
-/// the most. What comes of them is none of what it may grant again. Later than two leases after the host started no
-/// honest source sends any of it, and what comes counts for nothing: whoever floods a host takes none of its grants.
+/// A host that was restarted has forgotten its grants; sources use those until they hear of it, and for at most a
+/// lease. Their rate is not available for new grants. Later than two leases after the host started no honest source
+/// sends any of it, and such data is ignored: flooding a host does not reduce its grants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StrayMeter {
     until: Time,
@@ -17,7 +17,7 @@ pub(crate) struct StrayMeter {
 }
 
 const WINDOW: Duration = Duration::from_millis(100);
-/// A part of a window is taken for no shorter than this: a packet is no rate.
+/// Min length of a part of a window, in seconds: a single packet gives no rate.
 const LEAST_S: f64 = 0.01;
 
 impl StrayMeter {
@@ -27,7 +27,7 @@ impl StrayMeter {
         Self { until, since: now, bytes: 0, before_bps: 0.0 }
     }
 
-    /// A packet of data of a session that is not known, of so many bytes on the wire.
+    /// A data packet of `wire_bytes` on the wire came for an unknown session.
     pub(crate) fn on_packet(&mut self, now: Time, wire_bytes: u32) {
         if now < self.until {
             self.turn(now);

@@ -1,11 +1,11 @@
-//! What control packets say.
+//! Contents of control packets.
 
 use thiserror::Error;
 
 use super::{ClaimFrame, DecodeError, Full, GrantFrame, LossReport, Reader, Refusal, Writer};
 use crate::ecn::EcnCounts;
 
-/// One thing that one end tells the other. All of them may be told again, and none has to arrive.
+/// A message from one end to the other. All of them may be repeated, and none has to arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// Sink to source: send this range of a stream.
@@ -27,7 +27,7 @@ pub enum Frame<'a> {
     Grant(GrantFrame),
     /// Source to sink: what it can use, and which grant it obeys.
     Claim(ClaimFrame),
-    /// Sink to source: what tells the source its round-trip time, of the data packet with the highest number so far.
+    /// Sink to source: gives the source its round-trip time, by the data packet with the highest number so far.
     Timing {
         /// Its stamp.
         stamp_us: u32,
@@ -99,13 +99,14 @@ pub enum CloseReason {
     /// The peer's process ends, in good order. It may come again.
     #[error("the peer is shutting down")]
     Leaving,
-    /// Its keys are as old as keys may be: who opened it opens another.
+    /// Its keys have reached their max age: its initiator opens another session.
     #[error("the session keys are a day old")]
     Keys,
     /// The peer does not know the session any more: its process started again.
     #[error("the peer does not know the session: it was restarted")]
     Reset,
-    /// The connection that carried its datagrams, of TCP or of ssh, is over. Nobody is told: there is no way there.
+    /// The connection that carried its datagrams, of TCP or of ssh, is over. The peer is not informed: there is no way
+    /// there.
     #[error("the carrying connection was lost")]
     Cut,
     /// The application that the session was opened for cannot serve it, as shows when it looks: what it offers is gone,
@@ -186,8 +187,8 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Writes a frame. A loss report is written by [`Frame::write_losses`], which may make pages of it; one that was
-    /// read goes through there, too.
+    /// Writes a frame. [`Frame::write_losses`] writes loss reports, which may take several pages; a loss report that
+    /// was read goes through it as well.
     pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
         writer.whole(|writer| match *self {
             Self::Request { stream, offset, length } => {
@@ -275,7 +276,7 @@ fn write_range(writer: &mut Writer<'_>, numbers: [u64; 3]) -> Result<(), Full> {
     numbers.into_iter().try_for_each(|number| writer.varint(number))
 }
 
-/// The frames of a control packet's body, in order; the first that is none ends them.
+/// The frames of a control packet's body, in order; the first invalid one ends them.
 #[derive(Clone, Debug)]
 pub struct Frames<'a> {
     reader: Reader<'a>,

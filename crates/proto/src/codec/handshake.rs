@@ -33,27 +33,27 @@ const SESSION_KINDS: u8 = 8;
 const PLAIN: u8 = 1;
 const DEDICATED: u8 = 2;
 
-/// What proves a packet: of a hello, that its sender holds the ticket; of a cookie, that its address is its own.
+/// Proof of a packet: for a hello, that its sender holds the ticket; for a cookie, that its address is its own.
 pub type Mac = [u8; MAC_BYTES];
 
 /// Names a ticket to the host that issued it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TicketId(pub u64);
 
-/// What both ends must see alike: it goes into the handshake's hash (Noise revision 34 s6: a prologue that differs at
-/// the two ends fails the handshake).
+/// The data that both ends must see alike: it goes into the handshake's hash (Noise revision 34 s6: a prologue that
+/// differs at the two ends fails the handshake).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prologue {
     /// Which handshake and ciphers.
     pub suite: u8,
     /// Data without secrecy, as the initiator asks for it.
     pub is_plain: bool,
-    /// Whether the initiator says that the path is dedicated.
+    /// Whether the initiator declares the path dedicated.
     pub is_dedicated: bool,
     /// The ticket.
     pub ticket: TicketId,
-    /// What the responder gave to the initiator's address a moment ago: a hello is good with that cookie alone. Random
-    /// bytes in a first hello, which tell one attempt from another.
+    /// The cookie that the responder recently sent to the initiator's address: a hello is good only with it. Random
+    /// bytes in a first hello, which distinguish attempts.
     pub cookie: Mac,
 }
 
@@ -66,7 +66,7 @@ pub enum Handshake<'a> {
     Cookie {
         /// The MAC of the hello that it answers.
         hello: Mac,
-        /// What to put into it.
+        /// The cookie to put into it.
         cookie: Mac,
     },
     /// Yes.
@@ -85,14 +85,14 @@ pub enum Handshake<'a> {
     },
 }
 
-/// What an initiator sends: at first to get a cookie, and then with it.
+/// An initiator's packet: at first to get a cookie, and then with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// What it starts with.
+    /// Its start.
     pub prologue: Prologue,
     /// Noise's first message; nothing in a first hello.
     pub message: &'a [u8],
-    /// What the initiator can do.
+    /// The initiator's features.
     pub features: Features,
     /// The bytes that the MAC covers: all but the MAC.
     pub proven: &'a [u8],
@@ -169,7 +169,7 @@ impl<'a> Handshake<'a> {
         })
     }
 
-    /// Bytes of an answer with so many of a Noise message, or of a cookie.
+    /// Bytes of an answer with `rest` bytes of a Noise message, or of a cookie.
     pub const fn answer_bytes(rest: usize) -> usize {
         rest.saturating_add(1 + MAC_BYTES)
     }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is read is written and read again as the same.
+        /// Any packet that can be read is written and read again as an equal one.
         #[test]
         fn handshake__of_anything(kind in 0_u8..8, mut body in proptest::collection::vec(any::<u8>(), 0..100), full: bool) {
             body.insert(0, VERSION << 4 | kind);

@@ -1,12 +1,12 @@
-//! What ends a session whose other end has lost all that it knew of it.
+//! The reset of a session whose other end has lost its state.
 
 use std::fmt;
 
 use super::{DecodeError, Full, HEADER_BYTES, Header, PacketKind, Reader, SessionId, TAG_BYTES, Writer};
 
-/// What a responder tells an initiator under seal, so that it can say later, when it has no key of the session any
-/// more, that it does not know the session: a stateless reset (RFC 9000 s10.3). It can be made again from the session's
-/// name by who has the responder's own key, and by nobody else.
+/// A value that a responder gives to an initiator under seal, so that it can later, without any key of the session,
+/// report that it does not know the session: a stateless reset (RFC 9000 s10.3). Only the holder of the responder's own
+/// key can derive it again from the session's name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Reset {
     /// Stands in the header of a reset where another packet has the session's name at the initiator, which the
@@ -16,7 +16,7 @@ pub struct Reset {
     pub token: Token,
 }
 
-/// What proves a reset.
+/// Proof of a reset.
 pub type Token = [u8; TOKEN_BYTES];
 
 /// Bytes of a token.
@@ -33,7 +33,7 @@ pub(crate) const MOST_RESET_BYTES: usize = 80;
 const _: () = assert!(TOKEN_BYTES == TAG_BYTES);
 
 impl Reset {
-    /// Reads what an answer says.
+    /// Reads the reset of an answer.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let id = SessionId(reader.u64("the reset's id")?);
         let mut token = Token::default();
@@ -49,10 +49,10 @@ impl Reset {
         writer.bytes(&self.token)
     }
 
-    /// The datagram that answers a packet with this header and of so many bytes: a control packet by its header, then
-    /// random bytes, then the token. It is smaller than what it answers, so that two ends that do not know each
-    /// other fall silent, and nobody is sent more than came in his name (RFC 9000 s10.3.3). `None` where that is
-    /// not possible.
+    /// The datagram that answers a packet with this header and `bytes` bytes: a control packet by its header, then
+    /// random bytes, then the token. It is smaller than what it answers, so that two ends that do not know each other
+    /// fall silent, and a spoofed source address is sent no more than came in its name (RFC 9000 s10.3.3). `None` if
+    /// that is not possible.
     pub fn answer(&self, to: &Header, bytes: usize, mut random: impl FnMut() -> u64) -> Option<Vec<u8>> {
         let most = bytes.checked_sub(1)?.min(MOST_RESET_BYTES);
         let choices = most.checked_sub(LEAST_RESET_BYTES)?.checked_add(1)?;
@@ -109,8 +109,7 @@ mod tests {
     }
 
     proptest! {
-        /// It is smaller than what it answers, reads as a control packet, and says nothing that is not random but its
-        /// id and its token.
+        /// It is smaller than what it answers, reads as a control packet, and only its id and its token are not random.
         #[test]
         fn answer__is_smaller_and_looks_like_a_packet(bytes in LEAST_RESET_BYTES + 1..2000, seed: u64) {
             let mut draw = seed;

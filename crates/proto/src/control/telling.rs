@@ -1,4 +1,4 @@
-//! What a source is told that it may send.
+//! The rates that a sink assigns to its source.
 
 use fairwave_units::{Duration, Rate, Time};
 
@@ -8,15 +8,15 @@ use crate::handshake::Crypto;
 use crate::packet::frames;
 use crate::session::Direction;
 
-/// A rate that changes by less, as a share of what was told, is told when it is time anyway.
+/// A rate that changes by less, as a share of the assigned one, waits for the next repetition.
 const WORTH_TELLING: f64 = 0.001;
-/// The same rate is told so often, since what was told may have got lost.
+/// Interval of repeating an unchanged rate, since earlier messages may have been lost.
 const TELL_EVERY: Duration = Duration::from_millis(200);
-/// And so often to a source that has been idle for [`IDLE_AFTER`]. A source that hears nothing for a second asks
-/// ([`KEEP_ALIVE`](crate::silence::KEEP_ALIVE)); without an end node it may be 200 ms more until it is told.
+/// The interval for a source that has been idle for [`IDLE_AFTER`]. A source that hears nothing for a second asks
+/// ([`KEEP_ALIVE`](crate::silence::KEEP_ALIVE)); without an end node it may take 200 ms more until it gets a rate.
 const IDLE_TELL_EVERY: Duration = Duration::from_millis(600);
-/// A source is idle when no data has come from it for so long. A path that was cut for less is used again as soon as the
-/// source is told its rate.
+/// A source is idle if no data has come from it for this long. A path that was cut for less is used again as soon as
+/// the source is assigned its rate.
 const IDLE_AFTER: Duration = Duration::from_secs(10);
 
 impl<C: Crypto> Control<C> {
@@ -41,8 +41,7 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// Where no end node says what may be received, it is said here again and again that nothing limits it, or the
-    /// ceiling alone.
+    /// If no end node limits what may be received, this repeats that nothing limits it, or only the ceiling.
     pub(super) fn lift(&mut self, now: Time, session: SessionId) {
         let receives = self.peers.get(session).is_some_and(|peer| peer.opened.receives);
         if receives && self.node(Direction::Receiving).is_none() {

@@ -1,4 +1,4 @@
-//! What a host knows of its sessions.
+//! A host's facts about its sessions.
 
 use std::net::SocketAddr;
 
@@ -35,8 +35,8 @@ impl<C: Crypto> Host<C> {
         self.outbound.limit(session, limit)
     }
 
-    /// What held a session for most of the last second, as one end of a direction knows: its source, or its sink, if
-    /// that holds it.
+    /// What limited a session for most of the last second, as known at one end of a direction: at its source, or at its
+    /// sink if that limits it.
     pub fn held_by(&mut self, now: Time, session: SessionId, direction: Direction) -> Option<Hold> {
         match direction {
             Direction::Sending => self.outbound.held_by(now, session),
@@ -44,8 +44,8 @@ impl<C: Crypto> Host<C> {
         }
     }
 
-    /// What is known of the path of what a session sends, or of what it receives. Rates and recent shares are good
-    /// where it is asked for at least once a second.
+    /// Facts about the path of a session's outgoing or incoming data. Rates and recent shares are accurate if this is
+    /// called at least once a second.
     pub fn path_facts(&mut self, now: Time, session: SessionId, direction: Direction) -> Option<PathFacts> {
         match direction {
             Direction::Sending => self.outbound.path_facts(now, session),
@@ -57,17 +57,17 @@ impl<C: Crypto> Host<C> {
         }
     }
 
-    /// What the application of a session's sink takes at most, if this is it and it does not take all.
+    /// Max rate of the application of a session's sink, if this end is the sink and has a max.
     pub fn ceiling(&self, session: SessionId) -> Option<Rate> {
         self.inbound.ceiling(session)
     }
 
-    /// What a session has done as a source.
+    /// Counters of a session as a source.
     pub fn sent(&self, session: SessionId) -> Option<SenderCounts> {
         self.outbound.counts(session)
     }
 
-    /// What a session has seen as a sink.
+    /// Counters of a session as a sink.
     pub fn received(&self, session: SessionId) -> Option<ReceiverCounts> {
         self.inbound.counts(session)
     }
@@ -97,7 +97,7 @@ impl<C: Crypto> Host<C> {
         self.control.datagram_bytes(session)
     }
 
-    /// Where a session's peer is.
+    /// The address of a session's peer.
     pub fn address(&self, session: SessionId) -> Option<SocketAddr> {
         self.control.address(session)
     }
@@ -107,14 +107,13 @@ impl<C: Crypto> Host<C> {
         self.control.silent_for(now, session)
     }
 
-    /// For how long a session's peer has owed an answer, and has said nothing at all. Who is asked for nothing may be
-    /// silent.
+    /// For how long a session's peer has owed an answer, and has been silent. Peers that owe no answer may be silent.
     pub fn unanswered_for(&self, now: Time, session: SessionId) -> Option<Duration> {
         self.control.unanswered_for(now, session)
     }
 
-    /// For how long a session's peer has answered nothing that it was asked, though it may be heard: what this host
-    /// says does not get there. Nothing before a few questions have had no answer, since each of them may get lost.
+    /// For how long a session's peer has answered no request, though it may be heard: this host's messages do not
+    /// arrive there. `None` until a few requests have gone without an answer, since each of them may be lost.
     pub fn unheard_for(&self, now: Time, session: SessionId) -> Option<Duration> {
         self.control.unheard_for(now, session)
     }

@@ -11,13 +11,13 @@ use crate::codec::SessionId;
 use crate::end_node::EndNode;
 use crate::session::Direction;
 
-/// A session that has its part needs so many intervals, and its round-trip time, until what it uses of that is
-/// measured at its sink: its first packets are no measure yet.
+/// Intervals, next to its round-trip time, that a session needs from its grant until its use is measured at its sink:
+/// its first packets are not a measure yet.
 const YOUNG_INTERVALS: u64 = 4;
 
 impl Machine {
-    /// What the sessions that open in one process may start with together at a node until the next tick: its part of
-    /// what is granted to nobody. One part more than there are processes is left to a process that comes.
+    /// Start rate for all sessions that open in one process together, at a node until the next tick: its part of the
+    /// rate that is not granted. One part more than there are processes is left to a process that comes.
     pub fn start(&self, card: CardId, direction: Direction) -> Rate {
         let free = self.cards.get(&card).and_then(|card| card.free(direction)).unwrap_or(Rate::ZERO);
         free * (1.0 / (self.members.len() as f64 + 1.0))
@@ -25,9 +25,9 @@ impl Machine {
 }
 
 impl Slot {
-    /// Whether what it is measured to use is no measure yet of what it can.
+    /// Whether its measured use does not yet show its possible use.
     pub(super) fn is_young(&self, now: Time, interval: Duration) -> bool {
-        // How long that is its peer may choose, who opens the session.
+        // The peer that opens the session may choose how long that is.
         let rtt = self.asked.rtt.min(LONGEST_INTERVAL);
         let span = interval.as_nanos().saturating_mul(YOUNG_INTERVALS).saturating_add(rtt.as_nanos());
         now.since(self.came) < Duration::from_nanos(span)
@@ -37,7 +37,7 @@ impl Slot {
 /// The parts of a node's sessions, where all of them take theirs.
 pub(super) struct FairParts<'a> {
     capacity: Rate,
-    /// What of that was free at the last tick.
+    /// The part of it that was free at the last tick.
     was_free: Rate,
     /// The sum of its sessions' weights, by group.
     sessions: &'a BTreeMap<u32, f64>,
@@ -57,8 +57,8 @@ impl<'a> FairParts<'a> {
         Self { capacity, was_free, sessions, users, groups }
     }
 
-    /// The young ones of the sessions that use so much, in their order: each counts as if it used its part, as far as
-    /// that is sure.
+    /// Of the sessions with the given uses, in their order, the young ones: each counts as if it used its part, as far
+    /// as that is sure.
     pub(super) fn count(
         &self,
         (now, interval): (Time, Duration),
@@ -83,9 +83,9 @@ impl<'a> FairParts<'a> {
         }
     }
 
-    /// Which share of their parts young sessions may have now. Of what was free at the last tick, some may have been
-    /// given to sessions that no row tells of yet; until the next tick that is left to them. Where nothing was free, it
-    /// is all.
+    /// The share of their parts that young sessions may have now. Of the rate that was free at the last tick, some may
+    /// have been given to sessions without a row so far; until the next tick that is left to them. If nothing was free,
+    /// it is all.
     fn sure(&self, young: &[Young]) -> f64 {
         let told: Rate = young.iter().map(|young| young.began_with).sum();
         let unknown = (self.was_free.as_bps() - told.as_bps()).max(0.0);

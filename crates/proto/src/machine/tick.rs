@@ -11,9 +11,9 @@ use super::{GRACE, Machine, MachineGrant, ShareBy, Slot, name};
 use crate::codec::SessionId;
 use crate::session::Direction;
 
-/// A row that has not changed for so many intervals stands still.
+/// A row that has not changed for this many intervals stands still.
 const STILL_INTERVALS: u64 = 4;
-/// A machine that has not ticked for so long, and for so many intervals, was away.
+/// A machine that has not ticked for this long, and for this many intervals, was away.
 const ABSENT: Duration = Duration::from_secs(1);
 const ABSENT_INTERVALS: u64 = 10;
 /// With the longest round-trip time that is believed no grant counts for longer.
@@ -52,7 +52,8 @@ impl Machine {
                     has_claims |= slot.held.is_some();
                     has_young |= slot.is_young(now, self.interval);
                     *weights.entry(slot.group).or_default() += slot.asked.options.weight;
-                    // Who says nothing of a queue has seen none: else one liar among such would be the median.
+                    // A member that reports no queue has seen none: else a single liar among such members would be the
+                    // median.
                     let longest = waiting.entry(slot.user).or_default();
                     *longest = slot.waiting.unwrap_or(Duration::ZERO).max(*longest);
                 }
@@ -64,8 +65,8 @@ impl Machine {
                 }
                 let weights = weights.into_iter().map(|(group, sum)| ((id, direction as u8, group), sum));
                 self.weights.extend(weights);
-                // A queue that nobody has seen is none: else who says that it uses more than it does would have the
-                // rule drain a queue that there is not, at everybody's cost.
+                // A queue that no member has seen does not exist: else a member that overstates its use would have the
+                // rule drain a queue that does not exist, at the cost of all.
                 let waiting = lower_median(waiting.into_values().collect()).unwrap_or(Duration::ZERO);
                 node.see_queue(waiting);
                 self.neighbours.see_queue(place, waiting);
@@ -117,7 +118,8 @@ impl Machine {
                         exceeds: outcome.exceeds_grant && !is_grace,
                     });
                 }
-                // What is a young session's, and not granted yet, is not free. Where claims divide a node, nothing is.
+                // The part of a young session that is not granted yet is not free. If claims divide a node, nothing is
+                // free.
                 let free = node.left_by_others().as_bps() - taken.as_bps();
                 let free = if has_claims { Rate::ZERO } else { Rate::nearest_bps(free.max(0.0)) };
                 card.set_free(direction, free);
@@ -149,7 +151,7 @@ fn named(slots: &[Option<Slot>]) -> impl Iterator<Item = (SessionId, &Slot)> {
     slots.iter().enumerate().filter_map(|(at, slot)| slot.as_ref().map(|slot| (name(at), slot)))
 }
 
-/// Of an even number the lower of the two in the middle: one liar among two users says nothing.
+/// For an even number, the lower of the two in the middle: one liar among two users has no effect.
 pub(super) fn lower_median(mut spans: Vec<Duration>) -> Option<Duration> {
     spans.sort_unstable();
     spans.get(spans.len().checked_sub(1)? / 2).copied()

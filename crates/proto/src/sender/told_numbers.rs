@@ -1,8 +1,8 @@
-//! What a sink was last told of the numbers of packets, and when it is told again.
+//! The packet numbers last reported to a sink, and when to repeat them.
 
 use fairwave_units::{Duration, Time};
 
-/// What the sink was last told of numbers.
+/// The numbers last reported to the sink.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ToldNumbers {
     settled: u64,
@@ -11,9 +11,9 @@ pub(crate) struct ToldNumbers {
     wait: Duration,
 }
 
-/// While reports come the sink is told once a round trip, or so often: every word costs rate.
+/// While reports come the numbers are sent once a round trip, or at this interval: every message costs rate.
 const LEAST_TELLING: Duration = Duration::from_millis(10);
-/// While something is under way and no report comes it is told again after this or half a round trip, and then half as
+/// While data is in flight and no report comes they are sent again after this or half a round trip, and then half as
 /// often each time.
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 /// The longest pause between two words while no report comes.
@@ -22,7 +22,7 @@ const MOST_WAIT: Duration = Duration::from_secs(1);
 /// How a source's numbers stand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NumbersNow {
-    /// What is below is settled.
+    /// Numbers below this are settled.
     pub settled: u64,
     /// The number of the next packet.
     pub next: u64,
@@ -36,7 +36,7 @@ impl ToldNumbers {
         Self { settled: 0, next: 0, at: now, wait: FIRST_WAIT }
     }
 
-    /// The sink was silent, and is heard again: it is told at once.
+    /// The sink was silent, and is heard again: it gets the numbers at once.
     pub(crate) fn on_return(&mut self) {
         self.wait = FIRST_WAIT;
     }
@@ -46,7 +46,7 @@ impl ToldNumbers {
         self.settled < settled
     }
 
-    /// What to tell the sink now, if anything: a report was answered, or the last packets may have got lost.
+    /// The numbers to send to the sink now, if any: a report was answered, or the last packets may have been lost.
     pub(crate) fn poll(
         &mut self,
         now: Time,
@@ -65,7 +65,7 @@ impl ToldNumbers {
                 return None;
             }
         } else {
-            // Where all that is sent gets lost, the sink knows of nothing that it lacks.
+            // If all data sent is lost, the sink does not know what is missing.
             if is_all_settled || since < self.wait {
                 return None;
             }
