@@ -42,7 +42,7 @@ impl OwnPlaces {
         Self::at(homes.into_iter().flatten().map(|home| home.join("fairwave")))
     }
 
-    /// These.
+    /// The directories at these paths, as far as they exist.
     pub fn at(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut found = Self::default();
         for path in paths {

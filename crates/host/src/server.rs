@@ -22,15 +22,15 @@ pub enum Listen {
     At(SocketAddr),
     /// At the first of these UDP ports that is free, at all addresses.
     Among(RangeInclusive<u16>),
-    /// At all addresses: at the port that is known from before, or [`DEFAULT_PORT`], or any that is free.
+    /// At all addresses: at the port of the previous run, or [`DEFAULT_PORT`], or any that is free.
     #[default]
     Usual,
 }
 
-/// Why a server listens nowhere.
+/// Reason why a server cannot listen.
 #[derive(Debug, Error)]
 pub enum ListenError {
-    /// The one address cannot be had.
+    /// The one address cannot be bound.
     #[error("{0}")]
     At(BindError),
     /// None of the ports is free.
@@ -77,7 +77,7 @@ pub struct ServerOptions {
 /// A server that listens nowhere, or has no ticket to hand out.
 #[derive(Debug, Error)]
 pub enum ServerError {
-    /// It listens nowhere.
+    /// It cannot listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// The keyring cannot be read or written.

@@ -36,7 +36,7 @@ pub enum StateError {
     Owner {
         /// The directory.
         path: PathBuf,
-        /// Whose it is.
+        /// User ID of its owner.
         owner: u32,
     },
     /// The system refuses.

@@ -218,7 +218,7 @@ impl End {
         let is_given = {
             let mut outgoing = self.shared.outgoing.lock();
             if is_whole && reason == CloseReason::Done {
-                // An end reports completion when it has taken all and knows that all of its own bytes were taken.
+                // An end reports completion when it has taken all and knows that the other end has also taken all.
                 outgoing.on_all_taken();
             }
             outgoing.is_taken()

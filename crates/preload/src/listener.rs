@@ -27,7 +27,7 @@ pub(crate) fn check(ip: IpAddr, port: u16) -> Result<(), c_int> {
     if is_ours { Ok(()) } else { Err(libc::ECONNREFUSED) }
 }
 
-/// The user of the listener. Listeners come first in the table, so little of it is read.
+/// The user of the listener. Listeners come first in the table, so only its start is read.
 fn owner(ip: IpAddr, port: u16) -> Result<Option<uid_t>, c_int> {
     let table: &CStr = if ip.is_ipv4() { c"/proc/self/net/tcp" } else { c"/proc/self/net/tcp6" };
     // SAFETY: the name ends with a zero.

@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 use crate::interrupt::{Stop, interruptible};
 use crate::run::{Run, ways};
 
-/// What one experiment gave, for `fairwave.papers.Outcome` to wrap.
+/// The result of one experiment, for `fairwave.papers.Outcome` to wrap.
 #[pyclass(frozen, module = "fairwave._core")]
 pub(crate) struct Outcome {
     outcome: fairwave_catalogue::ExperimentOutcome,
@@ -19,7 +19,7 @@ pub(crate) struct Outcome {
 
 #[pymethods]
 impl Outcome {
-    /// What it shows, in a line.
+    /// Its statement, in a line.
     #[getter]
     fn title(&self) -> &str {
         &self.outcome.experiment.title
@@ -31,7 +31,7 @@ impl Outcome {
         &self.outcome.experiment.cites
     }
 
-    /// What a reader must know; None where there is nothing.
+    /// A note for the reader, or None.
     #[getter]
     fn note(&self) -> Option<&str> {
         self.outcome.experiment.note.as_deref()

@@ -35,7 +35,7 @@ pub(crate) fn ways(scenario: &Scenario, run: &fairwave_scenario::Run) -> Vec<Vec
 
 #[pymethods]
 impl Run {
-    /// The scenario's title; empty if the file has none.
+    /// The scenario's title; empty if the file lacks one.
     #[getter]
     fn title(&self) -> &str {
         &self.title

@@ -85,7 +85,7 @@ pub(crate) fn simulate(
     Ok((runs, notes))
 }
 
-/// The text of a shipped scenario by its name; `None` if there is none of that name.
+/// The text of a shipped scenario by its name; `None` for an unknown name.
 #[pyfunction]
 pub(crate) fn shipped(name: &str) -> Option<&'static str> {
     fairwave_catalogue::scenario_text(name)

@@ -45,7 +45,7 @@ enum GivenSeeds {
 
 #[pymethods]
 impl Sweep {
-    /// Checks the call, and finds what is there already. Without `out` the results are in memory.
+    /// Checks the call, and finds existing results. Without `out` the results are in memory.
     #[new]
     #[pyo3(signature = (file, text, call, out, resume, own=Vec::new()))]
     fn new(
@@ -111,7 +111,7 @@ impl Sweep {
         self.lock().as_ref().map(Results::missing).unwrap_or_default()
     }
 
-    /// What tells a run from all others.
+    /// The key that identifies a run.
     fn key(&self, run: usize) -> PyResult<String> {
         self.check(run)?;
         Ok(self.study.key(run).to_string())
@@ -181,7 +181,7 @@ impl Sweep {
         self.keep(run, &self.study.relabelled(run, row)).map_err(|error| failed(py, &error))
     }
 
-    /// The rows that are there as columns, in the order of the sweep.
+    /// The existing rows as columns, in the order of the sweep.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let table = py.detach(|| self.lock().as_ref().map(Results::table).transpose());
         columns(py, table.map_err(|error| failed(py, &error))?.unwrap_or_default())

@@ -210,13 +210,13 @@ impl Server {
         Ok(Self { endpoint, share, ticket, here })
     }
 
-    /// What lets others in.
+    /// The ticket that admits clients.
     #[getter]
     fn ticket(&self) -> String {
         self.ticket.to_string()
     }
 
-    /// Transfers since it began, or the last of them: peer, whether it puts, whether it is over, files, bytes.
+    /// Transfers since the start, or the last of them: peer, whether it puts, whether it is over, files, bytes.
     fn transfers(&self) -> Vec<(String, bool, bool, u64, u64)> {
         let told = |visit: fairwave_files::Visit| {
             let progress = visit.transfer.progress();
@@ -225,7 +225,7 @@ impl Server {
         self.share.transfers().into_iter().map(told).collect()
     }
 
-    /// What limits the sessions that are open, and what is known of their paths: a dict each. It takes a quarter of a
+    /// The limits of the open sessions, and facts about their paths: a dict each. It takes a quarter of a
     /// second, as rates are of that long.
     fn why<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let sessions = py.detach(|| why::sessions(&self.endpoint, &self.share, self.here));

@@ -16,7 +16,7 @@
 //!   values; their layout is in their files.
 //!
 //! The protocol of a row is a sequence lock ("Rows that are read while they are written" in
-//! docs/explanation/design-notes.md). `unsafe` is in `mapping` alone: how memory that other processes write becomes a
+//! docs/explanation/design-notes.md). `unsafe` is only in `mapping`: how memory that other processes write becomes a
 //! slice of atomics.
 
 #![cfg_attr(test, allow(non_snake_case))]

@@ -1,6 +1,6 @@
 //! Shared memory as a slice of atomics. All `unsafe` of this crate is here.
 //!
-//! What makes it sound:
+//! It is sound because:
 //! - A mapping is made of a memory whose size is sealed ([`SealedMemory`]): while it is mapped there is memory behind
 //!   each of its words, whatever other processes do, and no access raises SIGBUS. A punched hole reads as zeros.
 //! - Its words are `AtomicU64` and nothing else: other threads and processes may write any of them at any time, and a

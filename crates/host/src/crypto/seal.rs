@@ -20,7 +20,7 @@ enum Closes {
     Plain(PlainMac),
 }
 
-/// Opens them.
+/// Opens the packets of a session.
 ///
 /// The epochs before and after the present one also open; the present one becomes the next when a packet of it has
 /// opened.

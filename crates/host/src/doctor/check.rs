@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// The subject, in a word or two.
     pub name: String,
-    /// How it is.
+    /// The verdict.
     pub verdict: Verdict,
     /// The observation.
     pub seen: String,
@@ -15,11 +15,11 @@ pub struct Check {
     pub fix: Option<String>,
 }
 
-/// How it is.
+/// The verdict of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// As it should be.
+    /// No problem found.
     Ok,
     /// Transfers work, and could be faster or fairer.
     Warn,

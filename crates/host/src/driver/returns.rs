@@ -5,7 +5,7 @@
 //! that share. The proof precedes the application's greeting:
 //!
 //! ```text
-//! greeting = 0, what the application says; or 1, the proof (16), what the application says
+//! greeting = 0, application part; or 1, the proof (16), application part
 //! ```
 //!
 //! The sessions of a transfer are a *chain*: at most one of them is open, all have the same greeting, and none opens

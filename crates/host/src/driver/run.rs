@@ -168,7 +168,7 @@ impl Driver {
                 0
             });
             // No datagram arrived later than this. For one that arrived while earlier ones were read, an earlier time
-            // would count a hold here before its arrival, and shorten its round trip by that: on a path of half a
+            // would count a hold here before its arrival, and shorten its round trip accordingly: on a path of half a
             // millisecond to nearly 0, which its model would then use as the minimum.
             now = self.clock.now();
             for (way, datagram) in inbox.datagrams(count) {

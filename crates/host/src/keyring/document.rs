@@ -13,7 +13,7 @@ use crate::secret::Secret;
 use crate::share_id::ShareId;
 use crate::ticket::{from_base32, to_base32};
 
-/// Of the format.
+/// Version of the file's format.
 pub(super) const VERSION: u32 = 1;
 
 /// The content of the file.

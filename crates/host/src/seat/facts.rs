@@ -7,7 +7,7 @@ use fairwave_units::Rate;
 /// Which end node the sessions of a process are to share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum NodeChoice {
-    /// The process's own capacity, as if there were no other process.
+    /// The process's own capacity, without regard to other processes.
     #[default]
     Own,
     /// The machine's, where a daemon runs ([`usual_sockets`](crate::door::usual_sockets)), also one that comes later;
@@ -20,17 +20,17 @@ pub enum NodeChoice {
 /// Which end node the sessions of an endpoint share at present.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeFacts {
-    /// Whose it is.
+    /// The owner of its capacity.
     pub origin: NodeOrigin,
     /// Send capacity, if known.
     pub send: Option<Rate>,
     /// Receive capacity, if known.
     pub receive: Option<Rate>,
-    /// The daemon's socket, where there is or was one.
+    /// The daemon's socket, if a daemon runs or ran.
     pub socket: Option<PathBuf>,
 }
 
-/// Whose an end node is.
+/// The owner of an end node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NodeOrigin {
     /// The process's own.

@@ -21,9 +21,9 @@ pub(super) enum SeatNews {
     More(ProcessSegment),
     /// It has no more rows.
     NoMore,
-    /// It is gone.
+    /// The daemon is gone.
     Gone,
-    /// None is to be had now; and whether that is because there never was one.
+    /// No seat is available; `is_absent` if no daemon has ever run.
     None { is_absent: bool },
 }
 

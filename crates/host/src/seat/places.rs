@@ -12,7 +12,7 @@ pub(super) struct Places {
     segments: Vec<ProcessSegment>,
     /// By direction.
     rows: [BTreeMap<SessionId, Row>; 2],
-    /// Whether more rows were requested from the daemon, or it has none.
+    /// Whether more rows were requested from the daemon, or the daemon is out of them.
     has_asked: bool,
 }
 

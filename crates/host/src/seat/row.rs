@@ -62,7 +62,7 @@ pub(super) fn row(
     }
 }
 
-/// What a process holds of a session's grants, for its row.
+/// The part of a session's grants that a process holds, for its row.
 pub(super) fn holding(standing: &Standing, taken: u64) -> Holding {
     let Standing { claim, is_application_limited, limit, granted, reserved, is_silent, is_plain } = *standing;
     Holding { claim, limit, granted, reserved, taken, is_application_limited, is_silent, is_plain }

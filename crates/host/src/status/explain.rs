@@ -34,7 +34,7 @@ pub(super) fn explain(
     if let Some(text) = by_disk {
         return (Some(LimitedBy::Disk), text);
     }
-    // Packets that arrive although none of ours get there are not an answer; a transfer that waits for one waits for
+    // Packets that arrive while ours are all lost are not an answer; a transfer that waits for one waits for
     // the network.
     let waits_for_peer =
         matches!(waits_for, Some(WaitsFor::Peer | WaitsFor::List | WaitsFor::Results | WaitsFor::Comparing));

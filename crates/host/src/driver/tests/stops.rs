@@ -7,8 +7,8 @@ const CAPACITY_MBPS: f64 = 40.0;
 const TAKER: usize = 0;
 const GIVER: usize = 1;
 const MS: Duration = Duration::from_millis(1);
-/// In the second after a stop that the session did not outlive, a process sends no more than this: 1 ms of the rate, and
-/// often enough that the session is over.
+/// In the second after a stop that the session did not outlive, a process sends no more than this: 1 ms of the rate,
+/// and often enough that the session is over.
 const FAREWELL_BYTES: u64 = 20_000;
 
 /// An endless session, half a second after its start.
@@ -103,7 +103,7 @@ fn stop__of_the_giver_that_its_session_does_not_outlive() {
     let bytes = ends[TAKER].lost_bytes();
     assert!(bytes <= FAREWELL_BYTES, "{bytes} bytes to an end that has gone");
     assert!(matches!(ends[GIVER].closed, Some((CloseReason::Silence, _))), "{:?}", ends[GIVER].closed);
-    // It serves on.
+    // It continues to serve.
     open(&mut ends, &keyring);
 }
 

@@ -143,7 +143,7 @@ fn tunnel__loses_nothing_and_keeps_to_no_path_rate() {
     assert!(sent.sent < 8 * LENGTH / 4000, "{sent:?}");
 }
 
-/// A session whose tunnel is full waits for its own tunnel only, takes no memory for it, and loses nothing.
+/// A session whose tunnel is full waits for its own tunnel only, uses no memory for it, and loses nothing.
 #[test]
 fn tunnel__that_is_full_holds_its_own_session_and_no_other() {
     let keyring = keyring();
@@ -362,8 +362,8 @@ fn tunnels__are_opened_so_often_a_second_and_no_more() {
     let begin = server.now();
     let mut came = 0_u64;
     while server.now().since(begin) < Duration::from_millis(1500) {
-        // Without waiting: where the system has no place for one, it goes away unseen. Each leaves at once, so that there
-        // is always room for the next tunnel.
+        // Without waiting: where the system has no place for one, it goes away unseen. Each leaves at once, so that
+        // there is always room for the next tunnel.
         let stranger = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
         stranger.set_nonblocking(true).unwrap();
         let _ = stranger.connect(&place.into());
