@@ -1,17 +1,17 @@
-//! What holds a session.
+//! The factor that limits a session.
 
 use fairwave_units::{Duration, Time};
 
-/// What holds a session: why it sends no faster.
+/// The factor that limits a session's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// What the source's end node grants.
+    /// The grant of the source's end node.
     Source,
-    /// What the sink's end node grants, as far as heard.
+    /// The last grant received from the sink's end node.
     Sink,
-    /// What the application desires.
+    /// The application's desired rate.
     Demand,
-    /// What the path takes.
+    /// The path's rate or window.
     Path,
     /// The sink said nothing for too long: the rate was halved, or nothing is sent.
     Silence,
@@ -51,7 +51,7 @@ impl HoldTimes {
         }
     }
 
-    /// What held it for most of the last second or half of one.
+    /// The factor that limited it for most of the last second or half of one.
     pub(crate) fn most(&mut self, now: Time) -> Hold {
         self.count(now);
         let held = |hold: Hold| self.before[hold as usize] + self.current[hold as usize];

@@ -8,7 +8,8 @@ use fairwave_units::{Duration, Time};
 ///
 /// Sizes are bytes of a datagram, without IP and UDP. The least, 1200, is assumed to go through, since the hello did.
 /// The bound is tried first, then sizes that are common, then the middle between what went through and what did not,
-/// until these are less than 16 bytes apart. Sizes that the system refuses lower the bound, and are never used to start with. A size has failed when three probes in a row were not echoed, each within max(3 round trips, 1 s). After ten
+/// until these are less than 16 bytes apart. Sizes that the system refuses lower the bound, and are never used to start
+/// with. A size has failed when three probes in a row were not echoed, each within max(3 round trips, 1 s). After ten
 /// minutes the search starts again.
 ///
 /// A path MTU may shrink later, without an error. Three reports in a row with lost packets above 1200 bytes and without

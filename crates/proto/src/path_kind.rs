@@ -1,16 +1,16 @@
-//! What a session may assume of its path.
+//! A session's assumptions about its path.
 
-/// Who else uses the path between a session's ends.
+/// Whether others use the path between a session's ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PathKind {
     /// Anybody: the session takes no more than its part of what the path delivers, and starts slowly.
     #[default]
     Shared,
-    /// Only what end nodes allocate, as in a lambda network. Both ends must say so.
+    /// Only traffic that end nodes allocate, as in a lambda network. Both ends must declare it.
     Dedicated,
 }
 
-/// What an end of a session says of the path between both.
+/// One end's declaration about the path between both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PathWish {
     /// Others use it.
@@ -22,7 +22,7 @@ pub enum PathWish {
     WithoutCapacity,
 }
 
-/// What both ends say: the path is dedicated where both are [`PathWish::Dedicated`].
+/// Both ends' declarations: the path is dedicated if both are [`PathWish::Dedicated`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PathWishes {
     /// This end.
@@ -32,7 +32,7 @@ pub struct PathWishes {
 }
 
 impl PathWish {
-    /// What the path is taken for by this end alone.
+    /// The kind of path by this end's declaration only.
     pub fn kind(self) -> PathKind {
         match self {
             Self::Dedicated => PathKind::Dedicated,

@@ -1,4 +1,4 @@
-//! What an end node is told that several processes share.
+//! The assignments to an end node that several processes share.
 
 use fairwave_schemes::{GroupTerms, Others};
 use fairwave_units::{Rate, Time};
@@ -12,18 +12,18 @@ impl EndNode {
         self.capacity = capacity;
     }
 
-    /// What the sessions of a group are to have together, if its rule knows groups.
+    /// Sets the terms of a group's sessions together, if its rule knows groups.
     pub(crate) fn set_group(&mut self, group: u32, terms: Option<GroupTerms>) {
         self.allocator.set_group(group, terms);
     }
 
-    /// What traffic that no grant holds uses of the capacity, if its rule knows groups. From the next tick on.
+    /// Sets the rate that traffic without grants uses of the capacity, if its rule knows groups. From the next tick on.
     pub(crate) fn see_other(&mut self, other: Option<Others>) {
         self.other = other;
         self.allocator.see_other(other);
     }
 
-    /// What is left to the sessions where they take all of that.
+    /// The capacity left to sessions that take all of it.
     pub(crate) fn left_by_others(&self) -> Rate {
         Rate::nearest_bps((self.capacity().as_bps() - self.used_by_others().as_bps()).max(0.0))
     }
@@ -35,7 +35,8 @@ impl EndNode {
         }
     }
 
-    /// What is not left to the sessions: what others use of their share, beside sessions that take all of theirs.
+    /// The capacity not left to the sessions: other traffic's use of its share, next to sessions that take all of
+    /// theirs.
     pub(super) fn used_by_others(&self) -> Rate {
         let share = |other: Others| self.capacity() * (other.weight / (1.0 + other.weight));
         self.other.map_or(Rate::ZERO, |other| other.measured.min(share(other)))

@@ -27,7 +27,7 @@ pub struct Initiator<C> {
     crypto: C,
     terms: Terms,
     prologue: Prologue,
-    /// What it asks for, as it is sealed.
+    /// Its sealed offer.
     offer: Vec<u8>,
     sends: bool,
     receives: bool,
@@ -83,7 +83,8 @@ const LEAST_WAIT: Duration = Duration::from_millis(50);
 const MOST_FIRST_WAIT: Duration = Duration::from_secs(1);
 /// Waits that grow end here.
 const MOST_WAIT: Duration = Duration::from_millis(500);
-/// A responder has a new cookie every five seconds, or when it started again. Who sends more of them wants hellos.
+/// A responder has a new cookie every five seconds, or after a restart. One that sends more of them only solicits
+/// hellos.
 const MOST_COOKIES: u32 = 8;
 
 impl<C: InitiatorCrypto> Initiator<C> {
@@ -196,7 +197,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
                 self.on_cookie(now, cookie);
                 AttemptProgress::Waiting
             }
-            // Which of them it is, its payload says under seal.
+            // The payload holds its kind under seal.
             Ok(Handshake::Reply { hello, message } | Handshake::Refusal { hello, message }) if hello == self.mac => {
                 let Some((payload, keys)) = self.crypto.read_reply(message) else { return AttemptProgress::Waiting };
                 self.is_over = true;
@@ -239,7 +240,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
         self.sample(now);
         let path = if answer.is_dedicated { self.terms.wish.kind() } else { PathKind::Shared };
         let wishes = PathWishes { here: self.terms.wish, there: answer.wish };
-        // No more than this end offered, whatever the other one says.
+        // At most this end's offer, whatever the other one answers.
         let [send, receive] = self.terms.shares();
         let agreed = |flows: bool, share, bps: Option<u64>| {
             (flows && path == PathKind::Dedicated && bps.is_some()).then(|| start(share, bps)).flatten()

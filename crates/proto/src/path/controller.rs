@@ -1,4 +1,4 @@
-//! What decides how fast a path is used.
+//! The control of a path's rate and window.
 
 use fairwave_schemes::session::{Bbr, BbrConfig, RateSample, SentStamp};
 use fairwave_units::{Bytes, Duration, Rate, Time};
@@ -25,10 +25,10 @@ const FIRST_BYTES: u64 = FIRST_PACKETS * 1500;
 /// but ten in any case.
 const LEAST_FIRST_PACKETS: u64 = 10;
 
-/// Where no round-trip time is known.
+/// Assumed while the round-trip time is unknown.
 const FIRST_RTT: Duration = Duration::from_millis(100);
 
-/// The first window, of packets of so many bytes.
+/// The first window, for packets of this size.
 fn first_window(packet: Bytes) -> Bytes {
     let packets = |count: u64| packet.get().saturating_mul(count);
     Bytes::new(packets(FIRST_PACKETS).min(FIRST_BYTES).max(packets(LEAST_FIRST_PACKETS)))
@@ -42,8 +42,8 @@ pub(super) enum Controller {
 }
 
 impl Controller {
-    /// A path of which nothing is known but its round-trip time, if that is, for packets of so many bytes. Paths with one
-    /// seed draw alike.
+    /// A path of which at most the round-trip time is known, for packets of the given size. Paths with one seed draw
+    /// alike.
     pub(super) fn new(now: Time, control: PathControl, rtt: Option<Duration>, packet: Bytes, seed: u64) -> Self {
         match control {
             PathControl::Bbr => {
@@ -63,7 +63,7 @@ impl Controller {
         }
     }
 
-    /// What may be sent.
+    /// Max rate.
     pub(super) fn rate(&self) -> Rate {
         match self {
             Self::Bbr(bbr) => bbr.pacing_rate(),
@@ -71,7 +71,7 @@ impl Controller {
         }
     }
 
-    /// What may be in flight.
+    /// Max bytes in flight.
     pub(super) fn window(&self) -> Bytes {
         match self {
             Self::Bbr(bbr) => bbr.window_bytes(),
@@ -79,7 +79,7 @@ impl Controller {
         }
     }
 
-    /// A packet of so many bytes goes.
+    /// A packet of `bytes` is sent.
     #[inline]
     pub(super) fn on_sent(&mut self, now: Time, bytes: Bytes, stamp: &SentStamp) {
         if let Self::Bbr(bbr) = self {
@@ -87,7 +87,7 @@ impl Controller {
         }
     }
 
-    /// What a report said.
+    /// Updates the model by a report's sample.
     pub(super) fn on_sample(&mut self, now: Time, sample: &RateSample, smoothed_rtt: Duration) {
         match self {
             Self::Bbr(bbr) => bbr.on_sample(now, sample),

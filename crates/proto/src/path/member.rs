@@ -7,7 +7,7 @@ use super::paths::PathId;
 use super::sent_stamps::SentStamps;
 use super::shared::SharedPath;
 
-/// What a source on a shared path keeps of it.
+/// A source's state of a shared path.
 #[derive(Clone, Debug)]
 pub(crate) struct PathMember {
     id: PathId,
@@ -15,8 +15,8 @@ pub(crate) struct PathMember {
     /// Its first packet on this path.
     from: u64,
     stamps: SentStamps,
-    /// What is delivered of its own packets, by its own reports: what its rate is measured by where others are on the
-    /// path, whose reports come at other times.
+    /// Delivery rate of its own packets, by its own reports: the measure of its rate if others are on the path, whose
+    /// reports come at other times.
     own: DeliveryRate,
     own_stamps: SentStamps,
     own_epoch: u64,
@@ -26,7 +26,7 @@ pub(crate) struct PathMember {
     pub(crate) rtt: Option<Duration>,
 }
 
-/// A session may always have so many packets in flight: BBRMinPipeCwnd of draft-ietf-ccwg-bbr s2.8.
+/// Packets that a session may always have in flight: BBRMinPipeCwnd of draft-ietf-ccwg-bbr s2.8.
 const LEAST_WINDOW_PACKETS: u64 = 4;
 
 impl PathMember {
@@ -52,7 +52,7 @@ impl PathMember {
         self.own.in_flight()
     }
 
-    /// Whether a packet of so many bytes may be in flight, too.
+    /// Whether another packet of `bytes` may be in flight as well.
     #[inline]
     pub(crate) fn has_room(&self, bytes: Bytes) -> bool {
         self.own.in_flight().get().saturating_add(bytes.get()) <= self.window.max(LEAST_WINDOW_PACKETS * bytes.get())
@@ -74,7 +74,7 @@ impl PathMember {
         self.own_stamps.push(number, stamp, packet, self.own_epoch);
     }
 
-    /// Packets of so many bytes arrived, the newest of them sent then.
+    /// Packets of `bytes` in all arrived, the newest of them sent at `sent`.
     pub(super) fn on_arrived(&mut self, bytes: Bytes, newest: u64, sent: Time) {
         let stamp = self.own_stamps.of(newest).unwrap_or_default();
         self.own.on_arrived(bytes, sent, stamp);
@@ -86,7 +86,7 @@ impl PathMember {
         path.on_forgotten(bytes);
     }
 
-    /// Packets of so many bytes are lost, or of no interest.
+    /// Packets of `bytes` in all are lost, or ignored from now on.
     pub(super) fn on_gone(&mut self, bytes: Bytes) {
         self.own.on_forgotten(bytes);
     }

@@ -1,4 +1,4 @@
-//! What a report says to a path.
+//! Input of a path from a report.
 
 use fairwave_schemes::session::SentStamp;
 use fairwave_units::{Bytes, Time};
@@ -7,7 +7,7 @@ use super::member::PathMember;
 use super::shared::SharedPath;
 use crate::verdict::{Fate, Settled};
 
-/// Packets of one session as a report settles them, one after the other, in totals: to be told to their path with
+/// Totals of one session's packets as a report settles them, one after the other: to be passed to their path with
 /// [`PathNews::tell`].
 pub(crate) struct PathNews<'a> {
     path: &'a mut SharedPath,
@@ -30,7 +30,7 @@ impl<'a> PathNews<'a> {
     /// The fate of a packet is known: in the order of their numbers.
     #[inline]
     pub(crate) fn on_settled(&mut self, settled: &Settled) {
-        // What went on another path says nothing about this one.
+        // Packets sent on another path are no evidence about this one.
         if settled.number < self.member.from() {
             return;
         }

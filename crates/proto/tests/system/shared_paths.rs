@@ -1,4 +1,4 @@
-//! What a source on a shared path makes of one that is bad: `examples/bad_paths` in short, at 20 Mb/s.
+//! Behaviour of a source on a bad shared path: `examples/bad_paths` in short, at 20 Mb/s.
 
 use fairwave_proto::PathControl;
 use fairwave_units::{Bytes, Duration, Rate, Time};
@@ -7,7 +7,7 @@ use crate::road::{self, FlowPlan, RoadOutcome, RoadPlan};
 
 const RTT: Duration = Duration::from_millis(60);
 const MBPS: f64 = 20.0;
-/// What a queue of a BDP and a packet of 1500 bytes at 20 Mb/s, which is 0.6 ms, take to leave.
+/// Time to drain a queue of a BDP and a packet of 1500 bytes at 20 Mb/s, which is 0.6 ms.
 const FULL_QUEUE: Duration = Duration::from_micros(60_600);
 /// 20 Mb/s in 60 ms.
 const BDP: u64 = 150_000;
@@ -33,7 +33,7 @@ fn run(plan: RoadPlan, seconds: u64) -> RoadOutcome {
     road::run(&plan, 1, Time::from_secs(seconds))
 }
 
-/// What each flow has of what all that passes the link could carry of streams, from one second to another.
+/// Each flow's share of the stream bytes that the link could carry, from one second to another.
 fn shares(outcome: &RoadOutcome, from_s: usize, to_s: usize) -> Vec<f64> {
     let share = |flow| outcome.mbps(flow, from_s, to_s) / (MBPS * PAYLOAD);
     (0..outcome.0.flows.len()).map(share).collect()
@@ -62,8 +62,8 @@ fn source__has_93_of_100_mbps_in_the_first_half_minute() {
     }
 }
 
-/// 1 Mb/s with a queue of two seconds: the first window alone is 0.4 s of it. With what three of them brought it was a
-/// queue of 1.45 s for four seconds.
+/// 1 Mb/s with a queue of two seconds: the first window by itself is 0.4 s of it. With the data of three of them it was
+/// a queue of 1.45 s for four seconds.
 #[test]
 fn source__starts_with_no_more_than_its_first_window_where_a_queue_shows() {
     let rates = vec![(Time::ZERO, Rate::mbps(1.0))];
@@ -71,8 +71,8 @@ fn source__starts_with_no_more_than_its_first_window_where_a_queue_shows() {
     assert!(outcome.above_s(Duration::from_millis(500)) == 0.0);
 }
 
-/// What a session had in flight when it left is told by nobody: that less is heard of then is no slower path. Of six seeds
-/// three went down to 74 to 80 of 100 Mb/s for ten seconds, where a probe was under way.
+/// Data that a session had in flight when it left is never reported: the smaller number of reports does not mean a
+/// slower path. Of six seeds three went down to 74 to 80 of 100 Mb/s for ten seconds, if a probe was in flight.
 #[test]
 fn session__that_leaves_does_not_slow_the_path() {
     for seed in 1..=6 {
@@ -88,9 +88,9 @@ fn session__that_leaves_does_not_slow_the_path() {
     }
 }
 
-/// A handshake says its first words again after a quarter of a second, and then knows no round-trip time: what is guessed
-/// in its place is not taken for the least one that was seen. It was, for ten seconds, at a third of this one: 7.5 of 20
-/// Mb/s in the time from 3 to 10 s.
+/// A handshake repeats its first message after a quarter of a second, and then has no round-trip time: the assumed
+/// value must not count as the least sample. It did, for ten seconds, at a third of this one: 7.5 of 20 Mb/s in the
+/// time from 3 to 10 s.
 #[test]
 fn source__makes_nothing_of_a_round_trip_time_that_is_guessed() {
     let rtt = Duration::from_millis(300);
@@ -102,7 +102,7 @@ fn source__makes_nothing_of_a_round_trip_time_that_is_guessed() {
     }
 }
 
-/// What a probe lost is told after it, and later still where packets come late: without an answer of its own. Of six
+/// Losses by a probe are reported after it, and later still if packets come late: without separate treatment, of six
 /// seeds two had 85.7 and 87.9 of 100 Mb/s.
 #[test]
 fn source__is_not_slowed_by_what_its_probes_lost_where_packets_come_late() {
@@ -136,7 +136,7 @@ fn source__takes_no_queue_of_its_own_for_somebody_elses() {
     }
 }
 
-/// Both ways: reports get lost, too.
+/// Both ways: reports are lost as well.
 #[test]
 fn source__is_hardly_slowed_by_one_packet_lost_in_a_hundred() {
     let share = shares(&run(RoadPlan { loss: 0.01, ..plan() }, 12), 2, 12)[0];
@@ -153,27 +153,28 @@ fn source__is_served_where_requests_and_reports_get_lost_as_often_as_data() {
 fn source__follows_a_rate_that_jumps() {
     let rates = [(0, 20.0), (4, 4.0), (8, 20.0)].map(|(from, mbps)| (Time::from_secs(from), Rate::mbps(mbps)));
     let outcome = run(RoadPlan { rates: rates.to_vec(), ..plan() }, 14);
-    // Where more than a round trip waits, the round trip has doubled. What the queue held when the rate fell takes 0.3 s.
+    // If more than a round trip waits, the round trip has doubled. Draining the queue as of the rate's fall takes 0.3
+    // s.
     assert!(outcome.above_s(RTT) <= 1.0, "{} s", outcome.above_s(RTT));
-    // A fifth is all there is for four seconds; five after that it has found the rest.
+    // A fifth is the max for four seconds; five after that it has found the rest.
     let [few, most] = [(5, 8), (13, 14)].map(|(from, to)| shares(&outcome, from, to)[0]);
     assert!(few > 0.17 && most > 0.8, "{few}, {most}");
 }
 
-/// A process that is kept from running makes good for it, and that leaves a queue: not one of others, beside whom a path
-/// that became slower would be taken for theirs for ten seconds.
+/// A process that is kept from running makes good for it, and that leaves a queue: it is not one of others, next to
+/// whom a path that became slower would count as theirs for ten seconds.
 #[test]
 fn source__follows_a_rate_that_jumps_though_its_host_is_busy() {
     let rates = [(0, 50.0), (8, 10.0), (18, 50.0)].map(|(from, mbps)| (Time::from_secs(from), Rate::mbps(mbps)));
     let stalls = Some((Duration::from_secs(1), Duration::from_millis(10)));
     let outcome = run(RoadPlan { rates: rates.to_vec(), queue: Bytes::new(375_000), stalls, ..plan() }, 19);
     let few = outcome.mbps(0, 11, 18) / (10.0 * PAYLOAD);
-    // More than nine where the queue is taken for that of others.
+    // More than nine if the queue counts as that of others.
     assert!(outcome.above_s(RTT) <= 3.0, "{} s", outcome.above_s(RTT));
     assert!(few > 0.8, "{few}");
 }
 
-/// Requests, too: what is asked for waits at the source for longer than it takes to ask again, and is not sent twice.
+/// Requests as well: requested data waits at the source for longer than it takes to ask again, and is not sent twice.
 #[test]
 fn source__sends_nothing_twice_where_requests_come_late() {
     let rates = vec![(Time::ZERO, Rate::mbps(50.0))];
@@ -193,7 +194,7 @@ fn sessions__of_one_path_divide_it_by_weights() {
 
 #[test]
 fn sessions__have_what_another_one_of_their_path_leaves_and_begin_with_what_it_knows() {
-    // One wants 4 Mb/s; another is there from 4 s to 8 s alone.
+    // One wants 4 Mb/s; another is there only from 4 s to 8 s.
     let little = FlowPlan { desired: Some(Rate::mbps(4.0)), ..FlowPlan::new(0, RTT) };
     let guest = FlowPlan { begins: Time::from_secs(4), ends: Time::from_secs(8), ..FlowPlan::new(0, RTT) };
     let outcome = run(RoadPlan { flows: vec![little, FlowPlan::new(0, RTT), guest], ..plan() }, 20);
@@ -205,8 +206,8 @@ fn sessions__have_what_another_one_of_their_path_leaves_and_begin_with_what_it_k
     assert!(after[0] > 0.18 && after[1] > 0.7, "{after:?}");
 }
 
-/// Neither gives way as to somebody who goes by losses: each finds the queue empty when it cruises. In half a minute one
-/// seed's share is some 0.06 off (standard deviation); their mean is what the rule makes of the round trips.
+/// Neither gives way as to a flow with loss-based control: each finds the queue empty when it cruises. In half a minute
+/// one seed's share is some 0.06 off (standard deviation); their mean shows how the rule treats the round trips.
 #[test]
 fn hosts__share_a_path_whatever_their_round_trips() {
     let far = |pair, ms| FlowPlan::new(pair, Duration::from_millis(ms));
