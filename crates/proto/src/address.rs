@@ -1,4 +1,4 @@
-//! Where a session's initiator is.
+//! The address of a session's initiator.
 
 use std::net::SocketAddr;
 
@@ -54,13 +54,13 @@ impl PeerAddress {
         Self { proven, next: [0; 2], trial: None, tried: None }
     }
 
-    /// Where packets go.
+    /// The destination of packets.
     #[cfg(test)]
     fn proven(&self) -> SocketAddr {
         self.proven
     }
 
-    /// A packet of the session came, of so many bytes with IP and UDP. `random` draws a challenge, if one is needed;
+    /// A packet of the session came, of `bytes` bytes with IP and UDP. `random` draws a challenge, if one is needed;
     /// ask [`PeerAddress::poll_probe`] afterwards.
     pub(crate) fn on_packet(
         &mut self,
@@ -86,7 +86,7 @@ impl PeerAddress {
         }
     }
 
-    /// A probe that is to be sent now: where to, and its value. Its packet has so many bytes with IP and UDP.
+    /// A probe to send now: its destination and value. Its packet has `bytes` bytes with IP and UDP.
     pub(crate) fn poll_probe(&mut self, now: Time, bytes: u32) -> Option<(SocketAddr, u64)> {
         self.trial = self.trial.filter(|trial| now.since(trial.since) < TRIAL_LASTS);
         let trial = self.trial.as_mut()?;

@@ -1,9 +1,10 @@
-//! What an end of a session can do that not all can.
+//! Optional features of an end of a session.
 
-/// What an end says of itself in the handshake. An end that knows of none of it takes what says so for padding.
+/// The features that an end declares in the handshake. An end that supports none of them reads the declaration as
+/// padding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// As a source it tells claims.
+    /// As a source it sends claims.
     pub claims: bool,
     /// As a sink it gives grants.
     pub grants: bool,

@@ -18,7 +18,7 @@ pub struct DataPacket {
     pub number: u64,
     /// When it was sent by the source's clock, in microseconds, of which the lowest 32 bits travel.
     pub stamp_us: u32,
-    /// What it carries.
+    /// Its data.
     pub piece: PieceAt,
 }
 
@@ -36,17 +36,17 @@ pub struct ControlPacket {
 /// A packet that wants to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where to.
+    /// The destination.
     pub to: SocketAddr,
     /// The session, as this host names it; none for a handshake.
     pub session: Option<SessionId>,
     /// Whether it sets out with ECT(0): routers may mark it in place of dropping it.
     pub takes_marks: bool,
-    /// What.
+    /// The packet.
     pub packet: Packet,
 }
 
-/// What is sent.
+/// A packet to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {
     /// A piece of a stream, to be sealed.
@@ -118,7 +118,7 @@ impl DataPacket {
         seal_datagram(&self.header(), seal, room, bytes, |writer| self.front().write(writer))
     }
 
-    /// The same where the bytes of its piece are in `room`, behind the first [`DATA_FRONT`].
+    /// Seals a packet in place: the bytes of its piece are in `room`, behind the first [`DATA_FRONT`].
     pub fn seal_in_place(&self, seal: &mut impl Seal, room: &mut [u8]) -> Result<usize, Full> {
         seal_datagram(&self.header(), seal, room, &[], |writer| {
             self.front().write(writer)?;
@@ -143,7 +143,7 @@ impl DataPacket {
         Header { kind: PacketKind::Data, session: self.session, number: self.number }
     }
 
-    /// What is in front of the bytes.
+    /// The part in front of the bytes.
     #[inline]
     fn front(&self) -> Piece<'static> {
         let PieceAt { stream, offset, .. } = self.piece;

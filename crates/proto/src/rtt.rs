@@ -2,11 +2,11 @@
 
 use fairwave_units::{Duration, Time};
 
-/// What is known of a session's round-trip time: a smoothed one (RFC 9002 s5.3), and the least one of the last ten to
-/// twenty seconds (s5.2, but it forgets: a way that became longer is no queue forever).
+/// A session's round-trip time: smoothed (RFC 9002 s5.3), and the least one of the last ten to twenty seconds (s5.2,
+/// but it forgets: a path that became longer must not count as a queue forever).
 ///
-/// A peer takes part in each sample: it may answer late, and it may say that it has held a packet longer than it did.
-/// So a sample has bounds, and what is made of it must be harmless anywhere within them.
+/// A peer takes part in each sample: it may answer late, and it may claim to have held a packet longer than it did. So
+/// a sample has bounds, and its use must be harmless anywhere within them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rtt {
     smoothed: Option<Duration>,
@@ -20,14 +20,14 @@ pub(crate) struct Rtt {
 
 /// Shorter ones are taken for this.
 const LEAST: Duration = Duration::from_micros(1);
-/// Longer ones are no round trips.
+/// Longer samples are ignored.
 const MOST: Duration = Duration::from_secs(60);
 /// While none is known.
 const FIRST: Duration = Duration::from_millis(100);
 const SPAN: Duration = Duration::from_secs(10);
 
 impl Rtt {
-    /// A packet and its answer took so long.
+    /// The time from a packet to its answer was `rtt`.
     pub(crate) fn on_sample(&mut self, now: Time, rtt: Duration) {
         if rtt > MOST {
             return;

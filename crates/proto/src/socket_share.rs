@@ -1,19 +1,18 @@
-//! What the receivers of one host have in common.
+//! State shared by the receivers of one host.
 
 use fairwave_units::{Bytes, Duration};
 
 use crate::requests::LEAST_WINDOW;
 
-/// How many sessions of a host want something, what they have asked for, and what the system keeps of what comes and is
-/// not read yet.
+/// The number of sessions of a host with open requests, the bytes requested, and the system's buffer for unread input.
 ///
-/// All of them are read by one thread from one socket. Where nobody's capacity says how fast the host is, what they ask
-/// for says it: together no more than the socket holds, each as much as the others. So a thread that cannot keep up
-/// gets its data late in place of losing them, and every session has the same.
+/// All of them are read by one thread from one socket. If no configured capacity bounds the host's rate, the requests
+/// bound it: together at most what the socket holds, in equal parts. So a thread that cannot keep up gets its data late
+/// instead of losing it, and every session has an equal share.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SocketShare {
     pub(crate) sessions: u32,
-    /// What has been asked for and has not come, of all sessions, less what is on its way on their paths.
+    /// Bytes requested and not received, of all sessions, less those in flight on their paths.
     pub(crate) asked_bytes: u64,
     /// None where everything is read as it comes.
     pub(crate) buffer: Option<Bytes>,
@@ -36,7 +35,7 @@ impl SocketShare {
         LEAST_PERIOD.max(shared.min(MOST_LEAST_PERIOD))
     }
 
-    /// What a session whose rate nobody here limits keeps asked for at least, if `asked` is.
+    /// Min bytes that a session without a limit here keeps requested, if `asked` are.
     pub(crate) fn least_window(self, asked: Bytes) -> Bytes {
         let Some(buffer) = self.buffer else { return LEAST_WINDOW };
         let all = Bytes::new(buffer.get() / 4 * 3).max(LEAST_WINDOW).get();

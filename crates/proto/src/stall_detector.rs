@@ -1,14 +1,14 @@
-//! Whether a node's silence says anything about its sessions.
+//! Whether a node's silence is evidence about its sessions.
 
 use fairwave_units::{Duration, Time};
 
 /// A control interval in which no session of a node had a packet.
 ///
-/// A session without packets while others have some is slow. Where nobody has any, it is the host that stalls, or the
-/// path of all: nobody needs what a silent one has, and all go on as they were.
+/// A session without packets while others have some is slow. If none has any, the host stalls, or the path of all: no
+/// session needs the share of a silent one, and all go on as they were.
 ///
-/// What a session uses soon after this host was kept from running says at least how much that is: what it should have
-/// asked for and reported in that time it did not.
+/// The use of a session soon after this host was kept from running is a lower bound: the host sent no requests and no
+/// reports in that time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StallDetector {
     since: Option<Time>,
@@ -16,7 +16,7 @@ pub(crate) struct StallDetector {
     paused: Option<Time>,
 }
 
-/// What the interval of a node that is over says of a session.
+/// Reliability of a node's last interval as evidence about a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     /// Nothing: nobody sent.
@@ -33,7 +33,7 @@ const LASTS: Duration = Duration::from_secs(5);
 pub(crate) const AFTER_PAUSE: Duration = Duration::from_millis(200);
 
 impl StallDetector {
-    /// An interval is over, in which some session had a packet or none: whether it says nothing.
+    /// An interval has ended, with or without packets of any session: returns its reliability.
     pub(crate) fn tick(&mut self, now: Time, has_packets: bool) -> Evidence {
         if has_packets {
             self.since = None;

@@ -1,14 +1,14 @@
-//! What a responder says of claims and grants before there is a session.
+//! The first claim and grant, which a responder sends before the session opens.
 
 use super::{Full, Reader, Writer};
 
-/// The first claim and the first grant of a session, ahead of it, in bit/s; zero says nothing. At the end of an answer
-/// as two varints, where one of them says something: who looks for neither stops before.
+/// The first claim and the first grant of a session, ahead of it, in bit/s; zero means none. At the end of an answer as
+/// two varints, if either is set: a peer that knows neither stops before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
-    /// What the responder's source would claim of the initiator's sink.
+    /// The claim that the responder's source would make to the initiator's sink.
     pub claim_bps: u64,
-    /// What the responder's sink promises the initiator's source.
+    /// The rate that the responder's sink promises the initiator's source.
     pub promise_bps: u64,
 }
 

@@ -13,7 +13,7 @@ use crate::session::Direction;
 use crate::usage::Usage;
 
 impl<C: Crypto> Control<C> {
-    /// What this host says of itself to its peers.
+    /// This host's features, for its peers.
     pub(super) fn features(&self) -> Features {
         let exchanges = |direction| self.node(direction).is_some_and(EndNode::exchanges);
         Features { claims: exchanges(Direction::Sending), grants: exchanges(Direction::Receiving) }
@@ -24,12 +24,12 @@ impl<C: Crypto> Control<C> {
         self.peers.get(session).is_some_and(|peer| peer.exchanges[direction as usize])
     }
 
-    /// Whether the node of a direction is to be told what its sessions used.
+    /// Whether the node of a direction needs its sessions' use.
     pub(crate) fn asks_for_use(&self, direction: Direction) -> bool {
         self.node(direction).is_some_and(EndNode::exchanges)
     }
 
-    /// What the sessions of a node used in the interval that ends now.
+    /// Passes the use of a node's sessions in the interval that ends now.
     pub(crate) fn see_used(&mut self, direction: Direction, used: &[(SessionId, Usage)]) {
         if let Some(exchange) = self.node_mut(direction).and_then(|node| node.exchange_mut()) {
             for (session, Usage { bytes, waits }) in used {
@@ -62,7 +62,7 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// What a node grants a session, for the other cores.
+    /// Passes a node's grant for a session to the other cores.
     pub(super) fn push_grant(&mut self, direction: Direction, interval: Duration, outcome: &TickOutcome) {
         let TickOutcome { session, allowed: rate, remote, .. } = *outcome;
         self.events.push_back(ControlEvent::Grant { session, direction, rate, interval });
@@ -91,8 +91,8 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// A sink says what it expects: whether that is the word of one that gives no grants. A source whose node shares by
-    /// claims takes it for a grant.
+    /// A sink reports its expected rate: returns whether it is that of a sink without grants. A source whose node
+    /// shares by claims handles it as a grant.
     pub(crate) fn on_feedback(&mut self, now: Time, session: SessionId, expected_bps: u64) -> bool {
         if self.exchanges(session, Direction::Sending) {
             return false;

@@ -1,4 +1,4 @@
-//! What a session that is about to open starts with at an end node.
+//! Start rate of a session that is about to open, at an end node.
 
 use fairwave_units::Rate;
 
@@ -9,7 +9,7 @@ impl EndNode {
     /// This end as [`fair_start`](fairwave_schemes::node::fair_start) takes it: the capacity, and the sum of all
     /// weights with that of a newcomer.
     pub(crate) fn fair_start_end(&self, weight: f64) -> (Rate, f64) {
-        // Where nothing is given that was not granted, nothing is given ahead.
+        // A node that gives only granted rates gives nothing ahead.
         let capacity = if self.exchange.is_some() { Rate::ZERO } else { self.left_by_others() };
         let weights = match self.told {
             // The machine does not count who came here since.

@@ -10,8 +10,8 @@ use crate::session::Direction;
 use crate::told::{Looked, ToldGrant, ToldNode};
 
 impl<C: Crypto> Host<C> {
-    /// A direction has this end node from now on, also with sessions that are open: each goes on with what it has.
-    /// Without one their paths alone set the pace.
+    /// Sets the end node of a direction, also for open sessions: each keeps its rate. Without an end node only the
+    /// sessions' paths set their rates.
     pub fn set_node(&mut self, now: Time, direction: Direction, config: Option<NodeConfig>) {
         let node = config.map(|config| node(now, direction, config));
         match direction {
@@ -23,15 +23,16 @@ impl<C: Crypto> Host<C> {
         self.route(now);
     }
 
-    /// The end node of a direction, if there is one, has no ticks of its own any more: the driver says what each session
-    /// is granted ([`Host::settle`]), and hears what each used ([`Host::look`]). Say it again when what is said changes.
-    /// A node that shares by claims and grants keeps its ledgers: what was granted, and what of it may still come.
+    /// Hands the end node of a direction, if there is one, to a machine: it has no ticks of its own any more. The
+    /// driver assigns each session's grant ([`Host::settle`]), and reads each session's use ([`Host::look`]). Call it
+    /// again when the assignment changes. A node with claims and grants keeps its ledgers: past grants, and the traffic
+    /// that may still arrive by them.
     pub fn be_told(&mut self, direction: Direction, by: ToldNode) {
         self.control.be_told(direction, by);
     }
 
-    /// The end node of a direction that was told has a capacity of its own again, with all sessions as they are; one
-    /// that has its own already has this.
+    /// The assigned end node of a direction has a capacity of its own again, with all sessions as they are; one that is
+    /// not assigned gets this capacity.
     pub fn be_own(&mut self, now: Time, direction: Direction, capacity: Rate) {
         match self.control.node_mut(direction) {
             Some(node) if node.is_told() => node.be_own(now, capacity),
@@ -45,7 +46,7 @@ impl<C: Crypto> Host<C> {
         self.control.asks_for_use(direction)
     }
 
-    /// Whether the end node of a direction is told its grants.
+    /// Whether the grants of a direction's end node are assigned.
     pub fn is_told(&self, direction: Direction) -> bool {
         self.control.node(direction).is_some_and(EndNode::is_told)
     }

@@ -1,4 +1,4 @@
-//! Cards' traffic that is no session's.
+//! Cards' traffic outside all sessions.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use fairwave_units::{Duration, Rate, Time};
 use super::card::{Card, CardId, Place};
 use crate::session::Direction;
 
-/// What cards are seen to carry beside their sessions, and what that counts.
+/// Measured traffic of cards outside their sessions, and its weight.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Neighbours {
-    /// Relative to groups; none if they have no part.
+    /// Relative to groups; `None` if they have no part.
     weight: Option<f64>,
     /// By direction.
     meters: BTreeMap<CardId, [OtherMeter; 2]>,
@@ -27,7 +27,7 @@ const QUEUE: Duration = Duration::from_millis(1);
 const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
 
 impl Neighbours {
-    /// A weight that no rule can run with is none.
+    /// Sets the weight; one that no rule can use counts as `None`.
     pub(super) fn set_weight(&mut self, weight: Option<f64>) {
         self.weight = weight.filter(|weight| *weight > 0.0 && weight.is_finite());
         if self.weight.is_none() {
@@ -42,7 +42,7 @@ impl Neighbours {
         }
     }
 
-    /// What they use of a card, where that is known.
+    /// Their rate on a card, if known.
     pub(super) fn rate(&self, card: CardId, direction: Direction) -> Option<Rate> {
         self.meters.get(&card)?[direction as usize].rate()
     }
@@ -54,7 +54,7 @@ impl Neighbours {
         }
     }
 
-    /// Before a tick: tells the nodes of all cards.
+    /// Before a tick: reports the rates to the nodes of all cards.
     pub(super) fn tell(&mut self, cards: &mut BTreeMap<CardId, Card>) {
         if self.weight.is_none() && !self.are_told {
             return;

@@ -2,17 +2,17 @@
 
 use fairwave_units::{Rate, Time};
 
-/// What a process may use that was told its grants, and is told nothing any more: the sum of the last ones, and a tenth
-/// less each minute. So all that are on their own have no more than one capacity together, whoever of them ends.
+/// Max rate of a process that has lost the machine that assigned its grants: the sum of the last ones, and a tenth less
+/// each minute. So all orphans together have at most one capacity, whichever of them end.
 ///
-/// Who starts meanwhile has no such sum: its path's rate alone bounds it.
+/// A process that starts in that time has no such sum: only its path's rate bounds it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Orphan {
     since: Time,
     sum: Rate,
 }
 
-/// What is left of it after a minute.
+/// The share of it left after a minute.
 const LEFT_A_MINUTE: f64 = 0.9;
 
 impl Orphan {
