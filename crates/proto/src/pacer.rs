@@ -238,7 +238,7 @@ impl Pacer {
 
     /// The part of delays that is made up for at once, if only grants limit the rate.
     fn most_at_once(&self) -> i128 {
-        self.most.max(i128::from(self.rate) * i128::from(OF_PATHS_NS))
+        self.most.max((i128::from(self.rate) * i128::from(OF_PATHS_NS)).min(cost(MAX_AT_ONCE)))
     }
 
     /// Cost of the longest delay that is made up for.
@@ -299,6 +299,9 @@ const OF_PATHS_NS: u64 = 25_000_000;
 /// The longest pause of a process by other work on its machine that is normal: nothing is concluded from it. A sink
 /// takes a quarter of a second of its grant at once.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// Most of a delay that is made up for at once: a sixteenth of the receive buffer that a host asks for, which its sessions
+/// share.
+const MAX_AT_ONCE: Bytes = Bytes::new(1 << 20);
 const GRAINS_PER_BPS: f64 = 1024.0;
 const LARGEST_BPS: f64 = 9_007_199_254_740_992.0 - 1.0;
 /// 8 bit x 2^10 x 10^9 ns/s.

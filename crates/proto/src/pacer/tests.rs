@@ -198,6 +198,17 @@ fn try_send__who_comes_late_each_time_has_its_rate() {
 }
 
 #[test]
+fn try_send__a_late_turn_at_a_high_rate_is_no_more_than_a_mebibyte_at_once() {
+    let mut pacer = pacer(10_000.0);
+    pacer.set_granted(true);
+    pacer.set_work(us(0), Work::Waits);
+    drain(&mut pacer, us(0));
+    // 20 ms are 25 MB; besides there is a burst.
+    let packets = drain(&mut pacer, us(20_000));
+    assert!((1048..=1048 + 65).contains(&packets), "{packets}");
+}
+
+#[test]
 fn due__is_no_earlier_for_what_a_full_window_kept_back() {
     // 50 ms in which nothing goes, what goes at once, and half a millisecond: by how much a stamp is early, and what it
     // thinks.
