@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{
     AtFlags, Dir, FlockOperation, Mode, OFlags, RenameFlags, fchmod, flock, fstat, ftruncate, futimens, linkat,
@@ -79,6 +80,10 @@ const TIME: &[u8] = b"time";
 /// A directory that shows which owner this file system gives to what this process makes.
 const PROBE: &[u8] = b"-probe";
 
+/// A process that was killed keeps its locks until it is gone, which whoever killed it may not wait for.
+const RELEASE: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
 impl Temps {
     /// The directory for a transfer, created if it does not exist.
     pub(crate) fn open(tree: Arc<Tree>, transfer: &TemporaryKey) -> Result<Self, TempsError> {
@@ -93,8 +98,12 @@ impl Temps {
             return Err(TempsError::Foreign);
         }
         // Some network file systems cannot lock directories, which proves nothing about other writers.
-        if flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-            return Err(TempsError::Busy);
+        let until = Instant::now() + RELEASE;
+        while flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            if Instant::now() >= until {
+                return Err(TempsError::Busy);
+            }
+            std::thread::sleep(LOOK_EVERY);
         }
         let homes = Arc::new(Homes::new(Arc::clone(&tree), transfer));
         Ok(Self { tree, name, directory, is_resumed, homes, umask: umask(), aside: Aside::new(true) })
@@ -505,6 +514,17 @@ mod tests {
         drop(temps);
         again().unwrap().clear();
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn open__waits_for_one_that_is_about_to_end() {
+        let (place, temps) = open();
+        let ending = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(temps);
+        });
+        Temps::open(Arc::new(Tree::open(place.path()).unwrap()), &[9; 16]).unwrap().clear();
+        ending.join().unwrap();
     }
 
     #[test]
