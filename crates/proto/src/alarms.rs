@@ -8,13 +8,13 @@ use fairwave_units::Time;
 /// One alarm a slot, the earliest first. Setting an alarm again replaces it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Alarms {
-    /// What is on top is in force; below it there may be alarms that were replaced.
+    /// The top entry is in force; entries below it may be alarms that were replaced.
     heap: BinaryHeap<Reverse<(Time, u32)>>,
     /// By slot.
     armed: Vec<Option<Time>>,
 }
 
-/// Replaced alarms are swept out when there are so many more entries than slots.
+/// Replaced alarms are swept out when entries outnumber slots by this.
 const SLACK: usize = 64;
 
 impl Alarms {

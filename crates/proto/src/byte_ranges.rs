@@ -17,7 +17,7 @@ impl ByteRanges {
         self.bytes
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
@@ -81,7 +81,8 @@ impl ByteRanges {
         self.remove_each(range, |_| {})
     }
 
-    /// Takes a range out, and tells which parts of it were there, from the last backwards: how many bytes they have.
+    /// Removes a range: calls `part` for each part of it that was in the set, from the last backwards, and returns
+    /// their total bytes.
     pub fn remove_each(&mut self, range: &Range<u64>, mut part: impl FnMut(Range<u64>)) -> u64 {
         if range.is_empty() {
             return 0;
@@ -107,7 +108,7 @@ impl ByteRanges {
         before - self.bytes
     }
 
-    /// Takes the first bytes out, at most so many, of one range.
+    /// Removes up to `most` of the first bytes, from one range.
     pub fn take_first(&mut self, most: u64) -> Option<Range<u64>> {
         let Range { start, end } = self.first()?;
         let taken = start..end.min(start.saturating_add(most));

@@ -51,11 +51,11 @@ pub(crate) struct EcnValidation {
     untold: u64,
 }
 
-/// A sink whose reports have covered this many packets, in this many packets of its own, had the occasion to report its
+/// A sink whose reports have covered this many packets, in this many report packets, had the opportunity to report its
 /// counts: each report starts with them, and may take several packets.
 const SILENT_PACKETS: u64 = 100;
 const SILENT_REPORTS: u32 = 10;
-/// If none of this many packets arrives, the field may be the cause: as many as a session starts with.
+/// If none of this many packets arrives, the field may be the cause: the number that a session starts with.
 const FIRST_LOST: u64 = 10;
 
 impl EcnCounts {

@@ -1,4 +1,4 @@
-//! What a host tells its driver.
+//! Events that a host returns to its driver.
 
 use std::ops::Range;
 
@@ -47,9 +47,9 @@ pub enum Event {
         session: SessionId,
         /// Why.
         reason: CloseReason,
-        /// Whether the peer said so.
+        /// Whether the peer closed it.
         by_peer: bool,
-        /// What it did as a source up to then, and what it saw as a sink.
+        /// Its counts as a source and as a sink up to then.
         counts: (SenderCounts, ReceiverCounts),
     },
 }

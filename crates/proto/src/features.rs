@@ -1,7 +1,6 @@
 //! Optional features of an end of a session.
 
-/// The features that an end declares in the handshake. An end that supports none of them reads the declaration as
-/// padding.
+/// The features that an end declares in the handshake. An end without features reads the declaration as padding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// As a source it sends claims.

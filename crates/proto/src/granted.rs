@@ -1,4 +1,4 @@
-//! What a session was granted lately.
+//! Recent grants of a session.
 
 use std::collections::VecDeque;
 
@@ -52,7 +52,7 @@ impl Granted {
         }
     }
 
-    /// The largest grant in force within `span` before now. What is older is forgotten.
+    /// The largest grant in force within `span` before now. Older grants are dropped.
     pub(crate) fn largest(&mut self, now: Time, span: Duration) -> Rate {
         while self.grants.front().is_some_and(|grant| now.since(grant.until) > span) {
             self.grants.pop_front();

@@ -27,7 +27,7 @@ struct Attempt<C: Crypto> {
     options: SessionOptions,
 }
 
-/// What becomes of a datagram.
+/// The outcome of a datagram.
 pub(crate) enum DatagramOutcome<C: Crypto> {
     /// Nothing more.
     Nothing,
@@ -35,7 +35,7 @@ pub(crate) enum DatagramOutcome<C: Crypto> {
     Answer(Vec<u8>),
     /// A session is there.
     Established(Box<Established<C::Keys>>, SocketAddr, SessionOptions),
-    /// There is none.
+    /// The attempt failed.
     Failed(SessionId, HandshakeError),
     /// Somebody asks for one.
     Asked(PendingVisit<C>),
@@ -127,8 +127,8 @@ impl<C: Crypto> Handshakes<C> {
         (answered.datagram, answered.refusal.is_none())
     }
 
-    /// A packet came for a session that is not open: what says that it is not known, unless it is half open or being
-    /// opened, or if that was said too often.
+    /// A packet came for a session that is not open. Returns the reset that answers it, unless the session is half open
+    /// or being opened, or too many resets were sent.
     pub(crate) fn reset(&mut self, now: Time, from: SocketAddr, session: SessionId) -> Option<Reset> {
         let is_known = self.attempts.get(session).is_some() || self.responder.half_open(session).is_some();
         if is_known { None } else { self.responder.reset(now, from.ip(), session) }

@@ -192,8 +192,8 @@ impl<C: Crypto> Host<C> {
         self.route(now);
     }
 
-    /// The tunnel that carries a session's packets ([`tunnel_address`](crate::tunnel_address)) is full: none of its
-    /// data is sent until the tunnel has room again. Sessions outside tunnels are not held.
+    /// The tunnel that carries a session's packets ([`tunnel_address`](crate::tunnel_address)) is full: its data waits
+    /// until the tunnel has room again. Sessions outside tunnels are not held.
     pub fn hold(&mut self, now: Time, session: SessionId, is_held: bool) {
         self.outbound.hold(now, session, is_held);
     }

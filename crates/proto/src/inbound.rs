@@ -271,7 +271,7 @@ impl Inbound {
         self.receivers.get(session).map_or(0, Receiver::span)
     }
 
-    /// What limits a session at this end, if known here.
+    /// The limit of a session at this end, if known here.
     pub(crate) fn held_by(&self, session: SessionId) -> Option<Hold> {
         self.receivers.get(session).and_then(Receiver::held_by)
     }

@@ -1,15 +1,15 @@
-//! GTP on the wire, without a wire: what two hosts say to each other, as plain values that know no socket and no clock.
+//! GTP without I/O: the messages between two hosts, as plain values without sockets or clocks.
 //!
 //! Read [`Host`] first: it is all that a driver drives, be it the network thread of a real host or a simulator. Behind
 //! it are three cores, which no driver sees:
 //!
-//! - `Outbound` sends: what sinks asked for, when it is due, and again what got lost;
+//! - `Outbound` sends: what sinks asked for, when it is due, and resends what got lost;
 //! - `Inbound` receives: it asks, and reports what arrived;
 //! - `Control` knows the peers: it opens and closes sessions ([`handshake`]), and runs the two end nodes (`EndNode`),
 //!   which share the host's capacities among its sessions.
 //!
-//! Packets are values ([`Packet`]); bytes are the business of [`codec`] alone. Whatever comes in is checked, and what
-//! is kept of it has bounds. `docs/reference/wire-format.md` tells the protocol.
+//! Packets are values ([`Packet`]); only [`codec`] handles bytes. All input is checked, and the state that is kept of
+//! it is bounded. `docs/reference/wire-format.md` describes the protocol.
 
 #![cfg_attr(test, allow(non_snake_case, clippy::single_range_in_vec_init))]
 
@@ -115,7 +115,7 @@ pub use slots::{MOST_SESSIONS, slot as slot_of};
 pub use told::{Looked, ToldGrant, ToldNode};
 pub use tunnel::{tunnel_address, tunnel_of};
 
-// For the benches, fuzz targets and tests of this crate alone.
+// // Only for the benches, fuzz targets and tests of this crate.
 #[doc(hidden)]
 pub use missing_numbers::{MOST_GAPS, MissingNumbers};
 #[doc(hidden)]

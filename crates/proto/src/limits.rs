@@ -1,4 +1,4 @@
-//! What a session may send at, and which of the terms it is that holds it.
+//! The limits on a session's rate, and which of them is in effect.
 
 use fairwave_units::Rate;
 
@@ -12,13 +12,13 @@ pub(crate) struct Limits {
 /// A term of a session's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateTerm {
-    /// What the source's end node grants.
+    /// Grant of the source's end node.
     Source,
-    /// What the sink's end node grants, as far as heard.
+    /// Grant of the sink's end node, as last received.
     Sink,
-    /// What the application desires.
+    /// Rate that the application desires.
     Demand,
-    /// What the path takes.
+    /// Rate that the path takes.
     Path,
 }
 

@@ -53,11 +53,11 @@ use young::Young;
 /// - a row of Tally holds at most its recent grant.
 ///
 /// If a node has rows of Tally ([`MachineRow::standing`]), claims divide it: cuts at once, and raises out of what no
-/// process has reserved. Reservations of a process at its sinks stay unused for two leases after it is gone. Rows of
-/// GTP next to them are measured, and exceed their use by its steps (docs/explanation/tally.md, "Beside plain GTP").
+/// process has reserved. Reservations of a process at its sinks stay unused for two leases after its end. Rows of GTP
+/// next to them are measured, and exceed their use by its steps (docs/explanation/tally.md, "Beside plain GTP").
 ///
-/// Until the next tick new sessions together get no more than what is free ([`Machine::start`]). With
-/// [`MachineConfig::fair_start`] each counts from then on as if it used its part, so that it has that at once.
+/// Until the next tick, new sessions together get at most the free rate ([`Machine::start`]). With
+/// [`MachineConfig::fair_start`] each counts from then on as if it used its part, so that it gets that at once.
 ///
 /// For [`GRACE`] after its start it hands out no more than returning members had, so that orphans ([`Orphan`]) and
 /// returned members together have at most one capacity, plus the start rates of sessions that open in that time.

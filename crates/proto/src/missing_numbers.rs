@@ -6,10 +6,10 @@ use std::ops::Range;
 /// The packet numbers that have not arrived, as far as the source may still want to know.
 ///
 /// A packet is never sent again under its number, so a number that is missing stays missing, and the sink reports it
-/// until the source says that it has settled it. Whether it is lost or late is the source's to judge: see "Lost or
-/// late" in docs/explanation/path-model.md.
+/// until the source reports it as settled. The source judges whether it is lost or late: see "Lost or late" in
+/// docs/explanation/path-model.md.
 ///
-/// Memory follows the gaps, not their size, and there is a bound on the gaps.
+/// Memory follows the gaps, not their size, and the number of gaps is bounded.
 #[derive(Clone, Debug, Default)]
 pub struct MissingNumbers {
     /// All below are settled.
@@ -20,7 +20,7 @@ pub struct MissingNumbers {
     gaps: VecDeque<Range<u64>>,
 }
 
-/// What becomes of a packet by its number.
+/// The outcome of a packet, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// It arrives for the first time.
@@ -78,7 +78,7 @@ impl MissingNumbers {
         Arrival::New
     }
 
-    /// The source says that it has sent all numbers below `next`: those that have not come are missing.
+    /// The source reports that it has sent all numbers below `next`: those that have not come are missing.
     pub fn on_sent(&mut self, next: u64) {
         if next > self.next && self.leave_out(next) {
             self.next = next;
@@ -89,7 +89,7 @@ impl MissingNumbers {
     fn leave_out(&mut self, end: u64) -> bool {
         let is_full = self.gaps.len() >= MOST_GAPS;
         match self.gaps.back_mut() {
-            // What only the source has told of touches what was missing before.
+            // // Numbers known only from the source join a gap at the end.
             Some(last) if last.end == self.next => last.end = end,
             _ if is_full => return false,
             _ => self.gaps.push_back(self.next..end),
@@ -116,7 +116,7 @@ impl MissingNumbers {
         }
     }
 
-    /// What to report: of which numbers, and the missing ones among them, which go into `missing` in order.
+    /// The range of numbers to report; the missing ones among them go into `missing` in order.
     pub fn report(&self, missing: &mut Vec<Range<u64>>) -> Range<u64> {
         missing.clear();
         missing.extend(self.gaps.iter().cloned());

@@ -1,8 +1,8 @@
-//! What a host's end nodes are told of a session.
+//! A session's options for a host's end nodes.
 
 use fairwave_units::Rate;
 
-/// What may differ from session to session at one host.
+/// Options that may differ between the sessions of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SessionOptions {
     /// Its share relative to others.

@@ -422,7 +422,7 @@ impl Outbound {
         self.senders.get(session).map(|sender| sender.limits().get(limit))
     }
 
-    /// What limited a session for most of the last second.
+    /// The limit of a session for most of the last second.
     pub(crate) fn held_by(&mut self, now: Time, session: SessionId) -> Option<Hold> {
         self.senders.get_mut(session).map(|sender| sender.held_by(now))
     }

@@ -13,9 +13,9 @@ use crate::verdict::{Fate, Repairs, Settled, Settlement, Verdict};
 
 /// The pieces in flight, by packet number.
 ///
-/// A report lists the numbers that have arrived and those that are missing. What has arrived is settled. What is
-/// missing is late or lost: lost when one that was sent later by more than the reordering window has arrived, or would
-/// have, had there been one. See "Lost or late" in docs/explanation/path-model.md. Lost data goes again under a new
+/// A report lists the numbers that have arrived and those that are missing. An arrived packet is settled. A missing one
+/// is late or lost: lost when a packet that was sent later by more than the reordering window has arrived, or would
+/// have if one had been sent. See "Lost or late" in docs/explanation/path-model.md. Lost data goes again under a new
 /// number, and its old one stays in sight for some time: when it arrives after all, the repair was in vain, and the
 /// caller is informed.
 ///

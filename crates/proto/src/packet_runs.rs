@@ -1,4 +1,4 @@
-//! What packets carry, where what follows each other is kept as one.
+//! Contents of packets; consecutive pieces are kept as one run.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,7 +10,7 @@ pub struct PieceAt {
     pub stream: u32,
     /// Bytes, at least one.
     pub length: u32,
-    /// Where they start.
+    /// Offset of the first byte in the stream.
     pub offset: u64,
 }
 
@@ -26,13 +26,13 @@ impl PieceAt {
 pub(crate) struct PacketRun {
     /// The number of its first packet.
     pub(crate) first: u64,
-    /// What that carries.
+    /// Piece in the first packet.
     pub(crate) piece: PieceAt,
 }
 
 /// So many runs are looked at one by one before the right one is searched for.
 const NEAR_RUNS: usize = 8;
-/// What a number carries that was skipped.
+/// Piece of a number that was skipped.
 pub(crate) const SKIPPED: PieceAt = PieceAt { stream: 0, length: 0, offset: 0 };
 
 impl PacketRun {
@@ -49,7 +49,7 @@ pub(crate) struct Runs<'a> {
     all: &'a VecDeque<PacketRun>,
     index: usize,
     run: PacketRun,
-    /// Where the next run starts.
+    /// First number of the next run.
     end: u64,
 }
 

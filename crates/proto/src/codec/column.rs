@@ -46,7 +46,7 @@ impl Width {
         }
     }
 
-    /// Writes so many numbers, of which none is wider.
+    /// Writes `count` numbers, none of which is wider than the width.
     pub(super) fn write(
         self,
         numbers: impl Iterator<Item = u64>,
@@ -69,7 +69,7 @@ fn fill<const N: usize>(room: &mut [u8], numbers: impl Iterator<Item = [u8; N]>)
 }
 
 impl<'a> Column<'a> {
-    /// Reads so many numbers.
+    /// Reads `count` numbers.
     pub(super) fn read(width: Width, count: u64, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let what = "a column";
         let count = usize::try_from(count).ok().and_then(|count| count.checked_mul(width.bytes()));
@@ -92,7 +92,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The last one; zero if there is none.
+    /// The last number; zero if the column is empty.
     pub(super) fn last(&self) -> u64 {
         match self {
             Self::One(numbers) => numbers.last().map_or(0, |&number| u64::from(u8::from_be_bytes(number))),

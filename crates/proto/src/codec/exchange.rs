@@ -1,11 +1,11 @@
-//! What the two ends of a session tell each other where they share capacity by claims and grants (docs/explanation/tally.md). Each
-//! frame has the whole state: the last one wins, and none has to arrive.
+//! Frames that the two ends of a session exchange if they share capacity by claims and grants
+//! (docs/explanation/tally.md). Each frame has the whole state: the last one wins, and none has to arrive.
 //!
 //! ```text
 //! grant = 10, number, expected rate, offer, number of the last claim heard (varints), lease (1), flags (1)
 //! claim = 12, number, claim (varints), flags (1), number in force, rate in force (varints)
 //! lease = l: 2^l / 4 s
-//! flags = 1: an answer is wanted; of a claim also 2: the application is what limits, 4: the session is over
+//! flags = 1: an answer is wanted; of a claim also 2: the application is the limit, 4: the session is over
 //! ```
 //!
 //! Rates are in bit/s, [`NO_LIMIT_BPS`](super::NO_LIMIT_BPS) for none.
@@ -21,7 +21,7 @@ pub struct GrantFrame {
     pub number: u64,
     /// The rate granted, bit/s.
     pub expected_bps: u64,
-    /// What the sink could give, bit/s.
+    /// Rate that the sink could give, bit/s.
     pub offer_bps: u64,
     /// Number of the last claim heard, zero for none.
     pub claim_heard: u64,

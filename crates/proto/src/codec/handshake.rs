@@ -8,8 +8,8 @@
 //! reply    = version, 3, MAC of the hello (16), Noise message up to the end
 //! refusal  = version, 4, MAC of the hello (16), Noise message up to the end
 //! flags    = 1: plain, 2: dedicated
-//! features = 1: the initiator tells claims as a source, 2: it gives grants as a sink; one that knows of none has a zero
-//!            there, and who does not look for them takes them for padding
+//! features = 1: the initiator sends claims as a source, 2: it sends grants as a sink; an initiator without features
+//!            sends a zero, and a responder that does not read them sees padding
 //! prologue = the first 27 bytes of the hello
 //! ```
 

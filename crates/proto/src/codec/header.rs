@@ -1,20 +1,20 @@
-//! What every packet starts with, in the clear.
+//! The start of every packet, in the clear.
 
 use super::{DecodeError, Full, Reader, VERSION, Writer};
 
 /// The clear part of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What its body is.
+    /// Kind of its body.
     pub kind: PacketKind,
     /// The session, as its receiver names it.
     pub session: SessionId,
     /// Its number: one more for each packet of this direction and kind, never used again. A packet that carries the
-    /// same data once more has a number of its own.
+    /// same data again has a new number.
     pub number: u64,
 }
 
-/// What the body of a packet is.
+/// The kind of a packet's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
     /// A piece of a stream.

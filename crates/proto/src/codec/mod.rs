@@ -55,7 +55,7 @@ pub use seal::{Checksum, Seal, TAG_BYTES, Unseal, open_datagram, seal_datagram};
 pub use terms::{Answer, MOST_GREETING_BYTES, Offer, Refusal};
 pub use writer::{Full, Writer};
 
-/// Why bytes are no packet.
+/// The reason why bytes are not a valid packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
     /// They end too early.
@@ -64,7 +64,7 @@ pub enum DecodeError {
     /// A version that this one does not speak.
     #[error("unsupported protocol version {0}, expected {VERSION}")]
     Version(u8),
-    /// A kind of packet or frame that there is none of.
+    /// An unknown kind of packet or frame.
     #[error("unknown kind of {what}: {kind}")]
     Kind {
         /// "packet", "frame" or "payload".

@@ -10,7 +10,7 @@ pub struct Piece<'a> {
     pub stamp_us: u32,
     /// The stream.
     pub stream: u32,
-    /// Where in the stream it starts, in bytes.
+    /// Offset in the stream, in bytes.
     pub offset: u64,
     /// Its bytes.
     pub bytes: &'a [u8],

@@ -44,7 +44,7 @@ impl<'a> LossReport<'a> {
         self.end
     }
 
-    /// The highest number of which it says that it arrived.
+    /// The highest number that it reports as arrived.
     pub fn newest(&self) -> Option<u64> {
         self.newest.checked_sub(1).filter(|newest| *newest >= self.base)
     }
@@ -298,7 +298,7 @@ mod tests {
     }
 
     proptest! {
-        /// Page after page says the same as was to be said, in the shorter of both forms or nearly.
+        /// All pages together report what was to be reported, in the shorter of both forms or nearly.
         #[test]
         fn write__pages_that_read_back(
             base in 0_u64..1 << 40,
@@ -340,7 +340,7 @@ mod tests {
                 }
                 let lost: Vec<_> = report.lost().collect();
                 let arrived = |number: &u64| lost.iter().all(|range| !range.contains(number));
-                // Where it speaks of more than that, nobody looks at each of them.
+                // // In longer reports the numbers are not checked one by one.
                 if report.end() - report.base() < 10_000 {
                     prop_assert_eq!(report.newest(), (report.base()..report.end()).rev().find(arrived));
                 }

@@ -3,14 +3,14 @@
 //! ```text
 //! offer   = 1, session id (8), flags (1), largest packet (varint), share of what the initiator sends (varint, if known),
 //!           share of what it receives (varint, if known), greeting up to the end
-//! flags   = 1: the initiator sends, 2: it receives, 4: the first share is known, 8: the second, 16: it says that the path is
-//!           dedicated; that it also knows its capacity, the flag in the prologue says
+//! flags   = 1: the initiator sends, 2: it receives, 4: the first share is known, 8: the second, 16: it declares the path
+//!           dedicated; the flag in the prologue declares that it also knows its capacity
 //! answer  = 3, session id (8), flags (1), largest packet (varint), rate to start with of what the initiator sends
-//!           (varint, if there is one), of what it receives (varint, if there is one), reset's id (8) and token (16), if
-//!           there are any, features (1), if there are any: as in a hello, of the responder; the first claim of its source
+//!           (varint, if any), of what it receives (varint, if any), reset's id (8) and token (16), if
+//!           any, features (1), if any: as in a hello, of the responder; the first claim of its source
 //!           and the first grant of its sink (varints, both or neither)
-//! flags   = 1: dedicated, 2: there is a reset, 4: there is the first rate, 8: the second, 16: the responder says that the
-//!           path is dedicated, 32: and does not know its capacity
+//! flags   = 1: dedicated, 2: there is a reset, 4: there is the first rate, 8: the second, 16: the responder declares the
+//!           path dedicated, 32: and does not know its capacity
 //! refused = 4, reason (1)
 //! ```
 
@@ -44,7 +44,7 @@ pub struct Offer<'a> {
     pub receives: bool,
     /// The largest datagram that it takes, in bytes.
     pub largest_packet: u64,
-    /// Its share of its own capacity for its sending, bit/s.
+    /// Its share of its capacity for sending, bit/s.
     pub send_bps: Option<u64>,
     /// And for what it receives.
     pub receive_bps: Option<u64>,

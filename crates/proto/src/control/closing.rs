@@ -10,10 +10,10 @@ use crate::packet::{MOST_FRAME_BYTES, frames};
 use crate::slots::slot;
 
 impl<C: Crypto> Control<C> {
-    /// The peer of an open session says that it is over.
+    /// The peer of an open session closes it.
     pub(super) fn on_close(&mut self, now: Time, session: SessionId, reason: CloseReason) {
         let Some(peer) = self.peers.get_mut(session) else { return };
-        // A second frame of the same packet says nothing new.
+        // // A second frame of the same packet adds nothing.
         if peer.closing.is_some() {
             return;
         }

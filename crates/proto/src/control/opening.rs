@@ -52,12 +52,13 @@ impl<C: Crypto> Control<C> {
         self.door.is_answered(session)
     }
 
-    /// What this end brings to a session.
+    /// This end's terms for a session.
     fn terms(&mut self, session: SessionId, (sends, receives): (bool, bool), options: SessionOptions) -> Terms {
         let has_fair_start = self.setup.fair_start;
         let nodes = &mut self.nodes;
         let mut end = |flows: bool, direction: Direction| {
-            // Where nothing is sent that was not granted nothing is from the start, whatever the other end would give.
+            // // If nothing may be sent without a grant, nothing is granted at the start, whatever the other end would
+            // give.
             let node = nodes[direction as usize].as_mut().filter(|_| flows)?;
             let starts = (has_fair_start || node.exchanges()) && node.knows_capacity();
             starts.then(|| node.promise_start(session, options.weight))
@@ -82,7 +83,7 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// A datagram of the handshake came. Who asks for a session is judged by `decide`.
+    /// A datagram of the handshake came. `decide` judges requests for a session.
     pub(crate) fn handle_handshake(
         &mut self,
         now: Time,
@@ -128,12 +129,12 @@ impl<C: Crypto> Control<C> {
         self.events.push_back(ControlEvent::Failed { session, error });
     }
 
-    /// What the packets of a session are sealed with, also of one that is half open.
+    /// Keys that seal the packets of a session, also of one that is half open.
     pub(crate) fn keys(&self, session: SessionId) -> Option<&C::Keys> {
         self.peers.get(session).map_or_else(|| self.door.keys(session), |peer| peer.keys.as_ref())
     }
 
-    /// The same, of a session that is open or closing.
+    /// Mutable keys of a session that is open or closing.
     pub(crate) fn keys_mut(&mut self, session: SessionId) -> Option<&mut C::Keys> {
         self.peers.get_mut(session)?.keys.as_mut()
     }

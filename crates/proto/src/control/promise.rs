@@ -1,4 +1,4 @@
-//! Claims and grants that are told with the handshake.
+//! Claims and grants that are sent with the handshake.
 
 use fairwave_units::{Duration, Rate, Time};
 
@@ -14,7 +14,8 @@ use crate::rates::SessionRates;
 use crate::session::Direction;
 
 impl<C: Crypto> Control<C> {
-    /// What this host, which is asked for a session, says ahead of it. A sink's promise is reserved from now on.
+    /// The claim and the promise that this host sends ahead of a session that a peer requests. A sink's promise is
+    /// reserved from now on.
     pub(super) fn ahead(
         &mut self,
         now: Time,
@@ -34,7 +35,7 @@ impl<C: Crypto> Control<C> {
         Ahead { claim_bps, promise_bps: bps(sink.and_then(|node| node.promise(now, &flow))) }
     }
 
-    /// There will be no session after all: its name is free, and what was promised to it.
+    /// The session will not open: frees its name, and returns what was promised to it.
     pub(super) fn take_back(&mut self, session: SessionId) {
         self.names.give_back(session);
         for node in self.nodes.iter_mut().flatten() {

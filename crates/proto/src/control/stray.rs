@@ -10,8 +10,8 @@ use crate::handshake::Crypto;
 use crate::session::Direction;
 
 impl<C: Crypto> Control<C> {
-    /// A packet came for a session that has no keys here, from an address and with so many bytes of IP and UDP around
-    /// it. It may be a reset; else what goes back, if anything does.
+    /// A packet came for a session that has no keys here, from an address and with `lower_bytes` of IP and UDP headers.
+    /// It may be a reset; otherwise returns the answer, if there is one.
     pub(crate) fn handle_stray(
         &mut self,
         now: Time,

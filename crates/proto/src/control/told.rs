@@ -62,14 +62,14 @@ impl<C: Crypto> Control<C> {
         self.nodes[direction as usize] = node;
     }
 
-    /// The node of a direction, if there is one, is told its grants from now on.
+    /// From now on the node of a direction, if there is one, receives its grants from outside.
     pub(crate) fn be_told(&mut self, direction: Direction, by: ToldNode) {
         if let Some(node) = self.node_mut(direction) {
             node.be_told(by);
         }
     }
 
-    /// What the sessions of a told node did, of what was measured in the order of their names.
+    /// Collects the use of an assigned node's sessions; `measured` is in the order of their names.
     pub(crate) fn look(&mut self, now: Time, direction: Direction, measured: &[Measured], looked: &mut Vec<Looked>) {
         looked.clear();
         let Some(node) = self.node_mut(direction).filter(|node| node.is_told()) else { return };
@@ -89,7 +89,7 @@ impl<C: Crypto> Control<C> {
         });
     }
 
-    /// What a told node's sessions are granted, in the order of their names.
+    /// Assigns grants to an assigned node's sessions, in the order of their names.
     pub(crate) fn settle(&mut self, now: Time, direction: Direction, grants: &[ToldGrant]) {
         let Some(node) = self.node_mut(direction).filter(|node| node.is_told()) else { return };
         let outcomes = node.settle_told(now, grants).to_vec();

@@ -15,7 +15,7 @@ pub(crate) struct DividedRow {
     pub(crate) recent: Rate,
 }
 
-/// What it is granted.
+/// The grant of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DividedGrant {
     pub(crate) grant: Grant,
@@ -24,8 +24,8 @@ pub(crate) struct DividedGrant {
 }
 
 impl EndNode {
-    /// Like [`tick`](Self::tick), where `divide` says what each session may use, in their order: of this capacity, beside
-    /// this other traffic.
+    /// Like [`tick`](Self::tick), but `divide` returns what each session may use, in their order, of this capacity next
+    /// to this other traffic.
     pub(crate) fn tick_divided(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! A capacity that is lower than the node was told.
+//! Finds a capacity that is lower than the configured one.
 
 use fairwave_schemes::node::PathTotals;
 use fairwave_units::{Duration, Rate};
@@ -12,19 +12,19 @@ impl EndNode {
         self.finder.get_or_insert_default();
     }
 
-    /// Whether it is to be told what becomes of its sessions' packets.
+    /// Whether the node needs the fate of its sessions' packets.
     pub(crate) fn finds_capacity(&self) -> bool {
         self.finder.is_some()
     }
 
-    /// What has become of a session's packets by the end of this interval; to be said before the tick.
+    /// Totals of a session's packets by the end of this interval; call it before the tick.
     pub(crate) fn see_path(&mut self, session: SessionId, totals: PathTotals) {
         if let Some(finder) = &mut self.finder {
             finder.see(session.0, totals);
         }
     }
 
-    /// What is found of a capacity.
+    /// The part of the capacity `told` that has been found.
     pub(super) fn found(&self, told: Rate) -> Rate {
         self.finder.as_ref().map_or(told, |finder| finder.capacity(told))
     }

@@ -19,9 +19,9 @@ impl EndNode {
         (capacity, weights + weight)
     }
 
-    /// The same for a session that is about to open. Where the machine's daemon divides the capacity, a session starts
-    /// with no more than is left of what it lets this process give away; that is taken for the session until the daemon
-    /// grants it something.
+    /// Reserves the start rate of a session that is about to open, and returns it with the weight that it is for. If
+    /// the machine's daemon divides the capacity, a session starts with at most what is left of the rate that this
+    /// process may give away; that is reserved for the session until the daemon grants it something.
     pub(crate) fn promise_start(&mut self, session: SessionId, weight: f64) -> (Rate, f64) {
         let (capacity, weights) = self.fair_start_end(weight);
         let Some(told) = self.told.filter(|_| self.exchange.is_none()) else { return (capacity, weights) };

@@ -1,4 +1,4 @@
-//! What the first claim and the first grant of a session are, before it is there and when it starts.
+//! The first claim and the first grant of a session, before it opens and when it starts.
 
 use fairwave_units::{Rate, Time};
 
@@ -8,13 +8,13 @@ use crate::exchange::{Beginning, ExchangeRates};
 use crate::flow_table::Flow;
 
 impl EndNode {
-    /// What a session would claim if it opened now, at a source whose sessions tell claims.
+    /// The claim of a session if it opened now, at a source whose sessions send claims.
     pub(crate) fn quote(&mut self, flow: &Flow) -> Option<Rate> {
         self.exchange.as_mut().and_then(|exchange| exchange.quote(flow))
     }
 
-    /// What a session that is asked for may send from the start, at a sink that gives grants. It is reserved until the
-    /// session claims, or until nobody can use it any more.
+    /// Rate that a requested session may send at from the start, at a sink that gives grants. It is reserved until the
+    /// session claims, or until no session can use it any more.
     pub(crate) fn promise(&mut self, now: Time, flow: &Flow) -> Option<Rate> {
         let capacity = self.exchange_capacity(now);
         let exchange = self.exchange.as_mut()?;

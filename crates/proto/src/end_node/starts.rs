@@ -1,4 +1,4 @@
-//! What sessions start with.
+//! Start rates of sessions.
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use fairwave_units::{Rate, Time};
 
-/// What the handshake said of one direction of a session.
+/// The handshake's result for one direction of a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Beginning {
     /// The other end knows no claims and grants.
@@ -11,6 +11,6 @@ pub(crate) enum Beginning {
     Bare,
     /// At a source: its sink promised a rate, by its answer to what went at `since` for the first time.
     Promised { rate: Rate, since: Time },
-    /// At a sink: what its source claims; so many sessions come at about the same time, with this one.
+    /// At a sink: its source's claim; `parts` sessions, including this one, come at about the same time.
     Claimed { claim: Rate, parts: usize },
 }

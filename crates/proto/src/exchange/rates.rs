@@ -2,12 +2,12 @@
 
 use fairwave_units::Rate;
 
-/// What an end knows of the rates of a session.
+/// An end's knowledge of a session's rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ExchangeRates {
-    /// What the node grants: a source's own cap, or what a sink told last.
+    /// The node's grant: a source's own cap, or the sink's last report.
     pub(crate) expected: Rate,
-    /// What the node could give the session if that took all it can.
+    /// Rate that the node could give the session if it took all that it can.
     pub(crate) offer: Rate,
     /// The most that may be sent by what the node has said, as far as it knows: at a sink all that is reserved.
     pub(crate) allowed: Rate,

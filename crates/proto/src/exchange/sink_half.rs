@@ -24,9 +24,9 @@ struct SinkSession {
     terms: SessionTerms,
     /// Whose it is; zero if it is in no group.
     group: u32,
-    /// What the application here takes at most.
+    /// Max rate that the application here takes.
     ceiling: Option<Rate>,
-    /// Its source tells no claims: up to when what it sends is measured.
+    /// Set if its source sends no claims: the time up to which its sending is measured.
     plain: Option<Time>,
 }
 
@@ -91,7 +91,7 @@ impl SinkHalf {
     fn claim(&mut self, now: Time, session: SessionId, claim: &ClaimMessage) {
         let Some(known) = self.sessions.get(&session) else { return };
         if claim.is_bye {
-            // The session's end is said elsewhere; until then nothing comes.
+            // // A session's end is handled elsewhere; until then nothing comes.
             let nothing = ClaimMessage { is_bye: false, claim: Some(Rate::ZERO), ..*claim };
             self.node.on_claim(now, session.0, &known.terms, &nothing, &mut self.out);
         } else {
@@ -101,15 +101,15 @@ impl SinkHalf {
         self.node.set_group(session.0, known.group);
     }
 
-    /// So many bytes of a session came since the last tick. Of a source that tells no claims it is not what comes that
-    /// counts but what it [sends](Self::see_measured).
+    /// `bytes` of a session came since the last tick. For a source that sends no claims, [its sending
+    /// rate](Self::see_measured) counts instead.
     pub(super) fn see_used(&mut self, session: SessionId, bytes: u64) {
         if self.sessions.get(&session).is_some_and(|known| known.plain.is_none()) {
             self.node.received(session.0, bytes as f64 * 8.0);
         }
     }
 
-    /// A source that tells no claims is measured to send at this rate.
+    /// The measured sending rate of a source that sends no claims.
     pub(super) fn see_measured(&mut self, now: Time, session: SessionId, measured: Rate) {
         if let Some(since) = self.sessions.get_mut(&session).and_then(|known| known.plain.as_mut()) {
             self.node.received(session.0, measured.as_bps() * now.since(*since).as_secs_f64());

@@ -21,11 +21,11 @@ pub(super) struct SourceHalf {
 
 #[derive(Debug)]
 struct SourceSession {
-    /// What the application wants at most.
+    /// Max rate that the application wants.
     desired: Option<Rate>,
     /// Whether that is what the rule takes for its demand: while data wait for it.
     is_declared: bool,
-    /// Whether its sink gives grants; else it says what it expects.
+    /// Whether its sink gives grants; otherwise the sink reports its expected rate.
     exchanges: bool,
 }
 
@@ -81,7 +81,7 @@ impl SourceHalf {
         }
     }
 
-    /// What a sink that gives no grants expects is its grant and its offer.
+    /// The expected rate of a sink that gives no grants is both its grant and its offer.
     pub(super) fn on_feedback(&mut self, now: Time, session: SessionId, expected_bps: u64) {
         if self.sessions.get(&session).is_some_and(|known| !known.exchanges) {
             self.node.on_feedback(now, session.0, from_bps(expected_bps));

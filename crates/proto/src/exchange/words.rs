@@ -6,14 +6,14 @@ use fairwave_units::Rate;
 use crate::codec::{ClaimFrame, GrantFrame, Lease, NO_LIMIT_BPS};
 use crate::flow_table::Flow;
 
-/// What a node tells the other end of a session.
+/// A message from a node to the other end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     Claim(ClaimFrame),
     Grant(GrantFrame),
 }
 
-/// What both halves know of a session.
+/// A session's terms, known to both halves.
 pub(super) fn terms(flow: &Flow) -> SessionTerms {
     SessionTerms { weight: flow.options.weight, minimum: flow.options.minimum, rtt: flow.rtt }
 }
@@ -27,7 +27,7 @@ fn to_limit(limit: Option<Rate>) -> u64 {
     limit.map_or(NO_LIMIT_BPS, to_bps)
 }
 
-/// Below [`NO_LIMIT_BPS`], else there is none.
+/// A limit, or `None` from [`NO_LIMIT_BPS`] on.
 fn from_limit(bps: u64) -> Option<Rate> {
     (bps < NO_LIMIT_BPS).then(|| Rate::nearest_bps(bps as f64))
 }

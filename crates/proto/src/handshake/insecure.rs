@@ -1,7 +1,7 @@
 //! A handshake for simulations: as many bytes as the real one, and no security at all.
 //!
-//! It finds what changed by accident and keeps sessions apart. Whoever reads a packet can make others: everything is
-//! derived from 64 bits that [`mixed`](crate::codec) spreads, and nothing is secret.
+//! It finds what changed by accident and keeps sessions apart. Anyone who reads a packet can forge others: everything
+//! is derived from 64 bits that [`mixed`](crate::codec) spreads, and nothing is secret.
 
 use std::collections::BTreeMap;
 

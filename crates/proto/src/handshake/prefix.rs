@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-/// What addresses count as one: a /24 of IPv4, since nothing smaller is routed on its own between networks, and a /64
-/// of IPv6, of which any host has all addresses (RFC 4291 s2.5.4; RFC 6177 s2 gives a site many of them). IPv4 counts
-/// as such also where it comes mapped into IPv6.
+/// Addresses that count as one: a /24 of IPv4, the smallest prefix that is routed separately between networks, and a
+/// /64 of IPv6, of which any host has all addresses (RFC 4291 s2.5.4; RFC 6177 s2 gives a site many of them). IPv4
+/// mapped into IPv6 counts as IPv4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Prefix {
     /// The first 24 bits.

@@ -4,12 +4,12 @@ use super::{Prefix, ResponderCrypto};
 use crate::codec::TicketId;
 
 /// Refusals of the last seconds, counted in a table of fixed size: by ticket, and by ticket and prefix, each at a place
-/// that a MAC under the host's own key chooses again for each epoch. So nobody can aim at a place that he shares with
-/// somebody else, and whoever shares one by chance is out of it seconds later.
+/// that a MAC under the host's own key chooses again for each epoch. So an attacker cannot aim at a place that it
+/// shares with others, and a chance collision ends seconds later.
 ///
-/// WireGuard, too, bounds what proven addresses make a host compute (Donenfeld 2017, s5.3: a cookie proves who owns an
-/// address, and allows token buckets); here only what led to nothing counts, since honest clients may open thousands of
-/// sessions a second.
+/// WireGuard also bounds the computation that verified addresses cause (Donenfeld 2017, s5.3: a cookie proves who owns
+/// an address, and allows token buckets); here only handshakes that led to nothing count, since honest clients may open
+/// thousands of sessions a second.
 #[derive(Debug)]
 pub(super) struct Refusals {
     epoch: u64,
@@ -51,7 +51,7 @@ impl Refusals {
     }
 }
 
-/// Where the refusals of a ticket to a prefix are counted, and those of the ticket to all.
+/// The counters of a ticket's refusals: to a prefix, and to all.
 fn places(crypto: &impl ResponderCrypto, epoch: u64, ticket: TicketId, prefix: Prefix) -> [usize; 2] {
     let all = [epoch.to_be_bytes(), ticket.0.to_be_bytes()].concat();
     [[&all[..], &prefix.to_bytes()].concat(), all].map(|bytes| {

@@ -18,15 +18,16 @@ use crate::path_kind::{PathKind, PathWish, PathWishes};
 
 /// Answers hellos, and keeps sessions that are half open.
 ///
-/// In this order, so that what costs little comes first: a datagram that is no hello is dropped; so is one whose MAC is
+/// In this order, so that cheap checks come first: a datagram that is not a hello is dropped; so is one whose MAC is
 /// wrong. One without a good cookie gets a cookie: a MAC over address, port and ticket, under a key of this host and
-/// the number of the five seconds that it was made in, good in these and in the next. Only then the handshake is read,
-/// and the driver is asked: [`Incoming::Asked`], which it answers with [`Responder::accept`] or [`Responder::refuse`].
+/// the number of the five-second period that it was made in, valid in this period and the next. Only then the handshake
+/// is read, and the driver is asked: [`Incoming::Asked`], which it answers with [`Responder::accept`] or
+/// [`Responder::refuse`].
 ///
-/// A yes is kept for ten seconds, in a table of 1024 of which one ticket and one [`Prefix`] have a part: who sends the
-/// same hello again gets the same bytes. A session is open when the first packet of it has been opened with its keys
-/// ([`Responder::half_open`]): [`Responder::confirm`]. A hello whose session is open is worth nothing any more. A no is
-/// not kept: who asks again is refused again, so often and no more (`MOST_REFUSALS`).
+/// An acceptance is kept for ten seconds, in a table of 1024 of which one ticket and one [`Prefix`] have a part: the
+/// same hello again gets the same bytes. A session is open when its first packet has been decrypted with its keys
+/// ([`Responder::half_open`]): [`Responder::confirm`]. A hello whose session is open is ignored. A refusal is not kept:
+/// a repeated request is refused again, within the limits of `MOST_REFUSALS`.
 #[derive(Debug)]
 pub struct Responder<C: ResponderCrypto> {
     crypto: C,
@@ -125,7 +126,7 @@ impl<P> SessionRequest<P> {
 pub struct Answered {
     /// The datagram.
     pub datagram: Vec<u8>,
-    /// Why there is no session, `None` if there is one: its name is free.
+    /// The reason for a refusal, `None` if the session is accepted; a refused session's name is free.
     pub refusal: Option<Refusal>,
 }
 

@@ -35,7 +35,7 @@ impl<C: Crypto> Host<C> {
         self.outbound.limit(session, limit)
     }
 
-    /// What limited a session for most of the last second, as known at one end of a direction: at its source, or at its
+    /// The limit of a session for most of the last second, as known at one end of a direction: at its source, or at its
     /// sink if that limits it.
     pub fn held_by(&mut self, now: Time, session: SessionId, direction: Direction) -> Option<Hold> {
         match direction {

@@ -9,9 +9,9 @@ use crate::handshake::Crypto;
 use crate::session::Direction;
 
 impl<C: Crypto> Host<C> {
-    /// From now on both end nodes take what they were told for the most that there may be: where all sessions of one
-    /// lose or queue alike, it allocates less ([`CapacityFinder`](fairwave_schemes::node::CapacityFinder)). Nothing
-    /// happens where a capacity is not known, or is divided elsewhere.
+    /// From now on both end nodes treat their configured capacity as an upper bound: if all sessions of a node lose or
+    /// queue alike, it allocates less ([`CapacityFinder`](fairwave_schemes::node::CapacityFinder)). No effect if a
+    /// capacity is unknown or divided elsewhere.
     pub fn find_capacity(&mut self) {
         for direction in [Direction::Sending, Direction::Receiving] {
             if let Some(node) = self.control.node_mut(direction) {
@@ -20,7 +20,7 @@ impl<C: Crypto> Host<C> {
         }
     }
 
-    /// An end node that asks for it is told what has become of its sessions' packets.
+    /// Passes the fate of their sessions' packets to end nodes that ask for it.
     pub(super) fn see_paths(&mut self, now: Time, direction: Direction) {
         if !self.control.node(direction).is_some_and(EndNode::finds_capacity) {
             return;
@@ -31,7 +31,7 @@ impl<C: Crypto> Host<C> {
                 Direction::Receiving => self.inbound.path_facts(now, measured.session),
             };
             let Some(facts) = facts else { continue };
-            // A sink sees how long packets waited on their way; a source knows round trips alone.
+            // A sink sees how long packets waited on their way; a source knows only round trips.
             let waiting = facts.waiting.or_else(|| facts.queueing());
             let (arrived, lost, arrived_bytes) = (facts.all.arrived, facts.all.lost, facts.all.arrived_bytes);
             let totals = PathTotals { arrived, lost, arrived_bytes, waiting };

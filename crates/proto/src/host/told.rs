@@ -23,7 +23,7 @@ impl<C: Crypto> Host<C> {
         self.route(now);
     }
 
-    /// Hands the end node of a direction, if there is one, to a machine: it has no ticks of its own any more. The
+    /// Hands the end node of a direction, if there is one, to a machine: it does not tick by itself any more. The
     /// driver assigns each session's grant ([`Host::settle`]), and reads each session's use ([`Host::look`]). Call it
     /// again when the assignment changes. A node with claims and grants keeps its ledgers: past grants, and the traffic
     /// that may still arrive by them.
@@ -31,8 +31,8 @@ impl<C: Crypto> Host<C> {
         self.control.be_told(direction, by);
     }
 
-    /// The assigned end node of a direction has a capacity of its own again, with all sessions as they are; one that is
-    /// not assigned gets this capacity.
+    /// Returns the assigned end node of a direction to a capacity of this host, with all sessions as they are; a node
+    /// that is not assigned gets this capacity.
     pub fn be_own(&mut self, now: Time, direction: Direction, capacity: Rate) {
         match self.control.node_mut(direction) {
             Some(node) if node.is_told() => node.be_own(now, capacity),

@@ -12,7 +12,7 @@ use crate::flow_table::{Flow, JoinError};
 use crate::options::SessionOptions;
 use crate::session::Direction;
 
-/// What a card carries for all that take part: of IP packets. Where it is not known, no node holds them.
+/// Capacity of a card for all participants: rates of IP packets. `None` if unknown: nodes do not limit that direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CardCapacity {
     /// From this machine.
@@ -32,7 +32,7 @@ pub(super) struct Place {
     pub(super) direction: Direction,
 }
 
-/// What a node was told of a row.
+/// Parameters of a row, as passed to its node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Asked {
     pub(super) options: SessionOptions,
@@ -89,7 +89,7 @@ impl Card {
         self.free[direction as usize] = Some(free);
     }
 
-    /// The same; of a node that has not ticked yet all of it.
+    /// The free rate at a node; all of it at a node that has not ticked yet.
     pub(super) fn free(&self, direction: Direction) -> Option<Rate> {
         self.free[direction as usize].or_else(|| self.node(direction).map(EndNode::capacity))
     }

@@ -1,4 +1,4 @@
-//! What may still come of sessions whose processes are gone.
+//! Traffic that may still come of sessions whose processes have ended.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use fairwave_units::{Duration, Rate, Time};
 use super::card::Place;
 use super::held::two_leases;
 
-/// What processes had been granted at their sinks that are gone: their sources hear nothing more of them, and stop when
-/// their leases are over.
+/// Grants at the sinks of processes that have ended: their sources hear nothing more, and stop when their leases are
+/// over.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LeftBehind {
     parts: Vec<Part>,
@@ -33,19 +33,19 @@ impl LeftBehind {
         }
         let is_full = self.parts.len() >= MOST_PARTS;
         match self.parts.iter_mut().rev().find(|part| part.place == place && part.user == user) {
-            // What goes at one moment is one part.
+            // // Parts that are left at one moment count as one.
             Some(part) if part.since.is_none() || is_full => (part.rate, part.since) = (part.rate + rate, None),
             _ => self.parts.push(Part { place, user, rate, since: None }),
         }
     }
 
-    /// A tick starts: what was left before it ages, whoever else is there.
+    /// A tick starts: the parts from before it age, whether or not other members remain.
     pub(super) fn age(&mut self, now: Time) {
         let lasts: Duration = two_leases();
         self.parts.retain_mut(|part| now.since(*part.since.get_or_insert(now)) < lasts);
     }
 
-    /// What processes of each user left at a node.
+    /// Rates that processes of each user left behind at a node.
     pub(super) fn of_users(&self, place: Place) -> BTreeMap<u32, Rate> {
         let mut sums = BTreeMap::new();
         for part in self.parts.iter().filter(|part| part.place == place) {

@@ -1,7 +1,6 @@
 //! Which slots the rows of a member have.
 
-/// Rows by their numbers, with the slot of each. Members are looked at row by row: who asks for them in their order finds
-/// each at once.
+/// Rows by their numbers, with the slot of each. Lookups in the order of the rows find each at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemberRows {
     /// In the order of the rows' numbers.

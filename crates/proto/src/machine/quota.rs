@@ -22,7 +22,7 @@ pub enum Refusal {
     /// Its user has as many rows as it may, or all have.
     #[error("the daemon has reached its maximum number of sessions")]
     Rows,
-    /// No rule can run with what it says.
+    /// No rule can run with its options.
     #[error("weight, alpha or beta of a session is out of range")]
     Options,
 }
@@ -38,7 +38,7 @@ impl MachineLimits {
         if of_user < self.members_a_user { Ok(()) } else { Err(Refusal::Members(of_user)) }
     }
 
-    /// The same where one user may have no more than so many rows.
+    /// These limits, with at most this many rows for one user.
     #[must_use]
     pub(super) fn with_rows(self, most: Option<usize>) -> Self {
         Self { rows_a_user: most.unwrap_or(self.rows_a_user).min(self.rows_a_user), ..self }

@@ -1,4 +1,4 @@
-//! What can be seen of a machine between two ticks.
+//! The visible state of a machine between two ticks.
 
 use fairwave_schemes::GroupTerms;
 use fairwave_units::{Rate, Time};
@@ -13,7 +13,7 @@ pub struct MachineNode {
     pub card: CardId,
     /// Which way.
     pub direction: Direction,
-    /// What its sessions share.
+    /// Capacity that its sessions share.
     pub capacity: Rate,
     /// How many there are.
     pub sessions: usize,
@@ -35,7 +35,7 @@ impl Machine {
         now.since(self.started) < GRACE
     }
 
-    /// What the sessions of a member's group have together; the usual where nothing was said.
+    /// Terms that the sessions of a member's group share; the default if none were set.
     pub fn terms(&self, member: MemberId) -> GroupTerms {
         self.users.get(&self.group(member)).copied().unwrap_or_default()
     }
@@ -45,7 +45,7 @@ impl Machine {
         self.group(member)
     }
 
-    /// With what a session that opens in a group will share a node: as if so many sessions of weight one were there. By
+    /// Total weight at a node for a session that opens in a group: as if this many sessions of weight one shared it. By
     /// the last tick.
     pub fn weights(&self, group: u32, card: CardId, direction: Direction) -> f64 {
         let weight = |group: u32| self.users.get(&group).copied().unwrap_or_default().weight;

@@ -4,11 +4,11 @@ use fairwave_units::Rate;
 
 use crate::codec::SessionId;
 
-/// A session whose use is no measure yet.
+/// A session whose measured use is not meaningful yet.
 pub(super) struct Young {
     pub(super) name: SessionId,
     /// Its fair part.
     pub(super) part: Rate,
-    /// What it started with, if that was since the last tick.
+    /// Its start rate, if it started since the last tick.
     pub(super) began_with: Rate,
 }

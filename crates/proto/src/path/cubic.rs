@@ -19,14 +19,14 @@ pub(super) struct CubicPath {
     /// Round trips so far, and what is to be delivered until the next.
     round: u64,
     round_ends: u64,
-    /// Until so much is delivered by packets that were sent later, it recovers.
+    /// Total of delivered bytes at which recovery ends, counted over packets that were sent later.
     recovers_until: Option<u64>,
     cut: Option<Cut>,
     /// Acknowledged parts of packets.
     acked_bytes: u64,
 }
 
-/// What the last cut was for.
+/// The last cut.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
     window_packets: f64,

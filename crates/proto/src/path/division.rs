@@ -2,14 +2,14 @@
 
 use fairwave_units::Rate;
 
-/// What one session of a path could do with its rate.
+/// A session's claim on the rate of its path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Claim {
     /// Whose the session is. Groups divide the rate first, each with weight one, and then their sessions what the group
     /// has; in group 0 each session is for itself.
     pub(crate) group: u32,
     pub(crate) weight: f64,
-    /// What everything else lets it send.
+    /// Rate that all other limits allow it.
     pub(crate) most: Rate,
     /// Whether it has anything to send.
     pub(crate) wants: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Division {
     by_group: Vec<(u32, usize)>,
 }
 
-/// What one session has of its path.
+/// A session's portion of its path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Portion {
     /// Of its rate.
@@ -45,7 +45,7 @@ impl Division {
         &mut self.claims
     }
 
-    /// What each claim gets, in their order.
+    /// The portions, in the order of the claims.
     pub(crate) fn portions(&self) -> &[Portion] {
         &self.portions
     }
@@ -215,8 +215,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is sent is no more than the rate, all of it where it is claimed, and nobody who could use more has less
-        /// a weight than another.
+        /// The sum is at most the rate, and all of it if it is claimed; a session that could use more never has less
+        /// per weight than another.
         #[test]
         fn divide__is_max_min(
             mbps in 0.1_f64..1e4,

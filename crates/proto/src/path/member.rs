@@ -15,8 +15,8 @@ pub(crate) struct PathMember {
     /// Its first packet on this path.
     from: u64,
     stamps: SentStamps,
-    /// Delivery rate of its own packets, by its own reports: the measure of its rate if others are on the path, whose
-    /// reports come at other times.
+    /// Delivery rate of its packets, by its own reports: the measure of its rate if other sessions, whose reports come
+    /// at other times, are on the path.
     own: DeliveryRate,
     own_stamps: SentStamps,
     own_epoch: u64,

@@ -1,4 +1,4 @@
-//! What is between this host and another where others use it, too: one model of it for all sessions that go there.
+//! The network between this host and another as one shared model for all sessions that go there.
 
 mod controller;
 mod cubic;

@@ -9,7 +9,7 @@ use super::controller::PathControl;
 use super::shared::{PathBegin, SharedPath};
 
 /// The paths on which this host sends, one for each address of another host: sessions to several ports of it share one,
-/// whoever is there. Hosts behind one address (NAT) share its path, as they share what is in front of it.
+/// whatever listens there. Hosts behind one address (NAT) share its path, as they share the network in front of it.
 ///
 /// A path is there for as long as it has sessions.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl Paths {
         id
     }
 
-    /// The session in a slot leaves its path, with packets of so many bytes whose fate it will not hear.
+    /// The session in a slot leaves its path, with `in_flight` bytes of packets whose fate it will not learn.
     pub(crate) fn leave(&mut self, id: PathId, slot: u32, in_flight: Bytes) {
         let Some(place) = self.places.get_mut(id.0 as usize) else { return };
         let Some(path) = place else { return };

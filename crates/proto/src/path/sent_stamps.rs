@@ -1,4 +1,4 @@
-//! What the packets of a session under way remember of their path.
+//! Path state at the time of sending, kept for the packets of a session under way.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use fairwave_units::Bytes;
 
 /// The stamps of a session's packets on one path, by packet number.
 ///
-/// Between two samples of the path the stamps of full packets differ in what is in flight alone: packets have one stamp
-/// a run, and the others' are made from it. There are a few runs a round trip. Of more than 64 each has at least a part
-/// of all that is under way, as if its packets had been sent earlier, and their samples span more time: no more than 512
-/// runs, whatever is under way.
+/// Between two samples of the path the stamps of full packets differ only in the bytes in flight: packets have one
+/// stamp a run, and the others' are made from it. There are a few runs a round trip. Of more than 64 each has at least
+/// a part of all that is under way, as if its packets had been sent earlier, and their samples span more time: no more
+/// than 512 runs, whatever is under way.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SentStamps {
     runs: VecDeque<StampRun>,
@@ -53,7 +53,7 @@ impl SentStamps {
         self.runs.push_back(StampRun { first: number, stamp, packet, epoch });
     }
 
-    /// The stamp of a packet; none if it was not sent on this path, or is settled.
+    /// The stamp of a packet; `None` if it was not sent on this path, or is settled.
     pub(crate) fn of(&self, number: u64) -> Option<SentStamp> {
         let behind = self.runs.partition_point(|run| run.first <= number);
         self.runs.get(behind.checked_sub(1)?).map(|run| run.of(number))

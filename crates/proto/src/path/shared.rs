@@ -23,7 +23,7 @@ pub(crate) struct SharedPath {
     /// Counts what makes the stamps of packets differ.
     epoch: u64,
     is_marked: bool,
-    /// Losses of data sent before this time are no evidence.
+    /// Losses of data sent before this time are not evidence.
     begins: Time,
     /// The last report of any session.
     heard: Time,
@@ -40,7 +40,7 @@ pub(crate) struct MemberReport {
     pub(crate) smoothed_rtt: Duration,
     /// The rate at which its own packets were delivered.
     pub(crate) own: Option<Rate>,
-    /// Sent beyond its rate since its last report, to make good for a delay of its own.
+    /// Bytes sent beyond its rate since its last report, to make up for a delay at this host.
     pub(crate) made_up: Bytes,
 }
 
@@ -221,7 +221,7 @@ impl SharedPath {
     }
 }
 
-/// The silence after which a session's data is no evidence.
+/// The silence after which a session's data is not evidence.
 fn deaf(rtt: Duration) -> Duration {
     Duration::from_nanos(rtt.as_nanos().saturating_mul(2)).max(LEAST_DEAF)
 }
