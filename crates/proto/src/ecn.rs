@@ -55,7 +55,8 @@ pub(crate) struct EcnValidation {
 /// counts: each report starts with them, and may take several packets.
 const SILENT_PACKETS: u64 = 100;
 const SILENT_REPORTS: u32 = 10;
-/// If none of this many packets arrives, the field may be the cause: the number that a session starts with.
+/// If at least this many packets are lost and no packet arrived, the field may be the cause: a session starts with this
+/// many.
 const FIRST_LOST: u64 = 10;
 
 impl EcnCounts {

@@ -118,9 +118,9 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 const LONGEST_QUEUE: Duration = Duration::from_secs(1);
 /// After an overflow: of what was read.
 const LOWERED: f64 = 0.95;
-/// Share of the capacity per second in the first second after an overflow. It grows by as much with each second without
-/// another: rates near the one that overflowed are tried slowly, and recovery from a passing trouble is fast, three
-/// quarters in 9 s.
+/// Recovery after an overflow, as a share of the capacity per second: this in the first second, then this times the
+/// seconds since the last overflow. Rates near the one that overflowed are tried slowly, and recovery from a short
+/// disturbance is fast, three quarters in 9 s.
 const RECOVERY_PER_S: f64 = 0.02;
 
 impl EndNode {

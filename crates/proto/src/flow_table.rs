@@ -177,10 +177,11 @@ impl FlowEntry {
         self.granted.largest(now, span)
     }
 
-    /// Adds the rate of an interval beyond the largest explicable grant, or below it.
+    /// Adds an interval whose rate was `over_bps` above the highest rate that recent grants
+    /// explain, or below it if negative.
     fn note_excess(&mut self, interval: Duration, over_bps: f64) {
         let bits = self.excess_bits + over_bps * interval.as_secs_f64();
-        // No more is set off against what comes later than what makes an interval count, and as much again.
+        // Capped at twice the bits that make an interval count, so that lower rates soon offset a past excess.
         self.excess_bits = bits.clamp(0.0, 2.0 * EXCESS_GRAIN_BITS);
         let (before, step) = (self.excess.as_nanos(), interval.as_nanos());
         let is_above = over_bps > 0.0 && self.excess_bits > EXCESS_GRAIN_BITS;

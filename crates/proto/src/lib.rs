@@ -115,7 +115,7 @@ pub use slots::{MOST_SESSIONS, slot as slot_of};
 pub use told::{Looked, ToldGrant, ToldNode};
 pub use tunnel::{tunnel_address, tunnel_of};
 
-// // Only for the benches, fuzz targets and tests of this crate.
+// Only for the benches, fuzz targets and tests of this crate.
 #[doc(hidden)]
 pub use missing_numbers::{MOST_GAPS, MissingNumbers};
 #[doc(hidden)]

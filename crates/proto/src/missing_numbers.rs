@@ -89,7 +89,7 @@ impl MissingNumbers {
     fn leave_out(&mut self, end: u64) -> bool {
         let is_full = self.gaps.len() >= MOST_GAPS;
         match self.gaps.back_mut() {
-            // // Numbers known only from the source join a gap at the end.
+            // A gap that ends at the next number is extended.
             Some(last) if last.end == self.next => last.end = end,
             _ if is_full => return false,
             _ => self.gaps.push_back(self.next..end),

@@ -9,8 +9,8 @@ use fairwave_units::{Duration, Time};
 /// Sizes are bytes of a datagram, without IP and UDP. The least, 1200, is assumed to go through, since the hello did.
 /// The bound is tried first, then sizes that are common, then the middle between what went through and what did not,
 /// until these are less than 16 bytes apart. Sizes that the system refuses lower the bound, and a bound that was
-/// lowered so is not tried first. A size has failed when three probes in a row were not echoed, each within max(3 round
-/// trips, 1 s). After ten minutes the search starts again.
+/// lowered this way is not tried first. A size has failed when three probes in a row were not echoed, each within max(3
+/// round trips, 1 s). After ten minutes the search starts again.
 ///
 /// A path MTU may shrink later, without an error. Three reports in a row with lost packets above 1200 bytes and without
 /// arrived ones mean that: the size is 1200 again, and the search starts after 30 s; doubled each time that it happens
@@ -246,7 +246,7 @@ mod tests {
         );
         assert!(mtu.on_report(ms(10), 0, 1));
         assert_eq!(mtu.size(), 1200);
-        // // Packets in flight are lost as well, and are not new evidence.
+        // Packets in flight are lost as well, and are not new evidence.
         assert_eq!([0; 9].map(|_| mtu.on_report(ms(20), 0, 10)), [false; 9]);
         assert_eq!(search(&mut mtu, 20, 29_980, 1472), []);
         assert_eq!(search(&mut mtu, 30_000, 20, 1472), [1472]);

@@ -2,8 +2,8 @@
 
 use fairwave_units::{Duration, Time};
 
-/// What a receiver sees of queues: the least one-way delay of an interval, above the least one of the last five to ten
-/// seconds. The clocks of both ends need not agree, as only differences count.
+/// A receiver's measure of queues: the min one-way delay of an interval, above the min of the last five to ten seconds.
+/// The clocks of both ends need not agree, as only differences count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueueDelay {
     /// The least difference of both clocks since it was asked for, in nanoseconds.

@@ -1,15 +1,15 @@
-//! What an end of a session knows of its rates.
+//! An end's knowledge of a session's rates.
 
 use fairwave_units::Rate;
 
 /// The rates of a session at one of its ends, as that end knows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SessionRates {
-    /// What its end node measured in the last control interval.
+    /// Rate that its end node measured in the last control interval.
     pub measured: Rate,
-    /// What its end node grants it: the source's own at the source, the sink's own at the sink.
+    /// Grant of its end node: the source's node at the source, the sink's node at the sink.
     pub expected: Rate,
-    /// Where the end node leads it.
+    /// Rate to which the end node leads it.
     pub target: Rate,
     /// At the source: the sink's grant, as far as heard.
     pub sink_expected: Option<Rate>,

@@ -310,7 +310,7 @@ impl Receiver {
         self.waited
     }
 
-    /// What limits it at this end, if known here.
+    /// Its limit at this end, if known here.
     pub(crate) fn held_by(&self) -> Option<Hold> {
         self.is_short_of_room.then_some(Hold::Window)
     }

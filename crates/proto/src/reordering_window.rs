@@ -4,17 +4,17 @@ use fairwave_units::{Duration, Time};
 
 use crate::rtt::Rtt;
 
-/// The reordering window of a source (RFC 8985 s6.2, whose idea it is): a packet is lost when it has not come and one
+/// The reordering window of a source (RFC 8985 s6.2, whose idea it is): a packet is lost if it has not come and one
 /// that was sent later by more than this has.
 ///
 /// It starts small, a quarter of the least round-trip time, and grows at once when a packet comes that was missing for
 /// longer. It is a quarter larger than the greatest lateness of the last ten to twenty seconds, but no larger than a
-/// smoothed round trip (of 10 ms at least, and 1 s at most). So whoever says that all packets come late makes his own
-/// repairs wait, each for one round trip more.
+/// smoothed round trip (of 10 ms at least, and 1 s at most). So a sink that reports all packets as late delays its own
+/// repairs, each by one round trip.
 ///
 /// Differs from RFC 8985, which steps up by a quarter of the round trip at each repair in vain, and forgets all after
-/// 16 recoveries: here it is known by how much a packet was late, and a path whose lateness comes and goes is met with
-/// what it had before.
+/// 16 recoveries: here it is known by how much a packet was late, and a path whose lateness comes and goes keeps its
+/// recent window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReorderingWindow {
     /// The greatest lateness of this span, and of the one before.
@@ -23,7 +23,7 @@ pub(crate) struct ReorderingWindow {
 }
 
 const SPAN: Duration = Duration::from_secs(10);
-/// Clocks and hosts alone make packets this late.
+/// Clocks and hosts make packets this late even without the network.
 const LEAST: Duration = Duration::from_millis(1);
 /// Even where the round trip is shorter packets may be this late.
 const LEAST_BOUND: Duration = Duration::from_millis(10);
@@ -62,7 +62,7 @@ impl ReorderingWindow {
 }
 
 /// How long after it was sent a lost packet may still turn out to have been late: a round trip, the largest window, and
-/// as much again to be told of it.
+/// the same again until the report arrives.
 pub(crate) fn sight(rtt: &Rtt) -> Duration {
     Duration::from_nanos(rtt.smoothed().as_nanos().saturating_add(2 * bound(rtt).as_nanos()))
 }

@@ -2,9 +2,8 @@
 
 /// The control packets of a session that have arrived, by their numbers: each is taken once.
 ///
-/// It is asked after a packet has been opened, or a forged one would move it. What is far behind the highest number
-/// cannot be told from a packet that is sent again by somebody else, and is refused: control packets may get lost at
-/// any time.
+/// It is asked after a packet has been opened, or a forged one would move it. A packet far behind the highest number
+/// cannot be distinguished from a replay, and is refused: control packets may get lost at any time.
 ///
 /// A ring of bits, of which a whole word is cleared at a time (RFC 6479).
 #[derive(Clone, Debug, Default)]
@@ -16,14 +15,14 @@ pub(crate) struct Replay {
 
 const WORDS: usize = 16;
 const WORD_BITS: u64 = 64;
-/// How far behind the highest number a packet may be: the word that the highest one is in may hold it alone.
+/// How far behind the highest number a packet may be: the word of the highest number may hold only that number.
 pub(crate) const REPLAY_WINDOW: u64 = (WORDS as u64 - 1) * WORD_BITS;
 
 impl Replay {
     /// Whether a packet is new; from then on it is not.
     pub(crate) fn accept(&mut self, number: u64) -> bool {
         if number >= self.next {
-            // The last number of all is never used: there is none after it.
+            // The last number is never used: it has no successor.
             let Some(next) = number.checked_add(1) else { return false };
             let (last, word) = (self.next.saturating_sub(1) / WORD_BITS, number / WORD_BITS);
             for word in last + 1..=word.min(last + WORDS as u64) {

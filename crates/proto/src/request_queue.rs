@@ -36,7 +36,7 @@ impl RequestQueue {
         Bytes::new(self.open_bytes + self.lost.values().map(ByteRanges::bytes).sum::<u64>())
     }
 
-    /// A request came: returns whether all of it is remembered. Otherwise none of it is.
+    /// A request came. Returns whether all of it is remembered; otherwise none is.
     pub fn on_request(&mut self, stream: u32, range: Range<u64>) -> bool {
         let mut parts = ByteRanges::from(range.clone());
         for (_, known) in self.open.iter().filter(|(other, _)| *other == stream) {

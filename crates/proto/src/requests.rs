@@ -80,7 +80,7 @@ pub(crate) const LEAST_WINDOW: Bytes = Bytes::new(2_000_000);
 /// Number of parts in which large windows are requested.
 const PARTS: u64 = 64;
 
-/// In a request there may be a gap for each this many bytes; the smallest full packets carry more.
+/// A request may have one gap per this many bytes; the smallest full packets carry more.
 const LEAST_PIECE: u64 = 1024;
 /// Number of gaps that are allowed in any case.
 const FREE_GAPS: usize = 8;

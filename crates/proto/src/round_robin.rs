@@ -56,7 +56,7 @@ impl RoundRobin {
         self.waiting.front().copied()
     }
 
-    /// The first one sent so many bytes, and has more that may go now.
+    /// The first session sent `bytes`, and has more that may go at once.
     #[inline]
     pub(crate) fn on_sent(&mut self, bytes: u32) {
         self.sent_bytes += bytes;

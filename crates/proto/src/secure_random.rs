@@ -1,9 +1,9 @@
-//! What is left to chance.
+//! Unpredictable random numbers from a seed.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Random numbers that nobody can foretell who does not know the seed.
+/// Random numbers that cannot be predicted without the seed.
 #[derive(Clone, Debug)]
 pub(crate) struct SecureRandom(ChaCha8Rng);
 

@@ -58,7 +58,7 @@ pub(crate) struct Sender {
     reordering: ReorderingWindow,
     silence: Silence,
     progress: SourcePatience,
-    /// The next number when the last silence ended: lower ones are no evidence of the current path.
+    /// The next number when the last silence ended: lower ones are not evidence of the current path.
     heard_again_at: u64,
     /// On a dedicated path.
     breaker: Option<Breaker>,
@@ -109,7 +109,7 @@ impl Sender {
             backlog: Backlog::new(now),
             rtt,
             reordering: ReorderingWindow::default(),
-            // Data that a tunnel holds back is no evidence about the rate from before a silence.
+            // Data that a tunnel holds back is not evidence about the rate from before a silence.
             silence: Silence::new(now, if is_tunnel { PathKind::Shared } else { setup.path }, setup.silence),
             progress: SourcePatience::new(setup.silence),
             heard_again_at: 0,
@@ -421,7 +421,7 @@ impl Sender {
         &self.limits
     }
 
-    /// What limited it for most of the last second.
+    /// Its limit for most of the last second.
     pub(crate) fn held_by(&mut self, now: Time) -> Hold {
         self.holds.most(now)
     }

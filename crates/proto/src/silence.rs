@@ -19,9 +19,10 @@ use crate::path_kind::PathKind;
 /// | patience | half of what it was |
 /// | each step = max(interval, half a round trip) more, up to the sixth half | half of that |
 /// | patience + 6 steps | nothing; one question a second |
-/// | 30 s, if nothing else is said ([`Lasts`](crate::Lasts)) | the session is closed, and may be resumed |
+/// | 30 s, by default ([`Lasts`](crate::Lasts)) | the session is closed, and may be resumed |
 ///
-/// What a late caller missed is made up for, so it should hand in what has arrived before it asks for a verdict.
+/// A late call catches up on all missed steps, so the caller should pass in arrived packets before it asks for a
+/// verdict.
 #[derive(Clone, Debug)]
 pub(crate) struct Silence {
     path: PathKind,

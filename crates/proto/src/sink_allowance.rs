@@ -4,12 +4,12 @@ use fairwave_units::{Duration, Rate, Time};
 
 use crate::granted::Granted;
 
-/// What of a session's data its sink takes, by the sink's own clock: as much as it has granted, and 1 % more. The rest
-/// is refused, as if it had been lost on the way.
+/// Limit on the data that a sink takes from a session, by the sink's own clock: its grants, and 1 % more. The rest is
+/// refused, as if it had been lost on the way.
 ///
-/// A source measures itself: what its stamps and numbers say may be false, and grants may be ignored. It does not pay.
-/// A source that keeps to its grants is refused nothing, unless the path held back more than a quarter of a second of
-/// its packets and then lets them go at once; and those go again.
+/// A source's stamps and numbers come from the source and may be false, and it may ignore grants. Neither pays. A
+/// source that keeps to its grants loses nothing here, unless the path held back more than a quarter of a second of its
+/// packets and then lets them go at once; and those go again.
 #[derive(Clone, Debug)]
 pub(crate) struct SinkAllowance {
     /// None where nothing is limited.
@@ -20,7 +20,7 @@ pub(crate) struct SinkAllowance {
 }
 
 const SLACK: f64 = 1.01;
-/// What comes now was granted before: in the last round trip and two intervals, and while it waited on the way.
+/// Data that comes now was granted earlier: in the last round trip and two intervals, and while it waited on the way.
 const WAITS: Duration = Duration::from_millis(500);
 /// Credit at most: this and what a quarter of a second brings.
 const LEAST_DEPTH: f64 = 16_384.0;
@@ -38,7 +38,7 @@ impl SinkAllowance {
             (Some(granted), Some(rate)) => granted.grant(now, rate),
             (granted, rate) => {
                 *granted = rate.map(Granted::new);
-                // What came without a limit is not held against what comes with one.
+                // Data that came without a limit does not count against a limit.
                 (self.credit, self.at) = (LEAST_DEPTH, self.at.max(now));
             }
         }
@@ -56,7 +56,7 @@ impl SinkAllowance {
         self.credit > 0.0
     }
 
-    /// A packet that was taken comes for the first time.
+    /// Charges an accepted packet that is not a duplicate.
     #[inline]
     pub(crate) fn spend(&mut self, wire_bytes: u32) {
         self.credit -= f64::from(wire_bytes);

@@ -2,12 +2,12 @@
 
 use crate::codec::SessionId;
 
-/// What a core keeps of each session. A session's name says where, so that no packet needs a search, and holds enough
-/// that cannot be guessed to tell it from the one that had the place before.
+/// State that a core keeps of each session. A session's name contains its slot, so that no packet needs a search, and
+/// enough unguessable bits to distinguish it from the slot's previous session.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots<T> {
     entries: Vec<Option<(SessionId, T)>>,
-    /// How many there are: where there is none, nothing needs to be looked through.
+    /// Number of slots in use: if zero, there is nothing to look through.
     taken: usize,
 }
 

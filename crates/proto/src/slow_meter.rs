@@ -9,7 +9,7 @@ use fairwave_units::{Rate, Time};
 /// more (Wu 2007, Eq. VI.3, grants a share of the gap to what is measured).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlowMeter {
-    /// When the window started, with a packet that is no part of it, and what has come since.
+    /// When the window started, with a packet that is not part of it, and the bytes since.
     since: Option<Time>,
     bytes: u64,
     /// The largest packet.
@@ -18,13 +18,13 @@ pub(crate) struct SlowMeter {
     bps: f64,
 }
 
-/// A window holds so many packets.
+/// Packets in a window.
 const WINDOW_PACKETS: u64 = 4;
 /// A shorter window is a burst, and no rate: it goes on.
 const LEAST_WINDOW_S: f64 = 0.05;
 
 impl SlowMeter {
-    /// A packet came, of so many bytes on the wire.
+    /// A packet came, with `wire_bytes` on the wire.
     #[inline]
     pub(crate) fn on_packet(&mut self, now: Time, wire_bytes: u32) {
         self.last = now;

@@ -12,7 +12,7 @@ use fairwave_units::{Duration, Time};
 pub(crate) struct SourcePatience {
     lasts: Duration,
     una: u64,
-    /// Since when the packet `una` is the oldest whose fate is not known; none if there is none.
+    /// Time since which the packet `una` is the oldest whose fate is unknown; `None` without such a packet.
     oldest: Option<Time>,
     /// The first report of losses since a packet arrived, and how many were lost since then.
     lost: Option<(Time, u64)>,
@@ -32,8 +32,8 @@ impl SourcePatience {
         self.oldest.get_or_insert(now);
     }
 
-    /// By a report so many arrived and so many are lost; `una` is the oldest now, if there is one: whether it has gone
-    /// on for too long.
+    /// A report settled packets as `arrived` and `lost`; `una` is the oldest open one now, if there is one. Returns
+    /// whether losses without arrivals have lasted too long.
     pub(crate) fn on_report(&mut self, now: Time, (una, is_any): (u64, bool), arrived: u64, lost: u64) -> bool {
         if una > self.una {
             (self.una, self.oldest) = (una, is_any.then_some(now));
@@ -54,7 +54,7 @@ impl SourcePatience {
         self.oldest.is_some_and(|since| now.since(since) >= self.lasts)
     }
 
-    /// The sink is heard again after a silence, which says nothing of what comes.
+    /// The sink is heard again after a silence, which is not evidence about later packets.
     pub(crate) fn on_return(&mut self, now: Time) {
         self.oldest = self.oldest.map(|_| now);
         self.lost = None;

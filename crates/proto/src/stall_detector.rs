@@ -16,14 +16,14 @@ pub(crate) struct StallDetector {
     paused: Option<Time>,
 }
 
-/// Reliability of a node's last interval as evidence about a session.
+/// Conclusion from a node's last interval about a session's use of its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// Nothing: nobody sent.
+    /// Nothing: no session sent.
     None,
-    /// It uses as much, or more.
+    /// The session uses at least the measured rate.
     AtLeast,
-    /// It uses as much.
+    /// The session uses exactly the measured rate.
     Exact,
 }
 
@@ -33,7 +33,7 @@ const LASTS: Duration = Duration::from_secs(5);
 pub(crate) const AFTER_PAUSE: Duration = Duration::from_millis(200);
 
 impl StallDetector {
-    /// An interval has ended, with or without packets of any session: returns its reliability.
+    /// An interval has ended, with or without packets of any session: returns what it shows.
     pub(crate) fn tick(&mut self, now: Time, has_packets: bool) -> Evidence {
         if has_packets {
             self.since = None;

@@ -4,13 +4,13 @@ use fairwave_units::{Duration, Time};
 
 /// Reads stamps as times that do not wrap, and sees whether they run as fast as time does.
 ///
-/// Rates are measured in the source's own time: one that stretches it sends faster than it says. No clock is wrong by
-/// a fiftieth, and no queue grows by two seconds without anything else to be seen; where stamps gain or lose more than
-/// both, they are not believed any more, and the sink's own clock counts instead.
+/// Rates are measured in the source's own time: one that stretches it sends faster than it reports. No clock is wrong
+/// by a fiftieth, and no queue grows by two seconds without other signs; if stamps gain or lose more than both, they
+/// are ignored from then on, and the sink's own clock counts instead.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stamps {
     last_us: u64,
-    /// Where both clocks are compared from: that of the stamps, and this end's.
+    /// Origin of the comparison: the time by the stamps, and by this end's clock.
     from: Option<(Time, Time)>,
     seen: Time,
     are_false: bool,

@@ -1,12 +1,12 @@
-//! Where peers are that no single datagram reaches.
+//! Addresses of peers that single datagrams do not reach.
 
 use std::net::{SocketAddr, SocketAddrV6};
 use std::num::NonZeroU32;
 
-/// The address of a peer whose datagrams come and go by a tunnel, a byte stream with a congestion control of its own:
-/// the address that the system says, with the tunnel's number where the flow label stands. No datagram that comes by
-/// itself has one there, so a tunnel is another place than the same port of the same host, and all that goes by
-/// prefixes counts both alike.
+/// The address of a peer whose datagrams come and go through a tunnel, a byte stream with a separate congestion
+/// control: the address that the system reports, with the tunnel's number in place of the flow label. Datagrams outside
+/// tunnels have no such number, so a tunnel differs from the same port of the same host, and all that counts by prefix
+/// counts both alike.
 pub fn tunnel_address(peer: SocketAddr, number: NonZeroU32) -> SocketAddr {
     let (ip, scope) = match peer {
         SocketAddr::V4(peer) => (peer.ip().to_ipv6_mapped(), 0),

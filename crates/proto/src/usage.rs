@@ -1,8 +1,8 @@
-//! What a source's node is to know of how a session uses its rate.
+//! A source node's input about a session's use of its rate.
 
 use fairwave_units::{Rate, Time};
 
-/// What a session did in a control interval, for a node whose sessions tell claims.
+/// A session's use in a control interval, for a node whose sessions send claims.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Bytes of all packets as IP packets: sent by a source, or come to a sink.
@@ -37,7 +37,7 @@ impl Backlog {
         self.since = if waits { self.since.or(Some(now)) } else { None };
     }
 
-    /// A control interval is over, up to which so many bytes have been sent in all.
+    /// Ends a control interval; `all_bytes` is the total sent up to its end.
     pub(crate) fn usage(&mut self, now: Time, all_bytes: u64, rate: Rate, packet_bytes: u64) -> Usage {
         let bytes = all_bytes.saturating_sub(self.seen_bytes);
         self.seen_bytes = all_bytes;

@@ -1,10 +1,10 @@
-//! What becomes of packets by the word of their sink, and the judgement of their source.
+//! Fates of packets, by the reports of their sink and the judgement of their source.
 
 use fairwave_units::{Duration, Time};
 
 use crate::packet_runs::PieceAt;
 
-/// What became of a packet.
+/// The outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It has arrived.
@@ -20,11 +20,11 @@ pub enum Fate {
 pub struct Settled {
     /// Its number.
     pub number: u64,
-    /// What it carried.
+    /// Piece that it carried.
     pub piece: PieceAt,
     /// When it was sent, to the microsecond; of the last 71 minutes.
     pub sent: Time,
-    /// What became of it.
+    /// Its outcome.
     pub fate: Fate,
 }
 
@@ -54,7 +54,7 @@ pub struct Verdict {
     pub sight: Duration,
 }
 
-/// What a report changes of what goes again.
+/// Changes that a report makes to the data to resend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repairs {
     /// These pieces are lost, and go again.

@@ -46,7 +46,7 @@ impl Width {
         }
     }
 
-    /// Writes `count` numbers, none of which is wider than the width.
+    /// Writes `count` numbers, which must fit the width.
     pub(super) fn write(
         self,
         numbers: impl Iterator<Item = u64>,

@@ -340,7 +340,7 @@ mod tests {
                 }
                 let lost: Vec<_> = report.lost().collect();
                 let arrived = |number: &u64| lost.iter().all(|range| !range.contains(number));
-                // // In longer reports the numbers are not checked one by one.
+                // In longer reports the numbers are not checked one by one.
                 if report.end() - report.base() < 10_000 {
                     prop_assert_eq!(report.newest(), (report.base()..report.end()).rev().find(arrived));
                 }

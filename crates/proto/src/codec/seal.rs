@@ -144,7 +144,7 @@ mod tests {
         let written = |writer: &mut Writer<'_>| piece.write(writer);
         let length = seal_datagram(&HEADER, &mut Checksum::new(7), &mut room, &[], written).unwrap();
         let whole = room[..length].to_vec();
-        // // Writes the piece's header; its bytes are sealed from their own place.
+        // Seals the piece's bytes from their own place.
         let front = |writer: &mut Writer<'_>| Piece { bytes: &[], ..piece }.write(writer);
         let length = seal_datagram(&HEADER, &mut Checksum::new(7), &mut room, bytes, front).unwrap();
         assert_eq!(whole, room[..length]);

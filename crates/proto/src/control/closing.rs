@@ -13,7 +13,7 @@ impl<C: Crypto> Control<C> {
     /// The peer of an open session closes it.
     pub(super) fn on_close(&mut self, now: Time, session: SessionId, reason: CloseReason) {
         let Some(peer) = self.peers.get_mut(session) else { return };
-        // // A second frame of the same packet adds nothing.
+        // A second frame of the same packet adds nothing.
         if peer.closing.is_some() {
             return;
         }

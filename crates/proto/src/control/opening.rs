@@ -57,8 +57,7 @@ impl<C: Crypto> Control<C> {
         let has_fair_start = self.setup.fair_start;
         let nodes = &mut self.nodes;
         let mut end = |flows: bool, direction: Direction| {
-            // // If nothing may be sent without a grant, nothing is granted at the start, whatever the other end would
-            // give.
+            // A node that sends only what was granted starts with nothing, whatever the other end would give.
             let node = nodes[direction as usize].as_mut().filter(|_| flows)?;
             let starts = (has_fair_start || node.exchanges()) && node.knows_capacity();
             starts.then(|| node.promise_start(session, options.weight))

@@ -19,9 +19,9 @@ impl EndNode {
         (capacity, weights + weight)
     }
 
-    /// Reserves the start rate of a session that is about to open, and returns it with the weight that it is for. If
-    /// the machine's daemon divides the capacity, a session starts with at most what is left of the rate that this
-    /// process may give away; that is reserved for the session until the daemon grants it something.
+    /// Like [`fair_start_end`](Self::fair_start_end), for a session that is about to open. If the machine's daemon
+    /// divides the capacity, the session starts with at most what is left of the rate that this process may give away;
+    /// that is reserved for the session until the daemon grants it something.
     pub(crate) fn promise_start(&mut self, session: SessionId, weight: f64) -> (Rate, f64) {
         let (capacity, weights) = self.fair_start_end(weight);
         let Some(told) = self.told.filter(|_| self.exchange.is_none()) else { return (capacity, weights) };

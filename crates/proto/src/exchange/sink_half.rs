@@ -91,7 +91,7 @@ impl SinkHalf {
     fn claim(&mut self, now: Time, session: SessionId, claim: &ClaimMessage) {
         let Some(known) = self.sessions.get(&session) else { return };
         if claim.is_bye {
-            // // A session's end is handled elsewhere; until then nothing comes.
+            // A session's end is handled elsewhere; until then nothing comes.
             let nothing = ClaimMessage { is_bye: false, claim: Some(Rate::ZERO), ..*claim };
             self.node.on_claim(now, session.0, &known.terms, &nothing, &mut self.out);
         } else {

@@ -79,7 +79,7 @@ pub enum Incoming<P> {
     Nothing,
     /// This goes back to where it came from.
     Answer(Vec<u8>),
-    /// The holder of a ticket, at an address that it has proved, requests a session. Answer it before handing in the
+    /// The holder of a ticket requests a session; a cookie has verified its address. Answer it before passing in the
     /// next datagram.
     Asked(SessionRequest<P>),
 }

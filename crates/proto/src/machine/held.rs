@@ -48,8 +48,8 @@ pub(super) struct Counted {
     pub(super) is_silent: bool,
 }
 
-/// A row that reports up to this many times its grant holds that, up to its part: rates beyond a grant count as
-/// well. A session that uses more than that for long is to be closed.
+/// A row's report counts up to this many times its grant; what exceeds the grant counts only up to the row's part. A
+/// session that uses more than that for long should be closed.
 const TOLERANCE: f64 = 1.05;
 /// Grants that were not taken; of more the oldest count as the largest of them.
 const MOST_UNDER_WAY: usize = 16;

@@ -33,7 +33,7 @@ impl LeftBehind {
         }
         let is_full = self.parts.len() >= MOST_PARTS;
         match self.parts.iter_mut().rev().find(|part| part.place == place && part.user == user) {
-            // // Parts that are left at one moment count as one.
+            // Parts that are left at one moment count as one.
             Some(part) if part.since.is_none() || is_full => (part.rate, part.since) = (part.rate + rate, None),
             _ => self.parts.push(Part { place, user, rate, since: None }),
         }

@@ -19,7 +19,7 @@ pub(super) struct CubicPath {
     /// Round trips so far, and what is to be delivered until the next.
     round: u64,
     round_ends: u64,
-    /// Total of delivered bytes at which recovery ends, counted over packets that were sent later.
+    /// Recovery ends when a packet arrives that was sent after this many bytes were delivered.
     recovers_until: Option<u64>,
     cut: Option<Cut>,
     /// Acknowledged parts of packets.

@@ -30,12 +30,12 @@ impl<'a> PathNews<'a> {
     /// The fate of a packet is known: in the order of their numbers.
     #[inline]
     pub(crate) fn on_settled(&mut self, settled: &Settled) {
-        // // Packets sent on another path are not evidence about this one.
+        // Packets sent on another path are not evidence about this one.
         if settled.number < self.member.from() {
             return;
         }
         let bytes = u64::from(self.around + settled.piece.length);
-        // // Packets lost before this model started say nothing new about the path.
+        // Packets lost before this model started say nothing new about the path.
         let is_old = settled.sent < self.path.begins();
         match settled.fate {
             Fate::Arrived => {

@@ -1,17 +1,17 @@
-//! What a source has done, in numbers.
+//! Counts of a source.
 
 use fairwave_units::Duration;
 
 use crate::path_facts::PathCounts;
 
-/// What a source has done.
+/// Counts of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounts {
     /// Data packets sent.
     pub sent: u64,
     /// Bytes of streams that were lost, and go again.
     pub lost_bytes: u64,
-    /// Data packets that were lost, as far as could be told at the time.
+    /// Data packets that were lost, as known at the time.
     pub lost: u64,
     /// Of them, those that came after all.
     pub spurious: u64,
@@ -29,7 +29,7 @@ pub struct SenderCounts {
 }
 
 impl SenderCounts {
-    /// The part of it that says what the path did.
+    /// The counts that describe the path.
     pub(crate) fn of_path(&self) -> PathCounts {
         let Self { arrived, lost, spurious, late, marked, arrived_bytes, .. } = *self;
         PathCounts { arrived, late, lost: lost.saturating_sub(spurious), marked, arrived_bytes }

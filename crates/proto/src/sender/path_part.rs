@@ -8,8 +8,8 @@ use crate::path::{Claim, PathId, PathMember, Portion, SharedPath};
 use crate::path_facts::PathFacts;
 
 impl Sender {
-    /// Its packets go on another shared path from now on, or on one without a model: bytes of those that no report to the
-    /// path before will settle.
+    /// Its packets go on another shared path from now on, or on one without a model: bytes of those that no report to
+    /// the path before will settle.
     pub(crate) fn change_path(&mut self, now: Time, id: Option<PathId>) -> Bytes {
         let next = self.outstanding.next();
         let in_flight = self.member.as_ref().map_or(Bytes::ZERO, PathMember::in_flight);
@@ -39,7 +39,7 @@ impl Sender {
         self.member.as_ref().map(PathMember::id)
     }
 
-    /// What it could do with the rate of a path.
+    /// Its claim on the rate of a path.
     pub(crate) fn claim(&self) -> Claim {
         let most = [RateTerm::Source, RateTerm::Sink, RateTerm::Demand].map(|term| self.limits.get(term));
         let most = most.into_iter().chain(self.silence.cap()).fold(most[0], Rate::min);
@@ -47,7 +47,7 @@ impl Sender {
         Claim { group: self.setup.group, weight, most, wants: !self.queue.is_empty() }
     }
 
-    /// What its path takes of it.
+    /// Sets its portion of the path.
     pub(crate) fn set_portion(&mut self, now: Time, path: &SharedPath, portion: Portion) {
         if let Some(member) = &mut self.member {
             member.set_window(path, portion.window_share);
@@ -58,7 +58,7 @@ impl Sender {
         }
     }
 
-    /// What is known of its path.
+    /// Facts about its path.
     pub(crate) fn path_facts(&mut self, now: Time) -> PathFacts {
         let all = self.counts.of_path();
         self.history.note(now, all);

@@ -1,4 +1,4 @@
-//! What a sender makes of the reports of its sink.
+//! A sender's handling of its sink's reports.
 
 use fairwave_units::Time;
 

@@ -14,9 +14,9 @@ pub(crate) struct SenderSetup {
     pub lower_bytes: u32,
     /// Bytes of one send of the system at most.
     pub send_bytes: Bytes,
-    /// What both end nodes grant it from the first packet on.
+    /// Rate that both end nodes grant it from the first packet on.
     pub start: Rate,
-    /// Who else uses the path.
+    /// The other users of the path.
     pub path: PathKind,
     /// Its part of a shared one.
     pub weight: f64,
@@ -24,7 +24,7 @@ pub(crate) struct SenderSetup {
     pub group: u32,
     /// The round-trip time, as far as the handshake showed it.
     pub rtt: Option<Duration>,
-    /// A silence of its sink that is so long is its end.
+    /// A silence of its sink that lasts this long ends the session.
     pub silence: Duration,
 }
 
