@@ -14,7 +14,7 @@ pub(crate) struct Alarms {
     armed: Vec<Option<Time>>,
 }
 
-/// Replaced alarms are swept out when there are more entries than two a slot and this.
+/// Replaced alarms are swept out when there are more than two entries per slot, plus this.
 const SLACK: usize = 64;
 
 impl Alarms {

@@ -64,7 +64,7 @@ impl Breaker {
         self.bad_since.filter(|since| now.since(*since) >= CLOSES_AFTER).map(|_| CloseReason::Path)
     }
 
-    /// So many packets that were lost arrived after all.
+    /// `packets` that were judged lost arrived after all.
     pub(crate) fn on_late(&mut self, packets: u64) {
         self.lost = self.lost.saturating_sub(packets);
     }

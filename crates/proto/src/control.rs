@@ -146,7 +146,7 @@ const IDLE_PROBE_EVERY: Duration = Duration::from_secs(5);
 const IDLE_BPS: f64 = 1000.0;
 /// A probe that is not answered is given up for the next.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
-/// So many in turn without an answer are hardly an accident: where 30 % get lost both ways, 1 of 15 times.
+/// Probes in a row without an answer that are unlikely to be chance: at 30 % loss both ways, 1 of 15 times.
 const UNHEARD_PROBES: u32 = 4;
 /// Bytes of a probe's frame.
 const PROBE_BYTES: u32 = 9;

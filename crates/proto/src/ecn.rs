@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 /// The ECN field of an IP packet, as it came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
-    /// Its sender takes no marks, or somebody on the way has taken the field away.
+    /// Its sender takes no marks, or a node on the path clears the field.
     #[default]
     NotCapable,
     /// ECT(0): its sender takes marks, and no router has marked it.

@@ -177,8 +177,8 @@ impl FlowEntry {
         self.granted.largest(now, span)
     }
 
-    /// Adds an interval whose rate was `over_bps` above the highest rate that recent grants
-    /// explain, or below it if negative.
+    /// Adds an interval whose rate was `over_bps` above the highest rate that recent grants explain,
+    /// or below it if negative.
     fn note_excess(&mut self, interval: Duration, over_bps: f64) {
         let bits = self.excess_bits + over_bps * interval.as_secs_f64();
         // Capped at twice the bits that make an interval count, so that lower rates soon offset a past excess.

@@ -37,7 +37,7 @@ pub(crate) enum DatagramOutcome<C: Crypto> {
     Established(Box<Established<C::Keys>>, SocketAddr, SessionOptions),
     /// The attempt failed.
     Failed(SessionId, HandshakeError),
-    /// Somebody asks for one.
+    /// A peer requests a session.
     Asked(PendingVisit<C>),
 }
 

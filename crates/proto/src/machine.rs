@@ -115,7 +115,7 @@ pub enum ShareBy {
     User,
     /// Processes.
     Process,
-    /// Nobody: all sessions are alike.
+    /// Neither: all sessions are alike.
     Session,
 }
 

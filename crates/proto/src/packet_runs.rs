@@ -30,7 +30,7 @@ pub(crate) struct PacketRun {
     pub(crate) piece: PieceAt,
 }
 
-/// So many runs are looked at one by one before the right one is searched for.
+/// Runs that are checked one by one before a binary search.
 const NEAR_RUNS: usize = 8;
 /// Piece of a number that was skipped.
 pub(crate) const SKIPPED: PieceAt = PieceAt { stream: 0, length: 0, offset: 0 };

@@ -99,7 +99,7 @@ impl PathCounts {
 }
 
 impl PathHistory {
-    /// So much has become of packets so far. To be called more often than four times a second, as long as that changes.
+    /// Records the counts of packets so far. Call it more than four times a second while they change.
     #[inline]
     pub(crate) fn note(&mut self, now: Time, all: PathCounts) {
         if self.moments.back().is_none_or(|(at, _)| now.since(*at) >= SLICE) {

@@ -16,9 +16,9 @@ pub enum PathWish {
     /// Others use it.
     #[default]
     Shared,
-    /// Nobody else does, and this end knows its capacity.
+    /// No other sender uses it, and this end knows its capacity.
     Dedicated,
-    /// Nobody else does; but where this end's capacity is not known, nothing but the path can say how fast to send.
+    /// No other sender uses it, but this end's capacity is unknown, so only the path limits how fast to send.
     WithoutCapacity,
 }
 

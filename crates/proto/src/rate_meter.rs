@@ -164,8 +164,8 @@ impl RateMeter {
         self.rate
     }
 
-    /// Measures an interval at a node that grants the session `granted`; `evidence` is what the
-    /// interval shows about its use. A session without a measurement counts at most its recent grants.
+    /// Measures an interval at a node that grants the session `granted`; `evidence` is what the interval shows about
+    /// its use. A session without a measurement counts at most its recent grants.
     pub(crate) fn tick_of_node(&mut self, now: Time, granted: Option<Rate>, evidence: Evidence) -> Rate {
         if evidence == Evidence::None {
             self.is_new = false;

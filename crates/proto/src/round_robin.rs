@@ -17,7 +17,7 @@ pub(crate) struct RoundRobin {
     is_waiting: Vec<bool>,
     /// Bytes that the first of them has sent in its turn.
     sent_bytes: u32,
-    /// When there was nobody before.
+    /// When the first session came to the empty queue.
     since: Time,
 }
 
@@ -45,7 +45,7 @@ impl RoundRobin {
         self.is_waiting.get(slot as usize).copied().unwrap_or(false)
     }
 
-    /// Since when somebody has a packet due.
+    /// Time since which a session has a packet due.
     pub(crate) fn since(&self) -> Option<Time> {
         (!self.waiting.is_empty()).then_some(self.since)
     }

@@ -387,7 +387,7 @@ impl Sender {
         Some(DataPacket { session: self.peer, number, stamp_us: stamp(due), piece })
     }
 
-    /// The packet that went last did not go after all: nobody waits for it, and it does not go again.
+    /// The packet that went last did not go after all: no end waits for it, and it does not go again.
     pub(crate) fn withdraw(&mut self, now: Time, packet: &DataPacket, path: Option<&mut SharedPath>) {
         if !self.outstanding.withdraw(packet.number) {
             return;

@@ -26,7 +26,7 @@ use crate::path_kind::PathKind;
 #[derive(Clone, Debug)]
 pub(crate) struct Silence {
     path: PathKind,
-    /// So long a silence is the end.
+    /// Silence after which the session closes.
     closes: Duration,
     /// The first question since the sink was heard.
     asked: Option<Time>,

@@ -7,7 +7,7 @@ use crate::granted::Granted;
 /// Limit on the data that a sink takes from a session, by the sink's own clock: its grants, and 1 % more. The rest is
 /// refused, as if it had been lost on the way.
 ///
-/// A source's stamps and numbers come from the source and may be false, and it may ignore grants. Neither pays. A
+/// A source may send false stamps and numbers, from which its rate is measured, and may ignore grants. Neither pays. A
 /// source that keeps to its grants loses nothing here, unless the path held back more than a quarter of a second of its
 /// packets and then lets them go at once; and those go again.
 #[derive(Clone, Debug)]

@@ -105,7 +105,7 @@ pub enum Refusal {
     /// way round.
     #[error("the ticket is for another purpose")]
     Purpose,
-    /// The ticket is for one transfer, and somebody else's is under way, or may come back.
+    /// The ticket is for one transfer, and another peer's is under way, or may come back.
     #[error("the ticket is for one transfer, and another transfer is using it")]
     InUse,
 }

@@ -24,7 +24,7 @@ impl EndNode {
         }
     }
 
-    /// The part of the capacity `told` that has been found.
+    /// Capacity found so far, at most `told`.
     pub(super) fn found(&self, told: Rate) -> Rate {
         self.finder.as_ref().map_or(told, |finder| finder.capacity(told))
     }

@@ -142,7 +142,7 @@ pub(crate) const COOKIE_LASTS: Duration = Duration::from_secs(10);
 const MOST_DONE: usize = 1024;
 
 impl<C: ResponderCrypto> Responder<C> {
-    /// A door to which nobody has come.
+    /// A responder without sessions.
     pub fn new(crypto: C) -> Self {
         Self {
             crypto,

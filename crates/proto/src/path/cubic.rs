@@ -114,7 +114,7 @@ impl CubicPath {
         }
     }
 
-    /// So much of what was lost has arrived: where that is all that the last cut was for, it is taken back.
+    /// `late_bytes` that were judged lost have arrived: if that is all that the last cut was for, the cut is undone.
     fn undo(&mut self, late_bytes: u64) {
         let Some(cut) = self.cut.as_mut().filter(|_| late_bytes > 0) else { return };
         cut.lost_bytes = cut.lost_bytes.saturating_sub(late_bytes);

@@ -15,8 +15,8 @@ pub(crate) struct Claim {
     pub(crate) wants: bool,
 }
 
-/// Max-min fair portions of a rate by weights: nobody gets more than it can use while another could use more, and what
-/// is left over is for all.
+/// Max-min fair portions of a rate by weights: no session gets more than it can use while another could use more, and
+/// what is left over is for all.
 ///
 /// The portion of a session that cannot use it all is what the path would take of it, not what it sends: the path is
 /// not what holds it. One that wants nothing has the portion that it would have if it came.
@@ -145,7 +145,7 @@ mod tests {
         // 10 of its 30 are used: 80 are left for two, 1 : 3.
         let claims = [(1.0, 1e3, true), (1.0, 10.0, true), (3.0, 1e3, true)];
         assert_eq!(portions(90.0, &claims), (vec![20.0, 20.0, 60.0], true));
-        // Nobody could use the rest: 90 - 10 - 20 go on top of what each can use, 1 : 1.
+        // No session could use the rest: 90 - 10 - 20 go on top of what each can use, 1 : 1.
         assert_eq!(portions(90.0, &[(1.0, 10.0, true), (1.0, 20.0, true)]), (vec![40.0, 50.0], false));
     }
 
