@@ -46,7 +46,7 @@ fn loss_report(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What each end knows after the packets: holes of one packet, at random.
+/// State of both ends after the packets: holes of one packet, at random.
 fn ends() -> (MissingNumbers, Outstanding) {
     let (mut missing, mut outstanding) = (MissingNumbers::default(), Outstanding::default());
     let mut random = 1_u64;

@@ -1,4 +1,4 @@
-//! Time of a control interval of all processes of a machine: every row is told of, and the nodes tick. `cargo bench -p
+//! Time of a control interval of all processes of a machine: every row is reported, and the nodes tick. `cargo bench -p
 //! fairwave-proto --bench machine_tick`; the throughput is rows a second.
 
 #![allow(missing_docs, reason = "criterion_group makes public functions")]
@@ -50,7 +50,7 @@ fn tick(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What a process makes of a grant at a tick.
+/// Applies a grant to a process's row at a tick.
 type Obey = fn(&mut MachineRow, &MachineGrant, u64);
 
 /// Each session uses what it was granted, except for a hair of noise.
@@ -88,7 +88,7 @@ fn row(at: u32) -> MachineRow {
     }
 }
 
-/// What every third session claims.
+/// Claim of every third session.
 fn claim(at: u32) -> Rate {
     Rate::mbps(0.1 + 1e-4 * f64::from(at % 97))
 }

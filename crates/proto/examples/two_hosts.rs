@@ -34,7 +34,7 @@ fn run(sessions: usize, loses_one_in: u64) {
     let (mut data, mut control, mut wakes) = (0_u64, 0_u64, 0_u64);
     let started = Instant::now();
     while now < end {
-        // What the second host sends, the first one answers at once.
+        // The first host answers the second one's packets at once.
         for at in [0, 1, 0, 1] {
             while let Some(event) = hosts[at].poll_event() {
                 match event {

@@ -1,7 +1,7 @@
-//! What anybody may send, at every decoder: `make fuzz` looks for inputs that break it, and `cargo test` runs the ones
-//! in `__fuzz__/<target>/corpus` again, and some at random.
+//! Arbitrary input to every decoder: `make fuzz` looks for inputs that break it, and `cargo test` runs the ones in
+//! `__fuzz__/<target>/corpus` again, and some at random.
 //!
-//! Whatever comes in is refused or understood, without a panic; and what is understood is written again as the same.
+//! Every input is either refused or decoded, without a panic; a decoded value is the same after it is written again.
 
 #![allow(missing_docs)]
 
@@ -16,7 +16,7 @@ use fairwave_proto::handshake::{AttemptProgress, Incoming, Initiator, Responder,
 use fairwave_proto::{Features, Outstanding, PathWish, PieceAt, Repairs, Settlement, Verdict};
 use fairwave_units::{Duration, Time};
 
-/// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
+/// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS overrides this.
 const ITERATIONS: usize = 2000;
 /// A datagram has no more.
 const LARGEST: usize = 1500;
@@ -97,7 +97,7 @@ fn loss_report() {
         if let Ok(settlement) = outstanding.on_report(&report, &verdict, &mut repairs, Some(&mut hear)) {
             assert_eq!(settlement.arrived + settlement.lost, fates);
             assert_eq!((settlement.lost, 0), (repairs.needed.len() as u64, repairs.in_vain.len()));
-            // Again it says nothing new; nor does time that passes take back what is settled.
+            // A repeated report adds nothing; and packets stay settled as time passes.
             for (at, most_lost) in [(400, 0), (2000, 300 - settlement.arrived - settlement.lost)] {
                 let verdict = Verdict { now: us(at), ..verdict };
                 let again = outstanding.on_report(&report, &verdict, &mut repairs, None).unwrap();
@@ -120,7 +120,7 @@ fn handshake() {
     });
 }
 
-/// What is said under the handshake's seal.
+/// Contents of the sealed part of the handshake.
 #[test]
 fn terms() {
     bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|bytes: &[u8]| {
@@ -158,7 +158,7 @@ fn door() {
         let ticket = TicketId(1);
         let mut responder = Responder::new(InsecureResponder::new(1, [(ticket, 2)]));
         let from = SocketAddr::from(([10, 0, 0, 1], 9));
-        // The first byte alone: a hello has 1200.
+        // Short input tests only the first byte, since a hello has 1200: it is also repeated to that length.
         let datagrams = [bytes.to_vec(), bytes.iter().copied().cycle().take(HELLO_BYTES).collect()];
         for datagram in datagrams.iter().filter(|datagram| !datagram.is_empty()) {
             assert!(matches!(responder.handle(Time::ZERO, from, datagram), Incoming::Nothing));

@@ -1,11 +1,11 @@
-//! A whole host, a peer whose seals are good and whose packets say anything, and an honest peer beside it. `make fuzz`
-//! looks for inputs that break it, and `cargo test` runs the ones in `__fuzz__/sealed` again, and some at random.
+//! A whole host, a hostile peer with valid seals and arbitrary packets, and an honest peer. `make fuzz` looks for
+//! inputs that break it, and `cargo test` runs the ones in `__fuzz__/sealed` again, and some at random.
 //!
-//! The handshake is done properly; from then on the input is what the hostile peer says under seal. Packets go from
-//! host to host as values: a good seal proves that they come from the peer, and that is given.
+//! The handshake is done properly; from then on the input is what the hostile peer sends under seal. Packets go from
+//! host to host as values: a valid seal proves that they come from the peer, and that is given.
 //!
 //! Whatever comes: the host does not panic, holds no more than a bound, does no more for a packet than its bytes are
-//! worth, and its session with the honest peer goes on. This target has a program of its own, whose allocator counts.
+//! worth, and its session with the honest peer goes on. This target is a separate program, whose allocator counts.
 
 #![allow(missing_docs, non_snake_case)]
 
@@ -20,17 +20,17 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use network::{Flow, LIVE_BYTES, Load, Network, Setup, address};
 
-/// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
+/// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS overrides this.
 const ITERATIONS: usize = 300;
 const LARGEST: usize = 1500;
 
 const CAPACITY_BPS: f64 = 20e6;
-/// What the victim and the honest peer move in each direction: some 20 ms at half of the capacity.
+/// Bytes that the victim and the honest peer move in each direction: some 20 ms at half of the capacity.
 const HONEST_BYTES: u64 = 30_000;
 /// Both get it within this, whatever else the victim has to do: every wait of the protocol is shorter than 4 s.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What a session may make a host hold: 256 KiB, some 32 768 gaps of 24 bytes in numbers and as many in bytes, of 48,
-/// and twice that where a queue grows by doubling.
+/// Max bytes that a session may make a host hold: 256 KiB, some 32 768 gaps of 24 bytes in numbers and as many in
+/// bytes, of 48, and twice that for queues that grow by doubling.
 const MOST_HELD: i64 = (256 << 10) + 2 * 32_768 * (24 + 48);
 /// The honest session, and what a host has without any.
 const OTHERS_HELD: i64 = 512 << 10;
@@ -41,7 +41,7 @@ const MOST_ANSWER: u64 = 40 * 1200;
 
 /// How a number is chosen: it is the next one.
 const NEXT: u8 = 3;
-/// Where each host is.
+/// Index of each host.
 const VICTIM: usize = 0;
 const HONEST: usize = 1;
 const HOSTILE: usize = 2;
@@ -56,7 +56,7 @@ struct Scene {
     answered: u64,
 }
 
-/// What an input says of the scene, in its first byte.
+/// The scene, as the first byte of an input sets it.
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 struct Plan {
     /// Whether the victim sends to the hostile peer, and whether it receives from it.
@@ -82,7 +82,7 @@ impl Plan {
     }
 }
 
-/// The first byte of an input says what the scene is, the others what the hostile peer does.
+/// The first byte of an input sets the scene, the others drive the hostile peer.
 #[test]
 fn sealed() {
     bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|input: &[u8]| {
@@ -131,7 +131,7 @@ impl Scene {
         scene
     }
 
-    /// Does the next thing that the input says: nothing if there is none.
+    /// Does the next thing in the input; `None` at its end.
     fn act(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         let what = reader.u8("what").ok()?;
         match what & 7 {
@@ -317,7 +317,7 @@ fn spread(reader: &mut Reader<'_>) -> Option<u64> {
     Some(u64::from(value) << (shift % 54))
 }
 
-/// A frame as the protocol has them, of numbers that the input says.
+/// A frame of the protocol, with numbers from the input.
 fn write_frame(reader: &mut Reader<'_>, writer: &mut Writer<'_>) -> Option<()> {
     let kind = reader.u8("a kind").ok()?;
     let stream = u64::from(kind >> 4 & 3);

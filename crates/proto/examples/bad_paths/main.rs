@@ -1,12 +1,12 @@
-//! What a source on a path that others use too makes of one that is bad: goodput where packets get lost, come late,
-//! and where the rate jumps; and how two of them share one.
+//! Performance of a source on a bad path that others also use: goodput when packets get lost, come late, and when the
+//! rate jumps; and how two sources share a path.
 //!
 //! `cargo run --release -p fairwave-proto --example bad_paths [bbr|cubic|tally] [seeds] [part of a name]...`
 //!
 //! Each at seed 1, with `seeds` at seeds 1 to 6.
 //!
-//! With `tally` the path is dedicated, and both ends know its capacity and share it by claims and grants. What is not as
-//! both say, a rate that jumps, a neighbour of whom neither knows, a queue that nobody fills, is left out then.
+//! With `tally` the path is dedicated, and both ends know its capacity and share it by claims and grants. It leaves out
+//! scenarios that contradict this: a rate that jumps, a neighbour unknown to both ends, a queue that no flow fills.
 
 #[path = "../../tests/network/mod.rs"]
 mod network;

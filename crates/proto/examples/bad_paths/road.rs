@@ -18,7 +18,7 @@ pub(crate) struct RoadPlan {
     pub(crate) late: (f64, Duration),
     /// Period and length of the pauses of the sources' processes.
     pub(crate) stalls: Option<(Duration, Duration)>,
-    /// Bytes of datagrams that the system holds for a host, if its sinks go by that.
+    /// Bytes of datagrams that the system holds for a host, if its sinks take that into account.
     pub(crate) buffer: Option<Bytes>,
     pub(crate) control: PathControl,
     /// The capacity of each host, if the path is its own and it shares by claims and grants.

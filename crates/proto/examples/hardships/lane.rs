@@ -16,7 +16,7 @@ pub(crate) enum Meter {
     Read,
 }
 
-/// What is in the way.
+/// Disturbances during a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Hardship {
     /// Standard deviation of each measured rate at every node, as a share of the rate.

@@ -1,4 +1,4 @@
-//! What noise of measurement, a sink that stalls, and a path that fails for two seconds cost, with the protocol's
+//! Cost of measurement noise, of a sink that stalls, and of a path that fails for two seconds, with the protocol's
 //! measured rates ("sent"), and with those that a sink would have if it counted what it reads ("read").
 //!
 //! `cargo run --release -p fairwave-proto --example hardships`

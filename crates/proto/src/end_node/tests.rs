@@ -42,7 +42,7 @@ fn next_tick__keeps_its_beat() {
     assert_eq!(node.next_tick(), ms(5));
     node.tick(ms(6), |_| Rate::ZERO);
     assert_eq!(node.next_tick(), ms(25));
-    // So late that the next is past, too.
+    // Late enough that the following tick has also passed.
     node.tick(ms(50), |_| Rate::ZERO);
     assert_eq!(node.next_tick(), ms(70));
 }
@@ -80,7 +80,7 @@ fn tick__runs_the_rule() {
     assert_eq!(node.expected(SessionId(4)), None);
 }
 
-/// As hosts run it: 40 sessions of one ticket beside one of another, all of which use what they are granted.
+/// As hosts run it: 40 sessions of one ticket and one session of another, all of which use their whole grant.
 #[test]
 fn tick__a_ticket_with_many_sessions_has_the_share_of_one() {
     let rule = IntervalRule::Fixed(MS * 20);
@@ -121,7 +121,8 @@ fn tick__counts_no_more_than_was_granted() {
     assert!(!node.tick(ms(2005), |_| Rate::ZERO)[0].exceeds_grant);
 }
 
-/// A session of 464 kb/s has about a packet in 20 ms: what falls into one interval or the next is no excess.
+/// A session of 464 kb/s has about a packet in 20 ms: a packet that falls into one interval instead of the next does
+/// not count as excess.
 #[test]
 fn tick__who_uses_its_grant_in_grains_does_not_exceed_it_and_who_uses_more_does() {
     let closed_at = |kbps: [f64; 2]| {
@@ -138,8 +139,8 @@ fn tick__who_uses_its_grant_in_grains_does_not_exceed_it_and_who_uses_more_does(
     assert_eq!(closed_at([580.0, 348.0]), None);
     // A tenth more: (510.4 - 487.2) kb/s come to 24 kbit in 1.04 s, and then two seconds are a hundred intervals.
     assert_eq!(closed_at([510.4, 510.4]), Some(150));
-    // The same in the mean, in turns: 2.32 - 1.392 kbit a pair come to 24 kbit in the 25th, and then 20 ms and 132 times
-    // 20 - 5 ms are two seconds.
+    // Alternating rates with the same mean: 2.32 - 1.392 kbit a pair come to 24 kbit in the 25th, and then 20 ms and
+    // 132 times 20 - 5 ms are two seconds.
     assert_eq!(closed_at([603.2, 417.6]), Some(2 * 156));
 }
 
@@ -188,8 +189,8 @@ fn capacity__is_a_share_and_is_lowered_by_overflow() {
     node.on_overflow(Rate::mbps(60.0));
     assert_eq!(mbps(node.tick(ms(1000), |_| Rate::ZERO)), [5.7]);
     assert_eq!((node.capacity(), node.is_lowered()), (Rate::mbps(57.0), true));
-    // 2 % of 80 Mb/s per second, which is 0.8 Mb/s per tick, up to a second; then by as much more as there were
-    // seconds: 57.8 58.6 59.8 61.4 63.4 65.8 68.6 71.8 75.4 79.4 Mb/s, where 2 % a second alone take 29 ticks.
+    // 2 % of 80 Mb/s per second, which is 0.8 Mb/s per tick, for the first second; then that step times the seconds
+    // passed: 57.8 58.6 59.8 61.4 63.4 65.8 68.6 71.8 75.4 79.4 Mb/s. A constant 2 % a second takes 29 ticks.
     node.tick(ms(1500), |_| Rate::ZERO);
     assert!((node.capacity().as_mbps() - 57.8).abs() < 1e-9);
     for tick in 4..13 {
@@ -198,7 +199,7 @@ fn capacity__is_a_share_and_is_lowered_by_overflow() {
     assert!((node.capacity().as_mbps() - 79.4).abs() < 1e-9);
     node.tick(ms(13 * 500), |_| Rate::ZERO);
     assert_eq!((node.capacity(), node.is_lowered()), (Rate::mbps(80.0), false));
-    // A stalled reader reads nothing, and recovers all the same. More than the capacity is no capacity.
+    // A stalled reader reads nothing, and still recovers. An overflow at more than the capacity does not change it.
     node.on_overflow(Rate::ZERO);
     assert_eq!(node.capacity(), Rate::ZERO);
     node.tick(ms(14 * 500), |_| Rate::ZERO);
@@ -208,7 +209,7 @@ fn capacity__is_a_share_and_is_lowered_by_overflow() {
     assert!((node.capacity().as_mbps() - 0.8).abs() < 1e-9);
 }
 
-/// Sources and sinks with half a round trip between them, rates alone, in steps of a millisecond.
+/// Sources and sinks half a round trip apart, modelled as rates only, in steps of a millisecond.
 struct Network {
     capacities: Vec<Rate>,
     nodes: Vec<EndNode>,
@@ -504,7 +505,7 @@ proptest! {
     }
 }
 
-/// By claims the machine's headroom is no reason to scale grants down, and this host's own limit is.
+/// With claims, grants are scaled down to this host's own limit, but not for the machine's headroom.
 #[test]
 fn settle_told__by_claims_leaves_the_headroom_and_keeps_to_the_own_limit() {
     let options = fairwave_schemes::node::tally::TallyOptions::default();
@@ -532,7 +533,8 @@ fn settle_told__by_claims_leaves_the_headroom_and_keeps_to_the_own_limit() {
     assert_eq!(mbps(node.settle_told(ms(40), &grants)), [26.52, 25.5]);
 }
 
-/// Grants of GTP are ahead of what sessions use: who can take no more than it does keeps nobody from what is free.
+/// Grants of GTP are ahead of what sessions use: a session that cannot use more does not keep the others from the free
+/// capacity.
 #[test]
 fn settle_told__steps_beyond_the_machine_s_capacity_are_not_scaled_down_and_the_own_limit_is_kept() {
     let mut node = node();

@@ -98,7 +98,7 @@ fn on_grant__forged_replayed_and_absurd_ones_give_no_more_than_the_source_has() 
         let caps: f64 = [1, 2].map(|session| source.rates(SessionId(session)).unwrap().allowed.as_bps()).iter().sum();
         assert!(caps <= 1.02 * C, "{caps} after {grant:?}");
         assert_eq!(source.rates(SessionId(3)), None);
-        // An answer a grant, and what the tick tells of each.
+        // One answer per grant, and the tick's message for each.
         assert!(said(&mut source) <= 4);
     }
 }

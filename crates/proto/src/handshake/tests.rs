@@ -18,7 +18,7 @@ mod replays;
 
 const TICKET: TicketId = TicketId(77);
 const SECRET: u64 = 0xfeed;
-/// Where a hello has its cookie.
+/// Position of the cookie in a hello.
 const COOKIE: std::ops::Range<usize> = 11..PROLOGUE_BYTES;
 
 fn ms(ms: u64) -> Time {
@@ -156,7 +156,7 @@ fn handshake__each_end_knows_what_the_other_one_can_do() {
     let with = |session, features| Terms { features, ..terms(session) };
     let (here, there) = opened(with(1, both), (true, false), &with(2, claims)).unwrap();
     assert_eq!((here.features, there.features), (claims, both));
-    // An end that says nothing of it can do none of it.
+    // An end that does not report the features supports neither.
     let (here, there) = opened(with(1, both), (true, false), &terms(2)).unwrap();
     assert_eq!((here.features, there.features), (Features::default(), both));
 }
@@ -239,7 +239,7 @@ fn initiator__repeats_itself_and_gives_up() {
         }
     }
     assert_eq!(sent, [0, 250, 750, 1250, 1750, 2250, 2750, 3250, 3750, 4250, 4750].map(ms));
-    // Or when it is told to.
+    // Or after the time that `lasting` sets.
     let mut short = initiator(ms(0), 1, terms(1)).lasting(Duration::from_millis(300));
     assert_eq!(short.handle_timeout(ms(299)), None);
     assert_eq!(short.handle_timeout(ms(300)), Some(HandshakeError::NoAnswer));
@@ -255,7 +255,7 @@ fn initiator__repeats_itself_and_gives_up() {
         } else if heard.poll_transmit(at).is_some() {
             sent.push(at);
         }
-        // The same one once more changes nothing.
+        // A repeated cookie changes nothing.
         assert_eq!(heard.handle(at, &cookie), AttemptProgress::Waiting);
     }
     assert_eq!(sent, [30, 90, 210, 450, 930, 1430, 1930, 2430, 2930, 3430, 3930, 4430, 4930].map(ms));
@@ -269,7 +269,7 @@ fn initiator__does_not_let_itself_be_driven_by_cookies() {
     let mut sent = 0;
     let mut current = mac;
     for value in 0..100 {
-        // A stranger who sees each hello, and one who saw the first alone.
+        // An attacker that sees each hello, and one that saw only the first.
         for mac in [current, mac] {
             initiator.handle(ms(1), &cookie_for(mac, [value; 16]));
             let Some(hello) = initiator.poll_transmit(ms(1)) else { continue };

@@ -47,19 +47,19 @@ fn set_up(setup: Setup) -> Network {
     Network::of(1, [setup.clone(), setup], Duration::from_millis(5))
 }
 
-/// The sink, host 1, asks its source for so much; its name for the session.
+/// The sink, host 1, requests `bytes` from its source; returns the sink's id of the session.
 fn open_for(network: &mut Network, bytes: u64) -> SessionId {
     network.open(Flow { sizes: vec![bytes], ..Flow::endless(0, 1) })
 }
 
-/// Loses one packet in so many, of all kinds or of data, both ways.
+/// Loses one packet in `one_in`, of all kinds or only of data, in both directions.
 fn lose_one_in(network: &mut Network, one_in: u64, spares_control: bool) {
     for link in network.links.iter_mut().flatten() {
         (link.loses_one_in, link.spares_control) = (one_in, spares_control);
     }
 }
 
-/// What is sent to these hosts is lost, or is not any more.
+/// Starts or stops losing the packets sent to these hosts.
 fn cut(network: &mut Network, hosts: &[usize], is_cut: bool) {
     for host in hosts {
         network.hosts[*host].address.set_port(if is_cut { 2 } else { 1 });
@@ -80,8 +80,8 @@ fn mbps_until(network: &mut Network, until: Time) -> f64 {
     (network.hosts[1].delivered - before) as f64 * 8.0 * 1.077 / until.since(begin).as_secs_f64() / 1e6
 }
 
-/// Frames of a control packet fit into 1200 bytes; a probe of the path's size has padding behind them, and a hostile
-/// peer's packet of 64 KiB says no more than others.
+/// Frames of a control packet fit into 1200 bytes; a probe of the path's size has padding after them, and the rest of a
+/// hostile peer's packet of 64 KiB is not read.
 #[test]
 fn handle_control__reads_what_a_packet_of_1200_bytes_holds() {
     let mut network = between([100.0, 100.0], 1);
@@ -151,14 +151,14 @@ fn host__tells_an_idle_source_less_often() {
     };
     control_until(&mut network, 2);
     assert_eq!(network.hosts[1].delivered, 1_000_000);
-    // Its rate is told each 200 ms to a source that has just sent, and is measured in the last interval.
+    // Its rate is reported every 200 ms to a source that has just sent, and is measured in the last interval.
     let [_, soon] = control_until(&mut network, 8);
     assert!(soon >= 6 * 5, "{soon} packets in 6 s");
     control_until(&mut network, 14);
     // Then each 600 ms, and each end asks for the round trip every 5 s and answers the other.
     let [source, idle] = control_until(&mut network, 74);
     assert!((100..=100 + 2 * 13).contains(&idle), "{idle} packets of the sink in a minute");
-    // It is told often enough that it asks for nothing more.
+    // Reports are frequent enough that the source asks for nothing more.
     assert!(source <= 2 * 13, "{source} packets of the source in a minute");
     // And as often as before when it sends again.
     network.hosts[1].want(network.now, sink, STREAM, 2_000_000..3_000_000);
@@ -328,8 +328,8 @@ fn set_desired__is_not_exceeded_after_a_stall() {
     let opened = opened(&network);
     network.hosts[0].set_desired(ms(500), opened.session, Rate::mbps(30.0));
     network.run_until(ms(2000));
-    // No thread runs for 60 ms, which is no silence yet. The sink takes it for a pause, and grants less for an interval
-    // or two.
+    // No thread runs for 60 ms, which is shorter than a silence. The sink treats it as a pause, and grants less for an
+    // interval or two.
     network.hosts.iter_mut().for_each(|host| host.pauses.push(ms(2000)..ms(2060)));
     network.run_until(ms(2070));
     let rate = mbps_until(&mut network, ms(2310));
@@ -396,7 +396,7 @@ fn unheard_for__grows_where_the_peer_is_heard_and_nothing_gets_there() {
         [silent, unanswered, control.unheard_for(network.now, sink)].map(Option::unwrap)
     };
     assert_eq!(waits(&network)[2], Duration::ZERO);
-    // What is sent to the source is lost, and what it sends arrives.
+    // Packets to the source are lost, and packets from it arrive.
     cut(&mut network, &[0], true);
     network.run_until(ms(14_000));
     let [silent, unanswered, unheard] = waits(&network);
@@ -408,7 +408,7 @@ fn unheard_for__grows_where_the_peer_is_heard_and_nothing_gets_there() {
     assert_eq!(waits(&network)[2], Duration::ZERO);
 }
 
-/// Where many packets get lost both ways, data go on, and that this end is heard is known for all but some of the time.
+/// If many packets get lost both ways, data still flow, and the source knows almost all of the time that it is heard.
 #[test]
 fn unheard_for__says_little_where_packets_get_lost() {
     let mut network = between([100.0, 100.0], 5);
@@ -424,7 +424,7 @@ fn unheard_for__says_little_where_packets_get_lost() {
     assert!(looks > 280 && unheard * 20 < looks, "{unheard} of {looks}");
 }
 
-/// Who is asked seldom is asked again soon where it does not answer.
+/// A peer that is seldom asked is soon asked again if it does not answer.
 #[test]
 fn unheard_for__is_known_within_some_seconds_where_little_flows() {
     let mut network = between([100.0, 100.0], 5);

@@ -27,9 +27,9 @@ struct Process {
     /// It stands still until then.
     stands_until: u64,
     is_dead: bool,
-    /// What its rows say.
+    /// Contents of its rows.
     rows: BTreeMap<u64, MachineRow>,
-    /// Its own word on what is said, if it lies.
+    /// Falsifies a row, if the process lies.
     lie: fn(&mut MachineRow),
 }
 
@@ -38,12 +38,12 @@ struct Flow {
     process: usize,
     source: SourceNode,
     delay_ms: u64,
-    /// Mb/s; infinite for all there is.
+    /// Mb/s; infinite for the whole capacity.
     demand: f64,
     /// Mb/s in each step.
     sent: Vec<f64>,
     is_closed: bool,
-    /// What its source sends by the last tick.
+    /// Millisecond, of every 20, at which its source ticks.
     phase: u64,
 }
 
@@ -135,7 +135,7 @@ impl World {
         id
     }
 
-    /// The source is gone, and says so to its sink.
+    /// The source leaves, and notifies its sink.
     fn close(&mut self, id: u64) {
         let flow = self.flows.get_mut(&id).unwrap();
         flow.is_closed = true;
@@ -308,7 +308,7 @@ impl World {
         self.flows.values().map(|flow| flow.sent.last().copied().unwrap_or(0.0)).collect()
     }
 
-    /// What all ledgers together say may still come, as a share of the capacity.
+    /// Rates that all ledgers together still reserve, as a share of the capacity.
     fn reserved(&self) -> f64 {
         let live = self.processes.iter().filter(|process| !process.is_dead);
         live.map(|process| process.sink.reserved_sum().as_mbps()).sum::<f64>() / CAPACITY
@@ -420,7 +420,7 @@ fn tick__of_claims_moves_a_share_between_processes_in_some_round_trips() {
     world.assert_exact(5);
 }
 
-/// What a process had that died is nobody's until its sources have stopped.
+/// The share of a process that died stays unused until its sources have stopped.
 #[test]
 fn leave__of_a_process_that_receives_by_claims_gives_its_share_away_after_two_leases() {
     let mut world = World::new(ShareBy::Session, 7);
@@ -491,7 +491,8 @@ fn tick__after_the_machine_was_away_nothing_is_promised_twice() {
     }
 }
 
-/// Whatever a process says of its claims, of what it has reserved, and of whom it hears: the others have their shares.
+/// Whatever a process reports about its claims, its reserved rates and the peers it hears: the others have their
+/// shares.
 #[test]
 fn tick__who_lies_of_claims_and_reserves_takes_no_more_than_its_part() {
     let lies: [fn(&mut MachineRow); 6] = [
@@ -511,7 +512,7 @@ fn tick__who_lies_of_claims_and_reserves_takes_no_more_than_its_part() {
         world.run_for(5000);
         assert!(world.rates()[0] >= 0.95 * 350.0, "lie {at}: {:?}", world.rates());
         world.open(late, 10, f64::INFINITY);
-        // What it was granted once it may hold for four leases.
+        // A liar may hold a former grant for four leases.
         world.run_for(20_000);
         let rates = world.rates();
         assert!(rates[0] >= 0.95 * CAPACITY / 3.0 && rates[2] >= 0.95 * CAPACITY / 3.0, "lie {at}: {rates:?}");
@@ -522,7 +523,7 @@ fn said(row: &mut MachineRow) -> &mut MachineStanding {
     row.standing.as_mut().unwrap()
 }
 
-/// One that dies again and again leaves behind no more than it was granted, and nothing that it says it had.
+/// A process that dies again and again leaves behind at most its grant, and nothing of what it claimed to hold.
 #[test]
 fn leave__of_who_says_that_it_held_all_leaves_nothing_behind() {
     let mut world = World::new(ShareBy::User, 11);

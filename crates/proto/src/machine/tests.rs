@@ -20,11 +20,11 @@ struct World {
 struct Session {
     member: MemberId,
     row: u32,
-    /// What it can use, at most.
+    /// The most that it can use, Mb/s.
     limit: f64,
-    /// What it sends, Mb/s.
+    /// Sending rate, Mb/s.
     rate: f64,
-    /// What it says in place of what it sends.
+    /// Reported rate, in place of the sending rate.
     says: Option<f64>,
     is_silent: bool,
     generation: u16,
@@ -146,7 +146,7 @@ fn tick__users_share_whatever_number_of_processes_and_sessions_they_have() {
     world.run_for(SETTLED);
     // 350 a user: a third of that for each of the first one's three sessions.
     assert_eq!(world.rates(), [116.667, 116.667, 116.667, 350.0]);
-    // What one user cannot use is the other's.
+    // Capacity that one user cannot use goes to the other.
     world.sessions[3].limit = 100.0;
     world.run_for(SETTLED);
     assert_eq!(world.rates(), [200.0, 200.0, 200.0, 100.0]);
@@ -294,7 +294,7 @@ fn machine__that_comes_back_believes_no_more_than_its_capacity() {
         (world.sessions[back].start, world.sessions[back].rate) = (last, last);
     }
     world.tick();
-    // Who says that it had a million gigabits has its share of what there is.
+    // A session that claims to have had a million gigabits gets its share of the capacity.
     assert_eq!(world.rates(), [350.0, 350.0]);
 }
 
@@ -314,7 +314,7 @@ fn tick__a_liar_takes_nothing_of_the_others_share() {
     world.run_for(SETTLED);
     let honest = &world.rates()[1..];
     assert!(honest.iter().all(|rate| *rate >= 0.95 * 700.0 / 3.0), "{:?}", world.rates());
-    // or say that there is none.
+    // or report an empty one.
     for session in &mut world.sessions {
         session.ask = |row| row.waiting = Some(Duration::ZERO);
     }
@@ -322,7 +322,7 @@ fn tick__a_liar_takes_nothing_of_the_others_share() {
     world.run_for(SETTLED);
     let honest = &world.rates()[1..];
     assert!(honest.iter().all(|rate| *rate >= 0.95 * 700.0 / 3.0), "{:?}", world.rates());
-    // Who says that it uses nothing is offered what it may rise to, and the others have the rest.
+    // A session that reports no use is offered what it may rise to, and the others have the rest.
     world.sessions[0].says = Some(0.0);
     world.run_for(SETTLED);
     assert_eq!(world.rates()[1..], [350.0; 2]);
@@ -420,7 +420,7 @@ fn look__refuses_what_no_rule_can_run_with() {
     said.card = None;
     assert_eq!(world.machine.look(world.now, member, 0, Some(&said)), RowState::Refused);
     assert_eq!(world.machine.counts(), (1, 0));
-    // What becomes of the weight later changes nothing where it can be none.
+    // A weight that becomes invalid later changes nothing.
     said = world_session(member, 0).row(world.now);
     assert_eq!(world.machine.look(world.now, member, 0, Some(&said)), RowState::Shares);
     said.options.weight = 0.0;
@@ -459,7 +459,8 @@ fn look__a_row_that_goes_to_another_session_begins_anew() {
     world.run_for(SETTLED);
     (world.sessions[0].generation, world.sessions[0].rate) = (2, 0.0);
     world.tick();
-    // alpha beta of 350 Mb/s: it is no heir of the one before. Nor has it been granted anything that could be counted.
+    // alpha beta of 350 Mb/s: it does not inherit from the one before. Nor has it been granted anything that could be
+    // counted.
     assert!(world.rates()[0] < 100.0, "{:?}", world.rates());
     world.run_for(SETTLED);
     assert_eq!(world.rates(), [350.0; 2]);
@@ -527,7 +528,7 @@ fn set_most_rows__is_a_users_own_bound() {
         [RowState::Shares, RowState::Shares, RowState::Refused]
     );
     assert_eq!([0, 1, 2].map(|row| look(&mut world, other, row)), [RowState::Shares; 3]);
-    // What is there stays; more than all may have nobody gets.
+    // Existing rows stay; no user may have more than the limit for all.
     world.machine.set_most_rows(1, Some(1));
     assert_eq!(look(&mut world, few, 0), RowState::Shares);
     world.machine.set_most_rows(1, None);

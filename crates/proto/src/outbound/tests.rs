@@ -19,7 +19,7 @@ fn ms(ms: u64) -> Time {
 /// A source with 80 Mb/s and more to send than it can, and a round trip of 20 ms.
 struct Source {
     outbound: Outbound,
-    /// What its application has not got.
+    /// Bytes that its application does not have.
     absent: Range<u64>,
     now: u64,
     next: u64,
@@ -48,8 +48,8 @@ impl Source {
         Self { outbound, absent: 0..0, now: 0, next: 0, skipped: BTreeSet::new(), ended: None }
     }
 
-    /// Its sink speaks each 20 ms; where it reports, it says that all skipped numbers are lost, and what `is_lost`
-    /// says. Until the session's end, or `until_s`.
+    /// Runs until the session's end, or `until_s`. The sink speaks each 20 ms; if it reports, it reports as lost all
+    /// skipped numbers and those for which `is_lost` holds.
     fn run(&mut self, until_s: u64, is_lost: Option<fn(u64) -> bool>) {
         while self.ended.is_none() && self.now < until_s * 1000 {
             self.now += 1;
@@ -146,12 +146,12 @@ fn withdraw__what_is_not_there_holds_nothing_else_up() {
         let counts = source.outbound.counts(SESSION).unwrap();
         println!("{counts:?}, {} skipped", source.skipped.len());
         assert_eq!((source.ended, counts.lost, counts.lost_bytes), (None, 0, 0));
-        // What did not go counts as under way no more.
+        // Packets that were not sent do not count as under way.
         assert!(counts.sent - counts.arrived < 100, "{counts:?}");
         (counts.sent, source.skipped.len())
     };
     let (all, others) = sent(0..0);
-    // A thousand packets and those at both edges, none of which is due again.
+    // A thousand packets and those at both edges; they do not become due again.
     let (rest, skipped) = sent(1_000_000..2_000_000);
     assert!((1000..1010).contains(&(skipped - others)), "{skipped}, {others}");
     assert!(rest > all / 10 * 8, "{rest} of {all}");
@@ -231,6 +231,6 @@ fn poll_transmit__after_a_full_window_stamps_are_those_of_now() {
     outbound.handle_frame(ms(60), SESSION, &Frame::Losses(report));
     outbound.end_packet(ms(60), SESSION);
     let (.., packet) = outbound.poll_transmit(ms(60)).unwrap();
-    // What the window kept back for 20 ms is sent now: the round trip by its stamp must not have these 20 ms in it.
+    // A packet that the window kept back for 20 ms is sent here: the round trip by its stamp must exclude these 20 ms.
     assert!((58_000..=60_000).contains(&packet.stamp_us), "{}", packet.stamp_us);
 }

@@ -38,7 +38,7 @@ fn at(at: u64) -> Verdict {
     Verdict { now: ms(at), window: Duration::from_millis(20), sight: Duration::from_millis(200) }
 }
 
-/// What a report says to `outstanding`, and what it makes of that.
+/// Applies a report to `outstanding`; returns the settlement and the repairs.
 fn judge(
     outstanding: &mut Outstanding,
     verdict: &Verdict,
@@ -53,7 +53,7 @@ fn judge(
     Ok((settlement, repairs))
 }
 
-/// What goes again by a report, where nothing may overtake.
+/// Offsets of the pieces to send again after a report, if no packet may overtake another.
 fn report(outstanding: &mut Outstanding, numbers: Range<u64>, lost: &[Range<u64>]) -> Result<Vec<u64>, FalseReport> {
     let (_, repairs) = judge(outstanding, &at_once(), numbers, lost)?;
     Ok(repairs.needed.iter().map(|piece| piece.offset).collect())
@@ -109,7 +109,7 @@ fn withdraw__what_did_not_go_does_not_go_again() {
     assert_eq!(report(&mut outstanding, 0..5, &[1..4]), Ok(vec![101]));
     forget(&mut outstanding);
     assert!(outstanding.is_empty() && !outstanding.withdraw(4));
-    // Who says that it arrived does not say the truth.
+    // A sink that reports it as arrived lies.
     outstanding.send(piece(104), us(12));
     outstanding.withdraw(5);
     assert_eq!(report(&mut outstanding, 5..6, &[]), Err(FalseReport::Skipped(5)));
@@ -151,7 +151,7 @@ fn on_report__what_comes_after_it_was_lost_is_told_once() {
     let lateness = Duration::from_millis(27); // 30 was there before 3
     let settlement = Settlement { arrived: 3, late: 1, spurious: 1, lateness, ..Settlement::default() };
     assert_eq!(found, Ok((settlement, Repairs { needed: vec![], in_vain: vec![piece(3)] })));
-    // An older report says nothing new.
+    // An older report adds nothing.
     let found = judge(&mut outstanding, &at(93), 0..31, &[3..5, 20..21]);
     assert_eq!(found, Ok((Settlement::default(), Repairs::default())));
     // Out of sight 200 ms after it was sent.
@@ -215,7 +215,7 @@ fn on_report__nothing_goes_again_that_came_after_all() {
     outstanding.send(piece(50), ms(120));
     let found = lost(judge(&mut outstanding, &at(200), 0..43, &[2..3, 40..42]));
     assert_eq!(found, (2, vec![piece(2)]));
-    // What its sink asks for after that goes again whatever happens to it.
+    // A piece that its sink requests after that is sent again whatever happens to it.
     outstanding.send(piece(5), ms(210));
     outstanding.send(piece(51), ms(250));
     let found = lost(judge(&mut outstanding, &at(300), 0..45, &[2..3, 40..42, 43..44]));
@@ -238,8 +238,8 @@ fn on_report__knows_a_lie() {
     assert!(honest.is_empty() && honest.skipped.is_empty());
 }
 
-/// A sink may say once more that nearly all of a long transfer got lost: that takes time by what the report says, not
-/// by the numbers. With one step a number this test would take an hour.
+/// A sink may report once more that nearly all of a long transfer got lost: the time this takes depends on the report's
+/// contents, not on the numbers. With one step a number this test would take an hour.
 #[test]
 fn on_report__of_numbers_that_were_settled_long_ago_takes_no_time() {
     let una = 1 << 42;
@@ -314,7 +314,7 @@ fn on_report__bounds_the_ranges() {
     }
 }
 
-/// Where too much is missing at once, the oldest of it is lost before its time, and out of sight.
+/// If too much is missing at once, the oldest of it is lost before its time, and out of sight.
 #[test]
 fn on_report__bounds_what_may_be_late() {
     let count = 2 * (MOST_RANGES as u64 + 100);
@@ -346,7 +346,7 @@ fn outstanding__takes_32_bytes_a_packet() {
             let a_packet = if step == 1 { 5 } else { 32 };
             assert!(bytes(&outstanding) <= a_packet * outstanding.len() + free);
         }
-        // What is not needed for as many packets as it holds is given back.
+        // Memory that the held packets do not need is given back.
         for _ in 0..250_000 {
             let next = outstanding.next();
             report(&mut outstanding, next - 1..next, &[]).unwrap();
@@ -451,7 +451,7 @@ impl PlainList {
         self.all.iter().position(|&plain| plain != Plain::Settled).unwrap_or(self.all.len()) as u64
     }
 
-    /// What is lost goes out of sight as long as nothing below is open.
+    /// Lost packets go out of sight as long as nothing below is open.
     fn forget(&mut self, below: u64) {
         for number in 0..self.all.len() {
             let is_old = self.sent(number as u64) < below;

@@ -94,7 +94,7 @@ fn try_send__a_stop_is_followed_by_no_burst() {
     let mut fast = pacer(10_000.0);
     assert_eq!(fast.room(stop).get(), 64_500);
     assert_eq!(drain(&mut fast, stop), 64);
-    // 10 ms of a high rate are no credit at a low one.
+    // 10 ms of a high rate give no credit at a low one.
     let mut falling = pacer(10_000.0);
     falling.set_rate(stop, Rate::mbps(1.0));
     assert_eq!(drain(&mut falling, stop), 1);
@@ -108,7 +108,7 @@ fn try_send__makes_good_for_delays_by_a_quarter_of_the_rate() {
     let mut sent = |at: u64| drain(&mut pacer, us(at));
     let first: u64 = (0..=20).map(|step| sent(500 * step)).sum();
     assert_eq!(first, 101);
-    // 16 ms late: 10 packets and a send of 64 at once, and the other 86 within 35 ms beside the 350 that go anyway.
+    // 16 ms late: 10 packets and a send of 64 at once, and the other 86 within 35 ms on top of the 350 that go anyway.
     assert_eq!(sent(26_000), 74);
     let burst = (53..=60).map(|step| sent(500 * step)).max();
     assert_eq!(burst, Some(7));
@@ -182,7 +182,7 @@ fn try_send__makes_good_at_twice_the_rate_where_grants_limit_it() {
     assert!((6000..6500).contains(&withheld), "{withheld}");
 }
 
-/// As beside many other processes: each time that it is to run it waits.
+/// As among many other processes: it waits each time that it is to run.
 #[test]
 fn try_send__who_comes_late_each_time_has_its_rate() {
     // Of the time up to the last turn; in 50 ms it is 25, and arrears of more than 100 are forgotten.
@@ -247,7 +247,7 @@ fn take_made_up__is_what_went_on_top_after_a_delay() {
     drain(&mut pacer, us(0));
     assert_eq!(pacer.take_made_up(), Bytes::ZERO);
     let mut made_up = Vec::new();
-    // Twice a millisecond, for who comes for whole bursts alone has no room for more.
+    // Twice a millisecond, because a sender that comes only for whole bursts has no room for more.
     for half_ms in 20..140 {
         drain(&mut pacer, us(half_ms * 500));
         made_up.push(pacer.take_made_up().get());
@@ -272,7 +272,7 @@ fn is_behind__who_sends_less_than_it_may() {
         behind_from = behind_from.or(pacer.is_behind().then_some(ms));
     }
     assert!(behind_from.is_some_and(|ms| (5..=10).contains(&ms)), "{behind_from:?}");
-    // Who has nothing to send is not; nor is who sends all that it may.
+    // A sender with nothing to send is not behind; nor is one that sends all that it may.
     let mut idle = self::pacer(80.0);
     idle.set_work(us(0), Work::Nothing);
     let mut prompt = self::pacer(80.0);
@@ -317,7 +317,7 @@ fn due__spreads_a_burst_as_it_was_earned() {
     assert_eq!(slow.due(us(1400), PACKET), us(1400));
 }
 
-/// A host that runs again first hears of its new rate, as its end node's tick is late, too.
+/// A host that runs again first hears of its new rate, because its end node's tick is also late.
 #[test]
 fn set_rate__at_the_end_of_a_pause_costs_no_packet_and_no_even_stamp() {
     let mut pacer = pacer(8.0); // 1000 B in 1 ms

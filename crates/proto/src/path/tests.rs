@@ -77,7 +77,7 @@ impl Source {
         sent
     }
 
-    /// A sink says that all these numbers arrived.
+    /// A sink reports these numbers as arrived, except those in `lost`.
     fn report(&mut self, now: Time, session: SessionId, numbers: Range<u64>, lost: &[Range<u64>]) {
         let mut room = [0; 200];
         LossReport::write(numbers, lost, &mut Writer::new(&mut room)).unwrap();
@@ -106,11 +106,11 @@ fn sessions__to_one_address_divide_its_path_by_their_weights() {
     source.outbound.set_limit(ms(1000), other, RateTerm::Sink, Rate::mbps(alone / 10.0));
     source.outbound.set_weight(ms(1001), one, 1.0);
     close(source.path_mbps(one), alone * 0.9);
-    // Who has more weight has more.
+    // A session with more weight gets more.
     source.outbound.set_limit(ms(1002), other, RateTerm::Sink, Rate::gbps(1.0));
     source.outbound.set_weight(ms(1002), one, 3.0);
     close(source.path_mbps(one), alone / 2.0);
-    // Who leaves leaves all.
+    // A session that leaves gives up its whole share.
     source.outbound.close(ms(1003), other);
     close(source.path_mbps(one), alone);
 }
@@ -129,7 +129,7 @@ fn path__is_one_model_of_what_all_sessions_sent_and_its_window_is_for_them_toget
             }
         }
         assert!(sent.iter().all(|sent| (window / 2 - 1..=window / 2 + 1).contains(sent)), "{control:?}: {sent:?}");
-        // What one of them brings home is the other's, too.
+        // Arrivals of one session also count for the other.
         source.report(ms(1051), sessions[0], 0..source.next[0], &[]);
         source.outbound.set_weight(ms(1052), sessions[0], 1.0);
         assert_eq!(source.path_mbps(sessions[0]), source.path_mbps(sessions[1]));
@@ -158,7 +158,7 @@ fn session__that_moves_joins_the_path_of_its_new_address() {
     assert!((source.path_mbps(moves) - unknown / 2.0).abs() < 1e-6);
     assert!((source.path_mbps(there) - unknown / 2.0).abs() < 1e-6);
     assert!((source.path_mbps(stays) - 2.0 * known).abs() < 1e-6);
-    // What it had sent on the other path says nothing about this one.
+    // Packets that it sent on the other path do not count for this one.
     let next = source.next[0];
     (1081..1090).for_each(|at| _ = source.send(ms(at)));
     source.report(ms(1090), moves, 0..next, &[0..next]);
@@ -167,7 +167,8 @@ fn session__that_moves_joins_the_path_of_its_new_address() {
     assert!((moved - unknown / 2.0).abs() < 1e-6, "{moved} and {there} of {unknown}");
 }
 
-/// Whoever is told of arrivals too early is not misled: no sample is above the rate at which its packets were sent.
+/// A source that receives reports of arrivals too early is not misled: no sample is above the rate at which its packets
+/// were sent.
 #[test]
 fn path__of_a_sink_that_hurries_its_reports_is_no_faster_than_what_was_sent() {
     // Less than a silence, and more.
@@ -199,14 +200,14 @@ fn memory__of_a_packet_under_way_is_small() {
 
     let mut stamps = SentStamps::default();
     let mut delivery = DeliveryRate::default();
-    // A sample before each packet: none of them has the stamp of the one before.
+    // A sample before each packet: no packet has the stamp of the one before.
     for number in 0..1 << 20 {
         let stamp = delivery.on_sent(ms(number), Bytes::new(PACKET));
         stamps.push(number, stamp, Bytes::new(PACKET), number);
     }
     // 512 runs of 72 bytes, for a million packets.
     assert!(stamps.bytes() <= 36 << 10, "{} bytes", stamps.bytes());
-    // Packets with a run of their own know it; the others go on with one that is older by 1/32 of all.
+    // Packets with their own run know it; the others use one that is older by 1/32 of all.
     let newest = stamps.of((1 << 20) - 1).map(|stamp| stamp.in_flight().get());
     assert_eq!(newest, Some(PACKET << 20));
 }

@@ -93,7 +93,7 @@ fn speak__asks_again_soon_where_a_trickle_ended() {
     assert!(last.first().is_some_and(|at| *at <= 3000) && last.len() <= 10, "{last:?}");
 }
 
-/// In the first 16 round trips a sink on a shared path reports each 16th of one, then each quarter; on one of its own
+/// In the first 16 round trips a sink on a shared path reports each 16th of one, then each quarter; on a dedicated path
 /// always each quarter.
 #[test]
 fn speak__reports_more_often_at_the_beginning_of_a_shared_path() {
@@ -139,7 +139,8 @@ fn measure__by_a_tunnel_is_what_arrives_and_not_the_bursts_that_went_in() {
     sink.want(1, 0..1 << 30);
     let (mut number, mut rates) = (0, Vec::new());
     for tick in 1..100 {
-        // A packet each 1.5 ms. What TCP has lost holds up all behind it for 110 ms, and then comes at once.
+        // A packet each 1.5 ms. A packet that TCP has lost holds up all behind it for 110 ms, and then they come at
+        // once.
         while number * 1500 < tick * 20_000 && !(50..55).contains(&tick) {
             let arrives = Time::from_nanos(ms(tick * 20 - 20).as_nanos().max(number * 1_500_000 + 10_000));
             // 15 of them in 4.5 ms each 22.5 ms: 240 Mb/s.
@@ -149,7 +150,7 @@ fn measure__by_a_tunnel_is_what_arrives_and_not_the_bursts_that_went_in() {
             sink.on_data(arrives, Ecn::NotCapable, &packet);
             number += 1;
         }
-        // Another session goes on meanwhile.
+        // Another session goes on during that time.
         rates.push(sink.measure(ms(tick * 20), Evidence::Exact).as_mbps());
         sink.set_expected(ms(tick * 20), hundred, interval);
     }

@@ -11,7 +11,7 @@ fn report(sender: &mut Sender, now: Time, numbers: Range<u64>) {
     sender.on_report(now, &report, &mut Repairs::default(), None).unwrap();
 }
 
-/// What is under way is remembered, and a sink that never reports the first packet settles nothing of it.
+/// Packets under way are remembered, and a sink that never reports the first one settles nothing.
 #[test]
 fn transmit__no_more_is_under_way_than_may_be_remembered() {
     let (mut now, most) = (Time::ZERO, MOST_UNDER_WAY as u64);

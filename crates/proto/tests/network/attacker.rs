@@ -20,7 +20,7 @@ pub(crate) struct Attacker {
 }
 
 impl Attacker {
-    /// What it makes of a datagram, and how much later it sends it.
+    /// The datagram that it makes of this one, and how much later it sends it.
     pub(super) fn see(&mut self, datagram: &Datagram, random: &mut Random) -> Option<(Duration, Datagram)> {
         if !random.chance(self.attacks) {
             return None;

@@ -1,4 +1,4 @@
-//! What streams hold: each byte follows from where it is.
+//! Contents of streams: each byte follows from its position.
 
 use super::random::mixed;
 

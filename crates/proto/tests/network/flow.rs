@@ -109,7 +109,7 @@ impl Flow {
         self.got.iter().zip(&self.sizes).all(|(got, size)| got.bytes() == *size)
     }
 
-    /// What the sink still wants.
+    /// Ranges that the sink still wants, by stream.
     pub(super) fn wanted(&self) -> Vec<(u32, Range<u64>)> {
         let wanted = self.got.iter().zip(&self.sizes).enumerate().map(|(stream, (got, size))| {
             let mut rest = if *size > 0 { ByteRanges::from(0..*size) } else { ByteRanges::default() };

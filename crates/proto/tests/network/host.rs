@@ -171,7 +171,7 @@ pub(crate) struct TestHost {
     room: Vec<u8>,
 }
 
-/// What came with a data packet.
+/// Contents of a data packet that arrived.
 pub(super) struct Arrived {
     pub(super) session: SessionId,
     pub(super) piece: PieceAt,
@@ -224,7 +224,7 @@ impl TestHost {
         }
     }
 
-    /// The same, before its first session, as a host that resets sessions that it has forgotten.
+    /// A host that resets sessions that it has forgotten; to be set before its first session.
     pub(crate) fn with_resets(mut self, seed: u64) -> Self {
         self.identity = Some(seed);
         self.restart(Time::ZERO, seed);
@@ -254,7 +254,7 @@ impl TestHost {
         outcome
     }
 
-    /// Ends of its sessions, and whether their peers said so.
+    /// Ends of its sessions, and whether they came from their peers.
     pub(crate) fn ends(&self) -> Vec<(SessionId, CloseReason, bool)> {
         let end = |event: &Event| match *event {
             Event::Closed { session, reason, by_peer, .. } => Some((session, reason, by_peer)),
@@ -263,7 +263,7 @@ impl TestHost {
         self.events.iter().filter_map(end).collect()
     }
 
-    /// What its clock shows.
+    /// Time that its clock shows.
     pub(super) fn clock(&self, now: Time) -> Time {
         let step = self.clock_step.as_nanos().max(1);
         Time::from_nanos(now.as_nanos() / step * step)
@@ -295,7 +295,7 @@ impl TestHost {
         session
     }
 
-    /// What a session's packets are sealed with.
+    /// The seal of a session's packets.
     fn seal(&self, session: SessionId, is_own: bool, kind: PacketKind) -> Option<Checksum> {
         let is_initiator = self.initiated.contains(&session);
         Some(self.host.keys(session)?.seal(is_initiator == is_own, kind))

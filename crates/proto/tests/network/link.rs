@@ -46,7 +46,7 @@ pub(crate) struct Link {
     pub(crate) counts: LinkCounts,
 }
 
-/// What a link has carried.
+/// Traffic that a link has carried.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkCounts {
     /// Packets that `loses_one_in` counts.

@@ -29,7 +29,7 @@ pub(crate) use random::Random;
 
 use host::Arrived;
 
-/// What travels: a packet, or its bytes.
+/// Contents of a datagram: a packet, or its bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Load {
     Packet(Packet),
@@ -73,7 +73,7 @@ pub(crate) enum Action {
     Move(usize),
 }
 
-/// What happened, for the record.
+/// Events, counted for the record.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) sent: u64,
@@ -201,7 +201,7 @@ impl Network {
         }
     }
 
-    /// Runs until a time; what a test did to hosts meanwhile takes effect first.
+    /// Runs until a time; changes that a test has made to hosts take effect first.
     pub(crate) fn run_until(&mut self, end: Time) {
         (0..self.hosts.len()).for_each(|host| self.drain(host));
         while self.step(end) {}
@@ -212,7 +212,7 @@ impl Network {
         self.run_until(self.now.saturating_add(span));
     }
 
-    /// Where everything stands.
+    /// The network's state, as text.
     pub(crate) fn describe(&self) -> String {
         let flows = self.flows.iter().enumerate().map(|(at, flow)| {
             let Flow { source, sink, is_fetched, attempts, completed, session, .. } = flow;

@@ -1,6 +1,6 @@
-//! What a path does to packets, and what a source makes of it: lost, or late.
+//! Effects of a path that loses or delays packets, and the source's response.
 //!
-//! A transfer of 60 ms and some 40 Mb/s, in virtual time and from one seed. What it shows goes to stdout.
+//! A transfer of 60 ms and some 40 Mb/s, in virtual time and from one seed. Results go to stdout.
 
 use fairwave_proto::codec::SessionId;
 use fairwave_proto::{Direction, PathFacts, PathKind, ReceiverCounts, SenderCounts};
@@ -17,7 +17,7 @@ const PIECE: u32 = 1150;
 /// Of what goes over the wire, that much is stream.
 const PAYLOAD: f64 = PIECE as f64 / (PIECE + 77) as f64;
 
-/// Where the transfer stands.
+/// State of the transfer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stand {
     got: u64,
@@ -68,7 +68,7 @@ impl BadPath {
         Stand { got: self.world.flows[0].got_bytes(), sent: sent.unwrap_or_default(), came: came.unwrap_or_default() }
     }
 
-    /// What happened from one second to another.
+    /// Measures the transfer from one second to another.
     fn between(&mut self, name: &str, from: u64, to: u64) -> Seen {
         let (before, after) = (self.at(from), self.at(to));
         let seconds = (to - from) as f64;
@@ -127,7 +127,7 @@ fn late__five_in_a_hundred_by_20_ms_are_not_lost() {
     let seen = path.between("5 % late by 20 ms, dedicated", 1, 6);
     assert_eq!((seen.lost, seen.spurious, seen.again_bytes), (0, 0, 0));
     assert!(seen.goodput > 0.99, "{seen:?}");
-    // Both ends say so: the source by how much, at least.
+    // Both ends report it: the source by how much, at least.
     let facts = path.facts(SOURCE);
     println!("{facts:?}");
     let late_share = facts.recent.late_share().unwrap();
@@ -204,7 +204,8 @@ fn late__a_sink_that_says_so_of_everything_gains_nothing() {
     let [honest, late, later] = outcomes.map(|seen| seen.goodput);
     assert!(late < 1.05 * honest && later < 1.05 * honest, "{outcomes:?}");
     assert!(outcomes[1].late > 1000 && outcomes[2].late > 1000, "{outcomes:?}");
-    // For eight, which it does not: nobody waits so long. What it claims is sent again, and then the breaker acts.
+    // For eight reports, to which the window does not grow: no peer waits that long. The packets that it calls late are
+    // sent again, and then the breaker acts.
     let mut path = BadPath::new(PathKind::Dedicated, |_| {});
     path.world.hosts[SINK].tamper = Some(Box::new(Trick { calls_late: 8, ..Trick::default() }));
     let seen = path.between("a sink that calls packets late in 8 reports, dedicated", 2, 8);

@@ -12,9 +12,9 @@ const CAPACITY_BPS: f64 = 40e6;
 const SETTLED_MS: u64 = GRACE.as_nanos() / 1_000_000 + 50;
 /// When the new sessions are asked for: within one interval of the daemon.
 const BIRTHS_MS: u64 = SETTLED_MS + 500;
-/// So long after that they have what is theirs,
+/// Time after that until the sessions have their shares.
 const SHARED_MS: u64 = 400;
-/// and for so long it is looked at.
+/// Time for which their rates are then observed.
 const LOOKED_MS: u64 = 400;
 const INTERVAL_MS: u64 = 20;
 
@@ -22,7 +22,7 @@ const INTERVAL_MS: u64 = 20;
 #[derive(Clone, Copy, Debug)]
 struct Births {
     processes: usize,
-    /// Sessions that are there before.
+    /// Sessions that already run.
     running: usize,
     comers: usize,
     /// Whether the machine receives.
@@ -62,7 +62,7 @@ impl Births {
         }
         let hosts: Vec<usize> = (0..self.processes).collect();
         let mut shared = Shared::new(&mut world, &hosts, CAPACITY_BPS, random);
-        // A process that takes a cut late has for so long what it had, whoever comes.
+        // A process that applies a cut late keeps its former rate until then, whichever sessions join.
         shared.is_prompt = true;
         let mut watch = Watch::new(&world, shared.capacities(&world));
         watch.run_until(&mut world, BIRTHS_MS - 1, |world| shared.step(world));
@@ -99,8 +99,8 @@ fn births__of_many_sessions_in_one_tick_are_no_load_and_have_their_parts_soon() 
     });
 }
 
-/// A handshake that takes longer than an interval may bring a session what was free when it started, beside what others
-/// have been given since: no more than the capacity.
+/// A handshake that takes longer than an interval may bring a session what was free when it started, on top of what
+/// others have been given since: at most the capacity.
 #[test]
 fn births__by_long_handshakes_are_no_more_than_what_was_free() {
     for comers in [1, 10, 100] {

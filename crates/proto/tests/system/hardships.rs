@@ -1,4 +1,4 @@
-//! What a stalled sink and a path that fails for a second cost at most: `examples/hardships` in short.
+//! Max cost of a stalled sink and of a path that fails for a second: `examples/hardships` in short.
 
 use fairwave_units::{Duration, Time};
 
@@ -21,7 +21,7 @@ fn meter__does_not_take_a_stalled_reader_for_slow_sources() {
 
 #[test]
 fn sources__lose_little_more_than_their_silence_to_a_stall() {
-    // 200 ms of two seconds, of which the first 80 to 180 are no silence yet; then a patience at half of the rate.
+    // 200 ms of two seconds, of which the first 80 to 180 are not yet a silence; then a patience at half of the rate.
     let outcome = stalls(Meter::Sent, 200);
     assert!(outcome.used(1, 5) > 0.9, "{}", outcome.used(1, 5));
 }

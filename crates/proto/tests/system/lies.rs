@@ -1,4 +1,4 @@
-//! What a liar gains: the same world twice, once with all honest and once with a liar.
+//! Gain of a liar: the same world twice, once with all honest and once with a liar.
 
 use fairwave_proto::ExchangeConfig;
 use fairwave_units::{Duration, Time};
@@ -12,8 +12,8 @@ const MOST_GAIN: f64 = 0.05;
 /// Seeds, besides as many fresh ones.
 const LIARS: u64 = 1;
 
-/// Some machines that send to one, or receive from one; the last of them may lie. What each of their transfers brought
-/// in the twenty seconds from the tenth on, in bytes.
+/// Some machines that send to one, or receive from one; the last of them may lie. Returns the bytes that each of their
+/// transfers brought in the twenty seconds from the tenth on.
 fn shares(seed: u64, is_at_sink: bool, exchange: Option<ExchangeConfig>, trick: Option<&Trick>) -> (Vec<u64>, Network) {
     let mut random = Random::new(seed);
     let others = 2 + random.below(3);
@@ -45,7 +45,7 @@ fn shares(seed: u64, is_at_sink: bool, exchange: Option<ExchangeConfig>, trick: 
     (got, world)
 }
 
-/// What the last one gains by a trick, as a share of what it has without.
+/// Gain of the last one by a trick, as a share of its bytes without the trick.
 fn gain(seed: u64, is_at_sink: bool, exchange: Option<ExchangeConfig>, trick: &Trick) -> f64 {
     let (honest, _) = shares(seed, is_at_sink, exchange, None);
     let (lying, world) = shares(seed, is_at_sink, exchange, Some(trick));
@@ -82,7 +82,7 @@ fn worlds__nobody_gains_by_lying() {
     });
 }
 
-/// The same lies, and false claims, where all share by claims and grants.
+/// Those lies, and false claims, if all hosts share by claims and grants.
 #[test]
 fn worlds__nobody_gains_by_lying_of_claims_and_grants() {
     each("worlds__nobody_gains_by_lying_of_claims_and_grants", LIARS, |seed| {

@@ -7,8 +7,7 @@
 //! FAIRWAVE_SEED=123 cargo test --release --package fairwave-proto --test system -- --nocapture
 //! ```
 //!
-//! FAIRWAVE_WORLDS says how many fixed and how many fresh seeds to run, where a world is a small one; of large ones it
-//! is a twelfth.
+//! FAIRWAVE_WORLDS sets the number of fixed and of fresh seeds for small worlds; large worlds run a twelfth of it.
 
 #![allow(non_snake_case, missing_docs)]
 #![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "a fresh seed, and settings of a run")]

@@ -28,13 +28,14 @@ enum Pattern {
     Once,
     /// One host and the sink, so that the pauses overlap.
     BothEnds,
-    /// None: what the sink tells one source, grants and reports, is lost for as long.
+    /// No pause: the sink's grants and reports to one source are lost for as long.
     Deaf,
     /// Each host for up to 10 ms a time, a third of the time in the mean.
     Short,
-    /// Each host for 20 ms of 60, as beside two others that compute.
+    /// Each host for 20 ms of 60, as on a machine with two others that compute.
     Periodic,
-    /// Each host for 1 to 20 ms a time, and in between it runs for a tenth of a millisecond, as beside many others.
+    /// Each host for 1 to 20 ms a time, and in between it runs for a tenth of a millisecond, as on a machine with many
+    /// others.
     Starved,
 }
 
@@ -91,7 +92,7 @@ impl PausedWorld {
         self.network.flows[flow].mbps(from_ms as usize, to_ms as usize) / share_mbps
     }
 
-    /// How long its share takes for a packet, in milliseconds.
+    /// Time of one packet at a flow's share of the rate, in milliseconds.
     fn packet_share(&self) -> f64 {
         1000.0 * WIRE * 8e3 * self.network.flows.len() as f64 / self.bps
     }
@@ -163,13 +164,13 @@ fn pauses(pattern: Pattern, sources: usize, random: &mut Random) -> Vec<(usize, 
     }
 }
 
-/// Windows of so many milliseconds are looked at after single pauses, and under repeated ones.
+/// Length in milliseconds of the windows that are checked after single pauses, and under repeated ones.
 const AFTER_MS: u64 = 200;
 const DURING_MS: u64 = 500;
 
-/// The same world without pauses says what there was to lose. After a single pause each session has nine tenths of that
-/// again from max(2 round trips, 100 ms) on, half where its source was deaf; under repeated ones it never has less than seven tenths in half a second.
-/// Two packets in a window are no rate.
+/// A run of the same world without pauses gives the rates to compare with. After a single pause each session recovers
+/// nine tenths of that from max(2 round trips, 100 ms) on, half if its source was deaf; under repeated ones it never
+/// has less than seven tenths in half a second. Two packets in a window are too few for a rate.
 fn judge(seed: u64, is_tally: bool) {
     let mut calm = PausedWorld::new(seed, is_tally).calm();
     let mut world = PausedWorld::new(seed, is_tally);
@@ -180,7 +181,7 @@ fn judge(seed: u64, is_tally: bool) {
         let (from, span, least) = match (world.pattern, world.last_pause(flow)) {
             (Pattern::Once | Pattern::BothEnds | Pattern::Deaf, None) => continue,
             (Pattern::Once | Pattern::BothEnds | Pattern::Deaf, Some(last)) => {
-                // A window is full meanwhile where the source is deaf, and its node has seen that it sent less.
+                // If the source is deaf, a window is full by then, and its node has seen that it sent less.
                 let least = if world.pattern == Pattern::Deaf { 0.5 } else { 0.9 };
                 (last.end + 100.max(2 * world.rtt_ms(flow)), AFTER_MS, least)
             }
@@ -193,7 +194,7 @@ fn judge(seed: u64, is_tally: bool) {
             assert!(came >= least * was.min(1.0) - grain, "{}, {}", text(), world.network.describe());
         }
     }
-    // What a pause kept back is sent later, and no grant is larger for it.
+    // Data that a pause kept back are sent later, and no grant is larger for it.
     let [was, most] = [&calm, &world].map(|world| world.watch.most[SINK][1]);
     assert!(most <= 1.0201_f64.max(1.02 * was), "{:?}: {most}, not {was}: {}", world.pattern, world.network.describe());
     report(&world.network);

@@ -70,7 +70,7 @@ pub(crate) fn honest_by(seed: u64, rules: Rules) -> Network {
     world
 }
 
-/// The same with somebody on the network who has no keys, and with a machine that has and says anything.
+/// An honest world plus an attacker on the network without keys, and a machine with keys that sends anything.
 pub(crate) fn hostile(seed: u64, rules: Rules) -> Network {
     let mut world = honest_by(seed, rules);
     let mut random = Random::new(!seed);
@@ -152,7 +152,7 @@ fn link(harshness: f64, random: &mut Random, lines: &mut Vec<Line>) -> Link {
     if wrong[7] {
         link.line = Some(lines.len());
         lines.push(Line::lasting(random.scaled(2e6..100e6), random.ms(10.0..200.0)));
-        // It shrinks, too.
+        // The largest packet also shrinks.
         link.largest = link.largest.min(1472);
     }
     link

@@ -17,7 +17,7 @@ use crate::{WORLDS, each, report};
 
 const CARD: CardId = CardId(0);
 const INTERVAL: Duration = Duration::from_millis(20);
-/// Rows are written so long before a tick.
+/// Time from the writing of rows to the tick.
 const LEAD_MS: u64 = 2;
 const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
 
@@ -40,7 +40,7 @@ struct Seat {
     rows: BTreeMap<(u8, SessionId), (u32, MachineRow)>,
     grants: BTreeMap<u32, MachineGrant>,
     tick: u64,
-    /// What the daemon said of its nodes at that tick.
+    /// Values that the daemon sent to its nodes at that tick.
     told: [ToldNode; 2],
     taken: u64,
     takes_at_ms: u64,
@@ -254,16 +254,15 @@ fn worlds__processes_that_pause_keep_their_shares() {
     });
 }
 
-/// The same where one of the processes, and some of the hosts elsewhere, run plain GTP: what is measured is coarse by
-/// packets.
+/// One of the processes, and some of the hosts elsewhere, run plain GTP: measured rates are coarse by packets.
 #[test]
 fn worlds__processes_of_both_rules_come_to_max_min() {
     each("worlds__processes_of_both_rules_come_to_max_min", WORLDS / 12, by_both_rules);
 }
 
-/// Seeds in which a source of Tally kept what was free from a session of GTP beside it, for as long as the world
-/// lasted, and in which a process of GTP scaled its grants down to the machine's capacity, steps that nobody took among
-/// them.
+/// Seeds in which a source of Tally kept the free capacity from a session of GTP next to it, for as long as the world
+/// lasted, and in which a process of GTP scaled its grants down to the machine's capacity, including steps that no
+/// session took.
 #[test]
 fn worlds__processes_of_gtp_have_what_is_free_beside_those_of_claims() {
     [2_004_433_589, 2, 41].into_iter().for_each(by_both_rules);
@@ -273,12 +272,12 @@ fn worlds__processes_of_gtp_have_what_is_free_beside_those_of_claims() {
 const LOOKS: u64 = 4;
 const LOOK_MS: u64 = 5000;
 
-/// Within 2 % in the mean of five seconds: what stays off is at most 1.5 % (of 2600 worlds).
+/// Within 2 % in the mean of five seconds: the remaining error is at most 1.5 % (of 2600 worlds).
 ///
-/// Two of these were off in passing, by up to 12 %, at 60 to 70 Mb/s, round trips of 120 ms and 2 % loss: of requests
-/// that got lost the sink asks again after four round trips, four intervals and 0.3 s; where four of them are lost at a
-/// time, a source has nothing to send meanwhile, and GTP takes it for one that wants no more for some 3 s. Without loss
-/// on the way of the requests neither was off in any of 200 seconds. So a world that is off is looked at again.
+/// Two of these were off in passing, by up to 12 %, at 60 to 70 Mb/s, round trips of 120 ms and 2 % loss: a sink
+/// repeats lost requests after four round trips, four intervals and 0.3 s. If four of them are lost at a time, a source
+/// has nothing to send until then, and for some 3 s GTP treats it as one that wants no more. Without loss on the way of
+/// the requests neither was off in any of 200 seconds. So a world that is off is looked at again.
 fn by_both_rules(seed: u64) {
     let mut random = Random::new(seed ^ 0x6774_7001);
     let claims = random.bits();

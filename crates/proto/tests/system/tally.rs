@@ -28,8 +28,8 @@ fn worlds__hostile_peers_do_no_harm_to_claims_and_grants() {
     });
 }
 
-/// Endless transfers between machines of such capacities on ways with a steady delay, of which some lose packets, and each of
-/// which is as wide as its ends. Each machine shares as `exchange` says.
+/// Endless transfers between machines with capacities of `bps` on paths with a steady delay, some of which lose
+/// packets, and each of which is as wide as its ends. `exchange` sets how each machine shares.
 pub(crate) fn endless(
     seed: u64,
     bps: Range<f64>,
@@ -136,7 +136,7 @@ fn worlds__a_restart_overloads_nobody_and_all_goes_on() {
     });
 }
 
-/// What sinks that grant have given is what comes.
+/// The rates that granting sinks have given are those that arrive.
 fn assert_reserved(world: &Network, share: f64) {
     let optimum = optimum(world, &own(world));
     for (at, machine) in world.hosts.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How a hostile peer lies: a host that is honest, and something that changes what it hears and says.
+//! Lies of a hostile peer: an honest host, and a filter that changes the packets it receives and sends.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -13,24 +13,24 @@ use fairwave_units::Duration;
 
 use crate::network::{Random, Tamper};
 
-/// What is changed.
+/// Changes to a host's packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Trick {
-    /// A source takes its sink's grants for so many times as much.
+    /// Factor that a source applies to its sink's grants.
     pub(crate) takes: f64,
-    /// A source's stamps run so many times as fast: above one it claims to send slower than it does, below one faster.
+    /// Speed of a source's stamps: above one it claims to send slower than it does, below one faster.
     pub(crate) stamps: f64,
-    /// A sink grants so many times as much as its node does.
+    /// Factor that a sink applies to its node's grants.
     pub(crate) grants: f64,
-    /// A source claims so many times as much as it could use, and says that so much is in force.
+    /// Factor that a source applies to the rate it could use, for the rate it claims and reports as in force.
     pub(crate) claims: f64,
     /// A sink reports that all has arrived.
     pub(crate) hides_losses: bool,
-    /// A sink reports of every other packet that it has not arrived, in so many reports.
+    /// Number of reports in which a sink reports every other packet as not arrived.
     pub(crate) calls_late: usize,
-    /// Where those reports ended, the newest last.
+    /// Ends of those reports, the newest last.
     pub(crate) ends: VecDeque<u64>,
-    /// Packets of nonsense beside each packet that it sends.
+    /// Packets of nonsense for each packet that it sends.
     pub(crate) nonsense: f64,
     /// By session, the number of the next control packet.
     pub(crate) numbers: BTreeMap<SessionId, u64>,
@@ -120,7 +120,7 @@ impl Trick {
         }
     }
 
-    /// A packet for the session of another, which says anything.
+    /// A packet for another's session, with arbitrary contents.
     fn nonsense(&mut self, like: &Packet) -> Packet {
         let random = &mut self.random;
         let session = match like {
@@ -231,7 +231,7 @@ impl Trick {
                 self.ends.pop_front();
             }
         }
-        // Before the first of those reports, all is told as it is.
+        // Numbers before the first of those reports are reported truthfully.
         let from = report.base().max(self.ends.front().copied().unwrap_or(0)) | 1;
         let last = report.end().saturating_sub(1);
         if self.calls_late > 0 {

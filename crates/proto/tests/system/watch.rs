@@ -4,7 +4,7 @@ use fairwave_schemes::global::{Paths, Problem, max_min};
 
 use crate::network::{Network, ms};
 
-/// A capacity of so much each way, and the hosts that share it.
+/// A capacity in each direction, and the hosts that share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Capacity {
     pub(crate) hosts: Vec<usize>,
@@ -60,7 +60,7 @@ impl Watch {
         }
     }
 
-    /// The mean rate of each flow in so many milliseconds up to now.
+    /// The mean rate of each flow in the last `ms` milliseconds.
     pub(crate) fn means(&self, ms: usize) -> Vec<f64> {
         self.history.iter().map(|rates| rates.iter().rev().take(ms).sum::<f64>() / ms as f64).collect()
     }

@@ -1,4 +1,4 @@
-//! What hellos that were recorded are worth, and who may fill the table.
+//! Value of recorded hellos to an attacker, and the senders that can fill the table.
 
 use super::super::refusals::MOST_REFUSALS;
 use super::*;
@@ -12,7 +12,7 @@ fn recorded(responder: &mut Responder<Counting>, now: Time, from: SocketAddr) ->
     [first, initiator.poll_transmit(now).unwrap().to_vec()]
 }
 
-/// A hello with another cookie in the place of its own.
+/// `hello`, but with the cookie of `answer`.
 fn with_cookie(hello: &[u8], answer: &[u8]) -> Vec<u8> {
     let Ok(Handshake::Cookie { cookie, .. }) = Handshake::read(answer) else { panic!("no cookie") };
     let mut hello = hello.to_vec();
@@ -39,8 +39,7 @@ fn responder__a_recorded_hello_from_elsewhere_asks_nobody_and_leaves_nothing() {
     assert_eq!((reads(&mut responder), responder.next_timeout()), (0, None));
 }
 
-/// The MAC is out of its way: whoever has the ticket's secret could make it again, but the Noise message is of another
-/// time.
+/// The MAC is recomputed, as any holder of the ticket's secret could, but the Noise message is from another time.
 #[test]
 fn responder__a_noise_message_opens_with_its_own_cookie_alone() {
     let mut responder = responder();
@@ -53,7 +52,7 @@ fn responder__a_noise_message_opens_with_its_own_cookie_alone() {
     assert_eq!((reads(&mut responder), responder.next_timeout()), (1, None));
 }
 
-/// Plain and dedicated are flags of the prologue: who holds the ticket's secret can make the MAC again, and the Noise
+/// Plain and dedicated are flags of the prologue: a holder of the ticket's secret can recompute the MAC, but the Noise
 /// message does not open.
 #[test]
 fn responder__a_noise_message_opens_with_its_own_flags_alone() {

@@ -9,7 +9,7 @@ use crate::features::Features;
 use crate::handshake::{AttemptProgress, Initiator, Terms};
 use crate::path_kind::PathWish;
 
-/// A host of 100 Mb/s that tells claims and gives grants.
+/// A host of 100 Mb/s that exchanges claims and grants.
 fn claiming(seed: u8) -> TestHost {
     let options = TallyOptions { packet: Bytes::new(1105), ..TallyOptions::default() };
     let exchange = Some(ExchangeConfig { options, react: Some(Duration::from_millis(1)) });
@@ -23,13 +23,13 @@ fn network(delay_ms: u64) -> Network {
     network
 }
 
-/// Mb/s of packets of which so many bytes are stream, in so many ms.
+/// Mb/s of packets that carry `bytes` of stream in `ms` milliseconds.
 fn mbps(bytes: u64, ms: u64) -> f64 {
     bytes as f64 * 1.077 * 8.0 / 1e3 / ms as f64
 }
 
-/// A sink asks a source for a session: the source's answer says what it claims, and the grant goes with the packet that
-/// opens the session. Without that the source would have it a round trip later.
+/// A sink asks a source for a session: the source's answer carries its claim, and the grant goes with the packet that
+/// opens the session. Otherwise the source would receive the grant a round trip later.
 #[test]
 fn open__a_lone_source_that_answers_sends_at_its_full_rate_from_the_first_packet_on() {
     let mut network = network(25);
@@ -42,7 +42,7 @@ fn open__a_lone_source_that_answers_sends_at_its_full_rate_from_the_first_packet
     assert!((95.0..102.0).contains(&rate), "{rate} Mb/s");
 }
 
-/// The same where the source asks: the sink promises with its answer. Its requests are a round trip later all the same.
+/// If the source asks, the sink promises with its answer. Its requests still come a round trip later.
 #[test]
 fn open__a_lone_source_that_asks_sends_at_its_full_rate_from_the_first_packet_on() {
     let mut network = network(25);
@@ -126,7 +126,7 @@ fn promise__a_flood_of_hellos_leaves_nearly_all_to_those_who_come() {
         promised.push(never_confirmed(&mut network.hosts[1], ms(nonce * 100), nonce).2);
         assert!(reserved_mbps(&network.hosts[1]) <= 100.0);
     }
-    // The first 5 s one of them had all there is, then one half of it, a quarter, an eighth.
+    // In the first 5 s one of them was promised the whole capacity, then one a half of it, a quarter, an eighth.
     let most = |from: usize| promised[from..from + 50].iter().sum::<u64>() as f64 / 1e6;
     assert_eq!([0, 50, 100, 150].map(most), [100.0, 50.0, 25.0, 12.5]);
     network.open(Flow::endless(0, 1));

@@ -1,4 +1,4 @@
-//! What a session wants and what it is guaranteed reach the rules of its two ends.
+//! The desired and the guaranteed rate of a session reach the rules of its two ends.
 
 use std::sync::{Arc, Mutex};
 
@@ -54,7 +54,7 @@ fn rows__have_what_is_desired_and_guaranteed_at_each_end() {
     network.run_until(ms(700));
     assert_eq!((claims(&sent), claims(&received)), ((Some(30.0), 4.0), (Some(20.0), 0.0)));
 
-    // And now both want all there is.
+    // Then both want the whole capacity.
     network.hosts[0].set_desired(ms(700), source, Rate::nearest_bps(f64::MAX));
     network.hosts[1].set_ceiling(ms(700), sink, None);
     network.run_until(ms(800));

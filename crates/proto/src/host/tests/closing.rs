@@ -18,7 +18,7 @@ fn done() -> (Network, SessionId, SessionId) {
     (network, session, sink)
 }
 
-/// Lets so much time pass.
+/// Runs the network for `span_ms` milliseconds.
 fn wait(network: &mut Network, span_ms: u64) {
     network.run_until(network.now.saturating_add(Duration::from_millis(span_ms)));
 }

@@ -16,7 +16,7 @@ fn known(seed: u8, identity: u64) -> TestHost {
     Host::new(Time::ZERO, HostConfig { crypto, ..config })
 }
 
-/// Its first host listens with an identity, and sends to the second one, which has none.
+/// A network whose first host listens with an identity, and sends to the second one, which does not have one.
 fn network() -> Network {
     let mut network = between([100.0, 100.0], 5);
     network.hosts[0].host = known(0, IDENTITY);
@@ -31,7 +31,7 @@ fn open(network: &mut Network) -> (SessionId, SessionId) {
     (opened.session, sink)
 }
 
-/// What a host says to a packet of a session with no keys there.
+/// A host's answer to a packet of a session for which it has no keys.
 fn answer(host: &mut TestHost, now: Time, from: SocketAddr, session: SessionId, bytes: usize) -> Option<Vec<u8>> {
     let mut datagram = vec![0; bytes.max(17)];
     let header = Header { kind: PacketKind::Data, session, number: 3 };
@@ -44,8 +44,8 @@ fn hears(host: &mut TestHost, now: Time, from: SocketAddr, datagram: &[u8]) -> O
     host.handle_stray(now, from, &header, datagram)
 }
 
-/// The sessions that have ended since it was last asked, why, and whether the peer said so. Nothing else happens to
-/// them here.
+/// The sessions that have ended since the last call, the reason, and whether the close came from the peer. No other
+/// event occurs here.
 fn ends(host: &mut TestHost) -> Vec<(SessionId, CloseReason, bool)> {
     let end = |event| match event {
         Event::Closed { session, reason, by_peer, .. } => (session, reason, by_peer),
@@ -67,7 +67,7 @@ fn handle_stray__a_host_that_began_anew_ends_its_sessions() {
     let reset = answer(&mut network.hosts[0], now, address(1), source, 42).unwrap();
     assert_eq!(hears(&mut network.hosts[1], now, address(0), &reset), None);
     assert_eq!(ends(&mut network.hosts[1]), [is_reset(sink)]);
-    // Who records it and sends it again ends nothing more, and the host that it was for says nothing to it.
+    // A recorded reset that is sent again ends nothing more, and the host that it was for does not answer it.
     assert_eq!(hears(&mut network.hosts[1], now, address(0), &reset), None);
     assert_eq!(ends(&mut network.hosts[1]), []);
     // Another session there is not concerned.
@@ -85,7 +85,7 @@ fn handle_stray__no_other_reset_ends_a_session() {
     let mut anew = known(9, IDENTITY);
     let mut of = |session| answer(&mut anew, now, address(1), session, 100).unwrap();
     let (mine, right) = (of(one), of(other));
-    // The token of one's own session behind the id of somebody else's.
+    // The token of `one`, the attacker's session, after the id of `other`, a session of another peer.
     let front = right.len() - TOKEN_BYTES;
     let foreign = [&right[..front], &mine[mine.len() - TOKEN_BYTES..]].concat();
     let stranger = answer(&mut known(9, IDENTITY + 1), now, address(1), other, 100).unwrap();

@@ -11,7 +11,7 @@ fn told() -> ToldNode {
     ToldNode { capacity, weights: 3.0, start, interval: Duration::from_millis(20) }
 }
 
-/// A sink of so much from a source of 100 Mb/s, that has run for a second; and its session.
+/// A sink of `mbps` that has received from a source of 100 Mb/s for a second; and its session.
 fn running(mbps: f64) -> (Network, SessionId) {
     let mut network = between([100.0, mbps], 5);
     let session = network.open(Flow::endless(0, 1));
@@ -57,7 +57,7 @@ fn be_told__grants_of_another_take_the_place_of_the_own() {
     // The grants of all processes may be more than this one can take, or may: then it has no more than that.
     granted(&mut network, session, Some(70.0), 4000);
     near(granted(&mut network, session, Some(70.0), 4500), 40.0);
-    // Nobody says anything any more: what was granted last is its own capacity.
+    // Without further messages, the last grant becomes the node's own capacity.
     let now = network.now;
     network.hosts[1].be_own(now, SINK, Rate::mbps(30.0));
     network.run_until(ms(5500));
@@ -152,14 +152,14 @@ fn grant(node: &mut EndNode, session: u64, mbps: f64) {
     node.settle_told(ms(20), &[ToldGrant { session, expected, target: Rate::mbps(mbps), exceeds: false }]);
 }
 
-/// What the machine has granted nothing it does not count.
+/// The machine does not count a session to which it has granted nothing.
 #[test]
 fn fair_start__counts_the_sessions_of_the_machine_and_those_that_came_since() {
     let mut node = told_alone();
     assert_eq!(node.fair_start_end(1.0), (Rate::mbps(40.0), 4.0));
     node.join(flow(1, 2.0), Rate::mbps(10.0)).unwrap();
     assert_eq!(node.fair_start_end(1.0).1, 6.0);
-    // The machine is told of it, and its next beat, with a grant, counts it.
+    // The machine learns of it, and its next beat, with a grant, counts it.
     node.look_told(ms(20), |_| Rate::ZERO, |_| {});
     assert_eq!(node.fair_start_end(1.0).1, 6.0);
     node.be_told(ToldNode { weights: 5.0, ..told() });
@@ -188,11 +188,11 @@ fn promise_start__of_all_new_sessions_is_no_more_than_the_machine_lets_this_proc
     node.join(flow(3, 1.0), Rate::mbps(5.0)).unwrap();
     assert_eq!(promise(&mut node, 4, 1.0), 6.667);
     assert_eq!(promise(&mut node, 5, 1.0), 3.333);
-    // The machine has granted it something, and says again what is free: what was promised is still to come.
+    // The machine has granted it something, and reports again what is free: the promised rate is still to come.
     node.be_told(ToldNode { weights: 4.0, ..told() });
     grant(&mut node, 3, 9.0);
     assert_eq!(promise(&mut node, 6, 1.0), 5.0);
-    // Who was its own node has sessions that the machine does not know: what those have is not free.
+    // A process that was its own node has sessions unknown to the machine: their rates are not free.
     node.be_own(ms(30), Rate::mbps(40.0));
     node.be_told(told());
     assert_eq!(promise(&mut node, 7, 1.0), 0.0);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A world whose card carries other traffic of so many Mb/s, seen each tick.
+/// Runs a world whose card carries `mbps` of other traffic, seen each tick.
 fn run_beside(world: &mut World, mbps: f64, span: Duration, bytes: &mut (u64, u64)) {
     let end = world.now.saturating_add(span);
     while world.now < end {
@@ -43,7 +43,7 @@ fn see_card__other_traffic_is_one_group_more() {
     world.machine.set_yield(Some(1.0));
     run_beside(&mut world, 100.0, SETTLED, &mut bytes);
     assert!(world.rates().iter().all(|rate| (285.0..300.0).contains(rate)), "{:?}", world.rates());
-    // It ends, and so does its part; weights that are none are no part at all.
+    // The other traffic ends, and so does its part; an invalid weight gives it no part at all.
     run_beside(&mut world, 0.0, SETTLED, &mut bytes);
     near(world.rates(), 350.0);
     for weight in [Some(0.0), Some(f64::NAN), Some(f64::INFINITY), None] {
@@ -53,7 +53,8 @@ fn see_card__other_traffic_is_one_group_more() {
     }
 }
 
-/// Full of TCP that takes all that is left of a card of 700 Mb/s, and of which the card counts so many percent less.
+/// Own rate on a card of 700 Mb/s that is full of TCP, which takes all that is left, and of which the card counts
+/// `missed_percent` less.
 fn run_full(missed_percent: f64, ask: fn(&mut MachineRow)) -> f64 {
     let mut world = World::new(ShareBy::User);
     let member = world.member(1);
@@ -80,7 +81,7 @@ fn see_card__headers_that_a_card_counts_once_for_many_packets_are_no_loss_to_oth
         let own = run_full(missed, waits);
         assert!((own - 350.0).abs() < 4.0, "{missed} %: {own}");
     }
-    // Where nothing waits, nobody knows that the card is full.
+    // If nothing waits, a full card cannot be detected.
     let own = run_full(2.0, |_| {});
     assert!(own > 380.0, "{own}");
 }
