@@ -25,6 +25,7 @@ use crate::options::SessionOptions;
 use crate::outbound::{Outbound, OutboundEvent};
 use crate::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, Packet, Transmit};
 use crate::path_kind::PathKind;
+use crate::pause::MIN_PAUSE;
 use crate::receiver::ReceiverSetup;
 use crate::secure_random::SecureRandom;
 use crate::sender::SenderSetup;
@@ -56,8 +57,6 @@ pub struct Host<C: Crypto> {
     events: VecDeque<Event>,
 }
 
-/// Min lateness of a timer that counts as a pause of the process: a slice of another one (3 ms in Linux's EEVDF).
-const PAUSE: Duration = Duration::from_millis(3);
 /// Bytes by which a header of IPv6 is longer than one of IPv4.
 const MORE_IN_V6: u32 = 20;
 
@@ -356,7 +355,7 @@ impl<C: Crypto> Host<C> {
     /// Like [`Host::handle_timeout`], but `meter` may change the measured rates of a direction's sessions before its
     /// end node sees them: for experiments with other meters.
     pub fn handle_timeout_with(&mut self, now: Time, mut meter: impl FnMut(Direction, &mut [Measured])) {
-        if self.poll_timeout().is_some_and(|due| now.since(due) >= PAUSE) {
+        if self.poll_timeout().is_some_and(|due| now.since(due) >= MIN_PAUSE) {
             self.outbound.on_pause(now);
             self.inbound.on_pause(now);
         }

@@ -53,6 +53,7 @@ mod packet_runs;
 mod path;
 mod path_facts;
 mod path_kind;
+mod pause;
 mod peer;
 mod queue_delay;
 mod rate_meter;

@@ -2,6 +2,8 @@
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
+use crate::pause::MAX_PAUSE;
+
 /// Spreads packets in time to keep to a rate.
 ///
 /// Elapsed time earns credit at the current rate, packets spend it, and it is at most one *burst*, so that a stop is
@@ -17,7 +19,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 /// at up to twice the rate, and a delay of more than 100 ms is a stop. Otherwise a process that waits 20 ms for the
 /// processor each time that it is to run, and then sends a burst or two, has a tenth of its rate; and a session that
 /// uses too little of its grant counts as wanting less. A rate limit set by a user is not a grant: its session never
-/// exceeds it, whatever the delays.
+/// exceeds it for longer than a delay is made up for.
 ///
 /// Credit that a full window keeps back is *withheld*. It is made up for likewise if only grants limit the rate, since
 /// a grant holds whether the path has room now or a little later; else it is forgotten, since a full window means that
@@ -115,7 +117,7 @@ impl Pacer {
     /// measurement of a path is weaker evidence, and a user's limit must not be exceeded.
     pub(crate) fn set_granted(&mut self, is_granted: bool) {
         self.is_granted = is_granted;
-        self.most_arrears_ns = if is_granted { LONGEST_PAUSE.as_nanos() } else { OF_PATHS_NS };
+        self.most_arrears_ns = if is_granted { MAX_PAUSE.as_nanos() } else { OF_PATHS_NS };
         if !is_granted {
             self.withheld = 0;
         }
@@ -296,9 +298,6 @@ impl Pacer {
 
 /// Longer delays are stops.
 const OF_PATHS_NS: u64 = 25_000_000;
-/// The longest pause of a process by other work on its machine that is normal: nothing is concluded from it. A sink
-/// takes a quarter of a second of its grant at once.
-pub(crate) const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// Most of a delay that is made up for at once: a sixteenth of the receive buffer that a host asks for, which its sessions
 /// share.
 const MAX_AT_ONCE: Bytes = Bytes::new(1 << 20);

@@ -2,9 +2,9 @@
 
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::pacer::LONGEST_PAUSE;
+use crate::pause::{AFTER_PAUSE, MAX_PAUSE};
 use crate::slow_meter::SlowMeter;
-use crate::stall_detector::{AFTER_PAUSE, Evidence};
+use crate::stall_detector::Evidence;
 
 /// Measures the rate at which a source *sends*, from its own stamps and packet numbers, lost packets included (Wu 2007,
 /// VI.2.B: the rate that an allocation steers is the sender's).
@@ -152,7 +152,7 @@ impl RateMeter {
                 let silent_ticks = silent_ticks.saturating_add(1);
                 self.stage = MeterStage::Known { last_arrival, silent_ticks };
                 let silence = now.since(last_arrival);
-                if silent_ticks > PATIENCE_TICKS && silence > LONGEST_PAUSE {
+                if silent_ticks > PATIENCE_TICKS && silence > MAX_PAUSE {
                     self.fade(silence);
                 }
             }

@@ -2,8 +2,8 @@
 
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::pacer::LONGEST_PAUSE;
 use crate::path_kind::PathKind;
+use crate::pause::MAX_PAUSE;
 
 /// A source's watch on its sink: without an answer it slows down, then stops, then gives up.
 ///
@@ -207,7 +207,7 @@ impl Silence {
 fn patience(interval: Duration, rtt: Duration) -> Duration {
     let interval = interval.as_nanos().saturating_mul(4);
     let rtt = rtt.as_nanos().saturating_mul(2);
-    Duration::from_nanos(interval.max(rtt).saturating_add(LONGEST_PAUSE.as_nanos()))
+    Duration::from_nanos(interval.max(rtt).saturating_add(MAX_PAUSE.as_nanos()))
 }
 
 /// Resolution of clocks and answers.

@@ -2,6 +2,8 @@
 
 use fairwave_units::{Duration, Time};
 
+use crate::pause::AFTER_PAUSE;
+
 /// A control interval in which no session of a node had a packet.
 ///
 /// A session without packets while others have some is slow. If none has any, the host stalls, or the path of all: no
@@ -29,8 +31,6 @@ pub(crate) enum Evidence {
 
 /// A silence that lasts longer is an end.
 const LASTS: Duration = Duration::from_secs(5);
-/// Twice the longest pause: what it delayed is made good by then.
-pub(crate) const AFTER_PAUSE: Duration = Duration::from_millis(200);
 
 impl StallDetector {
     /// An interval has ended, with or without packets of any session: returns what it shows.
