@@ -1,0 +1,302 @@
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, mkfifoat};
+
+use super::*;
+use crate::collector::{as_nobody, open_place};
+use crate::filter::choice::Filter;
+use crate::filter::rules::RuleList;
+
+/// Entries as lines.
+fn scanned(paths: &[PathBuf]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let outcome = scan(&Roots::find(paths).unwrap(), ListOptions::default(), &mut |entry| {
+        let text = |path: &[u8]| path.escape_ascii().to_string();
+        lines.push(match *entry {
+            TreeEntry::File { path, bytes, meta, .. } => format!("file {} {bytes} {:o}", text(path), meta.mode),
+            TreeEntry::Holes { pairs } => {
+                let mut holes = crate::format::holes::Holes::default();
+                holes.read_pairs(pairs).unwrap();
+                format!("holes {:?}", holes.iter().collect::<Vec<_>>())
+            }
+            TreeEntry::Directory { path, meta } => format!("directory {} {:o}", text(path), meta.mode),
+            TreeEntry::Symlink { path, target, .. } => format!("link {} {}", text(path), text(target)),
+            TreeEntry::Skipped { path, reason } => format!("skipped {}: {reason}", text(path)),
+            TreeEntry::Failed { path, reason } => format!("failed {}: {reason}", text(path)),
+            TreeEntry::Begin { .. } | TreeEntry::End { .. } => unreachable!("the walk knows neither"),
+        });
+        ControlFlow::Continue(())
+    });
+    assert!(outcome.is_continue());
+    lines
+}
+
+fn write(path: impl AsRef<Path>, content: &str, mode: u32) {
+    fs::write(&path, content).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn scan__everything_in_an_order_of_names() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    for directory in ["data", "data/b", "data/b/deep", "data/a", "data/c.d"] {
+        fs::create_dir(at(directory)).unwrap();
+        fs::set_permissions(at(directory), fs::Permissions::from_mode(0o750)).unwrap();
+    }
+    write(at("data/z"), "12345", 0o4711);
+    write(at("data/b/deep/x"), "1", 0o600);
+    write(at("data/b/y"), "", 0o644);
+    write(at("data/c.d/0"), "12", 0o644);
+    write(at("data").join(std::ffi::OsStr::from_bytes(b"\xff\x1b[2J\n")), "123", 0o644);
+    symlink("../../etc/passwd", at("data/link")).unwrap();
+    symlink("b", at("data/to-b")).unwrap();
+    mkfifoat(CWD, at("data/fifo"), Mode::RUSR).unwrap();
+    let _socket = UnixListener::bind(at("data/socket")).unwrap();
+    write(at("single"), "1234567", 0o640);
+    let expected = [
+        "file single 7 640",
+        "directory data 750",
+        "skipped data/fifo: a FIFO cannot be copied",
+        "link data/link ../../etc/passwd",
+        "skipped data/socket: a socket cannot be copied",
+        "link data/to-b b",
+        "file data/z 5 711",
+        "file data/\\xff\\x1b[2J\\n 3 644",
+        "directory data/a 750",
+        "directory data/b 750",
+        "file data/b/y 0 644",
+        "directory data/b/deep 750",
+        "file data/b/deep/x 1 600",
+        "directory data/c.d 750",
+        "file data/c.d/0 2 644",
+    ];
+    assert_eq!(scanned(&[at("single"), at("data")]), expected);
+}
+
+/// Entries of an inside, as lines.
+fn listed_inside(root: &Path, filter: Filter, names: &[&str]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let listing = ListOptions { filter, names: NameSelection::new(names), ..ListOptions::default() };
+    let outcome = scan(&Roots::find_inside(root).unwrap(), listing, &mut |entry| {
+        lines.push(match *entry {
+            TreeEntry::File { path, .. } => path.escape_ascii().to_string(),
+            TreeEntry::Directory { path, .. } => format!("{}/", path.escape_ascii()),
+            TreeEntry::Symlink { path, target, .. } => {
+                format!("{} -> {}", path.escape_ascii(), target.escape_ascii())
+            }
+            TreeEntry::Failed { path, reason } => format!("failed {}: {reason}", path.escape_ascii()),
+            _ => return ControlFlow::Continue(()),
+        });
+        ControlFlow::Continue(())
+    });
+    assert!(outcome.is_continue());
+    lines
+}
+
+fn excluding(words: &[&str]) -> Filter {
+    let mut rules = RuleList::default();
+    for word in words {
+        rules.add(word.as_bytes(), false).unwrap();
+    }
+    Filter { rules: rules.compile().unwrap(), ..Filter::default() }
+}
+
+#[test]
+fn scan__names_inside_a_directory_with_what_is_below_them() {
+    let place = tempfile::tempdir().unwrap();
+    fs::create_dir_all(place.path().join("a/b/c")).unwrap();
+    for file in ["a/b/c/x", "a/b/y", "a/z", "top"] {
+        fs::write(place.path().join(file), "1").unwrap();
+    }
+    symlink("top", place.path().join("link")).unwrap();
+    let listed = |names: &[&str], words: &[&str]| listed_inside(place.path(), excluding(words), names);
+    assert_eq!(
+        listed(&["a/b", "link", "none/x"], &[]),
+        ["link -> top", "a/b/", "a/b/y", "a/b/c/", "a/b/c/x", "failed none/x: No such file or directory"]
+    );
+    // As in rsync, rules do not judge what is only above a name; and what they exclude is not missing.
+    assert_eq!(listed(&["a/b", "top"], &["/a", "c", "top"]), ["a/b/", "a/b/y"]);
+    assert_eq!(listed(&[], &["b/"]), ["link -> top", "top", "a/", "a/z"]);
+}
+
+#[test]
+fn scan__what_is_excluded_is_not_entered_and_is_no_failure() {
+    let place = open_place();
+    fs::create_dir_all(place.path().join("a/closed")).unwrap();
+    fs::write(place.path().join("a/big"), [0; 11]).unwrap();
+    fs::write(place.path().join("a/small"), [0; 4]).unwrap();
+    fs::write(place.path().join("a/fits"), [0; 10]).unwrap();
+    fs::set_permissions(place.path().join("a/closed"), fs::Permissions::from_mode(0o000)).unwrap();
+    let sized = Filter { min_bytes: 5, max_bytes: Some(10), ..excluding(&["closed/"]) };
+    let root = place.path().to_owned();
+    as_nobody(move || {
+        let all = listed_inside(&root, Filter::default(), &[]);
+        assert!(all.contains(&"failed a/closed: Permission denied".to_owned()), "{all:?}");
+        assert_eq!(listed_inside(&root, sized, &[]), ["a/", "a/fits"]);
+    });
+}
+
+/// Needs a file system below another that users may list: that of terminals is in most systems.
+#[test]
+fn scan__other_file_systems_are_left_empty() {
+    let [dev, pts] = ["/dev", "/dev/pts"].map(|path| fs::metadata(path).map(|meta| meta.dev()).ok());
+    if pts.is_none() || dev == pts {
+        return;
+    }
+    let mut rules = RuleList::default();
+    rules.add(b"/pts/***", true).unwrap();
+    rules.add(b"*", false).unwrap();
+    let entered = Filter { rules: rules.compile().unwrap(), ..Filter::default() };
+    let listed = |filter: Filter| {
+        let mut entries = 0;
+        let listing = ListOptions { filter, ..ListOptions::default() };
+        let _ = scan(&Roots::find_inside(Path::new("/dev")).unwrap(), listing, &mut |_| {
+            entries += 1;
+            ControlFlow::Continue(())
+        });
+        entries
+    };
+    // The directory, and at least `ptmx` in it.
+    assert!(listed(entered.clone()) > 1);
+    assert_eq!(listed(Filter { stays_on_file_system: true, ..entered }), 1);
+}
+
+/// Uploads that others have not finished, at any depth.
+#[test]
+fn scan__reserved_names_are_not_listed() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("data");
+    for at in [".fairwave-0011", "sub/.fairwave-0011", "sub/.FAIRWAVE-0011/deep"] {
+        fs::create_dir_all(root.join(at)).unwrap();
+        fs::write(root.join(at).join("part"), "secret").unwrap();
+    }
+    fs::write(root.join("sub/.fairwave-part"), "secret").unwrap();
+    fs::write(root.join("sub/fairwave-part"), "").unwrap();
+    let lines = scanned(&[root]);
+    assert!(!lines.iter().any(|line| line.to_lowercase().contains(".fairwave-")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains("data/sub/fairwave-part")), "{lines:?}");
+}
+
+/// A client that resumes after its ticket's end gets only the earlier files.
+#[test]
+fn scan__what_changed_since_is_left_out() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("file"), "").unwrap();
+    symlink("file", place.path().join("link")).unwrap();
+    let changed_s = fs::symlink_metadata(place.path().join("link")).unwrap().ctime();
+    let roots = Roots::find(&[place.path().to_owned()]).unwrap();
+    let listed = |until: i64| {
+        let mut entries = Vec::new();
+        let outcome = scan(
+            &roots,
+            ListOptions { changed_until_unix_s: Some(until as u64), ..ListOptions::default() },
+            &mut |entry| {
+                entries.push(matches!(entry, TreeEntry::File { .. } | TreeEntry::Symlink { .. }));
+                ControlFlow::Continue(())
+            },
+        );
+        assert!(outcome.is_continue());
+        entries
+    };
+    assert_eq!(listed(changed_s), [false, true, true]);
+    assert_eq!(listed(changed_s - 2), [false, false, false]);
+}
+
+#[test]
+fn scan__files_of_proc_have_the_length_that_is_read() {
+    let version = fs::read("/proc/version").unwrap();
+    let lines = scanned(&[PathBuf::from("/proc/version")]);
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].starts_with(&format!("file version {} ", version.len())), "{lines:?}");
+    // Reading an endless file stops; one with a stated length has that length.
+    let roots = Roots::find(&[PathBuf::from("/proc/version")]).unwrap();
+    assert!(roots.kept(b"version").is_none());
+    let _ = scan(&roots, ListOptions::default(), &mut |_| ControlFlow::Continue(()));
+    assert_eq!(roots.kept(b"version").as_deref(), Some(&version[..]));
+}
+
+#[test]
+fn scan__holes_come_before_their_file() {
+    let place = tempfile::tempdir().unwrap();
+    let file = fs::File::create(place.path().join("sparse")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[1; 8192], 1 << 30).unwrap();
+    let lines = scanned(&[place.path().join("sparse")]);
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0], format!("holes {:?}", [0..1_u64 << 30, (1 << 30) + 8192..1 << 40]));
+    assert!(lines[1].starts_with("file sparse 1099511627776 "), "{lines:?}");
+}
+
+#[test]
+fn scan__a_directory_that_cannot_be_listed_is_one_entry() {
+    let place = open_place();
+    let root = place.path().join("data");
+    fs::create_dir_all(root.join("locked/in")).unwrap();
+    fs::create_dir_all(root.join("open")).unwrap();
+    fs::set_permissions(root.join("locked"), fs::Permissions::from_mode(0o000)).unwrap();
+    as_nobody(move || {
+        let lines = scanned(&[root]);
+        assert_eq!(lines[1..], ["failed data/locked: Permission denied", "directory data/open 755"]);
+    });
+    fs::set_permissions(place.path().join("data/locked"), fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn scan__paths_that_are_too_long() {
+    let place = tempfile::tempdir().unwrap();
+    fs::create_dir(place.path().join("data")).unwrap();
+    let mut parent = rustix::fs::open(
+        place.path().join("data"),
+        rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY,
+        Mode::empty(),
+    )
+    .unwrap();
+    let name = "d".repeat(250);
+    // 4 + 16 x 251 = 4020, and one more is 4271.
+    for _ in 0..17 {
+        rustix::fs::mkdirat(&parent, &name, Mode::RWXU).unwrap();
+        let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY;
+        parent = rustix::fs::openat(&parent, &name, flags, Mode::empty()).unwrap();
+    }
+    let lines = scanned(&[place.path().join("data")]);
+    assert_eq!(lines.len(), 18);
+    assert!(lines[17].starts_with("failed data/") && lines[17].ends_with(": contains paths of more than 4096 bytes"));
+}
+
+#[test]
+fn scan__stops_when_told() {
+    let place = tempfile::tempdir().unwrap();
+    for name in ["a", "b", "c"] {
+        fs::write(place.path().join(name), "").unwrap();
+    }
+    let mut count = 0;
+    let roots = Roots::find(&[place.path().to_owned()]).unwrap();
+    let outcome = scan(&roots, ListOptions::default(), &mut |_| {
+        count += 1;
+        if count == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert_eq!((outcome, count), (ControlFlow::Break(()), 2));
+}
+
+#[test]
+fn identity__changes_with_the_file() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("a");
+    let look = || identity(&rustix::fs::stat(&path).unwrap());
+    fs::write(&path, "one").unwrap();
+    let before = look();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::hard_link(&path, place.path().join("link")).unwrap();
+    assert_eq!(look(), before, "attributes are not its content");
+    fs::write(&path, "onetwo").unwrap();
+    let after = look();
+    assert_ne!(after, before);
+    fs::write(place.path().join("b"), "onetwo").unwrap();
+    fs::rename(place.path().join("b"), &path).unwrap();
+    assert_ne!(look(), after);
+}
