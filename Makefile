@@ -163,7 +163,7 @@ soak: $(BIN)     ## the long counts: thousands of random instances
 live: $(BIN)     ## measurements of the running command that need a calm machine: a table, and "not judged" where it is busy
 	PYTHONPATH=tests $(PYTHON) -m live --command $(BIN) $(LIVE)
 
-busy: $(BIN)     ## five sources and a sink beside loops, bursts and pipelines of other work: a table, in six minutes
+busy: $(BIN)     ## five sources and a sink next to loops, bursts and pipelines of other work: a table, in six minutes
 	PYTHONPATH=tests $(PYTHON) -m live.busy --command $(BIN) $(BUSY)
 
 # Needs root, ethtool and iperf3; COMPARE="--only veth" and the like are options of tests/compare.sh.

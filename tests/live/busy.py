@@ -1,4 +1,4 @@
-"""Five sources and one sink beside other work: what each session has of its share, second by second.
+"""Five sources and one sink next to other work: what each session has of its share, second by second.
 
 Four loads, three schemes. Nothing is judged: the table shows what a busy machine does to Fairwave and to the kernel's
 CUBIC, whose rounds take place in the kernel and need no processor of their own.
@@ -36,7 +36,7 @@ while True:
 # Starts processes, compresses, and writes to the disk.
 PIPELINE = "while :; do head -c 2000000 /dev/urandom | gzip -1 | tee part.$$ | sha256sum >sum.$$; sync part.$$; done"
 LOADS = {
-    "idle": (0, 0, 0),
+    "none": (0, 0, 0),
     "4 loops": (4, 0, 0),
     "4 loops, 8 bursts": (4, 8, 0),
     "4 bursts, 6 pipelines": (0, 4, 6),
@@ -104,13 +104,13 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="also write the numbers to this file")
     args = parser.parse_args()
     rows = []
-    print("| beside | scheme | means, Mb/s | worst second | below half | sum | Jain | relay late by (99 %) |")
+    print("| other work | scheme | means, Mb/s | worst second | below half | sum | Jain | relay late by (99 %) |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     for load, work in LOADS.items():
         with beside(*work):
             for scheme in SCHEMES:
                 row = run(args.command, scheme, args.duration)
-                rows.append({"beside": load, "scheme": scheme, **row})
+                rows.append({"other_work": load, "scheme": scheme, **row})
                 means = f"{row['least_mbps']:.1f} to {row['most_mbps']:.1f}"
                 below = f"{row['below_half']:.0f} of {row['session_seconds']:.0f}"
                 numbers = f"{row['worst_second_mbps']:.1f} | {below} | {row['sum_mbps']:.0f} | {row['jain']:.3f}"
