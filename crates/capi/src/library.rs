@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::Duration;
 
+use fairwave_host::forks;
 use fairwave_host::{Capacity, Endpoint, Lock, PathKind};
 use fairwave_pipe::Pump;
 use fairwave_units::Rate;
@@ -102,9 +103,17 @@ fn set_hooks() {
     // SAFETY: both are functions that live as long as the process; where there is no room for them, a child keeps
     // copies of the library's descriptors, or a process does not linger.
     unsafe {
-        libc::pthread_atfork(None, None, Some(in_child));
+        libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
         libc::atexit(at_exit);
     }
+}
+
+extern "C" fn before_fork() {
+    forks::before_fork();
+}
+
+extern "C" fn after_fork() {
+    forks::after_fork();
 }
 
 /// A child has no thread of the library: it starts afresh when it needs it. The sockets of its parent are plain
@@ -112,7 +121,7 @@ fn set_hooks() {
 extern "C" fn in_child() {
     CURRENT.store(std::ptr::null_mut(), Ordering::Release);
     IS_BEING_MADE.store(false, Ordering::Release);
-    ours::close_all();
+    ours::close_copies();
 }
 
 extern "C" fn at_exit() {

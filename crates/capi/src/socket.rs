@@ -126,8 +126,8 @@ pub(crate) fn node_of(descriptor: impl AsFd) -> Result<Node, Errno> {
 impl Socket {
     /// A new one, and the program's end of it.
     pub(crate) fn new(is_v6: bool, stage: Stage, wishes: Wishes) -> Result<(Arc<Self>, OwnedFd), Errno> {
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        let ours = Ours::new(ours);
+        let (ours, theirs) =
+            Ours::open(|| socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None))?;
         // As much as any user may have: twice what the system gives unasked. With less each side waits more often.
         for end in [ours.get(), Some(&theirs)].into_iter().flatten() {
             let _ = rustix::net::sockopt::set_socket_send_buffer_size(end, BUFFER_BYTES);

@@ -90,7 +90,7 @@ pub mod door;
 mod driver;
 mod ending;
 mod endpoint;
-mod forks;
+pub mod forks;
 #[cfg(test)]
 mod fuzz;
 mod handler;
@@ -137,7 +137,6 @@ pub use fairwave_proto::{
     SessionOptions, SessionRates,
 };
 pub use fairwave_schemes::node::NodeError;
-pub use forks::take_sockets;
 pub use handler::Handler;
 pub use identity::Identity;
 pub use keyring::{Issued, Keyring, Offering, Validity, id_text, now_unix_s, read_id};

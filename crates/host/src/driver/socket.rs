@@ -10,14 +10,12 @@ use nix::sys::socket::sockopt::ReceiveTimestampns;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
-use crate::forks::SocketMark;
+use crate::forks::Marked;
 
 /// One UDP port: dual-stack where the system has IPv6. Many datagrams go with one call (GSO), and come so (GRO,
 /// recvmmsg), where the kernel can.
 pub(crate) struct Socket {
-    // Dropped in this order.
-    _mark: SocketMark,
-    udp: UdpSocket,
+    udp: Marked<UdpSocket>,
     state: UdpSocketState,
     is_v6: bool,
     /// When the kernel refused segmentation: it is tried again later, since a path that shrank looks alike.
@@ -55,19 +53,18 @@ impl Socket {
     pub(crate) fn bind(listen: Option<SocketAddr>) -> io::Result<Self> {
         let any_v6 = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
         let any_v4 = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
-        let socket = match listen {
-            None => raw(any_v6).or_else(|_| raw(any_v4(0)))?,
+        let udp = Marked::open(|| match listen {
+            None => raw(any_v6).or_else(|_| raw(any_v4(0))),
             // All addresses of a machine without IPv6 are those of IPv4.
             Some(address) if address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) => {
-                raw(address).or_else(|error| if in_use(&error) { Err(error) } else { raw(any_v4(address.port())) })?
+                raw(address).or_else(|error| if in_use(&error) { Err(error) } else { raw(any_v4(address.port())) })
             }
-            Some(address) => raw(address)?,
-        };
-        let is_v6 = socket.domain()? == Domain::IPV6;
-        let socket = UdpSocket::from(socket);
-        let state = state(&socket)?;
-        let buffers = buffers(&socket)?;
-        Ok(Self { _mark: SocketMark::new(&socket), udp: socket, state, is_v6, refused_at: None, buffers })
+            Some(address) => raw(address),
+        })?;
+        let is_v6 = socket2::SockRef::from(&*udp).domain()? == Domain::IPV6;
+        let state = state(&udp)?;
+        let buffers = buffers(&udp)?;
+        Ok(Self { udp, state, is_v6, refused_at: None, buffers })
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -122,7 +119,7 @@ impl Socket {
             }
         }
         let transmit = Transmit { destination: to, ecn, contents, segment_size, src_ip };
-        let Err(error) = self.state.try_send(UdpSockRef::from(&self.udp), &transmit) else { return Sent::Gone };
+        let Err(error) = self.state.try_send(UdpSockRef::from(&*self.udp), &transmit) else { return Sent::Gone };
         if error.kind() == io::ErrorKind::WouldBlock {
             return Sent::Full;
         }
@@ -149,7 +146,7 @@ impl Socket {
 
     /// Receives available datagrams. Returns the number of buffers filled.
     pub(crate) fn receive(&self, buffers: &mut [IoSliceMut<'_>], meta: &mut [RecvMeta]) -> io::Result<usize> {
-        self.state.recv(UdpSockRef::from(&self.udp), buffers, meta)
+        self.state.recv(UdpSockRef::from(&*self.udp), buffers, meta)
     }
 }
 
@@ -172,14 +169,14 @@ fn in_use(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::AddrInUse
 }
 
-fn raw(address: SocketAddr) -> io::Result<RawSocket> {
+fn raw(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = RawSocket::new(Domain::for_address(address), Type::DGRAM.cloexec(), Some(Protocol::UDP))?;
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }
     socket.bind(&address.into())?;
     socket.set_nonblocking(true)?;
-    Ok(socket)
+    Ok(socket.into())
 }
 
 /// As large as the system lets them be. Root may go beyond the limits that others have.

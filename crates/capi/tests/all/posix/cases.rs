@@ -1,6 +1,6 @@
 //! The rules of POSIX for connected stream sockets, case by case.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -327,6 +327,39 @@ fn fork__a_child_keeps_nobody_from_closing() {
         api.close(b).unwrap();
         log
     });
+}
+
+/// Sockets of this process. It only makes system calls.
+fn sockets() -> usize {
+    let is_socket = |number: &i32| {
+        // SAFETY: all zeros are a value of it, and there is room for one.
+        unsafe {
+            let mut stat: libc::stat = std::mem::zeroed();
+            libc::fstat(*number, &raw mut stat) == 0 && stat.st_mode & libc::S_IFMT == libc::S_IFSOCK
+        }
+    };
+    (0..1024).filter(is_socket).count()
+}
+
+#[test]
+fn fork__while_another_thread_opens_and_closes() {
+    let _alone = alone();
+    let has = |most: usize| Forked::new(|| sockets() <= most).status() == 0;
+    let before = (0..).find(|most| has(*most)).unwrap();
+    let is_over = AtomicBool::new(false);
+    let wrong = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let fd = fairwave::g_socket(libc::AF_INET, libc::SOCK_STREAM, 0);
+                assert_eq!(fairwave::g_close(fd), 0);
+            }
+        });
+        // One more at most: the program's end, which is the child's as well.
+        let wrong = (0..200).filter(|_| !has(before + 1)).count();
+        is_over.store(true, Ordering::Relaxed);
+        wrong
+    });
+    assert_eq!(wrong, 0, "of 200 children have the library's ends, or died of closing what they had not");
 }
 
 #[test]
