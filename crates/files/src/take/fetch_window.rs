@@ -74,11 +74,18 @@ impl FetchWindow {
         }
     }
 
-    /// Removes the files that are larger than the free space.
-    pub(crate) fn remove_larger(&mut self, room: u64) -> Vec<WantedBlocks> {
-        let (fits, removed) = self.queue.drain(..).partition(|wanted| wanted.is_check || wanted.data_bytes() <= room);
-        self.queue = fits;
-        Vec::from(removed)
+    /// Removes the files that are larger than the free space at their directories; returns each with that.
+    pub(crate) fn remove_larger(&mut self, mut room: impl FnMut(&[u8]) -> u64) -> Vec<(WantedBlocks, u64)> {
+        let mut removed = Vec::new();
+        for wanted in std::mem::take(&mut self.queue) {
+            let room = if wanted.is_check { u64::MAX } else { room(wanted.item.path.parent()) };
+            if wanted.data_bytes() <= room {
+                self.queue.push_back(wanted);
+            } else {
+                removed.push((wanted, room));
+            }
+        }
+        removed
     }
 
     /// The files of which blocks are to be fetched and are not asked for.

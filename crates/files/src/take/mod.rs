@@ -13,6 +13,7 @@ pub(crate) mod durable;
 pub(crate) mod entry_error;
 pub(crate) mod fetch_window;
 pub(crate) mod file_system;
+pub(crate) mod free_space;
 pub(crate) mod get;
 pub(crate) mod homes;
 pub(crate) mod journal;

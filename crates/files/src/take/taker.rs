@@ -28,6 +28,7 @@ use fairwave_proto::codec::{CloseReason, Refusal};
 
 use super::crew::Crew;
 use super::fetch_window::{FetchWindow, window};
+use super::free_space::FreeSpace;
 use super::key::TemporaryKey;
 use super::list_error::ListError;
 use super::news::TakeNews;
@@ -68,8 +69,8 @@ struct Taker {
     last_heard: LastHeard,
     comparisons: Comparisons,
     crew: Crew,
-    /// Whether something did not fit onto the disk.
-    is_tight: bool,
+    /// Once something did not fit onto the disk.
+    free: Option<FreeSpace>,
     told: Option<ResultsFeed>,
 }
 
@@ -122,7 +123,7 @@ pub(crate) fn take_later(
             last_heard: LastHeard::new(),
             comparisons: Comparisons::default(),
             crew: Crew::new(work, jobs, news_in, pool),
-            is_tight: false,
+            free: None,
             told,
         };
         taker.run();
@@ -232,9 +233,7 @@ impl Taker {
         }
         if self.plan.has_wanted() {
             self.plan.take_wanted().for_each(|wanted| self.flow.want(wanted));
-            if self.is_tight {
-                self.drop_what_does_not_fit();
-            }
+            self.drop_what_does_not_fit();
         }
         for job in self.plan.jobs(self.state.is_listed() || self.flow.is_idle()) {
             self.crew.send(job);

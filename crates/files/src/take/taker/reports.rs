@@ -3,11 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustix::fs::fstatvfs;
-
 use super::super::disk_queue::Report;
 use super::super::entry_error::EntryError;
 use super::super::fetch_window::WantedBlocks;
+use super::super::free_space::FreeSpace;
 use super::super::news::Placed;
 use super::super::parcel::ParcelBlock;
 use super::super::quota::Quota;
@@ -41,7 +40,8 @@ impl Taker {
             self.plan.fail_file(&item, trouble);
         }
         if report.is_full {
-            self.is_tight = true;
+            let tree = self.options.tree.clone();
+            self.free = self.free.take().or_else(|| tree.map(FreeSpace::new));
             self.drop_what_does_not_fit();
         }
         if let Some(desk) = self.crew.desk().filter(|_| !report.wrong.is_empty()) {
@@ -61,10 +61,10 @@ impl Taker {
 
     /// Once the disk was full, what is larger than its room is not fetched in vain.
     pub(super) fn drop_what_does_not_fit(&mut self) {
-        let Some(Ok(stat)) = self.options.tree.as_ref().map(|tree| fstatvfs(tree.root())) else { return };
+        let Some(free) = &mut self.free else { return };
+        free.renew();
         let left = self.options.quota.as_ref().map_or(u64::MAX, Quota::left);
-        let room = stat.f_bavail.saturating_mul(stat.f_frsize).min(left);
-        for wanted in self.flow.remove_larger(room) {
+        for (wanted, room) in self.flow.remove_larger(|directory| free.at(directory).min(left)) {
             if wanted.item.fail() {
                 if let Some(desk) = self.crew.desk() {
                     desk.discard(&wanted.item);

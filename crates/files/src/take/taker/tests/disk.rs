@@ -5,23 +5,28 @@ use std::process::Command;
 
 use super::*;
 
-/// A tmpfs at a world's destination.
-struct Mounted<'a>(&'a World);
+/// A mounted tmpfs.
+struct Mounted(PathBuf);
 
-impl<'a> Mounted<'a> {
-    fn new(world: &'a World, options: &str) -> Option<Self> {
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(world.to()).output();
+impl Mounted {
+    /// At a world's destination.
+    fn new(world: &World, options: &str) -> Option<Self> {
+        Self::at(world.to(), options)
+    }
+
+    fn at(path: PathBuf, options: &str) -> Option<Self> {
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&path).output();
         let is_mounted = mounted.is_ok_and(|output| output.status.success());
         if !is_mounted {
             println!("skipped: only root can mount a file system ({options})");
         }
-        is_mounted.then(|| Self(world))
+        is_mounted.then(|| Self(path))
     }
 }
 
-impl Drop for Mounted<'_> {
+impl Drop for Mounted {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.to()).status();
+        let _ = Command::new("umount").arg(&self.0).status();
     }
 }
 
@@ -41,6 +46,23 @@ fn disk__full_fails_what_does_not_fit() {
     assert!(failed[1].1.contains(" bytes needed, "), "{failed:?}");
     assert!(fs::read(world.to().join("data/z")).unwrap() == content(3, 2_000_000));
     assert_eq!(fs::read_dir(world.to()).unwrap().count(), 1, "what was written of it is gone");
+}
+
+/// The full file system is one of two: only what goes there is left out.
+#[test]
+fn disk__full_below_a_mount_leaves_the_rest() {
+    let world = World::new();
+    world.file("small/a", content(1, 5 * BLOCK)).file("z", content(2, 13 << 20)).file("small/y", content(3, 13 << 20));
+    fs::create_dir_all(world.to().join("data/small")).unwrap();
+    let Some(_top) = Mounted::new(&world, "size=40m") else { return };
+    fs::create_dir_all(world.to().join("data/small")).unwrap();
+    let Some(_below) = Mounted::at(world.to().join("data/small"), "size=12m") else { return };
+    let run = world.get(&Get { memory: 1 << 20, ..Get::default() });
+    let mut failed = messages(&run.outcome.failed);
+    failed.sort_unstable();
+    assert_eq!((run.outcome.ended.clone(), run.outcome.files, failed.len()), (Ended::Done, 1, 2), "{failed:?}");
+    assert!(failed[1].0 == "data/small/y" && failed[1].1.starts_with("not enough disk space: "), "{failed:?}");
+    assert!(fs::read(world.to().join("data/z")).unwrap() == content(2, 13 << 20));
 }
 
 #[test]
