@@ -215,7 +215,7 @@ impl Collector {
                         format!("file {} {bytes}", text(path))
                     }
                     // It requests them like all other bytes.
-                    TreeEntry::Holes { .. } => continue,
+                    TreeEntry::Holes { .. } | TreeEntry::Identity(_) => continue,
                     TreeEntry::Directory { path, .. } => format!("directory {}", text(path)),
                     TreeEntry::Symlink { path, target, .. } => format!("link {} {}", text(path), text(target)),
                     TreeEntry::Skipped { path, reason } => format!("skipped {}: {reason}", text(path)),

@@ -9,6 +9,7 @@
 //! failed    = 6, path, reason                                    what the giver wanted to copy and could not
 //! end       = 7, files (varint), bytes (varint)                  the last entry of all
 //! holes     = 8, length (varint, 1 to 4096), pairs              of the file that is the next entry; there may be several
+//! identity  = 9, id (8 bytes)                                   of the directory that is the next entry
 //! pair      = bytes from the last hole's end (varint), the hole's length (varint, not 0)
 //! path      = length (varint, 1 to 4096), bytes: the names from the share's root on, with '/' between them
 //! target    = as a path
@@ -62,6 +63,8 @@ pub(crate) enum TreeEntry<'a> {
         /// As [`super::holes::Holes`] reads them.
         pairs: &'a [u8],
     },
+    /// Identity of the directory that is the next entry.
+    Identity(DirectoryId),
     /// A directory.
     Directory {
         /// Its path.
@@ -116,6 +119,10 @@ pub(crate) struct Meta {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileIdentity(pub(crate) [u8; 16]);
 
+/// Names a directory for both ends of a transfer on one machine: a hash of the boot, the device and the inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DirectoryId(pub(crate) [u8; 8]);
+
 const BEGIN: u8 = 1;
 const FILE: u8 = 2;
 const DIRECTORY: u8 = 3;
@@ -124,6 +131,7 @@ const SKIPPED: u8 = 5;
 const FAILED: u8 = 6;
 const END: u8 = 7;
 const HOLES: u8 = 8;
+const IDENTITY: u8 = 9;
 
 const SECOND_NS: u32 = 1_000_000_000;
 
@@ -158,6 +166,7 @@ impl<'a> SegmentElement<'a> for TreeEntry<'a> {
                 let length = length.filter(|length| (1..=MOST_PAIRS_BYTES).contains(length));
                 Self::Holes { pairs: reader.bytes(length.ok_or(FormatError::Range(WHAT))?, WHAT)? }
             }
+            IDENTITY => Self::Identity(DirectoryId(array(reader, "the directory's identity")?)),
             kind => return Err(FormatError::Kind { what: "entry", kind }),
         })
     }
@@ -183,6 +192,7 @@ impl TreeEntry<'_> {
                 writer.varint(pairs.len() as u64)?;
                 writer.bytes(pairs)
             }
+            Self::Identity(DirectoryId(id)) => writer.u8(IDENTITY).and_then(|()| writer.bytes(&id)),
             Self::Directory { path, meta } => {
                 writer.u8(DIRECTORY)?;
                 write_path(writer, path)?;
@@ -252,6 +262,7 @@ mod tests {
         let long = [b'x'; MOST_PATH_BYTES];
         let entries = [
             TreeEntry::Begin { share: [9; 16] },
+            TreeEntry::Identity(DirectoryId([3; 8])),
             TreeEntry::Directory { path: b"data", meta: META },
             TreeEntry::Holes { pairs: &[0, 9, 1, 1] },
             TreeEntry::File { path: b"data/\xff\xfe", bytes: 1 << 60, meta: META, identity: FileIdentity([1; 16]) },

@@ -16,6 +16,7 @@ use crate::format::manifest::{FileIdentity, MOST_PATH_BYTES, Meta, TreeEntry};
 use crate::format::names::is_reserved;
 use crate::format::reason::reason;
 use crate::format::short_hash::short;
+use crate::transfer::boot::directory_id;
 
 /// Calls `found` for every entry below the roots: a directory, then its entries except directories, then those, each by
 /// name; and for the holes of a file before it. A directory that cannot be listed is a failed entry; an entry that is
@@ -126,6 +127,7 @@ impl Walk<'_> {
         }
         // The parents of a requested name are not part of the copy.
         if !path.is_empty() && self.asked.takes(path) {
+            (self.found)(&TreeEntry::Identity(directory_id(&stat)))?;
             (self.found)(&TreeEntry::Directory { path, meta: meta(&stat) })?;
         }
         if self.stays_on.is_some_and(|device| stat.st_dev != device) {

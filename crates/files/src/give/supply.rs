@@ -405,6 +405,7 @@ impl Supply {
             TreeEntry::Skipped { path, reason } => self.account().outcome.skip(path, reason.to_owned()),
             TreeEntry::Begin { .. }
             | TreeEntry::Holes { .. }
+            | TreeEntry::Identity(_)
             | TreeEntry::Directory { .. }
             | TreeEntry::Symlink { .. }
             | TreeEntry::End { .. } => {}

@@ -41,6 +41,8 @@ pub(crate) enum EntryError {
     LeadsOut(TargetError),
     #[error(transparent)]
     Target(TargetError),
+    #[error("it is the destination: it cannot be copied into itself")]
+    IntoItself,
     /// The giver's reason, in its own words.
     #[error("{0}")]
     Giver(Box<str>),

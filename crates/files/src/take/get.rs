@@ -15,7 +15,6 @@ use fairwave_proto::handshake::Prefix;
 use fairwave_units::{Bytes, Duration, Rate};
 
 use super::durable::Durable;
-use super::journal::boot_id;
 use super::kept_key::KeptKey;
 use super::options::TakeOptions;
 use super::quota::Quota;
@@ -29,6 +28,7 @@ use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
 use crate::format::greeting::{Greeting, Look, Walk};
 use crate::format::keeps::Keeps;
+use crate::transfer::boot::boot_id;
 use crate::transfer::error::TransferError;
 use crate::transfer::ledger::Transfer;
 use crate::transfer::memory::Holder;

@@ -34,6 +34,7 @@ use super::key::{TemporaryKey, TemporaryStamp};
 use super::sparse::write_all;
 use crate::format::blocks::BlockHash;
 use crate::format::short_hash::short;
+use crate::transfer::boot::BootId;
 
 /// A block of a temporary that was verified and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +55,6 @@ pub(crate) struct KeptBlock {
     /// The boot under which it was written, if that is another one or unknown: then it has to be hashed again.
     pub(crate) boot: Option<BootId>,
 }
-
-/// Names the time from one start of the system to the next.
-pub(crate) type BootId = [u8; 16];
 
 /// The open journal of a transfer.
 #[derive(Debug)]
@@ -204,19 +202,6 @@ impl JournalFile {
 
 fn hash(path: &[u8]) -> [u8; 16] {
     short(blake3::Hasher::new().update(path))
-}
-
-/// The boot id of this host; if it has none, a random one each time, so that nothing is trusted.
-pub(crate) fn boot_id() -> BootId {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: String = text.trim().chars().filter(|character| *character != '-').collect();
-    let id = data_encoding::HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok().and_then(|id| id.try_into().ok());
-    id.unwrap_or_else(|| {
-        let mut id = [0; 16];
-        // Without randomness either, all zeros: no boot id of a system is that, so that it is another one.
-        let _ = getrandom::fill(&mut id);
-        id
-    })
 }
 
 fn push_frame(secret: &KeptKey, bytes: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
@@ -510,11 +495,6 @@ mod tests {
         // Each is noted once.
         let again = fs::metadata(directory.path().join(NAME)).unwrap().len();
         assert_eq!(again, bytes);
-    }
-
-    #[test]
-    fn boot_id__is_the_same_until_the_next_boot() {
-        assert_eq!(boot_id(), boot_id());
     }
 
     proptest! {

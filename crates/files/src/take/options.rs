@@ -6,7 +6,6 @@ use fairwave_host::OwnPlaces;
 use fairwave_units::{Bytes, Rate};
 
 use super::durable::Durable;
-use super::journal::BootId;
 use super::kept_key::KeptKey;
 use super::quota::Quota;
 use super::takers::Takers;
@@ -17,6 +16,7 @@ use super::verified::Verified;
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
 use crate::format::greeting::Look;
+use crate::transfer::boot::BootId;
 use crate::transfer::memory::Holder;
 
 /// Options of a taker.

@@ -1,6 +1,7 @@
 //! Decides the action for each entry of a manifest.
 
 mod file;
+mod itself;
 mod link;
 mod names;
 mod todo;
@@ -41,6 +42,7 @@ use crate::transfer::memory::{LISTS, Room};
 use crate::transfer::outcome::{Ended, Outcome};
 use crate::transfer::planned::{PlannedFile, PlannedFiles};
 
+use itself::{OwnDirectory, Position};
 use link::PlannedSymlink;
 use names::PlannedNames;
 use todo::Todo;
@@ -54,6 +56,7 @@ pub(crate) struct TakePlan {
     outcome: Outcome,
     look: Look,
     names: PlannedNames,
+    own: OwnDirectory,
     layout: Layout,
     claims: PathClaims,
     directories: Option<Directories>,
@@ -99,6 +102,7 @@ impl TakePlan {
             outcome: Outcome::empty(Ended::Done),
             look: options.look,
             names: PlannedNames::new(options),
+            own: OwnDirectory::new(tree.map(Arc::as_ref)),
             layout: Layout::default(),
             claims: PathClaims::default(),
             directories: tree
@@ -152,6 +156,10 @@ impl TakePlan {
             }
             return self.check_memory();
         }
+        if let TreeEntry::Identity(id) = entry {
+            self.own.on_identity(id);
+            return Ok(());
+        }
         let holes = std::mem::take(&mut self.holes);
         let (TreeEntry::File { path, .. }
         | TreeEntry::Directory { path, .. }
@@ -171,6 +179,7 @@ impl TakePlan {
             span = Some(self.layout.push(bytes)?);
         }
         self.check_memory()?;
+        let position = self.own.on_entry(&entry, path);
         let Some(inside) = self.names.inside(path) else { return Ok(()) };
         let checked = match RelativePath::new(inside) {
             Ok(checked) => checked,
@@ -182,7 +191,11 @@ impl TakePlan {
                 return Ok(());
             }
         };
-        if !self.names.choose(inside, &entry) {
+        if !self.names.choose(inside, &entry) || position == Position::Inside {
+            return Ok(());
+        }
+        if position == Position::Itself {
+            self.fail(path, EntryError::IntoItself);
             return Ok(());
         }
         let checked = match self.names.renamed(checked) {

@@ -17,7 +17,6 @@ use super::aside::{Aside, STEP_BYTES, give_back};
 use super::buffer::ALIGNMENT;
 use super::disk_error::{DiskError, Doing};
 use super::homes::{FileSystem, FoundTemporary, Home, Homes, Spot, directory_name, mount};
-use super::journal::BootId;
 use super::kept_time::TimeProbe;
 use super::key::{TemporaryKey, TemporaryStamp};
 use super::sparse::{Below, has_hole, write_all, write_sparse};
@@ -25,6 +24,7 @@ use super::tree::{Old, There, Tree, look, times};
 use crate::format::manifest::Meta;
 use crate::format::names::RelativePath;
 use crate::format::short_hash::short;
+use crate::transfer::boot::BootId;
 
 /// The temporaries of a transfer, and its own directory, which is locked as long as this lives.
 #[derive(Debug)]

@@ -133,6 +133,64 @@ fn put__into_a_writable_share() {
     assert!(visits.iter().all(|visit| visit.is_put() && end(&visit.transfer).is_complete()));
 }
 
+/// Names below a directory.
+fn names(root: &Path) -> Vec<PathBuf> {
+    let mut waiting = vec![root.to_owned()];
+    let mut names = Vec::new();
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let entry = entry.unwrap();
+            waiting.extend(entry.file_type().unwrap().is_dir().then(|| entry.path()));
+            names.push(entry.path());
+        }
+    }
+    names.sort();
+    names
+}
+
+#[test]
+fn get__into_the_served_tree_does_not_grow() {
+    let hosts = Hosts::new(false);
+    fs::create_dir(hosts.path("data/sub")).unwrap();
+    fs::write(hosts.path("data/sub/a"), "a").unwrap();
+    let mut there = None;
+    for _ in 0..3 {
+        let options = GetOptions { destination: hosts.path("data/sub/copy"), ..GetOptions::default() };
+        let outcome = end(&get(&hosts.client, &hosts.ticket, options).unwrap());
+        assert_eq!((outcome.ended, outcome.files, outcome.files_failed), (Ended::Done, 1, 1));
+        assert_eq!(outcome.failed[0].path, b"data/sub/copy");
+        assert_eq!(outcome.failed[0].reason, "it is the destination: it cannot be copied into itself");
+        assert_eq!(fs::read(hosts.path("data/sub/copy/data/sub/a")).unwrap(), b"a");
+        let now = names(&hosts.path("data"));
+        assert_eq!(there.get_or_insert_with(|| now.clone()), &now);
+    }
+    // Under a new name in the tree itself nothing of it is copied.
+    let options = GetOptions { destination: hosts.path("data"), rename: Some("other".into()), ..GetOptions::default() };
+    let outcome = end(&get(&hosts.client, &hosts.ticket, options).unwrap());
+    assert_eq!((outcome.files, outcome.files_failed), (0, 1));
+    assert_eq!(there.unwrap(), names(&hosts.path("data")));
+}
+
+#[test]
+fn put__of_a_tree_around_the_inbox_does_not_grow() {
+    let hosts = Hosts::new(false);
+    hosts.fill();
+    let mut there = None;
+    for _ in 0..3 {
+        let paths = [hosts.place.path().to_owned()];
+        let outcome = end(&put(&hosts.client, &hosts.ticket, &paths, &PutOptions::default()).unwrap());
+        assert_eq!((outcome.ended, outcome.files, outcome.files_failed), (Ended::Done, 301, 1));
+        assert!(outcome.failed[0].path.ends_with(b"/incoming"), "{:?}", outcome.failed[0]);
+        let now = names(hosts.place.path());
+        assert_eq!(there.get_or_insert_with(|| now.clone()), &now);
+    }
+    // A part of the inbox that is put into it is where it was: nothing is copied.
+    let paths = [hosts.path("incoming").join(hosts.place.path().file_name().unwrap())];
+    let outcome = end(&put(&hosts.client, &hosts.ticket, &paths, &PutOptions::default()).unwrap());
+    assert!(outcome.is_complete(), "{outcome:?}");
+    assert_eq!(there.unwrap(), names(hosts.place.path()));
+}
+
 #[test]
 fn put__what_is_in_the_way_is_told() {
     let hosts = Hosts::new(false);

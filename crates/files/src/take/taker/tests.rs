@@ -21,7 +21,6 @@ use fairwave_units::Bytes;
 use tempfile::TempDir;
 
 use super::super::durable::Durable;
-use super::super::journal::BootId;
 use super::super::kept_key::KeptKey;
 use super::super::quota::Quota;
 use super::super::top_names::TopNames;
@@ -36,6 +35,7 @@ use crate::give::giving_end::GivingEnd;
 use crate::give::roots::Roots;
 use crate::give::supply::Readers;
 use crate::loopback::{FAIR, Loopback, LoopbackPath, ROUGH};
+use crate::transfer::boot::BootId;
 use crate::transfer::ledger::{Ledger, Transfer};
 use crate::transfer::memory::Holder;
 use crate::transfer::outcome::Outcome;
