@@ -84,7 +84,7 @@ quick:           ## formatting, lints and unit tests of the crates without I/O, 
 	$(CARGO) clippy --locked $(CORES) --all-targets -- -D warnings
 	$(CARGO) test --locked $(CORES) --lib
 
-CORES := $(addprefix --package fairwave-,units schemes proto scenario sim fluid)
+CORES := $(addprefix --package fairwave-,units schemes node proto scenario sim fluid)
 
 test-crate:      ## all tests of one crate: make test-crate C=proto
 	$(CARGO) test --locked --package fairwave-$(C)

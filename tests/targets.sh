@@ -5,7 +5,7 @@
 # usage: tests/targets.sh [TARGET]...
 set -euo pipefail
 cd "$(dirname "$0")/.."
-lab=(units schemes proto scenario sim fluid catalogue)
+lab=(units schemes node proto scenario sim fluid catalogue)
 targets=("$@")
 if [ ${#targets[@]} = 0 ]; then targets=(aarch64-unknown-linux-musl aarch64-apple-darwin x86_64-pc-windows-gnu); fi
 

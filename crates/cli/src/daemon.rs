@@ -12,7 +12,7 @@ use fairwave_daemon::metrics::{MetricsAddress, MetricsServer, serve};
 use fairwave_daemon::notify::{Notifier, handed_sockets};
 use fairwave_daemon::{BindError, Daemon, DaemonError, Settings, config, on_hangup};
 use fairwave_host::door::usual_sockets;
-use fairwave_proto::{CardCapacity, ShareBy};
+use fairwave_node::{CardCapacity, ShareBy};
 use fairwave_units::{Duration, Rate};
 
 use crate::Done;

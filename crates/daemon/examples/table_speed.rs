@@ -8,7 +8,7 @@ use std::time::Duration as StdDuration;
 
 use fairwave_daemon::{Daemon, Settings};
 use fairwave_host::door::{DOOR_VERSION, DoorStream, Question, monotonic_ns};
-use fairwave_proto::{CardCapacity, MachineLimits};
+use fairwave_node::{CardCapacity, MachineLimits};
 use fairwave_table::{Ask, ProcessRow, ProcessSegment, RowPlace, SegmentMemory, VERSION};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use fairwave_host::{Capacity, CapacityOrigin};
-use fairwave_proto::{CardCapacity, CardId, Machine};
+use fairwave_node::{CardCapacity, CardId, Machine};
 use fairwave_units::{Duration, Time};
 
 use crate::settings::Settings;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use fairwave_proto::CardCapacity;
+use fairwave_node::CardCapacity;
 use fairwave_schemes::GroupTerms;
 use fairwave_units::Rate;
 use thiserror::Error;

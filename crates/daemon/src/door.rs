@@ -11,7 +11,7 @@ use fairwave_host::door::{
     Answer, DOOR_VERSION, MOST_CLOCK_DIFFERENCE, MOST_COMMAND_BYTES, OTHER_CLOCK, Question, monotonic_ns,
     other_version, send_with,
 };
-use fairwave_proto::MachineLimits;
+use fairwave_node::MachineLimits;
 use fairwave_table::{DaemonSegment, ROWS, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

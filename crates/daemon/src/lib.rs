@@ -3,7 +3,7 @@
 //!
 //! Data, keys and the wire stay in the processes. They report the measured and desired rates of their sessions in
 //! shared memory (`fairwave-table`), and the daemon writes the grants there; the rule that decides them is
-//! [`Machine`](fairwave_proto::Machine), which knows no socket and no clock. This crate carries no data and enforces
+//! [`Machine`](fairwave_node::Machine), which knows no socket and no clock. This crate carries no data and enforces
 //! nothing; docs/explanation/security.md describes whom it trusts.
 //!
 //! - [`Daemon`]: a running daemon. Read this first; it has two threads, the control socket's (connections and requests)

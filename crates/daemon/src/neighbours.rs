@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairwave_proto::{CardId, Direction, Machine, MemberId};
+use fairwave_node::{CardId, Direction, Machine, MemberId};
 use fairwave_table::ProcessRow;
 use fairwave_units::Time;
 

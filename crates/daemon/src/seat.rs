@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairwave_proto::{
+use fairwave_node::{
     CardId, Direction, MachineGrant, MachineRow, MachineStanding, MemberId, RowState, SessionOptions, Standing,
 };
 use fairwave_table::{Ask, Beat, DaemonSegment, GrantRow, GrantState, Holding, ProcessRow, ROWS, RowError};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fairwave_proto::{CardCapacity, MachineLimits, ShareBy};
+use fairwave_node::{CardCapacity, MachineLimits, ShareBy};
 use fairwave_schemes::GroupTerms;
 use fairwave_units::{Duration, Rate};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fairwave_host::limited_by_word;
-use fairwave_proto::{CardId, Direction, RowState, ShareBy};
+use fairwave_node::{CardId, Direction, RowState, ShareBy};
 use fairwave_schemes::node::left_to_other;
 use fairwave_schemes::{GroupTerms, Others as OtherRow};
 use fairwave_units::{Duration, Rate};
@@ -203,7 +203,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use fairwave_proto::MachineNode;
+    use fairwave_node::MachineNode;
     use fairwave_table::{Ask, ProcessRow};
     use fairwave_units::{Bytes, Time};
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Receiver;
 use fairwave_host::door::monotonic_ns;
-use fairwave_proto::{Direction, Machine, MachineConfig, MachineNode, MemberId, ShareBy};
+use fairwave_node::{Direction, Machine, MachineConfig, MachineNode, MemberId, ShareBy};
 use fairwave_table::Beat;
 use fairwave_units::{Duration, Rate, Time};
 use rustix::time::{ClockId, Timespec};

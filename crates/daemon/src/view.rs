@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairwave_proto::{CardId, Direction, MachineNode, RowState, ShareBy};
+use fairwave_node::{CardId, Direction, MachineNode, RowState, ShareBy};
 use fairwave_schemes::GroupTerms;
 use fairwave_table::ProcessRow;
 use fairwave_units::{Duration, Rate, Time};

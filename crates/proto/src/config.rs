@@ -3,11 +3,11 @@
 use fairwave_schemes::RateAllocator;
 use fairwave_units::{Bytes, Duration, Rate};
 
-use crate::end_node::IntervalRule;
-use crate::exchange::ExchangeConfig;
 use crate::lasts::Lasts;
 use crate::path::PathControl;
 use crate::path_kind::PathKind;
+use fairwave_node::ExchangeConfig;
+use fairwave_node::IntervalRule;
 
 /// One direction of a host: the capacity that its sessions share.
 pub struct NodeConfig {

@@ -16,21 +16,22 @@ use fairwave_units::{Duration, Rate, Time};
 use crate::alarms::Alarms;
 use crate::closing::ClosingSession;
 use crate::codec::{CloseReason, Frame, NO_LIMIT_BPS, PacketKind, SessionId};
-use crate::end_node::{EndNode, TickOutcome};
-use crate::exchange::Word;
 use crate::handshake::{Crypto, HalfOpen, HandshakeError};
 use crate::handshakes::Handshakes;
 use crate::lasts::Lasts;
 use crate::mtu::{Mtu, MtuProbe};
-use crate::options::SessionOptions;
 use crate::packet::{CONTROL_OVERHEAD, ControlPacket, DataPacket, MOST_FRAME_BYTES, Packet, Transmit, frames};
 use crate::path_kind::PathKind;
 use crate::peer::Peer;
 use crate::rates::SessionRates;
 use crate::rtt::Rtt;
 use crate::secure_random::SecureRandom;
-use crate::session::{Direction, Measured, Opened};
+use crate::session::{Measured, Opened};
 use crate::slots::{SessionNames, Slots, slot};
+use fairwave_node::Direction;
+use fairwave_node::SessionOptions;
+use fairwave_node::Word;
+use fairwave_node::{EndNode, TickOutcome};
 
 pub(crate) use told::INTERVAL_OF_NONE;
 

@@ -8,8 +8,8 @@ use crate::codec::{Full, Refusal, Reset, SessionId};
 use crate::handshake::{
     AttemptProgress, Crypto, Established, HalfOpen, HandshakeError, Incoming, Initiator, PendingVisit, Responder, Terms,
 };
-use crate::options::SessionOptions;
 use crate::slots::Slots;
+use fairwave_node::SessionOptions;
 
 /// The attempts of a host to open sessions, and its answers to others'.
 pub(crate) struct Handshakes<C: Crypto> {

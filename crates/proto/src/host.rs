@@ -15,13 +15,11 @@ use crate::codec::{CloseReason, Frame, Frames, Header, Refusal, SessionId, VoidR
 use crate::config::{HostConfig, NodeConfig};
 use crate::control::{Control, ControlEvent, ControlSetup, INTERVAL_OF_NONE};
 use crate::ecn::Ecn;
-use crate::end_node::{EndNode, IntervalRule};
 use crate::event::Event;
 use crate::handshake::{Crypto, HalfOpen, PendingVisit};
 use crate::inbound::{Inbound, InboundEvent, Taken};
 use crate::limits::RateTerm;
 use crate::mtu::LEAST_DATAGRAM;
-use crate::options::SessionOptions;
 use crate::outbound::{Outbound, OutboundEvent};
 use crate::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, Packet, Transmit};
 use crate::path_kind::PathKind;
@@ -29,9 +27,12 @@ use crate::pause::MIN_PAUSE;
 use crate::receiver::ReceiverSetup;
 use crate::secure_random::SecureRandom;
 use crate::sender::SenderSetup;
-use crate::session::{Direction, Measured, OpenError, OpenRequest, Opened};
-use crate::told::Looked;
+use crate::session::{Measured, OpenError, OpenRequest, Opened};
 use crate::usage::Usage;
+use fairwave_node::Direction;
+use fairwave_node::Looked;
+use fairwave_node::SessionOptions;
+use fairwave_node::{EndNode, IntervalRule};
 
 /// One end of all its sessions: what a driver drives, on a network or in a simulation, and what a newcomer reads first.
 ///

@@ -28,12 +28,8 @@ pub mod codec;
 mod config;
 mod control;
 mod ecn;
-mod end_node;
 mod event;
-mod exchange;
 mod features;
-mod flow_table;
-mod granted;
 pub mod handshake;
 mod handshakes;
 mod hold;
@@ -41,10 +37,8 @@ mod host;
 mod inbound;
 mod lasts;
 mod limits;
-mod machine;
 mod missing_numbers;
 mod mtu;
-mod options;
 mod outbound;
 mod outstanding;
 mod pacer;
@@ -76,8 +70,6 @@ mod socket_share;
 mod source_patience;
 mod stall_detector;
 mod stamps;
-mod stray_meter;
-mod told;
 mod tunnel;
 mod usage;
 mod verdict;
@@ -85,22 +77,16 @@ mod verdict;
 pub use byte_ranges::ByteRanges;
 pub use config::{HostConfig, NodeConfig};
 pub use ecn::{Ecn, EcnCounts};
-pub use end_node::IntervalRule;
 pub use event::Event;
-pub use exchange::ExchangeConfig;
-pub use fairwave_schemes::node::tally::Standing;
+pub use fairwave_node::{
+    Direction, ExchangeConfig, IntervalRule, JoinError, Looked, SessionOptions, Standing, ToldGrant, ToldNode,
+};
 pub use features::Features;
-pub use flow_table::JoinError;
 pub use hold::Hold;
 pub use host::Host;
 pub use inbound::Taken;
 pub use lasts::Lasts;
 pub use limits::RateTerm;
-pub use machine::{
-    CardCapacity, CardId, GRACE, Machine, MachineConfig, MachineGrant, MachineLimits, MachineNode, MachineRow,
-    MachineStanding, MemberId, Orphan, Refusal, RowState, ShareBy,
-};
-pub use options::SessionOptions;
 pub use packet::{ControlPacket, DATA_FRONT, DATA_OVERHEAD, DataPacket, Packet, Transmit};
 pub use packet_runs::PieceAt;
 pub use path::PathControl;
@@ -111,9 +97,8 @@ pub use receiver::ReceiverCounts;
 pub use request_queue::{MOST_OPEN_BYTES, RequestQueue};
 pub use requests::Requests;
 pub use sender::SenderCounts;
-pub use session::{Direction, Measured, OpenError, OpenRequest, Opened};
+pub use session::{Measured, OpenError, OpenRequest, Opened};
 pub use slots::{MOST_SESSIONS, slot as slot_of};
-pub use told::{Looked, ToldGrant, ToldNode};
 pub use tunnel::{tunnel_address, tunnel_of};
 
 // Only for the benches, fuzz targets and tests of this crate.

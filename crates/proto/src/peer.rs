@@ -6,12 +6,12 @@ use crate::address::PeerAddress;
 use crate::closing::ClosingSession;
 use crate::codec::{Reset, SessionId};
 use crate::mtu::Mtu;
-use crate::options::SessionOptions;
 use crate::packet::{ControlPacket, Packet, Transmit};
 use crate::rates::SessionRates;
 use crate::replay::Replay;
 use crate::rtt::Rtt;
 use crate::session::Opened;
+use fairwave_node::SessionOptions;
 
 /// A host's state of the other end of a session.
 #[derive(Debug)]

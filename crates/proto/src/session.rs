@@ -7,10 +7,10 @@ use thiserror::Error;
 
 use crate::codec::SessionId;
 use crate::features::Features;
-use crate::flow_table::JoinError;
-use crate::options::SessionOptions;
 use crate::path_kind::{PathKind, PathWishes};
 use crate::slots::MOST_SESSIONS;
+use fairwave_node::JoinError;
+use fairwave_node::SessionOptions;
 
 /// A session that this host wants to open.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,15 +70,6 @@ pub struct Opened {
     pub(crate) largest_packet: u32,
     /// The other end's features.
     pub(crate) features: Features,
-}
-
-/// Which way data go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From this host.
-    Sending,
-    /// To this host.
-    Receiving,
 }
 
 /// A session's use in the control interval that ended.

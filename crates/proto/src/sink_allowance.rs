@@ -2,7 +2,7 @@
 
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::granted::Granted;
+use fairwave_node::Granted;
 
 /// Limit on the data that a sink takes from a session, by the sink's own clock: its grants, and 1 % more. The rest is
 /// refused, as if it had been lost on the way.

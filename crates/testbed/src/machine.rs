@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration as StdDuration;
 
 use fairwave_daemon::{Daemon, Settings};
-use fairwave_proto::{CardCapacity, GRACE, ShareBy};
+use fairwave_node::{CardCapacity, GRACE, ShareBy};
 use fairwave_units::{Duration, Rate};
 
 use crate::message::RuleSetup;

@@ -19,7 +19,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // What is loaded into other programs: it uses the C library alone.
     ("preload", &[]),
     ("schemes", &["units"]),
-    ("proto", &["schemes"]),
+    ("node", &["schemes"]),
+    ("proto", &["node"]),
     ("scenario", &["schemes"]),
     ("sim", &["scenario", "proto"]),
     ("fluid", &["scenario"]),
@@ -66,7 +67,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms that do no I/O and never look at a clock.
-const CORES: &[&str] = &["units", "schemes", "proto", "scenario", "sim", "fluid"];
+const CORES: &[&str] = &["units", "schemes", "node", "proto", "scenario", "sim", "fluid"];
 
 #[test]
 fn arrows__run_one_way() {

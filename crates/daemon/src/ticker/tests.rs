@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Sender, bounded, unbounded};
 use fairwave_host::{Capacity, CapacityOrigin};
-use fairwave_proto::CardId;
+use fairwave_node::CardId;
 use fairwave_table::{Ask, DaemonSegment, GrantState, ProcessRow, ProcessSegment, RowPlace};
 use fairwave_units::{Bytes, Rate};
 

@@ -12,7 +12,7 @@ use fairwave_host::{
     BenchDirection, BenchOptions, Endpoint, EndpointConfig, Identity, Keyring, Lasts, NodeChoice, NodeOrigin,
     SessionOptions, ShareId, Ticket, Validity, bench, bench_accept,
 };
-use fairwave_proto::CardCapacity;
+use fairwave_node::CardCapacity;
 use fairwave_testing::{LIMIT, wait_for};
 use fairwave_units::Rate;
 

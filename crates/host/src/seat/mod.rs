@@ -13,8 +13,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use fairwave_node::{Direction, Orphan, ToldGrant, ToldNode};
 use fairwave_proto::codec::SessionId;
-use fairwave_proto::{Direction, Host, NodeConfig, Orphan, ToldGrant, ToldNode};
+use fairwave_proto::{Host, NodeConfig};
 use fairwave_table::Beat;
 use fairwave_units::{Duration, Rate, Time};
 

@@ -10,49 +10,14 @@
 //!
 //! Rates are in bit/s, [`NO_LIMIT_BPS`](super::NO_LIMIT_BPS) for none.
 
-use fairwave_units::Duration;
+use fairwave_node::{ClaimMessage, GrantMessage};
+use fairwave_units::{Duration, Rate};
 
-use super::{DecodeError, Full, Reader, Writer};
-
-/// Sink to source: up to which rate it may send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GrantFrame {
-    /// Number of the grant, from 1; zero: the sink lives, and the rates mean nothing.
-    pub number: u64,
-    /// The rate granted, bit/s.
-    pub expected_bps: u64,
-    /// Rate that the sink could give, bit/s.
-    pub offer_bps: u64,
-    /// Number of the last claim heard, zero for none.
-    pub claim_heard: u64,
-    /// How long the grant is good without another word.
-    pub lease: Lease,
-    /// Whether an answer is wanted.
-    pub wants_answer: bool,
-}
-
-/// Source to sink: what the session can use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClaimFrame {
-    /// Number of the claim, from 1.
-    pub number: u64,
-    /// The most that the session can use as far as everything but the sink goes, bit/s.
-    pub claim_bps: u64,
-    /// Whether its application is what limits it.
-    pub is_application_limited: bool,
-    /// Whether it is over.
-    pub is_bye: bool,
-    /// Whether an answer is wanted.
-    pub wants_answer: bool,
-    /// Number of the grant in force, which it confirms; zero for none.
-    pub in_force: u64,
-    /// The rate in force, bit/s.
-    pub rate_in_force_bps: u64,
-}
+use super::{DecodeError, Full, NO_LIMIT_BPS, Reader, Writer};
 
 /// The time of a lease: 2^l / 4 s, for l from 0 to 12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lease(u8);
+struct Lease(u8);
 
 /// 1024 s.
 const MOST_EXPONENT: u8 = 12;
@@ -64,13 +29,13 @@ const BYE: u8 = 4;
 
 impl Lease {
     /// The longest lease of all that is not longer than `span`; the shortest one if all are.
-    pub fn within(span: Duration) -> Self {
+    fn within(span: Duration) -> Self {
         let quarters = span.as_nanos().checked_div(QUARTER_NS).unwrap_or(0);
         Self(quarters.checked_ilog2().unwrap_or(0).min(u32::from(MOST_EXPONENT)) as u8)
     }
 
     /// How long that is.
-    pub fn span(self) -> Duration {
+    fn span(self) -> Duration {
         Duration::from_nanos(QUARTER_NS.checked_shl(u32::from(self.0)).unwrap_or(u64::MAX))
     }
 
@@ -80,51 +45,66 @@ impl Lease {
     }
 }
 
-impl GrantFrame {
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let number = reader.varint("the number of a grant")?;
-        let expected_bps = reader.varint("the expected rate")?;
-        let offer_bps = reader.varint("the offer")?;
-        let claim_heard = reader.varint("the number of a claim")?;
-        let lease = Lease::read(reader)?;
-        let wants_answer = flags(reader, ANSWER)? & ANSWER != 0;
-        Ok(Self { number, expected_bps, offer_bps, claim_heard, lease, wants_answer })
-    }
-
-    pub(super) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
-        let numbers = [self.number, self.expected_bps, self.offer_bps, self.claim_heard];
-        numbers.into_iter().try_for_each(|number| writer.varint(number))?;
-        writer.bytes(&[self.lease.0, bit(ANSWER, self.wants_answer)])
-    }
+pub(super) fn read_grant(reader: &mut Reader<'_>) -> Result<GrantMessage, DecodeError> {
+    Ok(GrantMessage {
+        number: reader.varint("the number of a grant")?,
+        rate: rate(reader.varint("the expected rate")?),
+        offer: limit(reader.varint("the offer")?),
+        claim_heard: reader.varint("the number of a claim")?,
+        lease: Lease::read(reader)?.span(),
+        wants_answer: flags(reader, ANSWER)? & ANSWER != 0,
+    })
 }
 
-impl ClaimFrame {
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let number = Some(reader.varint("the number of a claim")?).filter(|number| *number > 0);
-        let number = number.ok_or(DecodeError::Range("the number of a claim"))?;
-        let claim_bps = reader.varint("the claim")?;
-        let flags = flags(reader, ANSWER | APPLICATION | BYE)?;
-        let in_force = reader.varint("the number in force")?;
-        let rate_in_force_bps = reader.varint("the rate in force")?;
-        Ok(Self {
-            number,
-            claim_bps,
-            is_application_limited: flags & APPLICATION != 0,
-            is_bye: flags & BYE != 0,
-            wants_answer: flags & ANSWER != 0,
-            in_force,
-            rate_in_force_bps,
-        })
-    }
+pub(super) fn write_grant(grant: &GrantMessage, writer: &mut Writer<'_>) -> Result<(), Full> {
+    let numbers = [grant.number, rate_bps(grant.rate), limit_bps(grant.offer), grant.claim_heard];
+    numbers.into_iter().try_for_each(|number| writer.varint(number))?;
+    writer.bytes(&[Lease::within(grant.lease).0, bit(ANSWER, grant.wants_answer)])
+}
 
-    pub(super) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
-        writer.varint(self.number)?;
-        writer.varint(self.claim_bps)?;
-        let application = bit(APPLICATION, self.is_application_limited);
-        writer.u8(bit(ANSWER, self.wants_answer) | application | bit(BYE, self.is_bye))?;
-        writer.varint(self.in_force)?;
-        writer.varint(self.rate_in_force_bps)
-    }
+pub(super) fn read_claim(reader: &mut Reader<'_>) -> Result<ClaimMessage, DecodeError> {
+    let number = Some(reader.varint("the number of a claim")?).filter(|number| *number > 0);
+    let number = number.ok_or(DecodeError::Range("the number of a claim"))?;
+    let claim = limit(reader.varint("the claim")?);
+    let flags = flags(reader, ANSWER | APPLICATION | BYE)?;
+    Ok(ClaimMessage {
+        number,
+        claim,
+        is_application_limited: flags & APPLICATION != 0,
+        is_bye: flags & BYE != 0,
+        wants_answer: flags & ANSWER != 0,
+        in_force: reader.varint("the number in force")?,
+        rate_in_force: rate(reader.varint("the rate in force")?),
+    })
+}
+
+pub(super) fn write_claim(claim: &ClaimMessage, writer: &mut Writer<'_>) -> Result<(), Full> {
+    writer.varint(claim.number)?;
+    writer.varint(limit_bps(claim.claim))?;
+    let application = bit(APPLICATION, claim.is_application_limited);
+    writer.u8(bit(ANSWER, claim.wants_answer) | application | bit(BYE, claim.is_bye))?;
+    writer.varint(claim.in_force)?;
+    writer.varint(rate_bps(claim.rate_in_force))
+}
+
+/// In whole bit/s, rounded down. The rule has rounded up or down before.
+fn rate_bps(rate: Rate) -> u64 {
+    (rate.as_bps() as u64).min(NO_LIMIT_BPS)
+}
+
+fn limit_bps(limit: Option<Rate>) -> u64 {
+    limit.map_or(NO_LIMIT_BPS, rate_bps)
+}
+
+/// `None` from [`NO_LIMIT_BPS`] on. Compared as f64, so that a rate just below it does not become it when written again.
+fn limit(bps: u64) -> Option<Rate> {
+    let bps = bps as f64;
+    (bps < NO_LIMIT_BPS as f64).then(|| Rate::nearest_bps(bps))
+}
+
+/// A rate from the wire; the largest rate if it is unlimited.
+pub(crate) fn rate(bps: u64) -> Rate {
+    limit(bps).unwrap_or(Rate::nearest_bps(f64::MAX))
 }
 
 fn flags(reader: &mut Reader<'_>, known: u8) -> Result<u8, DecodeError> {
@@ -152,14 +132,45 @@ mod tests {
 
     #[test]
     fn read__refuses_flags_and_leases_that_there_are_not_and_claims_without_a_number() {
-        let grant = |lease, flags| GrantFrame::read(&mut Reader::new(&[1, 2, 3, 4, lease, flags]));
-        assert!(grant(MOST_EXPONENT, 1).is_ok_and(|grant| grant.wants_answer && grant.offer_bps == 3));
+        let grant = |lease, flags| read_grant(&mut Reader::new(&[1, 2, 3, 4, lease, flags]));
+        assert!(
+            grant(MOST_EXPONENT, 1)
+                .is_ok_and(|grant| grant.wants_answer && grant.offer == Some(Rate::nearest_bps(3.0)))
+        );
         assert_eq!(grant(MOST_EXPONENT + 1, 0), Err(DecodeError::Range("the lease")));
         assert_eq!(grant(4, 2), Err(DecodeError::Range("the flags")));
-        let claim = |number, flags| ClaimFrame::read(&mut Reader::new(&[number, 2, flags, 4, 5]));
+        let claim = |number, flags| read_claim(&mut Reader::new(&[number, 2, flags, 4, 5]));
         assert!(claim(1, 6).is_ok_and(|claim| claim.is_bye && claim.is_application_limited && !claim.wants_answer));
         assert_eq!(claim(0, 0), Err(DecodeError::Range("the number of a claim")));
         assert_eq!(claim(1, 8), Err(DecodeError::Range("the flags")));
-        assert_eq!(ClaimFrame::read(&mut Reader::new(&[1, 2, 0, 4])), Err(DecodeError::Short("the rate in force")));
+        assert_eq!(read_claim(&mut Reader::new(&[1, 2, 0, 4])), Err(DecodeError::Short("the rate in force")));
+    }
+
+    #[test]
+    fn grant_and_claim__are_read_as_they_were_written() {
+        let (mut room, rate) = ([0; 64], Rate::nearest_bps(140e6));
+        let grant = GrantMessage {
+            number: 7,
+            rate,
+            offer: None,
+            claim_heard: 3,
+            lease: Duration::from_secs(4),
+            wants_answer: true,
+        };
+        write_grant(&grant, &mut Writer::new(&mut room)).unwrap();
+        assert_eq!(read_grant(&mut Reader::new(&room)), Ok(grant));
+        let claim = ClaimMessage {
+            number: 9,
+            claim: Some(Rate::nearest_bps(10e9)),
+            is_application_limited: true,
+            is_bye: false,
+            wants_answer: false,
+            in_force: 7,
+            rate_in_force: rate,
+        };
+        for claim in [claim, ClaimMessage { claim: None, ..claim }] {
+            write_claim(&claim, &mut Writer::new(&mut room)).unwrap();
+            assert_eq!(read_claim(&mut Reader::new(&room)), Ok(claim));
+        }
     }
 }

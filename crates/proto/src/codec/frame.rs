@@ -1,12 +1,14 @@
 //! Contents of control packets.
 
+use fairwave_node::{ClaimMessage, GrantMessage};
 use thiserror::Error;
 
-use super::{ClaimFrame, DecodeError, Full, GrantFrame, LossReport, Reader, Refusal, Writer};
+use super::exchange::{read_claim, read_grant, write_claim, write_grant};
+use super::{DecodeError, Full, LossReport, Reader, Refusal, Writer};
 use crate::ecn::EcnCounts;
 
 /// A message from one end to the other. All of them may be repeated, and none has to arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Frame<'a> {
     /// Sink to source: send this range of a stream.
     Request {
@@ -24,9 +26,9 @@ pub enum Frame<'a> {
     },
     /// Sink to source: up to which rate it may send, where both ends share capacity by claims and grants; it takes the
     /// place of [`Frame::Feedback`].
-    Grant(GrantFrame),
+    Grant(GrantMessage),
     /// Source to sink: what it can use, and which grant it obeys.
-    Claim(ClaimFrame),
+    Claim(ClaimMessage),
     /// Sink to source: gives the source its round-trip time, by the data packet with the highest number so far.
     Timing {
         /// Its stamp.
@@ -144,8 +146,8 @@ impl<'a> Frame<'a> {
             FEEDBACK => Self::Feedback { expected_bps: reader.varint("the expected rate")? },
             TIMING => Self::Timing { stamp_us: reader.u32("the stamp")?, held_us: reader.varint("the time since")? },
             LOSSES => Self::Losses(LossReport::read(reader)?),
-            GRANT => Self::Grant(GrantFrame::read(reader)?),
-            CLAIM => Self::Claim(ClaimFrame::read(reader)?),
+            GRANT => Self::Grant(read_grant(reader)?),
+            CLAIM => Self::Claim(read_claim(reader)?),
             MARKS => {
                 let mut count = || reader.varint("the count of an ECN field");
                 Self::Marks(EcnCounts { capable: count()?, capable_one: count()?, marked: count()? })
@@ -196,8 +198,8 @@ impl<'a> Frame<'a> {
                 write_range(writer, [stream, offset, length])
             }
             Self::Feedback { expected_bps } => writer.u8(FEEDBACK).and_then(|()| writer.varint(expected_bps)),
-            Self::Grant(grant) => writer.u8(GRANT).and_then(|()| grant.write(writer)),
-            Self::Claim(claim) => writer.u8(CLAIM).and_then(|()| claim.write(writer)),
+            Self::Grant(grant) => writer.u8(GRANT).and_then(|()| write_grant(&grant, writer)),
+            Self::Claim(claim) => writer.u8(CLAIM).and_then(|()| write_claim(&claim, writer)),
             Self::Timing { stamp_us, held_us } => {
                 writer.u8(TIMING)?;
                 writer.u32(stamp_us)?;
@@ -310,10 +312,10 @@ impl<'a> Iterator for Frames<'a> {
 
 #[cfg(test)]
 mod tests {
+    use fairwave_units::{Duration, Rate};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::codec::Lease;
 
     fn read(body: &[u8]) -> Vec<Result<Frame<'_>, DecodeError>> {
         Frames::new(body).collect()
@@ -328,22 +330,22 @@ mod tests {
         let frames = [
             Frame::Request { stream: 1, offset: 1 << 40, length: 4 << 20 },
             Frame::Feedback { expected_bps: 10_000_000_000 },
-            Frame::Grant(GrantFrame {
+            Frame::Grant(GrantMessage {
                 number: 1 << 40,
-                expected_bps: 140_000_000,
-                offer_bps: NO_LIMIT_BPS,
+                rate: Rate::mbps(140.0),
+                offer: None,
                 claim_heard: 0,
-                lease: Lease::within(fairwave_units::Duration::from_secs(4)),
+                lease: Duration::from_secs(4),
                 wants_answer: true,
             }),
-            Frame::Claim(ClaimFrame {
+            Frame::Claim(ClaimMessage {
                 number: 63,
-                claim_bps: NO_LIMIT_BPS,
+                claim: None,
                 is_application_limited: true,
                 is_bye: false,
                 wants_answer: true,
                 in_force: 1 << 40,
-                rate_in_force_bps: 0,
+                rate_in_force: Rate::ZERO,
             }),
             Frame::Timing { stamp_us: u32::MAX, held_us: 1234 },
             Frame::Marks(EcnCounts { capable: 1 << 40, capable_one: 0, marked: 63 }),

@@ -1,5 +1,7 @@
 //! The start of every packet, in the clear.
 
+use fairwave_node::SessionId;
+
 use super::{DecodeError, Full, Reader, VERSION, Writer};
 
 /// The clear part of a packet.
@@ -22,10 +24,6 @@ pub enum PacketKind {
     /// Frames.
     Control,
 }
-
-/// Names a session to the host that chose it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionId(pub u64);
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 17;

@@ -37,12 +37,13 @@ mod writer;
 use thiserror::Error;
 
 pub use ahead::Ahead;
-pub use exchange::{ClaimFrame, GrantFrame, Lease};
+pub(crate) use exchange::rate;
+pub use fairwave_node::SessionId;
 pub use frame::{CloseReason, Frame, Frames, NO_LIMIT_BPS, VoidReason};
 #[cfg(test)]
 pub(crate) use handshake::PROLOGUE_BYTES;
 pub use handshake::{HELLO_BYTES, Handshake, Hello, MAC_BYTES, Mac, Prologue, TicketId, is_handshake};
-pub use header::{HEADER_BYTES, Header, PacketKind, SessionId};
+pub use header::{HEADER_BYTES, Header, PacketKind};
 pub use piece::{PIECE_BYTES, Piece};
 pub use reader::Reader;
 pub use report::{LossReport, LostRanges};

@@ -4,13 +4,13 @@ use fairwave_units::{Duration, Time};
 
 use super::{Control, ControlEvent};
 use crate::codec::{Frame, SessionId};
-use crate::end_node::{EndNode, TickOutcome};
-use crate::exchange::Word;
 use crate::features::Features;
 use crate::handshake::Crypto;
 use crate::packet::frames;
-use crate::session::Direction;
 use crate::usage::Usage;
+use fairwave_node::Direction;
+use fairwave_node::Word;
+use fairwave_node::{EndNode, TickOutcome};
 
 impl<C: Crypto> Control<C> {
     /// This host's features, for its peers.
@@ -98,7 +98,7 @@ impl<C: Crypto> Control<C> {
             return false;
         }
         if let Some(exchange) = self.node_mut(Direction::Sending).and_then(|node| node.exchange_mut()) {
-            exchange.on_feedback(now, session, expected_bps);
+            exchange.on_feedback(now, session, crate::codec::rate(expected_bps));
         }
         true
     }

@@ -6,18 +6,18 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::{Control, ControlEvent, Direction};
 use crate::codec::{Ahead, Refusal, SessionId};
-use crate::end_node::EndNode;
-use crate::exchange::Beginning;
-use crate::flow_table::Flow;
 use crate::handshake::{Crypto, Established, HandshakeError, PendingVisit, Terms};
 use crate::handshakes::DatagramOutcome;
-use crate::options::SessionOptions;
 use crate::packet::{Packet, Transmit};
 use crate::path_kind::{PathKind, PathWish};
 use crate::peer::Peer;
 use crate::rtt::Rtt;
 use crate::session::{OpenError, OpenRequest, Opened};
 use crate::slots::slot;
+use fairwave_node::Beginning;
+use fairwave_node::EndNode;
+use fairwave_node::Flow;
+use fairwave_node::SessionOptions;
 
 impl<C: Crypto> Control<C> {
     /// A name for a session, if there is room for one more. It is given back when the session is over.

@@ -4,14 +4,14 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::{Control, ControlEvent};
 use crate::codec::{Ahead, NO_LIMIT_BPS, SessionId};
-use crate::exchange::Beginning;
 use crate::features::Features;
-use crate::flow_table::Flow;
 use crate::handshake::{Crypto, Established, PendingVisit, Terms};
-use crate::options::SessionOptions;
 use crate::path_kind::PathKind;
 use crate::rates::SessionRates;
-use crate::session::Direction;
+use fairwave_node::Beginning;
+use fairwave_node::Direction;
+use fairwave_node::Flow;
+use fairwave_node::SessionOptions;
 
 impl<C: Crypto> Control<C> {
     /// The claim and the promise that this host sends ahead of a session that a peer requests. A sink's promise is

@@ -7,7 +7,7 @@ use fairwave_units::Time;
 use super::{Control, ControlEvent};
 use crate::codec::{CloseReason, Header, LEAST_RESET_BYTES, PacketKind};
 use crate::handshake::Crypto;
-use crate::session::Direction;
+use fairwave_node::Direction;
 
 impl<C: Crypto> Control<C> {
     /// A packet came for a session that has no keys here, from an address and with `lower_bytes` of IP and UDP headers.

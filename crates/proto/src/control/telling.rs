@@ -6,7 +6,7 @@ use super::Control;
 use crate::codec::{Frame, NO_LIMIT_BPS, SessionId};
 use crate::handshake::Crypto;
 use crate::packet::frames;
-use crate::session::Direction;
+use fairwave_node::Direction;
 
 /// A rate that changes by less, as a share of the assigned one, waits for the next repetition.
 const WORTH_TELLING: f64 = 0.001;

@@ -3,13 +3,14 @@
 use fairwave_units::{Duration, Rate, Time};
 
 use super::{Control, ControlEvent};
-use crate::end_node::{EndNode, LookedFlow};
-use crate::exchange::Beginning;
-use crate::flow_table::Flow;
 use crate::handshake::Crypto;
-use crate::options::SessionOptions;
-use crate::session::{Direction, Measured};
-use crate::told::{Looked, ToldGrant, ToldNode};
+use crate::session::Measured;
+use fairwave_node::Beginning;
+use fairwave_node::Direction;
+use fairwave_node::Flow;
+use fairwave_node::SessionOptions;
+use fairwave_node::{EndNode, LookedFlow};
+use fairwave_node::{Looked, ToldGrant, ToldNode};
 
 /// A source without an end node gives its sinks as long to answer as one whose node has the shortest interval.
 pub(crate) const INTERVAL_OF_NONE: Duration = Duration::from_millis(10);

@@ -6,7 +6,6 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::Host;
 use crate::codec::SessionId;
-use crate::end_node::EndNode;
 use crate::handshake::Crypto;
 use crate::hold::Hold;
 use crate::limits::RateTerm;
@@ -14,7 +13,8 @@ use crate::path_facts::PathFacts;
 use crate::rates::SessionRates;
 use crate::receiver::ReceiverCounts;
 use crate::sender::SenderCounts;
-use crate::session::Direction;
+use fairwave_node::Direction;
+use fairwave_node::EndNode;
 
 impl<C: Crypto> Host<C> {
     /// The rates of a session at its source, if this is it.

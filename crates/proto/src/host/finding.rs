@@ -4,9 +4,9 @@ use fairwave_schemes::node::PathTotals;
 use fairwave_units::Time;
 
 use super::Host;
-use crate::end_node::EndNode;
 use crate::handshake::Crypto;
-use crate::session::Direction;
+use fairwave_node::Direction;
+use fairwave_node::EndNode;
 
 impl<C: Crypto> Host<C> {
     /// From now on both end nodes treat their configured capacity as an upper bound: if all sessions of a node lose or

@@ -1,12 +1,12 @@
 use fairwave_units::Bytes;
 
 use super::*;
-use crate::end_node::IntervalRule;
 use crate::handshake::HandshakeError;
 use crate::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use crate::lasts::Lasts;
 use crate::network::{Flow, Network, Setup, TICKET, address, ms};
 use crate::packet::frames;
+use fairwave_node::IntervalRule;
 
 mod ahead;
 mod claims;

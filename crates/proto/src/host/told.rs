@@ -4,10 +4,10 @@ use fairwave_units::{Rate, Time};
 
 use super::{Host, node};
 use crate::config::NodeConfig;
-use crate::end_node::EndNode;
 use crate::handshake::Crypto;
-use crate::session::Direction;
-use crate::told::{Looked, ToldGrant, ToldNode};
+use fairwave_node::Direction;
+use fairwave_node::EndNode;
+use fairwave_node::{Looked, ToldGrant, ToldNode};
 
 impl<C: Crypto> Host<C> {
     /// Sets the end node of a direction, also for open sessions: each keeps its rate. Without an end node only the

@@ -1,6 +1,6 @@
 //! Sessions that open all at once in the processes of one machine.
 
-use fairwave_proto::GRACE;
+use fairwave_node::GRACE;
 use fairwave_units::Duration;
 
 use crate::network::{ENDLESS, Flow, Link, Network, Random, Setup, TestHost, address, ms};

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use fairwave_proto::codec::SessionId;
-use fairwave_proto::{
+use fairwave_node::{
     CardCapacity, CardId, Direction, GRACE, Looked, Machine as Daemon, MachineConfig, MachineGrant, MachineLimits,
     MachineRow, MachineStanding, MemberId, ShareBy, ToldGrant, ToldNode,
 };
+use fairwave_proto::codec::SessionId;
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::network::{Network, Random, tally};

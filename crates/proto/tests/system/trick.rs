@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use fairwave_proto::codec::{
-    ClaimFrame, Frame, Frames, GrantFrame, Lease, LossReport, NO_LIMIT_BPS, SessionId, VoidReason, Writer,
-};
+use fairwave_node::{ClaimMessage, GrantMessage};
+use fairwave_proto::codec::{Frame, Frames, LossReport, NO_LIMIT_BPS, SessionId, VoidReason, Writer};
 use fairwave_proto::{ByteRanges, ControlPacket, DataPacket, EcnCounts, MOST_FRAME_BYTES, Packet, PieceAt};
 
-use fairwave_units::Duration;
+use fairwave_units::{Duration, Rate};
 
 use crate::network::{Random, Tamper};
 
@@ -64,10 +63,7 @@ impl Tamper for Trick {
         each(frames, |frame, writer| {
             let frame = match frame {
                 Frame::Feedback { expected_bps } => Frame::Feedback { expected_bps: times(expected_bps, self.takes) },
-                Frame::Grant(grant) => {
-                    let expected_bps = times(grant.expected_bps, self.takes);
-                    Frame::Grant(GrantFrame { expected_bps, offer_bps: times(grant.offer_bps, self.takes), ..grant })
-                }
+                Frame::Grant(grant) => Frame::Grant(scaled(&grant, self.takes)),
                 // Of its own false stamps it learns nothing.
                 Frame::Timing { .. } if self.stamps != 1.0 => return,
                 frame => frame,
@@ -149,22 +145,22 @@ impl Trick {
                 5 => Frame::Sent { settled: any, next: any.saturating_add(length) },
                 6 => Frame::Void { stream, offset, length, reason: VoidReason::Vanished },
                 7 => Frame::Probe(any),
-                9 => Frame::Grant(GrantFrame {
+                9 => Frame::Grant(GrantMessage {
                     number: any,
-                    expected_bps: length,
-                    offer_bps: offset,
+                    rate: Rate::nearest_bps(length as f64),
+                    offer: Some(Rate::nearest_bps(offset as f64)),
                     claim_heard: number(random),
-                    lease: Lease::within(Duration::from_nanos(any)),
+                    lease: Duration::from_nanos(any),
                     wants_answer: random.chance(0.5),
                 }),
-                10 => Frame::Claim(ClaimFrame {
+                10 => Frame::Claim(ClaimMessage {
                     number: any + 1,
-                    claim_bps: length,
+                    claim: Some(Rate::nearest_bps(length as f64)),
                     is_application_limited: random.chance(0.5),
                     is_bye: random.chance(0.1),
                     wants_answer: random.chance(0.5),
                     in_force: number(random),
-                    rate_in_force_bps: offset,
+                    rate_in_force: Rate::nearest_bps(offset as f64),
                 }),
                 8 => Frame::Marks(EcnCounts { capable: any, capable_one: 0, marked: offset }),
                 _ => Frame::Echo(any),
@@ -194,17 +190,15 @@ impl Trick {
                 Frame::Feedback { expected_bps }.write(writer).expect("a varint is a little longer at the most");
             }
             Frame::Grant(grant) => {
-                let expected_bps = times(grant.expected_bps, self.grants);
-                let offer_bps = times(grant.offer_bps, self.grants);
-                let grant = Frame::Grant(GrantFrame { expected_bps, offer_bps, ..grant });
+                let grant = Frame::Grant(scaled(&grant, self.grants));
                 grant.write(writer).expect("varints are a little longer at the most");
             }
             Frame::Claim(claim) => {
-                let claim_bps = times(claim.claim_bps, self.claims);
-                let rate_in_force_bps = times(claim.rate_in_force_bps, self.claims);
+                let rate_in_force = claim.rate_in_force * self.claims;
                 // It is never its application that limits it.
                 let is_application_limited = claim.is_application_limited && self.claims == 1.0;
-                let claim = ClaimFrame { claim_bps, rate_in_force_bps, is_application_limited, ..claim };
+                let most = claim.claim.map(|rate| rate * self.claims);
+                let claim = ClaimMessage { claim: most, rate_in_force, is_application_limited, ..claim };
                 Frame::Claim(claim).write(writer).expect("varints are a little longer at the most");
             }
             Frame::Losses(report) if self.hides_losses => {
@@ -254,6 +248,10 @@ fn number2(random: &mut Random) -> u64 {
 
 fn times(bps: u64, factor: f64) -> u64 {
     if factor == 1.0 { bps } else { ((bps as f64 * factor) as u64).min(NO_LIMIT_BPS) }
+}
+
+fn scaled(grant: &GrantMessage, factor: f64) -> GrantMessage {
+    GrantMessage { rate: grant.rate * factor, offer: grant.offer.map(|offer| offer * factor), ..*grant }
 }
 
 fn each(frames: &[u8], mut change: impl FnMut(Frame<'_>, &mut Writer<'_>)) -> Vec<u8> {

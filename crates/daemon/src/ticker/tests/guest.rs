@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Sender, unbounded};
-use fairwave_proto::CardCapacity;
+use fairwave_node::CardCapacity;
 use fairwave_table::{Ask, DaemonSegment, GrantState, ProcessRow, ProcessSegment, RowPlace, SegmentMemory};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use fairwave_daemon::{Daemon, Settings};
 use fairwave_host::door::{DOOR_VERSION, DoorError, DoorStream, Question, monotonic_ns};
-use fairwave_proto::CardCapacity;
+use fairwave_node::CardCapacity;
 use fairwave_table::VERSION;
 use fairwave_testing::wait_for;
 use fairwave_units::{Duration, Rate};

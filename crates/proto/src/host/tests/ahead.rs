@@ -4,10 +4,10 @@ use fairwave_schemes::node::tally::TallyOptions;
 
 use super::*;
 use crate::codec::Ahead;
-use crate::exchange::ExchangeConfig;
 use crate::features::Features;
 use crate::handshake::{AttemptProgress, Initiator, Terms};
 use crate::path_kind::PathWish;
+use fairwave_node::ExchangeConfig;
 
 /// A host of 100 Mb/s that exchanges claims and grants.
 fn claiming(seed: u8) -> TestHost {

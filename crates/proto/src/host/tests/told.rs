@@ -1,6 +1,6 @@
 //! A sink whose node is the machine's: it comes while a session is open, grants, goes, and comes back.
 
-use crate::told::{ToldGrant, ToldNode};
+use fairwave_node::{ToldGrant, ToldNode};
 
 use super::*;
 
@@ -135,9 +135,9 @@ fn settle__a_socket_that_overflows_scales_what_this_host_was_granted() {
     near(granted(&mut network, session, Some(40.0), 10_000), 40.0);
 }
 
-fn flow(session: u64, weight: f64) -> crate::flow_table::Flow {
+fn flow(session: u64, weight: f64) -> fairwave_node::Flow {
     let options = SessionOptions { weight, ..OPTIONS };
-    crate::flow_table::Flow { session: SessionId(session), options, desired: None, rtt: Duration::ZERO }
+    fairwave_node::Flow { session: SessionId(session), options, desired: None, rtt: Duration::ZERO }
 }
 
 fn told_alone() -> EndNode {

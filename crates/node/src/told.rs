@@ -3,8 +3,8 @@
 use fairwave_schemes::node::tally::Standing;
 use fairwave_units::{Duration, Rate};
 
-use crate::codec::SessionId;
 use crate::options::SessionOptions;
+use crate::session::SessionId;
 
 /// The machine's assignment to a host, for a direction whose node is the machine's.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +58,7 @@ pub struct ToldGrant {
 /// State of a node whose grants are assigned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told {
-    pub(crate) by: ToldNode,
+    pub by: ToldNode,
     /// This host's own limit, which the sum of its grants does not exceed.
-    pub(crate) bound: Rate,
+    pub bound: Rate,
 }

@@ -4,16 +4,16 @@ use fairwave_schemes::node::tally::{Standing, StandingGrant};
 use fairwave_units::{Rate, Time};
 
 use super::{Exchange, Half};
-use crate::codec::SessionId;
+use crate::session::SessionId;
 
 impl Exchange {
     /// The share of a capacity that sessions limited by their applications may have beyond it.
-    pub(crate) fn headroom(&self) -> f64 {
+    pub fn headroom(&self) -> f64 {
         self.headroom
     }
 
     /// Somebody else divides the capacity from now on, or this node does again: what is granted stays in force.
-    pub(crate) fn set_told(&mut self, is_told: bool) {
+    pub fn set_told(&mut self, is_told: bool) {
         self.react_at = None;
         match &mut self.half {
             Half::Source(source) => source.node.set_told(is_told),
@@ -23,7 +23,7 @@ impl Exchange {
 
     /// An interval is about to end: where each session stands, those with it that are over and of which something may
     /// still come. All together claim no more than `most`, if there is such a bound.
-    pub(crate) fn look(&mut self, now: Time, most: Option<Rate>, standings: &mut Vec<(SessionId, Standing)>) {
+    pub fn look(&mut self, now: Time, most: Option<Rate>, standings: &mut Vec<(SessionId, Standing)>) {
         standings.clear();
         let say = |session, standing| standings.push((SessionId(session), standing));
         match &mut self.half {
@@ -34,7 +34,7 @@ impl Exchange {
     }
 
     /// The machine has divided, in the order of the sessions.
-    pub(crate) fn settle(&mut self, now: Time, grants: &[StandingGrant]) {
+    pub fn settle(&mut self, now: Time, grants: &[StandingGrant]) {
         self.react_at = None;
         match &mut self.half {
             Half::Source(source) => source.node.settle(now, grants, &mut source.out),

@@ -19,10 +19,10 @@ use std::collections::BTreeMap;
 use fairwave_schemes::GroupTerms;
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::codec::SessionId;
 use crate::granted::Granted;
 use crate::options::SessionOptions;
 use crate::session::Direction;
+use crate::session::SessionId;
 
 use card::{Asked, Card, Place};
 pub use card::{CardCapacity, CardId};

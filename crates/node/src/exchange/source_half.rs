@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use fairwave_schemes::node::tally::{ClaimTo, Promise, SourceNode, TallyOptions};
+use fairwave_schemes::node::tally::{ClaimTo, GrantMessage, Promise, SourceNode, TallyOptions};
 use fairwave_units::{Rate, Time};
 
 use super::beginning::Beginning;
 use super::rates::ExchangeRates;
-use super::words::{Word, claim_frame, from_bps, grant_message, terms};
-use crate::codec::{GrantFrame, SessionId};
+use super::{Word, terms};
 use crate::flow_table::Flow;
+use crate::session::SessionId;
 
 /// The rule's half of a source, and what of its sessions the rule does not know.
 #[derive(Debug)]
@@ -75,16 +75,16 @@ impl SourceHalf {
         }
     }
 
-    pub(super) fn on_grant(&mut self, now: Time, session: SessionId, grant: &GrantFrame) {
+    pub(super) fn on_grant(&mut self, now: Time, session: SessionId, grant: &GrantMessage) {
         if self.sessions.get(&session).is_some_and(|known| known.exchanges) {
-            self.node.on_grant(now, session.0, 0, &grant_message(grant), &mut self.out);
+            self.node.on_grant(now, session.0, 0, grant, &mut self.out);
         }
     }
 
     /// The expected rate of a sink that gives no grants is both its grant and its offer.
-    pub(super) fn on_feedback(&mut self, now: Time, session: SessionId, expected_bps: u64) {
+    pub(super) fn on_feedback(&mut self, now: Time, session: SessionId, expected: Rate) {
         if self.sessions.get(&session).is_some_and(|known| !known.exchanges) {
-            self.node.on_feedback(now, session.0, from_bps(expected_bps));
+            self.node.on_feedback(now, session.0, expected);
         }
     }
 
@@ -100,7 +100,7 @@ impl SourceHalf {
         for word in self.out.drain(..) {
             let session = SessionId(word.session);
             if self.sessions.get(&session).is_some_and(|known| known.exchanges) {
-                words.push((session, Word::Claim(claim_frame(&word.message))));
+                words.push((session, Word::Claim(word.message)));
             }
         }
     }

@@ -7,9 +7,9 @@ use fairwave_units::{Rate, Time};
 
 use super::beginning::Beginning;
 use super::rates::ExchangeRates;
-use super::words::{Word, claim_message, grant_frame, terms};
-use crate::codec::{ClaimFrame, SessionId};
+use super::{Word, terms};
 use crate::flow_table::Flow;
+use crate::session::SessionId;
 
 /// The rule's half of a sink, and what of its sessions the rule does not know.
 #[derive(Debug)]
@@ -82,9 +82,9 @@ impl SinkHalf {
     }
 
     /// The session may be over: its late claims open nothing.
-    pub(super) fn on_claim(&mut self, now: Time, session: SessionId, claim: &ClaimFrame) {
+    pub(super) fn on_claim(&mut self, now: Time, session: SessionId, claim: &ClaimMessage) {
         if self.sessions.get(&session).is_some_and(|known| known.plain.is_none()) {
-            self.claim(now, session, &claim_message(claim));
+            self.claim(now, session, claim);
         }
     }
 
@@ -126,7 +126,7 @@ impl SinkHalf {
         for word in self.out.drain(..) {
             let session = SessionId(word.session);
             if self.sessions.get(&session).is_some_and(|known| known.plain.is_none()) {
-                words.push((session, Word::Grant(grant_frame(&word.message))));
+                words.push((session, Word::Grant(word.message)));
             }
         }
     }

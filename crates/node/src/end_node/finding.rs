@@ -4,21 +4,21 @@ use fairwave_schemes::node::PathTotals;
 use fairwave_units::{Duration, Rate};
 
 use super::EndNode;
-use crate::codec::SessionId;
+use crate::session::SessionId;
 
 impl EndNode {
     /// From now on the node finds out how much of its capacity there is, by what becomes of its sessions' packets.
-    pub(crate) fn find_capacity(&mut self) {
+    pub fn find_capacity(&mut self) {
         self.finder.get_or_insert_default();
     }
 
     /// Whether the node needs the fate of its sessions' packets.
-    pub(crate) fn finds_capacity(&self) -> bool {
+    pub fn finds_capacity(&self) -> bool {
         self.finder.is_some()
     }
 
     /// Totals of a session's packets by the end of this interval; call it before the tick.
-    pub(crate) fn see_path(&mut self, session: SessionId, totals: PathTotals) {
+    pub fn see_path(&mut self, session: SessionId, totals: PathTotals) {
         if let Some(finder) = &mut self.finder {
             finder.see(session.0, totals);
         }

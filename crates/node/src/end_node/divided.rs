@@ -4,29 +4,29 @@ use fairwave_schemes::{Grant, Others, Row};
 use fairwave_units::{Rate, Time};
 
 use super::{EndNode, TickOutcome};
-use crate::codec::SessionId;
+use crate::session::SessionId;
 
 /// A session of a node that is divided by something else than its rule.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DividedRow {
+pub struct DividedRow {
     /// As the rule would see it.
-    pub(crate) row: Row,
+    pub row: Row,
     /// The largest grant that what is seen now may go back to.
-    pub(crate) recent: Rate,
+    pub recent: Rate,
 }
 
 /// The grant of a row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DividedGrant {
-    pub(crate) grant: Grant,
+pub struct DividedGrant {
+    pub grant: Grant,
     /// The most that may be used by what was granted.
-    pub(crate) allowed: Rate,
+    pub allowed: Rate,
 }
 
 impl EndNode {
     /// Like [`tick`](Self::tick), but `divide` returns what each session may use, in their order, of this capacity next
     /// to this other traffic.
-    pub(crate) fn tick_divided(
+    pub fn tick_divided(
         &mut self,
         now: Time,
         measured: impl FnMut(SessionId) -> Rate,

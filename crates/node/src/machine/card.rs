@@ -6,11 +6,11 @@ use fairwave_schemes::node::{Groups, Reading};
 use fairwave_schemes::scheme::{OptionValue, Options};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::codec::SessionId;
 use crate::end_node::{EndNode, IntervalRule};
 use crate::flow_table::{Flow, JoinError};
 use crate::options::SessionOptions;
 use crate::session::Direction;
+use crate::session::SessionId;
 
 /// Capacity of a card for all participants: rates of IP packets. `None` if unknown: nodes do not limit that direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

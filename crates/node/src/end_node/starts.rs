@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fairwave_units::Rate;
 
-use crate::codec::SessionId;
+use crate::session::SessionId;
 
 /// Rates that an end has named in handshakes, with the weights of their sessions, until those open or will not be.
 #[derive(Clone, Debug, Default)]

@@ -3,12 +3,15 @@
 use fairwave_units::Bytes;
 
 use super::*;
-use crate::codec::{Lease, NO_LIMIT_BPS};
 use crate::options::SessionOptions;
 
 const C: f64 = 1e9;
-/// The largest number that travels.
+/// The largest number that a message carries.
 const HUGE: u64 = (1 << 62) - 1;
+
+fn rate(bps: u64) -> Rate {
+    Rate::nearest_bps(if bps < HUGE { bps as f64 } else { f64::MAX })
+}
 
 fn at(ms: u64) -> Time {
     Time::from_nanos(ms * 1_000_000)
@@ -24,21 +27,21 @@ fn exchange(direction: Direction) -> Exchange {
     Exchange::new(direction, Rate::nearest_bps(C), ExchangeConfig { options, react: None })
 }
 
-fn claim(number: u64) -> ClaimFrame {
-    ClaimFrame {
+fn claim(number: u64) -> ClaimMessage {
+    ClaimMessage {
         number,
-        claim_bps: NO_LIMIT_BPS,
+        claim: None,
         is_application_limited: false,
         is_bye: false,
         wants_answer: true,
         in_force: 0,
-        rate_in_force_bps: 0,
+        rate_in_force: Rate::ZERO,
     }
 }
 
-fn grant(number: u64, bps: u64) -> GrantFrame {
-    let lease = Lease::within(Duration::from_secs(4));
-    GrantFrame { number, expected_bps: bps, offer_bps: bps, claim_heard: HUGE, lease, wants_answer: true }
+fn grant(number: u64, bps: u64) -> GrantMessage {
+    let (offer, lease) = (Some(rate(bps)).filter(|_| bps < HUGE), Duration::from_secs(4));
+    GrantMessage { number, rate: rate(bps), offer, claim_heard: HUGE, lease, wants_answer: true }
 }
 
 fn said(exchange: &mut Exchange) -> usize {
@@ -55,7 +58,7 @@ fn on_claim__ten_thousand_sessions_that_come_and_go_leave_nothing() {
         sink.on_claim(at(session), SessionId(session), &claim(1));
         sink.begin(at(session), &flow(session), Beginning::Bare);
         sink.on_claim(at(session), SessionId(session), &claim(1));
-        sink.on_claim(at(session), SessionId(session), &ClaimFrame { is_bye: true, ..claim(2) });
+        sink.on_claim(at(session), SessionId(session), &ClaimMessage { is_bye: true, ..claim(2) });
         assert!(sink.rates(SessionId(session)).is_some());
         sink.forget(SessionId(session));
         sink.on_claim(at(session), SessionId(session), &claim(3));
@@ -70,7 +73,7 @@ fn on_claim__ten_thousand_that_claim_all_and_send_nothing_have_no_more_than_ther
     let mut sink = exchange(Direction::Receiving);
     for session in 0..10_000 {
         sink.begin(at(0), &flow(session), Beginning::Bare);
-        let absurd = ClaimFrame { in_force: HUGE, rate_in_force_bps: HUGE, ..claim(HUGE) };
+        let absurd = ClaimMessage { in_force: HUGE, rate_in_force: rate(HUGE), ..claim(HUGE) };
         sink.on_claim(at(0), SessionId(session), &absurd);
     }
     for tick in 1..=10 {

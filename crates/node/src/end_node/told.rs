@@ -5,9 +5,9 @@ use fairwave_schemes::node::tally::{Claimant, Standing, StandingGrant, weigh_by_
 use fairwave_units::{Rate, Time};
 
 use super::{EndNode, TickOutcome};
-use crate::codec::SessionId;
 use crate::exchange::Exchange;
 use crate::flow_table::Flow;
+use crate::session::SessionId;
 use crate::told::{Told, ToldGrant, ToldNode};
 
 /// A session of GTP that uses this share of its grant is limited by it.
@@ -18,7 +18,7 @@ pub(super) const NO_LIMIT: f64 = f64::MAX;
 impl EndNode {
     /// From now on grants are assigned from outside: the node has no ticks. Its sessions' grants stay in force until
     /// then. At a node that is already assigned this updates the assignment.
-    pub(crate) fn be_told(&mut self, by: ToldNode) {
+    pub fn be_told(&mut self, by: ToldNode) {
         let bound = self.told.map_or(self.capacity, |told| told.bound);
         if self.told.is_none() {
             self.table.iter_mut().for_each(|entry| entry.is_heard = false);
@@ -37,7 +37,7 @@ impl EndNode {
     }
 
     /// From now on it divides a capacity itself, with the sessions that it has: its first tick is an interval from now.
-    pub(crate) fn be_own(&mut self, now: Time, capacity: Rate) {
+    pub fn be_own(&mut self, now: Time, capacity: Rate) {
         self.told = None;
         if let Some(exchange) = &mut self.exchange {
             exchange.set_told(false);
@@ -49,18 +49,18 @@ impl EndNode {
     }
 
     /// Whether grants come from outside.
-    pub(crate) fn is_told(&self) -> bool {
+    pub fn is_told(&self) -> bool {
         self.told.is_some()
     }
 
     /// Whether the capacity is known.
-    pub(crate) fn knows_capacity(&self) -> bool {
+    pub fn knows_capacity(&self) -> bool {
         self.told.is_none_or(|told| told.by.capacity.is_some())
     }
 
     /// `measured` holds each session's use in the interval that ends about now; returns the rates that count, in the
     /// order of the sessions' names, to be reported to the machine.
-    pub(crate) fn look_told(
+    pub fn look_told(
         &mut self,
         now: Time,
         measured: impl FnMut(SessionId) -> Rate,
@@ -132,7 +132,7 @@ impl EndNode {
     /// their sum is more than this host's own limit, or than its socket could take recently, all are scaled down alike.
     /// The machine's capacity is not such a limit: grants are steps ahead of the sessions' use, and those of sessions
     /// that cannot take them would keep the others from free capacity.
-    pub(crate) fn settle_told(&mut self, now: Time, grants: &[ToldGrant]) -> &[TickOutcome] {
+    pub fn settle_told(&mut self, now: Time, grants: &[ToldGrant]) -> &[TickOutcome] {
         let elapsed = self.last_tick.map_or(fairwave_units::Duration::ZERO, |last| now.since(last));
         self.recover(elapsed);
         self.last_tick = Some(now);
@@ -196,16 +196,19 @@ impl EndNode {
 
 /// The report of an assigned node on one session.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LookedFlow<'a> {
-    pub(crate) session: SessionId,
+pub struct LookedFlow<'a> {
+    /// The session.
+    pub session: SessionId,
     /// Its state; `None` if the session has ended.
-    pub(crate) flow: Option<&'a Flow>,
+    pub flow: Option<&'a Flow>,
     /// Its share relative to the other sessions of the machine.
-    pub(crate) weight: f64,
+    pub weight: f64,
     /// The part of its rate that counts.
-    pub(crate) measured: Rate,
-    pub(crate) expected: Rate,
-    pub(crate) standing: Option<Standing>,
+    pub measured: Rate,
+    /// Its grant in force.
+    pub expected: Rate,
+    /// Its reservation, at a node with claims and grants.
+    pub standing: Option<Standing>,
 }
 
 impl LookedFlow<'_> {

@@ -3,12 +3,12 @@
 use fairwave_units::Rate;
 
 use super::EndNode;
-use crate::codec::SessionId;
+use crate::session::SessionId;
 
 impl EndNode {
     /// This end as [`fair_start`](fairwave_schemes::node::fair_start) takes it: the capacity, and the sum of all
     /// weights with that of a newcomer.
-    pub(crate) fn fair_start_end(&self, weight: f64) -> (Rate, f64) {
+    pub fn fair_start_end(&self, weight: f64) -> (Rate, f64) {
         // A node that gives only granted rates gives nothing ahead.
         let capacity = if self.exchange.is_some() { Rate::ZERO } else { self.left_by_others() };
         let weights = match self.told {
@@ -22,7 +22,7 @@ impl EndNode {
     /// Like [`fair_start_end`](Self::fair_start_end), for a session that is about to open. If the machine's daemon
     /// divides the capacity, the session starts with at most what is left of the rate that this process may give away;
     /// that is reserved for the session until the daemon grants it something.
-    pub(crate) fn promise_start(&mut self, session: SessionId, weight: f64) -> (Rate, f64) {
+    pub fn promise_start(&mut self, session: SessionId, weight: f64) -> (Rate, f64) {
         let (capacity, weights) = self.fair_start_end(weight);
         let Some(told) = self.told.filter(|_| self.exchange.is_none()) else { return (capacity, weights) };
         let taken = self.starts.sum().0 + self.table.unheard().0;
@@ -34,7 +34,7 @@ impl EndNode {
     }
 
     /// A session that it was promised to is open, and counts with what it has, or there will be none.
-    pub(crate) fn take_back_start(&mut self, session: SessionId) {
+    pub fn take_back_start(&mut self, session: SessionId) {
         self.starts.take_back(session);
     }
 }

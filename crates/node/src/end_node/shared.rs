@@ -4,32 +4,32 @@ use fairwave_schemes::{GroupTerms, Others};
 use fairwave_units::{Rate, Time};
 
 use super::EndNode;
-use crate::codec::SessionId;
+use crate::session::SessionId;
 
 impl EndNode {
     /// The node has another capacity from the next tick on.
-    pub(crate) fn change_capacity(&mut self, capacity: Rate) {
+    pub fn change_capacity(&mut self, capacity: Rate) {
         self.capacity = capacity;
     }
 
     /// Sets the terms of a group's sessions together, if its rule knows groups.
-    pub(crate) fn set_group(&mut self, group: u32, terms: Option<GroupTerms>) {
+    pub fn set_group(&mut self, group: u32, terms: Option<GroupTerms>) {
         self.allocator.set_group(group, terms);
     }
 
     /// Sets the rate that traffic without grants uses of the capacity, if its rule knows groups. From the next tick on.
-    pub(crate) fn see_other(&mut self, other: Option<Others>) {
+    pub fn see_other(&mut self, other: Option<Others>) {
         self.other = other;
         self.allocator.see_other(other);
     }
 
     /// The capacity left to sessions that take all of it.
-    pub(crate) fn left_by_others(&self) -> Rate {
+    pub fn left_by_others(&self) -> Rate {
         Rate::nearest_bps((self.capacity().as_bps() - self.used_by_others().as_bps()).max(0.0))
     }
 
     /// A session counts as one that has had such a rate at least.
-    pub(crate) fn raise(&mut self, now: Time, session: SessionId, rate: Rate) {
+    pub fn raise(&mut self, now: Time, session: SessionId, rate: Rate) {
         if let Some(entry) = self.table.get_mut(session).filter(|entry| entry.granted.current() < rate) {
             entry.granted.grant(now, rate);
         }
@@ -43,7 +43,7 @@ impl EndNode {
     }
 
     /// Whose a session is: the group, and what the session is not to be granted more than. Whether it is here.
-    pub(crate) fn set_owner(&mut self, session: SessionId, group: u32, maximum: Option<Rate>) -> bool {
+    pub fn set_owner(&mut self, session: SessionId, group: u32, maximum: Option<Rate>) -> bool {
         if let Some(exchange) = &mut self.exchange {
             exchange.set_group(session, group);
         }

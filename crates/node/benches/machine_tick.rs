@@ -1,12 +1,12 @@
 //! Time of a control interval of all processes of a machine: every row is reported, and the nodes tick. `cargo bench -p
-//! fairwave-proto --bench machine_tick`; the throughput is rows a second.
+//! fairwave-node --bench machine_tick`; the throughput is rows a second.
 
 #![allow(missing_docs, reason = "criterion_group makes public functions")]
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fairwave_proto::{
+use fairwave_node::{
     CardCapacity, CardId, Direction, Machine, MachineConfig, MachineGrant, MachineLimits, MachineRow, MachineStanding,
     MemberId, SessionOptions, ShareBy, Standing,
 };

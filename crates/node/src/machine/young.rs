@@ -2,7 +2,7 @@
 
 use fairwave_units::Rate;
 
-use crate::codec::SessionId;
+use crate::session::SessionId;
 
 /// A session whose measured use is not meaningful yet.
 pub(super) struct Young {

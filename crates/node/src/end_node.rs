@@ -4,11 +4,11 @@ use fairwave_schemes::node::CapacityFinder;
 use fairwave_schemes::{Grant, Interval, Others, RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::codec::SessionId;
 use crate::exchange::{Exchange, ExchangeConfig, ExchangeRates};
 use crate::flow_table::{Flow, FlowTable, JoinError};
 use crate::options::SessionOptions;
 use crate::session::Direction;
+use crate::session::SessionId;
 use crate::stray_meter::StrayMeter;
 use crate::told::Told;
 
@@ -20,7 +20,7 @@ use crate::told::Told;
 ///
 /// A session is never measured above 1.25 times what it was granted recently, whatever its peer claims, so that a lie
 /// takes no more from the others than that; one that keeps claiming more is named.
-pub(crate) struct EndNode {
+pub struct EndNode {
     capacity: Rate,
     share: f64,
     rule: IntervalRule,
@@ -69,7 +69,7 @@ pub enum IntervalRule {
 
 /// The outcome of a tick for one session.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct TickOutcome {
+pub struct TickOutcome {
     /// The session.
     pub session: SessionId,
     /// Its measured rate, as far as it counts.
@@ -126,7 +126,7 @@ const RECOVERY_PER_S: f64 = 0.02;
 impl EndNode {
     /// A node without sessions, of which GTP may use `share` (0 to 1) of the capacity. Its first tick is at `phase`
     /// from now, which best is random within an interval: nodes need no common beat, and should have none.
-    pub(crate) fn new(
+    pub fn new(
         now: Time,
         phase: Duration,
         capacity: Rate,
@@ -161,24 +161,24 @@ impl EndNode {
 
     /// Replaces the rule by claims and grants.
     #[must_use]
-    pub(crate) fn with_exchange(mut self, now: Time, direction: Direction, config: ExchangeConfig) -> Self {
+    pub fn with_exchange(mut self, now: Time, direction: Direction, config: ExchangeConfig) -> Self {
         self.exchange = Some(Exchange::new(direction, self.capacity(), config));
         self.strays = (direction == Direction::Receiving).then(|| StrayMeter::new(now, config.options.lease));
         self
     }
 
     /// Whether its sessions tell claims and are given grants.
-    pub(crate) fn exchanges(&self) -> bool {
+    pub fn exchanges(&self) -> bool {
         self.exchange.is_some()
     }
 
     /// All that may still come by what was granted, at a sink that gives grants.
-    pub(crate) fn reserved(&self) -> Option<Rate> {
+    pub fn reserved(&self) -> Option<Rate> {
         self.exchange.as_ref().and_then(Exchange::reserved)
     }
 
     /// Data came of a session that this host does not know.
-    pub(crate) fn see_stray(&mut self, now: Time, wire_bytes: u32) {
+    pub fn see_stray(&mut self, now: Time, wire_bytes: u32) {
         if let Some(strays) = &mut self.strays {
             strays.on_packet(now, wire_bytes);
         }
@@ -191,42 +191,42 @@ impl EndNode {
     }
 
     /// The exchange of claims and grants.
-    pub(crate) fn exchange_mut(&mut self) -> Option<&mut Exchange> {
+    pub fn exchange_mut(&mut self) -> Option<&mut Exchange> {
         self.exchange.as_mut()
     }
 
     /// The capacity that the rule allocates.
-    pub(crate) fn capacity(&self) -> Rate {
+    pub fn capacity(&self) -> Rate {
         self.lowered.unwrap_or(Rate::nearest_bps(f64::MAX)).min(self.found(self.whole()))
     }
 
     /// Whether the capacity is lowered because the node's socket overflowed.
     #[cfg(test)]
-    pub(crate) fn is_lowered(&self) -> bool {
+    pub fn is_lowered(&self) -> bool {
         self.lowered.is_some()
     }
 
     /// The node has another capacity from the next tick on.
     #[cfg(test)]
-    pub(crate) fn set_capacity(&mut self, capacity: Rate) {
+    pub fn set_capacity(&mut self, capacity: Rate) {
         self.capacity = capacity;
     }
 
     /// The node has another rule for its interval, from the next tick on.
-    pub(crate) fn set_interval_rule(&mut self, rule: IntervalRule) {
+    pub fn set_interval_rule(&mut self, rule: IntervalRule) {
         self.rule = rule;
     }
 
     /// The socket overflowed in the interval that ends now, in which `read` was read from it. The capacity becomes 95 %
     /// of that, and recovers: 2 % of the whole in a second, and after the first one faster, in proportion to the time
     /// without another overflow.
-    pub(crate) fn on_overflow(&mut self, read: Rate) {
+    pub fn on_overflow(&mut self, read: Rate) {
         self.lowered = Some((read * LOWERED).min(self.capacity()));
         self.has_overflowed = true;
     }
 
     /// Changes a session's share and steps: whether it is here, and they can be.
-    pub(crate) fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
+    pub fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
         let is_set = self.table.set_options(session, options);
         self.tell_terms(session);
         is_set
@@ -234,7 +234,7 @@ impl EndNode {
 
     /// Sets the max rate that a session's application here wants to use or receive; `None` if unlimited. Only this end
     /// knows it: no packet carries it.
-    pub(crate) fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
+    pub fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
         if let Some(entry) = self.table.get_mut(session) {
             entry.flow.desired = desired;
         }
@@ -244,7 +244,7 @@ impl EndNode {
     }
 
     /// The node was not looked at while it had no sessions: its ticks go on with their beat.
-    pub(crate) fn resume(&mut self, now: Time) {
+    pub fn resume(&mut self, now: Time) {
         if self.next_tick <= now && self.told.is_none() {
             let beats = now.since(self.next_tick).as_nanos() / self.interval.as_nanos() + 1;
             let span = Duration::from_nanos(beats.saturating_mul(self.interval.as_nanos()));
@@ -254,13 +254,13 @@ impl EndNode {
     }
 
     /// A session joins, with the rate that both ends agreed to start with.
-    pub(crate) fn join(&mut self, flow: Flow, start: Rate) -> Result<(), JoinError> {
+    pub fn join(&mut self, flow: Flow, start: Rate) -> Result<(), JoinError> {
         self.take_back_start(flow.session);
         self.table.join(flow, start)
     }
 
     /// A session leaves: whether it was here.
-    pub(crate) fn leave(&mut self, session: SessionId) -> bool {
+    pub fn leave(&mut self, session: SessionId) -> bool {
         if let Some(exchange) = &mut self.exchange {
             exchange.leave(session);
         }
@@ -268,7 +268,7 @@ impl EndNode {
     }
 
     /// Nothing comes any more of a session that has left, or that will not be.
-    pub(crate) fn forget(&mut self, session: SessionId) {
+    pub fn forget(&mut self, session: SessionId) {
         self.take_back_start(session);
         if let Some(exchange) = &mut self.exchange {
             exchange.forget(session);
@@ -282,7 +282,7 @@ impl EndNode {
     }
 
     /// The round-trip time of a session changed.
-    pub(crate) fn set_rtt(&mut self, session: SessionId, rtt: Duration) {
+    pub fn set_rtt(&mut self, session: SessionId, rtt: Duration) {
         if let Some(entry) = self.table.get_mut(session) {
             entry.flow.rtt = rtt;
         }
@@ -290,39 +290,39 @@ impl EndNode {
     }
 
     /// The control interval.
-    pub(crate) fn interval(&self) -> Duration {
+    pub fn interval(&self) -> Duration {
         self.interval
     }
 
     /// How many sessions there are.
-    pub(crate) fn sessions(&self) -> usize {
+    pub fn sessions(&self) -> usize {
         self.table.len()
     }
 
     /// The rate that a session is granted now.
-    pub(crate) fn expected(&self, session: SessionId) -> Option<Rate> {
+    pub fn expected(&self, session: SessionId) -> Option<Rate> {
         self.table.get(session).map(|entry| entry.granted.current())
     }
 
     /// When the next control interval starts; never if another part decides that.
-    pub(crate) fn next_tick(&self) -> Time {
+    pub fn next_tick(&self) -> Time {
         if self.told.is_some() { Time::MAX } else { self.next_tick }
     }
 
     /// When there is something to do between two control intervals.
-    pub(crate) fn react_at(&self) -> Option<Time> {
+    pub fn react_at(&self) -> Option<Time> {
         self.exchange.as_ref().and_then(Exchange::react_at)
     }
 
     /// Reports the least waiting time of packets in the control interval that ends now, as seen by their receiver.
-    pub(crate) fn see_queue(&mut self, waiting: Duration) {
+    pub fn see_queue(&mut self, waiting: Duration) {
         self.queue = waiting.min(LONGEST_QUEUE);
         self.allocator.see_queue(waiting);
     }
 
     /// A control interval is over: what each session used in it comes from `measured`, and what it may use in the next
     /// is the outcome, in the order of the sessions' names. At a sink what it used is what its source sent.
-    pub(crate) fn tick(&mut self, now: Time, measured: impl FnMut(SessionId) -> Rate) -> &[TickOutcome] {
+    pub fn tick(&mut self, now: Time, measured: impl FnMut(SessionId) -> Rate) -> &[TickOutcome] {
         self.look(now, measured);
         self.settle(now)
     }
@@ -398,7 +398,7 @@ impl EndNode {
     }
 
     /// Between two control intervals there was news: what that changed.
-    pub(crate) fn react(&mut self, now: Time) -> &[TickOutcome] {
+    pub fn react(&mut self, now: Time) -> &[TickOutcome] {
         self.outcomes.clear();
         let capacity = self.exchange_capacity(now);
         let Some(exchange) = &mut self.exchange else { return &self.outcomes };
@@ -445,4 +445,4 @@ mod told;
 
 pub(crate) use divided::{DividedGrant, DividedRow};
 use starts::PromisedStarts;
-pub(crate) use told::LookedFlow;
+pub use told::LookedFlow;

@@ -5,13 +5,13 @@ use fairwave_schemes::global::WEIGHTS;
 use fairwave_units::{Duration, Rate, Time};
 use thiserror::Error;
 
-use crate::codec::SessionId;
 use crate::granted::Granted;
 use crate::options::SessionOptions;
+use crate::session::SessionId;
 
 /// A session as an end node's rule sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Flow {
+pub struct Flow {
     /// Its name at this host.
     pub session: SessionId,
     /// Options as given to this host: its weight in [`WEIGHTS`], 0 < alpha < 1, 0 <= beta <= 1 (Wu 2007, Eq. VI.3), and
@@ -49,14 +49,14 @@ pub(crate) struct FlowTable {
 /// A session, and what it was granted.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowEntry {
-    pub(crate) flow: Flow,
-    pub(crate) granted: Granted,
+    pub flow: Flow,
+    pub granted: Granted,
     /// Whose it is, where owners share.
-    pub(crate) group: u32,
+    pub group: u32,
     /// It is never granted more.
-    pub(crate) maximum: Option<Rate>,
+    pub maximum: Option<Rate>,
     /// If grants are assigned from outside: whether one has come, so that the machine knows the session.
-    pub(crate) is_heard: bool,
+    pub is_heard: bool,
     /// For how long it has used more than any grant explains; an interval in which it has not takes a quarter of one
     /// off.
     excess: Duration,
@@ -80,7 +80,7 @@ const EXCESS_GRAIN_BITS: f64 = 24_000.0;
 
 impl SessionOptions {
     /// Whether a rule can run with these.
-    pub(crate) fn check(self) -> Result<(), JoinError> {
+    pub fn check(self) -> Result<(), JoinError> {
         let Self { weight, alpha, beta, minimum: _ } = self;
         if !WEIGHTS.contains(&weight) {
             return Err(JoinError::Weight(weight));

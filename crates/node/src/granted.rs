@@ -9,7 +9,7 @@ use fairwave_units::{Duration, Rate, Time};
 ///
 /// Of more than [`MOST_GRANTS`] the oldest ones become one, with the larger rate and the later end.
 #[derive(Clone, Debug)]
-pub(crate) struct Granted {
+pub struct Granted {
     /// Rates fall; the last one is in force.
     grants: VecDeque<Span>,
 }
@@ -26,17 +26,17 @@ const MOST_GRANTS: usize = 64;
 
 impl Granted {
     /// A session that starts with a rate.
-    pub(crate) fn new(start: Rate) -> Self {
+    pub fn new(start: Rate) -> Self {
         Self { grants: VecDeque::from([Span { rate: start, until: Time::MAX }]) }
     }
 
     /// The grant in force.
-    pub(crate) fn current(&self) -> Rate {
+    pub fn current(&self) -> Rate {
         self.grants.back().map_or(Rate::ZERO, |grant| grant.rate)
     }
 
     /// A new grant, in force from now on.
-    pub(crate) fn grant(&mut self, now: Time, rate: Rate) {
+    pub fn grant(&mut self, now: Time, rate: Rate) {
         if let Some(last) = self.grants.back_mut() {
             last.until = now;
         }
@@ -53,7 +53,7 @@ impl Granted {
     }
 
     /// The largest grant in force within `span` before now. Older grants are dropped.
-    pub(crate) fn largest(&mut self, now: Time, span: Duration) -> Rate {
+    pub fn largest(&mut self, now: Time, span: Duration) -> Rate {
         while self.grants.front().is_some_and(|grant| now.since(grant.until) > span) {
             self.grants.pop_front();
         }

@@ -7,9 +7,9 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::young::Young;
 use super::{CardId, LONGEST_INTERVAL, Machine, Slot};
-use crate::codec::SessionId;
 use crate::end_node::EndNode;
 use crate::session::Direction;
+use crate::session::SessionId;
 
 /// Intervals, next to its round-trip time, that a session needs from its grant until its use is measured at its sink:
 /// its first packets are not a measure yet.

@@ -8,8 +8,8 @@ use super::births::FairParts;
 use super::card::Place;
 use super::claims::{self, Claiming, Terms};
 use super::{GRACE, Machine, MachineGrant, ShareBy, Slot, name};
-use crate::codec::SessionId;
 use crate::session::Direction;
+use crate::session::SessionId;
 
 /// A row that has not changed for this many intervals stands still.
 const STILL_INTERVALS: u64 = 4;

@@ -5,21 +5,17 @@ mod rates;
 mod sink_half;
 mod source_half;
 mod told;
-mod words;
 
-use fairwave_schemes::node::tally::TallyOptions;
+use fairwave_schemes::node::tally::{ClaimMessage, GrantMessage, SessionTerms, TallyOptions};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::codec::{ClaimFrame, GrantFrame, SessionId};
 use crate::flow_table::Flow;
-use crate::session::Direction;
+use crate::session::{Direction, SessionId};
 
-pub(crate) use beginning::Beginning;
-pub(crate) use rates::ExchangeRates;
+pub use beginning::Beginning;
+pub use rates::ExchangeRates;
 use sink_half::SinkHalf;
 use source_half::SourceHalf;
-pub(crate) use words::Word;
-use words::terms;
 
 /// How a node shares its capacity by claims and grants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +28,7 @@ pub struct ExchangeConfig {
 
 /// One direction of a host, as claims and grants see it.
 #[derive(Debug)]
-pub(crate) struct Exchange {
+pub struct Exchange {
     half: Half,
     react: Option<Duration>,
     react_at: Option<Time>,
@@ -46,12 +42,27 @@ enum Half {
     Sink(SinkHalf),
 }
 
+/// A message from a node to the other end of a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Word {
+    /// From a source.
+    Claim(ClaimMessage),
+    /// From a sink.
+    Grant(GrantMessage),
+}
+
+/// A session's terms, known to both halves.
+fn terms(flow: &Flow) -> SessionTerms {
+    SessionTerms { weight: flow.options.weight, minimum: flow.options.minimum, rtt: flow.rtt }
+}
+
 /// A capacity that nobody knows is as large as a rate in a message can be, about: the arithmetic of the rule has twice
 /// the precision of f64, and not the range.
 const MOST_BPS: f64 = 4e18;
 
 impl Exchange {
-    pub(crate) fn new(direction: Direction, capacity: Rate, config: ExchangeConfig) -> Self {
+    /// The exchange of one direction of a host without sessions.
+    pub fn new(direction: Direction, capacity: Rate, config: ExchangeConfig) -> Self {
         let capacity = capacity.min(Rate::nearest_bps(MOST_BPS));
         let half = match direction {
             Direction::Sending => Half::Source(SourceHalf::new(capacity, config.options)),
@@ -61,12 +72,12 @@ impl Exchange {
     }
 
     /// When it ticks because of news.
-    pub(crate) fn react_at(&self) -> Option<Time> {
+    pub fn react_at(&self) -> Option<Time> {
         self.react_at
     }
 
     /// The node has another capacity.
-    pub(crate) fn set_capacity(&mut self, capacity: Rate) {
+    pub fn set_capacity(&mut self, capacity: Rate) {
         let capacity = capacity.min(Rate::nearest_bps(MOST_BPS));
         if capacity == self.capacity {
             return;
@@ -79,7 +90,7 @@ impl Exchange {
     }
 
     /// The claim of a session if it opened now; `None` at a sink.
-    pub(crate) fn quote(&mut self, flow: &Flow) -> Option<Rate> {
+    pub fn quote(&mut self, flow: &Flow) -> Option<Rate> {
         match &mut self.half {
             Half::Source(source) => source.node.quote(&terms(flow)),
             Half::Sink(_) => None,
@@ -87,7 +98,7 @@ impl Exchange {
     }
 
     /// The rate that a requested session may send from the start; `None` at a source.
-    pub(crate) fn promise(&mut self, now: Time, flow: &Flow) -> Option<Rate> {
+    pub fn promise(&mut self, now: Time, flow: &Flow) -> Option<Rate> {
         match &mut self.half {
             Half::Source(_) => None,
             Half::Sink(sink) => Some(sink.node.promise(now, flow.session.0, &terms(flow))),
@@ -96,7 +107,7 @@ impl Exchange {
 
     /// A session opens, with the claim and grant of the handshake. A peer that does not exchange claims and grants gets
     /// only feedback.
-    pub(crate) fn begin(&mut self, now: Time, flow: &Flow, begins: Beginning) {
+    pub fn begin(&mut self, now: Time, flow: &Flow, begins: Beginning) {
         match &mut self.half {
             Half::Source(source) => source.open(now, flow, begins),
             Half::Sink(sink) => sink.open(now, flow, begins),
@@ -105,7 +116,7 @@ impl Exchange {
     }
 
     /// Stops all messages of a session. A sink's reservation for it stays until it is [forgotten](Self::forget).
-    pub(crate) fn leave(&mut self, session: SessionId) {
+    pub fn leave(&mut self, session: SessionId) {
         match &mut self.half {
             Half::Source(source) => source.forget(session),
             Half::Sink(_) => {}
@@ -113,7 +124,7 @@ impl Exchange {
     }
 
     /// Nothing of a session comes any more.
-    pub(crate) fn forget(&mut self, session: SessionId) {
+    pub fn forget(&mut self, session: SessionId) {
         match &mut self.half {
             Half::Source(source) => source.forget(session),
             Half::Sink(sink) => sink.forget(session),
@@ -121,7 +132,7 @@ impl Exchange {
     }
 
     /// The weight, the minimum or the round-trip time of a session changed.
-    pub(crate) fn set_terms(&mut self, flow: &Flow) {
+    pub fn set_terms(&mut self, flow: &Flow) {
         match &mut self.half {
             Half::Source(source) => _ = source.node.set_terms(flow.session.0, terms(flow)),
             Half::Sink(sink) => sink.set_terms(flow),
@@ -129,7 +140,7 @@ impl Exchange {
     }
 
     /// Whose a session is; zero if it is in no group.
-    pub(crate) fn set_group(&mut self, session: SessionId, group: u32) {
+    pub fn set_group(&mut self, session: SessionId, group: u32) {
         match &mut self.half {
             Half::Source(source) => source.node.set_group(session.0, group),
             Half::Sink(sink) => sink.set_group(session, group),
@@ -137,7 +148,7 @@ impl Exchange {
     }
 
     /// Sets the max rate that the application wants or receives.
-    pub(crate) fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
+    pub fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
         match &mut self.half {
             Half::Source(source) => source.set_desired(session, desired),
             Half::Sink(sink) => sink.set_ceiling(session, desired),
@@ -146,7 +157,7 @@ impl Exchange {
 
     /// Reports that `bytes` of a session were sent, or came, in the interval that ends now, and whether its data wait
     /// for a grant.
-    pub(crate) fn see_used(&mut self, session: SessionId, bytes: u64, waits: bool) {
+    pub fn see_used(&mut self, session: SessionId, bytes: u64, waits: bool) {
         match &mut self.half {
             Half::Source(source) => source.see_sent(session, bytes, waits),
             Half::Sink(sink) => sink.see_used(session, bytes),
@@ -154,14 +165,14 @@ impl Exchange {
     }
 
     /// Sets the measured rate of a session's source: that of one without claims counts.
-    pub(crate) fn see_measured(&mut self, now: Time, session: SessionId, measured: Rate) {
+    pub fn see_measured(&mut self, now: Time, session: SessionId, measured: Rate) {
         if let Half::Sink(sink) = &mut self.half {
             sink.see_measured(now, session, measured);
         }
     }
 
     /// A grant came.
-    pub(crate) fn on_grant(&mut self, now: Time, session: SessionId, grant: &GrantFrame) {
+    pub fn on_grant(&mut self, now: Time, session: SessionId, grant: &GrantMessage) {
         if let Half::Source(source) = &mut self.half {
             source.on_grant(now, session, grant);
         }
@@ -169,15 +180,15 @@ impl Exchange {
     }
 
     /// A sink that gives no grants reports its expected rate.
-    pub(crate) fn on_feedback(&mut self, now: Time, session: SessionId, expected_bps: u64) {
+    pub fn on_feedback(&mut self, now: Time, session: SessionId, expected: Rate) {
         if let Half::Source(source) = &mut self.half {
-            source.on_feedback(now, session, expected_bps);
+            source.on_feedback(now, session, expected);
         }
         self.note_news(now);
     }
 
     /// A claim came.
-    pub(crate) fn on_claim(&mut self, now: Time, session: SessionId, claim: &ClaimFrame) {
+    pub fn on_claim(&mut self, now: Time, session: SessionId, claim: &ClaimMessage) {
         if let Half::Sink(sink) = &mut self.half {
             sink.on_claim(now, session, claim);
         }
@@ -185,7 +196,7 @@ impl Exchange {
     }
 
     /// A control interval is over.
-    pub(crate) fn tick(&mut self, now: Time) {
+    pub fn tick(&mut self, now: Time) {
         self.react_at = None;
         match &mut self.half {
             Half::Source(source) => source.node.tick(now, &mut source.out),
@@ -194,7 +205,7 @@ impl Exchange {
     }
 
     /// There was news a moment ago.
-    pub(crate) fn tick_on_news(&mut self, now: Time) {
+    pub fn tick_on_news(&mut self, now: Time) {
         self.react_at = None;
         match &mut self.half {
             Half::Source(source) => source.node.tick_on_news(now, &mut source.out),
@@ -203,7 +214,7 @@ impl Exchange {
     }
 
     /// The rates of a session as far as they are known; a sink knows none before the first claim.
-    pub(crate) fn rates(&self, session: SessionId) -> Option<ExchangeRates> {
+    pub fn rates(&self, session: SessionId) -> Option<ExchangeRates> {
         match &self.half {
             Half::Source(source) => source.rates(session),
             Half::Sink(sink) => sink.rates(session),
@@ -211,7 +222,7 @@ impl Exchange {
     }
 
     /// Moves the pending messages, with their recipients, into `words`.
-    pub(crate) fn take_words(&mut self, words: &mut Vec<(SessionId, Word)>) {
+    pub fn take_words(&mut self, words: &mut Vec<(SessionId, Word)>) {
         match &mut self.half {
             Half::Source(source) => source.take_words(words),
             Half::Sink(sink) => sink.take_words(words),
@@ -219,7 +230,7 @@ impl Exchange {
     }
 
     /// All that is reserved, at a sink.
-    pub(crate) fn reserved(&self) -> Option<Rate> {
+    pub fn reserved(&self) -> Option<Rate> {
         match &self.half {
             Half::Source(_) => None,
             Half::Sink(sink) => Some(sink.node.reserved_sum()),
