@@ -1,6 +1,6 @@
 //! The cryptography that the handshake needs.
 
-use crate::codec::{Mac, Prologue, Reset, SessionId};
+use crate::wire::codec::{Mac, Prologue, Reset, SessionId};
 
 /// The cryptography of a host.
 pub trait Crypto {

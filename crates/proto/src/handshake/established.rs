@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use fairwave_schemes::node::fair_start;
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::codec::{Ahead, Reset, SessionId, TicketId};
-use crate::features::Features;
-use crate::path_kind::{PathKind, PathWish, PathWishes};
+use crate::path::path_kind::{PathKind, PathWish, PathWishes};
+use crate::wire::codec::{Ahead, Reset, SessionId, TicketId};
+use crate::wire::features::Features;
 
 /// One end's terms for a session.
 #[derive(Clone, Copy, Debug, PartialEq)]

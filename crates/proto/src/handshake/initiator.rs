@@ -5,10 +5,10 @@ use thiserror::Error;
 
 use super::InitiatorCrypto;
 use super::established::{Established, Terms, start, to_bps};
-use crate::codec::{Ahead, Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Writer};
-use crate::features::Features;
-use crate::lasts::Lasts;
-use crate::path_kind::{PathKind, PathWish, PathWishes};
+use crate::path::path_kind::{PathKind, PathWish, PathWishes};
+use crate::session::lasts::Lasts;
+use crate::wire::codec::{Ahead, Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Writer};
+use crate::wire::features::Features;
 
 /// Sends a hello until it is answered, or gives up.
 ///
@@ -89,7 +89,7 @@ const MOST_COOKIES: u32 = 8;
 
 impl<C: InitiatorCrypto> Initiator<C> {
     /// An attempt starts: this end will send, receive or both, and greets the application at the other end. `Full` if
-    /// the greeting is longer than [`MOST_GREETING_BYTES`](crate::codec::MOST_GREETING_BYTES).
+    /// the greeting is longer than [`MOST_GREETING_BYTES`](crate::wire::codec::MOST_GREETING_BYTES).
     pub fn new(
         now: Time,
         mut crypto: C,

@@ -1,12 +1,14 @@
 //! A handshake for simulations: as many bytes as the real one, and no security at all.
 //!
 //! It finds what changed by accident and keeps sessions apart. Anyone who reads a packet can forge others: everything
-//! is derived from 64 bits that [`mixed`](crate::codec) spreads, and nothing is secret.
+//! is derived from 64 bits that [`mixed`](crate::wire::codec) spreads, and nothing is secret.
 
 use std::collections::BTreeMap;
 
 use super::{Crypto, InitiatorCrypto, ResponderCrypto};
-use crate::codec::{Checksum, MAC_BYTES, Mac, PacketKind, Prologue, Reset, SessionId, TAG_BYTES, TicketId, mixed};
+use crate::wire::codec::{
+    Checksum, MAC_BYTES, Mac, PacketKind, Prologue, Reset, SessionId, TAG_BYTES, TicketId, mixed,
+};
 
 /// The suite of no security. Real hosts do not speak it.
 pub const INSECURE_SUITE: u8 = 0;

@@ -20,6 +20,7 @@
 
 mod crypto;
 mod established;
+pub(crate) mod handshakes;
 mod initiator;
 pub mod insecure;
 mod prefix;

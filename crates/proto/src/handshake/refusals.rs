@@ -1,7 +1,7 @@
 //! How often a door said no, without remembering to whom.
 
 use super::{Prefix, ResponderCrypto};
-use crate::codec::TicketId;
+use crate::wire::codec::TicketId;
 
 /// Refusals of the last seconds, counted in a table of fixed size: by ticket, and by ticket and prefix, each at a place
 /// that a MAC under the host's own key chooses again for each epoch. So an attacker cannot aim at a place that it

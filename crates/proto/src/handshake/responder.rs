@@ -9,12 +9,12 @@ use super::established::{Established, Terms, start, to_bps};
 use super::refusals::Refusals;
 use super::resets::Resets;
 use super::{Crypto, Prefix, ResponderCrypto};
-use crate::codec::{
+use crate::path::path_kind::{PathKind, PathWish, PathWishes};
+use crate::wire::codec::{
     Ahead, Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Reset, SessionId, TicketId,
     Writer,
 };
-use crate::features::Features;
-use crate::path_kind::{PathKind, PathWish, PathWishes};
+use crate::wire::features::Features;
 
 /// Answers hellos, and keeps sessions that are half open.
 ///

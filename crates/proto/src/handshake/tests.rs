@@ -6,12 +6,12 @@ use proptest::prelude::*;
 
 use super::insecure::{InsecureInitiator, InsecureKeys, InsecurePending, InsecureResponder};
 use super::*;
-use crate::codec::{
+use crate::path::path_kind::{PathKind, PathWish, PathWishes};
+use crate::wire::codec::{
     Ahead, Frame, HELLO_BYTES, Handshake, Header, Hello, Mac, PROLOGUE_BYTES, PacketKind, Prologue, Reader, Refusal,
     Reset, SessionId, TicketId, VERSION, Writer, is_handshake, open_datagram, seal_datagram,
 };
-use crate::features::Features;
-use crate::path_kind::{PathKind, PathWish, PathWishes};
+use crate::wire::features::Features;
 
 mod losses;
 mod replays;

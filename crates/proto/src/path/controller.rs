@@ -4,7 +4,7 @@ use fairwave_schemes::session::{Bbr, BbrConfig, RateSample, SentStamp};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::cubic::CubicPath;
-use crate::socket_share::LEAST_PERIOD;
+use crate::receive::socket_share::LEAST_PERIOD;
 
 /// By what a source goes on a path that others use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

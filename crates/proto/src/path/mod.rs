@@ -3,8 +3,12 @@
 mod controller;
 mod cubic;
 mod division;
+pub(crate) mod ecn;
 mod member;
+pub(crate) mod mtu;
 mod news;
+pub(crate) mod path_facts;
+pub(crate) mod path_kind;
 mod paths;
 mod sent_stamps;
 mod shared;

@@ -5,7 +5,7 @@ use fairwave_units::{Bytes, Time};
 
 use super::member::PathMember;
 use super::shared::SharedPath;
-use crate::verdict::{Fate, Settled};
+use crate::send::verdict::{Fate, Settled};
 
 /// Totals of one session's packets as a report settles them, one after the other: to be passed to their path with
 /// [`PathNews::tell`].

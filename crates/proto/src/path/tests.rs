@@ -6,16 +6,16 @@ use std::ops::Range;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::PathControl;
-use crate::codec::{Frame, LossReport, Reader, SessionId, Writer};
-use crate::limits::RateTerm;
-use crate::outbound::Outbound;
-use crate::path_kind::PathKind;
-use crate::secure_random::SecureRandom;
-use crate::sender::SenderSetup;
+use crate::path::path_kind::PathKind;
+use crate::send::limits::RateTerm;
+use crate::send::outbound::Outbound;
+use crate::send::sender::SenderSetup;
+use crate::session::secure_random::SecureRandom;
+use crate::wire::codec::{Frame, LossReport, Reader, SessionId, Writer};
 
 const RTT: Duration = Duration::from_millis(50);
 /// With all that is around 1000 bytes of a stream.
-const PACKET: u64 = 1000 + 28 + crate::packet::DATA_OVERHEAD as u64;
+const PACKET: u64 = 1000 + 28 + crate::wire::packet::DATA_OVERHEAD as u64;
 
 fn ms(ms: u64) -> Time {
     Time::from_nanos(ms * 1_000_000)

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::secure_random::SecureRandom;
+use crate::session::secure_random::SecureRandom;
 
 /// 60 ms there and back.
 const ONE_WAY: Duration = Duration::from_millis(30);

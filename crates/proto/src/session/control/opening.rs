@@ -1,0 +1,213 @@
+//! How a session comes to be.
+
+use std::net::SocketAddr;
+
+use fairwave_node::{Beginning, EndNode, Flow, SessionOptions};
+use fairwave_units::{Duration, Rate, Time};
+
+use super::{Control, ControlEvent, Direction};
+use crate::handshake::handshakes::DatagramOutcome;
+use crate::handshake::{Crypto, Established, HandshakeError, PendingVisit, Terms};
+use crate::path::path_kind::{PathKind, PathWish};
+use crate::session::opened::{OpenError, OpenRequest, Opened};
+use crate::session::peer::Peer;
+use crate::session::rtt::Rtt;
+use crate::session::slots::slot;
+use crate::wire::codec::{Ahead, Refusal, SessionId};
+use crate::wire::packet::{Packet, Transmit};
+
+impl<C: Crypto> Control<C> {
+    /// A name for a session, if there is room for one more. It is given back when the session is over.
+    fn name(&mut self) -> Option<SessionId> {
+        let chance = self.chance.bits();
+        self.names.take(chance)
+    }
+
+    /// Starts to open a session to the host at `to`: its name. [`ControlEvent::Opened`] follows, or
+    /// [`ControlEvent::Failed`].
+    pub(crate) fn connect(
+        &mut self,
+        now: Time,
+        to: SocketAddr,
+        crypto: C::Initiator,
+        wish: &OpenRequest<'_>,
+    ) -> Result<SessionId, OpenError> {
+        wish.options.check().map_err(OpenError::Options)?;
+        let session = self.name().ok_or(OpenError::TooMany)?;
+        let flows = (wish.sends, wish.receives);
+        let terms = self.terms(session, flows, wish.options);
+        let connected = self.door.connect(now, to, crypto, terms, flows, (wish.greeting, wish.options));
+        if connected.is_err() {
+            self.take_back(session);
+            return Err(OpenError::Greeting(wish.greeting.len()));
+        }
+        Ok(session)
+    }
+
+    /// Whether the other end has answered an attempt with a cookie.
+    pub(crate) fn is_answered(&self, session: SessionId) -> bool {
+        self.door.is_answered(session)
+    }
+
+    /// This end's terms for a session.
+    fn terms(&mut self, session: SessionId, (sends, receives): (bool, bool), options: SessionOptions) -> Terms {
+        let has_fair_start = self.setup.fair_start;
+        let nodes = &mut self.nodes;
+        let mut end = |flows: bool, direction: Direction| {
+            // A node that sends only what was granted starts with nothing, whatever the other end would give.
+            let node = nodes[direction as usize].as_mut().filter(|_| flows)?;
+            let starts = (has_fair_start || node.exchanges()) && node.knows_capacity();
+            starts.then(|| node.promise_start(session, options.weight))
+        };
+        let (send_end, receive_end) = (end(sends, Direction::Sending), end(receives, Direction::Receiving));
+        let knows = |flows: bool, direction| !flows || self.node(direction).is_some_and(EndNode::knows_capacity);
+        let knows_all = knows(sends, Direction::Sending) && knows(receives, Direction::Receiving);
+        Terms {
+            session,
+            wish: match self.setup.path {
+                PathKind::Shared => PathWish::Shared,
+                PathKind::Dedicated if knows_all => PathWish::Dedicated,
+                PathKind::Dedicated => PathWish::WithoutCapacity,
+            },
+            is_plain: self.setup.is_plain,
+            weight: options.weight,
+            send_end,
+            receive_end,
+            largest_packet: self.setup.largest_packet,
+            features: self.features(),
+            ahead: Ahead::default(),
+        }
+    }
+
+    /// A datagram of the handshake came. `decide` judges requests for a session.
+    pub(crate) fn handle_handshake(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        datagram: &[u8],
+        decide: &mut dyn FnMut(&PendingVisit<C>) -> Result<SessionOptions, Refusal>,
+    ) {
+        match self.door.handle(now, from, datagram) {
+            DatagramOutcome::Nothing => {}
+            DatagramOutcome::Answer(answer) => self.answer(from, answer),
+            DatagramOutcome::Failed(session, error) => self.fail(session, error),
+            DatagramOutcome::Established(established, to, options) => self.open(now, *established, to, options),
+            DatagramOutcome::Asked(asked) => {
+                let mut named = None;
+                let decision = decide(&asked).and_then(|options| {
+                    options.check().map_err(|_| Refusal::NoRoom)?;
+                    let session = self.name().ok_or(Refusal::NoRoom)?;
+                    named = Some(session);
+                    let terms = self.terms(session, (asked.receives, asked.sends), options);
+                    let ahead = self.ahead(now, &asked, &terms, options);
+                    Ok((Terms { ahead, ..terms }, options))
+                });
+                let (answer, is_half_open) = self.door.answer(now, asked, decision);
+                if let Some(session) = named.filter(|_| !is_half_open) {
+                    self.take_back(session);
+                }
+                self.answer(from, answer);
+            }
+        }
+    }
+
+    fn answer(&mut self, to: SocketAddr, datagram: Vec<u8>) {
+        self.transmits.push_back(Transmit {
+            to,
+            session: None,
+            takes_marks: false,
+            packet: Packet::Handshake(datagram),
+        });
+    }
+
+    pub(super) fn fail(&mut self, session: SessionId, error: HandshakeError) {
+        self.take_back(session);
+        self.events.push_back(ControlEvent::Failed { session, error });
+    }
+
+    /// Keys that seal the packets of a session, also of one that is half open.
+    pub(crate) fn keys(&self, session: SessionId) -> Option<&C::Keys> {
+        self.peers.get(session).map_or_else(|| self.door.keys(session), |peer| peer.keys.as_ref())
+    }
+
+    /// Mutable keys of a session that is open or closing.
+    pub(crate) fn keys_mut(&mut self, session: SessionId) -> Option<&mut C::Keys> {
+        self.peers.get_mut(session)?.keys.as_mut()
+    }
+
+    /// The driver takes them.
+    pub(crate) fn take_keys(&mut self, session: SessionId) -> Option<C::Keys> {
+        self.peers.get_mut(session)?.keys.take()
+    }
+
+    /// The driver gives back what its session closes with. They go if that is over already.
+    pub(crate) fn return_keys(&mut self, session: SessionId, keys: C::Keys) {
+        if let Some(peer) = self.peers.get_mut(session) {
+            peer.keys = Some(keys);
+        }
+    }
+
+    /// The first packet of a session that is half open has been opened.
+    pub(super) fn confirm(&mut self, now: Time, session: SessionId) {
+        if let Some((established, options)) = self.door.confirm(now, session)
+            && let Some(address) = established.address
+        {
+            self.open(now, established, address, options);
+        }
+    }
+
+    /// A session that both ends agreed on.
+    fn open(&mut self, now: Time, established: Established<C::Keys>, address: SocketAddr, options: SessionOptions) {
+        let opened = Opened {
+            session: established.local,
+            peer: established.peer,
+            address,
+            is_initiator: established.is_initiator,
+            sends: established.sends,
+            receives: established.receives,
+            path: established.path,
+            wishes: established.wishes,
+            weight: options.weight,
+            start_send: established.start_send.unwrap_or(Rate::ZERO),
+            start_receive: established.start_receive.unwrap_or(Rate::ZERO),
+            rtt: established.rtt,
+            largest_packet: established.largest_packet,
+            features: established.features,
+        };
+        let session = opened.session;
+        let mut rtt = Rtt::default();
+        if let Some(first) = opened.rtt {
+            rtt.on_sample(now, first);
+        }
+        let flow = Flow { session, options, desired: None, rtt: opened.rtt.unwrap_or(Duration::ZERO) };
+        let beginnings = super::BOTH.map(|direction| self.beginning(&established, direction));
+        let mut peer = Peer::new(now, opened, established.keys, rtt, self.setup.probes_mtu);
+        let takes_part = [(opened.sends, opened.start_send), (opened.receives, opened.start_receive)];
+        let parts = takes_part.into_iter().zip(beginnings);
+        for ((node, exchanges), part) in self.nodes.iter_mut().zip(&mut peer.exchanges).zip(parts) {
+            let ((takes_part, start), begins) = part;
+            if let Some(node) = node.as_mut().filter(|_| takes_part) {
+                if node.sessions() == 0 {
+                    node.resume(now);
+                }
+                // Names differ, and the options are checked when they come in.
+                if node.exchanges() {
+                    *exchanges = begins != Beginning::Plain;
+                    let _ = node.join_with(now, flow, begins);
+                } else {
+                    let _ = node.join(flow, start);
+                }
+            }
+        }
+        (peer.reset, peer.options) = (established.reset, options);
+        if let Some(reset) = established.reset {
+            self.resets.insert(reset.id, session);
+        }
+        self.peers.insert(session, peer);
+        self.events.push_back(ControlEvent::Opened(opened));
+        self.push_beginnings(session);
+        self.alarms.set(slot(session), Some(now));
+        self.say_words(Direction::Sending);
+        self.say_words(Direction::Receiving);
+    }
+}

@@ -1,0 +1,80 @@
+//! Claims and grants that are sent with the handshake.
+
+use fairwave_node::{Beginning, Direction, Flow, SessionOptions};
+use fairwave_units::{Duration, Rate, Time};
+
+use super::{Control, ControlEvent};
+use crate::handshake::{Crypto, Established, PendingVisit, Terms};
+use crate::path::path_kind::PathKind;
+use crate::session::rates::SessionRates;
+use crate::wire::codec::{Ahead, NO_LIMIT_BPS, SessionId};
+use crate::wire::features::Features;
+
+impl<C: Crypto> Control<C> {
+    /// The claim and the promise that this host sends ahead of a session that a peer requests. A sink's promise is
+    /// reserved from now on.
+    pub(super) fn ahead(
+        &mut self,
+        now: Time,
+        asked: &PendingVisit<C>,
+        terms: &Terms,
+        options: SessionOptions,
+    ) -> Ahead {
+        if !(asked.prologue.is_dedicated && terms.wish.kind() == PathKind::Dedicated) {
+            return Ahead::default();
+        }
+        let flow = Flow { session: terms.session, options, desired: None, rtt: Duration::ZERO };
+        let Features { claims, grants } = asked.features();
+        let bps = |rate: Option<Rate>| rate.map_or(0, |rate| (rate.as_bps() as u64).min(NO_LIMIT_BPS));
+        let source = self.node_mut(Direction::Sending).filter(|_| asked.receives && grants);
+        let claim_bps = bps(source.and_then(|node| node.quote(&flow)));
+        let sink = self.node_mut(Direction::Receiving).filter(|_| asked.sends && claims);
+        Ahead { claim_bps, promise_bps: bps(sink.and_then(|node| node.promise(now, &flow))) }
+    }
+
+    /// The session will not open: frees its name, and returns what was promised to it.
+    pub(super) fn take_back(&mut self, session: SessionId) {
+        self.names.give_back(session);
+        for node in self.nodes.iter_mut().flatten() {
+            node.forget(session);
+        }
+    }
+
+    /// How a session starts in one direction, by what the handshake said.
+    pub(super) fn beginning(&self, established: &Established<C::Keys>, direction: Direction) -> Beginning {
+        let Features { claims, grants } = established.features;
+        let rate = |bps: u64| Some(Rate::nearest_bps(bps as f64)).filter(|_| bps > 0);
+        let Ahead { claim_bps, promise_bps } = established.ahead;
+        match (direction, established.asked_at) {
+            (Direction::Sending, _) if !grants => Beginning::Plain,
+            (Direction::Receiving, _) if !claims => Beginning::Plain,
+            (Direction::Sending, Some(since)) => {
+                rate(promise_bps).map_or(Beginning::Bare, |rate| Beginning::Promised { rate, since })
+            }
+            // All that is spare goes to those that come at the same time.
+            (Direction::Receiving, Some(_)) => rate(claim_bps)
+                .map_or(Beginning::Bare, |claim| Beginning::Claimed { claim, parts: self.door.attempts() + 1 }),
+            // A responder's source has its first grant with the packet that opens the session; its sink has promised.
+            (_, None) => Beginning::Bare,
+        }
+    }
+
+    /// The rates that a session starts with are known to this end.
+    pub(super) fn push_beginnings(&mut self, session: SessionId) {
+        for direction in super::BOTH {
+            let Some(node) = self.nodes[direction as usize].as_mut() else { continue };
+            let interval = node.interval();
+            let rates = node.exchange_mut().and_then(|exchange| exchange.rates(session));
+            let Some(rates) = rates.filter(|rates| rates.allowed > Rate::ZERO) else { continue };
+            if let Some(peer) = self.peers.get_mut(session) {
+                let (expected, target) = (rates.expected, rates.offer);
+                peer.rates[direction as usize] = SessionRates { expected, target, ..peer.rates[direction as usize] };
+            }
+            let rate = rates.allowed;
+            self.events.push_back(ControlEvent::Grant { session, direction, rate, interval });
+            if let Some(rate) = rates.remote {
+                self.events.push_back(ControlEvent::SinkGrant { session, rate });
+            }
+        }
+    }
+}

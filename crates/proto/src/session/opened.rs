@@ -1,0 +1,83 @@
+//! A session, as hosts speak of it.
+
+use std::net::SocketAddr;
+
+use fairwave_node::{JoinError, SessionOptions};
+use fairwave_units::{Duration, Rate};
+use thiserror::Error;
+
+use crate::path::path_kind::{PathKind, PathWishes};
+use crate::session::slots::MOST_SESSIONS;
+use crate::wire::codec::SessionId;
+use crate::wire::features::Features;
+
+/// A session that this host wants to open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OpenRequest<'a> {
+    /// Whether this host will send data.
+    pub sends: bool,
+    /// Whether it will receive data.
+    pub receives: bool,
+    /// Message for the other host's application, at most a few hundred bytes.
+    pub greeting: &'a [u8],
+    /// Options for this host's end nodes.
+    pub options: SessionOptions,
+}
+
+/// Why a host cannot even start to open a session.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum OpenError {
+    /// It has as many as it can have.
+    #[error("a host has at most {MOST_SESSIONS} sessions")]
+    TooMany,
+    /// Its options are invalid.
+    #[error(transparent)]
+    Options(JoinError),
+    /// Its greeting does not fit into a hello.
+    #[error("a greeting of {0} bytes does not fit into the handshake")]
+    Greeting(usize),
+}
+
+/// An open session, as agreed by both ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Opened {
+    /// Its name at this host.
+    pub session: SessionId,
+    /// Its name at the peer.
+    pub peer: SessionId,
+    /// The peer's address.
+    pub address: SocketAddr,
+    /// Whether this host opened it.
+    pub is_initiator: bool,
+    /// Whether this host sends data.
+    pub sends: bool,
+    /// Whether this host receives data.
+    pub receives: bool,
+    /// Whether others use the path.
+    pub path: PathKind,
+    /// Both ends' wishes for the path.
+    pub wishes: PathWishes,
+    /// Its weight among this host's sessions.
+    pub(crate) weight: f64,
+    /// Start rate for sending.
+    pub(crate) start_send: Rate,
+    /// Start rate for receiving.
+    pub(crate) start_receive: Rate,
+    /// The round-trip time of the handshake, where it shows one.
+    pub(crate) rtt: Option<Duration>,
+    /// The largest datagram that both ends take, in bytes.
+    pub(crate) largest_packet: u32,
+    /// The other end's features.
+    pub(crate) features: Features,
+}
+
+/// A session's use in the control interval that ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// The session.
+    pub session: SessionId,
+    /// Its measured rate.
+    pub rate: Rate,
+    /// At a sink: for how long its packets waited at least, more than at any time in the last ten seconds.
+    pub waiting: Option<Duration>,
+}
