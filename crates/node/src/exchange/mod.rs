@@ -5,8 +5,9 @@ mod rates;
 mod sink_half;
 mod source_half;
 mod told;
+mod word;
 
-use fairwave_schemes::node::tally::{ClaimMessage, GrantMessage, SessionTerms, TallyOptions};
+use fairwave_schemes::node::tally::{ClaimMessage, GrantMessage, TallyOptions};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::flow_table::Flow;
@@ -16,6 +17,8 @@ pub use beginning::Beginning;
 pub use rates::ExchangeRates;
 use sink_half::SinkHalf;
 use source_half::SourceHalf;
+pub use word::Word;
+use word::terms;
 
 /// How a node shares its capacity by claims and grants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,20 +43,6 @@ pub struct Exchange {
 enum Half {
     Source(SourceHalf),
     Sink(SinkHalf),
-}
-
-/// A message from a node to the other end of a session.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Word {
-    /// From a source.
-    Claim(ClaimMessage),
-    /// From a sink.
-    Grant(GrantMessage),
-}
-
-/// A session's terms, known to both halves.
-fn terms(flow: &Flow) -> SessionTerms {
-    SessionTerms { weight: flow.options.weight, minimum: flow.options.minimum, rtt: flow.rtt }
 }
 
 /// A capacity that nobody knows is as large as a rate in a message can be, about: the arithmetic of the rule has twice

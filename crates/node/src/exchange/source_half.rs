@@ -7,7 +7,7 @@ use fairwave_units::{Rate, Time};
 
 use super::beginning::Beginning;
 use super::rates::ExchangeRates;
-use super::{Word, terms};
+use super::word::{Word, terms};
 use crate::flow_table::Flow;
 use crate::session::SessionId;
 

@@ -13,7 +13,11 @@
 use fairwave_node::{ClaimMessage, GrantMessage};
 use fairwave_units::{Duration, Rate};
 
-use super::{DecodeError, Full, NO_LIMIT_BPS, Reader, Writer};
+use super::writer::MOST_VARINT;
+use super::{DecodeError, Full, Reader, Writer};
+
+/// The expected rate of a sink that sets no limit.
+pub const NO_LIMIT_BPS: u64 = MOST_VARINT;
 
 /// The time of a lease: 2^l / 4 s, for l from 0 to 12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ pub enum Frame<'a> {
     },
     /// Sink to source: how fast to send.
     Feedback {
-        /// The rate that the sink expects, bit/s: a cap, never a duty. [`NO_LIMIT_BPS`] where the sink sets none.
+        /// The rate that the sink expects, bit/s: a cap, never a duty. [`NO_LIMIT_BPS`](super::NO_LIMIT_BPS) where the sink sets none.
         expected_bps: u64,
     },
     /// Sink to source: up to which rate it may send, where both ends share capacity by claims and grants; it takes the
@@ -132,9 +132,6 @@ const CLAIM: u8 = 12;
 
 /// A session's end is refused with this added to the number of the refusal.
 const REFUSED: u8 = 16;
-
-/// The expected rate of a sink that sets no limit.
-pub const NO_LIMIT_BPS: u64 = super::writer::MOST_VARINT;
 
 impl<'a> Frame<'a> {
     fn read(kind: u8, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {

@@ -37,9 +37,10 @@ mod writer;
 use thiserror::Error;
 
 pub use ahead::Ahead;
+pub use exchange::NO_LIMIT_BPS;
 pub(crate) use exchange::rate;
 pub use fairwave_node::SessionId;
-pub use frame::{CloseReason, Frame, Frames, NO_LIMIT_BPS, VoidReason};
+pub use frame::{CloseReason, Frame, Frames, VoidReason};
 #[cfg(test)]
 pub(crate) use handshake::PROLOGUE_BYTES;
 pub use handshake::{HELLO_BYTES, Handshake, Hello, MAC_BYTES, Mac, Prologue, TicketId, is_handshake};
