@@ -1,11 +1,10 @@
 //! `fairwave completions`.
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
-use crate::Done;
-use crate::args::Cli;
-use crate::terminal::print_bytes;
+use crate::common::failure::Done;
+use crate::common::terminal::print_bytes;
 
 /// Print a shell completion script.
 #[derive(Debug, clap::Args)]
@@ -18,8 +17,8 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args) -> Done {
+pub(crate) fn run(args: &Args, mut root: Command) -> Done {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "fairwave", &mut script);
+    clap_complete::generate(args.shell, &mut root, "fairwave", &mut script);
     print_bytes(&script)
 }

@@ -5,8 +5,9 @@ use fairwave_host::ProcessStatus;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::cp::message::{CpReply, CpRequest, What, receive, send};
-use crate::{status, terminal};
+use crate::common::terminal;
+use crate::machine::status;
+use crate::transfer::cp::message::{CpReply, CpRequest, What, receive, send};
 
 /// Random inputs in `cargo test`, unless BOLERO_RANDOM_ITERATIONS is set.
 const ITERATIONS: usize = 2000;
@@ -35,7 +36,7 @@ fn cp_ask() {
             };
             for path in paths {
                 if let Ok(text) = path.to_os_string() {
-                    assert_eq!(crate::cp::message::RemotePath::new(&text), path);
+                    assert_eq!(crate::transfer::cp::message::RemotePath::new(&text), path);
                 }
             }
         }

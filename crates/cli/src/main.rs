@@ -1,53 +1,32 @@
 //! The command `fairwave`: data on stdout, talk and progress on stderr; exit 0 done, 1 the run failed or a claim does
 //! not hold, 2 the call or its input is wrong.
 //!
-//! Each subcommand is a file: its arguments and what it does. Read [`args`] first.
+//! Each subcommand is a file of `transfer`, `machine` or `lab`: its arguments and what it does. Read [`args`] first.
 
 #![cfg_attr(test, allow(non_snake_case))]
 
-mod allocate;
 mod args;
-mod bench;
-mod blocks;
-mod bridge;
+mod common;
 mod completions;
-mod cp;
-mod daemon;
-mod doctor;
-mod failure;
 #[cfg(test)]
 mod fuzz;
-mod get;
 mod habits;
-mod input;
-mod interrupt;
+mod lab;
 mod machine;
 mod man;
-mod output;
-mod papers;
-mod progress;
-mod put;
-mod run;
-mod schemes;
-mod serve;
-mod sharing;
-mod simulate;
-mod staging;
-mod status;
-mod sweep;
-mod table;
-mod terminal;
-mod testbed;
-mod top;
 mod transfer;
 
 use std::env;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use args::{Cli, CliCommand};
-use failure::CommandFailure;
+use common::failure::Done;
+use common::{staging, terminal};
+use lab::{allocate, papers, schemes, simulate, sweep, testbed};
+use machine::{bridge, daemon, doctor, run, status, top};
+use transfer::{bench, cp, get, put, serve};
 
 fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| habits::advise(error, env::args().nth(1).as_deref()).exit());
@@ -89,8 +68,8 @@ fn main() -> ExitCode {
         CliCommand::Status(args) => status::run(&args),
         CliCommand::Top(args) => top::run(&args),
         CliCommand::Why(args) => status::why(&args),
-        CliCommand::Completions(args) => completions::run(&args),
-        CliCommand::Man(args) => man::run(&args),
+        CliCommand::Completions(args) => completions::run(&args, Cli::command()),
+        CliCommand::Man(args) => man::run(&args, Cli::command()),
     };
     ended(&done.and_then(|()| terminal::flush()))
 }
@@ -107,6 +86,3 @@ fn ended(done: &Done) -> ExitCode {
         }
     }
 }
-
-/// Result of every subcommand.
-type Done = Result<(), CommandFailure>;

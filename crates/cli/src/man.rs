@@ -3,13 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 
-use crate::Done;
-use crate::args::Cli;
-use crate::failure::{CommandFailure, plain};
-use crate::terminal::print_bytes;
+use crate::common::failure::{CommandFailure, Done, plain};
+use crate::common::terminal::print_bytes;
 
 /// Print the manual page of a command, or write all of them.
 #[derive(Debug, clap::Args)]
@@ -26,8 +24,7 @@ pub(crate) struct Args {
     out: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> Done {
-    let mut root = Cli::command();
+pub(crate) fn run(args: &Args, mut root: Command) -> Done {
     root.build();
     if let Some(dir) = &args.out {
         return write_all(dir, &root);

@@ -54,7 +54,6 @@ const IN_CYCLES: &[(&str, usize, &str)] = &[
     ("sim", 16, "the engine's kinds of sources, each a file of methods of the engine; and what they log and report"),
     ("fluid", 11, "the engine's steps, each a file of methods of the engine"),
     ("catalogue", 18, "a claim and what it is about; a picture and its parts"),
-    ("cli", 60, "commands use what `main` has, and it lists them"),
 ];
 
 /// The folders of `files`, each with those that it may use. What is above them may use all.

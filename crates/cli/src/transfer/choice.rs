@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use clap::{ArgMatches, FromArgMatches};
 use fairwave_files::{Filter, RuleError, RuleList, escaped};
 
-use crate::failure::{CommandFailure, plain};
+use crate::common::failure::{CommandFailure, plain};
 
 /// Said where the list of names is empty.
 pub(crate) const NOTHING: &str = "nothing to copy: --files-from names no file";

@@ -6,8 +6,8 @@ use std::time::Duration;
 use fairwave_files::TransferError;
 use fairwave_host::{ConnectError, Refusal, Ticket};
 
-use super::screen::Screen;
-use crate::failure::CommandFailure;
+use crate::common::failure::CommandFailure;
+use crate::common::screen::Screen;
 
 /// Time without an answer after which possible causes are printed.
 const PATIENCE: Duration = Duration::from_secs(3);

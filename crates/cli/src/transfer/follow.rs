@@ -7,15 +7,14 @@ use fairwave_host::{Carrier, Carriers, Refusal};
 use fairwave_units::Rate;
 use serde::Serialize;
 
-use super::meter::{Moment, ProgressMeter, paused, size, span};
+use super::meter::{Moment, ProgressMeter, paused};
 use super::name::Name;
-use super::screen::{Screen, set_style};
-use crate::Done;
-use crate::failure::CommandFailure;
-use crate::interrupt;
-use crate::output::print_json;
-use crate::simulate::rate;
-use crate::terminal::print;
+use crate::common::failure::{CommandFailure, Done};
+use crate::common::interrupt;
+use crate::common::output::print_json;
+use crate::common::quantity::{rate, size, span};
+use crate::common::screen::{Screen, set_style};
+use crate::common::terminal::print;
 
 const TICK: Duration = Duration::from_millis(100);
 const BETWEEN_EVENTS: Duration = Duration::from_secs(1);
@@ -250,7 +249,7 @@ impl<'a> Teller<'a> {
             if self.told.elapsed() >= BETWEEN_EVENTS {
                 self.told = Instant::now();
                 print_json(&moment.event())?;
-                crate::terminal::flush()?;
+                crate::common::terminal::flush()?;
             }
         } else if self.screen.has_bars() {
             if let Some(total) = moment.progress.bytes_total {
@@ -277,7 +276,7 @@ impl<'a> Teller<'a> {
         self.is_path_told = true;
         if self.screen.talk.json {
             print_json(&PathEvent { event: "path", session: &session.id, note })?;
-            return crate::terminal::flush();
+            return crate::common::terminal::flush();
         }
         self.screen.note(&format!("{}{note}", self.label));
         Ok(())
@@ -297,7 +296,7 @@ impl<'a> Teller<'a> {
                     reconnects: moment.reconnects,
                     bytes_done: moment.progress.bytes_done,
                 })?;
-                crate::terminal::flush()?;
+                crate::common::terminal::flush()?;
             } else if self.attempt.is_some_and(|(at, _)| at + 1 == moment.reconnects) {
                 self.screen.say(&format!("{}reconnected", self.label));
             }
@@ -317,7 +316,7 @@ impl<'a> Teller<'a> {
                 bytes_done: moment.progress.bytes_done,
                 bytes_held: moment.progress.bytes_held,
             })?;
-            return crate::terminal::flush();
+            return crate::common::terminal::flush();
         }
         // A bar shows each attempt by itself.
         if pause.attempt == 1 || !self.screen.has_bars() {

@@ -13,8 +13,8 @@ use fairwave_schemes::node::host_rule;
 use fairwave_units::{Duration, Rate};
 use serde::{Deserialize, Serialize};
 
-use crate::failure::CommandFailure;
-use crate::simulate::quantity;
+use crate::common::failure::CommandFailure;
+use crate::common::quantity::{positive_rate, quantity, weight};
 
 /// Control intervals are within these.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(1000);
@@ -277,24 +277,6 @@ fn node(text: &str) -> Result<NodeArg, String> {
         path => std::path::absolute(path).map(|path| NodeArg(NodeChoice::At(path))).map_err(|error| error.to_string()),
     }
 }
-
-/// A rate above zero.
-pub(crate) fn positive_rate(text: &str) -> Result<Rate, String> {
-    let rate = quantity::<Rate>(text)?;
-    if rate > Rate::ZERO { Ok(rate) } else { Err("must be above zero".into()) }
-}
-
-/// A weight above zero.
-pub(crate) fn weight(text: &str) -> Result<f64, String> {
-    let weight: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if weight > 0.0 && weight <= LARGEST_WEIGHT {
-        Ok(weight)
-    } else {
-        Err(format!("must be above 0 and at most {LARGEST_WEIGHT}"))
-    }
-}
-
-const LARGEST_WEIGHT: f64 = 1e6;
 
 fn share(text: &str) -> Result<f64, String> {
     closed_share(text).and_then(|share| if share < 1.0 { Ok(share) } else { Err("must be below 1".into()) })

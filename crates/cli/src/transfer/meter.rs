@@ -1,15 +1,14 @@
 //! Rate, remaining time and limit of a transfer.
 
+use crate::common::quantity::{rate, size, span};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use fairwave_files::{Pause, Progress, Transfer};
 use fairwave_host::{Carrier, Here, LimitedBy, PathStatus, SessionStatus, StatusSample, WaitsFor};
-use fairwave_units::{Bytes, Rate};
+use fairwave_units::Rate;
 use serde::Serialize;
-
-use crate::simulate::rate;
 
 /// Rates are means over this.
 const WINDOW: Duration = Duration::from_secs(3);
@@ -340,19 +339,6 @@ pub(crate) fn paused(pause: &Pause) -> String {
     };
     let times = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
     format!("{reason}: {next}{times}; gives up in {}", span(gives_up_in.as_secs_f64()))
-}
-
-/// A size for people.
-pub(crate) fn size(bytes: u64) -> String {
-    if bytes < 1000 { format!("{bytes} B") } else { format!("{:.1}", Bytes::new(bytes)) }
-}
-
-/// A span of time for people: "0:07", "1:02:03".
-pub(crate) fn span(seconds: f64) -> String {
-    // More than a hundred days is not a forecast.
-    let seconds = seconds.min(8_640_000.0).round() as u64;
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
 #[cfg(test)]

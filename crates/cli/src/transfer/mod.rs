@@ -1,16 +1,19 @@
-//! Shared parts of the commands that move files.
+//! Commands that move bytes, and their shared parts.
 
-pub(crate) mod choice;
-pub(crate) mod connecting;
-pub(crate) mod far_tunnel;
-pub(crate) mod follow;
+pub(crate) mod bench;
+mod choice;
+mod connecting;
+pub(crate) mod cp;
+mod far_tunnel;
+mod follow;
+pub(crate) mod get;
 pub(crate) mod link;
-mod log;
-pub(crate) mod meter;
+mod meter;
 pub(crate) mod monitor;
-pub(crate) mod name;
+mod name;
 pub(crate) mod offer;
-pub(crate) mod own_places;
-pub(crate) mod patience;
-pub(crate) mod screen;
+mod own_places;
+mod patience;
+pub(crate) mod put;
+pub(crate) mod serve;
 pub(crate) mod ticket;

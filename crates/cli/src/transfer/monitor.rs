@@ -6,7 +6,7 @@ use fairwave_files::{Share, Transfer};
 use fairwave_host::{Here, Leave, ProcessStatus, StatusSample, StatusSocket, runtime_dir};
 
 use super::link::Bound;
-use super::screen::Screen;
+use crate::common::screen::Screen;
 
 /// Span of the shown rates.
 const LOOKED: Duration = Duration::from_millis(250);

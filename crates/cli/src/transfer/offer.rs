@@ -17,12 +17,12 @@ use fairwave_host::{
 use serde::Serialize;
 
 use super::link::{Bound, LinkArgs, Ports, not_bound};
-use super::screen::{Screen, Talk};
-use crate::Done;
-use crate::failure::{CommandFailure, plain};
-use crate::output::print_json;
-use crate::simulate::quantity;
-use crate::terminal::{self, print};
+use crate::common::failure::{CommandFailure, Done, plain};
+use crate::common::output::print_json;
+use crate::common::quantity::quantity;
+use crate::common::screen::Screen;
+use crate::common::talk::Talk;
+use crate::common::terminal::{self, print};
 
 /// Address and validity of a ticket.
 #[derive(Clone, Debug, Default, clap::Args)]

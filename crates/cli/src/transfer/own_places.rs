@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use fairwave_files::escaped;
 use fairwave_host::own_places_below;
 
-use super::screen::Screen;
+use crate::common::screen::Screen;
 
 /// Says so of each place that lies below what is named.
 pub(crate) fn note_left_out(screen: &Screen, paths: &[PathBuf]) {

@@ -1,8 +1,7 @@
 //! Retry time of a transfer.
 
+use crate::common::quantity::quantity;
 use fairwave_units::Duration;
-
-use crate::simulate::quantity;
 
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Patience {

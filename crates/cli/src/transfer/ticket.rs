@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use fairwave_files::escaped;
 use fairwave_host::Ticket;
 
-use crate::failure::{CommandFailure, plain};
-use crate::terminal;
+use crate::common::failure::{CommandFailure, plain};
+use crate::common::terminal;
 
 /// Environment variable of the ticket if the call has none.
 pub(crate) const VARIABLE: &str = "FAIRWAVE_TICKET";

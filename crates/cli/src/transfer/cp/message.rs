@@ -1,0 +1,166 @@
+//! Messages between the two ends of a copy over ssh, on the far end's stdin and stdout: each is a length (4 bytes, big
+//! endian) and that many bytes of JSON.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use data_encoding::BASE64;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::transfer::get::DurableArg;
+use crate::transfer::link::PathControlName;
+
+/// Of these messages.
+pub(crate) const VERSION: u32 = 2;
+/// Some 100 000 paths.
+const MOST_BYTES: u32 = 16 << 20;
+
+/// The near end's request.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CpRequest {
+    pub(crate) version: u32,
+    pub(crate) what: What,
+    /// The far end's own capacity, bit/s.
+    pub(crate) capacity_bps: Option<f64>,
+    /// The ports that it may listen at.
+    pub(crate) ports: Option<(u16, u16)>,
+    pub(crate) is_plain: bool,
+    pub(crate) is_dedicated: bool,
+    pub(crate) interval_s: Option<f64>,
+    pub(crate) alpha: Option<f64>,
+    pub(crate) beta: Option<f64>,
+    /// The rule of the far end's node. A far end that does not know of it runs gtp.
+    #[serde(default)]
+    pub(crate) rule: Option<String>,
+    /// By what the far end sends on a shared path.
+    #[serde(default)]
+    pub(crate) path_control: PathControlName,
+    /// Names the copy: a far end that an earlier ssh of the same copy started leaves for this one.
+    #[serde(default)]
+    pub(crate) run: Option<String>,
+}
+
+/// Which way files go.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum What {
+    /// The far end gives these paths.
+    Give(Vec<RemotePath>),
+    /// It takes what comes to this place: a single thing, which may get a new name there, or several.
+    Take {
+        /// As the call has it.
+        place: RemotePath,
+        /// Whether a single thing comes.
+        is_single: bool,
+        /// Whether nothing is written.
+        is_dry: bool,
+        /// When files are safe from a power failure.
+        durable: DurableArg,
+        /// Whether links that lead out of what is sent are kept as they are. A far end that does not know of it does
+        /// not.
+        #[serde(default)]
+        keeps_links: bool,
+    },
+}
+
+/// A path, whose bytes need not be text.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct RemotePath(String);
+
+/// The far end's reply.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CpReply {
+    /// It can be reached with this.
+    Ready {
+        version: u32,
+        ticket: String,
+        /// The address at which ssh found it, as it knows it.
+        ssh_address: Option<std::net::IpAddr>,
+        /// Whether sessions may use its standard input and output from here on. `false` for a version without this
+        /// field.
+        #[serde(default)]
+        carries: bool,
+    },
+    /// It cannot do that.
+    Refused { version: u32, message: String },
+}
+
+impl RemotePath {
+    pub(crate) fn new(path: &OsStr) -> Self {
+        Self(BASE64.encode(path.as_bytes()))
+    }
+
+    pub(crate) fn to_os_string(&self) -> io::Result<OsString> {
+        let bytes = BASE64.decode(self.0.as_bytes());
+        bytes.map(OsString::from_vec).map_err(|_| io::Error::other("a path is not valid base64"))
+    }
+}
+
+/// Sends a message.
+pub(crate) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    let bytes = serde_json::to_vec(message)?;
+    let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= MOST_BYTES);
+    let length = length.ok_or_else(|| io::Error::other("too many paths for one call: the limit is 16 MiB"))?;
+    to.write_all(&length.to_be_bytes())?;
+    to.write_all(&bytes)?;
+    to.flush()
+}
+
+/// Receives a message.
+pub(crate) fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = u32::from_be_bytes(length);
+    if length > MOST_BYTES {
+        // Output of a login script is not a message.
+        return Err(io::Error::other("the reply is not a Fairwave message"));
+    }
+    let mut bytes = Vec::new();
+    from.take(length.into()).read_to_end(&mut bytes)?;
+    if bytes.len() < length as usize {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    serde_json::from_slice(&bytes).map_err(|error| io::Error::other(format!("invalid message: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receive__reads_what_send_wrote() {
+        let ask = CpRequest {
+            version: VERSION,
+            what: What::Give(vec![RemotePath::new(OsStr::from_bytes(b"a\xff\n")), RemotePath::new(OsStr::new(""))]),
+            capacity_bps: Some(1e9),
+            ports: Some((5000, 5010)),
+            is_plain: false,
+            is_dedicated: true,
+            interval_s: None,
+            alpha: Some(0.25),
+            beta: None,
+            rule: Some("abr-hou".to_owned()),
+            path_control: PathControlName::Cubic,
+            run: Some("7".to_owned()),
+        };
+        let mut bytes = Vec::new();
+        send(&mut bytes, &ask).unwrap();
+        let read: CpRequest = receive(&mut bytes.as_slice()).unwrap();
+        assert_eq!(read, ask);
+        let What::Give(paths) = read.what else { panic!("{read:?}") };
+        assert_eq!(paths[0].to_os_string().unwrap().as_bytes(), b"a\xff\n");
+    }
+
+    #[test]
+    fn receive__refuses_what_is_no_message() {
+        let error = |bytes: &[u8]| receive::<CpRequest>(&mut &*bytes).unwrap_err();
+        assert_eq!(error(b"Welcome to host\n").to_string(), "the reply is not a Fairwave message");
+        assert_eq!(error(&[0, 0, 0, 9, b'{']).kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(error(&[0]).kind(), io::ErrorKind::UnexpectedEof);
+        assert!(error(&[0, 0, 0, 2, b'{', b'}']).to_string().contains("missing field"));
+    }
+}

@@ -1,0 +1,279 @@
+//! `fairwave cp`.
+
+pub(crate) mod far;
+mod identity;
+pub(crate) mod message;
+mod place;
+mod ssh;
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fairwave_files::{GetOptions, Share, ShareOptions, TopNames};
+use fairwave_host::{Carrier, Keyring, Listen, ShareId, Validity};
+use fairwave_units::Duration;
+
+use crate::common::failure::{CommandFailure, Done, plain};
+use crate::common::screen::Screen;
+use crate::common::talk::Talk;
+use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING, check_sources};
+use crate::transfer::get::{self, Taking};
+use crate::transfer::link::{LinkArgs, PathUse, Ports};
+use crate::transfer::offer::of_state;
+use crate::transfer::own_places::note_left_out;
+use crate::transfer::put;
+use identity::identity;
+use message::{CpRequest, What};
+use place::{CpPlace, Target};
+use ssh::{FarEnd, SshCall};
+
+/// Copy files to or from a machine that ssh reaches; no server is needed there.
+///
+/// ssh starts `fairwave` on the other machine. The files then travel over UDP, next to ssh, or through ssh if UDP is
+/// blocked. DEST is a directory, or the new name of a single SRC; missing directories are created. Data that is already
+/// complete is not transferred again: after an interrupt or a crash, repeat the command to resume. If the connection is
+/// lost, the transfer reconnects by itself (--retry).
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "fairwave cp [OPTIONS] [HOST:]SRC... [HOST:]DEST")]
+#[command(after_help = "\
+Examples:
+  fairwave cp results server:data
+  fairwave cp server:data/a.bin server:data/b.bin .
+  fairwave cp --ssh \"ssh -p 2222\" --port 50000-50010 me@server:big.bin downloads")]
+pub(crate) struct Args {
+    /// Files and directories, then the destination; one side may be on another machine
+    #[arg(required = true, value_name = "[HOST:]PATH")]
+    words: Vec<OsString>,
+    /// UDP ports, one of which the other machine listens on [default: 8642, or any]
+    #[arg(long, value_name = "A-B")]
+    port: Option<Ports>,
+    /// Command to run instead of ssh
+    #[arg(long, value_name = "COMMAND", env = "FAIRWAVE_SSH", default_value = "ssh")]
+    ssh: String,
+    #[command(flatten)]
+    choice: ChoiceArgs,
+    #[command(flatten)]
+    taking: Taking,
+    #[command(flatten)]
+    talk: Talk,
+    #[command(flatten)]
+    link: LinkArgs,
+}
+
+/// Direction of a copy.
+enum CopyDirection {
+    Local { from: Vec<PathBuf>, to: PathBuf },
+    Fetch { host: String, from: Vec<OsString>, to: PathBuf },
+    Send { from: Vec<PathBuf>, host: String, to: OsString },
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    let screen = Screen::new(args.talk);
+    let why = "cp supports udp and ssh only";
+    args.link.check_carrier("cp", &[Carrier::Udp, Carrier::Ssh], why)?;
+    let choice = args.choice.read("cp")?;
+    let way = way(&args.words)?;
+    check_sources("cp", &choice, args.words.len() - 1)?;
+    if choice.is_nothing() {
+        screen.note(NOTHING);
+        return Ok(());
+    }
+    match way {
+        CopyDirection::Local { from, to } => copy_here(&screen, args, choice, &from, &to),
+        CopyDirection::Fetch { host, from, to } => {
+            let what = What::Give(from.iter().map(|path| message::RemotePath::new(path)).collect());
+            let far = FarEnd::start(SshCall { ssh: args.ssh.clone(), host, request: ask(args, what) })?;
+            // The far end is not trusted: its list contains the names.
+            let names = TopNames::of(from.iter().map(|path| far::home_relative(path.into())));
+            let options = GetOptions { top_names: Some(names), ..into(args, choice, &to, from.len()) };
+            let ssh = far.route(args.link.carrier);
+            let done = get::fetch(&screen, &args.link, ssh, &far.ticket, &options, args.taking.look.strict);
+            far.end();
+            done
+        }
+        CopyDirection::Send { from, host, to } => {
+            let what = What::Take {
+                place: message::RemotePath::new(&to),
+                // The inside of a directory is several things.
+                is_single: from.len() == 1 && choice.names.is_none(),
+                is_dry: args.taking.look.dry_run,
+                durable: args.taking.durable,
+                keeps_links: args.taking.look.links,
+            };
+            let far = FarEnd::start(SshCall { ssh: args.ssh.clone(), host, request: ask(args, what) })?;
+            let options = put::options(args.taking.look, choice, args.taking.limit, args.taking.patience);
+            let ssh = far.route(args.link.carrier);
+            let done = put::send(&screen, &args.link, ssh, &far.ticket, &from, &options, args.taking.look.strict);
+            far.end();
+            done
+        }
+    }
+}
+
+fn way(words: &[OsString]) -> Result<CopyDirection, CommandFailure> {
+    let wrong = |message: String, hint: &str| CommandFailure::usage(format!("cp: {message}"), hint);
+    let hint = "fairwave cp [HOST:]SRC... [HOST:]DEST";
+    let places: Vec<_> = words
+        .iter()
+        .map(|word| CpPlace::read(word))
+        .collect::<Result<_, _>>()
+        .map_err(|message| wrong(message, hint))?;
+    let Some((to, from)) = places.split_last().filter(|(_, from)| !from.is_empty()) else {
+        return Err(wrong("missing destination".into(), hint));
+    };
+    let (mut here, mut there, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
+    for place in from {
+        match place {
+            CpPlace::Here(path) => here.push(path.clone()),
+            CpPlace::There { host, path } => {
+                there.push(path.clone());
+                if !hosts.contains(host) {
+                    hosts.push(host.clone());
+                }
+            }
+        }
+    }
+    match (to, hosts.as_slice()) {
+        (CpPlace::Here(to), []) => Ok(CopyDirection::Local { from: here, to: to.clone() }),
+        (CpPlace::Here(to), [host]) if here.is_empty() => {
+            Ok(CopyDirection::Fetch { host: host.clone(), from: there, to: to.clone() })
+        }
+        (CpPlace::There { host, path }, []) => {
+            Ok(CopyDirection::Send { from: here, host: host.clone(), to: path.clone() })
+        }
+        (CpPlace::There { .. }, _) => Err(wrong(
+            "source and destination are both on other machines".into(),
+            "run it on one of them: ssh HOST fairwave cp ...",
+        )),
+        (CpPlace::Here(_), _) => {
+            Err(wrong("the sources are on more than one machine".into(), "run one copy per machine"))
+        }
+    }
+}
+
+fn ask(args: &Args, what: What) -> CpRequest {
+    CpRequest {
+        version: message::VERSION,
+        what,
+        capacity_bps: args.link.capacity.map(fairwave_units::Rate::as_bps),
+        ports: args.port.as_ref().map(|ports| (*ports.0.start(), *ports.0.end())),
+        is_plain: args.link.plain,
+        is_dedicated: args.link.path == PathUse::Dedicated,
+        interval_s: args.link.interval.map(Duration::as_secs_f64),
+        alpha: args.link.alpha,
+        beta: args.link.beta,
+        rule: args.link.rule.clone(),
+        path_control: args.link.path_control,
+        // Without a number it is as one of before that knew of none.
+        run: getrandom::u64().ok().map(|run| format!("{run:016x}")),
+    }
+}
+
+/// Options of receiving from this many sources.
+fn into(args: &Args, choice: Choice, to: &std::path::Path, sources: usize) -> GetOptions {
+    let is_inside = choice.names.is_some();
+    let Target { directory, rename, may_be_own } = Target::read(to, sources == 1 && !is_inside);
+    GetOptions { rename, continues_rename: may_be_own, is_inside, ..args.taking.options(choice, directory) }
+}
+
+/// A directory is not copied into itself, however the destination is written: each copy would be part of the next.
+fn refuse_into_itself(from: &[PathBuf], to: &std::path::Path) -> Done {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(to) = std::path::absolute(to) else { return Ok(()) };
+    // A path that does not exist is in its nearest existing ancestor.
+    let Some(there) = to.ancestors().find_map(|path| path.canonicalize().ok()) else { return Ok(()) };
+    let around: Vec<_> = there.ancestors().filter_map(|path| path.metadata().ok()).collect();
+    for path in from {
+        let Ok(meta) = path.metadata() else { continue };
+        let is_same = |other: &std::fs::Metadata| (other.dev(), other.ino()) == (meta.dev(), meta.ino());
+        if meta.is_dir() && around.iter().any(is_same) {
+            let [from, to] = [path, &to].map(|path| fairwave_files::escaped(path.as_os_str().as_bytes()));
+            let message = format!("cp: cannot copy the directory {from} into itself, {to}");
+            return Err(CommandFailure::usage(message, "name a destination outside of it"));
+        }
+    }
+    Ok(())
+}
+
+/// Both ends are this process: resuming after an interrupt works here as well.
+fn copy_here(screen: &Screen, args: &Args, choice: Choice, from: &[PathBuf], to: &std::path::Path) -> Done {
+    let absolute = |path: &PathBuf| {
+        std::path::absolute(path)
+            .map_err(|error| CommandFailure::usage(plain(&error), "name existing files or directories"))
+    };
+    let paths = from.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
+    refuse_into_itself(&paths, to)?;
+    let id = ShareId::of(&paths, false);
+    note_left_out(screen, &paths);
+    let share = Share::new(paths, ShareOptions { session: args.link.session(), ..ShareOptions::default() })
+        .map_err(|error| CommandFailure::Usage(error.to_string()))?;
+    let loopback = Listen::At(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let giver = args.link.bind_to("cp", &loopback)?;
+    let identity = identity(|note| screen.note(note))?;
+    let keyring = Keyring::in_memory(identity, id);
+    let addresses = vec![giver.endpoint.local_addr()];
+    let ticket =
+        keyring.issue(Validity { lasts_s: None, is_once: false }, addresses).map_err(|error| of_state(&error))?;
+    let share = Arc::new(share);
+    giver.endpoint.listen_with(Arc::new(keyring), share.judges(), share.accept());
+    let options = into(args, choice, to, from.len());
+    let done = get::fetch(screen, &args.link, None, &ticket, &options, args.taking.look.strict);
+    giver.endpoint.close();
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuse_into_itself__by_any_name_of_the_directory() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::create_dir_all(at("src/sub")).unwrap();
+        std::fs::create_dir(at("other")).unwrap();
+        std::fs::write(at("file"), "").unwrap();
+        std::os::unix::fs::symlink("src", at("link")).unwrap();
+        for (from, to, is_refused) in [
+            ("src", "src/copy", true),
+            ("src", "src", true),
+            ("src", "src/sub/new/deep", true),
+            ("src", "link/copy", true),
+            ("link", "src/copy", true),
+            ("src/sub", "src/sub/../sub/x", true),
+            ("src/sub", "src", false),
+            ("src", "src-copy", false),
+            ("src", "other", false),
+            ("file", "src", false),
+            ("file", "file", false),
+        ] {
+            let refused = refuse_into_itself(&[at(from)], &at(to));
+            assert_eq!(refused.is_err(), is_refused, "{from} into {to}");
+        }
+        let code = refuse_into_itself(&[at("src")], &at("src/x")).unwrap_err().code();
+        assert_eq!(code, 2);
+    }
+
+    #[test]
+    fn way__one_end_is_here() {
+        let of = |words: &[&str]| way(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert!(matches!(of(&["a", "b", "c"]), Ok(CopyDirection::Local { from, .. }) if from.len() == 2));
+        assert!(
+            matches!(of(&["h:a", "h:b", "c"]), Ok(CopyDirection::Fetch { host, from, .. }) if host == "h" && from.len() == 2)
+        );
+        assert!(matches!(of(&["a", "h:"]), Ok(CopyDirection::Send { host, to, .. }) if host == "h" && to.is_empty()));
+        for (words, says) in [
+            (["h:a", "b", "c"], "more than one machine"),
+            (["h:a", "i:b", "c"], "more than one machine"),
+            (["h:a", "h:b", "i:c"], "source and destination are both on other machines"),
+            ([":a", "b", "c"], "missing host"),
+        ] {
+            let failure = of(&words).err().unwrap();
+            assert!(failure.message().unwrap().contains(says), "{words:?}");
+            assert_eq!(failure.code(), 2);
+        }
+    }
+}

