@@ -179,7 +179,10 @@ fn test_modules(module: &Module, text: &str) -> Vec<Module> {
 
 /// A file up to its tests, which stand at its end.
 fn without_tests(text: &str) -> String {
-    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned()
+    ["mod tests {", "pub(super) mod tests {"]
+        .iter()
+        .fold(text, |text, head| text.split(&format!("#[cfg(test)]\n{head}")).next().unwrap_or_default())
+        .to_owned()
 }
 
 /// Where a text hands names on, first.
