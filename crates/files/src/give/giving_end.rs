@@ -13,7 +13,7 @@ use fairwave_proto::codec::{CloseReason, VoidReason};
 use fairwave_units::Rate;
 
 use super::given_bytes::GivenBytes;
-use super::hashed_alone::HashedAlone;
+use super::hashed_alone::{FETCHES_WITHIN, HashedAlone};
 use super::list_options::ListOptions;
 use super::reading::BatchBytes;
 use super::roots::GivenPaths;
@@ -54,6 +54,7 @@ struct Setup {
     counts_holes: bool,
     listing: ListOptions,
     holder: Holder,
+    fetches_within: Duration,
 }
 
 struct LentFile {
@@ -90,7 +91,8 @@ impl GivingEnd {
     pub(crate) fn new(given: impl Into<GivenPaths>, share: [u8; 16], readers: Arc<Readers>, ledger: Ledger) -> Self {
         let (given, limit, counts_holes, listing) = (given.into(), None, false, ListOptions::default());
         let holder = Holder::Own;
-        let setup = Setup { given, share, readers, ledger, limit, counts_holes, listing, holder };
+        let fetches_within = FETCHES_WITHIN;
+        let setup = Setup { given, share, readers, ledger, limit, counts_holes, listing, holder, fetches_within };
         Self { state: GivingState::Waiting(setup) }
     }
 
@@ -98,6 +100,15 @@ impl GivingEnd {
     pub(crate) fn held_by(mut self, holder: Holder) -> Self {
         if let GivingState::Waiting(setup) = &mut self.state {
             setup.holder = holder;
+        }
+        self
+    }
+
+    /// Time within which a taker that fetches requests bytes.
+    #[cfg(test)]
+    pub(crate) fn fetched_within(mut self, limit: Duration) -> Self {
+        if let GivingState::Waiting(setup) = &mut self.state {
+            setup.fetches_within = limit;
         }
         self
     }
@@ -209,7 +220,7 @@ impl Drop for GivingEnd {
 
 impl LentFile {
     fn new(session: &Session, setup: Setup) -> Self {
-        let Setup { given, share, readers, ledger, limit, counts_holes, listing, holder } = setup;
+        let Setup { given, share, readers, ledger, limit, counts_holes, listing, holder, fetches_within } = setup;
         ledger.open(session);
         if let Some(limit) = limit {
             session.set_desired(limit);
@@ -222,7 +233,7 @@ impl LentFile {
             batches: BTreeMap::new(),
             batches_bytes: 0,
             records: BTreeMap::new(),
-            hashed_alone: HashedAlone::default(),
+            hashed_alone: HashedAlone::new(fetches_within),
             given: GivenBytes::default(),
             comes_later: false,
             clock: 0,

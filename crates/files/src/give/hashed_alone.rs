@@ -6,28 +6,34 @@ use std::time::{Duration, Instant};
 
 /// Batches of which nothing but the hashes was asked for, so far.
 ///
-/// A taker that fetches asks for hashes first: those of what it will want next are asked for before the bytes, by up to
-/// some blocks, so they say nothing yet. It compares where it has asked for no bytes at all, or for none for some time,
-/// or for bytes behind those of the batch.
-#[derive(Debug, Default)]
+/// A taker that fetches requests hashes first, for up to some blocks ahead of the bytes, so they say nothing yet. It
+/// compares if it has requested no bytes for some time, or bytes after those of the batch.
+#[derive(Debug)]
 pub(crate) struct HashedAlone {
+    /// A taker that fetches requests bytes within this time.
+    fetches_within: Duration,
     /// By their first byte, with where they end.
     undecided: BTreeMap<u64, u64>,
     compared: BTreeMap<u64, u64>,
-    /// When bytes were last asked for, or went.
+    /// When bytes were last requested or sent. Until then, when the first hashes were sent.
     bytes_at: Option<Instant>,
 }
 
-/// A taker that fetches requests bytes more often.
-const FETCHES_WITHIN: Duration = Duration::from_secs(2);
+pub(crate) const FETCHES_WITHIN: Duration = Duration::from_secs(2);
 
 impl HashedAlone {
+    pub(crate) fn new(fetches_within: Duration) -> Self {
+        Self { fetches_within, undecided: BTreeMap::new(), compared: BTreeMap::new(), bytes_at: None }
+    }
+
     /// The hashes of a batch are sent: returns the bytes that now count as compared.
     pub(crate) fn on_hashed(&mut self, now: Instant, batch: &Range<u64>) -> u64 {
         if !self.compared.contains_key(&batch.start) {
             self.undecided.insert(batch.start, batch.end);
         }
-        if self.bytes_at.is_some_and(|at| now.saturating_duration_since(at) < FETCHES_WITHIN) {
+        // A disk may be faster than the packet with the first request for bytes.
+        let bytes_at = *self.bytes_at.get_or_insert(now);
+        if now.saturating_duration_since(bytes_at) < self.fetches_within {
             return 0;
         }
         self.decide_up_to(u64::MAX)
@@ -67,7 +73,7 @@ mod tests {
 
     #[test]
     fn on_hashed__ahead_of_the_bytes_is_no_comparison() {
-        let mut hashed = HashedAlone::default();
+        let mut hashed = HashedAlone::new(FETCHES_WITHIN);
         let now = Instant::now();
         // The bytes of the first batch are asked for, with the hashes of three.
         assert_eq!(hashed.on_request(now, 0), 0);
@@ -84,12 +90,15 @@ mod tests {
 
     #[test]
     fn on_hashed__without_bytes_is_a_comparison() {
-        let mut hashed = HashedAlone::default();
+        let mut hashed = HashedAlone::new(FETCHES_WITHIN);
         let now = Instant::now();
-        assert_eq!((hashed.on_hashed(now, &(0..100)), hashed.on_hashed(now, &(0..100))), (100, 0));
+        // The first hashes may be ahead of bytes.
+        assert_eq!(hashed.on_hashed(now, &(0..100)), 0);
+        let later = now + FETCHES_WITHIN;
+        assert_eq!((hashed.on_hashed(later, &(0..100)), hashed.on_hashed(later, &(0..100))), (100, 0));
         // One block was wrong, and was fetched; then only hashes are requested again.
-        assert_eq!((hashed.on_request(now, 0), hashed.remove(&(0..100))), (0, 100));
-        assert_eq!(hashed.on_hashed(now, &(100..200)), 0);
-        assert_eq!(hashed.on_hashed(now + FETCHES_WITHIN, &(200..300)), 200);
+        assert_eq!((hashed.on_request(later, 0), hashed.remove(&(0..100))), (0, 100));
+        assert_eq!(hashed.on_hashed(later, &(100..200)), 0);
+        assert_eq!(hashed.on_hashed(later + FETCHES_WITHIN, &(200..300)), 200);
     }
 }

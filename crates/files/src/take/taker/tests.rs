@@ -479,7 +479,7 @@ fn get__whose_hashes_are_asked_for_ahead_of_the_bytes_compares_nothing() {
     world.file("large", content(1, 12 * BLOCK));
     let roots = Roots::find(&[world.data()]).unwrap();
     let given = Ledger::default();
-    let source = GivingEnd::new(roots, [3; 16], Readers::start().unwrap(), given.clone());
+    let source = GivingEnd::new(roots, [3; 16], Readers::start().unwrap(), given.clone()).fetched_within(LASTS);
     let (sink, taken) = take(world.options(&Get::default())).unwrap();
     // A quarter of a block is asked for at a time, as on a slow path, and the hashes of all that the taker plans.
     let way = LoopbackPath { room: Bytes::new(1 << 20), ..FAIR };
