@@ -187,7 +187,10 @@ impl Driver {
 
     pub(super) fn on_datagram(&mut self, now: Time, way: DatagramPath, datagram: &mut [u8]) {
         if is_handshake(datagram) {
-            return self.on_handshake(now, way, datagram);
+            // An endpoint that stops opens no session: its peer would learn of the end by silence only.
+            return if self.stops_at.is_none() {
+                self.on_handshake(now, way, datagram)
+            };
         }
         // Datagrams that are not a session's packets are dropped silently.
         let Ok(header) = Header::read(&mut Reader::new(datagram)) else { return };
@@ -355,6 +358,10 @@ impl Driver {
 
     fn on_open(&mut self, now: Time, opened: &Opened) {
         let Opened { session, peer, address, is_initiator, sends, receives, path, wishes, .. } = *opened;
+        if self.stops_at.is_some() {
+            self.host.close(now, session, CloseReason::Leaving);
+            return;
+        }
         let tunnel = tunnel_of(address);
         let wanted = self.attempts.opened(now, session, &mut self.host, &mut self.tunnels);
         let (mut handler, ticket, link, reply) = if let Some(wanted) = wanted {

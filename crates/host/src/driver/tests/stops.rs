@@ -123,3 +123,35 @@ fn stop__of_the_taker_that_its_session_does_not_outlive() {
     run(&mut ends, |ends| ends[TAKER].closed.is_some());
     open(&mut ends, &keyring);
 }
+
+/// A visitor that comes while an endpoint stops hears nothing, and one whose hello was answered before is told of the end.
+#[test]
+fn stop__of_an_endpoint_opens_no_session_meanwhile() {
+    for is_half_open in [false, true] {
+        let keyring = keyring();
+        let [mut gone, mut leaving] = ends_with(&keyring);
+        let mut visitor = End::new();
+        visitor.connect(ticket(&keyring, &leaving));
+        let deadline = Deadline::new();
+        while is_half_open && visitor.session.is_none() {
+            deadline.check("the visitor's half of a session");
+            visitor.turn();
+            if visitor.session.is_none() {
+                leaving.turn();
+            }
+        }
+        // The end that has gone never acknowledges the end of its session, and the visitor's first packet comes later.
+        gone.lose_what_came();
+        leaving.lose_what_came();
+        leaving.orders.send(EndpointOrder::Stop).unwrap();
+        let former = leaving.id();
+        while !leaving.driver.is_over(leaving.now()) {
+            deadline.check("the stop");
+            leaving.turn();
+            visitor.turn();
+        }
+        assert_eq!(leaving.id(), former);
+        assert_eq!(visitor.session.is_some(), is_half_open);
+        assert_eq!(visitor.closed, is_half_open.then_some((CloseReason::Leaving, true)));
+    }
+}
