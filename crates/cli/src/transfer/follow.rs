@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fairwave_files::{Ended, FileAction, Outcome, PlannedFile, Progress, Transfer, escaped};
+use fairwave_files::{Ended, FileAction, Outcome, Pause, PlannedFile, Progress, Transfer, escaped};
 use fairwave_host::{Carrier, Carriers, Refusal};
 use fairwave_units::Rate;
 use serde::Serialize;
@@ -213,9 +213,9 @@ pub(crate) struct Teller<'a> {
     bar: indicatif::ProgressBar,
     is_known: bool,
     told: Instant,
-    /// The last reported attempt to reconnect, and its break.
-    attempt: Option<(u64, u32)>,
     reconnects: u64,
+    /// Sessions before the break that was reported, until it is over.
+    paused: Option<u64>,
     /// Advice is given once, and so is what the ends say of the path.
     is_advised: bool,
     is_path_told: bool,
@@ -230,8 +230,8 @@ impl<'a> Teller<'a> {
             bar,
             is_known: false,
             told,
-            attempt: None,
             reconnects: 0,
+            paused: None,
             is_advised: false,
             is_path_told: false,
         }
@@ -284,34 +284,46 @@ impl<'a> Teller<'a> {
 
     /// Reports each attempt to reconnect once, and its success.
     fn tell_breaks(&mut self, moment: &Moment) -> Done {
-        let elapsed_s = moment.elapsed.as_secs_f64();
-        if moment.reconnects > self.reconnects {
-            self.reconnects = moment.reconnects;
-            if self.screen.talk.json {
-                print_json(&ResumedEvent {
-                    event: "resumed",
-                    session: moment.session.as_ref().map(|session| session.id.as_str()),
-                    carrier: moment.session.as_ref().map(|session| session.carrier),
-                    elapsed_s,
-                    reconnects: moment.reconnects,
-                    bytes_done: moment.progress.bytes_done,
-                })?;
-                crate::common::terminal::flush()?;
-            } else if self.attempt.is_some_and(|(at, _)| at + 1 == moment.reconnects) {
+        for pause in &moment.pauses {
+            self.tell_resumed(moment, pause.reconnects)?;
+            self.tell_pause(moment, pause)?;
+        }
+        self.tell_resumed(moment, moment.reconnects)
+    }
+
+    fn tell_resumed(&mut self, moment: &Moment, reconnects: u64) -> Done {
+        if reconnects <= self.reconnects {
+            return Ok(());
+        }
+        self.reconnects = reconnects;
+        let was_paused = self.paused.take().is_some();
+        if !self.screen.talk.json {
+            if was_paused {
                 self.screen.say(&format!("{}reconnected", self.label));
             }
+            return Ok(());
         }
-        let Some(pause) = &moment.pause else { return Ok(()) };
-        let attempt = (moment.reconnects, pause.attempt);
-        let Some(next_in) = pause.next_in.filter(|_| self.attempt != Some(attempt)) else { return Ok(()) };
-        self.attempt = Some(attempt);
+        let session = moment.session.as_ref();
+        print_json(&ResumedEvent {
+            event: "resumed",
+            session: session.map(|session| session.id.as_str()),
+            carrier: session.map(|session| session.carrier),
+            elapsed_s: moment.elapsed.as_secs_f64(),
+            reconnects,
+            bytes_done: moment.progress.bytes_done,
+        })?;
+        crate::common::terminal::flush()
+    }
+
+    fn tell_pause(&mut self, moment: &Moment, pause: &Pause) -> Done {
+        self.paused = Some(pause.reconnects);
         if self.screen.talk.json {
             print_json(&RetryEvent {
                 event: "retry",
-                elapsed_s,
+                elapsed_s: moment.elapsed.as_secs_f64(),
                 reason: &pause.reason,
                 attempt: pause.attempt,
-                next_s: next_in.as_secs_f64(),
+                next_s: pause.next_in.unwrap_or(fairwave_units::Duration::ZERO).as_secs_f64(),
                 gives_up_s: pause.gives_up_in.as_secs_f64(),
                 bytes_done: moment.progress.bytes_done,
                 bytes_held: moment.progress.bytes_held,

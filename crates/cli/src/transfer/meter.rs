@@ -30,6 +30,8 @@ pub(crate) struct ProgressMeter {
     moved: (Instant, Movement),
     /// The most bytes reported, and the number of reconnects at that time.
     seen: (u64, u64),
+    /// The number of its last pause.
+    paused: (u64, u32),
     /// Since when its rate has been far below the capacity.
     slow_since: Option<Instant>,
 }
@@ -56,6 +58,8 @@ pub(crate) struct Moment {
     pub(crate) is_slow: bool,
     /// The reason to wait between two sessions.
     pub(crate) pause: Option<Pause>,
+    /// Pauses since the last look, in order.
+    pub(crate) pauses: Vec<Pause>,
     /// Number of sessions that followed one that had ended.
     pub(crate) reconnects: u64,
 }
@@ -102,6 +106,7 @@ impl ProgressMeter {
             samples: VecDeque::new(),
             moved: (now, Movement::default()),
             seen: (0, 0),
+            paused: (0, 0),
             slow_since: None,
         }
     }
@@ -147,6 +152,10 @@ impl ProgressMeter {
         // it.
         let before = if self.seen.1 == reconnects { self.seen.0 } else { 0 };
         self.seen = (bytes_seen(&progress).max(before), reconnects);
+        let pauses = self.transfer.pauses(self.paused);
+        if let Some(last) = pauses.last() {
+            self.paused = (last.reconnects, last.attempt);
+        }
         let is_far_below = is_far_below(status.as_ref(), self.capacity);
         self.slow_since = is_far_below.then(|| self.slow_since.unwrap_or(now));
         let is_slow = self.slow_since.is_some_and(|since| now.duration_since(since) >= SLOW);
@@ -160,6 +169,7 @@ impl ProgressMeter {
             stalled: stalled(still, silent_s),
             is_slow,
             pause,
+            pauses,
             reconnects,
         }
     }
@@ -332,7 +342,7 @@ impl Moment {
 
 /// The reason why a transfer has no session, and the next step.
 pub(crate) fn paused(pause: &Pause) -> String {
-    let Pause { reason, attempt, next_in, gives_up_in } = pause;
+    let Pause { reason, attempt, next_in, gives_up_in, .. } = pause;
     let next = match next_in {
         Some(wait) => format!("reconnecting in {}", span(wait.as_secs_f64().ceil())),
         None => "reconnecting".into(),
@@ -432,8 +442,13 @@ mod tests {
     #[test]
     fn text__without_a_session_it_says_what_comes_next() {
         let span = fairwave_units::Duration::from_millis;
-        let pause =
-            Pause { reason: "no answer".into(), attempt: 3, next_in: Some(span(3200)), gives_up_in: span(540_000) };
+        let pause = Pause {
+            reconnects: 0,
+            reason: "no answer".into(),
+            attempt: 3,
+            next_in: Some(span(3200)),
+            gives_up_in: span(540_000),
+        };
         let paused = |pause: Pause| Moment { pause: Some(pause), ..moment() };
         let waits = "1.0 GB of 3.0 GB, no answer: reconnecting in 0:04, attempt 3; gives up in 9:00";
         assert_eq!(paused(pause.clone()).text(true), waits);
@@ -513,6 +528,7 @@ mod tests {
             stalled: None,
             is_slow: false,
             pause: None,
+            pauses: Vec::new(),
             reconnects: 0,
         }
     }

@@ -1,5 +1,6 @@
 //! A transfer under way, as an application sees it.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, OnceLock};
 use std::time::Instant;
@@ -35,6 +36,8 @@ struct TransferShared {
     refusal: OnceLock<Refusal>,
     /// Of a transfer that outlives its sessions.
     legs: Lock<TransferSessions<Transfer>>,
+    /// Its last pauses, in order.
+    pauses: Lock<VecDeque<Break>>,
     /// Whether the other end was lost for good.
     is_lost: AtomicBool,
     is_stopped: AtomicBool,
@@ -44,6 +47,9 @@ struct TransferShared {
     ending: Lock<Ending>,
     ended: Condvar,
 }
+
+/// Pauses that a transfer remembers: half an hour of attempts.
+const MOST_PAUSES: usize = 64;
 
 #[derive(Default)]
 struct Ending {
@@ -92,6 +98,13 @@ impl Transfer {
     /// What it waits for, if it is between two sessions.
     pub fn pause(&self) -> Option<Pause> {
         self.ledger.legs().pause.as_ref().map(Break::as_of_now)
+    }
+
+    /// The last 64 pauses after the one with these `reconnects` and this `attempt`, in order: one for each attempt to open
+    /// another session that had to wait.
+    pub fn pauses(&self, after: (u64, u32)) -> Vec<Pause> {
+        let pauses = self.ledger.shared.pauses.lock();
+        pauses.iter().filter(|pause| pause.number() > after).map(Break::as_of_now).collect()
     }
 
     /// Number of sessions that followed one that had ended.
@@ -242,6 +255,15 @@ impl Ledger {
     /// Changes its legs, without looking into any of them.
     pub(crate) fn change_legs(&self, change: impl FnOnce(&mut TransferSessions<Transfer>)) {
         change(&mut self.shared.legs.lock());
+    }
+
+    /// It waits before an attempt to open another session.
+    pub(crate) fn remember(&self, pause: Break) {
+        let mut pauses = self.shared.pauses.lock();
+        if pauses.len() == MOST_PAUSES {
+            pauses.pop_front();
+        }
+        pauses.push_back(pause);
     }
 
     pub(crate) fn is_stopped(&self) -> bool {

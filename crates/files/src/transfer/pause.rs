@@ -5,6 +5,8 @@ use std::time::Instant;
 /// A transfer without a session, that opens another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pause {
+    /// Sessions that had followed another by then. With the attempt, this numbers the pauses of a transfer.
+    pub reconnects: u64,
     /// Why the session ended, or why the last attempt to open another one failed.
     pub reason: String,
     /// Number of the current or next attempt, from 1.
@@ -18,6 +20,7 @@ pub struct Pause {
 /// A pause with its times as times of day.
 #[derive(Clone, Debug)]
 pub(crate) struct Break {
+    pub(super) reconnects: u64,
     pub(super) reason: String,
     pub(super) attempt: u32,
     pub(super) next: Option<Instant>,
@@ -25,12 +28,18 @@ pub(crate) struct Break {
 }
 
 impl Break {
+    /// Its place among the pauses of a transfer.
+    pub(super) fn number(&self) -> (u64, u32) {
+        (self.reconnects, self.attempt)
+    }
+
     pub(crate) fn as_of_now(&self) -> Pause {
         let left = |at: Instant| {
             let left = at.saturating_duration_since(Instant::now());
             fairwave_units::Duration::from_nanos(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX))
         };
         Pause {
+            reconnects: self.reconnects,
             reason: self.reason.clone(),
             attempt: self.attempt,
             next_in: self.next.map(left),

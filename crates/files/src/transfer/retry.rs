@@ -63,13 +63,12 @@ pub(crate) fn persist(
     mut open: OpenLeg,
 ) -> Result<Transfer, TransferError> {
     let (answer, leg) = open(endpoint, &to.ticket, None)?;
-    let refused = match answer.recv().unwrap_or(Err(ConnectError::Closed)) {
+    let failed = match answer.recv().unwrap_or(Err(ConnectError::Closed)) {
         Ok(_) => None,
-        // The server is alive, and the ticket is valid: worth waiting.
-        Err(error @ ConnectError::Handshake(HandshakeError::Refused(Refusal::NoRoom))) if !patience.is_zero() => {
-            Some(error.to_string())
-        }
-        Err(error) => return Err(error.into()),
+        Err(error) => match busy(&error).filter(|_| !patience.is_zero()) {
+            Some(reason) => Some((reason, error.to_string())),
+            None => return Err(error.into()),
+        },
     };
     let ledger = Ledger::default();
     ledger.change_legs(|legs| legs.begin(leg.clone(), gives));
@@ -84,11 +83,22 @@ pub(crate) fn persist(
         moved: (Instant::now(), (0, 0)),
     };
     let thread = thread::Builder::new().name("fairwave-retry".to_owned());
-    if let Err(error) = thread.spawn(move || retry.run(leg, refused)) {
+    if let Err(error) = thread.spawn(move || retry.run(leg, failed)) {
         ledger.transfer().stop();
         return Err(TransferError::Thread(error));
     }
     Ok(ledger.transfer())
+}
+
+/// The server is alive and knows the ticket, which makes it worth waiting for: the reason as that of a session.
+fn busy(error: &ConnectError) -> Option<CloseReason> {
+    match error {
+        ConnectError::Handshake(HandshakeError::Refused(Refusal::NoRoom)) => {
+            Some(CloseReason::Refused(Refusal::NoRoom))
+        }
+        ConnectError::Handshake(HandshakeError::FellSilent) => Some(CloseReason::Silence),
+        _ => None,
+    }
 }
 
 /// Whether a session that ended for this reason has lost its peer, as far as this end can know.
@@ -98,12 +108,13 @@ fn is_loss(reason: CloseReason) -> bool {
 }
 
 impl Retry {
-    fn run(mut self, mut leg: Transfer, refused: Option<String>) {
-        if let Some(reason) = refused {
-            let outcome = Outcome::empty(Ended::Failed(reason));
-            leg = match self.come_back(CloseReason::Refused(Refusal::NoRoom), &outcome, None) {
+    /// `failed` is why the first session did not open.
+    fn run(mut self, mut leg: Transfer, failed: Option<(CloseReason, String)>) {
+        if let Some((reason, text)) = failed {
+            let outcome = Outcome::empty(Ended::Failed(text));
+            leg = match self.come_back(reason, &outcome, None) {
                 Ok(leg) => leg,
-                Err(ended) => return self.end(Outcome { ended, ..outcome }),
+                Err(ended) => return self.give_up(reason, Outcome { ended, ..outcome }),
             };
         }
         loop {
@@ -118,12 +129,7 @@ impl Retry {
             let former = leg.session();
             leg = match self.come_back(reason, &outcome, former.as_ref()) {
                 Ok(leg) => leg,
-                Err(ended) => {
-                    if is_loss(reason) && self.ledger.transfer().refusal().is_none() {
-                        self.ledger.lose();
-                    }
-                    return self.end(Outcome { ended, ..outcome });
-                }
+                Err(ended) => return self.give_up(reason, Outcome { ended, ..outcome }),
             };
         }
     }
@@ -162,6 +168,7 @@ impl Retry {
             return Err(Ended::Failed(first.clone()));
         }
         let gives_up = self.moved.0.checked_add(self.patience).unwrap_or_else(far_ahead);
+        let reconnects = self.ledger.legs().reconnects();
         let (mut reason, mut attempt) = (first.clone(), 0);
         loop {
             let now = Instant::now();
@@ -181,8 +188,12 @@ impl Retry {
             let next = next_attempt(attempt, now + wait, gives_up);
             attempt += 1;
             tracing::info!(%reason, attempt, wait_ms = wait.as_millis() as u64, "reconnecting a transfer");
-            let pause = Break { reason, attempt, next: Some(next), gives_up };
+            let pause = Break { reconnects, reason, attempt, next: Some(next), gives_up };
             self.ledger.change_legs(|legs| legs.pause = Some(pause.clone()));
+            // What is tried at once is no interruption.
+            if !wait.is_zero() {
+                self.ledger.remember(pause.clone());
+            }
             self.wait_until(next)?;
             self.ledger.change_legs(|legs| legs.pause = Some(Break { next: None, ..pause }));
             match self.connect(attempt, former)? {
@@ -270,6 +281,14 @@ impl Retry {
             (self.to.ticket, self.is_renewed) = (ticket, true);
         }
         Ok(())
+    }
+
+    /// Ends the transfer, which no session follows any more.
+    fn give_up(&self, reason: CloseReason, outcome: Outcome) {
+        if is_loss(reason) && self.ledger.transfer().refusal().is_none() {
+            self.ledger.lose();
+        }
+        self.end(outcome);
     }
 
     /// Ends the transfer. Bytes that the last session had no time to find again still exist.

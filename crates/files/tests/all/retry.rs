@@ -3,8 +3,12 @@
 #![allow(non_snake_case)]
 
 use std::fs;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Instant;
 
 use fairwave_files::{
@@ -166,7 +170,66 @@ fn get_and_put__go_on_when_the_server_comes_back() {
         hosts.come_back();
         assert_went_on(&hosts, &transfer, is_put, 20 * MB);
         assert_eq!(transfer.reconnects(), 1);
+        // All pauses are there for one who looks at the end.
+        let pauses = transfer.pauses((0, 0));
+        let number = |pause: &Pause| (pause.reconnects, pause.attempt);
+        assert!(pauses.iter().map(number).eq((1..=pauses.len() as u32).map(|attempt| (0, attempt))), "{pauses:?}");
+        assert_eq!(
+            (pauses[0].reason.as_str(), pauses[1].reason.as_str()),
+            ("the peer shut down", pause.reason.as_str())
+        );
+        assert_eq!(transfer.pauses(number(&pauses[1])).len(), pauses.len() - 2);
     }
+}
+
+/// A UDP path to a server that brings back one datagram, and more once it is open.
+struct OneReply {
+    place: SocketAddr,
+    is_open: Arc<AtomicBool>,
+}
+
+impl OneReply {
+    fn new(server: SocketAddr) -> Self {
+        let [near, far] = [(); 2].map(|()| Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap()));
+        far.connect(server).unwrap();
+        let path = Self { place: near.local_addr().unwrap(), is_open: Arc::default() };
+        let (tell, from) = channel();
+        // The threads wait on their sockets as long as the process lives.
+        thread::spawn({
+            let (near, far) = (Arc::clone(&near), Arc::clone(&far));
+            move || {
+                let mut room = vec![0; 1 << 16];
+                while let Ok((bytes, from)) = near.recv_from(&mut room) {
+                    let _ = tell.send(from);
+                    let _ = far.send(&room[..bytes]);
+                }
+            }
+        });
+        let is_open = Arc::clone(&path.is_open);
+        thread::spawn(move || {
+            let (client, mut room) = (from.recv().unwrap(), vec![0; 1 << 16]);
+            for count in 0.. {
+                let Ok(bytes) = far.recv(&mut room) else { continue };
+                if count == 0 || is_open.load(Ordering::SeqCst) {
+                    let _ = near.send_to(&room[..bytes], client);
+                }
+            }
+        });
+        path
+    }
+}
+
+#[test]
+fn get__waits_for_a_server_that_replied_once() {
+    let hosts = Hosts::new(Lasts::default(), forever(), MB);
+    let path = OneReply::new(hosts.ticket.addresses[0]);
+    let ticket = Ticket { addresses: vec![path.place], ..hosts.ticket.clone() };
+    let options = |retry| GetOptions { destination: hosts.path("to"), retry, ..GetOptions::default() };
+    let transfer = get(&hosts.client, &ticket, options(Duration::from_secs(600))).unwrap();
+    let pause = pause_in(&transfer, |_| true);
+    assert_eq!(pause.reason, "the server replied once, then stopped responding");
+    path.is_open.store(true, Ordering::SeqCst);
+    assert_went_on(&hosts, &transfer, false, MB);
 }
 
 #[test]

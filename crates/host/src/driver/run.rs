@@ -188,9 +188,10 @@ impl Driver {
     pub(super) fn on_datagram(&mut self, now: Time, way: DatagramPath, datagram: &mut [u8]) {
         if is_handshake(datagram) {
             // An endpoint that stops opens no session: its peer would learn of the end by silence only.
-            return if self.stops_at.is_none() {
-                self.on_handshake(now, way, datagram)
-            };
+            if self.stops_at.is_none() {
+                self.on_handshake(now, way, datagram);
+            }
+            return;
         }
         // Datagrams that are not a session's packets are dropped silently.
         let Ok(header) = Header::read(&mut Reader::new(datagram)) else { return };

@@ -1,5 +1,7 @@
 //! A user of the command, with a separate home, and the processes it starts.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 
 use fairwave_testing::{Deadline, LIMIT, Process as Child, wait_for, wait_some};
@@ -9,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::{ChildStdout, ExitStatus};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 use super::*;
 
@@ -46,6 +49,9 @@ pub(crate) fn status_of(child: &mut Child) -> ExitStatus {
     wait_some("the end of a process", || child.try_wait().expect("it is our child"))
 }
 
+/// Lines of a process that a failed test shows.
+const SHOWN: usize = 30;
+
 /// A user with a separate home.
 pub(crate) struct Host {
     place: tempfile::TempDir,
@@ -58,6 +64,8 @@ pub(crate) struct Process {
     pub(crate) child: Child,
     /// Lines of its stdout, read by a thread.
     lines: Receiver<String>,
+    /// Those that were read last, for a test that fails.
+    said: RefCell<VecDeque<String>>,
     /// All of its stderr when that ends, read by a thread.
     errors: Receiver<Vec<u8>>,
 }
@@ -115,7 +123,7 @@ impl Host {
         let mut child = Child::spawn(&mut command);
         let lines = lines_of(child.stdout.take().expect("piped above"));
         let errors = bytes_of(child.stderr.take().expect("piped above"));
-        Process { child, lines, errors }
+        Process { child, lines, said: RefCell::default(), errors }
     }
 
     pub(crate) fn serve(&self, args: &[&str]) -> Serving {
@@ -199,7 +207,12 @@ impl Process {
     /// Its next line, or `None` at the end of its stdout. `last` is the line before.
     fn line(&self, last: &str) -> Option<String> {
         match self.lines.recv_timeout(LIMIT) {
-            Ok(line) => Some(line),
+            Ok(line) => {
+                let mut said = self.said.borrow_mut();
+                said.truncate(SHOWN - 1);
+                said.push_front(line.clone());
+                Some(line)
+            }
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => panic!("it says nothing for {LIMIT:?}, after {last}"),
         }
@@ -232,6 +245,18 @@ impl Process {
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it is our child");
         self.status();
+    }
+}
+
+/// Shows what it said, in a test that fails.
+impl Drop for Process {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let said: Vec<_> = self.said.borrow().iter().rev().cloned().collect();
+            let _ = self.child.kill();
+            let errors = self.errors.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
+            println!("process {} said:\n{}\n{}", self.child.id(), said.join("\n"), String::from_utf8_lossy(&errors));
+        }
     }
 }
 
