@@ -112,10 +112,15 @@ impl Seat {
         let place = grant.row as usize;
         let Some(known) = self.rows.get_mut(place).and_then(Option::as_mut) else { return false };
         let is_first = grant.exceeds && !known.exceeds;
-        (known.expected, known.target, known.exceeds) = (grant.expected, grant.target, grant.exceeds);
+        (known.expected, known.target, known.exceeds) = (grant.grant.expected, grant.grant.target, grant.exceeds);
         known.written = None;
         let state = if grant.exceeds { GrantState::Exceeds } else { GrantState::Granted };
-        let row = GrantRow { generation: grant.generation, state, expected: grant.expected, target: grant.target };
+        let row = GrantRow {
+            generation: grant.generation,
+            state,
+            expected: grant.grant.expected,
+            target: grant.grant.target,
+        };
         if let Some(segment) = self.segments.get(place / ROWS) {
             // A place of `rows` is one of a segment.
             let _ = segment.set_grant(place % ROWS, &row);

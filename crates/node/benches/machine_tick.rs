@@ -55,17 +55,17 @@ type Obey = fn(&mut MachineRow, &MachineGrant, u64);
 
 /// Each session uses what it was granted, except for a hair of noise.
 fn obey(row: &mut MachineRow, grant: &MachineGrant, _tick: u64) {
-    row.measured = grant.expected * (1.0 - 1e-9 * f64::from(grant.row % 7));
+    row.measured = grant.grant.expected * (1.0 - 1e-9 * f64::from(grant.row % 7));
 }
 
 /// Each process takes the grant, and has what was before it reserved until its next look; what few want changes by a
 /// hundredth each tick.
 fn take(row: &mut MachineRow, grant: &MachineGrant, tick: u64) {
-    row.measured = grant.expected;
+    row.measured = grant.grant.expected;
     if let Some(said) = &mut row.standing {
         said.taken = tick;
-        said.standing.reserved = said.standing.granted.max(grant.expected);
-        said.standing.granted = grant.expected;
+        said.standing.reserved = said.standing.granted.max(grant.grant.expected);
+        said.standing.granted = grant.grant.expected;
         said.standing.claim = said.standing.claim.map(|_| claim(grant.row) * (1.0 + 0.01 * (tick % 7) as f64));
     }
 }

@@ -21,6 +21,17 @@ pub struct Flow {
     pub desired: Option<Rate>,
     /// Round-trip time, by one's own clock.
     pub rtt: Duration,
+    /// Whose it is, where owners share; zero if it is in no group.
+    pub group: u32,
+    /// It is never granted more.
+    pub maximum: Option<Rate>,
+}
+
+impl Flow {
+    /// A session in no group, whose application sets no limit.
+    pub fn new(session: SessionId, options: SessionOptions, rtt: Duration) -> Self {
+        Self { session, options, desired: None, rtt, group: 0, maximum: None }
+    }
 }
 
 /// Why a session cannot join.
@@ -42,7 +53,7 @@ pub enum JoinError {
 
 /// The sessions that share one capacity, in the order of their names: the node rule breaks ties by it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FlowTable {
+pub struct FlowTable {
     entries: Vec<FlowEntry>,
 }
 
@@ -51,10 +62,10 @@ pub(crate) struct FlowTable {
 pub(crate) struct FlowEntry {
     pub flow: Flow,
     pub granted: Granted,
-    /// Whose it is, where owners share.
-    pub group: u32,
-    /// It is never granted more.
-    pub maximum: Option<Rate>,
+    /// Its measured rate in the last interval, as far as it counts.
+    pub(crate) measured: Rate,
+    /// The largest grant that what was measured may go back to.
+    pub(crate) recent: Rate,
     /// If grants are assigned from outside: whether one has come, so that the machine knows the session.
     pub is_heard: bool,
     /// For how long it has used more than any grant explains; an interval in which it has not takes a quarter of one
@@ -100,15 +111,10 @@ impl FlowTable {
         flow.options.check()?;
         let at = self.find(flow.session).err().ok_or(JoinError::Known(flow.session.0))?;
         let granted = Granted::new(start);
-        let (group, maximum, is_heard, excess, excess_bits) = (0, None, false, Duration::ZERO, 0.0);
-        self.entries.insert(at, FlowEntry { flow, granted, group, maximum, is_heard, excess, excess_bits });
+        let (measured, recent, is_heard) = (Rate::ZERO, Rate::ZERO, false);
+        let (excess, excess_bits) = (Duration::ZERO, 0.0);
+        self.entries.insert(at, FlowEntry { flow, granted, measured, recent, is_heard, excess, excess_bits });
         Ok(())
-    }
-
-    /// Whether it is there, and the options can be.
-    pub(crate) fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
-        let entry = self.get_mut(session).filter(|_| options.check().is_ok());
-        entry.map(|entry| entry.flow.options = options).is_some()
     }
 
     /// Whether it was there.
@@ -133,7 +139,25 @@ impl FlowTable {
         self.entries.iter_mut()
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// A session counts as one that has had such a rate at least.
+    pub(crate) fn raise(&mut self, now: Time, session: SessionId, rate: Rate) {
+        if let Some(entry) = self.get_mut(session).filter(|entry| entry.granted.current() < rate) {
+            entry.granted.grant(now, rate);
+        }
+    }
+
+    /// The rate that a session is granted now.
+    pub fn expected(&self, session: SessionId) -> Option<Rate> {
+        self.get(session).map(|entry| entry.granted.current())
+    }
+
+    /// Whether there are no sessions.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many sessions there are.
+    pub fn len(&self) -> usize {
         self.entries.len()
     }
 
@@ -162,19 +186,13 @@ impl FlowEntry {
     /// The row of a session that is measured to use `measured`: no more counts than its grants of the last round trip
     /// and two intervals explain, and of the time for which what comes now has waited in a queue.
     pub(crate) fn row(&mut self, now: Time, interval: Duration, queue: Duration, measured: Rate) -> Row {
-        let largest = self.recent(now, interval, queue);
-        let most = largest * TOLERANCE;
-        self.note_excess(interval, measured.as_bps() - largest.as_bps() * EXCESS);
-        let SessionOptions { weight, alpha, beta, minimum } = self.flow.options;
-        let (desired, maximum, group) = (self.flow.desired, self.maximum, self.group);
-        Row { desired, minimum, maximum, group, weight, ..Row::new(measured.min(most), alpha, beta) }
-    }
-
-    /// The largest grant that what is seen now may go back to.
-    pub(crate) fn recent(&mut self, now: Time, interval: Duration, queue: Duration) -> Rate {
         let path = self.flow.rtt.as_nanos().saturating_add(queue.as_nanos());
         let span = Duration::from_nanos(interval.as_nanos().saturating_mul(2).saturating_add(path));
-        self.granted.largest(now, span)
+        self.recent = self.granted.largest(now, span);
+        self.measured = measured.min(self.recent * TOLERANCE);
+        self.note_excess(interval, measured.as_bps() - self.recent.as_bps() * EXCESS);
+        let Flow { options: SessionOptions { weight, alpha, beta, minimum }, desired, maximum, group, .. } = self.flow;
+        Row { desired, minimum, maximum, group, weight, ..Row::new(self.measured, alpha, beta) }
     }
 
     /// Adds an interval whose rate was `over_bps` above the highest rate that recent grants explain,
@@ -202,7 +220,7 @@ mod tests {
 
     fn flow(session: u64) -> Flow {
         let rtt = Duration::from_millis(50);
-        Flow { session: SessionId(session), options: SessionOptions::default(), desired: None, rtt }
+        Flow::new(SessionId(session), SessionOptions::default(), rtt)
     }
 
     #[test]

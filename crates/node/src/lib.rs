@@ -4,7 +4,7 @@
 //!   their grants.
 //! - [`Exchange`] shares a node by claims and grants, the messages of Tally, instead of measured rates.
 //! - [`Machine`] has the end nodes of all processes of a machine; a process then uses grants that the machine assigns
-//!   ([`ToldNode`]).
+//!   ([`Assignment`]).
 //!
 //! Not here: packets (`fairwave-proto`), the rules themselves ([`fairwave_schemes::node`]), and how the processes of a
 //! machine reach its daemon.
@@ -13,6 +13,10 @@
 
 #![cfg_attr(test, allow(non_snake_case))]
 
+mod assigned;
+mod beat;
+mod capacity;
+mod divider;
 mod end_node;
 mod exchange;
 mod flow_table;
@@ -21,12 +25,15 @@ mod machine;
 mod options;
 mod session;
 mod stray_meter;
-mod told;
 
-pub use end_node::{EndNode, IntervalRule, LookedFlow, TickOutcome};
-pub use exchange::{Beginning, Exchange, ExchangeConfig, ExchangeRates, Word};
+pub use assigned::{AssignedGrant, Assignment, Looked};
+pub use beat::{Beat, IntervalRule};
+pub use capacity::Capacity;
+pub use divider::{Divider, RuleDivider, Share};
+pub use end_node::{EndNode, NodeConfig, TickOutcome};
+pub use exchange::{Beginning, Exchange, ExchangeConfig, Word};
 pub use fairwave_schemes::node::tally::{ClaimMessage, GrantMessage, Standing};
-pub use flow_table::{Flow, JoinError};
+pub use flow_table::{Flow, FlowTable, JoinError};
 pub use granted::Granted;
 pub use machine::{
     CardCapacity, CardId, GRACE, Machine, MachineConfig, MachineGrant, MachineLimits, MachineNode, MachineRow,
@@ -34,4 +41,3 @@ pub use machine::{
 };
 pub use options::SessionOptions;
 pub use session::{Direction, SessionId};
-pub use told::{Looked, ToldGrant, ToldNode};

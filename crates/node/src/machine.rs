@@ -16,7 +16,7 @@ mod young;
 
 use std::collections::BTreeMap;
 
-use fairwave_schemes::GroupTerms;
+use fairwave_schemes::{Grant, GroupTerms};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::granted::Granted;
@@ -172,10 +172,8 @@ pub struct MachineGrant {
     pub row: u32,
     /// The session of the row that it is for.
     pub generation: u16,
-    /// The rate that it may use.
-    pub expected: Rate,
-    /// The rate that the grants approach.
-    pub target: Rate,
+    /// The rate that it may use, and where that leads.
+    pub grant: Grant,
     /// Whether it has used more than all its grants explain for so long that it is to be closed.
     pub exceeds: bool,
 }
@@ -382,7 +380,7 @@ impl Machine {
         let taken = match place {
             Some(place) => {
                 let node = self.cards.get_mut(&place.card).and_then(|card| card.node_mut(place.direction));
-                node.is_some_and(|node| card::join(node, name(at), group, &asked, said.start).is_ok())
+                node.is_some_and(|node| card::join(now, node, name(at), group, &asked, said.start).is_ok())
             }
             None => asked.options.check().is_ok(),
         };

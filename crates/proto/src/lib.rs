@@ -27,7 +27,8 @@ mod session;
 mod wire;
 
 pub use fairwave_node::{
-    Direction, ExchangeConfig, IntervalRule, JoinError, Looked, SessionOptions, Standing, ToldGrant, ToldNode,
+    AssignedGrant, Assignment, Direction, ExchangeConfig, IntervalRule, JoinError, Looked, NodeConfig, SessionOptions,
+    Standing,
 };
 pub use path::PathControl;
 pub use path::ecn::{Ecn, EcnCounts};
@@ -40,7 +41,7 @@ pub use receive::requests::Requests;
 pub use send::limits::RateTerm;
 pub use send::request_queue::{MOST_OPEN_BYTES, RequestQueue};
 pub use send::sender::SenderCounts;
-pub use session::config::{HostConfig, NodeConfig};
+pub use session::config::HostConfig;
 pub use session::event::Event;
 pub use session::hold::Hold;
 pub use session::host::Host;

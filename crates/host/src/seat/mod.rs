@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use fairwave_node::{Direction, Orphan, ToldGrant, ToldNode};
+use fairwave_node::{AssignedGrant, Assignment, Direction, Orphan};
 use fairwave_proto::codec::SessionId;
 use fairwave_proto::{Host, NodeConfig};
 use fairwave_table::Beat;
@@ -43,7 +43,7 @@ pub(crate) struct Seat {
     state: State,
     socket: Option<PathBuf>,
     shared: Arc<ArcSwap<NodeFacts>>,
-    grants: Vec<ToldGrant>,
+    grants: Vec<AssignedGrant>,
 }
 
 /// Send and receive capacity of a process that is its own node.
@@ -176,7 +176,7 @@ impl Seat {
                     *renew_at = now.saturating_add(RENEW_EVERY);
                     for (direction, sum) in BOTH.into_iter().zip(sums) {
                         if let Some(orphan) = sum {
-                            host.be_own(now, direction, orphan.capacity(now));
+                            host.divide_itself(now, direction, orphan.capacity(now));
                         }
                     }
                     self.publish(NodeOrigin::Orphan, now);
@@ -225,9 +225,9 @@ impl Seat {
             if host.sessions(direction).is_none() {
                 host.set_node(now, direction, Some((self.make)(direction, bound)));
             } else {
-                host.be_own(now, direction, bound);
+                host.divide_itself(now, direction, bound);
             }
-            host.be_told(direction, told_node(direction, &beat));
+            host.assign(direction, assignment(direction, &beat));
         }
         let told = ToldState { places, pulse, taken: 0, heard: now, interval, look_at: now, check_at: now };
         self.state = State::Told(told);
@@ -239,7 +239,7 @@ impl Seat {
     fn settle(&mut self, now: Time, host: &mut Host<Noise>, beat: &Beat) {
         let State::Told(told) = &mut self.state else { return };
         for direction in BOTH {
-            host.be_told(direction, told_node(direction, beat));
+            host.assign(direction, assignment(direction, beat));
             told.places.grants(direction, &mut self.grants);
             host.settle(now, direction, &self.grants);
         }
@@ -297,10 +297,10 @@ impl Seat {
         let sums = BOTH.map(|direction| told.places.sum(direction).map(|sum| Orphan::new(now, sum)));
         for (direction, sum) in BOTH.into_iter().zip(sums) {
             match sum {
-                Some(orphan) => host.be_own(now, direction, orphan.capacity(now)),
+                Some(orphan) => host.divide_itself(now, direction, orphan.capacity(now)),
                 // Sessions that are led by grants continue to be: nothing held them.
                 None if host.gives_grants(direction) && host.sessions(direction).is_some_and(|open| open > 0) => {
-                    host.be_own(now, direction, Rate::nearest_bps(f64::MAX));
+                    host.divide_itself(now, direction, Rate::nearest_bps(f64::MAX));
                 }
                 // Nothing was granted: there is nothing to go on with.
                 None => host.set_node(now, direction, None),
@@ -340,12 +340,12 @@ fn has_none(host: &Host<Noise>) -> bool {
     BOTH.into_iter().all(|direction| host.sessions(direction).unwrap_or(0) == 0)
 }
 
-fn told_node(direction: Direction, beat: &Beat) -> ToldNode {
+fn assignment(direction: Direction, beat: &Beat) -> Assignment {
     let (capacity, weights, start) = match direction {
         Direction::Sending => (beat.send, beat.send_weights, beat.send_start),
         Direction::Receiving => (beat.receive, beat.receive_weights, beat.receive_start),
     };
-    ToldNode { capacity, weights, start, interval: beat.interval.max(Duration::from_millis(1)) }
+    Assignment { capacity, weights, start, interval: beat.interval.max(Duration::from_millis(1)) }
 }
 
 fn still(interval: Duration) -> Duration {

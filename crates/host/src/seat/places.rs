@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use fairwave_proto::codec::SessionId;
-use fairwave_proto::{Direction, ToldGrant};
+use fairwave_proto::{AssignedGrant, Direction};
+use fairwave_schemes::Grant;
 use fairwave_table::{Beat, GrantState, Holding, ProcessRow, ProcessSegment, RowPlace};
 use fairwave_units::{Rate, Time};
 
@@ -103,7 +104,7 @@ impl Places {
 
     /// The grants of a direction's sessions, in the order of their names. A session that the daemon has not seen yet
     /// keeps its last.
-    pub(super) fn grants(&mut self, direction: Direction, grants: &mut Vec<ToldGrant>) {
+    pub(super) fn grants(&mut self, direction: Direction, grants: &mut Vec<AssignedGrant>) {
         grants.clear();
         for (session, row) in &mut self.rows[direction as usize] {
             let grant = self.segments.get(row.segment).and_then(|segment| segment.grant(row.place));
@@ -116,7 +117,8 @@ impl Places {
             };
             row.expected = expected;
             let exceeds = grant.state == GrantState::Exceeds;
-            grants.push(ToldGrant { session: *session, expected, target: grant.target, exceeds });
+            let grant = expected.map(|expected| Grant { expected, target: grant.target });
+            grants.push(AssignedGrant { session: *session, grant, exceeds });
         }
     }
 

@@ -6,8 +6,9 @@ use fairwave_schemes::scheme::{OptionValue, Options};
 use proptest::prelude::*;
 
 use super::*;
-use crate::exchange::Beginning;
-use crate::told::{ToldGrant, ToldNode};
+use crate::options::SessionOptions;
+
+mod assigned;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -17,7 +18,11 @@ fn ms(ms: u64) -> Time {
 
 fn flow(session: u64, rtt_ms: u64) -> Flow {
     let rtt = Duration::from_millis(rtt_ms);
-    Flow { session: SessionId(session), options: SessionOptions::default(), desired: None, rtt }
+    Flow::new(SessionId(session), SessionOptions::default(), rtt)
+}
+
+fn join(node: &mut EndNode, flow: Flow, start: Rate) {
+    node.join(Time::ZERO, flow, start, Beginning::Plain).unwrap();
 }
 
 fn gtp(drain: bool) -> Box<dyn RateAllocator> {
@@ -26,42 +31,55 @@ fn gtp(drain: bool) -> Box<dyn RateAllocator> {
     Box::new(Gtp::new(Reading::Adopted, &options))
 }
 
+/// A node without claims, whose first tick is at 5 ms.
+fn config(capacity_mbps: f64, interval: IntervalRule, allocator: Box<dyn RateAllocator>) -> NodeConfig {
+    let capacity = Rate::mbps(capacity_mbps);
+    NodeConfig { capacity, share: 1.0, interval, phase: MS * 5, allocator, exchange: None }
+}
+
+fn node_of(config: NodeConfig) -> EndNode {
+    EndNode::new(Time::ZERO, Direction::Sending, config)
+}
+
 /// 100 Mb/s, a tick each 20 ms, the first one at 5 ms.
 fn node() -> EndNode {
-    let rule = IntervalRule::Fixed(MS * 20);
-    EndNode::new(Time::ZERO, MS * 5, Rate::mbps(100.0), 1.0, rule, gtp(false))
+    node_of(config(100.0, IntervalRule::Fixed(MS * 20), gtp(false)))
+}
+
+fn next_tick(node: &EndNode) -> Time {
+    node.next_tick().expect("it has ticks")
 }
 
 fn mbps(outcomes: &[TickOutcome]) -> Vec<f64> {
-    outcomes.iter().map(|outcome| (outcome.grant.expected.as_bps() / 1e3).round() / 1e3).collect()
+    outcomes.iter().map(|outcome| (outcome.share.grant.expected.as_bps() / 1e3).round() / 1e3).collect()
 }
 
 #[test]
 fn next_tick__keeps_its_beat() {
     let mut node = node();
-    assert_eq!(node.next_tick(), ms(5));
+    assert_eq!(next_tick(&node), ms(5));
     node.tick(ms(6), |_| Rate::ZERO);
-    assert_eq!(node.next_tick(), ms(25));
+    assert_eq!(next_tick(&node), ms(25));
     // Late enough that the following tick has also passed.
     node.tick(ms(50), |_| Rate::ZERO);
-    assert_eq!(node.next_tick(), ms(70));
+    assert_eq!(next_tick(&node), ms(70));
 }
 
 #[test]
 fn next_tick__follows_the_largest_round_trip_time_from_the_next_tick_on() {
     let mut node = node();
-    node.set_interval_rule(IntervalRule::default());
+    node.beat.set_rule(IntervalRule::default());
     let next = |node: &mut EndNode| {
-        let now = node.next_tick();
+        let now = next_tick(node);
         node.tick(now, |_| Rate::ZERO);
-        node.next_tick().since(now)
+        next_tick(node).since(now)
     };
     assert_eq!(next(&mut node), MS * 10);
-    node.join(flow(1, 60), Rate::ZERO).unwrap();
-    node.join(flow(2, 40), Rate::ZERO).unwrap();
-    assert_eq!(node.next_tick(), ms(15));
+    join(&mut node, flow(1, 60), Rate::ZERO);
+    join(&mut node, flow(2, 40), Rate::ZERO);
+    assert_eq!(next_tick(&node), ms(15));
     assert_eq!(next(&mut node), MS * 60);
-    node.set_rtt(SessionId(2), MS * 700);
+    assert!(node.change(SessionId(2), |flow| flow.rtt = MS * 700));
     assert_eq!(next(&mut node), MS * 200);
     node.leave(SessionId(2));
     assert_eq!(next(&mut node), MS * 60);
@@ -71,29 +89,28 @@ fn next_tick__follows_the_largest_round_trip_time_from_the_next_tick_on() {
 fn tick__runs_the_rule() {
     let mut node = node();
     for (session, start) in [(3, 60.0), (1, 10.0), (2, 31.0)] {
-        node.join(flow(session, 50), Rate::mbps(start)).unwrap();
+        join(&mut node, flow(session, 50), Rate::mbps(start));
     }
     // As in the rule's own example, a tenth of it: (10 + 0.1 x 23.333), (31 + 0.1 x 14), 100 - 10 - 31.
     let outcomes = node.tick(ms(5), |session| Rate::mbps([10.0, 31.0, 60.0][session.0 as usize - 1]));
     assert_eq!(mbps(outcomes), [12.333, 32.4, 59.0]);
-    assert_eq!(node.expected(SessionId(3)), Some(Rate::mbps(59.0)));
-    assert_eq!(node.expected(SessionId(4)), None);
+    assert_eq!(node.table.expected(SessionId(3)), Some(Rate::mbps(59.0)));
+    assert_eq!(node.table.expected(SessionId(4)), None);
 }
 
 /// As hosts run it: 40 sessions of one ticket and one session of another, all of which use their whole grant.
 #[test]
 fn tick__a_ticket_with_many_sessions_has_the_share_of_one() {
-    let rule = IntervalRule::Fixed(MS * 20);
     let groups = Box::new(Groups::new(Reading::Adopted, &Options::default()));
-    let mut node = EndNode::new(Time::ZERO, MS * 5, Rate::mbps(100.0), 1.0, rule, groups);
+    let mut node = node_of(config(100.0, IntervalRule::Fixed(MS * 20), groups));
     for session in 1..=41 {
-        node.join(flow(session, 50), Rate::mbps(1.0)).unwrap();
-        assert!(node.set_owner(SessionId(session), if session == 41 { 2 } else { 1 }, None));
+        join(&mut node, flow(session, 50), Rate::mbps(1.0));
+        assert!(node.change(SessionId(session), |flow| flow.group = if session == 41 { 2 } else { 1 }));
     }
     let mut granted = [Rate::mbps(1.0); 41];
     for tick in 0..2000 {
         let outcomes = node.tick(ms(5 + 20 * tick), |session| granted[session.0 as usize - 1]);
-        granted.iter_mut().zip(outcomes).for_each(|(granted, outcome)| *granted = outcome.grant.expected);
+        granted.iter_mut().zip(outcomes).for_each(|(granted, outcome)| *granted = outcome.share.grant.expected);
     }
     let of_many: f64 = granted[..40].iter().map(|rate| rate.as_mbps()).sum();
     let of_other = granted[40].as_mbps();
@@ -103,22 +120,22 @@ fn tick__a_ticket_with_many_sessions_has_the_share_of_one() {
 #[test]
 fn tick__counts_no_more_than_was_granted() {
     let mut node = node();
-    node.join(flow(1, 50), Rate::mbps(10.0)).unwrap();
-    node.join(flow(2, 50), Rate::mbps(50.0)).unwrap();
+    join(&mut node, flow(1, 50), Rate::mbps(10.0));
+    join(&mut node, flow(2, 50), Rate::mbps(50.0));
     let claim = |session: SessionId| if session.0 == 1 { Rate::gbps(9.0) } else { Rate::mbps(50.0) };
     // 1.25 x 10 Mb/s at the first tick; (12.5 + 0.1 x 37.5) = 16.25 granted, and 1.25 times that at the second.
     let first = node.tick(ms(5), claim);
-    assert_eq!((first[0].measured, first[0].grant.expected), (Rate::mbps(12.5), Rate::mbps(16.25)));
+    assert_eq!((first[0].measured, first[0].share.grant.expected), (Rate::mbps(12.5), Rate::mbps(16.25)));
     assert_eq!(node.tick(ms(25), claim)[0].measured, Rate::mbps(20.3125));
     // For two seconds, a hundred intervals, a grant may have got lost.
     for tick in 2..99 {
-        assert!(!node.tick(ms(5 + tick * 20), claim)[0].exceeds_grant);
+        assert!(!node.tick(ms(5 + tick * 20), claim)[0].share.exceeds);
     }
     let last = node.tick(ms(1985), claim);
-    assert_eq!((last[0].exceeds_grant, last[1].exceeds_grant), (true, false));
+    assert_eq!((last[0].share.exceeds, last[1].share.exceeds), (true, false));
     // The liar never takes more than its half.
-    assert!(last[0].grant.expected <= Rate::mbps(50.0));
-    assert!(!node.tick(ms(2005), |_| Rate::ZERO)[0].exceeds_grant);
+    assert!(last[0].share.grant.expected <= Rate::mbps(50.0));
+    assert!(!node.tick(ms(2005), |_| Rate::ZERO)[0].share.exceeds);
 }
 
 /// A session of 464 kb/s has about a packet in 20 ms: a packet that falls into one interval instead of the next does
@@ -127,11 +144,11 @@ fn tick__counts_no_more_than_was_granted() {
 fn tick__who_uses_its_grant_in_grains_does_not_exceed_it_and_who_uses_more_does() {
     let closed_at = |kbps: [f64; 2]| {
         let mut node = node();
-        node.join(flow(1, 75), Rate::mbps(0.464)).unwrap();
-        node.set_capacity(Rate::mbps(0.464));
+        join(&mut node, flow(1, 75), Rate::mbps(0.464));
+        node.capacity.set(Rate::mbps(0.464));
         let claims = kbps.into_iter().cycle().zip(0_u64..5000);
         let mut closed = claims.map(|(kbps, tick)| (tick, node.tick(ms(5 + tick * 20), |_| Rate::mbps(kbps / 1e3))[0]));
-        closed.find(|(_, outcome)| outcome.exceeds_grant).map(|(tick, _)| tick)
+        closed.find(|(_, outcome)| outcome.share.exceeds).map(|(tick, _)| tick)
     };
     // A twentieth more or less in turns, 464 in the mean: as measured at a source with a control packet in every other
     // interval.
@@ -147,15 +164,15 @@ fn tick__who_uses_its_grant_in_grains_does_not_exceed_it_and_who_uses_more_does(
 #[test]
 fn tick__a_grant_counts_for_a_round_trip_and_two_intervals() {
     let mut node = node();
-    node.join(flow(1, 50), Rate::mbps(100.0)).unwrap();
-    node.join(flow(2, 50), Rate::ZERO).unwrap();
+    join(&mut node, flow(1, 50), Rate::mbps(100.0));
+    join(&mut node, flow(2, 50), Rate::ZERO);
     let measured = |node: &mut EndNode, tick: u64| {
         let claim = |session: SessionId| Rate::mbps(if session.0 == 1 { 100.0 } else { 0.0 });
         node.tick(ms(5 + tick * 20), claim)[0].measured.as_mbps()
     };
     // The idle one leaves all to the other, which is granted 100 Mb/s each time.
     assert_eq!([0, 1, 2, 3, 4, 5].map(|tick| measured(&mut node, tick)), [100.0; 6]);
-    node.set_capacity(Rate::mbps(10.0));
+    node.capacity.set(Rate::mbps(10.0));
     // 10 Mb/s from 125 ms on; 100 Mb/s explain a packet for 50 + 2 x 20 ms more.
     let measured = [6, 7, 8, 9, 10, 11, 12].map(|tick| measured(&mut node, tick));
     assert_eq!(measured, [100.0, 100.0, 100.0, 100.0, 100.0, 12.5, 12.5]);
@@ -164,14 +181,14 @@ fn tick__a_grant_counts_for_a_round_trip_and_two_intervals() {
 #[test]
 fn tick__a_grant_counts_longer_for_what_has_waited() {
     let mut node = node();
-    node.join(flow(1, 50), Rate::mbps(100.0)).unwrap();
+    join(&mut node, flow(1, 50), Rate::mbps(100.0));
     let measured = |node: &mut EndNode, tick: u64| {
         node.see_queue(MS * 200);
         let outcome = node.tick(ms(5 + tick * 20), |_| Rate::mbps(100.0))[0];
-        (outcome.measured.as_mbps(), outcome.exceeds_grant)
+        (outcome.measured.as_mbps(), outcome.share.exceeds)
     };
     assert_eq!(measured(&mut node, 0), (100.0, false));
-    node.set_capacity(Rate::mbps(10.0));
+    node.capacity.set(Rate::mbps(10.0));
     // 10 Mb/s from 25 ms on; 100 Mb/s explain a packet for 50 + 2 x 20 + 200 ms more.
     let honest: Vec<_> = (1..=15).map(|tick| measured(&mut node, tick)).collect();
     assert_eq!(honest, [(100.0, false); 15]);
@@ -181,32 +198,32 @@ fn tick__a_grant_counts_longer_for_what_has_waited() {
 #[test]
 fn capacity__is_a_share_and_is_lowered_by_overflow() {
     let rule = IntervalRule::Fixed(MS * 500);
-    let mut node = EndNode::new(Time::ZERO, MS * 500, Rate::mbps(100.0), 0.8, rule, gtp(false));
-    node.join(flow(1, 50), Rate::ZERO).unwrap();
-    assert_eq!((node.capacity(), node.is_lowered()), (Rate::mbps(80.0), false));
+    let mut node = node_of(NodeConfig { share: 0.8, phase: MS * 500, ..config(100.0, rule, gtp(false)) });
+    join(&mut node, flow(1, 50), Rate::ZERO);
+    assert_eq!((node.capacity.usable(), node.capacity.is_lowered()), (Rate::mbps(80.0), false));
     assert_eq!(mbps(node.tick(ms(500), |_| Rate::ZERO)), [8.0]); // alpha x 80
     // 0.95 x 60 Mb/s.
-    node.on_overflow(Rate::mbps(60.0));
+    node.capacity.on_overflow(Rate::mbps(60.0));
     assert_eq!(mbps(node.tick(ms(1000), |_| Rate::ZERO)), [5.7]);
-    assert_eq!((node.capacity(), node.is_lowered()), (Rate::mbps(57.0), true));
+    assert_eq!((node.capacity.usable(), node.capacity.is_lowered()), (Rate::mbps(57.0), true));
     // 2 % of 80 Mb/s per second, which is 0.8 Mb/s per tick, for the first second; then that step times the seconds
     // passed: 57.8 58.6 59.8 61.4 63.4 65.8 68.6 71.8 75.4 79.4 Mb/s. A constant 2 % a second takes 29 ticks.
     node.tick(ms(1500), |_| Rate::ZERO);
-    assert!((node.capacity().as_mbps() - 57.8).abs() < 1e-9);
+    assert!((node.capacity.usable().as_mbps() - 57.8).abs() < 1e-9);
     for tick in 4..13 {
         node.tick(ms(tick * 500), |_| Rate::ZERO);
     }
-    assert!((node.capacity().as_mbps() - 79.4).abs() < 1e-9);
+    assert!((node.capacity.usable().as_mbps() - 79.4).abs() < 1e-9);
     node.tick(ms(13 * 500), |_| Rate::ZERO);
-    assert_eq!((node.capacity(), node.is_lowered()), (Rate::mbps(80.0), false));
+    assert_eq!((node.capacity.usable(), node.capacity.is_lowered()), (Rate::mbps(80.0), false));
     // A stalled reader reads nothing, and still recovers. An overflow at more than the capacity does not change it.
-    node.on_overflow(Rate::ZERO);
-    assert_eq!(node.capacity(), Rate::ZERO);
+    node.capacity.on_overflow(Rate::ZERO);
+    assert_eq!(node.capacity.usable(), Rate::ZERO);
     node.tick(ms(14 * 500), |_| Rate::ZERO);
     node.tick(ms(15 * 500), |_| Rate::ZERO);
-    assert!((node.capacity().as_mbps() - 0.8).abs() < 1e-9);
-    node.on_overflow(Rate::mbps(500.0));
-    assert!((node.capacity().as_mbps() - 0.8).abs() < 1e-9);
+    assert!((node.capacity.usable().as_mbps() - 0.8).abs() < 1e-9);
+    node.capacity.on_overflow(Rate::mbps(500.0));
+    assert!((node.capacity.usable().as_mbps() - 0.8).abs() < 1e-9);
 }
 
 /// Sources and sinks half a round trip apart, modelled as rates only, in steps of a millisecond.
@@ -249,7 +266,7 @@ impl Network {
         let capacities: Vec<_> = sources_mbps.iter().chain(sinks_mbps).map(|&mbps| Rate::mbps(mbps)).collect();
         let node = |(index, &capacity): (usize, &Rate)| {
             let phase = MS * (index as u64 * 13 % 50);
-            EndNode::new(Time::ZERO, phase, capacity, 1.0, rule, gtp(drain))
+            node_of(NodeConfig { capacity, phase, ..config(0.0, rule, gtp(drain)) })
         };
         let nodes: Vec<_> = capacities.iter().enumerate().map(node).collect();
         let ticked = vec![0; nodes.len()];
@@ -264,7 +281,7 @@ impl Network {
         let start = start.filter(|_| fair).unwrap_or(Rate::ZERO);
         for end in ends {
             let options = SessionOptions { weight, ..SessionOptions::default() };
-            self.nodes[end].join(Flow { options, ..flow(name, rtt_ms) }, start).unwrap();
+            join(&mut self.nodes[end], Flow { options, ..flow(name, rtt_ms) }, start);
         }
         self.sessions.push(Session {
             ends,
@@ -296,7 +313,7 @@ impl Network {
             }
         }
         for (index, node) in self.nodes.iter_mut().enumerate() {
-            if node.next_tick() > ms(now as u64) {
+            if next_tick(node) > ms(now as u64) {
                 continue;
             }
             let sessions = &mut self.sessions;
@@ -315,9 +332,9 @@ impl Network {
                 // No honest session is ever taken for less than it is.
                 assert_eq!(outcome.measured, fed[outcome.session.0 as usize], "{now} {index}");
                 if is_sink {
-                    session.mail.push_back((now + session.half_rtt, outcome.grant.expected));
+                    session.mail.push_back((now + session.half_rtt, outcome.share.grant.expected));
                 } else {
-                    session.source_grant = outcome.grant.expected;
+                    session.source_grant = outcome.share.grant.expected;
                 }
             }
             self.ticked[index] = now;
@@ -367,18 +384,18 @@ impl Network {
 #[test]
 fn capacity__is_back_soon_after_the_last_overflow() {
     let rule = IntervalRule::Fixed(MS * 100);
-    let mut node = EndNode::new(Time::ZERO, MS * 100, Rate::mbps(100.0), 1.0, rule, gtp(false));
-    node.join(flow(1, 50), Rate::ZERO).unwrap();
+    let mut node = node_of(NodeConfig { phase: MS * 100, ..config(100.0, rule, gtp(false)) });
+    join(&mut node, flow(1, 50), Rate::ZERO);
     node.tick(ms(100), |_| Rate::ZERO);
     // Again and again for ten seconds, down to a quarter.
     for tick in 2..=100 {
-        node.on_overflow(Rate::mbps(25.0 / 0.95));
+        node.capacity.on_overflow(Rate::mbps(25.0 / 0.95));
         node.tick(ms(tick * 100), |_| Rate::ZERO);
     }
-    assert!((node.capacity().as_mbps() - 25.0).abs() < 1e-9);
+    assert!((node.capacity.usable().as_mbps() - 25.0).abs() < 1e-9);
     // 2 % a second for a second, then t %..: 2 x (t^2 + 1) / 2 % after t seconds. 75 % take the root of 74, 8.6 s.
     let mut ticks = 0;
-    while node.is_lowered() {
+    while node.capacity.is_lowered() {
         ticks += 1;
         node.tick(ms(10_000 + ticks * 100), |_| Rate::ZERO);
     }
@@ -487,74 +504,20 @@ proptest! {
     fn tick__of_anything(
         steps in proptest::collection::vec((0_u64..5, any::<bool>(), 0_u64..1_000_000, any::<f64>(), 0_u64..300), 1..60),
     ) {
-        let mut node = EndNode::new(Time::ZERO, MS, Rate::gbps(1.0), 1.0, IntervalRule::default(), gtp(true));
+        let mut node = node_of(NodeConfig { phase: MS, ..config(1000.0, IntervalRule::default(), gtp(true)) });
         let mut now = Time::ZERO;
         for (session, joins, wait_us, measured, rtt) in steps {
             now += Duration::from_micros(wait_us);
             if joins {
-                let _ = node.join(flow(session, rtt), Rate::nearest_bps(measured));
+                let _ = node.join(now, flow(session, rtt), Rate::nearest_bps(measured), Beginning::Plain);
             } else {
                 node.leave(SessionId(session));
             }
-            let sessions = node.sessions();
+            let sessions = node.table.len();
             let outcomes = node.tick(now, |_| Rate::nearest_bps(measured));
             prop_assert_eq!(outcomes.len(), sessions);
-            prop_assert!(outcomes.iter().all(|outcome| outcome.grant.expected <= Rate::gbps(1.0)));
-            prop_assert!(node.next_tick() > now);
+            prop_assert!(outcomes.iter().all(|outcome| outcome.share.grant.expected <= Rate::gbps(1.0)));
+            prop_assert!(next_tick(&node) > now);
         }
     }
-}
-
-/// With claims, grants are scaled down to this host's own limit, but not for the machine's headroom.
-#[test]
-fn settle_told__by_claims_leaves_the_headroom_and_keeps_to_the_own_limit() {
-    let options = fairwave_schemes::node::tally::TallyOptions::default();
-    let mut node = node().with_exchange(Time::ZERO, Direction::Receiving, ExchangeConfig { options, react: None });
-    let told = ToldNode { capacity: Some(Rate::mbps(100.0)), weights: 0.0, start: Rate::ZERO, interval: MS * 20 };
-    node.be_own(Time::ZERO, Rate::nearest_bps(f64::MAX));
-    node.be_told(told);
-    for session in [1, 2] {
-        let begins = Beginning::Claimed { claim: Rate::mbps(100.0), parts: 1 };
-        // Nothing is given with the handshake where others divide.
-        assert_eq!(node.join_with(Time::ZERO, flow(session, 20), begins).unwrap().expected, Rate::ZERO);
-    }
-    let grants = [52.0, 50.0].into_iter().zip(1..).map(|(mbps, session)| {
-        let expected = Some(Rate::mbps(mbps));
-        ToldGrant { session: SessionId(session), expected, target: Rate::mbps(60.0), exceeds: false }
-    });
-    let grants: Vec<ToldGrant> = grants.collect();
-    assert_eq!(mbps(node.settle_told(ms(20), &grants)), [52.0, 50.0]);
-    // All claims together are no more than 51 Mb/s, and grants no more than 51 and the headroom: 102 x 0.51.
-    node.be_own(ms(30), Rate::mbps(51.0));
-    node.be_told(told);
-    let mut claims = Vec::new();
-    node.look_told(ms(38), |_| Rate::ZERO, |looked| claims.extend(looked.standing.and_then(|standing| standing.claim)));
-    assert_eq!(claims, [Rate::mbps(25.5); 2]);
-    assert_eq!(mbps(node.settle_told(ms(40), &grants)), [26.52, 25.5]);
-}
-
-/// Grants of GTP are ahead of what sessions use: a session that cannot use more does not keep the others from the free
-/// capacity.
-#[test]
-fn settle_told__steps_beyond_the_machine_s_capacity_are_not_scaled_down_and_the_own_limit_is_kept() {
-    let mut node = node();
-    let told = ToldNode { capacity: Some(Rate::mbps(100.0)), weights: 0.0, start: Rate::ZERO, interval: MS * 20 };
-    let grants = [13.0, 90.0].into_iter().zip(1..).map(|(mbps, session)| {
-        let expected = Some(Rate::mbps(mbps));
-        ToldGrant { session: SessionId(session), expected, target: Rate::mbps(90.0), exceeds: false }
-    });
-    let grants: Vec<ToldGrant> = grants.collect();
-    node.join(flow(1, 20), Rate::ZERO).unwrap();
-    node.join(flow(2, 20), Rate::ZERO).unwrap();
-    // The own limit is what the machine has, or more.
-    node.be_told(told);
-    assert_eq!(mbps(node.settle_told(ms(20), &grants)), [13.0, 90.0]);
-    // Less than that: 51.5 of 103.
-    node.be_own(ms(30), Rate::mbps(51.5));
-    node.be_told(told);
-    assert_eq!(mbps(node.settle_told(ms(40), &grants)), [6.5, 45.0]);
-    // No session uses more than there is.
-    node.be_own(ms(50), Rate::mbps(200.0));
-    node.be_told(ToldNode { capacity: Some(Rate::mbps(80.0)), ..told });
-    assert_eq!(mbps(node.settle_told(ms(60), &grants)), [13.0, 80.0]);
 }

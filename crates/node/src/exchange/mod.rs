@@ -1,20 +1,20 @@
 //! A node whose sessions share its capacity by claims and grants (docs/explanation/tally.md), as a host drives it.
 
+mod assigned;
 mod beginning;
-mod rates;
 mod sink_half;
 mod source_half;
-mod told;
 mod word;
 
 use fairwave_schemes::node::tally::{ClaimMessage, GrantMessage, TallyOptions};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::flow_table::Flow;
+use crate::divider::Share;
+use crate::flow_table::{Flow, FlowTable};
 use crate::session::{Direction, SessionId};
+use crate::stray_meter::StrayMeter;
 
 pub use beginning::Beginning;
-pub use rates::ExchangeRates;
 use sink_half::SinkHalf;
 use source_half::SourceHalf;
 pub use word::Word;
@@ -37,6 +37,8 @@ pub struct Exchange {
     react_at: Option<Time>,
     capacity: Rate,
     headroom: f64,
+    /// At a sink: traffic of sessions that it has forgotten.
+    strays: Option<StrayMeter>,
 }
 
 #[derive(Debug)]
@@ -51,13 +53,14 @@ const MOST_BPS: f64 = 4e18;
 
 impl Exchange {
     /// The exchange of one direction of a host without sessions.
-    pub fn new(direction: Direction, capacity: Rate, config: ExchangeConfig) -> Self {
+    pub fn new(now: Time, direction: Direction, capacity: Rate, config: ExchangeConfig) -> Self {
         let capacity = capacity.min(Rate::nearest_bps(MOST_BPS));
         let half = match direction {
             Direction::Sending => Half::Source(SourceHalf::new(capacity, config.options)),
             Direction::Receiving => Half::Sink(SinkHalf::new(capacity, config.options)),
         };
-        Self { half, react: config.react, react_at: None, capacity, headroom: config.options.headroom }
+        let strays = (direction == Direction::Receiving).then(|| StrayMeter::new(now, config.options.lease));
+        Self { half, react: config.react, react_at: None, capacity, headroom: config.options.headroom, strays }
     }
 
     /// When it ticks because of news.
@@ -75,6 +78,19 @@ impl Exchange {
         match &mut self.half {
             Half::Source(source) => source.node.set_capacity(capacity),
             Half::Sink(sink) => sink.node.set_capacity(capacity),
+        }
+    }
+
+    /// The node has this capacity, less the traffic of forgotten sessions.
+    pub(crate) fn set_capacity_at(&mut self, now: Time, capacity: Rate) {
+        let strays = self.strays.as_mut().map_or(Rate::ZERO, |strays| strays.rate(now));
+        self.set_capacity(Rate::nearest_bps((capacity.as_bps() - strays.as_bps()).max(0.0)));
+    }
+
+    /// Data came of a session that this host does not know.
+    pub fn see_stray(&mut self, now: Time, wire_bytes: u32) {
+        if let Some(strays) = &mut self.strays {
+            strays.on_packet(now, wire_bytes);
         }
     }
 
@@ -120,27 +136,12 @@ impl Exchange {
         }
     }
 
-    /// The weight, the minimum or the round-trip time of a session changed.
-    pub fn set_terms(&mut self, flow: &Flow) {
+    /// The terms of a session changed: its weight, minimum, round-trip time, group, or the rate that its application
+    /// wants or takes.
+    pub(crate) fn change(&mut self, flow: &Flow) {
         match &mut self.half {
-            Half::Source(source) => _ = source.node.set_terms(flow.session.0, terms(flow)),
-            Half::Sink(sink) => sink.set_terms(flow),
-        }
-    }
-
-    /// Whose a session is; zero if it is in no group.
-    pub fn set_group(&mut self, session: SessionId, group: u32) {
-        match &mut self.half {
-            Half::Source(source) => source.node.set_group(session.0, group),
-            Half::Sink(sink) => sink.set_group(session, group),
-        }
-    }
-
-    /// Sets the max rate that the application wants or receives.
-    pub fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
-        match &mut self.half {
-            Half::Source(source) => source.set_desired(session, desired),
-            Half::Sink(sink) => sink.set_ceiling(session, desired),
+            Half::Source(source) => source.change(flow),
+            Half::Sink(sink) => sink.change(flow),
         }
     }
 
@@ -153,10 +154,10 @@ impl Exchange {
         }
     }
 
-    /// Sets the measured rate of a session's source: that of one without claims counts.
-    pub fn see_measured(&mut self, now: Time, session: SessionId, measured: Rate) {
+    /// Sets the measured rates of the sessions' sources: those of sources without claims count.
+    pub(crate) fn see_measured(&mut self, now: Time, flows: &FlowTable) {
         if let Half::Sink(sink) = &mut self.half {
-            sink.see_measured(now, session, measured);
+            flows.iter().for_each(|entry| sink.see_measured(now, entry.flow.session, entry.measured));
         }
     }
 
@@ -202,11 +203,12 @@ impl Exchange {
         }
     }
 
-    /// The rates of a session as far as they are known; a sink knows none before the first claim.
-    pub fn rates(&self, session: SessionId) -> Option<ExchangeRates> {
+    /// The share of a session as far as it is known; a sink knows none before the first claim. What is allowed is all
+    /// that may be sent by what the node has said, as far as it knows: at a sink all that is reserved.
+    pub fn share(&self, session: SessionId) -> Option<Share> {
         match &self.half {
-            Half::Source(source) => source.rates(session),
-            Half::Sink(sink) => sink.rates(session),
+            Half::Source(source) => source.share(session),
+            Half::Sink(sink) => sink.share(session),
         }
     }
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use fairwave_schemes::node::tally::{ClaimMessage, GrantTo, SessionTerms, SinkNode, TallyOptions};
+use fairwave_schemes::Grant;
+use fairwave_schemes::node::tally::{ClaimMessage, GrantTo, SinkNode, TallyOptions};
 use fairwave_units::{Rate, Time};
 
 use super::beginning::Beginning;
-use super::rates::ExchangeRates;
 use super::word::{Word, terms};
+use crate::divider::Share;
 use crate::flow_table::Flow;
 use crate::session::SessionId;
 
@@ -21,11 +22,8 @@ pub(super) struct SinkHalf {
 
 #[derive(Debug)]
 struct SinkSession {
-    terms: SessionTerms,
-    /// Whose it is; zero if it is in no group.
-    group: u32,
-    /// Max rate that the application here takes.
-    ceiling: Option<Rate>,
+    /// With the max rate that the application here takes as the desired one.
+    flow: Flow,
     /// Set if its source sends no claims: the time up to which its sending is measured.
     plain: Option<Time>,
 }
@@ -37,21 +35,21 @@ impl SinkHalf {
 
     pub(super) fn open(&mut self, now: Time, flow: &Flow, begins: Beginning) {
         let plain = (begins == Beginning::Plain).then_some(now);
-        let session = SinkSession { terms: terms(flow), group: 0, ceiling: None, plain };
+        let terms = terms(flow);
         match begins {
             Beginning::Plain => {
                 let (alpha, beta) = (flow.options.alpha, flow.options.beta);
-                self.node.open_plain(now, flow.session.0, &session.terms, alpha, beta);
+                self.node.open_plain(now, flow.session.0, &terms, alpha, beta);
             }
             Beginning::Claimed { claim, parts } => {
-                self.node.welcome(now, flow.session.0, &session.terms, Some(claim), parts, &mut self.out);
+                self.node.welcome(now, flow.session.0, &terms, Some(claim), parts, &mut self.out);
             }
             // Of one that was promised something the rule knows more than the first round-trip time by now.
             Beginning::Bare | Beginning::Promised { .. } => {
-                self.node.set_terms(flow.session.0, session.terms);
+                self.node.set_terms(flow.session.0, terms);
             }
         }
-        self.sessions.insert(flow.session, session);
+        self.sessions.insert(flow.session, SinkSession { flow: *flow, plain });
     }
 
     pub(super) fn forget(&mut self, session: SessionId) {
@@ -59,25 +57,14 @@ impl SinkHalf {
         self.sessions.remove(&session);
     }
 
-    pub(super) fn set_terms(&mut self, flow: &Flow) {
-        if let Some(known) = self.sessions.get_mut(&flow.session) {
-            known.terms = terms(flow);
-            self.node.set_terms(flow.session.0, known.terms);
-            self.node.set_plain_steps(flow.session.0, flow.options.alpha, flow.options.beta);
-        }
-    }
-
-    pub(super) fn set_group(&mut self, session: SessionId, group: u32) {
+    pub(super) fn change(&mut self, flow: &Flow) {
+        let session = flow.session;
         if let Some(known) = self.sessions.get_mut(&session) {
-            known.group = group;
-            self.node.set_group(session.0, group);
-        }
-    }
-
-    pub(super) fn set_ceiling(&mut self, session: SessionId, ceiling: Option<Rate>) {
-        if let Some(known) = self.sessions.get_mut(&session) {
-            known.ceiling = ceiling;
-            self.node.set_ceiling(session.0, ceiling);
+            known.flow = *flow;
+            self.node.set_terms(session.0, terms(flow));
+            self.node.set_plain_steps(session.0, flow.options.alpha, flow.options.beta);
+            self.node.set_group(session.0, flow.group);
+            self.node.set_ceiling(session.0, flow.desired);
         }
     }
 
@@ -89,16 +76,17 @@ impl SinkHalf {
     }
 
     fn claim(&mut self, now: Time, session: SessionId, claim: &ClaimMessage) {
-        let Some(known) = self.sessions.get(&session) else { return };
+        let Some(SinkSession { flow, .. }) = self.sessions.get(&session) else { return };
+        let terms = terms(flow);
         if claim.is_bye {
             // A session's end is handled elsewhere; until then nothing comes.
             let nothing = ClaimMessage { is_bye: false, claim: Some(Rate::ZERO), ..*claim };
-            self.node.on_claim(now, session.0, &known.terms, &nothing, &mut self.out);
+            self.node.on_claim(now, session.0, &terms, &nothing, &mut self.out);
         } else {
-            self.node.on_claim(now, session.0, &known.terms, claim, &mut self.out);
+            self.node.on_claim(now, session.0, &terms, claim, &mut self.out);
         }
-        self.node.set_ceiling(session.0, known.ceiling);
-        self.node.set_group(session.0, known.group);
+        self.node.set_ceiling(session.0, flow.desired);
+        self.node.set_group(session.0, flow.group);
     }
 
     /// `bytes` of a session came since the last tick. For a source that sends no claims, [its sending
@@ -117,9 +105,10 @@ impl SinkHalf {
         }
     }
 
-    pub(super) fn rates(&self, session: SessionId) -> Option<ExchangeRates> {
-        let (expected, offer) = (self.node.granted(session.0)?, self.node.offer(session.0)?);
-        Some(ExchangeRates { expected, offer, allowed: self.node.reserved(session.0)?, remote: None })
+    pub(super) fn share(&self, session: SessionId) -> Option<Share> {
+        let (expected, target) = (self.node.granted(session.0)?, self.node.offer(session.0)?);
+        let allowed = self.node.reserved(session.0)?;
+        Some(Share { allowed, ..Share::of_grant(Grant { expected, target }) })
     }
 
     pub(super) fn take_words(&mut self, words: &mut Vec<(SessionId, Word)>) {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use fairwave_schemes::Grant;
 use fairwave_schemes::node::tally::{ClaimTo, GrantMessage, Promise, SourceNode, TallyOptions};
 use fairwave_units::{Rate, Time};
 
 use super::beginning::Beginning;
-use super::rates::ExchangeRates;
 use super::word::{Word, terms};
+use crate::divider::{Share, unlimited};
 use crate::flow_table::Flow;
 use crate::session::SessionId;
 
@@ -54,13 +55,15 @@ impl SourceHalf {
         self.sessions.remove(&session);
     }
 
-    pub(super) fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
-        if let Some(known) = self.sessions.get_mut(&session) {
-            known.desired = desired;
-            if known.is_declared {
-                known.is_declared = desired.is_some();
-                self.node.declare(session.0, desired);
-            }
+    pub(super) fn change(&mut self, flow: &Flow) {
+        let session = flow.session;
+        self.node.set_terms(session.0, terms(flow));
+        self.node.set_group(session.0, flow.group);
+        let Some(known) = self.sessions.get_mut(&session).filter(|known| known.desired != flow.desired) else { return };
+        known.desired = flow.desired;
+        if known.is_declared {
+            known.is_declared = flow.desired.is_some();
+            self.node.declare(session.0, flow.desired);
         }
     }
 
@@ -88,12 +91,11 @@ impl SourceHalf {
         }
     }
 
-    pub(super) fn rates(&self, session: SessionId) -> Option<ExchangeRates> {
+    pub(super) fn share(&self, session: SessionId) -> Option<Share> {
         self.sessions.get(&session)?;
-        let endless = Rate::nearest_bps(f64::MAX);
-        let (cap, offer) = (self.node.cap(session.0), self.node.offer(session.0).unwrap_or(endless));
-        let remote = Some(self.node.granted(session.0).unwrap_or(endless));
-        Some(ExchangeRates { expected: cap, offer, allowed: cap, remote })
+        let (cap, offer) = (self.node.cap(session.0), self.node.offer(session.0).unwrap_or(unlimited()));
+        let remote = Some(self.node.granted(session.0).unwrap_or(unlimited()));
+        Some(Share { remote, ..Share::of_grant(Grant { expected: cap, target: offer }) })
     }
 
     pub(super) fn take_words(&mut self, words: &mut Vec<(SessionId, Word)>) {

@@ -19,12 +19,12 @@ fn at(ms: u64) -> Time {
 
 fn flow(session: u64) -> Flow {
     let rtt = Duration::from_millis(20);
-    Flow { session: SessionId(session), options: SessionOptions::default(), desired: None, rtt }
+    Flow::new(SessionId(session), SessionOptions::default(), rtt)
 }
 
 fn exchange(direction: Direction) -> Exchange {
     let options = TallyOptions { packet: Bytes::new(1500), ..TallyOptions::default() };
-    Exchange::new(direction, Rate::nearest_bps(C), ExchangeConfig { options, react: None })
+    Exchange::new(at(0), direction, Rate::nearest_bps(C), ExchangeConfig { options, react: None })
 }
 
 fn claim(number: u64) -> ClaimMessage {
@@ -59,10 +59,10 @@ fn on_claim__ten_thousand_sessions_that_come_and_go_leave_nothing() {
         sink.begin(at(session), &flow(session), Beginning::Bare);
         sink.on_claim(at(session), SessionId(session), &claim(1));
         sink.on_claim(at(session), SessionId(session), &ClaimMessage { is_bye: true, ..claim(2) });
-        assert!(sink.rates(SessionId(session)).is_some());
+        assert!(sink.share(SessionId(session)).is_some());
         sink.forget(SessionId(session));
         sink.on_claim(at(session), SessionId(session), &claim(3));
-        assert_eq!(sink.rates(SessionId(session)), None);
+        assert_eq!(sink.share(SessionId(session)), None);
     }
     sink.tick(at(10_001));
     assert_eq!((sink.reserved(), said(&mut sink)), (Some(Rate::ZERO), 0));
@@ -98,9 +98,9 @@ fn on_grant__forged_replayed_and_absurd_ones_give_no_more_than_the_source_has() 
             source.see_used(SessionId(session), 1_000_000, true);
         }
         source.tick(now);
-        let caps: f64 = [1, 2].map(|session| source.rates(SessionId(session)).unwrap().allowed.as_bps()).iter().sum();
+        let caps: f64 = [1, 2].map(|session| source.share(SessionId(session)).unwrap().allowed.as_bps()).iter().sum();
         assert!(caps <= 1.02 * C, "{caps} after {grant:?}");
-        assert_eq!(source.rates(SessionId(3)), None);
+        assert_eq!(source.share(SessionId(3)), None);
         // One answer per grant, and the tick's message for each.
         assert!(said(&mut source) <= 4);
     }

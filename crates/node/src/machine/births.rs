@@ -77,7 +77,7 @@ impl<'a> FairParts<'a> {
         for (name, used) in used {
             if let Some(young) = young.next_if(|young| young.name == *name) {
                 // As if it had been granted that: no row counts beyond its grants.
-                node.raise(now, *name, young.part * sure);
+                node.table.raise(now, *name, young.part * sure);
                 *used = (young.part * sure).max(*used);
             }
         }

@@ -6,7 +6,9 @@ use fairwave_schemes::node::{Groups, Reading};
 use fairwave_schemes::scheme::{OptionValue, Options};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::end_node::{EndNode, IntervalRule};
+use crate::beat::IntervalRule;
+use crate::end_node::{EndNode, NodeConfig};
+use crate::exchange::Beginning;
 use crate::flow_table::{Flow, JoinError};
 use crate::options::SessionOptions;
 use crate::session::Direction;
@@ -54,12 +56,16 @@ pub(super) struct Card {
 impl Card {
     /// A capacity that comes to be known makes a node; one that was known and is not any more keeps the last.
     pub(super) fn set(&mut self, now: Time, interval: Duration, drain: bool, capacity: CardCapacity) {
-        for (node, capacity) in self.nodes.iter_mut().zip([capacity.send, capacity.receive]) {
+        let capacities = [(Direction::Sending, capacity.send), (Direction::Receiving, capacity.receive)];
+        for (node, (direction, capacity)) in self.nodes.iter_mut().zip(capacities) {
             match (node, capacity) {
-                (Some(node), Some(capacity)) => node.change_capacity(capacity),
+                (Some(node), Some(capacity)) => node.capacity.set(capacity),
                 (node @ None, Some(capacity)) => {
                     let rule = IntervalRule::Fixed(interval);
-                    *node = Some(EndNode::new(now, interval, capacity, 1.0, rule, Box::new(rule_of_groups(drain))));
+                    let allocator = Box::new(rule_of_groups(drain));
+                    let (share, phase, exchange) = (1.0, interval, None);
+                    let config = NodeConfig { capacity, share, interval: rule, phase, allocator, exchange };
+                    *node = Some(EndNode::new(now, direction, config));
                 }
                 (_, None) => {}
             }
@@ -67,7 +73,8 @@ impl Card {
     }
 
     pub(super) fn set_group(&mut self, group: u32, terms: Option<GroupTerms>) {
-        self.nodes.iter_mut().flatten().for_each(|node| node.set_group(group, terms));
+        let rules = self.nodes.iter_mut().flatten().filter_map(|node| node.divider.rule_mut());
+        rules.for_each(|rule| rule.set_group(group, terms));
     }
 
     pub(super) fn has(&self, direction: Direction) -> bool {
@@ -91,7 +98,7 @@ impl Card {
 
     /// The free rate at a node; all of it at a node that has not ticked yet.
     pub(super) fn free(&self, direction: Direction) -> Option<Rate> {
-        self.free[direction as usize].or_else(|| self.node(direction).map(EndNode::capacity))
+        self.free[direction as usize].or_else(|| self.node(direction).map(|node| node.capacity.usable()))
     }
 
     pub(super) fn node_mut(&mut self, direction: Direction) -> Option<&mut EndNode> {
@@ -107,23 +114,23 @@ fn rule_of_groups(drain: bool) -> Groups {
 
 /// A session joins a node, as one of a group, with what it has already.
 pub(super) fn join(
+    now: Time,
     node: &mut EndNode,
     session: SessionId,
     group: u32,
     asked: &Asked,
     start: Rate,
 ) -> Result<(), JoinError> {
-    let flow = Flow { session, options: asked.options, desired: asked.desired, rtt: asked.rtt };
-    node.join(flow, start)?;
-    node.set_owner(session, group, asked.maximum);
-    Ok(())
+    let Asked { options, maximum, desired, rtt } = *asked;
+    let flow = Flow { session, options, desired, rtt, group, maximum };
+    node.join(now, flow, start, Beginning::Plain)
 }
 
 /// A session asks for something else.
 pub(super) fn tell(node: &mut EndNode, session: SessionId, group: u32, asked: &Asked) {
     // Options that no rule can run with leave what was before.
-    node.set_options(session, asked.options);
-    node.set_desired(session, asked.desired);
-    node.set_rtt(session, asked.rtt);
-    node.set_owner(session, group, asked.maximum);
+    node.change(session, |flow| flow.options = asked.options);
+    node.change(session, |flow| {
+        (flow.desired, flow.rtt, flow.group, flow.maximum) = (asked.desired, asked.rtt, group, asked.maximum);
+    });
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use fairwave_schemes::node::tally::{SharedGrant, SharedGroup, SharedKind, SharedNode, SharedRow};
-use fairwave_schemes::{Grant, GroupTerms, Others};
+use fairwave_schemes::{Grant, GroupTerms, Others, Row};
 use fairwave_units::{Rate, Time};
 
 use super::held::{Counted, Held};
-use crate::end_node::{DividedGrant, DividedRow};
+use crate::divider::{Share, Shares};
+use crate::flow_table::{FlowEntry, FlowTable};
 use crate::session::Direction;
 
 /// The inputs of a node's division, next to its rows.
@@ -43,13 +44,24 @@ pub(super) struct Claiming<'a> {
 const OTHER_ALPHA: f64 = 0.1;
 const OTHER_BETA: f64 = 0.2;
 
-/// Returns each row's grant.
+/// A row of a node, and the largest grant that what is seen of it may go back to.
+#[derive(Clone, Copy, Debug)]
+struct RecentRow {
+    row: Row,
+    recent: Rate,
+}
+
+/// Returns each row's share.
 pub(super) fn divide(
     node: &mut SharedNode,
     terms: &Terms<'_>,
-    rows: &[DividedRow],
+    flows: &FlowTable,
+    rows: &[Row],
     mut claiming: Vec<Claiming<'_>>,
-) -> Vec<DividedGrant> {
+    to: &mut Shares,
+) {
+    let recent = |(row, entry): (&Row, &FlowEntry)| RecentRow { row: *row, recent: entry.recent };
+    let rows: Vec<RecentRow> = rows.iter().zip(flows.iter()).map(recent).collect();
     let mut names: Vec<u32> = claiming.iter().map(|row| row.group).collect();
     names.sort_unstable();
     names.dedup();
@@ -100,9 +112,10 @@ pub(super) fn divide(
             allowed = Rate::nearest_bps(row.reserved_bps).max(expected);
             held.grant(terms.now, terms.tick, expected);
         }
-        DividedGrant { grant: Grant { expected, target }, allowed }
+        Some(Share { allowed, ..Share::of_grant(Grant { expected, target }) })
     };
-    grants.into_iter().zip(&shared).zip(claiming).map(granted).collect()
+    to.clear();
+    to.extend(grants.into_iter().zip(&shared).zip(claiming).map(granted));
 }
 
 /// The share that remains for traffic without grants.
@@ -113,7 +126,7 @@ fn left_to(other: Others, capacity: Rate, weights: f64) -> f64 {
     (other.measured.as_bps() + step).min(share)
 }
 
-fn base(group: usize, row: &DividedRow) -> SharedRow {
+fn base(group: usize, row: &RecentRow) -> SharedRow {
     SharedRow {
         group,
         weight: row.row.weight,
@@ -127,7 +140,7 @@ fn base(group: usize, row: &DividedRow) -> SharedRow {
 }
 
 /// A session of GTP claims what it uses, and holds what it was granted recently.
-fn row_of_gtp(group: usize, row: &DividedRow, given: Rate) -> SharedRow {
+fn row_of_gtp(group: usize, row: &RecentRow, given: Rate) -> SharedRow {
     let base = base(group, row);
     let desired_bps = row.row.desired.map_or(f64::INFINITY, Rate::as_bps);
     let held_bps = row.recent.min(given).as_bps();
@@ -144,7 +157,7 @@ struct Beyond {
     granted_bps: f64,
 }
 
-fn beyond(row: &DividedRow, claiming: &Claiming<'_>, counted: Option<Counted>) -> Beyond {
+fn beyond(row: &RecentRow, claiming: &Claiming<'_>, counted: Option<Counted>) -> Beyond {
     if claiming.held.is_none() {
         let recent_bps = row.recent.as_bps();
         return Beyond { bps: (recent_bps - claiming.given.as_bps()).max(0.0), granted_bps: recent_bps };
@@ -157,7 +170,7 @@ fn beyond(row: &DividedRow, claiming: &Claiming<'_>, counted: Option<Counted>) -
 
 fn row_of_tally(
     group: usize,
-    row: &DividedRow,
+    row: &RecentRow,
     direction: Direction,
     held: &Held,
     counted: Option<Counted>,

@@ -65,8 +65,8 @@ impl Neighbours {
                 let Some(node) = card.node_mut(direction) else { continue };
                 let is_full = self.full.contains(&Place { card: *id, direction });
                 let meter = self.meters.get(id).map(|meters| &meters[direction as usize]);
-                let measured =
-                    meter.and_then(|meter| if is_full { meter.rate_of_full(node.capacity()) } else { meter.rate() });
+                let measured = meter
+                    .and_then(|meter| if is_full { meter.rate_of_full(node.capacity.usable()) } else { meter.rate() });
                 node.see_other(self.weight.zip(measured).map(|(weight, measured)| Others { weight, measured }));
             }
         }

@@ -295,7 +295,7 @@ impl World {
         let tick = self.machine.ticks();
         for grant in grants {
             assert!(!grant.exceeds);
-            self.table.insert((grant.member, grant.row), (tick, grant.expected, grant.target));
+            self.table.insert((grant.member, grant.row), (tick, grant.grant.expected, grant.grant.target));
         }
         for at in 0..self.processes.len() {
             let late =

@@ -85,7 +85,7 @@ impl World {
             if let Some(session) = self.sessions.iter_mut().find(is_its)
                 && !session.is_silent
             {
-                session.rate = grant.expected.as_mbps().min(session.limit);
+                session.rate = grant.grant.expected.as_mbps().min(session.limit);
             }
         }
     }

@@ -8,8 +8,9 @@ use super::births::FairParts;
 use super::card::Place;
 use super::claims::{self, Claiming, Terms};
 use super::{GRACE, Machine, MachineGrant, ShareBy, Slot, name};
-use crate::session::Direction;
-use crate::session::SessionId;
+use crate::beat::IntervalRule;
+use crate::end_node::TickOutcome;
+use crate::session::{Direction, SessionId};
 
 /// A row that has not changed for this many intervals stands still.
 const STILL_INTERVALS: u64 = 4;
@@ -19,6 +20,19 @@ const ABSENT_INTERVALS: u64 = 10;
 /// With the longest round-trip time that is believed no grant counts for longer.
 const LONGEST_GRANT: Duration = Duration::from_secs(3);
 
+/// The rows of a node at a tick.
+#[derive(Default)]
+struct NodeUse {
+    /// Whether rows of Tally are among them: claims divide the node.
+    has_claims: bool,
+    /// Whether there are rows whose use is not meaningful yet.
+    has_young: bool,
+    /// The sum of their weights, by group.
+    weights: BTreeMap<u32, f64>,
+    /// The longest queueing delay that each user has seen.
+    waiting: BTreeMap<u32, Duration>,
+}
+
 impl Machine {
     /// A control interval is over: what each row may use in the next, by card and direction.
     pub fn tick(&mut self, now: Time) -> &[MachineGrant] {
@@ -27,107 +41,133 @@ impl Machine {
         self.neighbours.tell(&mut self.cards);
         self.count_tick(now);
         self.left_behind.age(now);
-        let is_grace = self.is_grace(now);
-        let still = Duration::from_nanos(self.interval.as_nanos().saturating_mul(STILL_INTERVALS));
-        for slot in self.slots.iter_mut().flatten() {
-            if now.since(slot.changed) > still {
-                slot.measured = slot.measured * 0.5;
-                slot.waiting = None;
-            }
-        }
-        for (&id, card) in &mut self.cards {
-            for direction in [Direction::Sending, Direction::Receiving] {
-                let place = Place { card: id, direction };
-                let free = card.free(direction);
-                let Some((node, shared)) = card.shared_mut(direction) else { continue };
-                let (mut has_claims, mut has_young) = (false, false);
-                self.used.clear();
-                let mut weights: BTreeMap<u32, f64> = BTreeMap::new();
-                let mut waiting: BTreeMap<u32, Duration> = BTreeMap::new();
-                // Of a node without sessions no row has to be looked at.
-                let slots = if node.sessions() > 0 { self.slots.as_slice() } else { &[] };
-                for (name, slot) in named(slots).filter(|(_, slot)| slot.place == Some(place)) {
-                    // Until all are back who had something, nobody gets more than it had.
-                    self.used.push((name, if is_grace { slot.start } else { slot.measured }));
-                    has_claims |= slot.held.is_some();
-                    has_young |= slot.is_young(now, self.interval);
-                    *weights.entry(slot.group).or_default() += slot.asked.options.weight;
-                    // A member that reports no queue has seen none: else a single liar among such members would be the
-                    // median.
-                    let longest = waiting.entry(slot.user).or_default();
-                    *longest = slot.waiting.unwrap_or(Duration::ZERO).max(*longest);
-                }
-                self.young.clear();
-                if has_young && self.config.fair_start && !is_grace && !has_claims {
-                    let free = free.unwrap_or(Rate::ZERO);
-                    let fair = FairParts::of(node.left_by_others(), free, &weights, &self.users);
-                    fair.count((now, self.interval), &self.slots, node, &mut self.used, &mut self.young);
-                }
-                let weights = weights.into_iter().map(|(group, sum)| ((id, direction as u8, group), sum));
-                self.weights.extend(weights);
-                // A queue that no member has seen does not exist: else a member that overstates its use would have the
-                // rule drain a queue that does not exist, at the cost of all.
-                let waiting = lower_median(waiting.into_values().collect()).unwrap_or(Duration::ZERO);
-                node.see_queue(waiting);
-                self.neighbours.see_queue(place, waiting);
-                node.set_interval_rule(crate::end_node::IntervalRule::Fixed(self.interval));
-                // The node asks for its sessions in the order of their names, which is that of the slots.
-                let mut used = self.used.iter().peekable();
-                let measured = |session: SessionId| {
-                    while used.next_if(|(name, _)| *name < session).is_some() {}
-                    used.peek().filter(|(name, _)| *name == session).map_or(Rate::ZERO, |(_, rate)| *rate)
-                };
-                let outcomes = if has_claims {
-                    let left_behind = self.left_behind.of_users(place);
-                    let (tick, may_raise, users) = (self.ticks, now >= self.regains_until, &self.users);
-                    let (slots, share_by) = (&mut self.slots, self.config.share_by);
-                    node.tick_divided(now, measured, |capacity, other, rows| {
-                        let is_by_user = share_by == ShareBy::User;
-                        let terms =
-                            Terms { now, tick, direction, may_raise, capacity, left_behind, is_by_user, other, users };
-                        // The node's rows are in the order of its slots.
-                        let here = slots.iter_mut().flatten().filter(|slot| slot.place == Some(place));
-                        let claiming = here.map(|slot| Claiming {
-                            group: slot.group,
-                            user: slot.user,
-                            given: slot.given.largest(now, LONGEST_GRANT),
-                            changed: slot.changed,
-                            held: slot.held.as_deref_mut(),
-                        });
-                        claims::divide(shared, &terms, rows, claiming.collect())
-                    })
-                } else {
-                    node.tick(now, measured)
-                };
-                let mut taken = Rate::ZERO;
-                let mut young = self.young.iter().peekable();
-                for outcome in outcomes {
-                    let slot = self.slots.get_mut(outcome.session.0 as usize).and_then(Option::as_mut);
-                    let Some(slot) = slot else { continue };
-                    let expected = outcome.grant.expected;
-                    slot.given.grant(now, expected);
-                    let expected = if is_grace && slot.held.is_none() { expected.min(slot.start) } else { expected };
-                    let part = young.next_if(|young| young.name == outcome.session).map(|young| young.part);
-                    taken = taken + part.map_or(expected, |part| part.max(expected));
-                    self.grants.push(MachineGrant {
-                        member: slot.member,
-                        row: slot.row,
-                        generation: slot.generation,
-                        expected,
-                        target: outcome.grant.target,
-                        exceeds: outcome.exceeds_grant && !is_grace,
-                    });
-                }
-                // The part of a young session that is not granted yet is not free. If claims divide a node, nothing is
-                // free.
-                let free = node.left_by_others().as_bps() - taken.as_bps();
-                let free = if has_claims { Rate::ZERO } else { Rate::nearest_bps(free.max(0.0)) };
-                card.set_free(direction, free);
-            }
+        self.halve_still_rows(now);
+        let places = self
+            .cards
+            .keys()
+            .flat_map(|&card| [Direction::Sending, Direction::Receiving].map(|direction| Place { card, direction }));
+        for place in places.collect::<Vec<_>>() {
+            let Some(uses) = self.collect(now, place) else { continue };
+            self.divide(now, place, uses.has_claims);
+            self.grant(now, place, uses.has_claims);
         }
         let next = self.next_tick.saturating_add(self.interval);
         self.next_tick = if next > now { next } else { now.saturating_add(self.interval) };
         &self.grants
+    }
+}
+
+impl Machine {
+    /// A row that stands still counts as using half as much each interval.
+    fn halve_still_rows(&mut self, now: Time) {
+        let still = Duration::from_nanos(self.interval.as_nanos().saturating_mul(STILL_INTERVALS));
+        for slot in self.slots.iter_mut().flatten().filter(|slot| now.since(slot.changed) > still) {
+            slot.measured = slot.measured * 0.5;
+            slot.waiting = None;
+        }
+    }
+
+    /// Collects what the rows of a node have used; `None` if there is no such node.
+    fn collect(&mut self, now: Time, place: Place) -> Option<NodeUse> {
+        let is_grace = self.is_grace(now);
+        let card = self.cards.get_mut(&place.card)?;
+        let free = card.free(place.direction).unwrap_or(Rate::ZERO);
+        let node = card.node_mut(place.direction)?;
+        self.used.clear();
+        self.young.clear();
+        let mut uses = NodeUse::default();
+        // Of a node without sessions no row has to be looked at.
+        let slots = if node.table.is_empty() { &[] } else { self.slots.as_slice() };
+        for (name, slot) in named(slots).filter(|(_, slot)| slot.place == Some(place)) {
+            // Until all are back who had something, nobody gets more than it had.
+            self.used.push((name, if is_grace { slot.start } else { slot.measured }));
+            uses.has_claims |= slot.held.is_some();
+            uses.has_young |= slot.is_young(now, self.interval);
+            *uses.weights.entry(slot.group).or_default() += slot.asked.options.weight;
+            // A member that reports no queue has seen none: else a single liar among such members would be the median.
+            let longest = uses.waiting.entry(slot.user).or_default();
+            *longest = slot.waiting.unwrap_or(Duration::ZERO).max(*longest);
+        }
+        if uses.has_young && self.config.fair_start && !is_grace && !uses.has_claims {
+            let fair = FairParts::of(node.left_by_others(), free, &uses.weights, &self.users);
+            fair.count((now, self.interval), &self.slots, node, &mut self.used, &mut self.young);
+        }
+        let key = |group| (place.card, place.direction as u8, group);
+        self.weights.extend(uses.weights.iter().map(|(group, sum)| (key(*group), *sum)));
+        // A queue that no member has seen does not exist: else a member that overstates its use would have the rule
+        // drain a queue that does not exist, at the cost of all.
+        let waiting = lower_median(uses.waiting.values().copied().collect()).unwrap_or(Duration::ZERO);
+        node.see_queue(waiting);
+        self.neighbours.see_queue(place, waiting);
+        node.beat.set_rule(IntervalRule::Fixed(self.interval));
+        Some(uses)
+    }
+
+    /// Divides a node among its rows: by its rule, or by claims if there are any.
+    fn divide(&mut self, now: Time, place: Place, has_claims: bool) {
+        let Some((node, shared)) = self.cards.get_mut(&place.card).and_then(|card| card.shared_mut(place.direction))
+        else {
+            return;
+        };
+        // The node asks for its sessions in the order of their names, which is that of the slots.
+        let mut used = self.used.iter().peekable();
+        let measured = |session: SessionId| {
+            while used.next_if(|(name, _)| *name < session).is_some() {}
+            used.peek().filter(|(name, _)| *name == session).map_or(Rate::ZERO, |(_, rate)| *rate)
+        };
+        if !has_claims {
+            node.tick(now, measured);
+            return;
+        }
+        let mut terms = Terms {
+            now,
+            tick: self.ticks,
+            direction: place.direction,
+            may_raise: now >= self.regains_until,
+            capacity: Rate::ZERO,
+            left_behind: self.left_behind.of_users(place),
+            is_by_user: self.config.share_by == ShareBy::User,
+            other: node.other,
+            users: &self.users,
+        };
+        // The node's rows are in the order of its slots.
+        let here = self.slots.iter_mut().flatten().filter(|slot| slot.place == Some(place));
+        let claiming = here.map(|slot| Claiming {
+            group: slot.group,
+            user: slot.user,
+            given: slot.given.largest(now, LONGEST_GRANT),
+            changed: slot.changed,
+            held: slot.held.as_deref_mut(),
+        });
+        node.tick_by(now, measured, |_, interval, flows, rows, shares| {
+            terms.capacity = interval.capacity;
+            claims::divide(shared, &terms, flows, rows, claiming.collect(), shares);
+        });
+    }
+
+    /// Passes the outcome of a node's tick to its rows.
+    fn grant(&mut self, now: Time, place: Place, has_claims: bool) {
+        let is_grace = self.is_grace(now);
+        let Some(card) = self.cards.get_mut(&place.card) else { return };
+        let Some(node) = card.node(place.direction) else { return };
+        let mut taken = Rate::ZERO;
+        let mut young = self.young.iter().peekable();
+        for TickOutcome { session, share, .. } in &node.outcomes {
+            let Some(slot) = self.slots.get_mut(session.0 as usize).and_then(Option::as_mut) else { continue };
+            slot.given.grant(now, share.grant.expected);
+            let mut grant = share.grant;
+            if is_grace && slot.held.is_none() {
+                grant.expected = grant.expected.min(slot.start);
+            }
+            let part = young.next_if(|young| young.name == *session).map(|young| young.part);
+            taken = taken + part.map_or(grant.expected, |part| part.max(grant.expected));
+            let Slot { member, row, generation, .. } = *slot;
+            self.grants.push(MachineGrant { member, row, generation, grant, exceeds: share.exceeds && !is_grace });
+        }
+        // The part of a young session that is not granted yet is not free. If claims divide a node, nothing is free.
+        let free = node.left_by_others().as_bps() - taken.as_bps();
+        let free = if has_claims { Rate::ZERO } else { Rate::nearest_bps(free.max(0.0)) };
+        card.set_free(place.direction, free);
     }
 
     /// Ticks that stay out for so long that processes go on by themselves start again: what they then have counts.

@@ -25,7 +25,7 @@ impl Machine {
         self.cards.iter().flat_map(|(&id, card)| {
             [Direction::Sending, Direction::Receiving].into_iter().filter_map(move |direction| {
                 let node = card.node(direction)?;
-                Some(MachineNode { card: id, direction, capacity: node.capacity(), sessions: node.sessions() })
+                Some(MachineNode { card: id, direction, capacity: node.capacity.usable(), sessions: node.table.len() })
             })
         })
     }

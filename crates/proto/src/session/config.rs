@@ -1,28 +1,11 @@
 //! How a host is set up.
 
-use fairwave_node::{ExchangeConfig, IntervalRule};
-use fairwave_schemes::RateAllocator;
-use fairwave_units::{Bytes, Duration, Rate};
+use fairwave_node::NodeConfig;
+use fairwave_units::Bytes;
 
 use crate::path::PathControl;
 use crate::path::path_kind::PathKind;
 use crate::session::lasts::Lasts;
-
-/// One direction of a host: the capacity that its sessions share.
-pub struct NodeConfig {
-    /// Its capacity: of IP packets.
-    pub capacity: Rate,
-    /// GTP's share of it, 0 to 1.
-    pub share: f64,
-    /// How long a control interval is.
-    pub interval: IntervalRule,
-    /// When the first one ends, from the start of the host on; best at random within an interval.
-    pub phase: Duration,
-    /// The rule of sessions that are measured.
-    pub allocator: Box<dyn RateAllocator>,
-    /// Parameters of claims and grants; if set, they are the rule of all sessions.
-    pub exchange: Option<ExchangeConfig>,
-}
 
 /// How a host is set up.
 pub struct HostConfig<R> {

@@ -1,17 +1,17 @@
 //! State shared by a host's sessions: their peers, and the grants of the end nodes.
 
+mod assigned;
 mod closing;
 mod exchange;
 mod opening;
 mod promise;
 mod stray;
 mod telling;
-mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use fairwave_node::{Direction, EndNode, SessionOptions, TickOutcome, Word};
+use fairwave_node::{Direction, EndNode, Flow, SessionOptions, TickOutcome, Word};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::handshake::handshakes::Handshakes;
@@ -30,7 +30,7 @@ use crate::session::slots::{SessionNames, Slots, slot};
 use crate::wire::codec::{CloseReason, Frame, NO_LIMIT_BPS, PacketKind, SessionId};
 use crate::wire::packet::{CONTROL_OVERHEAD, ControlPacket, DataPacket, MOST_FRAME_BYTES, Packet, Transmit, frames};
 
-pub(crate) use told::INTERVAL_OF_NONE;
+pub(crate) use assigned::INTERVAL_OF_NONE;
 
 /// The core of a host that knows its peers: it opens and closes sessions, numbers all control packets, and runs the two
 /// end nodes.
@@ -191,7 +191,7 @@ impl<C: Crypto> Control<C> {
             peer.options = options;
         }
         // It may be in one of them or in both.
-        self.nodes.iter_mut().flatten().filter_map(|node| node.set_options(session, options).then_some(())).count() > 0
+        self.change(session, |flow| flow.options = options)
     }
 
     /// Whose a session is.
@@ -199,10 +199,7 @@ impl<C: Crypto> Control<C> {
         if let Some(peer) = self.peers.get_mut(session) {
             peer.group = group;
         }
-        // It may be in one of them or in both.
-        for node in self.nodes.iter_mut().flatten() {
-            node.set_owner(session, group, None);
-        }
+        self.change(session, |flow| flow.group = group);
     }
 
     /// This host ends a session.
@@ -295,9 +292,7 @@ impl<C: Crypto> Control<C> {
                 let Some((_, sent)) = peer.probe.take_if(|(probe, _)| *probe == value) else { return };
                 peer.rtt.on_sample(now, now.since(sent));
                 let (rtt, least) = (peer.rtt.smoothed(), peer.rtt.min());
-                for node in self.nodes.iter_mut().flatten() {
-                    node.set_rtt(session, rtt);
-                }
+                self.change(session, |flow| flow.rtt = rtt);
                 self.events.push_back(ControlEvent::Rtt { session, rtt, least });
             }
             Frame::Grant(_) | Frame::Claim(_) => self.on_word(now, session, frame),
@@ -360,7 +355,8 @@ impl<C: Crypto> Control<C> {
 
     /// The node whose control interval is over.
     pub(crate) fn due(&self, now: Time) -> Option<Direction> {
-        BOTH.into_iter().find(|direction| self.node(*direction).is_some_and(|node| node.next_tick() <= now))
+        BOTH.into_iter()
+            .find(|direction| self.node(*direction).is_some_and(|node| node.next_tick().is_some_and(|at| at <= now)))
     }
 
     /// A control interval of a node has ended, with the sessions' rates in the order of their names: grants follow as
@@ -375,7 +371,7 @@ impl<C: Crypto> Control<C> {
             at.ok().and_then(|at| measured.get(at)).map_or(Rate::ZERO, |measured| measured.rate)
         };
         let outcomes = node.tick(now, of).to_vec();
-        let interval = node.interval();
+        let interval = node.beat.interval();
         self.say_words(direction);
         self.follow(now, direction, interval, &outcomes);
     }
@@ -383,17 +379,13 @@ impl<C: Crypto> Control<C> {
     /// Passes a node's outcomes to the other cores, and to the sources of the data that this host receives.
     fn follow(&mut self, now: Time, direction: Direction, interval: Duration, outcomes: &[TickOutcome]) {
         for outcome in outcomes {
-            let (session, rate) = (outcome.session, outcome.grant.expected);
+            let (session, rate) = (outcome.session, outcome.share.grant.expected);
             let Some(peer) = self.peers.get_mut(session) else { continue };
-            peer.rates[direction as usize] = SessionRates {
-                measured: outcome.measured,
-                expected: rate,
-                target: outcome.grant.target,
-                sink_expected: None,
-            };
+            peer.rates[direction as usize].measured = outcome.measured;
+            peer.rates[direction as usize].set_grant(outcome.share.grant);
             let exchanges = peer.exchanges[direction as usize];
             self.push_grant(direction, interval, outcome);
-            if outcome.exceeds_grant {
+            if outcome.share.exceeds {
                 self.close(now, session, CloseReason::ExceedsGrant);
             } else if direction == Direction::Receiving && !exchanges {
                 self.feed_back(now, session, Some(rate));
@@ -408,7 +400,7 @@ impl<C: Crypto> Control<C> {
             peer.desired = desired;
         }
         if let Some(node) = self.node_mut(Direction::Sending) {
-            node.set_desired(session, desired);
+            node.change(session, |flow| flow.desired = desired);
         }
     }
 
@@ -421,8 +413,8 @@ impl<C: Crypto> Control<C> {
         (peer.ceiling, peer.told) = (ceiling, None);
         let node = self.node_mut(Direction::Receiving);
         let granted = node.and_then(|node| {
-            node.set_desired(session, ceiling);
-            node.expected(session)
+            node.change(session, |flow| flow.desired = ceiling);
+            node.table.expected(session)
         });
         if !self.exchanges(session, Direction::Receiving) {
             self.feed_back(now, session, granted);
@@ -498,9 +490,8 @@ impl<C: Crypto> Control<C> {
 
     /// When to come again.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let ticks =
-            self.nodes.iter().flatten().filter(|node| node.sessions() > 0 && !node.is_told()).map(EndNode::next_tick);
-        let reacts = self.nodes.iter().flatten().filter(|node| node.sessions() > 0).filter_map(EndNode::react_at);
+        let nodes = || self.nodes.iter().flatten().filter(|node| !node.table.is_empty());
+        let (ticks, reacts) = (nodes().filter_map(EndNode::next_tick), nodes().filter_map(EndNode::react_at));
         ticks.chain(reacts).chain(self.alarms.next()).chain(self.door.next_timeout()).min()
     }
 
@@ -573,6 +564,12 @@ impl<C: Crypto> Control<C> {
     pub(crate) fn unheard_for(&self, now: Time, session: SessionId) -> Option<Duration> {
         let unheard = |(since, probes)| if probes < UNHEARD_PROBES { Duration::ZERO } else { now.since(since) };
         self.peers.get(session).map(|peer| peer.unheard.map_or(Duration::ZERO, unheard))
+    }
+
+    /// Changes what the end nodes know of a session, which may be in one of them or in both: whether one took it.
+    fn change(&mut self, session: SessionId, change: impl Fn(&mut Flow)) -> bool {
+        let changed = |node: &mut EndNode| node.change(session, &change).then_some(());
+        self.nodes.iter_mut().flatten().filter_map(changed).count() > 0
     }
 
     fn leave(&mut self, session: SessionId) {

@@ -1,8 +1,8 @@
 //! A host: three cores behind one face.
 
+mod assigned;
 mod facts;
 mod finding;
-mod told;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use crate::send::limits::RateTerm;
 use crate::send::outbound::{Outbound, OutboundEvent};
 use crate::send::sender::SenderSetup;
 use crate::send::usage::Usage;
-use crate::session::config::{HostConfig, NodeConfig};
+use crate::session::config::HostConfig;
 use crate::session::control::{Control, ControlEvent, ControlSetup, INTERVAL_OF_NONE};
 use crate::session::event::Event;
 use crate::session::opened::{Measured, OpenError, OpenRequest, Opened};
@@ -62,8 +62,8 @@ impl<C: Crypto> Host<C> {
     /// A host without sessions.
     pub fn new(now: Time, config: HostConfig<C::Responder>) -> Self {
         let HostConfig { lower_bytes, piece_bytes, send_bytes, room, seed, path_control, .. } = config;
-        let sending = config.sending.map(|config| node(now, Direction::Sending, config));
-        let nodes = [sending, config.receiving.map(|config| node(now, Direction::Receiving, config))];
+        let sending = config.sending.map(|config| EndNode::new(now, Direction::Sending, config));
+        let nodes = [sending, config.receiving.map(|config| EndNode::new(now, Direction::Receiving, config))];
         let (start, rtt) = (Rate::ZERO, None);
         let setup = ControlSetup {
             path: config.path,
@@ -198,7 +198,7 @@ impl<C: Crypto> Host<C> {
     /// How long the control intervals of one direction are from now on, where its capacity is known.
     pub fn set_interval_rule(&mut self, direction: Direction, rule: IntervalRule) {
         if let Some(node) = self.control.node_mut(direction) {
-            node.set_interval_rule(rule);
+            node.beat.set_rule(rule);
         }
     }
 
@@ -213,7 +213,7 @@ impl<C: Crypto> Host<C> {
     /// More arrived than this host could process; `read` is the rate that it read.
     pub fn on_overflow(&mut self, read: Rate) {
         if let Some(node) = self.control.node_mut(Direction::Receiving) {
-            node.on_overflow(read);
+            node.capacity.on_overflow(read);
         }
     }
 
@@ -495,16 +495,6 @@ impl<C: Crypto> Host<C> {
                 self.events.push_back(Event::Requested { session, stream, range });
             }
         }
-    }
-}
-
-/// The end node of a direction.
-fn node(now: Time, direction: Direction, config: NodeConfig) -> EndNode {
-    let NodeConfig { capacity, share, interval, phase, allocator, exchange } = config;
-    let node = EndNode::new(now, phase, capacity, share, interval, allocator);
-    match exchange {
-        Some(exchange) => node.with_exchange(now, direction, exchange),
-        None => node,
     }
 }
 

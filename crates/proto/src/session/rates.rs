@@ -1,5 +1,6 @@
 //! An end's knowledge of a session's rates.
 
+use fairwave_schemes::Grant;
 use fairwave_units::Rate;
 
 /// The rates of a session at one of its ends, as that end knows them.
@@ -13,4 +14,10 @@ pub struct SessionRates {
     pub target: Rate,
     /// At the source: the sink's grant, as far as heard.
     pub sink_expected: Option<Rate>,
+}
+
+impl SessionRates {
+    pub(crate) fn set_grant(&mut self, grant: Grant) {
+        (self.expected, self.target) = (grant.expected, grant.target);
+    }
 }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use fairwave_node::{
-    CardCapacity, CardId, Direction, GRACE, Looked, Machine as Daemon, MachineConfig, MachineGrant, MachineLimits,
-    MachineRow, MachineStanding, MemberId, ShareBy, ToldGrant, ToldNode,
+    AssignedGrant, Assignment, CardCapacity, CardId, Direction, GRACE, Looked, Machine as Daemon, MachineConfig,
+    MachineGrant, MachineLimits, MachineRow, MachineStanding, MemberId, ShareBy,
 };
 use fairwave_proto::codec::SessionId;
 use fairwave_units::{Duration, Rate, Time};
@@ -41,7 +41,7 @@ struct Seat {
     grants: BTreeMap<u32, MachineGrant>,
     tick: u64,
     /// Values that the daemon sent to its nodes at that tick.
-    told: [ToldNode; 2],
+    told: [Assignment; 2],
     taken: u64,
     takes_at_ms: u64,
 }
@@ -69,8 +69,8 @@ impl Shared {
                 let machine = &mut world.hosts[host];
                 machine.setup.capacity_bps = Some(bps);
                 for direction in BOTH {
-                    machine.be_own(world.now, direction, Rate::nearest_bps(bps));
-                    machine.be_told(direction, told[direction as usize]);
+                    machine.divide_itself(world.now, direction, Rate::nearest_bps(bps));
+                    machine.assign(direction, told[direction as usize]);
                 }
                 let (rows, grants) = (BTreeMap::new(), BTreeMap::new());
                 Seat { host, member, rows, grants, tick: 0, told, taken: 0, takes_at_ms: u64::MAX }
@@ -107,11 +107,10 @@ impl Shared {
             let rows = seat.rows.range((direction as u8, SessionId(0))..=(direction as u8, SessionId(u64::MAX)));
             let granted = |((_, session), (row, _)): (&(u8, SessionId), &(u32, MachineRow))| {
                 let grant = seat.grants.get(row)?;
-                let (expected, target) = (Some(grant.expected), grant.target);
-                Some(ToldGrant { session: *session, expected, target, exceeds: grant.exceeds })
+                Some(AssignedGrant { session: *session, grant: Some(grant.grant), exceeds: grant.exceeds })
             };
-            let grants: Vec<ToldGrant> = rows.filter_map(granted).collect();
-            host.be_told(direction, seat.told[direction as usize]);
+            let grants: Vec<AssignedGrant> = rows.filter_map(granted).collect();
+            host.assign(direction, seat.told[direction as usize]);
             host.settle(world.now, direction, &grants);
         }
         world.drain(seat.host);
@@ -168,9 +167,9 @@ impl Shared {
     }
 }
 
-fn told(daemon: &Daemon, bps: f64, direction: Direction) -> ToldNode {
+fn told(daemon: &Daemon, bps: f64, direction: Direction) -> Assignment {
     let (weights, start) = (daemon.weights(0, CARD, direction), daemon.start(CARD, direction));
-    ToldNode { capacity: Some(Rate::nearest_bps(bps)), weights, start, interval: INTERVAL }
+    Assignment { capacity: Some(Rate::nearest_bps(bps)), weights, start, interval: INTERVAL }
 }
 
 fn row_of(looked: &Looked, direction: Direction, now: Time, taken: u64) -> MachineRow {

@@ -298,7 +298,9 @@ fn tick__of_any_numbers_grants_no_more_than_the_capacity() {
             }
             let grants = machine.tick(now).to_vec();
             assert!(
-                grants.iter().all(|grant| grant.expected.as_bps().is_finite() && grant.target.as_bps().is_finite())
+                grants
+                    .iter()
+                    .all(|grant| grant.grant.expected.as_bps().is_finite() && grant.grant.target.as_bps().is_finite())
             );
             if has_gtp {
                 continue;
@@ -306,7 +308,7 @@ fn tick__of_any_numbers_grants_no_more_than_the_capacity() {
             // Rows 0 and 2 send.
             for (place, capacity) in [send, receive].into_iter().enumerate() {
                 let of_it = grants.iter().filter(|grant| grant.row as usize % 2 == place);
-                let sum: f64 = of_it.map(|grant| grant.expected.as_bps()).sum();
+                let sum: f64 = of_it.map(|grant| grant.grant.expected.as_bps()).sum();
                 assert!(sum <= 1.021 * capacity.as_bps(), "{trial}, {tick}: {sum:e} of {capacity:?}");
             }
         }

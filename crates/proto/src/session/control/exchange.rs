@@ -1,6 +1,6 @@
 //! Claims and grants between this host's nodes and its peers.
 
-use fairwave_node::{Direction, EndNode, TickOutcome, Word};
+use fairwave_node::{Direction, EndNode, Exchange, Share, TickOutcome, Word};
 use fairwave_units::{Duration, Time};
 
 use super::{Control, ControlEvent};
@@ -13,7 +13,7 @@ use crate::wire::packet::frames;
 impl<C: Crypto> Control<C> {
     /// This host's features, for its peers.
     pub(super) fn features(&self) -> Features {
-        let exchanges = |direction| self.node(direction).is_some_and(EndNode::exchanges);
+        let exchanges = |direction| self.exchange(direction).is_some();
         Features { claims: exchanges(Direction::Sending), grants: exchanges(Direction::Receiving) }
     }
 
@@ -24,12 +24,21 @@ impl<C: Crypto> Control<C> {
 
     /// Whether the node of a direction needs its sessions' use.
     pub(crate) fn asks_for_use(&self, direction: Direction) -> bool {
-        self.node(direction).is_some_and(EndNode::exchanges)
+        self.exchange(direction).is_some()
+    }
+
+    /// What shares the capacity of a direction by claims and grants.
+    pub(super) fn exchange(&self, direction: Direction) -> Option<&Exchange> {
+        self.node(direction).and_then(|node| node.divider.exchange())
+    }
+
+    pub(super) fn exchange_mut(&mut self, direction: Direction) -> Option<&mut Exchange> {
+        self.node_mut(direction).and_then(|node| node.divider.exchange_mut())
     }
 
     /// Passes the use of a node's sessions in the interval that ends now.
     pub(crate) fn see_used(&mut self, direction: Direction, used: &[(SessionId, Usage)]) {
-        if let Some(exchange) = self.node_mut(direction).and_then(|node| node.exchange_mut()) {
+        if let Some(exchange) = self.exchange_mut(direction) {
             for (session, Usage { bytes, waits }) in used {
                 exchange.see_used(*session, *bytes, *waits);
             }
@@ -38,10 +47,8 @@ impl<C: Crypto> Control<C> {
 
     /// The node that had news a moment ago.
     pub(crate) fn due_for_news(&self, now: Time) -> Option<Direction> {
-        let is_due = |direction: &Direction| {
-            let node = self.node(*direction).filter(|node| node.sessions() > 0);
-            node.and_then(EndNode::react_at).is_some_and(|at| at <= now)
-        };
+        let react_at = |direction: Direction| self.node(direction).and_then(EndNode::react_at);
+        let is_due = |direction: &Direction| react_at(*direction).is_some_and(|at| at <= now);
         super::BOTH.into_iter().find(is_due)
     }
 
@@ -49,12 +56,11 @@ impl<C: Crypto> Control<C> {
     pub(crate) fn react(&mut self, now: Time, direction: Direction) {
         let Some(node) = self.node_mut(direction) else { return };
         let outcomes = node.react(now).to_vec();
-        let interval = node.interval();
+        let interval = node.beat.interval();
         self.say_words(direction);
         for outcome in outcomes {
             if let Some(peer) = self.peers.get_mut(outcome.session) {
-                let rates = &mut peer.rates[direction as usize];
-                (rates.expected, rates.target) = (outcome.grant.expected, outcome.grant.target);
+                peer.rates[direction as usize].set_grant(outcome.share.grant);
                 self.push_grant(direction, interval, &outcome);
             }
         }
@@ -62,7 +68,7 @@ impl<C: Crypto> Control<C> {
 
     /// Passes a node's grant for a session to the other cores.
     pub(super) fn push_grant(&mut self, direction: Direction, interval: Duration, outcome: &TickOutcome) {
-        let TickOutcome { session, allowed: rate, remote, .. } = *outcome;
+        let TickOutcome { session, share: Share { allowed: rate, remote, .. }, .. } = *outcome;
         self.events.push_back(ControlEvent::Grant { session, direction, rate, interval });
         if let Some(rate) = remote {
             self.events.push_back(ControlEvent::SinkGrant { session, rate });
@@ -76,11 +82,11 @@ impl<C: Crypto> Control<C> {
         if !is_open || !self.exchanges(session, direction) {
             return;
         }
-        let Some(exchange) = self.node_mut(direction).and_then(|node| node.exchange_mut()) else { return };
+        let Some(exchange) = self.exchange_mut(direction) else { return };
         match frame {
             Frame::Grant(grant) => {
                 exchange.on_grant(now, session, grant);
-                let remote = exchange.rates(session).and_then(|rates| rates.remote);
+                let remote = exchange.share(session).and_then(|share| share.remote);
                 self.say_words(direction);
                 self.events.extend(remote.map(|rate| ControlEvent::SinkGrant { session, rate }));
             }
@@ -95,7 +101,7 @@ impl<C: Crypto> Control<C> {
         if self.exchanges(session, Direction::Sending) {
             return false;
         }
-        if let Some(exchange) = self.node_mut(Direction::Sending).and_then(|node| node.exchange_mut()) {
+        if let Some(exchange) = self.exchange_mut(Direction::Sending) {
             exchange.on_feedback(now, session, crate::wire::codec::rate(expected_bps));
         }
         true
@@ -104,7 +110,7 @@ impl<C: Crypto> Control<C> {
     /// The nodes tell peers what they have to.
     pub(super) fn say_words(&mut self, direction: Direction) {
         let mut words = std::mem::take(&mut self.words);
-        if let Some(exchange) = self.node_mut(direction).and_then(|node| node.exchange_mut()) {
+        if let Some(exchange) = self.exchange_mut(direction) {
             exchange.take_words(&mut words);
         }
         for (session, word) in words.drain(..) {

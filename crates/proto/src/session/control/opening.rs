@@ -56,11 +56,11 @@ impl<C: Crypto> Control<C> {
         let mut end = |flows: bool, direction: Direction| {
             // A node that sends only what was granted starts with nothing, whatever the other end would give.
             let node = nodes[direction as usize].as_mut().filter(|_| flows)?;
-            let starts = (has_fair_start || node.exchanges()) && node.knows_capacity();
+            let starts = (has_fair_start || node.divider.exchange().is_some()) && knows_capacity(node);
             starts.then(|| node.promise_start(session, options.weight))
         };
         let (send_end, receive_end) = (end(sends, Direction::Sending), end(receives, Direction::Receiving));
-        let knows = |flows: bool, direction| !flows || self.node(direction).is_some_and(EndNode::knows_capacity);
+        let knows = |flows: bool, direction| !flows || self.node(direction).is_some_and(knows_capacity);
         let knows_all = knows(sends, Direction::Sending) && knows(receives, Direction::Receiving);
         Terms {
             session,
@@ -179,7 +179,7 @@ impl<C: Crypto> Control<C> {
         if let Some(first) = opened.rtt {
             rtt.on_sample(now, first);
         }
-        let flow = Flow { session, options, desired: None, rtt: opened.rtt.unwrap_or(Duration::ZERO) };
+        let flow = Flow::new(session, options, opened.rtt.unwrap_or(Duration::ZERO));
         let beginnings = super::BOTH.map(|direction| self.beginning(&established, direction));
         let mut peer = Peer::new(now, opened, established.keys, rtt, self.setup.probes_mtu);
         let takes_part = [(opened.sends, opened.start_send), (opened.receives, opened.start_receive)];
@@ -187,16 +187,10 @@ impl<C: Crypto> Control<C> {
         for ((node, exchanges), part) in self.nodes.iter_mut().zip(&mut peer.exchanges).zip(parts) {
             let ((takes_part, start), begins) = part;
             if let Some(node) = node.as_mut().filter(|_| takes_part) {
-                if node.sessions() == 0 {
-                    node.resume(now);
-                }
+                node.resume(now);
+                *exchanges = node.divider.exchange().is_some() && begins != Beginning::Plain;
                 // Names differ, and the options are checked when they come in.
-                if node.exchanges() {
-                    *exchanges = begins != Beginning::Plain;
-                    let _ = node.join_with(now, flow, begins);
-                } else {
-                    let _ = node.join(flow, start);
-                }
+                let _ = node.join(now, flow, start, begins);
             }
         }
         (peer.reset, peer.options) = (established.reset, options);
@@ -210,4 +204,9 @@ impl<C: Crypto> Control<C> {
         self.say_words(Direction::Sending);
         self.say_words(Direction::Receiving);
     }
+}
+
+/// Whether a node's capacity is known: a machine that assigns grants may not know it.
+fn knows_capacity(node: &EndNode) -> bool {
+    node.assignment().is_none_or(|assigned| assigned.capacity.is_some())
 }

@@ -1,12 +1,11 @@
 //! Claims and grants that are sent with the handshake.
 
-use fairwave_node::{Beginning, Direction, Flow, SessionOptions};
+use fairwave_node::{Beginning, Direction, Flow, SessionOptions, TickOutcome};
 use fairwave_units::{Duration, Rate, Time};
 
-use super::{Control, ControlEvent};
+use super::Control;
 use crate::handshake::{Crypto, Established, PendingVisit, Terms};
 use crate::path::path_kind::PathKind;
-use crate::session::rates::SessionRates;
 use crate::wire::codec::{Ahead, NO_LIMIT_BPS, SessionId};
 use crate::wire::features::Features;
 
@@ -23,11 +22,11 @@ impl<C: Crypto> Control<C> {
         if !(asked.prologue.is_dedicated && terms.wish.kind() == PathKind::Dedicated) {
             return Ahead::default();
         }
-        let flow = Flow { session: terms.session, options, desired: None, rtt: Duration::ZERO };
+        let flow = Flow::new(terms.session, options, Duration::ZERO);
         let Features { claims, grants } = asked.features();
         let bps = |rate: Option<Rate>| rate.map_or(0, |rate| (rate.as_bps() as u64).min(NO_LIMIT_BPS));
         let source = self.node_mut(Direction::Sending).filter(|_| asked.receives && grants);
-        let claim_bps = bps(source.and_then(|node| node.quote(&flow)));
+        let claim_bps = bps(source.and_then(|node| node.divider.exchange_mut()?.quote(&flow)));
         let sink = self.node_mut(Direction::Receiving).filter(|_| asked.sends && claims);
         Ahead { claim_bps, promise_bps: bps(sink.and_then(|node| node.promise(now, &flow))) }
     }
@@ -62,19 +61,15 @@ impl<C: Crypto> Control<C> {
     /// The rates that a session starts with are known to this end.
     pub(super) fn push_beginnings(&mut self, session: SessionId) {
         for direction in super::BOTH {
-            let Some(node) = self.nodes[direction as usize].as_mut() else { continue };
-            let interval = node.interval();
-            let rates = node.exchange_mut().and_then(|exchange| exchange.rates(session));
-            let Some(rates) = rates.filter(|rates| rates.allowed > Rate::ZERO) else { continue };
+            let Some(node) = self.nodes[direction as usize].as_ref() else { continue };
+            let interval = node.beat.interval();
+            let share = node.divider.exchange().and_then(|exchange| exchange.share(session));
+            let Some(share) = share.filter(|share| share.allowed > Rate::ZERO) else { continue };
             if let Some(peer) = self.peers.get_mut(session) {
-                let (expected, target) = (rates.expected, rates.offer);
-                peer.rates[direction as usize] = SessionRates { expected, target, ..peer.rates[direction as usize] };
+                peer.rates[direction as usize].set_grant(share.grant);
             }
-            let rate = rates.allowed;
-            self.events.push_back(ControlEvent::Grant { session, direction, rate, interval });
-            if let Some(rate) = rates.remote {
-                self.events.push_back(ControlEvent::SinkGrant { session, rate });
-            }
+            let outcome = TickOutcome { session, measured: Rate::ZERO, share };
+            self.push_grant(direction, interval, &outcome);
         }
     }
 }

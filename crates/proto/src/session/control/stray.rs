@@ -22,9 +22,9 @@ impl<C: Crypto> Control<C> {
         if self.peers.get(header.session).is_some() || self.handle_reset(from, header, datagram) {
             return None;
         }
-        if let Some(node) = self.node_mut(Direction::Receiving).filter(|_| header.kind == PacketKind::Data) {
+        if let Some(exchange) = self.exchange_mut(Direction::Receiving).filter(|_| header.kind == PacketKind::Data) {
             let bytes = u32::try_from(datagram.len()).unwrap_or(u32::MAX);
-            node.see_stray(now, bytes.saturating_add(lower_bytes));
+            exchange.see_stray(now, bytes.saturating_add(lower_bytes));
         }
         // RFC 9000 s10.3.3: what answers is smaller than what it answers; so this one must not be the smallest.
         if datagram.len() <= LEAST_RESET_BYTES {

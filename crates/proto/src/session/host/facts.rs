@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use fairwave_node::{Direction, EndNode};
+use fairwave_node::Direction;
 use fairwave_units::{Duration, Rate, Time};
 
 use super::Host;
@@ -119,7 +119,7 @@ impl<C: Crypto> Host<C> {
 
     /// All that may still come by what this host has granted, where it receives by claims and grants.
     pub fn reserved(&self) -> Option<Rate> {
-        self.control.node(Direction::Receiving).and_then(EndNode::reserved)
+        self.control.node(Direction::Receiving).and_then(|node| node.divider.exchange()?.reserved())
     }
 
     /// Whether both ends of a session exchange claims and grants of that direction.
@@ -129,6 +129,6 @@ impl<C: Crypto> Host<C> {
 
     /// Sessions that share the capacity of a direction, where that is known.
     pub fn sessions(&self, direction: Direction) -> Option<usize> {
-        self.control.node(direction).map(EndNode::sessions)
+        self.control.node(direction).map(|node| node.table.len())
     }
 }

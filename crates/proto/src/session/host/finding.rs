@@ -1,6 +1,6 @@
 //! End nodes that find out how much of their capacity there is.
 
-use fairwave_node::{Direction, EndNode};
+use fairwave_node::Direction;
 use fairwave_schemes::node::PathTotals;
 use fairwave_units::Time;
 
@@ -14,14 +14,14 @@ impl<C: Crypto> Host<C> {
     pub fn find_capacity(&mut self) {
         for direction in [Direction::Sending, Direction::Receiving] {
             if let Some(node) = self.control.node_mut(direction) {
-                node.find_capacity();
+                node.capacity.find();
             }
         }
     }
 
     /// Passes the fate of their sessions' packets to end nodes that ask for it.
     pub(super) fn see_paths(&mut self, now: Time, direction: Direction) {
-        if !self.control.node(direction).is_some_and(EndNode::finds_capacity) {
+        if !self.control.node(direction).is_some_and(|node| node.capacity.finds()) {
             return;
         }
         for measured in &self.measured {
@@ -35,7 +35,7 @@ impl<C: Crypto> Host<C> {
             let (arrived, lost, arrived_bytes) = (facts.all.arrived, facts.all.lost, facts.all.arrived_bytes);
             let totals = PathTotals { arrived, lost, arrived_bytes, waiting };
             if let Some(node) = self.control.node_mut(direction) {
-                node.see_path(measured.session, totals);
+                node.capacity.see_path(measured.session, totals);
             }
         }
     }

@@ -1,4 +1,4 @@
-use fairwave_node::IntervalRule;
+use fairwave_node::NodeConfig;
 use fairwave_units::Bytes;
 
 use super::*;
@@ -9,10 +9,10 @@ use crate::session::lasts::Lasts;
 use crate::wire::packet::frames;
 
 mod ahead;
+mod assigned;
 mod claims;
 mod closing;
 mod stray;
-mod told;
 
 const STREAM: u32 = 1;
 const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2, minimum: Rate::ZERO };

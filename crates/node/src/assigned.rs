@@ -1,14 +1,15 @@
-//! The messages between a host and its driver about an end node that the sessions of several processes share.
+//! What a machine's daemon assigns to a host's end node, and what the host reports to it.
 
+use fairwave_schemes::Grant;
 use fairwave_schemes::node::tally::Standing;
 use fairwave_units::{Duration, Rate};
 
 use crate::options::SessionOptions;
 use crate::session::SessionId;
 
-/// The machine's assignment to a host, for a direction whose node is the machine's.
+/// The machine's assignment to a host, for a direction whose capacity the machine divides.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ToldNode {
+pub struct Assignment {
     /// Capacity for all sessions of the machine together, if known.
     pub capacity: Option<Rate>,
     /// Competing weight of a session that opens here: it shares as if this many sessions of weight one existed.
@@ -26,7 +27,8 @@ pub struct Looked {
     pub session: SessionId,
     /// Its mean rate, no more than 1.25 times what it was granted lately.
     pub measured: Rate,
-    /// The session's options as given to this host.
+    /// The session's options as given to this host, with the weight by which the machine gives the sessions of a group
+    /// together what one session of weight 1 has: the machine knows no groups of sessions.
     pub options: SessionOptions,
     /// Max rate that its application wants to use or receive; `None` if unlimited.
     pub desired: Option<Rate>,
@@ -42,23 +44,14 @@ pub struct Looked {
     pub is_over: bool,
 }
 
-/// The machine node's grant for a session until the next tick.
+/// The machine's grant for a session until the next tick.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ToldGrant {
+pub struct AssignedGrant {
     /// The session.
     pub session: SessionId,
-    /// The rate that it may use; `None` if no node limits it.
-    pub expected: Option<Rate>,
-    /// The rate that grants approach; at a node with claims and grants the session's offer.
-    pub target: Rate,
+    /// Its rate, and where that leads: at a node with claims and grants the session's offer. `None` if no node limits
+    /// it.
+    pub grant: Option<Grant>,
     /// Whether it used more than it was granted for so long that it is to be closed.
     pub exceeds: bool,
-}
-
-/// State of a node whose grants are assigned.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
-    pub by: ToldNode,
-    /// This host's own limit, which the sum of its grants does not exceed.
-    pub bound: Rate,
 }

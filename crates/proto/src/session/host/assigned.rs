@@ -1,17 +1,16 @@
 //! A host whose end nodes are the machine's.
 
-use fairwave_node::{Direction, EndNode, Looked, ToldGrant, ToldNode};
+use fairwave_node::{AssignedGrant, Assignment, Direction, EndNode, Looked, NodeConfig};
 use fairwave_units::{Rate, Time};
 
-use super::{Host, node};
+use super::Host;
 use crate::handshake::Crypto;
-use crate::session::config::NodeConfig;
 
 impl<C: Crypto> Host<C> {
     /// Sets the end node of a direction, also for open sessions: each keeps its rate. Without an end node only the
     /// sessions' paths set their rates.
     pub fn set_node(&mut self, now: Time, direction: Direction, config: Option<NodeConfig>) {
-        let node = config.map(|config| node(now, direction, config));
+        let node = config.map(|config| EndNode::new(now, direction, config));
         match direction {
             _ if self.control.node(direction).is_some() => self.measured.clear(),
             Direction::Sending => self.outbound.measure(now, &mut self.measured),
@@ -25,17 +24,15 @@ impl<C: Crypto> Host<C> {
     /// driver assigns each session's grant ([`Host::settle`]), and reads each session's use ([`Host::look`]). Call it
     /// again when the assignment changes. A node with claims and grants keeps its ledgers: past grants, and the traffic
     /// that may still arrive by them.
-    pub fn be_told(&mut self, direction: Direction, by: ToldNode) {
-        self.control.be_told(direction, by);
+    pub fn assign(&mut self, direction: Direction, by: Assignment) {
+        self.control.assign(direction, by);
     }
 
     /// Returns the assigned end node of a direction to a capacity of this host, with all sessions as they are; a node
     /// that is not assigned gets this capacity.
-    pub fn be_own(&mut self, now: Time, direction: Direction, capacity: Rate) {
-        match self.control.node_mut(direction) {
-            Some(node) if node.is_told() => node.be_own(now, capacity),
-            Some(node) => node.change_capacity(capacity),
-            None => {}
+    pub fn divide_itself(&mut self, now: Time, direction: Direction, capacity: Rate) {
+        if let Some(node) = self.control.node_mut(direction) {
+            node.divide_itself(now, capacity);
         }
     }
 
@@ -45,8 +42,8 @@ impl<C: Crypto> Host<C> {
     }
 
     /// Whether the grants of a direction's end node are assigned.
-    pub fn is_told(&self, direction: Direction) -> bool {
-        self.control.node(direction).is_some_and(EndNode::is_told)
+    pub fn is_assigned(&self, direction: Direction) -> bool {
+        self.control.node(direction).is_some_and(|node| node.assignment().is_some())
     }
 
     /// A node that shares by claims and grants hears what its sessions used since it last did.
@@ -60,7 +57,7 @@ impl<C: Crypto> Host<C> {
         }
     }
 
-    /// An interval is about to end: what each session of a told node used since the last look, in the order of their
+    /// An interval is about to end: what each session of an assigned node used since the last look, in the order of their
     /// names.
     pub fn look(&mut self, now: Time, direction: Direction) -> &[Looked] {
         match direction {
@@ -74,7 +71,7 @@ impl<C: Crypto> Host<C> {
 
     /// The machine's node has granted these rates, in the order of the sessions' names, until the next such call. A
     /// session that none is for keeps what it has.
-    pub fn settle(&mut self, now: Time, direction: Direction, grants: &[ToldGrant]) {
+    pub fn settle(&mut self, now: Time, direction: Direction, grants: &[AssignedGrant]) {
         self.control.settle(now, direction, grants);
         self.route(now);
     }

@@ -1,6 +1,6 @@
 //! End nodes that come and go while sessions are open, and those whose grants come from outside.
 
-use fairwave_node::{Beginning, Direction, EndNode, Flow, Looked, LookedFlow, SessionOptions, ToldGrant, ToldNode};
+use fairwave_node::{AssignedGrant, Assignment, Beginning, Direction, EndNode, Flow, Looked};
 use fairwave_units::{Duration, Rate, Time};
 
 use super::{Control, ControlEvent};
@@ -41,55 +41,44 @@ impl<C: Crypto> Control<C> {
                 Direction::Receiving => peer.ceiling,
             };
             let rtt = peer.rtt.known().unwrap_or(Duration::ZERO);
-            let has = before.as_ref().and_then(|before| before.expected(session));
+            let has = before.as_ref().and_then(|before| before.table.expected(session));
             let at = measured.binary_search_by_key(&session, |measured| measured.session).ok();
             let uses = at.map_or(Rate::ZERO, |at| measured[at].rate);
             let start = has.filter(|rate| rate.as_bps() < f64::MAX).unwrap_or(uses);
-            let flow = Flow { session, options: peer.options, desired, rtt };
-            if node.exchanges() {
-                // Its handshake said that this end gives and takes no grants.
-                let _ = node.join_with(now, flow, Beginning::Plain);
-            } else {
-                // Names differ, and the options were checked.
-                let _ = node.join(flow, start);
-            }
-            node.set_owner(session, peer.group, None);
+            let flow = Flow { desired, group: peer.group, ..Flow::new(session, peer.options, rtt) };
+            // Its handshake said that this end gives and takes no grants. Names differ, and the options were checked.
+            let _ = node.join(now, flow, start, Beginning::Plain);
         }
         self.nodes[direction as usize] = node;
     }
 
     /// From now on the node of a direction, if there is one, receives its grants from outside.
-    pub(crate) fn be_told(&mut self, direction: Direction, by: ToldNode) {
+    pub(crate) fn assign(&mut self, direction: Direction, by: Assignment) {
         if let Some(node) = self.node_mut(direction) {
-            node.be_told(by);
+            node.assign(by);
         }
     }
 
     /// Collects the use of an assigned node's sessions; `measured` is in the order of their names.
     pub(crate) fn look(&mut self, now: Time, direction: Direction, measured: &[Measured], looked: &mut Vec<Looked>) {
         looked.clear();
-        let Some(node) = self.node_mut(direction).filter(|node| node.is_told()) else { return };
+        let Some(node) = self.node_mut(direction).filter(|node| node.assignment().is_some()) else { return };
         if let Some(waiting) = measured.iter().filter_map(|measured| measured.waiting).max() {
             node.see_queue(waiting);
         }
         let of = |session| measured.binary_search_by_key(&session, |measured: &Measured| measured.session).ok();
         let rate = |session| of(session).map_or(Rate::ZERO, |at| measured[at].rate);
-        node.look_told(now, rate, |row| {
-            let LookedFlow { session, measured: counts, expected, standing, .. } = row;
-            let over = Flow { session, options: SessionOptions::default(), desired: None, rtt: Duration::ZERO };
-            let Flow { options, desired, rtt, .. } = *row.flow.unwrap_or(&over);
-            let options = SessionOptions { weight: row.weight, ..options };
-            let waiting = of(session).and_then(|at| measured[at].waiting);
-            let (measured, is_over) = (counts, row.flow.is_none());
-            looked.push(Looked { session, measured, options, desired, rtt, waiting, expected, standing, is_over });
+        node.look_assigned(now, rate, |row| {
+            let waiting = of(row.session).and_then(|at| measured[at].waiting);
+            looked.push(Looked { waiting, ..row });
         });
     }
 
     /// Assigns grants to an assigned node's sessions, in the order of their names.
-    pub(crate) fn settle(&mut self, now: Time, direction: Direction, grants: &[ToldGrant]) {
-        let Some(node) = self.node_mut(direction).filter(|node| node.is_told()) else { return };
-        let outcomes = node.settle_told(now, grants).to_vec();
-        let interval = node.interval();
+    pub(crate) fn settle(&mut self, now: Time, direction: Direction, grants: &[AssignedGrant]) {
+        let Some(node) = self.node_mut(direction).filter(|node| node.assignment().is_some()) else { return };
+        let outcomes = node.settle_assigned(now, grants).to_vec();
+        let interval = node.beat.interval();
         self.say_words(direction);
         self.follow(now, direction, interval, &outcomes);
     }
