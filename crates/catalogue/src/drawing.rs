@@ -9,13 +9,14 @@ use fairwave_units::{Duration, Time};
 use crate::bic_modes::bic_modes;
 use crate::experiment::Experiment;
 use crate::formula::Formula;
-use crate::measure::{TimeSpan, sessions};
+use crate::measure::sessions;
 use crate::outcome::{ExperimentOutcome, Shown};
 use crate::picture::{
     Axis, Bar, BarChart, BarGroup, Caption, Curve, CurveWeight, Panel, PictureError, PlottedLine, Scale, bar_chart,
     distances, line_panels, lines, of_run, overlay, side_by_side, trajectories,
 };
 use crate::samples::Samples;
+use crate::samples::TimeSpan;
 use crate::sketch::{BarsSketch, CurvesSketch, IndexSketch, LinesSketch, Picture, Shot};
 use crate::wire::picture_beside;
 
@@ -313,8 +314,8 @@ mod tests {
     use super::*;
     use crate::data::scenario_text;
     use crate::lab::simulate;
-    use crate::measure::MeasureError;
     use crate::quantity::Quantity;
+    use crate::samples::MeasureError;
 
     fn ran() -> Run {
         let text = scenario_text("five-to-one").unwrap();

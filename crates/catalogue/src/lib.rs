@@ -31,6 +31,7 @@ mod reduce;
 mod report;
 mod response;
 mod run;
+mod run_error;
 mod samples;
 mod select;
 #[cfg(test)]

@@ -6,10 +6,9 @@ use fairwave_scenario::{LinkSummary, MaxMinStep, Record, Run, SessionSummary};
 use fairwave_schemes::global::metrics::jain_index;
 use fairwave_units::{Duration, Rate};
 use serde::Deserialize;
-use thiserror::Error;
 
 use crate::quantity::Quantity;
-use crate::samples::{Distances, Samples};
+use crate::samples::{Distances, MeasureError, Samples, TimeSpan};
 use crate::unit::Dimension;
 
 /// A number per session, or one per run. Rates are wire rates; times count from the start of the run, and a time that
@@ -98,9 +97,6 @@ pub(crate) enum Measure {
     DistanceRise,
 }
 
-/// Start and end.
-pub(crate) type TimeSpan = [Quantity<Duration>; 2];
-
 /// An end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -109,26 +105,6 @@ pub(crate) enum SessionEnd {
     Source,
     /// The sink, as known to the source.
     Sink,
-}
-
-/// The reason why a measure has no value in a run: the claim does not fit its scenario.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum MeasureError {
-    /// An unknown session.
-    #[error("no session \"{0}\"")]
-    Session(String),
-    /// An instant or window without samples.
-    #[error("no samples in the window of the measure")]
-    Window,
-    /// Unknown background traffic.
-    #[error("no background \"{0}\"")]
-    Background(String),
-    /// An unknown link.
-    #[error("no link \"{0}\"")]
-    Link(String),
-    /// Samples that the run does not have.
-    #[error("the run has no samples of this kind")]
-    Samples,
 }
 
 impl Measure {

@@ -1,68 +1,12 @@
 //! Running experiments: the runs that they need, then the verdicts.
 
-use fairwave_scenario::ScenarioError;
-use thiserror::Error;
-
 use crate::claim::{CheckedClaim, Subject};
 use crate::experiment::Experiment;
 use crate::in_order::threads;
-use crate::lab::LabError;
-use crate::measure::MeasureError;
 use crate::outcome::{Claim, ExperimentOutcome};
+pub use crate::run_error::{RunError, RunOptions};
 use crate::select::{UnknownExperiment, select};
 use crate::work::{ExperimentPlan, Results, RunProgress, TakenResult, Work};
-
-/// Options of running an experiment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunOptions {
-    /// Fewer draws for experiments with many, and shorter runs for those with long ones.
-    pub quick: bool,
-}
-
-/// Error of running an experiment. None of these comes from the shipped data, which tests run as a whole.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// Unknown id.
-    #[error(transparent)]
-    Unknown(#[from] UnknownExperiment),
-    /// Its scenario.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// The simulator.
-    #[error("{scenario}: {error}")]
-    Lab {
-        /// Name of the scenario.
-        scenario: String,
-        /// The simulator's error.
-        error: LabError,
-    },
-    /// It needs real programs, and the caller has no testbed.
-    #[error("{id} requires real programs\nhint: run `fairwave papers run {id}`")]
-    Testbed {
-        /// The experiment.
-        id: String,
-    },
-    /// A claim that does not fit the runs.
-    #[error("{id}: claim \"{what}\": {error}")]
-    Measure {
-        /// The experiment.
-        id: String,
-        /// The claim.
-        what: String,
-        /// The problem.
-        error: MeasureError,
-    },
-    /// A variant that the scenario does not have.
-    #[error("{id}: claim \"{what}\": no variant \"{variant}\" in the scenario")]
-    Variant {
-        /// The experiment.
-        id: String,
-        /// The claim.
-        what: String,
-        /// The variant.
-        variant: String,
-    },
-}
 
 /// Runs one experiment by its full id.
 pub fn run(id: &str, options: RunOptions) -> Result<ExperimentOutcome, RunError> {

@@ -3,9 +3,32 @@
 use fairwave_scenario::{RateSamples, Run};
 use fairwave_schemes::global::metrics::jain_index;
 use fairwave_units::Duration;
+use thiserror::Error;
 
-use crate::measure::{MeasureError, TimeSpan};
 use crate::quantity::Quantity;
+
+/// Start and end.
+pub(crate) type TimeSpan = [Quantity<Duration>; 2];
+
+/// The reason why a measure has no value in a run: the claim does not fit its scenario.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MeasureError {
+    /// An unknown session.
+    #[error("no session \"{0}\"")]
+    Session(String),
+    /// An instant or window without samples.
+    #[error("no samples in the window of the measure")]
+    Window,
+    /// Unknown background traffic.
+    #[error("no background \"{0}\"")]
+    Background(String),
+    /// An unknown link.
+    #[error("no link \"{0}\"")]
+    Link(String),
+    /// Samples that the run does not have.
+    #[error("the run has no samples of this kind")]
+    Samples,
+}
 
 /// Rates over time.
 pub(crate) struct Samples<'a>(pub(crate) &'a RateSamples);

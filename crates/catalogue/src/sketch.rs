@@ -5,10 +5,11 @@ use fairwave_units::{Duration, Rate};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::formula::Formula;
-use crate::measure::{Measure, TimeSpan};
+use crate::measure::Measure;
 use crate::quantity::Quantity;
 use crate::reduce::Reduce;
 use crate::response::ResponseCurve;
+use crate::samples::TimeSpan;
 use crate::unit::{Dimension, Unit};
 
 /// Contents of a picture. In the data a word, or a table of one entry with details.

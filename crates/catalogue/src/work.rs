@@ -13,9 +13,10 @@ use crate::data::scenario_text;
 use crate::experiment::Experiment;
 use crate::in_order::in_order;
 use crate::lab::{simulate, usual_model};
-use crate::measure::{Measure, MeasureError};
+use crate::measure::Measure;
 use crate::outcome::Shown;
-use crate::run::{RunError, RunOptions};
+use crate::run_error::{RunError, RunOptions};
+use crate::samples::MeasureError;
 use crate::sketch::PartSketch;
 
 /// Called with the progress of the runs, from several threads.

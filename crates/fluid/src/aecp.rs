@@ -13,19 +13,19 @@
 
 mod dynamics;
 
-use fairwave_scenario::{Discipline, QueueLimit, Run};
+use fairwave_scenario::{QueueLimit, Run};
 use fairwave_schemes::global::metrics;
 use fairwave_schemes::link::AecpConfig;
 use fairwave_schemes::scheme::OptionValue;
 use fairwave_units::Time;
 
 use crate::Settings;
-use crate::engine::BEAT_TURNS;
+use crate::check::is_aecp;
 use crate::error::FluidError;
 use crate::grain::{self, Volume};
 use crate::optimum::Optimum;
-use crate::plan::{FluidPlan, NONE, Resource, ResourceKind};
-use crate::record::{RateSample, Recorder};
+use crate::plan::{FluidPlan, NONE, Resource, runs_rule};
+use crate::record::{BEAT_TURNS, RateSample, Recorder};
 use crate::report::{FluidTotals, ResourceLoad, SessionOutcome, last_tenth, report};
 use crate::track::Track;
 use crate::trail::Trail;
@@ -40,19 +40,6 @@ const MIN_RTT_S: f64 = 0.001;
 
 /// The first window, in packets, as in the packet model.
 const FIRST_WINDOW_PACKETS: f64 = 2.0;
-
-/// Whether a resource runs AECP's rule: if its discipline is AECP, or if it has none and the scenario's scheme is AECP.
-pub(crate) fn runs_rule(plan: &FluidPlan<'_>, place: ResourceKind) -> bool {
-    match place.discipline(plan.scenario) {
-        Some(discipline) => discipline == Discipline::Aecp,
-        None => is_aecp(plan.scenario.scheme.scheme.name),
-    }
-}
-
-/// Whether a scheme is AECP.
-pub(crate) fn is_aecp(scheme: &str) -> bool {
-    scheme == "aecp"
-}
 
 /// Scheduled changes, in the order in which simultaneous ones happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,6 @@ use fairwave_scenario::{Demand, Scenario, SchemeChoice, SessionSpec};
 use fairwave_schemes::scheme::{Model, Scheme, schemes};
 use fairwave_units::Rate;
 
-use crate::aecp;
 use crate::error::{FluidError, LARGEST_BPS};
 
 /// The engine of the model that runs a scheme.
@@ -22,7 +21,7 @@ impl EngineKind {
     /// The engine of a scheme; `None` if it has no fluid form.
     fn of(scheme: &Scheme) -> Option<Self> {
         match scheme.node {
-            _ if aecp::is_aecp(scheme.name) => Some(Self::Aecp),
+            _ if is_aecp(scheme.name) => Some(Self::Aecp),
             Some(rule) if rule.exchange.is_some() => Some(Self::Exchange),
             Some(_) => Some(Self::Allocators),
             None => None,
@@ -94,4 +93,9 @@ fn runs() -> String {
     let names: Vec<_> =
         schemes().iter().filter(|scheme| scheme.runs_in(Model::Fluid)).map(|scheme| scheme.name).collect();
     names.join(", ")
+}
+
+/// Whether a scheme is AECP.
+pub(crate) fn is_aecp(scheme: &str) -> bool {
+    scheme == "aecp"
 }

@@ -19,14 +19,11 @@ use crate::optimum::Optimum;
 use crate::plan::{FluidPlan, NONE};
 use crate::post::{KnownRow, Post, posts};
 use crate::queue::Queue;
-use crate::record::{RateSample, Recorder};
+use crate::record::{BEAT_TURNS, RateSample, Recorder};
 use crate::report::{FluidTotals, ResourceLoad, SessionOutcome, report};
 
 /// Interval in nanoseconds at which a link without a rule reads its arrivals.
 const LOOK_INTERVAL: u64 = 100_000_000;
-
-/// Turns of the loop per progress report; a turn is at most a tick of one node.
-pub(crate) const BEAT_TURNS: u64 = 4096;
 
 /// Rows from which on a run is too large for the processor's caches.
 const LARGE_ROWS: usize = 10_000;

@@ -427,7 +427,7 @@ impl<'a> Flows<'a> {
         flow.track.close(flow.rate, at);
         if flow.sized != NONE {
             let forward = self.plan.rows[self.plan.sink_row(k)].forward_ns;
-            self.sized[flow.sized as usize].change(flow, at, rate, forward);
+            self.sized[flow.sized as usize].change(flow.rate, at, rate, forward);
         }
         flow.rate = rate;
         self.events += 1;
@@ -478,5 +478,73 @@ impl<'a> Flows<'a> {
         self.events += 1;
         self.is_changed = true;
         self.change_rate(k, now, 0.0);
+    }
+}
+
+impl Flows<'_> {
+    /// Ends a session whose last byte was sent by `to`.
+    #[inline]
+    fn complete(&mut self, k: usize, to: u64) {
+        let flow = &self.all[k];
+        if flow.sized != NONE && flow.is_active() && self.sized[flow.sized as usize].completion(flow.rate) <= to {
+            let arrival = to + self.plan.rows[self.plan.sink_row(k)].forward_ns;
+            self.sized[flow.sized as usize].completed = (arrival <= self.plan.end).then_some(arrival);
+            self.leave(k, to);
+        }
+    }
+
+    /// Schedules the next evaluation of a session of finite size.
+    #[inline]
+    fn rearm(&mut self, k: usize, now: u64) {
+        let flow = &self.all[k];
+        if flow.sized != NONE {
+            self.rearm_sized(k, now);
+        }
+    }
+
+    fn rearm_sized(&mut self, k: usize, now: u64) {
+        let flow = &self.all[k];
+        let mut wake = u64::MAX;
+        if flow.is_active() {
+            wake = self.sized[flow.sized as usize].completion(flow.rate).max(now);
+            let hops = if flow.hops == NONE { &[][..] } else { &self.hops[flow.hops as usize].links[..] };
+            for ring in hops.iter().map(|hop| &hop.grants).chain([&flow.grants]).filter(|ring| !ring.is_empty()) {
+                wake = wake.min(self.pool.get(ring, ring.head()).at);
+            }
+        }
+        let sized = &mut self.sized[flow.sized as usize];
+        if wake != sized.wake {
+            sized.wake = wake;
+            if wake < self.plan.end {
+                self.wakes.push(Reverse((wake, k as u32)));
+            }
+        }
+    }
+
+    /// Time of the next evaluation of a session of finite size.
+    #[inline]
+    pub(crate) fn next_wake(&mut self) -> u64 {
+        while let Some(Reverse((at, k))) = self.wakes.peek() {
+            let flow = &self.all[*k as usize];
+            if self.sized[flow.sized as usize].wake == *at {
+                return *at;
+            }
+            self.wakes.pop();
+        }
+        u64::MAX
+    }
+
+    /// Evaluates the session that is due.
+    pub(crate) fn wake(&mut self) {
+        if let Some(Reverse((at, k))) = self.wakes.pop() {
+            self.advance(k as usize, at);
+            self.sized[self.all[k as usize].sized as usize].wake = u64::MAX;
+            self.rearm(k as usize, at);
+        }
+    }
+
+    /// Time at which the last byte of a session of finite size arrived.
+    pub(crate) fn completed(&self, k: usize) -> Option<u64> {
+        self.sized.get(self.all[k].sized as usize)?.completed
     }
 }

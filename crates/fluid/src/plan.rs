@@ -9,8 +9,7 @@ use fairwave_schemes::node;
 use fairwave_schemes::{RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::aecp;
-use crate::check::{EngineKind, check};
+use crate::check::{EngineKind, check, is_aecp};
 use crate::error::FluidError;
 use crate::grain::{Grains, grains};
 
@@ -215,7 +214,7 @@ impl<'a> FluidPlan<'a> {
     /// Finds the resources with AECP's rule, which needs no ticks.
     fn find_aecp_rules(&mut self) {
         for at in 0..self.resources.len() {
-            if aecp::runs_rule(self, self.resources[at].place) {
+            if runs_rule(self, self.resources[at].place) {
                 self.resources[at].allocatable = self.resources[at].capacity;
             }
         }
@@ -472,4 +471,12 @@ fn same_rule(scenario: &Scenario, place: ResourceKind, first: u32, second: u32) 
         let MixedRules { first, first_rule, second, second_rule } = mixed;
         FluidError::Mixed { place, first, first_rule, second, second_rule }
     })
+}
+
+/// Whether a resource runs AECP's rule: if its discipline is AECP, or if it has none and the scenario's scheme is AECP.
+pub(crate) fn runs_rule(plan: &FluidPlan<'_>, place: ResourceKind) -> bool {
+    match place.discipline(plan.scenario) {
+        Some(discipline) => discipline == Discipline::Aecp,
+        None => is_aecp(plan.scenario.scheme.scheme.name),
+    }
 }

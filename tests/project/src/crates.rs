@@ -52,8 +52,7 @@ const IN_CYCLES: &[(&str, usize, &str)] = &[
         "a scenario is read by its parts, each with the reader of the whole; a scheme's options name runs",
     ),
     ("sim", 16, "the engine's kinds of sources, each a file of methods of the engine; and what they log and report"),
-    ("fluid", 11, "the engine's steps, each a file of methods of the engine"),
-    ("catalogue", 18, "a claim and what it is about; a picture and its parts"),
+    ("catalogue", 6, "a claim and what it is about"),
 ];
 
 /// The folders of `files`, each with those that it may use. What is above them may use all.

@@ -5,9 +5,9 @@ use plotters::coord::ranged1d::Ranged;
 use plotters::coord::types::RangedCoordf64;
 use plotters::style::Color;
 
-use super::PictureError;
 use super::canvas::{Area, Font, font};
 use super::palette::{AXIS, FAINT, GRID, INK};
+use super::request::PictureError;
 
 /// A rectangle of the sheet with a linear scale in both directions.
 pub(super) struct Grid<'a, 's> {

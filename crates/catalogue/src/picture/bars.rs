@@ -7,7 +7,7 @@ use super::axis::{Grid, Margins, decade_ticks, ticks};
 use super::canvas::{Area, Canvas, drawing, fit, font, text_width, units};
 use super::label::{self, CurveSample, Label};
 use super::palette::{self, FAINT, INK, PAPER};
-use super::{Caption, PictureError};
+use super::request::{Caption, PictureError};
 
 /// A picture of bars.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,8 @@
 use fairwave_scenario::Run;
 
 use super::canvas::Canvas;
-use super::{Caption, FEW_SESSIONS, PictureError, axis, rates};
+use super::request::{Caption, FEW_SESSIONS, PictureError};
+use super::{axis, rates};
 
 /// A run, and another one that is drawn below it, thick and pale.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::palette::{FAINT, INK, PAPER};
-use super::{Caption, PictureError};
+use super::request::{Caption, PictureError};
 
 /// Drawing units per pixel. The library rounds to whole units; finer ones keep slopes smooth.
 pub(super) const UNIT: i32 = 4;

@@ -3,10 +3,10 @@
 use plotters::element::{Circle, PathElement, Polygon};
 use plotters::style::{Color, RGBAColor, RGBColor};
 
-use super::PictureError;
 use super::axis::Grid;
 use super::canvas::{drawing, stroke, units};
 use super::palette::{Marker, PAPER};
+use super::request::PictureError;
 
 /// Draws a line through points of the grid.
 pub(super) fn line(

@@ -7,7 +7,8 @@ use super::axis::{Grid, Margins, power_ticks, rate_unit, ticks};
 use super::canvas::Area;
 use super::label::{self, CurveSample, Label};
 use super::palette::{self, FIRST};
-use super::{Curve, CurveWeight, PictureError, curve, rates, spread};
+use super::request::{Curve, CurveWeight, PictureError};
+use super::{curve, rates, spread};
 
 /// Distances below this share of |x*| are drawn at it: they are indistinguishable, and a logarithm needs a positive
 /// number.

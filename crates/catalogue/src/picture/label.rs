@@ -2,11 +2,11 @@
 
 use plotters::style::{Color, RGBColor};
 
-use super::PictureError;
 use super::axis::Grid;
 use super::canvas::{fit, font, text_width};
 use super::curve;
 use super::palette::{INK, Marker};
+use super::request::PictureError;
 
 /// Room for the line sample before a label.
 const SAMPLE_ROOM: i32 = 38;

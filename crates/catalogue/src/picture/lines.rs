@@ -4,9 +4,10 @@ use plotters::style::Color;
 
 use super::axis::{Grid, Margins, decade_ticks, ticks};
 use super::canvas::{Area, Canvas, fit, font};
+use super::curve;
 use super::label::{self, CurveSample, Label};
 use super::palette::{self, INK};
-use super::{Caption, PictureError, curve};
+use super::request::{Caption, PictureError};
 
 /// Maximum points of a line with a marker each; of more, only a few have one.
 const FEW_POINTS: usize = 16;

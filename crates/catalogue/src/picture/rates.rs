@@ -7,7 +7,8 @@ use super::axis::{Grid, Margins, rate_limit, rate_unit, ticks};
 use super::canvas::{Area, fit, font};
 use super::label::{self, CurveSample, Label};
 use super::palette::{self, FAINT, INK};
-use super::{FEW_SESSIONS, PictureError, curve, max_min, spread};
+use super::request::{FEW_SESSIONS, PictureError};
+use super::{curve, max_min, spread};
 
 /// Available space.
 #[derive(Clone, Copy)]

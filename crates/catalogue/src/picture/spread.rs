@@ -7,7 +7,8 @@ use super::axis::{Grid, Margins, ticks};
 use super::canvas::Area;
 use super::label::{self, CurveSample, Label};
 use super::palette::{FIRST, INK};
-use super::{PictureError, curve, max_min};
+use super::request::PictureError;
+use super::{curve, max_min};
 
 /// The percentiles that bound the bands, from the outermost to the median.
 const PERCENTILES: [f64; 7] = [0.0, 5.0, 25.0, 50.0, 75.0, 95.0, 100.0];

@@ -180,7 +180,7 @@ impl<'a> TallySimulator<'a> {
             self.now = event.at;
             self.handle(event.kind, &mut recorder)?;
             self.totals.events += 1;
-            if event.at >= next_progress || self.totals.events.is_multiple_of(crate::engine::BEAT_TURNS) {
+            if event.at >= next_progress || self.totals.events.is_multiple_of(crate::record::BEAT_TURNS) {
                 next_progress = event.at.saturating_add(step);
                 if let Some(progress) = &mut settings.progress {
                     progress(Time::from_nanos(event.at));
