@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -67,10 +67,20 @@ struct Served {
 }
 
 impl Served {
-    fn start(program: &Path, arguments: &[&Path], lines: usize) -> Self {
-        let mut process = Process::spawn(Command::new(program).args(arguments).stdout(Stdio::piped()));
+    fn start(program: &Path, arguments: &[&Path], count: usize) -> Self {
+        let mut errors = tempfile::tempfile().unwrap();
+        let mut command = Command::new(program);
+        command.args(arguments).stdout(Stdio::piped()).stderr(errors.try_clone().unwrap());
+        let mut process = Process::spawn(&mut command);
         let output = BufReader::new(process.stdout.take().unwrap());
-        let lines: Vec<String> = output.lines().take(lines).map(Result::unwrap).collect();
+        let lines: Vec<String> = output.lines().take(count).map(Result::unwrap).collect();
+        if lines.len() < count {
+            // Its stdout has ended, so it has.
+            let (status, mut text) = (process.wait().unwrap(), String::new());
+            errors.rewind().unwrap();
+            errors.read_to_string(&mut text).unwrap();
+            panic!("{command:?} printed {lines:?}, {status}: {text}");
+        }
         Self { process, lines }
     }
 }
