@@ -7,12 +7,17 @@ const WHOLE: &str = "directories are copied with all they hold, links and times;
 const ALWAYS: &str =
     "progress is shown and transfers resume without an option; ssh options go into --ssh \"ssh -p 2222\"";
 /// Options of rsync 3.2 and of OpenSSH's scp, and what to type instead.
-const TIPS: [(&[&str], &str); 6] = [
+const TIPS: [(&[&str], &str); 8] = [
     (&["-a", "-r", "-R", "-l", "-t", "-p", "--archive", "--recursive", "--times"], WHOLE),
     (&["-P", "--partial", "--progress"], ALWAYS),
     (&["-z", "--compress"], "data is not compressed; leave it out"),
     (&["-c", "--checksum"], "use --check"),
     (&["-e", "--rsh"], "use --ssh \"ssh -p 2222\""),
+    (
+        &["--del", "--delete-before", "--delete-during", "--delete-delay"],
+        "use --delete, which deletes when all else is done",
+    ),
+    (&["--delete-excluded"], "excluded files stay; delete them at the destination, or leave out the rule"),
     (&["--bwlimit"], "use --limit \"200 Mb/s\""),
 ];
 

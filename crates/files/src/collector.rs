@@ -220,6 +220,8 @@ impl Collector {
                     TreeEntry::Symlink { path, target, .. } => format!("link {} {}", text(path), text(target)),
                     TreeEntry::Skipped { path, reason } => format!("skipped {}: {reason}", text(path)),
                     TreeEntry::Failed { path, reason } => format!("failed {}: {reason}", text(path)),
+                    TreeEntry::Kept { path } => format!("kept {}", text(path)),
+                    TreeEntry::Rule { includes, pattern } => format!("rule {includes} {}", text(pattern)),
                     TreeEntry::End { files, bytes } => {
                         assert_eq!((files, bytes), (self.layout.files() as u64, self.layout.bytes()));
                         self.is_listed = true;

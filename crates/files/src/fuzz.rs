@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
-use crate::format::greeting::Look;
+use crate::format::greeting::{Deletions, Look};
 use crate::format::holes::MOST_PAIRS_BYTES;
 use crate::format::keeps::Keeps;
 use crate::format::manifest::{FileIdentity, Meta, SegmentEntries, TreeEntry};
@@ -98,7 +98,14 @@ fn manifest() {
             top_names: None,
             rename: bit(4).then(|| b"b".to_vec()),
             former: None,
-            look: Look { does_check: bit(5), is_dry, keeps_links: bit(6), modify_window_s: 0, keeps: Keeps::default() },
+            look: Look {
+                does_check: bit(5),
+                is_dry,
+                keeps_links: bit(6),
+                modify_window_s: 0,
+                keeps: Keeps::default(),
+                deletes: bit(7).then_some(Deletions { most: 3, at_top: false, stays_on_file_system: bit(6) }),
+            },
             durable: Durable::None,
             limit: None,
             memory: fairwave_units::Bytes::new(1 << 20),
@@ -108,7 +115,7 @@ fn manifest() {
             kept_key: JOURNAL_KEY,
             own: None,
             holder: Holder::Own,
-            tells: false,
+            tells: bit(7),
             verified: Verified::default(),
             quota: None,
             takers: None,
@@ -151,7 +158,9 @@ fn written(input: &[u8]) -> Vec<u8> {
             4 => TreeEntry::Directory { path, meta },
             5 => TreeEntry::Symlink { path, meta, target: path },
             6 if what >> 6 == 3 => TreeEntry::End { files, bytes: sum },
+            6 if what >> 6 == 2 => TreeEntry::Kept { path },
             6 => TreeEntry::Skipped { path, reason: "a reason" },
+            _ if what >> 6 == 2 => TreeEntry::Rule { includes: what & 8 != 0, pattern: path },
             _ => TreeEntry::Failed { path, reason: "a reason" },
         };
         // One that no list can have is left out.
@@ -238,6 +247,7 @@ fn plan(body: &[u8], options: &TakeOptions) {
             break;
         }
     }
+    plan.delete(&|| false);
     plan.count_as_done(0);
     assert!(plan.outcome().failed.len() <= MOST_LISTED);
 }

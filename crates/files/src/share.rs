@@ -15,7 +15,7 @@ use fairwave_units::{Bytes, Rate};
 use super::once::TicketUses;
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
-use crate::format::greeting::Greeting;
+use crate::format::greeting::{Greeting, Look};
 use crate::give::giving_end::GivingEnd;
 use crate::give::list_options::ListOptions;
 use crate::give::roots::Roots;
@@ -46,6 +46,9 @@ pub struct ShareOptions {
     pub only_takes: bool,
     /// Whether links that lead out of that directory are kept unchanged if the visitor requests it; else they fail.
     pub may_keep_links: bool,
+    /// Whether entries that the source lacks are deleted from the directories that are put if the visitor requests it;
+    /// else such a put is refused.
+    pub may_delete: bool,
     /// The name of a put file or tree there, if it is to be renamed.
     pub rename: Option<OsString>,
     /// Whether an unfinished put of the same, in the directory around that one and with its name for
@@ -129,6 +132,8 @@ impl Share {
             Ok(Greeting::Put(_)) if !(visitor.sends && visitor.receives) || self.intake.is_none() => {
                 Err(Refusal::Direction)
             }
+            // Even a dry run would name what others put there.
+            Ok(Greeting::Put(Look { deletes: Some(_), .. })) if !self.options.may_delete => Err(Refusal::Direction),
             Ok(Greeting::Bench(_)) => Err(Refusal::Purpose),
             Err(_) => Err(Refusal::UnknownName),
             Ok(_) if visitor.sessions >= MOST_OF_TICKET => Err(Refusal::NoRoom),
@@ -151,6 +156,7 @@ impl Share {
                     changed_until_unix_s: visitor.goes_on_since_unix_s,
                     filter: Filter { stays_on_file_system: walk.stays_on_file_system, ..Filter::default() },
                     names: NameSelection::default(),
+                    lists_left_out: walk.lists_left_out,
                 };
                 let source = source.listing(listing).held_by(holder);
                 let handler = Box::new(source.with_limit(self.options.limit));
@@ -245,7 +251,7 @@ mod tests {
     use super::super::collector::{Collector, tree};
     use super::super::loopback::{FAIR, Loopback, LoopbackPath, ROUGH};
     use super::*;
-    use crate::format::greeting::{Look, Walk};
+    use crate::format::greeting::Walk;
     use crate::transfer::outcome::Ended;
 
     fn visitor(greeting: &[u8]) -> Visitor<'_> {

@@ -112,13 +112,26 @@ impl Choice {
     }
 }
 
-/// Whether there is one source, if names are relative to it.
-pub(crate) fn check_sources(command: &str, choice: &Choice, sources: usize) -> Result<(), CommandFailure> {
-    if choice.names.is_none() || sources == 1 {
+/// Whether there is one source, if names are relative to it. A source that ends in `/.` is what is in it, as for cp and
+/// rsync: then no names mean all of them.
+pub(crate) fn read_sources<S: AsRef<OsStr>>(
+    command: &str,
+    choice: &mut Choice,
+    sources: &[S],
+) -> Result<(), CommandFailure> {
+    let (count, has_names) = (sources.len(), choice.names.is_some());
+    if sources.iter().any(|source| source.as_ref().as_bytes().ends_with(b"/.")) {
+        choice.names.get_or_insert_default();
+    }
+    if choice.names.is_none() || count == 1 {
         return Ok(());
     }
-    let message = format!("{command}: --files-from needs one source directory, and {sources} were given");
-    Err(CommandFailure::usage(message, "name the directory that the names in the file are relative to"))
+    let (what, hint) = if has_names {
+        ("--files-from needs one source directory", "name the directory that the names in the file are relative to")
+    } else {
+        ("the content of a directory (DIR/.) is copied by itself", "copy the others with a second call")
+    };
+    Err(CommandFailure::usage(format!("{command}: {what}, and {count} were given"), hint))
 }
 
 impl FromArgMatches for ChoiceArgs {

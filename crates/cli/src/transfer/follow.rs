@@ -94,6 +94,11 @@ struct EndEvent<'a> {
     files_warned: u64,
     /// Of those that failed: files that were gone before they were copied.
     files_vanished: u64,
+    /// Files and directories that the source lacks: deleted, and left for --max-delete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files_deleted: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files_undeleted: Option<u64>,
     bytes: u64,
     bytes_resumed: u64,
     /// If unfinished: kept bytes of incomplete blocks.
@@ -363,11 +368,12 @@ fn tell_end(
         (Ended::Done, Some(verb)) => {
             let progress = &moment.progress;
             screen.say(&format!(
-                "dry run: would {verb} {}, {}; {}, {} already complete",
+                "dry run: would {verb} {}, {}; {}, {} already complete{}",
                 counted(outcome.files.saturating_sub(progress.files_done)),
                 size(new_bytes),
                 counted(progress.files_done),
-                size(progress.bytes_resumed)
+                size(progress.bytes_resumed),
+                deleted(outcome, "would be deleted")
             ));
             all_well(outcome, strict)
         }
@@ -378,7 +384,11 @@ fn tell_end(
             let holes = some(moment.progress.bytes_holes, "sparse");
             let mean = mean_rate(new_bytes, elapsed_s);
             let (files, bytes) = (counted(outcome.files), size(outcome.bytes));
-            screen.say(&format!("{files}, {bytes} in {}{mean}{before}{holes}{hash}", span(elapsed_s)));
+            screen.say(&format!(
+                "{files}, {bytes} in {}{mean}{before}{holes}{hash}{}",
+                span(elapsed_s),
+                deleted(outcome, "deleted")
+            ));
             all_well(outcome, strict)
         }
         (Ended::Stopped, _) => {
@@ -410,6 +420,10 @@ fn all_well(outcome: &Outcome, strict: bool) -> Done {
     if files_failed == 0 && files_warned > 0 && strict {
         let message = format!("cannot set mode or time of {}", counted(files_warned));
         return Err(CommandFailure::Files(format!("{message}\nhint: omit --strict to make this a warning")));
+    }
+    if files_failed == 0 && outcome.files_undeleted > 0 {
+        let message = format!("{} of the destination left by --max-delete", entries(outcome.files_undeleted));
+        return Err(CommandFailure::Files(format!("{message}\nhint: --dry-run lists what would be deleted")));
     }
     if files_failed == 0 {
         return Ok(());
@@ -450,6 +464,8 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, transfer: &Transfer,
         files_skipped: outcome.files_skipped,
         files_warned: outcome.files_warned,
         files_vanished: outcome.files_vanished,
+        files_deleted: Some(outcome.files_deleted).filter(|files| *files > 0),
+        files_undeleted: Some(outcome.files_undeleted).filter(|files| *files > 0),
         bytes: outcome.bytes,
         bytes_resumed: moment.progress.bytes_resumed,
         bytes_held: moment.progress.bytes_held,
@@ -470,6 +486,7 @@ fn print_planned(screen: &Screen, outcome: &Outcome) -> Done {
             FileAction::New => "new",
             FileAction::Update => "update",
             FileAction::Skip => "skip",
+            FileAction::Delete => "delete",
         };
         if screen.talk.json {
             print_json(&FileEvent { event: "file", name: Name::of(path), action, bytes })?;
@@ -522,6 +539,16 @@ pub(crate) fn mean_rate(new_bytes: u64, elapsed_s: f64) -> String {
 pub(crate) fn new_bytes(outcome: &Outcome, moment: &Moment) -> u64 {
     let bytes_done = outcome.bytes.max(moment.progress.bytes_done);
     Progress { bytes_done, ..moment.progress }.bytes_come()
+}
+
+/// Deletions as text.
+fn deleted(outcome: &Outcome, what: &str) -> String {
+    if outcome.files_deleted == 0 { String::new() } else { format!("; {} {what}", entries(outcome.files_deleted)) }
+}
+
+/// A number of files, directories and links as text.
+fn entries(count: u64) -> String {
+    if count == 1 { "1 entry".into() } else { format!("{count} entries") }
 }
 
 /// A number of files as text.

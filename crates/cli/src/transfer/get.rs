@@ -71,6 +71,12 @@ pub(crate) struct LookArgs {
     /// Make no new files and directories
     #[arg(long, hide_short_help = true)]
     pub(crate) existing: bool,
+    /// When all else is done, delete files that the source lacks from the copied directories; excluded files stay
+    #[arg(long, visible_alias = "delete-after")]
+    pub(crate) delete: bool,
+    /// With --delete, delete at most N files and directories
+    #[arg(long, value_name = "N", requires = "delete", hide_short_help = true)]
+    pub(crate) max_delete: Option<u64>,
     /// Keep symbolic links that point outside the copied tree; without this they fail
     #[arg(long, hide_short_help = true)]
     pub(crate) links: bool,
@@ -120,6 +126,11 @@ impl From<DurableArg> for Durable {
 }
 
 impl LookArgs {
+    /// The most deletions, if there are any.
+    pub(crate) fn deletes(self) -> Option<u64> {
+        self.delete.then_some(self.max_delete.unwrap_or(u64::MAX))
+    }
+
     /// Entries that are left unchanged.
     pub(crate) fn keeps(self) -> Keeps {
         Keeps { only_existing: self.existing, existing: self.ignore_existing, newer: self.update }
@@ -137,6 +148,7 @@ impl Taking {
             keeps_links: self.look.links,
             modify_window_s: self.look.modify_window,
             keeps: self.look.keeps(),
+            deletes: self.look.deletes(),
             durable: self.durable.into(),
             limit: self.limit,
             retry: self.patience.retry,

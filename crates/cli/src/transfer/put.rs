@@ -11,7 +11,7 @@ use crate::common::failure::{CommandFailure, Done};
 use crate::common::quantity::positive_rate;
 use crate::common::screen::Screen;
 use crate::common::talk::Talk;
-use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING, check_sources};
+use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING, read_sources};
 use crate::transfer::connecting;
 use crate::transfer::far_tunnel::FarRoute;
 use crate::transfer::follow::{KnownBefore, follow};
@@ -57,14 +57,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Done {
     let (paths, ticket) = words(&args.words)?;
-    let choice = args.choice.read("put")?;
-    check_sources("put", &choice, paths.len())?;
+    let mut choice = args.choice.read("put")?;
     let screen = Screen::new(args.talk);
     args.link.check_carrier("put", &OF_TICKETS, NO_SSH)?;
     if choice.is_nothing() {
         screen.note(NOTHING);
         return Ok(());
     }
+    read_sources("put", &mut choice, &paths)?;
     let options = options(args.look, choice, args.limit, args.patience);
     send(&screen, &args.link, None, &ticket, &paths, &options, args.look.strict)
 }
@@ -77,6 +77,7 @@ pub(crate) fn options(look: LookArgs, choice: Choice, limit: Option<Rate>, patie
         keeps_links: look.links,
         modify_window_s: look.modify_window,
         keeps: look.keeps(),
+        deletes: look.deletes(),
         filter: choice.filter,
         names: choice.names,
         limit,

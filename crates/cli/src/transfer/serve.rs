@@ -54,6 +54,9 @@ pub(crate) struct Args {
     /// Accept symbolic links that point outside PATH, if the client puts with --links; without this they fail
     #[arg(long, requires = "writable", hide_short_help = true)]
     links: bool,
+    /// Let clients delete in PATH (put --delete)
+    #[arg(long, requires = "writable", hide_short_help = true)]
+    delete: bool,
     /// Limit the size of PATH, such as "10 GB"; uploads beyond it fail
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "writable")]
     quota: Option<Bytes>,
@@ -182,10 +185,18 @@ fn share(paths: Vec<PathBuf>, args: &Args) -> Result<Share, CommandFailure> {
         }
     };
     let (quota, session) = (args.quota, args.door.link.session());
-    let (only_takes, may_keep_links) = (args.writable && !args.readable, args.links);
+    let (only_takes, may_keep_links, may_delete) = (args.writable && !args.readable, args.links, args.delete);
     Share::new(
         paths,
-        ShareOptions { writable_into, only_takes, may_keep_links, quota, session, ..ShareOptions::default() },
+        ShareOptions {
+            writable_into,
+            only_takes,
+            may_keep_links,
+            may_delete,
+            quota,
+            session,
+            ..ShareOptions::default()
+        },
     )
     .map_err(|error| CommandFailure::Usage(error.to_string()))
 }

@@ -77,9 +77,11 @@ impl RuleList {
             [b'-', b' ', rest @ ..] => (rest, false),
             word => (word, includes),
         };
-        if pattern.is_empty() {
-            return Ok(());
-        }
+        if pattern.is_empty() { Ok(()) } else { self.push(pattern, includes) }
+    }
+
+    /// Adds a rule with this pattern, whatever it starts with.
+    pub(crate) fn push(&mut self, pattern: &[u8], includes: bool) -> Result<(), RuleError> {
         if pattern.len() > MOST_PATH_BYTES {
             return Err(RuleError::Long(pattern.len()));
         }
@@ -92,6 +94,11 @@ impl RuleList {
         self.bytes += pattern.len();
         self.rules.push(Rule { pattern: pattern.to_vec(), includes });
         Ok(())
+    }
+
+    /// Bytes that it takes in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.bytes + self.rules.capacity() * size_of::<Rule>()) as u64
     }
 
     /// Makes them ready to be asked.
@@ -109,6 +116,14 @@ impl RuleList {
 }
 
 impl Rules {
+    /// The most memory that compiled rules take, bytes.
+    pub(crate) const MAX_BYTES: u64 = 2 * MAX_COMPILED_BYTES as u64;
+
+    /// Patterns, and whether they include what they match.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        self.list.rules.iter().map(|rule| (rule.pattern.as_slice(), rule.includes))
+    }
+
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.compiled.is_none()

@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! greeting = version (1), kind (1), more
-//! more     = of a get: nothing, or flags (1): 1 does not enter other file systems
+//! more     = of a get: nothing, or flags (1): 1 does not enter other file systems, 2 lists what is left out
 //!            of a put: nothing, or flags (1): 1 compares hashes, 2 dry run, 4 keeps links, 8 a window follows: seconds (u32 BE,
-//!            not 0), 16 makes nothing new, 32 keeps what is there, 64 keeps what is newer; of a bench: opaque bytes up to the end
+//!            not 0), 16 makes nothing new, 32 keeps what is there, 64 keeps what is newer, 128 deletions follow
+//!            of a bench: opaque bytes up to the end
+//! deletions = their maximum (u64 BE), flags (1): 1 at the destination's top as well, 2 not in other file systems
 //! ```
 
 use super::keeps::Keeps;
@@ -29,6 +31,19 @@ pub(crate) enum Greeting<'a> {
 pub(crate) struct Walk {
     /// Whether directories of other file systems than that of their root are left empty.
     pub(crate) stays_on_file_system: bool,
+    /// Whether the list names what is left out: a taker that deletes keeps it.
+    pub(crate) lists_left_out: bool,
+}
+
+/// Deletions by a taker: of entries that the giver lacks, in the directories that it lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Deletions {
+    /// Max number.
+    pub(crate) most: u64,
+    /// Whether the destination itself is a listed directory.
+    pub(crate) at_top: bool,
+    /// Whether nothing is deleted in other file systems than that of the topmost listed directory.
+    pub(crate) stays_on_file_system: bool,
 }
 
 /// Options of a taker's comparison with existing files, before any transfer.
@@ -43,9 +58,11 @@ pub(crate) struct Look {
     /// Times that differ by at most this many seconds are equal.
     pub(crate) modify_window_s: u32,
     pub(crate) keeps: Keeps,
+    pub(crate) deletes: Option<Deletions>,
 }
 
 const STAYS_ON_FILE_SYSTEM: u8 = 1;
+const LISTS_LEFT_OUT: u8 = 2;
 const CHECKS: u8 = 1;
 const IS_DRY: u8 = 2;
 const KEEPS_LINKS: u8 = 4;
@@ -53,6 +70,9 @@ const HAS_WINDOW: u8 = 8;
 const ONLY_EXISTING: u8 = 16;
 const KEEPS_EXISTING: u8 = 32;
 const KEEPS_NEWER: u8 = 64;
+const DELETES: u8 = 128;
+const DELETES_AT_TOP: u8 = 1;
+const DELETES_STAYING: u8 = 2;
 const GET: u8 = Purpose::Get as u8;
 const PUT: u8 = Purpose::Put as u8;
 const BENCH: u8 = Purpose::Bench as u8;
@@ -68,12 +88,15 @@ impl<'a> Greeting<'a> {
         let greeting = match reader.u8("the greeting's kind")? {
             GET if reader.is_empty() => Self::Get(Walk::default()),
             GET => match reader.u8("the greeting's flags")? {
-                STAYS_ON_FILE_SYSTEM => Self::Get(Walk { stays_on_file_system: true }),
+                flags @ 1..=3 => Self::Get(Walk {
+                    stays_on_file_system: flags & STAYS_ON_FILE_SYSTEM != 0,
+                    lists_left_out: flags & LISTS_LEFT_OUT != 0,
+                }),
                 _ => return Err(FormatError::Range("the greeting's flags")),
             },
             PUT if reader.is_empty() => Self::Put(Look::default()),
             PUT => match reader.u8("the greeting's flags")? {
-                flags @ 1..=127 => Self::Put(Look {
+                flags @ 1.. => Self::Put(Look {
                     does_check: flags & CHECKS != 0,
                     is_dry: flags & IS_DRY != 0,
                     keeps_links: flags & KEEPS_LINKS != 0,
@@ -89,8 +112,9 @@ impl<'a> Greeting<'a> {
                         existing: flags & KEEPS_EXISTING != 0,
                         newer: flags & KEEPS_NEWER != 0,
                     },
+                    deletes: if flags & DELETES == 0 { None } else { Some(Deletions::read(&mut reader)?) },
                 }),
-                _ => return Err(FormatError::Range("the greeting's flags")),
+                0 => return Err(FormatError::Range("the greeting's flags")),
             },
             BENCH => return Ok(Self::Bench(reader.rest())),
             kind => return Err(FormatError::Kind { what: "greeting", kind }),
@@ -102,10 +126,14 @@ impl<'a> Greeting<'a> {
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let mut said;
         let (kind, more): (u8, &[u8]) = match self {
-            Self::Get(Walk { stays_on_file_system: false }) => (GET, &[]),
-            Self::Get(Walk { stays_on_file_system: true }) => (GET, &[STAYS_ON_FILE_SYSTEM]),
+            Self::Get(walk) if walk == Walk::default() => (GET, &[]),
+            Self::Get(Walk { stays_on_file_system, lists_left_out }) => {
+                let staying = u8::from(stays_on_file_system) * STAYS_ON_FILE_SYSTEM;
+                said = vec![staying | (u8::from(lists_left_out) * LISTS_LEFT_OUT)];
+                (GET, &said)
+            }
             Self::Put(look) if look == Look::default() => (PUT, &[]),
-            Self::Put(Look { does_check, is_dry, keeps_links, modify_window_s, keeps }) => {
+            Self::Put(Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes }) => {
                 let has_window = modify_window_s > 0;
                 said = vec![
                     (u8::from(does_check) * CHECKS)
@@ -114,11 +142,13 @@ impl<'a> Greeting<'a> {
                         | (u8::from(has_window) * HAS_WINDOW)
                         | (u8::from(keeps.only_existing) * ONLY_EXISTING)
                         | (u8::from(keeps.existing) * KEEPS_EXISTING)
-                        | (u8::from(keeps.newer) * KEEPS_NEWER),
+                        | (u8::from(keeps.newer) * KEEPS_NEWER)
+                        | (u8::from(deletes.is_some()) * DELETES),
                 ];
                 if has_window {
                     said.extend(modify_window_s.to_be_bytes());
                 }
+                said.extend(deletes.into_iter().flat_map(Deletions::to_bytes));
                 (PUT, &said)
             }
             Self::Bench(more) => (BENCH, more),
@@ -129,22 +159,46 @@ impl<'a> Greeting<'a> {
     }
 }
 
+impl Deletions {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
+        const FLAGS: &str = "the flags of deletions";
+        let most = reader.u64("the most deletions")?;
+        let flags = Some(reader.u8(FLAGS)?).filter(|flags| *flags <= (DELETES_AT_TOP | DELETES_STAYING));
+        let flags = flags.ok_or(FormatError::Range(FLAGS))?;
+        let (at_top, stays_on_file_system) = (flags & DELETES_AT_TOP != 0, flags & DELETES_STAYING != 0);
+        Ok(Self { most, at_top, stays_on_file_system })
+    }
+
+    fn to_bytes(self) -> [u8; 9] {
+        let mut bytes = [0; 9];
+        bytes[..8].copy_from_slice(&self.most.to_be_bytes());
+        let staying = u8::from(self.stays_on_file_system) * DELETES_STAYING;
+        bytes[8] = (u8::from(self.at_top) * DELETES_AT_TOP) | staying;
+        bytes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn greeting__is_read_as_it_was_written() {
-        let get = |stays_on_file_system| Greeting::Get(Walk { stays_on_file_system });
-        for greeting in [get(false), get(true), Greeting::Bench(b""), Greeting::Bench(&[9; 510])] {
+        let get = |stays_on_file_system, lists_left_out| Greeting::Get(Walk { stays_on_file_system, lists_left_out });
+        let gets = [get(false, false), get(true, false), get(false, true), get(true, true)];
+        for greeting in gets.into_iter().chain([Greeting::Bench(b""), Greeting::Bench(&[9; 510])]) {
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
-        for flags in 0..3 * 64 {
+        for flags in 0..3 * 4 * 64 {
             let is_set = [1, 2, 4, 8, 16, 32].map(|flag| flags & flag != 0);
             let [does_check, is_dry, keeps_links, only_existing, existing, newer] = is_set;
-            let modify_window_s = [0, 1, u32::MAX][flags >> 6];
+            let modify_window_s = [0, 1, u32::MAX][flags >> 8];
+            let [is_some, at_top] = [64, 128].map(|flag| flags & flag != 0);
+            let deletions = Deletions { most: u64::MAX - flags as u64, at_top, stays_on_file_system: does_check };
+            let deletes = is_some.then_some(deletions);
             let keeps = Keeps { only_existing, existing, newer };
-            let greeting = Greeting::Put(Look { does_check, is_dry, keeps_links, modify_window_s, keeps });
+            let look = Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes };
+            let greeting = Greeting::Put(look);
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
     }
@@ -156,11 +210,12 @@ mod tests {
         assert_eq!(Greeting::read(&[1]), Err(FormatError::Short("the greeting's kind")));
         assert_eq!(Greeting::read(&[1, PUT, 8]), Err(FormatError::Short("the greeting's window")));
         assert_eq!(Greeting::read(&[1, PUT, 8, 0, 0, 0, 0]), Err(FormatError::Range("the greeting's window")));
-        for flags in [0, 128, 255] {
-            assert_eq!(Greeting::read(&[1, PUT, flags]), Err(FormatError::Range("the greeting's flags")));
-        }
+        assert_eq!(Greeting::read(&[1, PUT, 0]), Err(FormatError::Range("the greeting's flags")));
+        assert_eq!(Greeting::read(&[1, PUT, 128]), Err(FormatError::Short("the most deletions")));
+        let flags = [1, PUT, 128, 0, 0, 0, 0, 0, 0, 0, 9, 4];
+        assert_eq!(Greeting::read(&flags), Err(FormatError::Range("the flags of deletions")));
         assert_eq!(Greeting::read(&[1, PUT, 1, 0]), Err(FormatError::Range("the greeting's length")));
-        for flags in [0, 2, 255] {
+        for flags in [0, 4, 255] {
             assert_eq!(Greeting::read(&[1, GET, flags]), Err(FormatError::Range("the greeting's flags")));
         }
         assert_eq!(Greeting::read(&[1, GET, 1, 0]), Err(FormatError::Range("the greeting's length")));

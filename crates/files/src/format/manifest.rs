@@ -10,9 +10,12 @@
 //! end       = 7, files (varint), bytes (varint)                  the last entry of all
 //! holes     = 8, length (varint, 1 to 4096), pairs              of the file that is the next entry; there may be several
 //! identity  = 9, id (8 bytes)                                   of the directory that is the next entry
+//! kept      = 10, path                                            what the giver has and does not list, or not its content
+//! rule      = 11, flags (1: includes), pattern                   of the giver's filter, before other entries but the start
 //! pair      = bytes from the last hole's end (varint), the hole's length (varint, not 0)
 //! path      = length (varint, 1 to 4096), bytes: the names from the share's root on, with '/' between them
 //! target    = as a path
+//! pattern   = as a path
 //! reason    = length (varint, 1 to 200), UTF-8 without control characters
 //! meta      = mode (varint, at most 0o777), mtime: seconds (u64 BE, two's complement), nanoseconds (u32 BE)
 //! ```
@@ -95,6 +98,18 @@ pub(crate) enum TreeEntry<'a> {
         /// Why, to be put behind the path and a colon.
         reason: &'a str,
     },
+    /// The giver has something there that is not copied, or not what is in it: a taker that deletes keeps it.
+    Kept {
+        /// Its path.
+        path: &'a [u8],
+    },
+    /// A rule of the giver's filter: a taker that deletes keeps what the rules exclude.
+    Rule {
+        /// Whether it includes what it matches.
+        includes: bool,
+        /// As in rsync.
+        pattern: &'a [u8],
+    },
     /// The last of all.
     End {
         /// Files among the entries.
@@ -132,6 +147,8 @@ const FAILED: u8 = 6;
 const END: u8 = 7;
 const HOLES: u8 = 8;
 const IDENTITY: u8 = 9;
+const KEPT: u8 = 10;
+const RULE: u8 = 11;
 
 const SECOND_NS: u32 = 1_000_000_000;
 
@@ -167,6 +184,15 @@ impl<'a> SegmentElement<'a> for TreeEntry<'a> {
                 Self::Holes { pairs: reader.bytes(length.ok_or(FormatError::Range(WHAT))?, WHAT)? }
             }
             IDENTITY => Self::Identity(DirectoryId(array(reader, "the directory's identity")?)),
+            KEPT => Self::Kept { path: read_path(reader, "the path")? },
+            RULE => {
+                const FLAGS: &str = "the rule's flags";
+                let includes = match reader.u8(FLAGS)? {
+                    flags @ 0..=1 => flags == 1,
+                    _ => return Err(FormatError::Range(FLAGS)),
+                };
+                Self::Rule { includes, pattern: read_path(reader, "the pattern")? }
+            }
             kind => return Err(FormatError::Kind { what: "entry", kind }),
         })
     }
@@ -206,6 +232,12 @@ impl TreeEntry<'_> {
             }
             Self::Skipped { path, reason } => LeftOut { path, reason }.write(writer, SKIPPED),
             Self::Failed { path, reason } => LeftOut { path, reason }.write(writer, FAILED),
+            Self::Kept { path } => writer.u8(KEPT).and_then(|()| write_path(writer, path)),
+            Self::Rule { includes, pattern } => {
+                writer.u8(RULE)?;
+                writer.u8(includes.into())?;
+                write_path(writer, pattern)
+            }
             Self::End { files, bytes } => {
                 writer.u8(END)?;
                 writer.varint(files)?;
@@ -269,6 +301,9 @@ mod tests {
             TreeEntry::Symlink { path: b"data/link", meta: META, target: b"../elsewhere" },
             TreeEntry::Skipped { path: &long, reason: "a FIFO is not copied" },
             TreeEntry::Failed { path: b"data/secret", reason: "Permission denied" },
+            TreeEntry::Kept { path: b"data/mount" },
+            TreeEntry::Rule { includes: true, pattern: b"*.o" },
+            TreeEntry::Rule { includes: false, pattern: &long },
             TreeEntry::End { files: 1, bytes: 1 << 60 },
         ];
         assert_eq!(read(&written(&entries)), entries.map(Ok));
@@ -291,6 +326,7 @@ mod tests {
         assert_eq!(read(&[DIRECTORY, 2, b'x']), [Err(FormatError::Short("the path"))]);
         // 0o1777 = 0x3ff.
         assert_eq!(read(&[DIRECTORY, 1, b'x', 0x43, 0xff]), [Err(FormatError::Range("the mode"))]);
+        assert_eq!(read(&[RULE, 2, 1, b'x']), [Err(FormatError::Range("the rule's flags"))]);
         assert_eq!(read(&[HOLES, 0]), [Err(FormatError::Range("the holes"))]);
         assert_eq!(read(&[&[HOLES, 0x50, 0x01][..], &[1; 5000]].concat()), [Err(FormatError::Range("the holes"))]);
         let mut late = written(&[TreeEntry::Directory { path: b"x", meta: META }]);
@@ -347,6 +383,8 @@ mod tests {
                 TreeEntry::File { path: b"data/a", bytes: 70_000, meta: META, identity: FileIdentity([1; 16]) },
                 TreeEntry::Symlink { path: b"data/link", meta: META, target: b"../elsewhere" },
                 TreeEntry::Skipped { path: b"data/fifo", reason: "a FIFO is not copied" },
+                TreeEntry::Kept { path: b"data/mount" },
+                TreeEntry::Rule { includes: true, pattern: b"*.o" },
             ]);
             let at = at.index(body.len());
             body[at] ^= bits;

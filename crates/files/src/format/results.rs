@@ -4,7 +4,8 @@
 //! failed  = 1, path, reason
 //! skipped = 2, path, reason
 //! warned  = 6, path, reason                                      its content is complete, an attribute could not be set
-//! planned = 7, action (1): 1 new, 2 update, 3 skip; length (varint), path     of a dry run: each file and link
+//! planned = 7, action (1): 1 new, 2 update, 3 skip, 4 delete; length (varint), path     of a dry run: each file and link
+//! deleted = 8, entries (varint), left (varint)                    if there were deletions, or their maximum left some
 //! before  = 4, files (varint), bytes (varint)
 //! hash    = 5, BLAKE3 (32 bytes)                                  if a single file was put
 //! done    = 3, files (varint), bytes (varint), failed (varint)     the last record of all
@@ -81,6 +82,13 @@ pub(crate) enum ResultRecord<'a> {
         /// By BLAKE3, as the taker verified it.
         blake3: [u8; 32],
     },
+    /// The deletions.
+    Deleted {
+        /// Deleted entries.
+        entries: u64,
+        /// Entries that the maximum of deletions left.
+        left: u64,
+    },
     /// Everything is durable, except what failed or was skipped. The last record.
     Done {
         /// Files at the destination.
@@ -101,6 +109,8 @@ pub enum FileAction {
     Update,
     /// It stays as it is.
     Skip,
+    /// The source lacks it, and it is deleted.
+    Delete,
 }
 
 impl FileAction {
@@ -109,11 +119,12 @@ impl FileAction {
             Self::New => 1,
             Self::Update => 2,
             Self::Skip => 3,
+            Self::Delete => 4,
         }
     }
 
     pub(crate) fn of_code(code: u8) -> Option<Self> {
-        [Self::New, Self::Update, Self::Skip].into_iter().find(|action| action.code() == code)
+        [Self::New, Self::Update, Self::Skip, Self::Delete].into_iter().find(|action| action.code() == code)
     }
 }
 
@@ -124,6 +135,7 @@ const BEFORE: u8 = 4;
 const HASH: u8 = 5;
 const WARNED: u8 = 6;
 const PLANNED: u8 = 7;
+const DELETED: u8 = 8;
 
 impl<'a> SegmentElement<'a> for ResultRecord<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError> {
@@ -155,6 +167,10 @@ impl<'a> SegmentElement<'a> for ResultRecord<'a> {
                 let [files, bytes] = ["the files' count", "the files' bytes"].map(|what| reader.varint(what));
                 Self::Before { files: files?, bytes: bytes? }
             }
+            DELETED => {
+                let [entries, left] = ["the deletions' count", "the others' count"].map(|what| reader.varint(what));
+                Self::Deleted { entries: entries?, left: left? }
+            }
             HASH => Self::Hash { blake3: array(reader, "the hash")? },
             kind => return Err(FormatError::Kind { what: "result", kind }),
         })
@@ -177,6 +193,10 @@ impl ResultRecord<'_> {
             Self::Before { files, bytes } => {
                 writer.u8(BEFORE)?;
                 [files, bytes].into_iter().try_for_each(|number| writer.varint(number))
+            }
+            Self::Deleted { entries, left } => {
+                writer.u8(DELETED)?;
+                [entries, left].into_iter().try_for_each(|number| writer.varint(number))
             }
             Self::Hash { blake3 } => writer.u8(HASH).and_then(|()| writer.bytes(&blake3)),
             Self::Done { files, bytes, failed } => {
@@ -212,6 +232,7 @@ mod tests {
             ResultRecord::Skipped { path: b"data/\xff", reason: "its target is outside" },
             ResultRecord::Warned { path: b"data/b", reason: "cannot set its mode: permission denied" },
             ResultRecord::Planned { path: b"data/c", action: FileAction::Update, bytes: 1 << 40 },
+            ResultRecord::Deleted { entries: 1 << 33, left: 7 },
             ResultRecord::Before { files: 99_999, bytes: 1 << 49 },
             ResultRecord::Hash { blake3: [7; 32] },
             ResultRecord::Done { files: 100_000, bytes: 1 << 50, failed: 1 },
@@ -220,7 +241,7 @@ mod tests {
         assert_eq!(Records::new(&body).collect::<Vec<_>>(), records.map(Ok));
         let short = &body[..body.len() - 1];
         assert_eq!(Records::new(short).last(), Some(Err(FormatError::Short("the failures' count"))));
-        assert_eq!(Records::new(&[PLANNED, 4, 0, 1, b'a']).next(), Some(Err(FormatError::Range("the action"))));
+        assert_eq!(Records::new(&[PLANNED, 5, 0, 1, b'a']).next(), Some(Err(FormatError::Range("the action"))));
         assert_eq!(Records::new(&[9]).next(), Some(Err(FormatError::Kind { what: "result", kind: 9 })));
     }
 

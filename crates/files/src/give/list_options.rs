@@ -10,4 +10,6 @@ pub(crate) struct ListOptions {
     pub(crate) changed_until_unix_s: Option<u64>,
     pub(crate) filter: Filter,
     pub(crate) names: NameSelection,
+    /// Whether the list has the filter's rules and names what they or sizes leave out: the taker deletes what it lacks.
+    pub(crate) lists_left_out: bool,
 }

@@ -19,7 +19,7 @@ use super::share_name::share_name;
 use super::supply::Readers;
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
-use crate::format::greeting::{Greeting, Look};
+use crate::format::greeting::{Deletions, Greeting, Look};
 use crate::format::keeps::Keeps;
 use crate::format::results::{Before, Records, ResultRecord};
 use crate::format::segments::SegmentReader;
@@ -48,6 +48,9 @@ pub struct PutOptions {
     pub modify_window_s: u32,
     /// Entries that are left unchanged at the destination.
     pub keeps: Keeps,
+    /// Whether entries that the source lacks are deleted from the directories that are copied, and at most how many;
+    /// `None` deletes nothing. It happens last, and only if nothing failed. The server has to allow it.
+    pub deletes: Option<u64>,
     /// Which files, by path and size.
     pub filter: Filter,
     /// Paths below the only path that is given, a directory: these, each with all that is below it, and no others. That
@@ -69,6 +72,7 @@ impl Default for PutOptions {
             keeps_links: false,
             modify_window_s: 0,
             keeps: Keeps::default(),
+            deletes: None,
             filter: Filter::default(),
             names: None,
             limit: None,
@@ -112,13 +116,22 @@ fn put_to(
     let patience = options.retry;
     let open = Box::new(move |endpoint: &Endpoint, ticket: &Ticket, former: Option<&Session>| {
         let (giver, transfer) = giver(&paths, &options)?;
-        let PutOptions { check: does_check, dry_run: is_dry, keeps_links, modify_window_s, keeps, .. } = options;
-        let look = Look { does_check, is_dry, keeps_links, modify_window_s, keeps };
-        let greeting = Greeting::Put(look).to_bytes();
+        let greeting = Greeting::Put(look(&options)).to_bytes();
         let wish = ConnectOptions { sends: true, receives: true, greeting, options: options.session };
         Ok((endpoint.begin(ticket, wish, giver, former)?, transfer))
     });
     persist(endpoint, to, patience, true, open)
+}
+
+/// Options of the server's comparison, before files move, and of its deletions after that.
+pub(crate) fn look(options: &PutOptions) -> Look {
+    let PutOptions { check: does_check, dry_run: is_dry, keeps_links, modify_window_s, keeps, .. } = *options;
+    let deletes = options.deletes.map(|most| Deletions {
+        most,
+        at_top: options.names.as_ref().is_some_and(Vec::is_empty),
+        stays_on_file_system: options.filter.stays_on_file_system,
+    });
+    Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes }
 }
 
 /// The handler of a put, and its transfer.
@@ -130,7 +143,8 @@ pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn 
     };
     let names = options.names.iter().flatten().map(|name| name.as_bytes());
     let (filter, names) = (options.filter.clone(), NameSelection::new(names));
-    let listing = ListOptions { changed_until_unix_s: None, filter, names };
+    let lists_left_out = options.deletes.is_some();
+    let listing = ListOptions { changed_until_unix_s: None, filter, names, lists_left_out };
     let readers = Readers::start().map_err(TransferError::Thread)?;
     let ledger = Ledger::default();
     let source = GivingEnd::new(roots, share_name(paths), readers, ledger.clone())
@@ -184,6 +198,9 @@ impl Giver {
                     Ok(ResultRecord::Warned { path, reason }) => self.told.warn(path, reason.to_owned()),
                     Ok(ResultRecord::Planned { path, action, bytes }) => {
                         self.told.planned.push(PlannedFile { path, action, bytes });
+                    }
+                    Ok(ResultRecord::Deleted { entries, left }) => {
+                        (self.told.files_deleted, self.told.files_undeleted) = (entries, left);
                     }
                     Ok(ResultRecord::Before { files, bytes }) => self.before = Before { files, bytes },
                     Ok(ResultRecord::Hash { blake3 }) => self.told.blake3 = Some(blake3),

@@ -21,18 +21,23 @@ use crate::transfer::boot::directory_id;
 /// Calls `found` for every entry below the roots: a directory, then its entries except directories, then those, each by
 /// name; and for the holes of a file before it. A directory that cannot be listed is a failed entry; an entry that is
 /// removed during the walk is ignored. Entries that were not requested are left out; a requested name that does not
-/// exist is a failed entry.
+/// exist is a failed entry. For a taker that deletes, the rules come first, and entries that are left out for another
+/// reason are named.
 pub(crate) fn scan(
     roots: &Roots,
     listing: ListOptions,
     found: &mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let ListOptions { changed_until_unix_s, filter, names: asked } = listing;
+    let ListOptions { changed_until_unix_s, filter, names: asked, lists_left_out } = listing;
     let changed_until_s = changed_until_unix_s.map_or(i64::MAX, |until| i64::try_from(until).unwrap_or(i64::MAX));
     let stays_on = filter.stays_on_file_system.then_some(0);
+    if lists_left_out {
+        filter.rules.iter().try_for_each(|(pattern, includes)| found(&TreeEntry::Rule { includes, pattern }))?;
+    }
     let verdicts = Verdicts::new(filter);
     let (names, bytes, holes) = (Vec::new(), Vec::new(), 0);
-    let mut walk = Walk { roots, changed_until_s, asked, verdicts, stays_on, found, names, bytes, holes };
+    let mut walk =
+        Walk { roots, changed_until_s, asked, verdicts, stays_on, lists_left_out, found, names, bytes, holes };
     for name in roots.names() {
         match roots.stat(name) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
@@ -94,6 +99,7 @@ struct Walk<'a> {
     verdicts: Verdicts,
     /// The device of the root, if others are not entered.
     stays_on: Option<u64>,
+    lists_left_out: bool,
     found: &'a mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>,
     /// The names of a directory: the start and end of each in `bytes`.
     names: Vec<(usize, usize)>,
@@ -119,11 +125,17 @@ impl Walk<'_> {
         let opened = self.roots.open_directory(path).and_then(|fd| Ok((fstat(&fd)?, Dir::new(fd)?)));
         let (stat, mut directory) = match opened {
             Ok(opened) => opened,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return ControlFlow::Continue(()),
+            // Without the top, nothing is known of what should be there.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_empty() => {
+                return ControlFlow::Continue(());
+            }
             Err(error) => return self.fail(path, &error),
         };
         if self.roots.is_own(&stat) {
             return (self.found)(&TreeEntry::Skipped { path, reason: OWN });
+        }
+        if path.is_empty() && stat.st_nlink == 0 {
+            return self.fail(path, &Errno::NOENT.into());
         }
         // The parents of a requested name are not part of the copy.
         if !path.is_empty() && self.asked.takes(path) {
@@ -131,7 +143,11 @@ impl Walk<'_> {
             (self.found)(&TreeEntry::Directory { path, meta: meta(&stat) })?;
         }
         if self.stays_on.is_some_and(|device| stat.st_dev != device) {
-            return ControlFlow::Continue(());
+            return if self.lists_left_out {
+                (self.found)(&TreeEntry::Kept { path })
+            } else {
+                ControlFlow::Continue(())
+            };
         }
         let error = self.list(&mut directory).err();
         let (names, bytes) = (std::mem::take(&mut self.names), std::mem::take(&mut self.bytes));
@@ -169,7 +185,7 @@ impl Walk<'_> {
         (self.names, self.bytes) = (names, bytes);
         if has_long {
             let reason = format!("contains paths of more than {MOST_PATH_BYTES} bytes");
-            (self.found)(&TreeEntry::Failed { path, reason: &reason })?;
+            (self.found)(&TreeEntry::Failed { path: shown(path), reason: &reason })?;
         }
         error.map_or(ControlFlow::Continue(()), |error| self.fail(path, &error))
     }
@@ -217,7 +233,11 @@ impl Walk<'_> {
     /// Adds an entry that is not a directory.
     fn leaf(&mut self, path: &[u8], stat: &Stat, target: &dyn Fn() -> rustix::io::Result<Vec<u8>>) -> ControlFlow<()> {
         if !self.chooses(path, stat) {
-            return ControlFlow::Continue(());
+            // Rules are in the list; sizes are not.
+            let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+            let is_sized = is_file && !self.verdicts.takes_bytes(stat.st_size.cast_unsigned());
+            let is_named = self.lists_left_out && is_sized && self.asked.takes(path);
+            return if is_named { (self.found)(&TreeEntry::Kept { path }) } else { ControlFlow::Continue(()) };
         }
         let meta = meta(stat);
         let what = match FileType::from_raw_mode(stat.st_mode) {
@@ -305,8 +325,13 @@ impl Walk<'_> {
     }
 
     fn fail(&mut self, path: &[u8], error: &io::Error) -> ControlFlow<()> {
-        (self.found)(&TreeEntry::Failed { path, reason: &reason(error) })
+        (self.found)(&TreeEntry::Failed { path: shown(path), reason: &reason(error) })
     }
+}
+
+/// The path of a failure: that of the top has no name.
+fn shown(path: &[u8]) -> &[u8] {
+    if path.is_empty() { b"." } else { path }
 }
 
 fn meta(stat: &Stat) -> Meta {

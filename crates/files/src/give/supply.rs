@@ -408,6 +408,8 @@ impl Supply {
             | TreeEntry::Identity(_)
             | TreeEntry::Directory { .. }
             | TreeEntry::Symlink { .. }
+            | TreeEntry::Kept { .. }
+            | TreeEntry::Rule { .. }
             | TreeEntry::End { .. } => {}
         }
     }

@@ -40,6 +40,26 @@ impl PathClaims {
         of_table(&self.paths)
     }
 
+    /// Whether nothing is claimed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// The claim on a path.
+    pub(crate) fn get(&self, path: &[u8]) -> Option<PathClaim> {
+        self.paths.get(&hash(path)).copied()
+    }
+
+    /// The giver has something at a path that is not listed, or whose content is not.
+    pub(crate) fn keep(&mut self, path: &RelativePath) {
+        if self.claim(path, PathClaim::Leaf).is_err()
+            && let Some(claim) = self.paths.get_mut(&hash(path.as_bytes()))
+            && *claim == PathClaim::Directory
+        {
+            *claim = PathClaim::Parent;
+        }
+    }
+
     /// Gives a path away, with all directories above it.
     pub(crate) fn claim(&mut self, path: &RelativePath, claim: PathClaim) -> Result<(), ClaimRefusal> {
         for (at, _) in path.as_bytes().iter().enumerate().rev().filter(|(_, byte)| **byte == b'/') {

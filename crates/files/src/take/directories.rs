@@ -107,6 +107,16 @@ impl Directories {
         Self { own, ..self }
     }
 
+    /// The destination.
+    pub(crate) fn tree(&self) -> Arc<Tree> {
+        Arc::clone(&self.tree)
+    }
+
+    /// Places that are never written.
+    pub(crate) fn own(&self) -> Option<&OwnPlaces> {
+        self.own.as_ref()
+    }
+
     /// Makes no directories, if `makes_none`.
     pub(crate) fn making_none(self, makes_none: bool) -> Self {
         Self { makes_none, ..self }

@@ -6,6 +6,7 @@ use super::claims::ClaimRefusal;
 use super::directories::DirectoryError;
 use super::disk_error::{DiskError, Trouble};
 use super::quota::OverQuota;
+use crate::filter::rules::RuleError;
 use crate::format::link::TargetError;
 use crate::format::names::{NameError, escaped};
 
@@ -43,6 +44,10 @@ pub(crate) enum EntryError {
     Target(TargetError),
     #[error("it is the destination: it cannot be copied into itself")]
     IntoItself,
+    #[error("nothing is deleted: {0}")]
+    Rules(RuleError),
+    #[error("nothing is deleted: this end has no memory left for the rules of its visitors")]
+    NoRoomForRules,
     /// The giver's reason, in its own words.
     #[error("{0}")]
     Giver(Box<str>),

@@ -26,7 +26,7 @@ use super::tree::Tree;
 use super::verified::Verified;
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
-use crate::format::greeting::{Greeting, Look, Walk};
+use crate::format::greeting::{Deletions, Greeting, Look, Walk};
 use crate::format::keeps::Keeps;
 use crate::transfer::boot::boot_id;
 use crate::transfer::error::TransferError;
@@ -67,6 +67,9 @@ pub struct GetOptions {
     pub modify_window_s: u32,
     /// Entries that are left unchanged at the destination.
     pub keeps: Keeps,
+    /// Whether entries that the source lacks are deleted from the directories that are copied, and at most how many;
+    /// `None` deletes nothing. It happens last, and only if nothing failed.
+    pub deletes: Option<u64>,
     /// Granularity of durability.
     pub durable: Durable,
     /// No faster than this, in IP packets.
@@ -97,6 +100,7 @@ impl Default for GetOptions {
             keeps_links: false,
             modify_window_s: 0,
             keeps: Keeps::default(),
+            deletes: None,
             durable: Durable::default(),
             limit: None,
             memory: MEMORY,
@@ -150,7 +154,9 @@ fn begin(
     verified: Verified,
     former: Option<&Session>,
 ) -> Result<Opening, TransferError> {
-    let walk = Walk { stays_on_file_system: options.filter.stays_on_file_system };
+    let stays_on_file_system = options.filter.stays_on_file_system;
+    let walk = Walk { stays_on_file_system, lists_left_out: stays_on_file_system && options.deletes.is_some() };
+    let at_top = options.is_inside && options.names.is_empty();
     let tree = if options.dry_run { look_for(&options.destination) } else { open(&options.destination).map(Some) };
     let made = options.continues_rename.then(|| Former::of(&options.destination)).flatten();
     let (sink, transfer) = take(TakeOptions {
@@ -167,6 +173,7 @@ fn begin(
             keeps_links: options.keeps_links,
             modify_window_s: options.modify_window_s,
             keeps: options.keeps,
+            deletes: options.deletes.map(|most| Deletions { most, at_top, stays_on_file_system }),
         },
         durable: options.durable,
         limit: options.limit,

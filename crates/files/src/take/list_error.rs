@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::top_names::Unasked;
+use crate::filter::rules::RuleError;
 use crate::format::blocks::TreeTooLarge;
 use crate::format::error::FormatError;
 use crate::format::holes::MOST_HOLES;
@@ -34,6 +35,10 @@ pub(crate) enum ListError {
     },
     #[error("this end has no memory left for the lists of its visitors")]
     NoRoom,
+    #[error("the peer's file list has a rule that was not asked for, or not at its start")]
+    Rule,
+    #[error("the peer's file list: {0}")]
+    Rules(#[from] RuleError),
     #[error(transparent)]
     TooLarge(#[from] TreeTooLarge),
     #[error(transparent)]

@@ -11,6 +11,7 @@ pub(crate) mod disk_error;
 pub(crate) mod disk_queue;
 pub(crate) mod durable;
 pub(crate) mod entry_error;
+mod extraneous;
 pub(crate) mod fetch_window;
 pub(crate) mod file_system;
 pub(crate) mod free_space;

@@ -1,9 +1,11 @@
 //! Decides the action for each entry of a manifest.
 
+mod deletion;
 mod file;
 mod itself;
 mod link;
 mod names;
+mod protection;
 mod todo;
 
 use std::collections::HashMap;
@@ -45,6 +47,7 @@ use crate::transfer::planned::{PlannedFile, PlannedFiles};
 use itself::{OwnDirectory, Position};
 use link::PlannedSymlink;
 use names::PlannedNames;
+use protection::Protection;
 use todo::Todo;
 
 /// The memory of all is taken in such steps.
@@ -57,6 +60,8 @@ pub(crate) struct TakePlan {
     look: Look,
     names: PlannedNames,
     own: OwnDirectory,
+    /// Rules for deletions; `None` if nothing is deleted.
+    protection: Option<Protection>,
     layout: Layout,
     claims: PathClaims,
     directories: Option<Directories>,
@@ -103,6 +108,7 @@ impl TakePlan {
             look: options.look,
             names: PlannedNames::new(options),
             own: OwnDirectory::new(tree.map(Arc::as_ref)),
+            protection: options.look.deletes.map(|_| Protection::new(options)),
             layout: Layout::default(),
             claims: PathClaims::default(),
             directories: tree
@@ -160,11 +166,15 @@ impl TakePlan {
             self.own.on_identity(id);
             return Ok(());
         }
+        if let TreeEntry::Rule { includes, pattern } = entry {
+            return self.on_rule(pattern, includes);
+        }
         let holes = std::mem::take(&mut self.holes);
         let (TreeEntry::File { path, .. }
         | TreeEntry::Directory { path, .. }
         | TreeEntry::Symlink { path, .. }
         | TreeEntry::Skipped { path, .. }
+        | TreeEntry::Kept { path }
         | TreeEntry::Failed { path, .. }) = entry
         else {
             return Err(ListError::Middle);
@@ -180,7 +190,13 @@ impl TakePlan {
         }
         self.check_memory()?;
         let position = self.own.on_entry(&entry, path);
-        let Some(inside) = self.names.inside(path) else { return Ok(()) };
+        let Some(inside) = self.names.inside(path) else {
+            self.names.on_top(&entry);
+            if let TreeEntry::Failed { reason, .. } = entry {
+                self.fail(path, EntryError::Giver(reason.into()));
+            }
+            return Ok(());
+        };
         let checked = match RelativePath::new(inside) {
             Ok(checked) => checked,
             Err(error) => {
@@ -191,7 +207,17 @@ impl TakePlan {
                 return Ok(());
             }
         };
-        if !self.names.choose(inside, &entry) || position == Position::Inside {
+        if !self.names.choose(inside, &entry) {
+            // The giver has it.
+            if self.protection.is_some()
+                && self.names.asks_for(inside)
+                && let Ok(checked) = self.names.renamed(checked)
+            {
+                self.claims.keep(&checked);
+            }
+            return Ok(());
+        }
+        if position == Position::Inside {
             return Ok(());
         }
         if position == Position::Itself {
@@ -212,7 +238,12 @@ impl TakePlan {
             },
             TreeEntry::Directory { meta, .. } => self.on_directory(&checked, meta),
             TreeEntry::Symlink { meta, target, .. } => self.on_symlink(checked, target, meta),
+            TreeEntry::Kept { .. } => {
+                self.claims.keep(&checked);
+                Ok(())
+            }
             TreeEntry::Skipped { reason, .. } => {
+                self.claims.keep(&checked);
                 self.skip(path, reason.to_owned());
                 Ok(())
             }
@@ -244,7 +275,8 @@ impl TakePlan {
         let links = of_elements(size_of::<PlannedSymlink>(), self.links.len(), self.links.capacity());
         let verified = if self.look.does_check { self.verified.memory_bytes() } else { 0 };
         let directories = self.directories.as_ref().map_or(0, Directories::memory_bytes);
-        let tables = self.layout.memory_bytes() + self.claims.memory_bytes() + directories + links + verified;
+        let rules = self.protection.as_ref().map_or(0, Protection::memory_bytes);
+        let tables = rules + self.layout.memory_bytes() + self.claims.memory_bytes() + directories + links + verified;
         tables + self.texts + self.holes.memory_bytes() as u64 + self.pending_bytes()
     }
 

@@ -84,8 +84,10 @@ fn stream(secret: [u8; 32], Before { files, bytes }: Before, outcome: &Outcome) 
     let warned = outcome.warned.iter().map(said).map(|(path, reason)| ResultRecord::Warned { path, reason });
     let planned = outcome.planned.iter();
     let planned = planned.map(|PlannedFile { path, action, bytes }| ResultRecord::Planned { path, action, bytes });
+    let Outcome { files_deleted: entries, files_undeleted: left, .. } = *outcome;
+    let deleted = (entries > 0 || left > 0).then_some(ResultRecord::Deleted { entries, left });
     let lists = failed.chain(skipped).chain(warned).chain(planned);
-    for record in lists.chain([ResultRecord::Before { files, bytes }]).chain(hash).chain([done]) {
+    for record in lists.chain(deleted).chain([ResultRecord::Before { files, bytes }]).chain(hash).chain([done]) {
         // A path that is too long for a record came from the giver, which knows its error.
         if let Ok(added) = writer.add(|writer| record.write(writer)) {
             stream.extend(added.full.into_iter().flatten());

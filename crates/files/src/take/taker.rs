@@ -59,6 +59,8 @@ struct Taker {
     news: Receiver<TakeNews>,
     state: TakeState,
     session: Option<Session>,
+    /// The end of its session, if it ended before the transfer did.
+    closed: Option<(CloseReason, bool)>,
     /// The giver's list, as far as it is here.
     list: Option<SegmentReader>,
     /// Names its temporaries, once they are there.
@@ -115,6 +117,7 @@ pub(crate) fn take_later(
             news,
             state: TakeState::Opening,
             session: None,
+            closed: None,
             list: None,
             transfer: None,
             plan,

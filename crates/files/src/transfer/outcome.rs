@@ -28,6 +28,10 @@ pub struct Outcome {
     pub skipped: Failures,
     /// Number of skipped entries.
     pub files_skipped: u64,
+    /// Entries that the source lacks and that were deleted; in a dry run, that would be.
+    pub files_deleted: u64,
+    /// Entries that the source lacks and that were not deleted, since the call limits the number.
+    pub files_undeleted: u64,
     /// Of a dry run: what would be done with each file.
     pub planned: PlannedFiles,
     /// The BLAKE3 hash of the file, if the transfer was of a single one.
@@ -61,6 +65,8 @@ impl Outcome {
             files_warned: 0,
             skipped: Failures::default(),
             files_skipped: 0,
+            files_deleted: 0,
+            files_undeleted: 0,
             planned: PlannedFiles::default(),
             blake3: None,
             ended,

@@ -22,8 +22,15 @@ pub struct PlannedFile<'a> {
     pub path: &'a [u8],
     /// The planned action.
     pub action: FileAction,
-    /// Its length in bytes; of a link 0.
+    /// Its length in bytes; of a link or directory 0.
     pub bytes: u64,
+}
+
+impl PlannedFile<'_> {
+    /// Its memory in a list, bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (HEAD_BYTES + self.path.len()) as u64
+    }
 }
 
 impl PlannedFiles {

@@ -141,7 +141,7 @@ fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), Comma
             let share = Share::new(paths, ShareOptions { session, ..ShareOptions::default() });
             Ok((share.map_err(|error| CommandFailure::Usage(error.to_string()))?, id))
         }
-        What::Take { place, is_single, is_dry, durable, keeps_links } => {
+        What::Take { place, is_single, is_dry, durable, keeps_links, deletes } => {
             let place = path(place)?;
             let id = ShareId::of([&place], true);
             let Target { directory, rename, may_be_own } = Target::read(&place, *is_single);
@@ -152,6 +152,7 @@ fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), Comma
                 durable: (*durable).into(),
                 is_dry: *is_dry,
                 may_keep_links: *keeps_links,
+                may_delete: *deletes,
                 // A user who came by ssh may do there what they may do anyway.
                 may_hold_keys: true,
                 session,

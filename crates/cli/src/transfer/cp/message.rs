@@ -62,6 +62,9 @@ pub(crate) enum What {
         /// not.
         #[serde(default)]
         keeps_links: bool,
+        /// Whether what the source lacks is deleted. A far end that does not know of it refuses.
+        #[serde(default)]
+        deletes: bool,
     },
 }
 

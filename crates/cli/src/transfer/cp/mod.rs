@@ -19,7 +19,7 @@ use fairwave_units::Duration;
 use crate::common::failure::{CommandFailure, Done, plain};
 use crate::common::screen::Screen;
 use crate::common::talk::Talk;
-use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING, check_sources};
+use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING, read_sources};
 use crate::transfer::get::{self, Taking};
 use crate::transfer::link::{LinkArgs, PathUse, Ports};
 use crate::transfer::offer::of_state;
@@ -74,13 +74,13 @@ pub(crate) fn run(args: &Args) -> Done {
     let screen = Screen::new(args.talk);
     let why = "cp supports udp and ssh only";
     args.link.check_carrier("cp", &[Carrier::Udp, Carrier::Ssh], why)?;
-    let choice = args.choice.read("cp")?;
+    let mut choice = args.choice.read("cp")?;
     let way = way(&args.words)?;
-    check_sources("cp", &choice, args.words.len() - 1)?;
     if choice.is_nothing() {
         screen.note(NOTHING);
         return Ok(());
     }
+    read_sources("cp", &mut choice, &args.words[..args.words.len() - 1])?;
     match way {
         CopyDirection::Local { from, to } => copy_here(&screen, args, choice, &from, &to),
         CopyDirection::Fetch { host, from, to } => {
@@ -102,6 +102,7 @@ pub(crate) fn run(args: &Args) -> Done {
                 is_dry: args.taking.look.dry_run,
                 durable: args.taking.durable,
                 keeps_links: args.taking.look.links,
+                deletes: args.taking.look.delete,
             };
             let far = FarEnd::start(SshCall { ssh: args.ssh.clone(), host, request: ask(args, what) })?;
             let options = put::options(args.taking.look, choice, args.taking.limit, args.taking.patience);
@@ -198,6 +199,26 @@ fn refuse_into_itself(from: &[PathBuf], to: &std::path::Path) -> Done {
     Ok(())
 }
 
+/// A mirror does not delete its own source, which may lie below its destination.
+fn refuse_to_delete_source(from: &[PathBuf], options: &GetOptions) -> Done {
+    for path in from {
+        let Ok(source) = path.canonicalize() else { continue };
+        let name = options.rename.as_deref().or_else(|| path.file_name().or(source.file_name()));
+        let target = match name.filter(|_| !options.is_inside) {
+            Some(name) => options.destination.join(name),
+            None => options.destination.clone(),
+        };
+        if target.canonicalize().is_ok_and(|target| source != target && source.starts_with(target)) {
+            let message = format!(
+                "cp: --delete would delete the source {}",
+                fairwave_files::escaped(path.as_os_str().as_bytes())
+            );
+            return Err(CommandFailure::usage(message, "name a destination that does not contain it"));
+        }
+    }
+    Ok(())
+}
+
 /// Both ends are this process: resuming after an interrupt works here as well.
 fn copy_here(screen: &Screen, args: &Args, choice: Choice, from: &[PathBuf], to: &std::path::Path) -> Done {
     let absolute = |path: &PathBuf| {
@@ -206,6 +227,10 @@ fn copy_here(screen: &Screen, args: &Args, choice: Choice, from: &[PathBuf], to:
     };
     let paths = from.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
     refuse_into_itself(&paths, to)?;
+    let options = into(args, choice, to, from.len());
+    if options.deletes.is_some() {
+        refuse_to_delete_source(&paths, &options)?;
+    }
     let id = ShareId::of(&paths, false);
     note_left_out(screen, &paths);
     let share = Share::new(paths, ShareOptions { session: args.link.session(), ..ShareOptions::default() })
@@ -219,7 +244,6 @@ fn copy_here(screen: &Screen, args: &Args, choice: Choice, from: &[PathBuf], to:
         keyring.issue(Validity { lasts_s: None, is_once: false }, addresses).map_err(|error| of_state(&error))?;
     let share = Arc::new(share);
     giver.endpoint.listen_with(Arc::new(keyring), share.judges(), share.accept());
-    let options = into(args, choice, to, from.len());
     let done = get::fetch(screen, &args.link, None, &ticket, &options, args.taking.look.strict);
     giver.endpoint.close();
     done

@@ -14,6 +14,7 @@ mod gate;
 mod help;
 mod host;
 mod lab;
+mod mirror;
 mod mistakes;
 mod names;
 mod out;

@@ -28,6 +28,8 @@ fn scanned(paths: &[PathBuf]) -> Vec<String> {
             TreeEntry::Symlink { path, target, .. } => format!("link {} {}", text(path), text(target)),
             TreeEntry::Skipped { path, reason } => format!("skipped {}: {reason}", text(path)),
             TreeEntry::Failed { path, reason } => format!("failed {}: {reason}", text(path)),
+            TreeEntry::Kept { path } => format!("kept {}", text(path)),
+            TreeEntry::Rule { includes, pattern } => format!("rule {includes} {}", text(pattern)),
             TreeEntry::Begin { .. } | TreeEntry::End { .. } => unreachable!("the walk knows neither"),
         });
         ControlFlow::Continue(())

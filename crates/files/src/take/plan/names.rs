@@ -13,6 +13,7 @@ pub(super) struct PlannedNames {
     pub(super) selection: NameSelection,
     verdicts: Verdicts,
     is_inside: bool,
+    has_top: bool,
     /// Checks the names at the top, if they are known.
     gate: Option<Gate>,
     rename: Option<Vec<u8>>,
@@ -26,13 +27,25 @@ impl PlannedNames {
         let gate = options.top_names.clone().map(|names| Gate::new(names, rename.is_some()));
         let verdicts = Verdicts::new(options.filter.clone());
         let (selection, is_inside) = (options.selection.clone(), options.is_inside);
-        Self { selection, verdicts, is_inside, gate, rename, top: None }
+        // The giver of a put is inside already.
+        let has_top = options.tells;
+        Self { selection, verdicts, is_inside, has_top, gate, rename, top: None }
     }
 
     /// Whether the list may have it.
     pub(super) fn admit(&mut self, path: &[u8]) -> Result<(), Unasked> {
         // A peer that sends entries that were not requested is not trusted further: rsync ends there as well.
         self.gate.as_mut().map_or(Ok(()), |gate| gate.admit(path))
+    }
+
+    /// The top that names are below is an entry of the list.
+    pub(super) fn on_top(&mut self, entry: &TreeEntry<'_>) {
+        self.has_top |= matches!(entry, TreeEntry::Directory { .. });
+    }
+
+    /// Whether the top that names are below is a listed directory.
+    pub(super) fn has_top(&self) -> bool {
+        self.has_top
     }
 
     /// The path of an entry as names and rules know it; nothing for the top that they are below.
@@ -59,6 +72,21 @@ impl PlannedNames {
         }
     }
 
+    /// Whether an entry is asked for by its name.
+    pub(super) fn asks_for(&mut self, path: &[u8]) -> bool {
+        self.selection.takes(path)
+    }
+
+    /// The path of an entry at the destination as rules know it.
+    pub(super) fn as_listed(&self, path: &[u8]) -> Vec<u8> {
+        match (&self.rename, &self.top) {
+            (Some(name), Some(top)) if path.strip_prefix(name.as_slice()).is_some_and(is_end) => {
+                [top, &path[name.len()..]].concat()
+            }
+            _ => path.to_vec(),
+        }
+    }
+
     /// The path of an entry at the destination.
     pub(super) fn renamed(&mut self, path: RelativePath) -> Result<RelativePath, EntryError> {
         let Some(name) = &self.rename else { return Ok(path) };
@@ -70,4 +98,9 @@ impl PlannedNames {
         }
         Ok(RelativePath::new(&[name, rest].concat())?)
     }
+}
+
+/// Whether what follows a name in a path shows that the name is a whole one.
+fn is_end(rest: &[u8]) -> bool {
+    matches!(rest.first(), None | Some(b'/'))
 }

@@ -1,5 +1,6 @@
 //! The end of a transfer at its taker: what comes after the last file, and what is kept of one that breaks off.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,12 +27,19 @@ impl Taker {
         let desk = self.dismiss();
         if let Some(desk) = &desk {
             self.plan.make_links(desk);
+        }
+        let broken = self.delete();
+        if let Some(desk) = &desk {
             let is_durable = self.options.durable != Durable::None;
             // Its own entry has to be gone before the destination is made durable, and its times are set.
             desk.clear();
             self.plan.finish_directories(is_durable);
         }
         let Some(session) = &self.session else { return Ended::Done };
+        if let Some(ended) = broken {
+            session.close(CloseReason::Stopped);
+            return ended;
+        }
         if let Some(told) = &self.told {
             self.ledger.tally().wait_for(Some(WaitsFor::Results));
             let bytes = self.ledger.tally().progress().bytes_resumed;
@@ -53,6 +61,29 @@ impl Taker {
         Ended::Done
     }
 
+    /// Deletes what the giver does not have, as long as its session lasts; returns the end of one that ended.
+    fn delete(&mut self) -> Option<Ended> {
+        self.options.look.deletes?;
+        let (ledger, news, closed) = (&self.ledger, &self.news, Cell::new(self.closed));
+        let is_stopped = || {
+            for news in news.try_iter() {
+                if let TakeNews::Closed { reason, by_peer, .. } = news {
+                    closed.set(Some((reason, by_peer)));
+                }
+            }
+            ledger.is_stopped() || closed.get().is_some()
+        };
+        if !is_stopped() {
+            self.plan.delete(&is_stopped);
+        }
+        let is_over = is_stopped();
+        let (reason, by_peer) = closed.get().filter(|_| is_over).unwrap_or((CloseReason::Stopped, false));
+        is_over.then(|| {
+            self.ledger.close(reason, by_peer);
+            if self.ledger.is_stopped() { Ended::Stopped } else { Ended::from_close(reason, by_peer) }
+        })
+    }
+
     /// The disk threads finish their work and end. Returns the writing threads' shared state, if there were any.
     pub(super) fn dismiss(&mut self) -> Option<Arc<DiskQueue>> {
         let desk = self.crew.dismiss()?;
@@ -60,7 +91,10 @@ impl Taker {
             match news {
                 TakeNews::Worked(report) => self.on_worked(report),
                 TakeNews::Placed(placed) => self.on_placed(placed),
-                TakeNews::Closed { open, .. } => self.parcels.on_closed(open),
+                TakeNews::Closed { open, reason, by_peer } => {
+                    self.closed = Some((reason, by_peer));
+                    self.parcels.on_closed(open);
+                }
                 _ => {}
             }
         }

@@ -7,6 +7,8 @@ mod filter;
 mod greedy;
 mod holes;
 mod hostile;
+mod mirror;
+mod mirror_model;
 mod parts;
 mod resume;
 
@@ -29,7 +31,7 @@ use super::super::verified::Verified;
 use super::*;
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
-use crate::format::greeting::Look;
+use crate::format::greeting::{Deletions, Look};
 use crate::format::keeps::Keeps;
 use crate::give::giving_end::GivingEnd;
 use crate::give::roots::Roots;
@@ -56,6 +58,7 @@ struct Get {
     keeps_links: bool,
     modify_window_s: u32,
     keeps: Keeps,
+    deletes: Option<Deletions>,
     is_dry: bool,
     durable: Durable,
     memory: u64,
@@ -81,6 +84,7 @@ impl Default for Get {
             keeps_links: false,
             modify_window_s: 0,
             keeps: Keeps::default(),
+            deletes: None,
             is_dry: false,
             durable,
             memory: 256 << 20,
@@ -176,6 +180,7 @@ impl World {
                 keeps_links: get.keeps_links,
                 modify_window_s: get.modify_window_s,
                 keeps: get.keeps,
+                deletes: get.deletes,
             },
             durable: get.durable,
             limit: None,

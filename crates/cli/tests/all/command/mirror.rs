@@ -1,0 +1,145 @@
+//! Mirrors: the same for every command, direction and carrier.
+
+use std::os::unix::ffi::OsStrExt;
+
+use super::host::Host;
+
+fn paths(host: &Host, place: &str) -> Vec<String> {
+    let mut paths: Vec<_> = host.tree(place).into_iter().map(|(path, _)| String::from_utf8(path).unwrap()).collect();
+    paths.sort();
+    paths
+}
+
+fn fill(host: &Host, root: &str) {
+    for path in ["a", "d/b", "log"] {
+        host.write(&format!("{root}/{path}"), path.as_bytes());
+    }
+}
+
+/// What an earlier copy left, and what lies next to it.
+fn fill_destination(host: &Host, place: &str) {
+    let _ = std::fs::remove_dir_all(host.path(place));
+    for path in ["outside", "tree/old", "tree/gone/x", "tree/gone/keep.o", "tree/d/old"] {
+        host.write(&format!("{place}/{path}"), b"old");
+    }
+}
+
+const RULES: [&str; 4] = ["--delete", "--exclude", "*.o", "--json"];
+const MIRRORED: [&str; 5] = ["/outside", "/tree/a", "/tree/d/b", "/tree/gone/keep.o", "/tree/log"];
+
+#[test]
+fn delete__with_every_command_and_carrier() {
+    let host = Host::new();
+    fill(&host, "tree");
+    fill(&host, "home/tree");
+    let serve = host.serve(&["tree", "--listen", "127.0.0.1:0"]);
+    std::fs::create_dir(host.path("inbox")).unwrap();
+    let inbox = host.serve(&["inbox", "--writable", "--delete", "--listen", "127.0.0.1:0"]);
+    let ssh = host.ssh();
+    for carrier in ["udp", "tcp", "ssh"] {
+        let run = |call: &[&str], to: &str| {
+            fill_destination(&host, to);
+            let call = [call, &RULES[..], &["--carrier", carrier]].concat();
+            let lines = host.run(&[&call[..], &["--dry-run"]].concat()).json();
+            let actions = lines.iter().filter(|line| line["action"] == "delete");
+            let mut planned: Vec<_> = actions.map(|line| line["name"].as_str().unwrap().to_owned()).collect();
+            planned.sort();
+            assert_eq!(planned, ["tree/d/old", "tree/gone/x", "tree/old"], "{call:?}");
+            assert_eq!(paths(&host, to).len(), 5, "{call:?}");
+            let last = host.run(&call).json().pop().unwrap();
+            assert_eq!(paths(&host, to), MIRRORED, "{call:?}");
+            assert_eq!((&last["event"], &last["files_deleted"]), (&"done".into(), &3.into()), "{call:?}: {last}");
+        };
+        if carrier != "ssh" {
+            run(&["get", &serve.at(), "got"], "got");
+            run(&["put", "tree", &inbox.at()], "inbox");
+        }
+        if carrier != "tcp" {
+            run(&["cp", "--ssh", &ssh, "server:tree", "copied/"], "copied");
+            run(&["cp", "--ssh", &ssh, "tree", "server:sent/"], "home/sent");
+        }
+    }
+    fill_destination(&host, "here");
+    let done = host.run(&["cp", "tree", "here/", "--delete", "--exclude", "*.o"]);
+    assert!(done.stderr().contains("; 3 entries deleted"), "{}", done.stderr());
+    assert_eq!(paths(&host, "here"), MIRRORED);
+}
+
+#[test]
+fn delete__of_the_content_of_a_directory() {
+    let host = Host::new();
+    fill(&host, "tree");
+    fill(&host, "home/tree");
+    std::fs::create_dir(host.path("inbox")).unwrap();
+    let inbox = host.serve(&["inbox", "--writable", "--delete", "--listen", "127.0.0.1:0"]);
+    let ssh = host.ssh();
+    for (call, to) in [
+        (&["cp", "tree/.", "here"][..], "here"),
+        (&["cp", "--ssh", &ssh, "server:tree/.", "there"], "there"),
+        (&["cp", "--ssh", &ssh, "tree/.", "server:far"], "home/far"),
+        (&["put", "tree/.", &inbox.at()], "inbox"),
+    ] {
+        host.run(call).good();
+        host.write(&format!("{to}/old/x"), b"old");
+        assert_eq!(paths(&host, to), ["/a", "/d/b", "/log", "/old/x"], "{call:?}");
+        host.run(&[call, &["--delete", "--exclude", "/log"]].concat()).good();
+        assert_eq!(paths(&host, to), ["/a", "/d/b", "/log"], "{call:?}");
+    }
+    let refused = host.run(&["cp", "tree/.", "here", "there"]).refused();
+    assert!(refused.contains("the content of a directory (DIR/.) is copied by itself, and 2 were given"), "{refused}");
+}
+
+/// Nor does a dry run name what others put there.
+#[test]
+fn delete__needs_the_consent_of_the_server() {
+    let host = Host::new();
+    fill(&host, "tree");
+    host.write("inbox/tree/of-others", b"mine");
+    let inbox = host.serve(&["inbox", "--writable", "--listen", "127.0.0.1:0"]);
+    for more in [&[][..], &["--dry-run"]] {
+        let done = host.run(&[&["put", "tree", &inbox.at(), "--delete", "--json"], more].concat());
+        assert_eq!(done.code(), Some(1));
+        assert!(done.stderr().contains("--delete one of `serve --writable --delete`"), "{}", done.stderr());
+        let output = [done.stdout(), done.stderr()].concat();
+        assert!(!output.contains("of-others"), "{output}");
+    }
+    assert_eq!(paths(&host, "inbox"), ["/tree/of-others"]);
+    host.run(&["put", "tree", &inbox.at()]).good();
+}
+
+#[test]
+fn delete__stops_at_the_maximum_and_before_the_source() {
+    let host = Host::new();
+    fill(&host, "tree");
+    fill_destination(&host, "here");
+    let done = host.run(&["cp", "tree", "here/", "--delete", "--max-delete", "1"]);
+    assert_eq!(done.code(), Some(3), "{}", done.stderr());
+    assert!(done.stderr().contains("4 entries of the destination left by --max-delete"), "{}", done.stderr());
+    assert_eq!(paths(&host, "here").len(), 7);
+    // The source lies in what would be mirrored.
+    fill(&host, "x/x");
+    host.write("x/other", b"mine");
+    for call in [["cp", "x/x", ".", "--delete"], ["cp", "x/x/.", "x", "--delete"]] {
+        let refused = host.run(&call).refused();
+        assert!(refused.contains("cp: --delete would delete the source"), "{call:?}: {refused}");
+    }
+    assert_eq!(paths(&host, "x"), ["/other", "/x/a", "/x/d/b", "/x/log"]);
+}
+
+/// A directory of the source that cannot be read may have had anything in it.
+#[test]
+fn delete__nothing_if_the_source_cannot_be_read_whole() {
+    let host = Host::new();
+    fill(&host, "tree");
+    fill_destination(&host, "here");
+    // A name that no destination takes is a failure for root as well.
+    std::fs::create_dir(host.path("here/tree/a")).unwrap();
+    let done = host.run(&["cp", "tree", "here/", "--delete"]);
+    assert_eq!(done.code(), Some(3), "{}", done.stderr());
+    assert!(host.path("here/tree/old").exists() && host.path("here/tree/gone/x").exists());
+    let name = std::ffi::OsStr::from_bytes(b"here/tree/\xff");
+    std::fs::remove_dir(host.path("here/tree/a")).unwrap();
+    std::fs::write(host.path("").join(name), "old").unwrap();
+    host.run(&["cp", "tree", "here/", "--delete"]).good();
+    assert_eq!(paths(&host, "here"), ["/outside", "/tree/a", "/tree/d/b", "/tree/log"]);
+}
