@@ -9,11 +9,12 @@ use crate::read::content;
 use crate::read::elements::{Patches, tables};
 use crate::read::layer;
 use crate::read::mistake::{Mistake, ReadResult, did_you_mean, quoted};
+use crate::read::position::Position;
 use crate::read::reader::{Field, Thing};
 use crate::read::scenario::{self, seed_and_runs};
 use crate::read::shape::MANY_FROM_ONE;
 use crate::read::size;
-use crate::read::tree::{self, Located, Position, TableKey, TomlTable, TomlValue};
+use crate::read::tree::{self, Located, TableKey, TomlTable, TomlValue};
 use crate::{Scenario, ScenarioError, Size, limits};
 
 /// A scenario file that is well-formed TOML; its contents are checked when a [`Case`] of it is built.

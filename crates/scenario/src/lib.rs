@@ -24,6 +24,7 @@ mod run;
 mod scaled;
 mod scenario;
 mod session;
+mod session_summary;
 mod settings;
 mod size;
 mod trace;
@@ -36,11 +37,12 @@ pub use error::ScenarioError;
 pub use metrics::{Course, Metrics, is_far};
 pub use network::{Background, BackgroundKind, Discipline, Link, LinkEnd, Node, PacketSizes, QueueLimit, Red, Router};
 pub use run::{
-    BackgroundSummary, Engine, LinkSummary, LossEvent, LossKind, MaxMinStep, QueueSamples, RateSamples, Run,
-    SessionSummary, Summary, Window, WindowSamples,
+    BackgroundSummary, Engine, LinkSummary, LossEvent, LossKind, MaxMinStep, QueueSamples, RateSamples, Run, Summary,
+    Window, WindowSamples,
 };
-pub use scenario::{Scenario, SchemeChoice};
-pub use session::{Demand, DemandBy, SessionSpec};
+pub use scenario::Scenario;
+pub use session::{Demand, DemandBy, SchemeChoice, SessionSpec};
+pub use session_summary::SessionSummary;
 pub use settings::{MeanWindow, Record, Settings};
 pub use size::{Size, TooLarge, WorkKind};
 pub use trace::{TraceContent, TraceEvent, TraceKind, TraceLink, TraceOwner, TracePacket};

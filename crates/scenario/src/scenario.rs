@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use fairwave_schemes::scheme::{Options, Scheme};
 use fairwave_units::{Bytes, Duration, Time};
 
-use crate::{Background, Link, Node, PacketSizes, Router, SessionSpec};
+use crate::{Background, Link, Node, PacketSizes, Router, SchemeChoice, SessionSpec};
 
 /// A valid scenario: names resolved to indices, ranges and counts expanded, random draws made from the seed. Later
 /// stages do not check it again.
@@ -39,15 +38,6 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// Background traffic.
     pub background: Vec<Background>,
-}
-
-/// A scheme with the options that were set for it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SchemeChoice {
-    /// The scheme.
-    pub scheme: &'static Scheme,
-    /// The options that the scenario sets; the others have the scheme's defaults.
-    pub options: Options,
 }
 
 impl Scenario {

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
+use fairwave_schemes::scheme::{Options, Scheme};
 use fairwave_units::{Bytes, Duration, Rate, Time};
-
-use crate::SchemeChoice;
 
 /// One session: from a source node to a sink node.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,4 +103,13 @@ pub enum DemandBy {
     Application,
     /// The window is capped at round(demand x rtt / packet).
     Window,
+}
+
+/// A scheme with the options that were set for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SchemeChoice {
+    /// The scheme.
+    pub scheme: &'static Scheme,
+    /// The options that the scenario sets; the others have the scheme's defaults.
+    pub options: Options,
 }

@@ -46,11 +46,6 @@ const IN_CYCLES: &[(&str, usize, &str)] = &[
          of one recursive search; GTP's entry names the rule over groups, which runs GTP inside them; BBR's model runs \
          CUBIC's rule beside others, and both stand in the list",
     ),
-    (
-        "scenario",
-        23,
-        "a scenario is read by its parts, each with the reader of the whole; a scheme's options name runs",
-    ),
     ("sim", 16, "the engine's kinds of sources, each a file of methods of the engine; and what they log and report"),
     ("catalogue", 6, "a claim and what it is about"),
 ];

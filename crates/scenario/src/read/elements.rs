@@ -3,10 +3,10 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use super::layer::merge_element;
 use super::mistake::{Mistake, ReadResult, did_you_mean, quoted};
+use super::position::Position;
 use super::reader::Field;
-use super::tree::{Located, Position, TomlTable, TomlValue};
+use super::tree::{Located, TomlTable, TomlValue};
 
 /// Changes to single elements, by kind ("session", "node", "link") and name; each must be used.
 #[derive(Clone, Debug, Default)]
@@ -169,4 +169,41 @@ pub(crate) fn lookup<T: Copy>(
             field.wrong(format!("names {}, which is not a {kind}", quoted(name)), hint)
         }
     })
+}
+
+/// Sets the keys of one element; `options` and `red` key by key. Another scheme drops the options of the previous one,
+/// which are returned for a note.
+pub(crate) fn merge_element(table: &mut TomlTable, changes: &TomlTable) -> ReadResult<Option<String>> {
+    let mut dropped = None;
+    if let Some(scheme) = changes.get("scheme")
+        && table.get("scheme").is_none_or(|before| before.value != scheme.value)
+        && let Some(Located { value: TomlValue::Table(options), .. }) = table.remove("options")
+    {
+        dropped = key_list("options", &options);
+    }
+    for change in changes.entries() {
+        let is_section = matches!(&*change.key, "options" | "red");
+        match table.get_mut(&change.key).map(|item| &mut item.value) {
+            Some(TomlValue::Table(inner)) if is_section => {
+                let TomlValue::Table(keys) = &change.item.value else {
+                    return Err(Mistake::new(
+                        change.place,
+                        format!("{} is {}, not a table", change.key, change.item.value.kind()),
+                        format!("write {}.KEY = ...", change.key),
+                    ));
+                };
+                for key in keys.entries() {
+                    inner.set(key.clone());
+                }
+            }
+            _ => table.set(change.clone()),
+        }
+    }
+    Ok(dropped)
+}
+
+/// "options.alpha, options.beta".
+pub(super) fn key_list(section: &str, table: &TomlTable) -> Option<String> {
+    let keys: Vec<String> = table.entries().iter().map(|entry| format!("{section}.{}", entry.key)).collect();
+    (!keys.is_empty()).then(|| keys.join(", "))
 }

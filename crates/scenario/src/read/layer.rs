@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::elements::{Patch, Patches, default_name};
+use super::elements::{Patch, Patches, default_name, key_list, merge_element};
 use super::mistake::{Mistake, ReadResult, did_you_mean, quoted};
+use super::position::Position;
 use super::reader::Thing;
-use super::tree::{Located, Position, TableKey, TomlTable, TomlValue};
+use super::tree::{Located, TableKey, TomlTable, TomlValue};
 
 /// Keys of the file that a change may set, in addition to elements by name.
 const TOP: [&str; 9] = ["cites", "duration", "runs", "sample", "scheme", "seed", "start_jitter", "title", "name"];
@@ -52,7 +53,7 @@ fn change_scheme(root: &mut TomlTable, layer: &TomlTable, notes: &mut Vec<String
     let Some(TomlValue::Text(to)) = layer.get("scheme").map(|item| &item.value) else { return };
     let from = match root.get("scheme").map(|item| &item.value) {
         Some(TomlValue::Text(from)) => from.clone(),
-        _ => super::scenario::DEFAULT_SCHEME.into(),
+        _ => super::reader::DEFAULT_SCHEME.into(),
     };
     if from == *to {
         return;
@@ -62,12 +63,6 @@ fn change_scheme(root: &mut TomlTable, layer: &TomlTable, notes: &mut Vec<String
     {
         notes.push(format!("scheme {to} in place of {from}: dropped {keys}"));
     }
-}
-
-/// "options.alpha, options.beta".
-fn key_list(section: &str, table: &TomlTable) -> Option<String> {
-    let keys: Vec<String> = table.entries().iter().map(|entry| format!("{section}.{}", entry.key)).collect();
-    (!keys.is_empty()).then(|| keys.join(", "))
 }
 
 fn merge_section(root: &mut TomlTable, entry: &TableKey) -> ReadResult<()> {
@@ -187,37 +182,6 @@ fn patch(patches: &mut Patches, kind: &'static str, named: &TableKey, changes: &
         }
     }
     Ok(())
-}
-
-/// Sets the keys of one element; `options` and `red` key by key. Another scheme drops the options of the previous one,
-/// which are returned for a note.
-pub(crate) fn merge_element(table: &mut TomlTable, changes: &TomlTable) -> ReadResult<Option<String>> {
-    let mut dropped = None;
-    if let Some(scheme) = changes.get("scheme")
-        && table.get("scheme").is_none_or(|before| before.value != scheme.value)
-        && let Some(Located { value: TomlValue::Table(options), .. }) = table.remove("options")
-    {
-        dropped = key_list("options", &options);
-    }
-    for change in changes.entries() {
-        let is_section = matches!(&*change.key, "options" | "red");
-        match table.get_mut(&change.key).map(|item| &mut item.value) {
-            Some(TomlValue::Table(inner)) if is_section => {
-                let TomlValue::Table(keys) = &change.item.value else {
-                    return Err(Mistake::new(
-                        change.place,
-                        format!("{} is {}, not a table", change.key, change.item.value.kind()),
-                        format!("write {}.KEY = ...", change.key),
-                    ));
-                };
-                for key in keys.entries() {
-                    inner.set(key.clone());
-                }
-            }
-            _ => table.set(change.clone()),
-        }
-    }
-    Ok(dropped)
 }
 
 /// The key path of `--set PATH=VALUE`: parts between dots; a part may be quoted, and dots in braces belong to a range.

@@ -1,36 +1,19 @@
 //! `[[link]]`: the directions between nodes and routers.
 
+use super::discipline::discipline;
 use super::elements::{Patches, TakenNames, default_name, lookup, tables};
 use super::mistake::ReadResult;
 use super::nodes::{KnownNodes, check_count};
 use super::pattern::Pattern;
+use super::position::Position;
 use super::reader::{Field, TableReader, Thing};
-use super::tree::{Position, TomlTable};
-use crate::{Discipline, Link, LinkEnd, QueueLimit, Red, limits};
+use super::tree::TomlTable;
+use crate::{Link, LinkEnd, QueueLimit, Red, limits};
 
 pub(super) const KEYS: &[&str] =
     &["capacity", "delay", "discipline", "duplex", "from", "loss", "name", "pair", "queue", "red", "to"];
 pub(super) const RED_KEYS: &[&str] =
     &["adaptive", "bottom", "bytes", "gentle", "max_p", "max_th", "min_th", "q_weight", "target_delay", "wait"];
-
-const DISCIPLINES: [(&str, Discipline); 11] = [
-    ("drop-tail", Discipline::DropTail),
-    ("red", Discipline::Red),
-    ("ecn-step", Discipline::EcnStep),
-    ("xcp", Discipline::Xcp),
-    ("ixcp", Discipline::Ixcp),
-    ("pxcp", Discipline::Pxcp),
-    ("vcp", Discipline::Vcp),
-    ("aecp", Discipline::Aecp),
-    ("rcp", Discipline::Rcp),
-    ("jetmax", Discipline::Jetmax),
-    ("gtp", Discipline::Gtp),
-];
-
-/// A queue's rule by its name.
-pub(crate) fn discipline(field: Field<'_>) -> ReadResult<Discipline> {
-    field.word(&DISCIPLINES)
-}
 
 /// Reads all links; a duplex link gives two, the reverse direction right after the forward one.
 pub(crate) fn read(

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::tree::Position;
+use super::position::Position;
 
 /// A mistake: the problem, its place, and the remedy.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,6 +4,7 @@
 pub(crate) mod background;
 pub(crate) mod content;
 pub(crate) mod demand;
+mod discipline;
 pub(crate) mod drawn;
 pub(crate) mod elements;
 pub(crate) mod generate;
@@ -15,6 +16,7 @@ pub(crate) mod nodes;
 pub(crate) mod options;
 pub(crate) mod paths;
 pub(crate) mod pattern;
+pub(crate) mod position;
 pub(crate) mod quantity;
 pub(crate) mod reader;
 pub(crate) mod scenario;
@@ -27,7 +29,7 @@ pub(crate) mod tree;
 mod tests {
     /// The keys of every table, with the heading or sentence that their list follows on the page.
     const TABLES: [(&str, &[&str]); 8] = [
-        ("## The file as a whole", super::scenario::KEYS),
+        ("## The file as a whole", super::reader::TOP_KEYS),
         ("Below `[packet]`", super::scenario::PACKET_KEYS),
         ("## Nodes", super::nodes::KEYS),
         ("## Sessions", super::sessions::KEYS),

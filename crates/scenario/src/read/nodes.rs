@@ -2,14 +2,15 @@
 
 use fairwave_units::Duration;
 
+use super::discipline::discipline;
 use super::drawn::{Drawn, keep_own};
 use super::elements::{Patches, TakenNames, lookup, raw_name, tables};
-use super::links::discipline;
 use super::mistake::ReadResult;
 use super::options::{gtp_interval, gtp_number};
 use super::pattern::Pattern;
+use super::position::Position;
 use super::reader::{Field, TableReader, Thing};
-use super::tree::{Position, TomlTable, TomlValue};
+use super::tree::{TomlTable, TomlValue};
 use crate::{LinkEnd, Node, QueueLimit, Router, limits};
 
 pub(super) const KEYS: &[&str] = &[

@@ -3,7 +3,33 @@
 use std::fmt;
 
 use super::mistake::{Mistake, ReadResult, did_you_mean, quoted};
-use super::tree::{Located, Position, TomlTable, TomlValue};
+use super::position::Position;
+use super::tree::{Located, TomlTable, TomlValue};
+
+/// The top-level keys of a file.
+pub(crate) const TOP_KEYS: &[&str] = &[
+    "background",
+    "cites",
+    "duration",
+    "generate",
+    "link",
+    "name",
+    "node",
+    "options",
+    "packet",
+    "router",
+    "runs",
+    "sample",
+    "scheme",
+    "seed",
+    "session",
+    "start_jitter",
+    "title",
+    "variant",
+];
+
+/// The scheme of a file that sets none.
+pub(crate) const DEFAULT_SCHEME: &str = "gtp";
 
 /// The item that a table describes, as the start of messages.
 #[derive(Clone, Copy, Debug)]
@@ -223,7 +249,7 @@ fn example(least: f64, most: f64) -> f64 {
 
 /// A key of the file below a section's head belongs to the section, in TOML.
 fn misplaced(key: &str, thing: Thing<'_>) -> Option<String> {
-    let is_misplaced = !matches!(thing, Thing::Top) && super::scenario::KEYS.contains(&key);
+    let is_misplaced = !matches!(thing, Thing::Top) && TOP_KEYS.contains(&key);
     is_misplaced.then(|| format!("{key} is a key of the file as a whole: write it above the first line in brackets"))
 }
 

@@ -9,39 +9,16 @@ use super::elements::Patches;
 use super::mistake::{Mistake, ReadResult};
 use super::nodes::KnownNodes;
 use super::paths::Routes;
-use super::reader::{Field, TableReader, Thing};
+use super::position::Position;
+use super::reader::{DEFAULT_SCHEME, Field, TOP_KEYS, TableReader, Thing};
 use super::sessions::Sessions;
-use super::tree::{Position, TomlTable};
+use super::tree::TomlTable;
 use super::{background, generate, jitter, links, nodes, options};
 use crate::{DemandBy, Discipline, Link, Node, PacketSizes, Scenario, SchemeChoice, SessionSpec, limits};
-
-/// The top-level keys of a file.
-pub(crate) const KEYS: &[&str] = &[
-    "background",
-    "cites",
-    "duration",
-    "generate",
-    "link",
-    "name",
-    "node",
-    "options",
-    "packet",
-    "router",
-    "runs",
-    "sample",
-    "scheme",
-    "seed",
-    "session",
-    "start_jitter",
-    "title",
-    "variant",
-];
 
 /// The keys of `[packet]`.
 pub(super) const PACKET_KEYS: &[&str] = &["header", "payload"];
 
-/// The scheme of a file that sets none.
-pub(crate) const DEFAULT_SCHEME: &str = "gtp";
 /// Length of a run of a file that sets none.
 const DEFAULT_DURATION: Duration = Duration::from_secs(60);
 /// Length of a sample in a file that sets none.
@@ -51,7 +28,7 @@ const DEFAULT_PACKET: PacketSizes = PacketSizes { payload: Bytes::new(1000), hea
 
 /// A file's top-level keys, checked to be known.
 pub(crate) fn top(root: &TomlTable) -> ReadResult<TableReader<'_>> {
-    TableReader::new(Thing::Top, Position::File, root, KEYS)
+    TableReader::new(Thing::Top, Position::File, root, TOP_KEYS)
 }
 
 /// Reads a file's table, with all changes applied.

@@ -13,8 +13,9 @@ use super::nodes::{KnownNodes, check_count};
 use super::options::{self, Choices, gtp_number};
 use super::paths::{RoundTripRoute, Routes, no_way};
 use super::pattern::Pattern;
+use super::position::Position;
 use super::reader::{Field, TableReader, Thing};
-use super::tree::{Position, TomlTable};
+use super::tree::TomlTable;
 use crate::{Demand, DemandBy, Link, LinkEnd, SchemeChoice, SessionSpec, limits};
 
 pub(super) const KEYS: &[&str] = &[

@@ -5,7 +5,7 @@ use toml_parser::Source;
 use toml_parser::lexer::TokenKind;
 
 use super::mistake::{Mistake, ReadResult};
-use super::tree::{LineStarts, Position};
+use super::position::{LineStarts, Position};
 use crate::limits;
 
 /// Rejects text that is nested too deeply or has too many values.

@@ -1,0 +1,24 @@
+//! The rule of a queue.
+
+use super::mistake::ReadResult;
+use super::reader::Field;
+use crate::Discipline;
+
+const DISCIPLINES: [(&str, Discipline); 11] = [
+    ("drop-tail", Discipline::DropTail),
+    ("red", Discipline::Red),
+    ("ecn-step", Discipline::EcnStep),
+    ("xcp", Discipline::Xcp),
+    ("ixcp", Discipline::Ixcp),
+    ("pxcp", Discipline::Pxcp),
+    ("vcp", Discipline::Vcp),
+    ("aecp", Discipline::Aecp),
+    ("rcp", Discipline::Rcp),
+    ("jetmax", Discipline::Jetmax),
+    ("gtp", Discipline::Gtp),
+];
+
+/// A queue's rule by its name.
+pub(crate) fn discipline(field: Field<'_>) -> ReadResult<Discipline> {
+    field.word(&DISCIPLINES)
+}
