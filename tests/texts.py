@@ -362,15 +362,14 @@ def errors(caller: Caller) -> str:
 
 
 def literals() -> str:
-    """Return every `#[error("...")]` of the crates."""
+    """Return every `#[error("...")]` of the crates, by crate: an error may move between files."""
     texts = []
-    for path in sorted((ROOT / "crates").glob("*/src/**/*.rs")):
-        source = path.read_text(encoding="utf-8")
-        found = re.findall(r'#\[error\(\s*"((?:[^"\\]|\\.)*)"', source, re.DOTALL)
-        found = [re.sub(r"\\\n\s*", "", text) for text in found]
+    for crate in sorted((ROOT / "crates").iterdir()):
+        sources = [path.read_text(encoding="utf-8") for path in crate.glob("src/**/*.rs")]
+        found = [text for source in sources for text in re.findall(r'#\[error\(\s*"((?:[^"\\]|\\.)*)"', source)]
+        found = sorted({re.sub(r"\\\n\s*", "", text) for text in found})
         if found:
-            name = path.relative_to(ROOT / "crates")
-            texts.append("\n".join([f"# {name}", *found]) + "\n")
+            texts.append("\n".join([f"# {crate.name}", *found]) + "\n")
     return "\n".join(texts)
 
 
