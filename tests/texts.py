@@ -366,7 +366,8 @@ def literals() -> str:
     texts = []
     for crate in sorted((ROOT / "crates").iterdir()):
         sources = [path.read_text(encoding="utf-8") for path in crate.glob("src/**/*.rs")]
-        found = [text for source in sources for text in re.findall(r'#\[error\(\s*"((?:[^"\\]|\\.)*)"', source)]
+        error = re.compile(r'#\[error\(\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
+        found = [text for source in sources for text in error.findall(source)]
         found = sorted({re.sub(r"\\\n\s*", "", text) for text in found})
         if found:
             texts.append("\n".join([f"# {crate.name}", *found]) + "\n")
