@@ -376,7 +376,7 @@ impl Receiver {
             self.waiting();
             self.measure_at = now.saturating_add(MEASURE_EVERY);
         }
-        self.ask(now, crowd, &mut page, pages);
+        self.ask(now, period, crowd, &mut page, pages);
         page.finish(pages);
         (is_open || !self.requests.is_complete()).then(|| now.saturating_add(period))
     }
@@ -409,16 +409,19 @@ impl Receiver {
         }
     }
 
-    fn ask(&mut self, now: Time, crowd: SocketShare, page: &mut Page, pages: &mut Vec<Vec<u8>>) {
+    fn ask(&mut self, now: Time, period: Duration, crowd: SocketShare, page: &mut Page, pages: &mut Vec<Vec<u8>>) {
         let measured = self.meter.rate();
+        // On a short path requests are further apart than its round trips, and the window lasts until the next ones.
+        let apart = period.as_nanos().saturating_sub(self.rtt.as_nanos() / PARTS);
+        let interval = self.interval.max(Duration::from_nanos(apart));
         let window = if self.expected.is_none() && crowd.buffer.is_some() {
             // If packets wait in this host's own socket, the round trip includes that wait, and must not raise the
             // requests.
             let least = crowd.least_window(self.requests.asked());
-            request_window(measured * 2.0, self.least_rtt, self.interval, least, self.setup.room)
+            request_window(measured * 2.0, self.least_rtt, interval, least, self.setup.room)
         } else {
             let rate = self.allowed().unwrap_or(measured * 2.0);
-            request_window(rate, self.rtt, self.interval, LEAST_WINDOW, self.setup.room)
+            request_window(rate, self.rtt, interval, LEAST_WINDOW, self.setup.room)
         };
         self.requests.lapse(now, self.patience(now));
         self.requests.lapse_overtaken(now, self.turn_patience());

@@ -56,6 +56,27 @@ fn speak__a_last_request_that_got_lost_is_made_again_soon() {
     assert!(again.is_some_and(|tick| tick * 20 <= 600), "{again:?}");
 }
 
+/// On a path shorter than the time between two requests, before the first tick sets an interval.
+#[test]
+fn speak__asks_for_what_comes_until_it_speaks_again() {
+    let rate = Rate::mbps(100_000.0);
+    let setup = ReceiverSetup {
+        lower_bytes: 28,
+        start: rate,
+        room: Bytes::new(1 << 30),
+        rtt: Some(Duration::from_micros(50)),
+        path: PathKind::Dedicated,
+    };
+    let mut sink = Receiver::new(ms(0), SocketAddr::from(([10, 0, 0, 1], 1)), setup);
+    sink.want(1, 0..1 << 30);
+    let mut pages = Vec::new();
+    let next = sink.speak(ms(0), SocketShare::default(), &mut Vec::new(), &mut pages).unwrap();
+    // 2 ms, and half a round trip each way: 25.6 MB.
+    let span = next.since(ms(0)) + Duration::from_micros(50);
+    let asked = asked(&mut pages);
+    assert!(asked as f64 >= rate.as_bps() / 8.0 * span.as_secs_f64(), "{asked} B for {span}");
+}
+
 /// The last packets come one by one, as where most of what was asked for is lost and so are the requests; then nothing.
 #[test]
 fn speak__asks_again_soon_where_a_trickle_ended() {
