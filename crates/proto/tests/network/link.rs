@@ -39,6 +39,8 @@ pub(crate) struct Link {
     pub(crate) late: (f64, Duration),
     pub(crate) late_in: Range<Time>,
     pub(crate) blackholes: Vec<Range<Time>>,
+    /// Times in which control packets are lost.
+    pub(crate) mutes: Vec<Range<Time>>,
     /// Larger datagrams are lost.
     pub(crate) largest: usize,
     /// A router on the way clears the ECN field.
@@ -76,6 +78,7 @@ impl Link {
             late: (0.0, Duration::ZERO),
             late_in: Time::ZERO..Time::MAX,
             blackholes: Vec::new(),
+            mutes: Vec::new(),
             largest: usize::MAX,
             bleaches: false,
             counts: LinkCounts::default(),
@@ -90,6 +93,7 @@ impl Link {
         self.counts.counted += u64::from(is_counted);
         let is_lost = is_counted && self.counts.counted.is_multiple_of(self.loses_one_in)
             || self.blackholes.iter().any(|hole| hole.contains(&now))
+            || !load.is_data() && self.mutes.iter().any(|mute| mute.contains(&now))
             || self.is_in_burst
             || bytes > self.largest
             || random.chance(self.loss);

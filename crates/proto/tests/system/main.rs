@@ -27,6 +27,7 @@ mod plan;
 mod road;
 mod shared;
 mod shared_paths;
+mod silences;
 mod tally;
 mod tickets;
 mod trick;
