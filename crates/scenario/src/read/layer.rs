@@ -13,7 +13,7 @@ const TOP: [&str; 9] = ["cites", "duration", "runs", "sample", "scheme", "seed",
 /// Tables of the file that a change may set key by key.
 const SECTIONS: [&str; 3] = ["generate", "options", "packet"];
 /// Kinds of elements that a change may set by name.
-const KINDS: [&str; 4] = ["background", "link", "node", "session"];
+const KINDS: [&str; 5] = ["arrivals", "background", "link", "node", "session"];
 
 /// Applies changes to a file. Changes to single elements of a range go to `patches`; `notes` receives the dropped
 /// options.

@@ -8,6 +8,7 @@ use super::tree::{Located, TomlTable, TomlValue};
 
 /// The top-level keys of a file.
 pub(crate) const TOP_KEYS: &[&str] = &[
+    "arrivals",
     "background",
     "cites",
     "duration",

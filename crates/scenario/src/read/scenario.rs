@@ -13,7 +13,7 @@ use super::position::Position;
 use super::reader::{DEFAULT_SCHEME, Field, TOP_KEYS, TableReader, Thing};
 use super::sessions::Sessions;
 use super::tree::TomlTable;
-use super::{background, generate, jitter, links, nodes, options};
+use super::{arrivals, background, generate, jitter, links, nodes, options};
 use crate::{DemandBy, Discipline, Link, Node, PacketSizes, Scenario, SchemeChoice, SessionSpec, limits};
 
 /// The keys of `[packet]`.
@@ -64,6 +64,8 @@ pub(crate) fn read(
     patches.finish("node", ends.nodes.iter().map(|node| &*node.name))?;
     let mut maker = Sessions::new(seed, &ends, Routes::new(&ends, &links), sessions);
     maker.read(root, &mut patches, notes)?;
+    arrivals::read(root, &mut maker, (packet, &scheme), &mut patches, notes)?;
+    patches.finish("session", maker.made.iter().map(|session| &*session.name))?;
     let background = background::read(root, seed, &ends, &mut maker.paths, notes)?;
     if let Some((from, to)) = maker.paths.tied {
         notes.push(format!(
@@ -206,7 +208,8 @@ fn packet(field: Field<'_>) -> ReadResult<PacketSizes> {
 /// A network is either generated or written out; with routers it has links.
 fn check_network_kind(top: &TableReader<'_>) -> ReadResult<()> {
     if top.get("generate").is_some() {
-        let written = ["node", "session", "router", "link", "background"].iter().find_map(|key| top.get(key));
+        let written =
+            ["node", "session", "arrivals", "router", "link", "background"].iter().find_map(|key| top.get(key));
         if let Some(field) = written {
             return Err(Mistake::new(
                 field.item.place,

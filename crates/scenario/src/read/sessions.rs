@@ -42,10 +42,12 @@ pub(super) const KEYS: &[&str] = &[
 
 /// The inputs of sessions, and the sessions made so far.
 pub(crate) struct Sessions<'a> {
-    seed: u64,
-    ends: &'a KnownNodes,
+    pub(super) seed: u64,
+    pub(super) ends: &'a KnownNodes,
     pub(crate) paths: Routes<'a>,
     choices: Choices,
+    /// Names in use, except those of generated sessions.
+    pub(super) names: TakenNames<()>,
     pub(crate) made: Vec<SessionSpec>,
 }
 
@@ -63,7 +65,7 @@ struct SessionPlan<'a> {
 }
 
 /// The common values of one table's sessions, and those that differ.
-struct SessionTemplate<'a> {
+pub(super) struct SessionTemplate<'a> {
     reader: TableReader<'a>,
     rtt: Option<Drawn<Duration>>,
     start: Drawn<Time>,
@@ -74,17 +76,20 @@ struct SessionTemplate<'a> {
 }
 
 /// A session's index in its table.
-struct Turn<'a> {
-    name: &'a str,
-    index: u64,
-    from: u32,
-    to: u32,
+#[derive(Clone, Copy)]
+pub(super) struct Turn<'a> {
+    pub(super) name: &'a str,
+    pub(super) index: u64,
+    pub(super) from: u32,
+    pub(super) to: u32,
+    /// Start and size of a transfer that arrives, unless its table sets them.
+    pub(super) drawn: Option<(Time, Bytes)>,
 }
 
 impl<'a> Sessions<'a> {
     /// A maker that starts with the generated sessions.
     pub(crate) fn new(seed: u64, ends: &'a KnownNodes, paths: Routes<'a>, made: Vec<SessionSpec>) -> Self {
-        Self { seed, ends, paths, choices: Choices::default(), made }
+        Self { seed, ends, paths, choices: Choices::default(), names: TakenNames::default(), made }
     }
 
     /// Reads all tables.
@@ -95,7 +100,6 @@ impl<'a> Sessions<'a> {
             tables.iter().map(|(table, _)| default_name("session", table)).collect();
         let (mut plans, mut all) = (Vec::new(), self.made.len());
         // Names that the file sets take precedence: default names are numbered around them, wherever they are.
-        let mut names = TakenNames::default();
         for (n, ((table, place), default)) in tables.iter().zip(&default_names).enumerate() {
             let thing = match default {
                 Some(name) => Thing::Named("session", name),
@@ -106,16 +110,16 @@ impl<'a> Sessions<'a> {
             all += plan.count as usize;
             if let Some(given) = &plan.names {
                 for index in 0..plan.count {
-                    names.take("session", &plan.given_name(given, index), (), *place)?;
+                    self.names.take("session", &plan.given_name(given, index), (), *place)?;
                 }
             }
             plans.push(plan);
         }
         self.made.reserve(all - self.made.len());
         for plan in &plans {
-            self.make_all(plan, &mut names, patches, notes)?;
+            self.make_all(plan, patches, notes)?;
         }
-        patches.finish("session", self.made.iter().map(|session| &*session.name))
+        Ok(())
     }
 
     /// Applies the caller's changes to generated sessions by name.
@@ -136,18 +140,13 @@ impl<'a> Sessions<'a> {
             }
             let mut template = self.template(reader, 1)?;
             template.rtt = template.rtt.or(Some(Drawn::Fixed(base.rtt)));
-            self.made[at] = self.make(&template, &Turn { name: &base.name, index: 0, from: base.from, to: base.to })?;
+            self.made[at] =
+                self.make(&template, &Turn { name: &base.name, index: 0, from: base.from, to: base.to, drawn: None })?;
         }
         Ok(())
     }
 
-    fn make_all(
-        &mut self,
-        plan: &SessionPlan<'_>,
-        names: &mut TakenNames<()>,
-        patches: &mut Patches,
-        notes: &mut Vec<String>,
-    ) -> ReadResult<()> {
+    fn make_all(&mut self, plan: &SessionPlan<'_>, patches: &mut Patches, notes: &mut Vec<String>) -> ReadResult<()> {
         let template = self.template(plan.reader, plan.count)?;
         let ((from, from_field), (to, to_field)) = (&plan.from, &plan.to);
         let ends = |names: &Pattern, field: Field<'_>| -> ReadResult<Vec<u32>> {
@@ -170,25 +169,24 @@ impl<'a> Sessions<'a> {
                 let mut name = from.name(row);
                 name.push('-');
                 to.write(column, &mut name);
-                names.take_numbered(name, (), plan.reader.place)
+                self.names.take_numbered(name, (), plan.reader.place)
             };
-            let turn = Turn { name: &name, index, from: source, to: sink };
-            let session = self.session(&template, &turn, plan, patches, notes)?;
+            let turn = Turn { name: &name, index, from: source, to: sink, drawn: None };
+            let session = self.session(&template, &turn, plan.table, patches, notes)?;
             self.made.push(session);
         }
         Ok(())
     }
 
     /// One session, from its table or from a change only to it.
-    fn session(
+    pub(super) fn session(
         &mut self,
         template: &SessionTemplate<'_>,
         turn: &Turn<'_>,
-        plan: &SessionPlan<'_>,
+        table: &TomlTable,
         patches: &mut Patches,
         notes: &mut Vec<String>,
     ) -> ReadResult<SessionSpec> {
-        let table = plan.table;
         if !patches.has("session") {
             return self.make(template, turn);
         }
@@ -196,7 +194,7 @@ impl<'a> Sessions<'a> {
             return self.make(template, turn);
         };
         keep_own(&mut changed, table, &["demand", "rtt", "start", "stop"], turn.index);
-        let reader = TableReader::new(Thing::Named("session", turn.name), plan.reader.place, &changed, KEYS)?;
+        let reader = TableReader::new(Thing::Named("session", turn.name), template.reader.place, &changed, KEYS)?;
         let own = self.template(reader, 1)?;
         let end = |key, index| match reader.get(key) {
             Some(field) if changed.get(key) != table.get(key) => self.node(field.text()?, field),
@@ -209,7 +207,7 @@ impl<'a> Sessions<'a> {
         self.make(&own, &Turn { index: 0, from, to, ..*turn })
     }
 
-    fn template<'t>(&mut self, reader: TableReader<'t>, count: u64) -> ReadResult<SessionTemplate<'t>> {
+    pub(super) fn template<'t>(&mut self, reader: TableReader<'t>, count: u64) -> ReadResult<SessionTemplate<'t>> {
         let demands = reader.read_or("demand", Demands::All(Demand::Unlimited), |field| demands(field, count))?;
         let (demand, demands) = match demands {
             Demands::All(demand) => (demand, None),
@@ -252,13 +250,17 @@ impl<'a> Sessions<'a> {
     }
 
     fn make(&mut self, template: &SessionTemplate<'_>, turn: &Turn<'_>) -> ReadResult<SessionSpec> {
-        let Turn { name, index, from, to } = *turn;
+        let Turn { name, index, from, to, drawn } = *turn;
         let reader = &template.reader;
         let mut session = SessionSpec { name: name.into(), from, to, ..template.common.clone() };
         if let Some(demands) = &template.demands {
             session.demand = demands[index as usize].clone();
         }
         session.start = template.start.value(self.seed, "start", name, index);
+        if let Some((start, size)) = drawn {
+            session.start = if reader.get("start").is_none() { start } else { session.start };
+            session.size = if reader.get("size").is_none() { Some(size) } else { session.size };
+        }
         if let Some(stop) = &template.stop {
             let (earliest, latest) = (stop.bounds(index).0, template.start.bounds(index).1);
             // A start drawn from a range stays below its end.
@@ -309,7 +311,7 @@ impl<'a> Sessions<'a> {
     }
 
     /// The index of a node that a value names, in a range or by itself.
-    fn node(&self, name: &str, field: Field<'_>) -> ReadResult<u32> {
+    pub(super) fn node(&self, name: &str, field: Field<'_>) -> ReadResult<u32> {
         match lookup(&self.ends.names, name, field, "node", || self.ends.node_names())? {
             LinkEnd::Node(node) => Ok(node),
             LinkEnd::Router(_) => Err(field
@@ -348,6 +350,13 @@ impl<'a> Sessions<'a> {
 /// Number of sessions of a table.
 pub(super) fn count(reader: TableReader<'_>, table: &TomlTable) -> ReadResult<u64> {
     Ok(SessionPlan::read(reader, table)?.count)
+}
+
+impl SessionTemplate<'_> {
+    /// The scheme that the table names.
+    pub(super) fn scheme(&self) -> Option<&SchemeChoice> {
+        self.common.scheme.as_deref()
+    }
 }
 
 impl<'a> SessionPlan<'a> {

@@ -5,7 +5,7 @@ use super::mistake::ReadResult;
 use super::pattern::Pattern;
 use super::reader::{Field, TableReader, Thing};
 use super::tree::TomlTable;
-use super::{generate, links, nodes, scenario, sessions};
+use super::{arrivals, generate, links, nodes, scenario, sessions};
 use crate::Size;
 
 /// Counts the elements of a file's table, with all changes applied.
@@ -22,6 +22,10 @@ pub(crate) fn count(root: &TomlTable) -> ReadResult<Size> {
     for (table, place) in tables(root, "session")? {
         let reader = TableReader::new(Thing::Nth("session", 0), place, table, sessions::KEYS)?;
         size.sessions = size.sessions.saturating_add(sessions::count(reader, table)?);
+    }
+    for (table, place) in tables(root, "arrivals")? {
+        let reader = TableReader::new(Thing::Nth("arrivals", 0), place, table, arrivals::KEYS)?;
+        size.sessions = size.sessions.saturating_add(arrivals::count(&reader)?);
     }
     for (table, place) in tables(root, "link")? {
         let reader = TableReader::new(Thing::Nth("link", 0), place, table, links::KEYS)?;

@@ -609,3 +609,47 @@ fn notes__name_dropped_settings() {
     let notes = all(&single, &Selection::default()).remove(0).1;
     assert!(notes.is_empty(), "{notes:?}");
 }
+
+/// A Poisson process: gaps with the mean that the load gives, as long as they vary.
+#[test]
+fn arrivals__start_at_the_rate_of_their_load() {
+    let web = "[[arrivals]]\nname = 'web'\nfrom = 's{1..3}'\nto = 'd{1..2}'\nrtt = '10 ms'\ncount = 20000\nload = 0.5\n\
+               sizes = { exponential = '1 MB' }\nstart = '3 s'";
+    let scenario = one(&file("", web));
+    let sessions = &scenario.sessions;
+    assert_eq!((&*sessions[0].name, &*sessions[19_999].name, sessions.len()), ("web-1", "web-20000", 20_000));
+    // Two sinks of 1 Gb/s at 0.5, and packets of 1000 of 1077 B: 1 MB each 8.616 ms.
+    let starts: Vec<f64> =
+        sessions.iter().map(|session| session.start.since(Time::from_secs(3)).as_secs_f64()).collect();
+    let gaps: Vec<f64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+    assert!((mean(&gaps) / 8.616e-3 - 1.0).abs() < 0.03, "{}", mean(&gaps)); // standard error 0.007
+    let squares: Vec<f64> = gaps.iter().map(|gap| gap * gap).collect();
+    assert!((mean(&squares) / (2.0 * mean(&gaps).powi(2)) - 1.0).abs() < 0.06, "not exponential");
+    let sizes: Vec<f64> = sessions.iter().map(|session| session.size.unwrap().get() as f64).collect();
+    assert!((mean(&sizes) / 1e6 - 1.0).abs() < 0.03, "{}", mean(&sizes));
+    for pair in (0..3).flat_map(|from| (3..5).map(move |to| (from, to))) {
+        let share = sessions.iter().filter(|session| (session.from, session.to) == pair).count() as f64 / 2e4;
+        assert!((share - 1.0 / 6.0).abs() < 0.01, "{pair:?}: {share}");
+    }
+    // Another load spreads the same transfers over another time.
+    let fast = &all(&file("", web), &set(&[("arrivals.web.load", "1")]))[0].0.sessions;
+    assert!(fast.iter().zip(sessions).all(|(fast, slow)| fast.size == slow.size && fast.from == slow.from));
+    let part = fast[19_999].start.since(Time::from_secs(3)).as_secs_f64() / starts[19_999];
+    assert!((part - 0.5).abs() < 1e-6, "{part}");
+}
+
+#[test]
+fn arrivals__single_transfers_and_shared_nodes() {
+    let text = file(
+        "",
+        "[[arrivals]]\nname = 'a'\nfrom = 's{1..3}'\nto = 's{1..3}'\nrtt = '10 ms'\ncount = 50\nrate = '1 Gb/s'\nsizes = '1 kB'",
+    );
+    let sessions = |pairs: &[(&str, &str)]| all(&text, &set(pairs)).remove(0).0.sessions;
+    assert!(sessions(&[]).iter().all(|session| session.from != session.to));
+    let changed = sessions(&[("session.a-2.size", "5 MB"), ("session.a-3.start", "0 s"), ("session.a-3.weight", "2")]);
+    let plain = sessions(&[]);
+    assert_eq!((changed[1].size, changed[1].start), (Some(Bytes::new(5_000_000)), plain[1].start));
+    assert_eq!((changed[2].size, changed[2].start, changed[2].weight), (plain[2].size, Time::ZERO, 2.0));
+    assert_eq!(changed[3], plain[3]);
+}
