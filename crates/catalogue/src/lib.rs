@@ -34,6 +34,7 @@ mod run;
 mod run_error;
 mod samples;
 mod select;
+mod sharing;
 #[cfg(test)]
 mod shipped;
 mod sketch;

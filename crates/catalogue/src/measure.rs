@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::quantity::Quantity;
 use crate::samples::{Distances, MeasureError, Samples, TimeSpan};
+use crate::sharing::{Statistic, slowdown};
 use crate::unit::Dimension;
 
 /// A number per session, or one per run. Rates are wire rates; times count from the start of the run, and a time that
@@ -44,6 +45,10 @@ pub(crate) enum Measure {
     Error { at: Quantity<Duration> },
     /// Per session: time at which its last byte was delivered.
     Completed,
+    /// Per run: mean or 99th percentile of completion times over that of processor sharing: the same transfers at the
+    /// capacity of a link, of whose packets the share `payload` is data, and these round trips more each. Infinite if a
+    /// transfer does not complete.
+    Slowdown { link: String, payload: f64, round_trips: f64, of: Statistic },
     /// Per run: largest sum of the sessions' rates in a sample, in a window if one is given.
     PeakTotal { window: Option<TimeSpan> },
     /// Per run: longest uninterrupted time for which the sum of the sessions' rates is above a rate.
@@ -142,6 +147,7 @@ impl Measure {
             | Self::MeanQueue { .. }
             | Self::Dropped { .. }
             | Self::LossRatio
+            | Self::Slowdown { .. }
             | Self::Synchronisation { .. }
             | Self::Distance { .. }
             | Self::Carried
@@ -254,6 +260,10 @@ impl Measure {
             Self::Utilisation { ref link } => find_link(run, link)?.utilisation,
             Self::MeanQueue { ref link } => find_link(run, link)?.mean_queue_packets,
             Self::Dropped { ref link } => find_link(run, link)?.dropped_packets as f64,
+            Self::Slowdown { ref link, payload, round_trips, of } => {
+                let capacity_bps = find_link(run, link)?.capacity_bps;
+                slowdown(run, &sessions, capacity_bps, (payload, round_trips), of)
+            }
             Self::LossRatio => {
                 let sum = |count: fn(&SessionSummary) -> u64| {
                     sessions.iter().map(|&k| count(&summary.sessions[k])).sum::<u64>()
