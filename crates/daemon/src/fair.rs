@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use fairwave_schemes::GroupTerms;
+use fairwave_schemes::node::tally::{SharedGroup, SharedKind, SharedNode, SharedRow};
+use fairwave_units::Rate;
 
 /// A session at a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,8 +27,6 @@ pub(crate) struct Claim {
 
 /// Below this share of its grant a session is held by something else than its node.
 const USED_UP: f64 = 0.95;
-/// Shares are found to this part of what is shared out.
-const EXACT: f64 = 1e-9;
 
 impl Claim {
     fn demand(&self) -> f64 {
@@ -38,34 +38,27 @@ impl Claim {
 /// The rate of each session if groups, and then the sessions of each, share a capacity by max-min fairness with their
 /// weights, minima and maxima.
 pub(crate) fn max_min(capacity_bps: f64, claims: &[Claim]) -> Vec<f64> {
-    let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    for (at, claim) in claims.iter().enumerate() {
-        groups.entry(claim.group).or_default().push(at);
-    }
-    let outer: Vec<Part> = groups
+    let owners: BTreeMap<u32, GroupTerms> = claims.iter().map(|claim| (claim.group, claim.terms)).collect();
+    let names: Vec<u32> = owners.keys().copied().collect();
+    let groups: Vec<SharedGroup> = owners
         .values()
-        .map(|members| {
-            let terms = claims[members[0]].terms;
-            let demand: f64 = members.iter().map(|at| claims[*at].demand()).sum();
-            let minima: f64 = members.iter().map(|at| claims[*at].least_bps.min(claims[*at].demand())).sum();
-            let most = terms.maximum.map_or(f64::INFINITY, fairwave_units::Rate::as_bps).min(demand);
-            Part { weight: terms.weight, least: terms.minimum.as_bps().max(minima).min(demand), most }
+        .map(|terms| SharedGroup {
+            weight: terms.weight,
+            minimum_bps: terms.minimum.as_bps(),
+            maximum_bps: terms.maximum.map_or(f64::INFINITY, Rate::as_bps),
         })
         .collect();
-    let mut shares = vec![0.0; claims.len()];
-    for (members, share) in groups.values().zip(fill(capacity_bps, &outer)) {
-        let inner: Vec<Part> = members
-            .iter()
-            .map(|at| {
-                let claim = &claims[*at];
-                Part { weight: claim.weight, least: claim.least_bps.min(claim.demand()), most: claim.demand() }
-            })
-            .collect();
-        for (at, share) in members.iter().zip(fill(share, &inner)) {
-            shares[*at] = share;
-        }
-    }
-    shares
+    let row = |claim: &Claim| SharedRow {
+        group: names.binary_search(&claim.group).expect("each claim's group is among them"),
+        weight: claim.weight,
+        minimum_bps: claim.least_bps,
+        maximum_bps: claim.most_bps,
+        claim_bps: claim.demand(),
+        granted_bps: 0.0,
+        reserved_bps: 0.0,
+        kind: SharedKind::Sink { is_application_limited: false, is_silent: false },
+    };
+    SharedNode::shares(capacity_bps, &groups, &claims.iter().map(row).collect::<Vec<_>>())
 }
 
 /// Max distance of the grants from such a vector, as a share of a session's rate in it.
@@ -76,34 +69,6 @@ pub(crate) fn gap(claims: &[Claim], shares: &[f64]) -> Option<f64> {
         if *share > 0.0 { (has - share).abs() / share } else { 0.0 }
     };
     claims.iter().zip(shares).map(gap).reduce(f64::max)
-}
-
-/// One that shares.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    weight: f64,
-    least: f64,
-    most: f64,
-}
-
-/// Each has max(least, min(most, weight x level)), with the level at which all of it is used, if it can be.
-fn fill(capacity: f64, parts: &[Part]) -> Vec<f64> {
-    let at = |level: f64| parts.iter().map(move |part| (part.weight * level).min(part.most).max(part.least));
-    let largest = parts.iter().map(|part| capacity / part.weight).fold(0.0, f64::max);
-    if at(largest).sum::<f64>() <= capacity {
-        return at(largest).collect();
-    }
-    let (mut low, mut high) = (0.0, largest);
-    // The sum rises with the level: halves until nothing is left that could be seen.
-    while high - low > EXACT * largest {
-        let middle = f64::midpoint(low, high);
-        if at(middle).sum::<f64>() <= capacity {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    at(low).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! How the sessions of one path divide its rate.
 
+use fairwave_schemes::node::tally::{Claimant, Fill};
 use fairwave_units::Rate;
 
 /// A session's claim on the rate of its path.
@@ -23,8 +24,8 @@ pub(crate) struct Claim {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Division {
     claims: Vec<Claim>,
-    /// Those that want something, by their most a weight.
-    order: Vec<usize>,
+    /// Those that want something.
+    claimants: Vec<Claimant>,
     portions: Vec<Portion>,
     /// The groups in order, each with its claims by their places.
     by_group: Vec<(u32, usize)>,
@@ -84,26 +85,19 @@ impl Division {
     }
 
     fn divide_among_sessions(&mut self, rate: Rate) -> bool {
-        let Self { claims, order, portions, .. } = self;
-        order.clear();
-        order.extend((0..claims.len()).filter(|at| claims[*at].wants));
-        let a_weight = |at: usize| claims[at].most.as_bps() / claims[at].weight;
-        order.sort_unstable_by(|one, other| a_weight(*one).total_cmp(&a_weight(*other)).then(one.cmp(other)));
-        let weights: f64 = order.iter().map(|at| claims[*at].weight).sum();
-        let (mut rest, mut left) = (rate.as_bps(), weights);
-        // Each that uses less than its part leaves more to those behind it.
-        let mut level = None;
-        for at in order.iter().copied() {
-            let part = rest / left;
-            if a_weight(at) >= part {
-                level = Some(part);
-                break;
-            }
-            rest = (rest - claims[at].most.as_bps()).max(0.0);
-            left -= claims[at].weight;
-        }
+        let Self { claims, claimants, portions, .. } = self;
+        let claimant =
+            |claim: &Claim| Claimant { claim_bps: limit_bps(claim.most), weight: claim.weight, minimum_bps: 0.0 };
+        claimants.clear();
+        claimants.extend(claims.iter().filter(|claim| claim.wants).map(claimant));
+        let weights: f64 = claimants.iter().map(|claimant| claimant.weight).sum();
+        let used: f64 = claimants.iter().map(|claimant| claimant.claim_bps).sum();
+        let rest = (rate.as_bps() - used).max(0.0);
+        let is_claimed = !claimants.is_empty() && used >= rate.as_bps();
+        // The level is infinite if the claims are exactly the rate.
+        let level = Some(Fill::new(limit_bps(rate), claimants).level()).filter(|level| is_claimed && level.is_finite());
         portions.clear();
-        let sent = if level.is_some() { rate.as_bps() } else { rate.as_bps() - rest };
+        let sent = if is_claimed { rate.as_bps() } else { rate.as_bps() - rest };
         portions.extend(claims.iter().map(|claim| {
             let bps = match level {
                 _ if !claim.wants => rate.as_bps() * claim.weight / (weights + claim.weight),
@@ -115,8 +109,13 @@ impl Division {
             let window_share = if share.is_finite() { share.min(1.0) } else { 1.0 };
             Portion { rate: Rate::nearest_bps(bps), window_share }
         }));
-        level.is_some()
+        is_claimed
     }
+}
+
+/// Infinite for a rate that nothing limits.
+fn limit_bps(rate: Rate) -> f64 {
+    if rate.as_bps() < f64::MAX { rate.as_bps() } else { f64::INFINITY }
 }
 
 #[cfg(test)]
