@@ -19,12 +19,14 @@ use std::collections::BTreeMap;
 use fairwave_schemes::{Grant, GroupTerms};
 use fairwave_units::{Duration, Rate, Time};
 
+use crate::exchange::Beginning;
+use crate::flow_table::Flow;
 use crate::granted::Granted;
 use crate::options::SessionOptions;
 use crate::session::Direction;
 use crate::session::SessionId;
 
-use card::{Asked, Card, Place};
+use card::{Card, Place};
 pub use card::{CardCapacity, CardId};
 use held::Held;
 pub use held::MachineStanding;
@@ -196,13 +198,13 @@ struct Member {
 /// A row in use.
 struct Slot {
     member: MemberId,
-    /// Its member's, and the group that it is of: neither changes.
+    /// Its member's, which does not change; nor does its group.
     user: u32,
-    group: u32,
     row: u32,
     generation: u16,
     place: Option<Place>,
-    asked: Asked,
+    /// Its terms, as its node knows them.
+    flow: Flow,
     measured: Rate,
     measured_at: Time,
     /// When that was first seen.
@@ -375,14 +377,15 @@ impl Machine {
         let of_user = self.members.values().filter(|member| member.user == user).map(|member| member.rows.len()).sum();
         let limits = self.config.limits.with_rows(self.most_rows.get(&user).copied());
         limits.admit_row(of_user, self.slots.len() - self.free.len())?;
-        let (asked, group) = (asked(said, of.is_privileged), self.group(member));
+        let (is_privileged, group) = (of.is_privileged, self.group(member));
         let at = self.free.pop().unwrap_or(self.slots.len());
+        let flow = flow(name(at), group, said, is_privileged);
         let taken = match place {
             Some(place) => {
                 let node = self.cards.get_mut(&place.card).and_then(|card| card.node_mut(place.direction));
-                node.is_some_and(|node| card::join(now, node, name(at), group, &asked, said.start).is_ok())
+                node.is_some_and(|node| node.join(now, flow, said.start, Beginning::Plain).is_ok())
             }
-            None => asked.options.check().is_ok(),
+            None => flow.options.check().is_ok(),
         };
         if !taken {
             if at < self.slots.len() {
@@ -393,11 +396,10 @@ impl Machine {
         let slot = Slot {
             member,
             user,
-            group,
             row,
             generation: said.generation,
             place,
-            asked,
+            flow,
             measured: said.measured,
             measured_at: said.measured_at,
             changed: now,
@@ -419,7 +421,6 @@ impl Machine {
     }
 
     fn update(&mut self, now: Time, at: usize, said: &MachineRow, is_privileged: bool) {
-        let asked = asked(said, is_privileged);
         let Some(slot) = self.slots.get_mut(at).and_then(Option::as_mut) else { return };
         if slot.measured_at != said.measured_at {
             (slot.measured, slot.measured_at, slot.changed) = (said.measured, said.measured_at, now);
@@ -428,12 +429,13 @@ impl Machine {
                 held.say(now, standing);
             }
         }
-        if slot.asked != asked {
-            slot.asked = asked;
+        let flow = flow(name(at), slot.flow.group, said, is_privileged);
+        if slot.flow != flow {
+            slot.flow = flow;
             if let Some(place) = slot.place
                 && let Some(node) = self.cards.get_mut(&place.card).and_then(|card| card.node_mut(place.direction))
             {
-                card::tell(node, name(at), slot.group, &asked);
+                card::change(node, &flow);
             }
         }
     }
@@ -466,15 +468,16 @@ impl Machine {
     }
 }
 
-/// Terms that a member may ask for, out of those that it asks for.
-fn asked(said: &MachineRow, is_privileged: bool) -> Asked {
+/// A row's terms, as far as its member may ask for them.
+fn flow(session: SessionId, group: u32, said: &MachineRow, is_privileged: bool) -> Flow {
     let mut options = said.options;
     if !is_privileged {
         // Not `min`, which returns the other operand if one is NaN.
         options.weight = if options.weight > 1.0 { 1.0 } else { options.weight };
         options.minimum = Rate::ZERO;
     }
-    Asked { options, maximum: said.maximum, desired: said.desired, rtt: said.rtt.min(LONGEST_RTT) }
+    let (desired, maximum, rtt) = (said.desired, said.maximum, said.rtt.min(LONGEST_RTT));
+    Flow { session, options, desired, rtt, group, maximum }
 }
 
 fn name(slot: usize) -> SessionId {

@@ -28,7 +28,7 @@ impl Slot {
     /// Whether its measured use does not yet show its possible use.
     pub(super) fn is_young(&self, now: Time, interval: Duration) -> bool {
         // The peer that opens the session may choose how long that is.
-        let rtt = self.asked.rtt.min(LONGEST_INTERVAL);
+        let rtt = self.flow.rtt.min(LONGEST_INTERVAL);
         let span = interval.as_nanos().saturating_mul(YOUNG_INTERVALS).saturating_add(rtt.as_nanos());
         now.since(self.came) < Duration::from_nanos(span)
     }
@@ -94,11 +94,11 @@ impl<'a> FairParts<'a> {
 
     /// That of a session, as far as it can use it.
     fn part(&self, slot: &Slot) -> Rate {
-        let terms = self.users.get(&slot.group).copied().unwrap_or_default();
+        let terms = self.users.get(&slot.flow.group).copied().unwrap_or_default();
         let of_group = self.capacity * (terms.weight / self.groups);
         let of_group = terms.maximum.map_or(of_group, |maximum| maximum.min(of_group));
-        let weights = self.sessions.get(&slot.group).copied().unwrap_or(f64::INFINITY);
-        let part = of_group * (slot.asked.options.weight / weights);
-        slot.asked.maximum.into_iter().chain(slot.asked.desired).fold(part, Rate::min)
+        let weights = self.sessions.get(&slot.flow.group).copied().unwrap_or(f64::INFINITY);
+        let part = of_group * (slot.flow.options.weight / weights);
+        slot.flow.maximum.into_iter().chain(slot.flow.desired).fold(part, Rate::min)
     }
 }

@@ -8,11 +8,8 @@ use fairwave_units::{Duration, Rate, Time};
 
 use crate::beat::IntervalRule;
 use crate::end_node::{EndNode, NodeConfig};
-use crate::exchange::Beginning;
-use crate::flow_table::{Flow, JoinError};
-use crate::options::SessionOptions;
+use crate::flow_table::Flow;
 use crate::session::Direction;
-use crate::session::SessionId;
 
 /// Capacity of a card for all participants: rates of IP packets. `None` if unknown: nodes do not limit that direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,15 +29,6 @@ pub struct CardId(pub u32);
 pub(super) struct Place {
     pub(super) card: CardId,
     pub(super) direction: Direction,
-}
-
-/// Parameters of a row, as passed to its node.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Asked {
-    pub(super) options: SessionOptions,
-    pub(super) maximum: Option<Rate>,
-    pub(super) desired: Option<Rate>,
-    pub(super) rtt: Duration,
 }
 
 /// The two nodes of a card.
@@ -112,25 +100,9 @@ fn rule_of_groups(drain: bool) -> Groups {
     Groups::new(Reading::Adopted, &options)
 }
 
-/// A session joins a node, as one of a group, with what it has already.
-pub(super) fn join(
-    now: Time,
-    node: &mut EndNode,
-    session: SessionId,
-    group: u32,
-    asked: &Asked,
-    start: Rate,
-) -> Result<(), JoinError> {
-    let Asked { options, maximum, desired, rtt } = *asked;
-    let flow = Flow { session, options, desired, rtt, group, maximum };
-    node.join(now, flow, start, Beginning::Plain)
-}
-
-/// A session asks for something else.
-pub(super) fn tell(node: &mut EndNode, session: SessionId, group: u32, asked: &Asked) {
-    // Options that no rule can run with leave what was before.
-    node.change(session, |flow| flow.options = asked.options);
-    node.change(session, |flow| {
-        (flow.desired, flow.rtt, flow.group, flow.maximum) = (asked.desired, asked.rtt, group, asked.maximum);
-    });
+/// The terms of a session changed. Options that no rule can run with leave those of before.
+pub(super) fn change(node: &mut EndNode, flow: &Flow) {
+    if !node.change(flow.session, |known| *known = *flow) {
+        node.change(flow.session, |known| *known = Flow { options: known.options, ..*flow });
+    }
 }

@@ -83,7 +83,7 @@ impl Machine {
             self.used.push((name, if is_grace { slot.start } else { slot.measured }));
             uses.has_claims |= slot.held.is_some();
             uses.has_young |= slot.is_young(now, self.interval);
-            *uses.weights.entry(slot.group).or_default() += slot.asked.options.weight;
+            *uses.weights.entry(slot.flow.group).or_default() += slot.flow.options.weight;
             // A member that reports no queue has seen none: else a single liar among such members would be the median.
             let longest = uses.waiting.entry(slot.user).or_default();
             *longest = slot.waiting.unwrap_or(Duration::ZERO).max(*longest);
@@ -133,7 +133,7 @@ impl Machine {
         // The node's rows are in the order of its slots.
         let here = self.slots.iter_mut().flatten().filter(|slot| slot.place == Some(place));
         let claiming = here.map(|slot| Claiming {
-            group: slot.group,
+            group: slot.flow.group,
             user: slot.user,
             given: slot.given.largest(now, LONGEST_GRANT),
             changed: slot.changed,
