@@ -11,20 +11,19 @@ mod telling;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use fairwave_node::{Direction, EndNode, Flow, SessionOptions, TickOutcome, Word};
+use fairwave_node::{AssignedGrant, Direction, EndNode, SessionOptions, Word};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::handshake::handshakes::Handshakes;
 use crate::handshake::{Crypto, HalfOpen, HandshakeError};
-use crate::path::mtu::{Mtu, MtuProbe};
 use crate::path::path_kind::PathKind;
 use crate::session::alarms::Alarms;
 use crate::session::closing::ClosingSession;
+use crate::session::end_nodes::{EndNodes, Granted};
 use crate::session::lasts::Lasts;
 use crate::session::opened::{Measured, Opened};
 use crate::session::peer::Peer;
-use crate::session::rates::SessionRates;
-use crate::session::rtt::Rtt;
+use crate::session::peer::probing::{Echo, PROBE_EVERY};
 use crate::session::secure_random::SecureRandom;
 use crate::session::slots::{SessionNames, Slots, slot};
 use crate::wire::codec::{CloseReason, Frame, NO_LIMIT_BPS, PacketKind, SessionId};
@@ -42,7 +41,7 @@ pub(crate) struct Control<C: Crypto> {
     door: Handshakes<C>,
     setup: ControlSetup,
     peers: Slots<Peer<C::Keys>>,
-    nodes: [Option<EndNode>; 2],
+    pub(crate) nodes: EndNodes,
     /// When peers are looked after.
     alarms: Alarms,
     transmits: VecDeque<Transmit>,
@@ -135,19 +134,6 @@ pub(crate) enum ControlEvent {
     },
 }
 
-const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
-
-/// While data flow, and while none do.
-const PROBE_EVERY: Duration = Duration::from_millis(200);
-const IDLE_PROBE_EVERY: Duration = Duration::from_secs(5);
-/// Measured rates decay and never reach zero: below this a session is idle.
-const IDLE_BPS: f64 = 1000.0;
-/// A probe that is not answered is given up for the next.
-const PROBE_PATIENCE: Duration = Duration::from_secs(1);
-/// Probes in a row without an answer that are unlikely to be chance: at 30 % loss both ways, 1 of 15 times.
-const UNHEARD_PROBES: u32 = 4;
-/// Bytes of a probe's frame.
-const PROBE_BYTES: u32 = 9;
 /// A peer is looked after no more often than that.
 const LEAST_STEP: Duration = Duration::from_millis(1);
 
@@ -164,7 +150,7 @@ impl<C: Crypto> Control<C> {
             door: Handshakes::new(crypto, setup.lasts.opening),
             setup,
             peers: Slots::default(),
-            nodes,
+            nodes: EndNodes::new(nodes),
             alarms: Alarms::default(),
             transmits: VecDeque::new(),
             unsaid: VecDeque::new(),
@@ -190,8 +176,7 @@ impl<C: Crypto> Control<C> {
         if let Some(peer) = self.peers.get_mut(session).filter(|_| options.check().is_ok()) {
             peer.options = options;
         }
-        // It may be in one of them or in both.
-        self.change(session, |flow| flow.options = options)
+        self.nodes.change(session, |flow| flow.options = options)
     }
 
     /// Whose a session is.
@@ -199,7 +184,7 @@ impl<C: Crypto> Control<C> {
         if let Some(peer) = self.peers.get_mut(session) {
             peer.group = group;
         }
-        self.change(session, |flow| flow.group = group);
+        self.nodes.change(session, |flow| flow.group = group);
     }
 
     /// This host ends a session.
@@ -213,7 +198,7 @@ impl<C: Crypto> Control<C> {
             return;
         }
         peer.closing = Some(ClosingSession::by_this_end(now, reason));
-        self.leave(session);
+        self.nodes.leave(session);
         self.alarms.set(slot(session), Some(now));
         self.events.push_back(ControlEvent::Closed { session, reason, by_peer: false });
     }
@@ -264,37 +249,25 @@ impl<C: Crypto> Control<C> {
     /// Handles a frame of the peer for this core.
     pub(crate) fn handle_frame(&mut self, now: Time, from: SocketAddr, session: SessionId, frame: &Frame<'_>) {
         let Some(peer) = self.peers.get_mut(session) else { return };
-        if matches!(frame, Frame::Echo(_)) {
-            // Any answer, however late, proves that this end's messages arrive.
-            peer.unheard = None;
-        }
         match *frame {
             // Many in one packet are one question: no answer is larger than what it answers.
             Frame::Probe(value) => peer.asked = Some(value),
-            Frame::Echo(value) if peer.place.as_mut().is_some_and(|place| place.on_echo(now, from, value)) => {
-                peer.opened.address = from;
-                peer.rtt = Rtt::default();
-                peer.probe_at = now;
-                self.events.push_back(ControlEvent::Moved { session, address: from });
-                if let Some(mtu) = &mut peer.mtu {
-                    mtu.restart(now);
-                    let datagram_bytes = mtu.size();
-                    self.events.push_back(ControlEvent::Size { session, datagram_bytes });
+            Frame::Echo(value) => match peer.on_echo(now, from, value) {
+                Echo::Moved(size) => {
+                    self.events.push_back(ControlEvent::Moved { session, address: from });
+                    self.push_size(session, size);
+                    self.alarms.hasten(slot(session), now);
                 }
-                self.alarms.hasten(slot(session), now);
-            }
-            Frame::Echo(value) if peer.mtu.as_mut().is_some_and(|mtu| mtu.on_echo(now, value)) => {
-                let datagram_bytes = peer.mtu.as_ref().map_or(0, Mtu::size);
-                self.events.push_back(ControlEvent::Size { session, datagram_bytes });
-                self.alarms.hasten(slot(session), now);
-            }
-            Frame::Echo(value) => {
-                let Some((_, sent)) = peer.probe.take_if(|(probe, _)| *probe == value) else { return };
-                peer.rtt.on_sample(now, now.since(sent));
-                let (rtt, least) = (peer.rtt.smoothed(), peer.rtt.min());
-                self.change(session, |flow| flow.rtt = rtt);
-                self.events.push_back(ControlEvent::Rtt { session, rtt, least });
-            }
+                Echo::Size(size) => {
+                    self.push_size(session, Some(size));
+                    self.alarms.hasten(slot(session), now);
+                }
+                Echo::Rtt(rtt, least) => {
+                    self.nodes.change(session, |flow| flow.rtt = rtt);
+                    self.events.push_back(ControlEvent::Rtt { session, rtt, least });
+                }
+                Echo::Late => {}
+            },
             Frame::Grant(_) | Frame::Claim(_) => self.on_word(now, session, frame),
             Frame::Close(reason) => self.on_close(now, session, reason),
             _ => {}
@@ -310,21 +283,23 @@ impl<C: Crypto> Control<C> {
 
     /// A report settled full packets of a session: `arrived` of them arrived, `lost` were lost.
     pub(crate) fn on_reported(&mut self, now: Time, session: SessionId, arrived: u64, lost: u64) {
-        if let Some(mtu) = self.peers.get_mut(session).and_then(|peer| peer.mtu.as_mut())
-            && mtu.on_report(now, arrived, lost)
-        {
-            let datagram_bytes = mtu.size();
-            self.events.push_back(ControlEvent::Size { session, datagram_bytes });
-        }
+        let mtu = self.peers.get_mut(session).and_then(|peer| peer.mtu.as_mut());
+        let size = mtu.and_then(|mtu| mtu.on_report(now, arrived, lost).then(|| mtu.size()));
+        self.push_size(session, size);
     }
 
     /// The system refuses datagrams of such a size (EMSGSIZE).
     pub(crate) fn on_too_large(&mut self, now: Time, session: SessionId, datagram_bytes: u32) {
-        if let Some(mtu) = self.peers.get_mut(session).and_then(|peer| peer.mtu.as_mut()) {
+        let mtu = self.peers.get_mut(session).and_then(|peer| peer.mtu.as_mut());
+        let size = mtu.map(|mtu| {
             mtu.on_too_large(now, datagram_bytes);
-            let datagram_bytes = mtu.size();
-            self.events.push_back(ControlEvent::Size { session, datagram_bytes });
-        }
+            mtu.size()
+        });
+        self.push_size(session, size);
+    }
+
+    fn push_size(&mut self, session: SessionId, size: Option<u32>) {
+        self.events.extend(size.map(|datagram_bytes| ControlEvent::Size { session, datagram_bytes }));
     }
 
     /// Sends frames to the peer of a session. Frames of the same time share as few packets as hold them.
@@ -345,40 +320,29 @@ impl<C: Crypto> Control<C> {
     pub(crate) fn probe(&mut self, now: Time, session: SessionId) {
         let value = self.chance.bits();
         if let Some(peer) = self.peers.get_mut(session) {
-            peer.probe = Some((value, now));
-            peer.unanswered.get_or_insert(now);
-            let (_, probes) = peer.unheard.get_or_insert((now, 0));
-            *probes = probes.saturating_add(1);
+            peer.on_probe(now, value);
             self.say(session, frames(&[Frame::Probe(value)]));
         }
-    }
-
-    /// The node whose control interval is over.
-    pub(crate) fn due(&self, now: Time) -> Option<Direction> {
-        BOTH.into_iter()
-            .find(|direction| self.node(*direction).is_some_and(|node| node.next_tick().is_some_and(|at| at <= now)))
     }
 
     /// A control interval of a node has ended, with the sessions' rates in the order of their names: grants follow as
     /// events, and go to the sources of the data that this host receives.
     pub(crate) fn tick(&mut self, now: Time, direction: Direction, measured: &[Measured]) {
-        let Some(node) = &mut self.nodes[direction as usize] else { return };
-        if let Some(waiting) = measured.iter().filter_map(|measured| measured.waiting).max() {
-            node.see_queue(waiting);
-        }
-        let of = |session| {
-            let at = measured.binary_search_by_key(&session, |measured| measured.session);
-            at.ok().and_then(|at| measured.get(at)).map_or(Rate::ZERO, |measured| measured.rate)
-        };
-        let outcomes = node.tick(now, of).to_vec();
-        let interval = node.beat.interval();
-        self.say_words(direction);
-        self.follow(now, direction, interval, &outcomes);
+        let granted = self.nodes.tick(now, direction, measured);
+        self.follow(now, direction, granted);
+    }
+
+    /// Assigns grants to an assigned node's sessions, in the order of their names.
+    pub(crate) fn settle(&mut self, now: Time, direction: Direction, grants: &[AssignedGrant]) {
+        let granted = self.nodes.settle(now, direction, grants);
+        self.follow(now, direction, granted);
     }
 
     /// Passes a node's outcomes to the other cores, and to the sources of the data that this host receives.
-    fn follow(&mut self, now: Time, direction: Direction, interval: Duration, outcomes: &[TickOutcome]) {
-        for outcome in outcomes {
+    fn follow(&mut self, now: Time, direction: Direction, granted: Option<Granted>) {
+        let Some((interval, outcomes)) = granted else { return };
+        self.say_words(direction);
+        for outcome in &outcomes {
             let (session, rate) = (outcome.session, outcome.share.grant.expected);
             let Some(peer) = self.peers.get_mut(session) else { continue };
             peer.rates[direction as usize].measured = outcome.measured;
@@ -399,7 +363,7 @@ impl<C: Crypto> Control<C> {
         if let Some(peer) = self.peers.get_mut(session) {
             peer.desired = desired;
         }
-        if let Some(node) = self.node_mut(Direction::Sending) {
+        if let Some(node) = self.nodes.get_mut(Direction::Sending) {
             node.change(session, |flow| flow.desired = desired);
         }
     }
@@ -411,7 +375,7 @@ impl<C: Crypto> Control<C> {
             return;
         }
         (peer.ceiling, peer.told) = (ceiling, None);
-        let node = self.node_mut(Direction::Receiving);
+        let node = self.nodes.get_mut(Direction::Receiving);
         let granted = node.and_then(|node| {
             node.change(session, |flow| flow.desired = ceiling);
             node.table.expected(session)
@@ -430,7 +394,7 @@ impl<C: Crypto> Control<C> {
             }
             for session in gone {
                 self.names.give_back(session);
-                self.nodes.iter_mut().flatten().for_each(|node| node.take_back_start(session));
+                self.nodes.take_back_start(session);
             }
         }
         while let Some(slot) = self.alarms.pop(now) {
@@ -445,54 +409,22 @@ impl<C: Crypto> Control<C> {
                 self.close(now, session, CloseReason::Keys);
                 continue;
             } else {
-                // A responder knows that it has a session from the first packet on: one has to arrive.
-                let patience = if peer.is_heard { PROBE_PATIENCE } else { PROBE_EVERY };
-                let is_due = peer.probe.map_or(now >= peer.probe_at, |(_, sent)| now.since(sent) >= patience);
-                if is_due {
-                    let is_active = peer.rates.iter().any(|rates| rates.measured.as_bps() > IDLE_BPS);
-                    let every = if is_active || peer.rtt.known().is_none() { PROBE_EVERY } else { IDLE_PROBE_EVERY };
-                    peer.probe_at = now.saturating_add(every);
+                if peer.takes_probe(now) {
                     self.probe(now, session);
                 }
                 self.lift(now, session);
-                self.explore(now, session).min(now.saturating_add(PROBE_EVERY)).max(now.saturating_add(LEAST_STEP))
+                let Some(peer) = self.peers.get_mut(session) else { continue };
+                let (chance, lower_bytes) = (&mut self.chance, self.setup.lower_bytes);
+                let again = peer.explore(now, session, lower_bytes, || chance.bits(), &mut self.transmits);
+                again.min(now.saturating_add(PROBE_EVERY)).max(now.saturating_add(LEAST_STEP))
             };
             self.alarms.set(slot, Some(again));
         }
     }
 
-    /// Asks the places where an initiator may be, and the path for the datagrams that it takes; when to do so again.
-    fn explore(&mut self, now: Time, session: SessionId) -> Time {
-        let Some(peer) = self.peers.get_mut(session) else { return Time::MAX };
-        let chance = &mut self.chance;
-        let mut again = Time::MAX;
-        if let Some(place) = &mut peer.place {
-            let bytes = self.setup.lower_bytes + CONTROL_OVERHEAD + PROBE_BYTES;
-            let probe = place.poll_probe(now, bytes);
-            again = again.min(place.next_at().unwrap_or(Time::MAX));
-            if let Some((to, value)) = probe {
-                let packet = peer.packet(session, frames(&[Frame::Probe(value)]));
-                self.transmits.push_back(Transmit { to, ..packet });
-            }
-        }
-        let rtt = peer.rtt.smoothed();
-        if let Some(mtu) = &mut peer.mtu {
-            let probe = mtu.poll_probe(now, rtt, || chance.bits());
-            again = again.min(mtu.next_at(rtt));
-            if let Some(MtuProbe { size, value }) = probe {
-                let mut frames = frames(&[Frame::Probe(value)]);
-                frames.resize(size.saturating_sub(CONTROL_OVERHEAD) as usize, 0);
-                self.transmits.push_back(peer.packet(session, frames));
-            }
-        }
-        again
-    }
-
     /// When to come again.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let nodes = || self.nodes.iter().flatten().filter(|node| !node.table.is_empty());
-        let (ticks, reacts) = (nodes().filter_map(EndNode::next_tick), nodes().filter_map(EndNode::react_at));
-        ticks.chain(reacts).chain(self.alarms.next()).chain(self.door.next_timeout()).min()
+        self.nodes.next_timeout().into_iter().chain(self.alarms.next()).chain(self.door.next_timeout()).min()
     }
 
     /// The next control packet or handshake to send.
@@ -514,73 +446,14 @@ impl<C: Crypto> Control<C> {
         self.events.pop_front()
     }
 
-    /// The end node of one direction, if its capacity is known.
-    pub(crate) fn node(&self, direction: Direction) -> Option<&EndNode> {
-        self.nodes[direction as usize].as_ref()
-    }
-
-    /// The end node, to report overflows and changes of its capacity.
-    pub(crate) fn node_mut(&mut self, direction: Direction) -> Option<&mut EndNode> {
-        self.nodes[direction as usize].as_mut()
-    }
-
-    /// A session's rates at its node's last tick.
-    pub(crate) fn rates(&self, session: SessionId, direction: Direction) -> Option<SessionRates> {
-        self.peers.get(session).map(|peer| peer.rates[direction as usize])
-    }
-
-    /// The round-trip time of a session, if there was a sample.
-    pub(crate) fn rtt(&self, session: SessionId) -> Option<Duration> {
-        self.peers.get(session).and_then(|peer| peer.rtt.known())
-    }
-
-    /// The least, the smoothed and the last round-trip time of a session.
-    pub(crate) fn rtts(&self, session: SessionId) -> Option<(Option<Duration>, Option<Duration>, Option<Duration>)> {
-        self.peers.get(session).map(|peer| (peer.rtt.least(), peer.rtt.known(), peer.rtt.latest()))
-    }
-
-    /// The largest datagram that a session's path takes as far as is known, where data take it from here.
-    pub(crate) fn datagram_bytes(&self, session: SessionId) -> Option<u32> {
-        self.peers.get(session).and_then(|peer| peer.mtu.as_ref()).map(Mtu::size)
-    }
-
-    /// The address of a session's peer.
-    pub(crate) fn address(&self, session: SessionId) -> Option<SocketAddr> {
-        self.peers.get(session).map(|peer| peer.opened.address)
-    }
-
-    /// For how long a session's peer has said nothing.
-    pub(crate) fn silent_for(&self, now: Time, session: SessionId) -> Option<Duration> {
-        self.peers.get(session).map(|peer| now.since(peer.heard))
-    }
-
-    /// For how long a session's peer has owed an answer, and has been silent. Peers that owe no answer may be silent.
-    pub(crate) fn unanswered_for(&self, now: Time, session: SessionId) -> Option<Duration> {
-        self.peers.get(session).map(|peer| peer.unanswered.map_or(Duration::ZERO, |since| now.since(since)))
-    }
-
-    /// For how long a session's peer has answered nothing that it was asked, though it may be heard: after some
-    /// questions, since each of them may get lost.
-    pub(crate) fn unheard_for(&self, now: Time, session: SessionId) -> Option<Duration> {
-        let unheard = |(since, probes)| if probes < UNHEARD_PROBES { Duration::ZERO } else { now.since(since) };
-        self.peers.get(session).map(|peer| peer.unheard.map_or(Duration::ZERO, unheard))
-    }
-
-    /// Changes what the end nodes know of a session, which may be in one of them or in both: whether one took it.
-    fn change(&mut self, session: SessionId, change: impl Fn(&mut Flow)) -> bool {
-        let changed = |node: &mut EndNode| node.change(session, &change).then_some(());
-        self.nodes.iter_mut().flatten().filter_map(changed).count() > 0
-    }
-
-    fn leave(&mut self, session: SessionId) {
-        for node in self.nodes.iter_mut().flatten() {
-            node.leave(session);
-        }
+    /// The other end of a session.
+    pub(crate) fn peer(&self, session: SessionId) -> Option<&Peer<C::Keys>> {
+        self.peers.get(session)
     }
 
     fn forget(&mut self, session: SessionId) {
-        self.leave(session);
-        self.nodes.iter_mut().flatten().for_each(|node| node.forget(session));
+        self.nodes.leave(session);
+        self.nodes.forget(session);
         if let Some(peer) = self.peers.remove(session) {
             self.names.give_back(session);
             // A responder may have said the same of another session.

@@ -197,7 +197,7 @@ impl<C: Crypto> Host<C> {
 
     /// How long the control intervals of one direction are from now on, where its capacity is known.
     pub fn set_interval_rule(&mut self, direction: Direction, rule: IntervalRule) {
-        if let Some(node) = self.control.node_mut(direction) {
+        if let Some(node) = self.control.nodes.get_mut(direction) {
             node.beat.set_rule(rule);
         }
     }
@@ -205,14 +205,14 @@ impl<C: Crypto> Host<C> {
     /// Sets the rate that traffic without grants uses of the capacity of one direction, and its share; `None` if it has
     /// no part. A rule without groups ([`Groups`](fairwave_schemes::node::Groups) has them) ignores it.
     pub fn see_other(&mut self, direction: Direction, other: Option<Others>) {
-        if let Some(node) = self.control.node_mut(direction) {
+        if let Some(node) = self.control.nodes.get_mut(direction) {
             node.see_other(other);
         }
     }
 
     /// More arrived than this host could process; `read` is the rate that it read.
     pub fn on_overflow(&mut self, read: Rate) {
-        if let Some(node) = self.control.node_mut(Direction::Receiving) {
+        if let Some(node) = self.control.nodes.get_mut(Direction::Receiving) {
             node.capacity.on_overflow(read);
         }
     }
@@ -357,7 +357,7 @@ impl<C: Crypto> Host<C> {
             self.outbound.on_pause(now);
             self.inbound.on_pause(now);
         }
-        while let Some(direction) = self.control.due(now) {
+        while let Some(direction) = self.control.nodes.due(now) {
             match direction {
                 Direction::Sending => self.outbound.measure(now, &mut self.measured),
                 Direction::Receiving => self.inbound.measure(now, &mut self.measured),
@@ -367,7 +367,7 @@ impl<C: Crypto> Host<C> {
             self.see_paths(now, direction);
             self.control.tick(now, direction, &self.measured);
         }
-        while let Some(direction) = self.control.due_for_news(now) {
+        while let Some(direction) = self.control.nodes.due_for_news(now) {
             self.control.react(now, direction);
         }
         self.route(now);
@@ -443,14 +443,14 @@ impl<C: Crypto> Host<C> {
                     let start = opened.start_send;
                     let setup = SenderSetup { piece_bytes, lower_bytes, start, path, weight, rtt, ..self.sender };
                     self.outbound.open(now, session, peer, address, setup);
-                    if self.control.node(Direction::Sending).is_none() {
+                    if self.control.nodes.get(Direction::Sending).is_none() {
                         self.outbound.grant(now, session, Rate::nearest_bps(f64::MAX), INTERVAL_OF_NONE);
                     }
                 }
                 if opened.receives {
                     let setup = ReceiverSetup { lower_bytes, start: opened.start_receive, rtt, path, ..self.receiver };
                     self.inbound.open(now, session, address, setup);
-                    if self.control.node(Direction::Receiving).is_none() {
+                    if self.control.nodes.get(Direction::Receiving).is_none() {
                         self.inbound.set_expected(now, session, None, Duration::ZERO);
                     }
                 }

@@ -5,6 +5,7 @@ pub(crate) mod alarms;
 pub(crate) mod closing;
 pub(crate) mod config;
 pub(crate) mod control;
+pub(crate) mod end_nodes;
 pub(crate) mod event;
 pub(crate) mod hold;
 pub(crate) mod host;

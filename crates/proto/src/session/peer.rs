@@ -1,6 +1,9 @@
 //! The other end of a session.
 
 use fairwave_node::SessionOptions;
+mod feedback;
+pub(crate) mod probing;
+
 use fairwave_units::{Rate, Time};
 
 use crate::path::mtu::Mtu;

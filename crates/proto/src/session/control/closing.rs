@@ -18,9 +18,9 @@ impl<C: Crypto> Control<C> {
             return;
         }
         peer.closing = Some(ClosingSession::by_peer(now, reason, peer.rtt.smoothed()));
-        self.leave(session);
+        self.nodes.leave(session);
         // It sends nothing after that word: what was reserved for it is free.
-        self.nodes.iter_mut().flatten().for_each(|node| node.forget(session));
+        self.nodes.forget(session);
         self.alarms.set(slot(session), Some(now));
         self.events.push_back(ControlEvent::Closed { session, reason, by_peer: true });
     }

@@ -1,62 +1,22 @@
 //! Claims and grants between this host's nodes and its peers.
 
-use fairwave_node::{Direction, EndNode, Exchange, Share, TickOutcome, Word};
+use fairwave_node::{Direction, Share, TickOutcome, Word};
 use fairwave_units::{Duration, Time};
 
 use super::{Control, ControlEvent};
 use crate::handshake::Crypto;
-use crate::send::usage::Usage;
 use crate::wire::codec::{Frame, SessionId};
-use crate::wire::features::Features;
 use crate::wire::packet::frames;
 
 impl<C: Crypto> Control<C> {
-    /// This host's features, for its peers.
-    pub(super) fn features(&self) -> Features {
-        let exchanges = |direction| self.exchange(direction).is_some();
-        Features { claims: exchanges(Direction::Sending), grants: exchanges(Direction::Receiving) }
-    }
-
     /// Whether both ends of a session exchange claims and grants of that direction.
     pub(crate) fn exchanges(&self, session: SessionId, direction: Direction) -> bool {
         self.peers.get(session).is_some_and(|peer| peer.exchanges[direction as usize])
     }
 
-    /// Whether the node of a direction needs its sessions' use.
-    pub(crate) fn asks_for_use(&self, direction: Direction) -> bool {
-        self.exchange(direction).is_some()
-    }
-
-    /// What shares the capacity of a direction by claims and grants.
-    pub(super) fn exchange(&self, direction: Direction) -> Option<&Exchange> {
-        self.node(direction).and_then(|node| node.divider.exchange())
-    }
-
-    pub(super) fn exchange_mut(&mut self, direction: Direction) -> Option<&mut Exchange> {
-        self.node_mut(direction).and_then(|node| node.divider.exchange_mut())
-    }
-
-    /// Passes the use of a node's sessions in the interval that ends now.
-    pub(crate) fn see_used(&mut self, direction: Direction, used: &[(SessionId, Usage)]) {
-        if let Some(exchange) = self.exchange_mut(direction) {
-            for (session, Usage { bytes, waits }) in used {
-                exchange.see_used(*session, *bytes, *waits);
-            }
-        }
-    }
-
-    /// The node that had news a moment ago.
-    pub(crate) fn due_for_news(&self, now: Time) -> Option<Direction> {
-        let react_at = |direction: Direction| self.node(direction).and_then(EndNode::react_at);
-        let is_due = |direction: &Direction| react_at(*direction).is_some_and(|at| at <= now);
-        super::BOTH.into_iter().find(is_due)
-    }
-
     /// A node does what its news ask for, between two control intervals.
     pub(crate) fn react(&mut self, now: Time, direction: Direction) {
-        let Some(node) = self.node_mut(direction) else { return };
-        let outcomes = node.react(now).to_vec();
-        let interval = node.beat.interval();
+        let Some((interval, outcomes)) = self.nodes.react(now, direction) else { return };
         self.say_words(direction);
         for outcome in outcomes {
             if let Some(peer) = self.peers.get_mut(outcome.session) {
@@ -82,7 +42,7 @@ impl<C: Crypto> Control<C> {
         if !is_open || !self.exchanges(session, direction) {
             return;
         }
-        let Some(exchange) = self.exchange_mut(direction) else { return };
+        let Some(exchange) = self.nodes.exchange_mut(direction) else { return };
         match frame {
             Frame::Grant(grant) => {
                 exchange.on_grant(now, session, grant);
@@ -101,7 +61,7 @@ impl<C: Crypto> Control<C> {
         if self.exchanges(session, Direction::Sending) {
             return false;
         }
-        if let Some(exchange) = self.exchange_mut(Direction::Sending) {
+        if let Some(exchange) = self.nodes.exchange_mut(Direction::Sending) {
             exchange.on_feedback(now, session, crate::wire::codec::rate(expected_bps));
         }
         true
@@ -110,7 +70,7 @@ impl<C: Crypto> Control<C> {
     /// The nodes tell peers what they have to.
     pub(super) fn say_words(&mut self, direction: Direction) {
         let mut words = std::mem::take(&mut self.words);
-        if let Some(exchange) = self.exchange_mut(direction) {
+        if let Some(exchange) = self.nodes.exchange_mut(direction) {
             exchange.take_words(&mut words);
         }
         for (session, word) in words.drain(..) {

@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 
-use fairwave_node::{Beginning, EndNode, Flow, SessionOptions};
+use fairwave_node::{Beginning, Flow, SessionOptions};
 use fairwave_units::{Duration, Rate, Time};
 
 use super::{Control, ControlEvent, Direction};
 use crate::handshake::handshakes::DatagramOutcome;
 use crate::handshake::{Crypto, Established, HandshakeError, PendingVisit, Terms};
 use crate::path::path_kind::{PathKind, PathWish};
+use crate::session::end_nodes::BOTH;
 use crate::session::opened::{OpenError, OpenRequest, Opened};
 use crate::session::peer::Peer;
 use crate::session::rtt::Rtt;
@@ -51,16 +52,12 @@ impl<C: Crypto> Control<C> {
 
     /// This end's terms for a session.
     fn terms(&mut self, session: SessionId, (sends, receives): (bool, bool), options: SessionOptions) -> Terms {
-        let has_fair_start = self.setup.fair_start;
-        let nodes = &mut self.nodes;
+        let (nodes, has_fair_start) = (&mut self.nodes, self.setup.fair_start);
         let mut end = |flows: bool, direction: Direction| {
-            // A node that sends only what was granted starts with nothing, whatever the other end would give.
-            let node = nodes[direction as usize].as_mut().filter(|_| flows)?;
-            let starts = (has_fair_start || node.divider.exchange().is_some()) && knows_capacity(node);
-            starts.then(|| node.promise_start(session, options.weight))
+            flows.then(|| nodes.promise_start(direction, session, options.weight, has_fair_start)).flatten()
         };
         let (send_end, receive_end) = (end(sends, Direction::Sending), end(receives, Direction::Receiving));
-        let knows = |flows: bool, direction| !flows || self.node(direction).is_some_and(knows_capacity);
+        let knows = |flows: bool, direction| !flows || self.nodes.knows_capacity(direction);
         let knows_all = knows(sends, Direction::Sending) && knows(receives, Direction::Receiving);
         Terms {
             session,
@@ -74,7 +71,7 @@ impl<C: Crypto> Control<C> {
             send_end,
             receive_end,
             largest_packet: self.setup.largest_packet,
-            features: self.features(),
+            features: self.nodes.features(),
             ahead: Ahead::default(),
         }
     }
@@ -180,13 +177,13 @@ impl<C: Crypto> Control<C> {
             rtt.on_sample(now, first);
         }
         let flow = Flow::new(session, options, opened.rtt.unwrap_or(Duration::ZERO));
-        let beginnings = super::BOTH.map(|direction| self.beginning(&established, direction));
+        let beginnings = BOTH.map(|direction| self.beginning(&established, direction));
         let mut peer = Peer::new(now, opened, established.keys, rtt, self.setup.probes_mtu);
         let takes_part = [(opened.sends, opened.start_send), (opened.receives, opened.start_receive)];
         let parts = takes_part.into_iter().zip(beginnings);
-        for ((node, exchanges), part) in self.nodes.iter_mut().zip(&mut peer.exchanges).zip(parts) {
+        for ((direction, exchanges), part) in BOTH.into_iter().zip(&mut peer.exchanges).zip(parts) {
             let ((takes_part, start), begins) = part;
-            if let Some(node) = node.as_mut().filter(|_| takes_part) {
+            if let Some(node) = self.nodes.get_mut(direction).filter(|_| takes_part) {
                 node.resume(now);
                 *exchanges = node.divider.exchange().is_some() && begins != Beginning::Plain;
                 // Names differ, and the options are checked when they come in.
@@ -204,9 +201,4 @@ impl<C: Crypto> Control<C> {
         self.say_words(Direction::Sending);
         self.say_words(Direction::Receiving);
     }
-}
-
-/// Whether a node's capacity is known: a machine that assigns grants may not know it.
-fn knows_capacity(node: &EndNode) -> bool {
-    node.assignment().is_none_or(|assigned| assigned.capacity.is_some())
 }

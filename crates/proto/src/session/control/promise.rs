@@ -6,7 +6,8 @@ use fairwave_units::{Duration, Rate, Time};
 use super::Control;
 use crate::handshake::{Crypto, Established, PendingVisit, Terms};
 use crate::path::path_kind::PathKind;
-use crate::wire::codec::{Ahead, NO_LIMIT_BPS, SessionId};
+use crate::session::end_nodes::BOTH;
+use crate::wire::codec::{Ahead, SessionId};
 use crate::wire::features::Features;
 
 impl<C: Crypto> Control<C> {
@@ -24,19 +25,13 @@ impl<C: Crypto> Control<C> {
         }
         let flow = Flow::new(terms.session, options, Duration::ZERO);
         let Features { claims, grants } = asked.features();
-        let bps = |rate: Option<Rate>| rate.map_or(0, |rate| (rate.as_bps() as u64).min(NO_LIMIT_BPS));
-        let source = self.node_mut(Direction::Sending).filter(|_| asked.receives && grants);
-        let claim_bps = bps(source.and_then(|node| node.divider.exchange_mut()?.quote(&flow)));
-        let sink = self.node_mut(Direction::Receiving).filter(|_| asked.sends && claims);
-        Ahead { claim_bps, promise_bps: bps(sink.and_then(|node| node.promise(now, &flow))) }
+        self.nodes.ahead(now, &flow, asked.receives && grants, asked.sends && claims)
     }
 
     /// The session will not open: frees its name, and returns what was promised to it.
     pub(super) fn take_back(&mut self, session: SessionId) {
         self.names.give_back(session);
-        for node in self.nodes.iter_mut().flatten() {
-            node.forget(session);
-        }
+        self.nodes.forget(session);
     }
 
     /// How a session starts in one direction, by what the handshake said.
@@ -60,8 +55,8 @@ impl<C: Crypto> Control<C> {
 
     /// The rates that a session starts with are known to this end.
     pub(super) fn push_beginnings(&mut self, session: SessionId) {
-        for direction in super::BOTH {
-            let Some(node) = self.nodes[direction as usize].as_ref() else { continue };
+        for direction in BOTH {
+            let Some(node) = self.nodes.get(direction) else { continue };
             let interval = node.beat.interval();
             let share = node.divider.exchange().and_then(|exchange| exchange.share(session));
             let Some(share) = share.filter(|share| share.allowed > Rate::ZERO) else { continue };

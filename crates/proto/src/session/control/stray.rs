@@ -22,7 +22,9 @@ impl<C: Crypto> Control<C> {
         if self.peers.get(header.session).is_some() || self.handle_reset(from, header, datagram) {
             return None;
         }
-        if let Some(exchange) = self.exchange_mut(Direction::Receiving).filter(|_| header.kind == PacketKind::Data) {
+        if let Some(exchange) =
+            self.nodes.exchange_mut(Direction::Receiving).filter(|_| header.kind == PacketKind::Data)
+        {
             let bytes = u32::try_from(datagram.len()).unwrap_or(u32::MAX);
             exchange.see_stray(now, bytes.saturating_add(lower_bytes));
         }

@@ -7,6 +7,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::Host;
 use crate::handshake::Crypto;
+use crate::path::mtu::Mtu;
 use crate::path::path_facts::PathFacts;
 use crate::receive::receiver::ReceiverCounts;
 use crate::send::limits::RateTerm;
@@ -18,7 +19,7 @@ use crate::wire::codec::SessionId;
 impl<C: Crypto> Host<C> {
     /// The rates of a session at its source, if this is it.
     pub fn source_rates(&self, session: SessionId) -> Option<SessionRates> {
-        let rates = self.control.rates(session, Direction::Sending)?;
+        let rates = self.control.peer(session)?.rates[Direction::Sending as usize];
         let sink_expected = self.outbound.limit(session, RateTerm::Sink)?;
         Some(SessionRates { sink_expected: Some(sink_expected), ..rates })
     }
@@ -26,7 +27,7 @@ impl<C: Crypto> Host<C> {
     /// The rates of a session at its sink, if this is it.
     pub fn sink_rates(&self, session: SessionId) -> Option<SessionRates> {
         self.inbound.counts(session)?;
-        self.control.rates(session, Direction::Receiving)
+        self.control.peer(session).map(|peer| peer.rates[Direction::Receiving as usize])
     }
 
     /// A term of a session's rate at its source, if this is it.
@@ -49,7 +50,8 @@ impl<C: Crypto> Host<C> {
         match direction {
             Direction::Sending => self.outbound.path_facts(now, session),
             Direction::Receiving => {
-                let (least_rtt, smoothed_rtt, latest_rtt) = self.control.rtts(session)?;
+                let rtt = &self.control.peer(session)?.rtt;
+                let (least_rtt, smoothed_rtt, latest_rtt) = (rtt.least(), rtt.known(), rtt.latest());
                 let facts = self.inbound.path_facts(now, session)?;
                 Some(PathFacts { least_rtt, smoothed_rtt, latest_rtt, ..facts })
             }
@@ -83,7 +85,7 @@ impl<C: Crypto> Host<C> {
 
     /// The round-trip time of a session, if there was a sample.
     pub fn rtt(&self, session: SessionId) -> Option<Duration> {
-        self.control.rtt(session)
+        self.control.peer(session).and_then(|peer| peer.rtt.known())
     }
 
     /// Whether data packets of a session set out with ECT(0) from here.
@@ -93,33 +95,33 @@ impl<C: Crypto> Host<C> {
 
     /// The largest datagram that a session's path takes as far as is known, where data take it from here.
     pub fn datagram_bytes(&self, session: SessionId) -> Option<u32> {
-        self.control.datagram_bytes(session)
+        self.control.peer(session).and_then(|peer| peer.mtu.as_ref()).map(Mtu::size)
     }
 
     /// The address of a session's peer.
     pub fn address(&self, session: SessionId) -> Option<SocketAddr> {
-        self.control.address(session)
+        self.control.peer(session).map(|peer| peer.opened.address)
     }
 
     /// For how long a session's peer has said nothing.
     pub fn silent_for(&self, now: Time, session: SessionId) -> Option<Duration> {
-        self.control.silent_for(now, session)
+        self.control.peer(session).map(|peer| now.since(peer.heard))
     }
 
     /// For how long a session's peer has owed an answer, and has been silent. Peers that owe no answer may be silent.
     pub fn unanswered_for(&self, now: Time, session: SessionId) -> Option<Duration> {
-        self.control.unanswered_for(now, session)
+        self.control.peer(session).map(|peer| peer.unanswered_for(now))
     }
 
     /// For how long a session's peer has answered no request, though it may be heard: this host's messages do not
     /// arrive there. `None` until a few requests have gone without an answer, since each of them may be lost.
     pub fn unheard_for(&self, now: Time, session: SessionId) -> Option<Duration> {
-        self.control.unheard_for(now, session)
+        self.control.peer(session).map(|peer| peer.unheard_for(now))
     }
 
     /// All that may still come by what this host has granted, where it receives by claims and grants.
     pub fn reserved(&self) -> Option<Rate> {
-        self.control.node(Direction::Receiving).and_then(|node| node.divider.exchange()?.reserved())
+        self.control.nodes.get(Direction::Receiving).and_then(|node| node.divider.exchange()?.reserved())
     }
 
     /// Whether both ends of a session exchange claims and grants of that direction.
@@ -129,6 +131,6 @@ impl<C: Crypto> Host<C> {
 
     /// Sessions that share the capacity of a direction, where that is known.
     pub fn sessions(&self, direction: Direction) -> Option<usize> {
-        self.control.node(direction).map(|node| node.table.len())
+        self.control.nodes.get(direction).map(|node| node.table.len())
     }
 }
