@@ -4,8 +4,10 @@ use fairwave_schemes::Grant;
 use fairwave_schemes::node::tally::Standing;
 use fairwave_units::{Duration, Rate};
 
+use crate::capacity::Capacity;
 use crate::options::SessionOptions;
 use crate::session::SessionId;
+use crate::share::unlimited;
 
 /// The machine's assignment to a host, for a direction whose capacity the machine divides.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,4 +56,20 @@ pub struct AssignedGrant {
     pub grant: Option<Grant>,
     /// Whether it used more than it was granted for so long that it is to be closed.
     pub exceeds: bool,
+}
+
+/// The state of an end node whose grants are assigned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Assigned {
+    pub(crate) by: Assignment,
+    /// This host's own limit, which the sum of its grants does not exceed.
+    pub(crate) bound: Rate,
+}
+
+impl Assigned {
+    /// This host's own limit, if it is less than the machine's capacity, which the machine divides.
+    pub(crate) fn own_limit(&self, capacity: &Capacity) -> Option<Rate> {
+        let most = capacity.after_overflow(self.bound);
+        Some(most).filter(|most| *most < self.by.capacity.unwrap_or(unlimited()))
+    }
 }

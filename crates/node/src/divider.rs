@@ -1,10 +1,11 @@
 //! How a node divides its capacity among its sessions.
 
 use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
-use fairwave_units::{Rate, Time};
+use fairwave_units::Time;
 
 use crate::exchange::Exchange;
 use crate::flow_table::FlowTable;
+use crate::share::{Share, Shares};
 
 /// What divides the capacity of a node.
 pub enum Divider {
@@ -18,25 +19,6 @@ pub enum Divider {
 pub struct RuleDivider {
     allocator: Box<dyn RateAllocator>,
     grants: Vec<Grant>,
-}
-
-/// A session's part of a node's capacity until the next tick.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Share {
-    /// Its rate, and where that leads.
-    pub grant: Grant,
-    /// The most that may come by what was granted recently, if that is known; else the rate.
-    pub allowed: Rate,
-    /// At a source whose sink gives grants: the one in force.
-    pub remote: Option<Rate>,
-    /// Whether the session is to be closed, because it exceeds its grants.
-    pub exceeds: bool,
-}
-
-impl Share {
-    pub(crate) fn of_grant(grant: Grant) -> Self {
-        Self { grant, allowed: grant.expected, ..Self::default() }
-    }
 }
 
 impl Divider {
@@ -87,11 +69,3 @@ impl Divider {
         }
     }
 }
-
-/// The rate of a session that no node limits.
-pub(crate) fn unlimited() -> Rate {
-    Rate::nearest_bps(f64::MAX)
-}
-
-/// By the rows of a node; `None` if a row's grant is unchanged.
-pub(crate) type Shares = Vec<Option<Share>>;

@@ -8,14 +8,15 @@ mod tests;
 use fairwave_schemes::{Interval, Others, RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
 
+use crate::assigned::Assigned;
 use crate::beat::{Beat, IntervalRule};
 use crate::capacity::Capacity;
-use crate::divider::{Divider, Share, Shares};
+use crate::divider::Divider;
 use crate::exchange::{Beginning, Exchange, ExchangeConfig};
 use crate::flow_table::{Flow, FlowTable, JoinError};
+use crate::promised_starts::PromisedStarts;
 use crate::session::{Direction, SessionId};
-use assigned::Assigned;
-use start::PromisedStarts;
+use crate::share::{Share, Shares};
 
 /// An end node of GTP for one direction (Wu 2007, Algorithms 2 and 3, which are the same): a capacity, a table of the
 /// sessions that cross it, and what divides it among them once per control interval.

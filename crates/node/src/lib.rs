@@ -23,13 +23,15 @@ mod flow_table;
 mod granted;
 mod machine;
 mod options;
+mod promised_starts;
 mod session;
+mod share;
 mod stray_meter;
 
 pub use assigned::{AssignedGrant, Assignment, Looked};
 pub use beat::{Beat, IntervalRule};
 pub use capacity::Capacity;
-pub use divider::{Divider, RuleDivider, Share};
+pub use divider::{Divider, RuleDivider};
 pub use end_node::{EndNode, NodeConfig, TickOutcome};
 pub use exchange::{Beginning, Exchange, ExchangeConfig, Word};
 pub use fairwave_schemes::node::tally::{ClaimMessage, GrantMessage, Standing};
@@ -41,3 +43,4 @@ pub use machine::{
 };
 pub use options::SessionOptions;
 pub use session::{Direction, SessionId};
+pub use share::Share;

@@ -5,21 +5,13 @@ use fairwave_schemes::{Grant, Row};
 use fairwave_units::{Duration, Rate, Time};
 
 use super::{EndNode, TickOutcome};
-use crate::assigned::{AssignedGrant, Assignment, Looked};
-use crate::capacity::Capacity;
-use crate::divider::{Divider, Share, unlimited};
+use crate::assigned::{Assigned, AssignedGrant, Assignment, Looked};
+use crate::divider::Divider;
 use crate::exchange::Exchange;
 use crate::flow_table::FlowTable;
 use crate::options::SessionOptions;
 use crate::session::SessionId;
-
-/// The state of an end node whose grants are assigned.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Assigned {
-    by: Assignment,
-    /// This host's own limit, which the sum of its grants does not exceed.
-    bound: Rate,
-}
+use crate::share::{Share, unlimited};
 
 /// A session of GTP that uses this share of its grant is limited by it.
 const USES_GRANT: f64 = 0.8;
@@ -143,14 +135,6 @@ impl EndNode {
         }
         self.settle(now);
         &self.outcomes
-    }
-}
-
-impl Assigned {
-    /// This host's own limit, if it is less than the machine's capacity, which the machine divides.
-    fn own_limit(&self, capacity: &Capacity) -> Option<Rate> {
-        let most = capacity.after_overflow(self.bound);
-        Some(most).filter(|most| *most < self.by.capacity.unwrap_or(unlimited()))
     }
 }
 

@@ -1,30 +1,10 @@
 //! Start rate of a session that is about to open.
 
-use std::collections::BTreeMap;
-
 use fairwave_units::{Rate, Time};
 
 use super::EndNode;
 use crate::flow_table::Flow;
 use crate::session::SessionId;
-
-/// Rates that an end has named in handshakes, with the weights of their sessions, until those open or will not be.
-#[derive(Clone, Debug, Default)]
-pub(super) struct PromisedStarts {
-    of: BTreeMap<SessionId, (Rate, f64)>,
-}
-
-impl PromisedStarts {
-    /// A session that it was promised to is open, and counts with what it has, or there will be none.
-    pub(super) fn take_back(&mut self, session: SessionId) {
-        self.of.remove(&session);
-    }
-
-    /// All of them together.
-    fn sum(&self) -> (Rate, f64) {
-        self.of.values().fold((Rate::ZERO, 0.0), |(rates, weights), (rate, weight)| (rates + *rate, weights + weight))
-    }
-}
 
 impl EndNode {
     /// This end as [`fair_start`](fairwave_schemes::node::fair_start) takes it: the capacity, and the sum of all
@@ -50,7 +30,7 @@ impl EndNode {
         let taken = self.starts.sum().0 + self.table.unheard().0;
         let left = Rate::nearest_bps((most.as_bps() - taken.as_bps()).max(0.0));
         let start = (capacity * (weight / weights)).min(left);
-        self.starts.of.insert(session, (start, weight));
+        self.starts.promise(session, start, weight);
         // All of that is the session's.
         (start, weight)
     }

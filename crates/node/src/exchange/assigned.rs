@@ -5,8 +5,8 @@ use fairwave_units::{Rate, Time};
 
 use super::{Exchange, Half};
 use crate::assigned::AssignedGrant;
-use crate::divider::unlimited;
 use crate::session::SessionId;
+use crate::share::unlimited;
 
 impl Exchange {
     /// The share of a capacity that sessions limited by their applications may have beyond it.

@@ -9,9 +9,9 @@ mod word;
 use fairwave_schemes::node::tally::{ClaimMessage, GrantMessage, TallyOptions};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::divider::Share;
 use crate::flow_table::{Flow, FlowTable};
 use crate::session::{Direction, SessionId};
+use crate::share::Share;
 use crate::stray_meter::StrayMeter;
 
 pub use beginning::Beginning;

@@ -8,9 +8,9 @@ use fairwave_units::{Rate, Time};
 
 use super::beginning::Beginning;
 use super::word::{Word, terms};
-use crate::divider::Share;
 use crate::flow_table::Flow;
 use crate::session::SessionId;
+use crate::share::Share;
 
 /// The rule's half of a sink, and what of its sessions the rule does not know.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use fairwave_units::{Rate, Time};
 
 use super::beginning::Beginning;
 use super::word::{Word, terms};
-use crate::divider::{Share, unlimited};
 use crate::flow_table::Flow;
 use crate::session::SessionId;
+use crate::share::{Share, unlimited};
 
 /// The rule's half of a source, and what of its sessions the rule does not know.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use fairwave_schemes::{Grant, GroupTerms, Others, Row};
 use fairwave_units::{Rate, Time};
 
 use super::held::{Counted, Held};
-use crate::divider::{Share, Shares};
 use crate::flow_table::{FlowEntry, FlowTable};
 use crate::session::Direction;
+use crate::share::{Share, Shares};
 
 /// The inputs of a node's division, next to its rows.
 pub(super) struct Terms<'a> {
