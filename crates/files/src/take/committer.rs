@@ -13,7 +13,7 @@ use super::disk_queue::DiskQueue;
 use super::durable::Durable;
 use super::homes::FileSystem;
 use super::news::{Placed, TakeNews};
-use super::sync_choice::{SyncChoice, SyncWay};
+use super::sync_choice::SyncChoice;
 use super::taken_file::TakenFile;
 use super::temps::PLACE;
 
@@ -50,8 +50,6 @@ const MOST_BYTES: u64 = 64 << 20;
 const MOST_FILES: usize = 2000;
 /// or after this time.
 const LONGEST: Duration = Duration::from_secs(1);
-/// Max files or directories that are synced one by one; for more, the whole file system is.
-const FEW: usize = 16;
 const SYNC: &str = "flush it";
 
 impl Committer {
@@ -125,7 +123,7 @@ impl Committer {
             self.commit_some(finished, &touched, &mut placed);
         }
         let ms = begin.elapsed().as_millis() as u64;
-        tracing::debug!(bytes, files = placed.files, failed = placed.failed.len(), ms, way = ?self.choice.way(), "a group is at its place");
+        tracing::debug!(bytes, files = placed.files, failed = placed.failed.len(), ms, "a group is at its place");
         // After the news of it nothing of the group is under way.
         let _ = self.news.send(TakeNews::Placed(placed));
     }
@@ -140,7 +138,7 @@ impl Committer {
         let file_systems = if is_durable { self.file_systems(items.iter().chain(touched.values())) } else { vec![] };
         let items = if is_durable { self.sync(items, touched, &file_systems, placed) } else { items };
         let is_together = |one: &Arc<TakenFile>, other: &Arc<TakenFile>| one.path.parent() == other.path.parent();
-        let is_one_by_one = self.choice.way() == SyncWay::OneByOne || items.chunk_by(is_together).count() <= FEW;
+        let mut turn = self.choice.begin(items.chunk_by(is_together).count());
         for items in items.chunk_by(is_together) {
             let Some(first) = items.first() else { continue };
             let directory = match self.desk.temps.tree().directory(first.path.parent()).doing("open its directory") {
@@ -162,15 +160,13 @@ impl Committer {
                     Err(error) => self.fail(item, error, placed),
                 }
             }
-            if is_durable && is_one_by_one {
+            if is_durable && !turn.is_over() {
                 // A name that is not durable is the file's absence after a crash, and then it is fetched again.
-                let _ = fsync(directory);
+                let _ = turn.sync(|| fsync(directory));
             }
         }
         if is_durable {
-            if !is_one_by_one {
-                let _ = sync_all(&file_systems);
-            }
+            self.choice.end(&turn, || sync_all(&file_systems).is_ok());
             let _ = self.desk.journal.sync();
         }
     }
@@ -183,44 +179,39 @@ impl Committer {
         file_systems: &[Arc<FileSystem>],
         placed: &mut Placed,
     ) -> Vec<Arc<TakenFile>> {
-        let count = items.len() + touched.len();
-        if count <= FEW {
-            return self.sync_one_by_one(items, touched, placed);
-        }
-        let since = Instant::now();
-        let way = self.choice.way();
-        let is_synced = way == SyncWay::Together && sync_all(file_systems).is_ok();
-        let items = if is_synced { items } else { self.sync_one_by_one(items, touched, placed) };
-        self.choice.on_done(way, count, since.elapsed());
-        items
-    }
-
-    fn sync_one_by_one(
-        &self,
-        items: Vec<Arc<TakenFile>>,
-        touched: &BTreeMap<usize, Arc<TakenFile>>,
-        placed: &mut Placed,
-    ) -> Vec<Arc<TakenFile>> {
-        for item in touched.values() {
-            // It may be complete and at its place by now; if not, the thread that completes it will see the error.
-            if !self.is_in_memory(item) {
-                let _ = self.desk.temps.read(&item.key).and_then(fdatasync);
+        let on_disk = |item: &&Arc<TakenFile>| !self.is_in_memory(item);
+        let count = items.iter().chain(touched.values()).filter(on_disk).count();
+        let mut turn = self.choice.begin(count);
+        for item in touched.values().filter(on_disk) {
+            if !turn.is_over() {
+                // It may be complete and at its place by now; if not, the thread that completes it will see the error.
+                let _ = turn.sync(|| self.desk.temps.read(&item.key).and_then(fdatasync));
             }
         }
         let mut synced = Vec::with_capacity(items.len());
-        for item in items {
-            if self.is_in_memory(&item) {
-                synced.push(item);
-                continue;
-            }
-            match self.desk.temps.read(&item.key).and_then(fsync).doing(SYNC) {
+        let mut rest = items.into_iter();
+        while let Some(item) = (!turn.is_over()).then(|| rest.next()).flatten() {
+            match if self.is_in_memory(&item) { Ok(()) } else { turn.sync(|| self.sync_file(&item)) } {
                 Ok(()) => synced.push(item),
-                // A mode without read permission is not an error: sync the whole file system then.
-                Err(DiskError { error: Errno::ACCESS, .. }) if self.sync_around(&item).is_ok() => synced.push(item),
+                Err(error) => self.fail(&item, error, placed),
+            }
+        }
+        let is_synced = self.choice.end(&turn, || sync_all(file_systems).is_ok());
+        for item in rest {
+            match if is_synced || self.is_in_memory(&item) { Ok(()) } else { self.sync_file(&item) } {
+                Ok(()) => synced.push(item),
                 Err(error) => self.fail(&item, error, placed),
             }
         }
         synced
+    }
+
+    fn sync_file(&self, item: &TakenFile) -> Result<(), DiskError> {
+        match self.desk.temps.read(&item.key).and_then(fsync).doing(SYNC) {
+            // A mode without read permission is not an error: sync the whole file system then.
+            Err(DiskError { error: Errno::ACCESS, .. }) if self.sync_around(item).is_ok() => Ok(()),
+            synced => synced,
+        }
     }
 
     /// The file systems of these files, except those without storage.
