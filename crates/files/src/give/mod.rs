@@ -6,6 +6,7 @@ mod hashed_alone;
 pub(crate) mod list_options;
 pub(crate) mod listing;
 pub(crate) mod put;
+pub(crate) mod read_turns;
 pub(crate) mod reading;
 pub(crate) mod roots;
 pub(crate) mod scan;

@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_host::{Held, Lock, Session};
 use fairwave_proto::ByteRanges;
-use fairwave_proto::codec::{CloseReason, Refusal};
+use fairwave_proto::codec::{CloseReason, Refusal, TicketId};
 
 use super::given_bytes::MOST_RANGES;
 use super::list_options::ListOptions;
 use super::listing::{BatchPlan, Draft, MOST_MANIFEST_BYTES, ManifestPart};
+use super::read_turns::ReadTurns;
 use super::reading::{BatchBytes, Disk, Gone};
 use super::roots::{GivenPaths, Roots};
 use super::scan::scan;
@@ -45,7 +46,7 @@ const LIST_AHEAD: u64 = 1 << 20;
 
 /// Threads that read files, for all sessions of a share. They end with the last of these.
 pub(crate) struct Readers {
-    jobs: Sender<SupplyJob>,
+    jobs: Arc<ReadTurns<SupplyJob>>,
     /// Buffers that are used again.
     spare: Lock<Vec<Vec<u8>>>,
     /// Held by a session while it resolves the paths of the share: one at a time, however many open at once.
@@ -67,6 +68,8 @@ pub(crate) struct Supply {
     hash_key: HashKey,
     readers: Arc<Readers>,
     ledger: Ledger,
+    /// The ticket of a visitor.
+    ticket: Option<TicketId>,
     schedule: Lock<Schedule>,
     news: Sender<SupplyNews>,
     account: Lock<Account>,
@@ -99,25 +102,31 @@ pub(crate) enum SupplyNews {
 impl Readers {
     /// Starts one reader thread per processor, at least two and at most eight.
     pub(crate) fn start() -> io::Result<Arc<Self>> {
-        let (jobs, waiting) = unbounded::<SupplyJob>();
         let count = thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
+        let jobs = Arc::new(ReadTurns::new(count));
+        let readers = Arc::new(Self { jobs: Arc::clone(&jobs), spare: Lock::default(), looks: Lock::default() });
         for _ in 0..count {
-            let waiting = waiting.clone();
+            let jobs = Arc::clone(&jobs);
             let work = move || {
-                waiting.into_iter().for_each(|job| match job {
+                jobs.work(|job| match job {
                     SupplyJob::Read(supply, batch, is_hashed) => supply.read(&batch, is_hashed),
                     SupplyJob::Drop(visits) => drop(visits),
                 });
             };
             thread::Builder::new().name("fairwave-read".to_owned()).spawn(work)?;
         }
-        Ok(Arc::new(Self { jobs, spare: Lock::default(), looks: Lock::default() }))
+        Ok(readers)
     }
 
     /// Drops visits that are not reported any more.
     pub(crate) fn drop_visits(&self, visits: Vec<Visit>) {
-        // Without readers it is done here.
-        let _ = self.jobs.send(SupplyJob::Drop(visits));
+        self.jobs.push(None, 0, SupplyJob::Drop(visits));
+    }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        self.jobs.end();
     }
 }
 
@@ -146,6 +155,7 @@ impl Supply {
             hash_key: HashKey::new(session.secret("hashes")),
             readers,
             ledger,
+            ticket: holder.ticket(),
             schedule: Lock::over_leaves(Schedule::held_by(holder)),
             news: sender,
             account: Lock::new(Account { outcome: Outcome::empty(Ended::Done), failed: HashSet::new() }),
@@ -197,7 +207,7 @@ impl Supply {
                 WorkStep::Refuse(stream, range, reason) => self.session.refuse(stream, range, reason),
                 WorkStep::Read(batch, is_hashed) => {
                     let job = SupplyJob::Read(self.clone(), batch, is_hashed);
-                    if self.readers.jobs.send(job).is_err() {
+                    if !self.readers.jobs.push(self.ticket, self.session.id().0, job) {
                         // All of them have panicked: nothing can be given any more.
                         self.session.close(CloseReason::Stopped);
                     }

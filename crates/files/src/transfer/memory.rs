@@ -43,6 +43,15 @@ pub(crate) enum Holder {
     Visitor(TicketId, Prefix),
 }
 
+impl Holder {
+    pub(crate) fn ticket(self) -> Option<TicketId> {
+        match self {
+            Self::Own => None,
+            Self::Visitor(ticket, _) => Some(ticket),
+        }
+    }
+}
+
 /// Some of the budget. It is back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Room {
