@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use fairwave_daemon::config::LARGEST_MINIMA;
 use fairwave_host::{
     Capacity, CapacityOrigin, Carrier, Carriers, Endpoint, EndpointConfig, IntervalRule, Listen, ListenError,
-    NodeChoice, PathControl, PathKind, SessionOptions,
+    NodeChoice, NodeOrigin, PathControl, PathKind, SessionOptions,
 };
 use fairwave_schemes::node::host_rule;
 use fairwave_units::{Duration, Rate};
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::common::failure::CommandFailure;
 use crate::common::quantity::{positive_rate, quantity, weight};
+use crate::common::terminal;
 
 /// Control intervals are within these.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(1000);
@@ -118,6 +119,7 @@ impl LinkArgs {
         let (config, capacity) = self.config(peer);
         self.check_minimum(&capacity)?;
         let endpoint = Endpoint::bind(&config).map_err(|error| CommandFailure::Run(error.to_string()))?;
+        self.note_withheld(&endpoint);
         Ok(Bound::of(endpoint, &capacity))
     }
 
@@ -126,7 +128,22 @@ impl LinkArgs {
         let (config, capacity) = self.config(None);
         self.check_minimum(&capacity)?;
         let endpoint = listen.bind(None, &config).map_err(|error| not_bound(option, listen, &error))?;
+        self.note_withheld(&endpoint);
         Ok(Bound::of(endpoint, &capacity))
+    }
+
+    fn note_withheld(&self, endpoint: &Endpoint) {
+        if endpoint.node().origin == NodeOrigin::Daemon && !rustix::process::geteuid().is_root() {
+            self.withheld().iter().for_each(|note| terminal::note(note));
+        }
+    }
+
+    /// The options that a daemon does not grant to users other than root.
+    fn withheld(&self) -> Vec<String> {
+        let weight = self.weight.filter(|weight| *weight > 1.0);
+        let weight = weight.map(|weight| format!("--weight {weight}: the daemon counts it as 1, except for root"));
+        let minimum = self.minimum.map(|rate| format!("--minimum {rate}: the daemon ignores it, except for root"));
+        weight.into_iter().chain(minimum).collect()
     }
 
     /// Whether a command supports the requested carrier: it supports `has`; `why` explains the others.
@@ -347,6 +364,15 @@ mod tests {
         assert_eq!(of(91.0, None, None), Ok(()));
         assert!(of(1.0, Some("abr-charny"), None).unwrap_err().contains("does not support minimum rates"));
         assert_eq!(of(1.0, Some("abr-hou"), Some(100.0)), Ok(()));
+    }
+
+    #[test]
+    fn withheld__is_what_a_daemon_does_not_grant() {
+        let of = |weight, minimum| LinkArgs { weight, minimum, ..LinkArgs::default() }.withheld();
+        assert_eq!([of(None, None), of(Some(1.0), None), of(Some(0.5), None)], [const { Vec::<String>::new() }; 3]);
+        assert_eq!(of(Some(5.0), None), ["--weight 5: the daemon counts it as 1, except for root"]);
+        let minimum = Some(Rate::mbps(50.0));
+        assert_eq!(of(None, minimum), ["--minimum 50 Mb/s: the daemon ignores it, except for root"]);
     }
 
     #[test]

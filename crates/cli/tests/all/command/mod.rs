@@ -10,6 +10,7 @@ mod choice;
 mod clock;
 mod cp;
 mod disk;
+mod exit_codes;
 mod gate;
 mod help;
 mod host;
