@@ -47,10 +47,18 @@ pub(crate) struct Directories {
     own: Option<OwnPlaces>,
 }
 
+/// The permissions of a directory at the end.
+#[derive(Clone, Copy, Debug)]
+enum ModeAtEnd {
+    Set(u16),
+    /// Those that it was made with, without these: the umask or a default ACL has taken its part.
+    Clear(u16),
+}
+
 /// The final state of a directory, set at the end.
 #[derive(Clone, Debug)]
 struct DirectoryFate {
-    mode: Option<u16>,
+    mode: Option<ModeAtEnd>,
     time: Option<Timestamps>,
     /// Whether it was created.
     is_made: bool,
@@ -218,13 +226,13 @@ impl Directories {
             if let Entry::Vacant(entry) = self.fates.entry(path.into()) {
                 self.path_bytes += path.len() as u64;
                 // An unlisted one gets its former mode back.
-                let mode = (!is_new && is_closed).then_some(there.meta.mode);
+                let mode = (!is_new && is_closed).then_some(ModeAtEnd::Set(there.meta.mode));
                 let time = mode.map(|_| times(there.meta));
                 entry.insert(DirectoryFate { mode, time, is_made: is_new });
             }
             if is_closed {
                 // If this is not allowed, creating entries in it will report the error.
-                let _ = fchmod(&directory, Mode::from_raw_mode((there.meta.mode | 0o700).into()));
+                let _ = set_mode(&directory, ModeAtEnd::Set(there.meta.mode | 0o700));
             }
         }
         let opened = OpenDirectory { directory: Arc::new(directory), is_new };
@@ -235,11 +243,14 @@ impl Directories {
 
     /// A listed directory. An existing one keeps its mode; a new one has the listed one, minus the umask.
     pub(crate) fn list(&mut self, path: &RelativePath, meta: Meta) -> Result<(), DirectoryError> {
+        let was_made = self.fates.contains_key(path.as_bytes());
         self.open_with(path.as_bytes(), meta.mode)?;
         if let Some(fate) = self.fates.get_mut(path.as_bytes()) {
             fate.time = Some(times(meta));
-            if fate.is_made {
-                fate.mode = Some(meta.mode & !self.umask);
+            if fate.is_made && was_made {
+                fate.mode = Some(ModeAtEnd::Set(meta.mode & !self.umask));
+            } else if fate.is_made {
+                fate.mode = Some(ModeAtEnd::Clear(0o700 & !meta.mode));
             }
         }
         Ok(())
@@ -284,7 +295,7 @@ impl Directories {
     /// The attribute that could not be set.
     fn finish_one(&self, path: &[u8], fate: DirectoryFate, is_durable: bool) -> Result<Option<DiskError>, DiskError> {
         let directory = self.tree.directory(path).doing("open it")?;
-        let set_mode = |mode: u16| fchmod(&directory, Mode::from_raw_mode(mode.into())).doing("set its mode");
+        let set_mode = |mode| set_mode(&directory, mode).doing("set its mode");
         let set_time = |time| futimens(&directory, &time).doing("set its time");
         // Each is tried: a file system may keep times and no modes.
         let (mode, time) = (fate.mode.map_or(Ok(()), set_mode), fate.time.map_or(Ok(()), set_time));
@@ -295,10 +306,21 @@ impl Directories {
     }
 }
 
+/// Changes the permissions. The set-group-id and the sticky bit stay, as an existing directory has them or a new one
+/// inherits them.
+fn set_mode(directory: &OwnedFd, mode: ModeAtEnd) -> rustix::io::Result<()> {
+    let now = fstat(directory)?.st_mode & 0o7777;
+    let then = match mode {
+        ModeAtEnd::Set(mode) => now & !0o777 | u32::from(mode),
+        ModeAtEnd::Clear(bits) => now & !u32::from(bits),
+    };
+    if then == now { Ok(()) } else { fchmod(directory, Mode::from_raw_mode(then)) }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use super::*;
 
@@ -322,6 +344,43 @@ mod tests {
         let [listed, new, deep] = modes(place.path(), ["new/listed", "new", "mine/deep"]);
         assert_eq!((listed, new & 0o700, deep & 0o700), (0o550, 0o700, 0o700));
         assert_eq!(fs::metadata(place.path().join("new/listed")).unwrap().mtime(), 1000);
+    }
+
+    /// A new directory in one of a group, and an existing one that its owner may not write into.
+    #[test]
+    fn finish__keeps_set_gid() {
+        let place = tempfile::tempdir().unwrap();
+        for (name, mode) in [("team", 0o2775), ("team/closed", 0o2555)] {
+            fs::create_dir(place.path().join(name)).unwrap();
+            fs::set_permissions(place.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let mut directories = Directories::new(Arc::new(Tree::open(place.path()).unwrap()), false, 0o022, None);
+        let listed = RelativePath::new(b"team/new").unwrap();
+        directories.list(&listed, Meta { mode: 0o550, ..Meta::default() }).unwrap();
+        directories.open(b"team/closed/deep").unwrap();
+        assert!(directories.finish(true).is_empty());
+        let mode = |name: &str| fs::metadata(place.path().join(name)).unwrap().mode() & 0o7777;
+        assert_eq!(["team/new", "team/closed"].map(mode), [0o2550, 0o2555]);
+    }
+
+    #[test]
+    fn finish__leaves_what_a_default_acl_grants() {
+        let place = tempfile::tempdir().unwrap();
+        // Version 2; owner rwx, group rwx, others r-x, each with a tag, permissions and no id.
+        let entries = [(1_u16, 7_u16), (4, 7), (0x20, 5)];
+        let entries = entries.map(|(tag, bits)| [&tag.to_le_bytes()[..], &bits.to_le_bytes(), &[0xff; 4]].concat());
+        let acl = [&2_u32.to_le_bytes()[..], &entries.concat()].concat();
+        if rustix::fs::setxattr(place.path(), "system.posix_acl_default", &acl, rustix::fs::XattrFlags::empty())
+            .is_err()
+        {
+            println!("skipped: this file system has no ACLs");
+            return;
+        }
+        let mut directories = Directories::new(Arc::new(Tree::open(place.path()).unwrap()), false, 0o022, None);
+        directories.list(&RelativePath::new(b"new").unwrap(), Meta { mode: 0o775, ..Meta::default() }).unwrap();
+        assert!(directories.finish(true).is_empty());
+        // A default ACL counts in place of the umask.
+        assert_eq!(fs::metadata(place.path().join("new")).unwrap().mode() & 0o7777, 0o775);
     }
 
     #[test]
