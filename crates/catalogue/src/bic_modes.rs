@@ -49,7 +49,7 @@ pub(crate) fn bic_modes(line: &PlottedLine) -> Vec<PlottedLine> {
         before = Some((at, window));
     }
     let named =
-        |(points, mode): (Vec<(f64, f64)>, &str)| PlottedLine { label: format!("{}: {mode}", line.label), points };
+        |(points, mode): (Vec<(f64, f64)>, &str)| PlottedLine::measured(format!("{}: {mode}", line.label), points);
     let is_there = |line: &PlottedLine| line.points.iter().any(|(_, window)| window.is_finite());
     points.into_iter().zip(MODES).map(named).filter(is_there).collect()
 }
@@ -72,7 +72,7 @@ mod tests {
 
     fn modes_of(windows: &[f64]) -> Vec<(String, Vec<f64>)> {
         let points = windows.iter().enumerate().map(|(round, window)| (round as f64, *window)).collect();
-        let lines = bic_modes(&PlottedLine { label: "a".into(), points });
+        let lines = bic_modes(&PlottedLine::measured("a".into(), points));
         let finite = |line: PlottedLine| {
             (line.label, line.points.into_iter().filter(|point| point.1.is_finite()).map(|point| point.0).collect())
         };

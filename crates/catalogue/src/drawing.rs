@@ -7,7 +7,6 @@ use fairwave_scenario::Run;
 use fairwave_units::{Duration, Time};
 
 use crate::bic_modes::bic_modes;
-use crate::experiment::Experiment;
 use crate::formula::Formula;
 use crate::measure::sessions;
 use crate::outcome::{ExperimentOutcome, Shown};
@@ -31,29 +30,30 @@ pub fn picture_of(outcome: &ExperimentOutcome) -> Option<Result<String, PictureE
     }
     match &experiment.picture {
         Picture::None {} => None,
-        Picture::Curves(sketch) => Some(curves(experiment, sketch)),
+        Picture::Curves(sketch) => Some(curves(outcome, sketch)),
         Picture::Bars(_) | Picture::Lines(_) if outcome.heights.is_empty() => None,
         Picture::Bars(sketch) => Some(bars(outcome, sketch)),
         Picture::Lines(sketch) => Some(measured_lines(outcome, sketch)),
         _ if shown.is_empty() => None,
-        Picture::Rates(shot) => Some(rates(experiment, shown, shot)),
+        Picture::Rates(shot) => Some(rates(outcome, shown, shot)),
         Picture::Trajectories(shot) => {
-            Some(with_parts(shown, shot, |shown, curves| trajectories(&caption(experiment, shown), curves)))
+            Some(with_parts(shown, shot, |shown, curves| trajectories(&caption(outcome, shown), curves)))
         }
         Picture::Overlay(shot) => {
-            Some(with_parts(shown, shot, |shown, curves| overlay(&caption(experiment, shown), curves)))
+            Some(with_parts(shown, shot, |shown, curves| overlay(&caption(outcome, shown), curves)))
         }
         Picture::Distances {} => {
             let curves: Vec<Curve<'_>> = shown.iter().map(|one| curve(one, shown)).collect();
-            Some(distances(&caption(experiment, shown), &curves))
+            Some(distances(&caption(outcome, shown), &curves))
         }
-        Picture::Index(sketch) => Some(index(experiment, shown, sketch)),
-        Picture::Windows(shot) => Some(windows(experiment, shown, shot)),
+        Picture::Index(sketch) => Some(index(outcome, shown, sketch)),
+        Picture::Windows(shot) => Some(windows(outcome, shown, shot)),
     }
 }
 
 /// Title and footer of the picture of some runs.
-fn caption(experiment: &Experiment, shown: &[Arc<Shown>]) -> Caption {
+fn caption(outcome: &ExperimentOutcome, shown: &[Arc<Shown>]) -> Caption {
+    let experiment = outcome.experiment;
     let mut subtitle = String::new();
     if let Some(first) = shown.first() {
         let mut schemes: Vec<&str> = Vec::new();
@@ -69,7 +69,13 @@ fn caption(experiment: &Experiment, shown: &[Arc<Shown>]) -> Caption {
             let _ = write!(subtitle, " \u{b7} {} runs", shown.len());
         }
     }
+    subtitle += quick(outcome);
     Caption { title: experiment.title.clone(), subtitle, cites: experiment.cites.clone() }
+}
+
+/// Ending of the subtitle of a picture of reduced runs.
+fn quick(outcome: &ExperimentOutcome) -> &'static str {
+    if outcome.quick { " \u{b7} quick: fewer draws or shorter runs" } else { "" }
 }
 
 fn variant(shown: &Shown) -> Option<&str> {
@@ -87,14 +93,14 @@ fn curve<'a>(one: &'a Shown, all: &[Arc<Shown>]) -> Curve<'a> {
     Curve { label: label(one), run: &one.run, weight: if alike > 1 { CurveWeight::Thin } else { CurveWeight::Thick } }
 }
 
-fn rates(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result<String, PictureError> {
+fn rates(outcome: &ExperimentOutcome, shown: &[Arc<Shown>], shot: &Shot) -> Result<String, PictureError> {
     let shown = in_order(shown, shot.variants.as_deref());
     if let ([one], None, None, false) = (&shown[..], &shot.sessions, &shot.window, shot.rates_alone) {
         return of_run(&one.scenario, &one.run);
     }
     with_parts(&shown, shot, |shown, curves| match (shown, curves) {
         ([one], [curve]) => of_run(&one.scenario, curve.run),
-        _ => side_by_side(&caption(experiment, shown), curves),
+        _ => side_by_side(&caption(outcome, shown), curves),
     })
 }
 
@@ -111,7 +117,7 @@ fn with_parts(
     draw(&shown, &curves)
 }
 
-fn windows(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result<String, PictureError> {
+fn windows(outcome: &ExperimentOutcome, shown: &[Arc<Shown>], shot: &Shot) -> Result<String, PictureError> {
     let shown = in_order(shown, shot.variants.as_deref());
     let end_s = shown.iter().map(|one| one.run.summary.duration_s).fold(0.0, f64::max);
     let range = shot.window.map_or((0.0, end_s), |[from, to]| (from.0.as_secs_f64(), to.0.as_secs_f64()));
@@ -124,7 +130,7 @@ fn windows(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result
         let line = |k: usize| {
             let cwnd = |(i, end): (usize, &Time)| (end.as_secs_f64(), samples.cwnd_packets[i * samples.sessions + k]);
             let points = samples.ends.iter().enumerate().map(cwnd).collect();
-            PlottedLine { label: run.summary.sessions[k].name.to_string(), points }
+            PlottedLine::measured(run.summary.sessions[k].name.to_string(), points)
         };
         let lines = sessions(run, shot.sessions.as_deref())?.into_iter().map(line);
         let lines = if shot.bic_modes { lines.flat_map(|line| bic_modes(&line)).collect() } else { lines.collect() };
@@ -138,7 +144,7 @@ fn windows(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result
     }
     let x = Axis { name: "time, s".into(), scale: Scale::Linear, range: Some(range) };
     let y = Axis { name: "congestion window, packets".into(), scale: Scale::Linear, range: None };
-    line_panels(&caption(experiment, &shown), &x, &y, &panels)
+    line_panels(&caption(outcome, &shown), &x, &y, &panels)
 }
 
 /// The runs in the order in which a picture names their variants.
@@ -187,17 +193,14 @@ fn part(run: &Run, shot: &Shot) -> Result<Run, PictureError> {
     Ok(part)
 }
 
-fn index(experiment: &Experiment, shown: &[Arc<Shown>], sketch: &IndexSketch) -> Result<String, PictureError> {
+fn index(outcome: &ExperimentOutcome, shown: &[Arc<Shown>], sketch: &IndexSketch) -> Result<String, PictureError> {
     let shown = in_order(shown, sketch.variants.as_deref());
     let width_s = sketch.width.0.as_secs_f64();
     let from = sketch.from.map_or(Duration::ZERO, |from| from.0);
     let mut all = Vec::with_capacity(shown.len());
     for one in &shown {
         let chosen = sessions(&one.run, sketch.sessions.as_deref())?;
-        all.push(PlottedLine {
-            label: label(one),
-            points: Samples::of(&one.run)?.jains(&chosen, sketch.width.0, from)?,
-        });
+        all.push(PlottedLine::measured(label(one), Samples::of(&one.run)?.jains(&chosen, sketch.width.0, from)?));
     }
     let end_s = shown.iter().map(|one| one.run.summary.duration_s).fold(0.0, f64::max);
     let x = Axis { name: "time, s".into(), scale: Scale::Linear, range: Some((from.as_secs_f64(), end_s)) };
@@ -206,7 +209,7 @@ fn index(experiment: &Experiment, shown: &[Arc<Shown>], sketch: &IndexSketch) ->
         scale: Scale::Linear,
         range: Some((sketch.least, 1.0)),
     };
-    lines(&caption(experiment, &shown), &x, &y, &all)
+    lines(&caption(outcome, &shown), &x, &y, &all)
 }
 
 fn bars(outcome: &ExperimentOutcome, sketch: &BarsSketch) -> Result<String, PictureError> {
@@ -247,9 +250,9 @@ fn bars(outcome: &ExperimentOutcome, sketch: &BarsSketch) -> Result<String, Pict
         limit: sketch.limit,
         groups,
     };
-    let mut caption = caption(experiment, &[]);
+    let mut caption = caption(outcome, &[]);
     if let Some(model) = experiment.model {
-        caption.subtitle = format!("{} model", model.name());
+        caption.subtitle = format!("{} model{}", model.name(), quick(outcome));
     }
     bar_chart(&caption, &chart)
 }
@@ -266,12 +269,12 @@ fn measured_lines(outcome: &ExperimentOutcome, sketch: &LinesSketch) -> Result<S
                 let (_, heights) = one.ok_or_else(|| PictureError::Variant(name.clone()))?;
                 points.push((*at, heights.get(number).copied().unwrap_or(f64::NAN)));
             }
-            lines.push(PlottedLine { label: line.label.clone(), points });
+            lines.push(PlottedLine::measured(line.label.clone(), points));
         }
         for theory in sketch.theory.iter().filter(|theory| theory.part == part.label) {
             let height = |formula: &Formula| experiment.picture.height(part, formula.evaluate());
             let points = sketch.at.iter().copied().zip(theory.formulas.iter().map(height)).collect();
-            lines.push(PlottedLine { label: theory.label.clone(), points });
+            lines.push(PlottedLine { is_theory: true, ..PlottedLine::measured(theory.label.clone(), points) });
         }
         panels.push(Panel { label: part.label.clone(), lines });
     }
@@ -284,22 +287,22 @@ fn measured_lines(outcome: &ExperimentOutcome, sketch: &LinesSketch) -> Result<S
         scale: Scale::Linear,
         range: sketch.limit.map(|limit| (0.0, limit)),
     };
-    let mut caption = caption(experiment, &[]);
+    let mut caption = caption(outcome, &[]);
     if let Some(model) = experiment.model {
-        caption.subtitle = format!("{} model", model.name());
+        caption.subtitle = format!("{} model{}", model.name(), quick(outcome));
     }
     line_panels(&caption, &x, &y, &panels)
 }
 
-fn curves(experiment: &Experiment, sketch: &CurvesSketch) -> Result<String, PictureError> {
+fn curves(outcome: &ExperimentOutcome, sketch: &CurvesSketch) -> Result<String, PictureError> {
     let [least, most] = sketch.loss_rate;
     let rate = |step: u32| least * (most / least).powf(f64::from(step) / f64::from(STEPS));
     let line = |response: crate::response::ResponseCurve| {
         (0..=STEPS).map(rate).map(|loss_rate| (loss_rate, response.window(loss_rate))).collect()
     };
     let all: Vec<PlottedLine> =
-        (sketch.lines.iter()).map(|one| PlottedLine { label: one.label.clone(), points: line(one.response) }).collect();
-    let mut caption = caption(experiment, &[]);
+        (sketch.lines.iter()).map(|one| PlottedLine::measured(one.label.clone(), line(one.response))).collect();
+    let mut caption = caption(outcome, &[]);
     caption.subtitle = "response functions".into();
     let x = Axis { name: "loss events per packet".into(), scale: Scale::Log, range: Some((least, most)) };
     let y = Axis { name: "mean window, packets".into(), scale: Scale::Log, range: None };

@@ -6,7 +6,7 @@ use super::axis::{Grid, Margins, decade_ticks, ticks};
 use super::canvas::{Area, Canvas, fit, font};
 use super::curve;
 use super::label::{self, CurveSample, Label};
-use super::palette::{self, INK};
+use super::palette::{self, FAINT, INK};
 use super::request::{Caption, PictureError};
 
 /// Maximum points of a line with a marker each; of more, only a few have one.
@@ -39,6 +39,15 @@ pub struct PlottedLine {
     pub label: String,
     /// x and y.
     pub points: Vec<(f64, f64)>,
+    /// Drawn thin and grey, behind the measured ones.
+    pub is_theory: bool,
+}
+
+impl PlottedLine {
+    /// A line of measured points.
+    pub fn measured(label: String, points: Vec<(f64, f64)>) -> Self {
+        Self { label, points, is_theory: false }
+    }
 }
 
 /// One of several charts on a sheet.
@@ -148,8 +157,11 @@ fn draw(
     let (width, radius) = if size > 10 { (2.2, 4.0) } else { (1.4, 3.0) };
     let mut labels = Vec::new();
     let mut marks = Vec::new();
-    for (n, line) in lines.iter().enumerate() {
-        let (colour, shape) = (palette::colour(n), palette::marker(n));
+    // Theory first, so that measured points lie on top of it.
+    let (theory, measured): (Vec<_>, Vec<_>) = lines.iter().enumerate().partition(|(_, line)| line.is_theory);
+    for (n, line) in theory.into_iter().chain(measured) {
+        let style = (palette::colour(n), width, Some(palette::marker(n)));
+        let (colour, width, shape) = if line.is_theory { (FAINT, 1.0, None) } else { style };
         let placed: Vec<_> = line.points.iter().map(|(a, b)| (x.axis.place(*a), y.axis.place(*b))).collect();
         // Points outside the axis would be drawn at its end.
         let is_seen =
@@ -158,7 +170,9 @@ fn draw(
             curve::line(&grid, piece, colour.to_rgba(), width)?;
         }
         let good: Vec<_> = placed.iter().filter(|point| is_seen(point)).copied().collect();
-        if good.len() <= FEW_POINTS {
+        if line.is_theory {
+            // A curve has no points to mark.
+        } else if good.len() <= FEW_POINTS {
             marks.extend(good.iter().map(|point| (*point, n)));
         } else {
             let slots = 4 * lines.len();
@@ -166,7 +180,7 @@ fn draw(
             marks.extend((0..4).filter_map(place).map(|point| (*point, n)));
         }
         let end = good.last().map_or(grid.bottom, |point| grid.at(*point).1);
-        labels.push(Label { y: end, text: line.label.clone(), sample: CurveSample::Curve(colour, width, Some(shape)) });
+        labels.push(Label { y: end, text: line.label.clone(), sample: CurveSample::Curve(colour, width, shape) });
     }
     // Markers are drawn on top of all lines.
     for (point, n) in marks {
@@ -184,7 +198,7 @@ mod tests {
     }
 
     fn line(points: &[(f64, f64)]) -> PlottedLine {
-        PlottedLine { label: "one".into(), points: points.to_vec() }
+        PlottedLine::measured("one".into(), points.to_vec())
     }
 
     #[test]

@@ -99,7 +99,7 @@ pub fn overlay(caption: &Caption, curves: &[Curve<'_>]) -> Result<String, Pictur
             // One session per run: the lines have the runs' names.
             let label =
                 if sessions.len() == 1 { curve.label.clone() } else { format!("{}, {}", curve.label, session.name) };
-            all.push(PlottedLine { label, points });
+            all.push(PlottedLine::measured(label, points));
         }
     }
     let end_s = curves.iter().map(|curve| curve.run.summary.duration_s).fold(0.0, f64::max);
