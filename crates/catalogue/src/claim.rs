@@ -7,41 +7,9 @@ use crate::formula::Formula;
 use crate::measure::Measure;
 use crate::outcome::{Claim, ClaimValue, Proof};
 use crate::reduce::{Reduce, worst};
+use crate::source::{Form, ValueSource};
 use crate::unit::{Dimension, Unit};
 use crate::verdict::Verdict;
-
-/// Source of an expected value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ValueSource {
-    /// Printed in the paper, as number or as prose.
-    Paper,
-    /// Follows from the paper's algorithm, not printed.
-    Derived,
-    /// An independent exact fluid model of the same rule.
-    Reference,
-    /// Exact arithmetic or the global algorithm.
-    Arithmetic,
-    /// Our own: suggested by the paper's text without a number.
-    Ours,
-    /// Printed in the paper, and used for calibration: a parameter that the paper does not state was chosen to
-    /// reproduce it.
-    Calibrated,
-}
-
-impl ValueSource {
-    /// Its name in the data.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Paper => "paper",
-            Self::Derived => "derived",
-            Self::Reference => "reference",
-            Self::Arithmetic => "arithmetic",
-            Self::Ours => "ours",
-            Self::Calibrated => "calibrated",
-        }
-    }
-}
 
 /// A `[[experiment.claim]]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -75,6 +43,7 @@ pub struct ClaimData {
     #[serde(default)]
     unit: String,
     paper: Option<Stated>,
+    condition: Option<String>,
     reason: Option<String>,
     refuted: Option<RefutedData>,
     referee: Option<f64>,
@@ -137,6 +106,8 @@ pub(crate) struct CheckedClaim {
     pub(crate) quick_only: bool,
     unit: Unit,
     paper: Option<ClaimValue>,
+    /// Our choice without which it does not hold.
+    condition: Option<String>,
     pub(crate) reason: Option<String>,
     pub(crate) refuted: Option<Refutation>,
     referee: Option<f64>,
@@ -201,6 +172,9 @@ impl ClaimData {
         if self.reason.as_ref().is_some_and(|reason| reason.trim().is_empty()) {
             return Err("reason is empty".to_owned());
         }
+        if self.condition.as_ref().is_some_and(|condition| condition.trim().is_empty()) {
+            return Err("condition is empty".to_owned());
+        }
         if self.refuted.is_some() && self.reason.is_some() {
             return Err("a claim is refuted or has a reason, not both".to_owned());
         }
@@ -239,6 +213,7 @@ impl ClaimData {
                 Stated::Number(number) => ClaimValue::Number(number),
                 Stated::Text(text) => ClaimValue::Text(text),
             }),
+            condition: self.condition,
             reason: self.reason,
             refuted,
             referee: self.referee,
@@ -298,6 +273,15 @@ impl CheckedClaim {
     /// Whether it is judged in a full run, or in one that was reduced or shortened.
     pub(crate) fn is_judged(&self, is_quick: bool) -> bool {
         if is_quick { !self.full_only } else { !self.quick_only }
+    }
+
+    /// The form in which its value is stated: words are the paper's if they have no digit.
+    pub(crate) fn form(&self) -> Form {
+        match &self.paper {
+            _ if self.expectation.is_none() => Form::Order,
+            Some(ClaimValue::Text(text)) if !text.contains(|c: char| c.is_ascii_digit()) => Form::Words,
+            _ => Form::Number,
+        }
     }
 
     /// The proofs that its printed value is wrong; empty without `refuted`.
@@ -394,12 +378,14 @@ impl CheckedClaim {
             ours,
             unit: self.unit.name,
             source: self.source.name(),
+            form: self.form(),
             holds,
             verdict: match (holds, &self.reason) {
                 (true, _) => Verdict::Holds,
                 (false, Some(_)) => Verdict::KnownMiss,
                 (false, None) => Verdict::Miss,
             },
+            condition: self.condition.clone().filter(|_| holds),
             reason: if holds { None } else { self.reason.clone() },
             proof: None,
             referee: self.referee,
@@ -435,6 +421,7 @@ mod tests {
             ("measure = \"final-rat\"\nunit = \"Mb/s\"\nat_most = 1", "final-rat"),
             ("measure = { distance = { at = \"1 s\", by = 3 } }\nat_most = 1", "by"),
             ("unit = \"Mb/s\"\nat_most = 1", "measure"),
+            ("measure = \"final-jain\"\nat_most = 1\ncondition = \" \"", "condition"),
             ("source = \"calibrated\"\nmeasure = \"final-jain\"\nat_most = 1\nreason = \"r\"", "calibrated"),
             ("measure = \"final-jain\"\nat_most = 1\nrefuted = { why = \"w\", proof = [] }", "proof"),
             (
@@ -450,6 +437,20 @@ mod tests {
         ] {
             let message = claim(keys).unwrap_err();
             assert!(message.contains(word), "{keys}: {message}");
+        }
+    }
+
+    #[test]
+    fn form__is_of_the_statement_and_not_of_the_bar() {
+        let rate = "measure = \"final-rate\"\nunit = \"Mb/s\"\n";
+        for (keys, form) in [
+            ("value = 2\ntolerance = \"1\"", Form::Number),
+            ("at_least = 97\npaper = \"more than 97\"", Form::Number),
+            ("at_least = 97\npaper = 100", Form::Number),
+            ("at_least = 95\npaper = \"fully used\"", Form::Words),
+            ("over_sessions = \"increasing\"\npaper = \"slightly more\"", Form::Order),
+        ] {
+            assert_eq!(claim(&format!("{rate}{keys}")).unwrap().form(), form, "{keys}");
         }
     }
 
@@ -528,6 +529,13 @@ mod tests {
         let within = claim.judge(&[vec![vec![100e6, 110e6]]]);
         assert!(within.holds, "{within:?}"); // 10 / 105 = 9.5 %
         assert!(!claim.judge(&[vec![vec![100e6, 150e6]]]).holds);
+    }
+
+    #[test]
+    fn judge__gives_a_condition_only_for_a_claim_that_holds() {
+        let claim = claim("measure = \"peak-overload\"\nat_most = 1.15\ncondition = \"in fluids\"").unwrap();
+        assert_eq!(claim.judge(&[vec![vec![1.0]]]).condition.as_deref(), Some("in fluids"));
+        assert_eq!(claim.judge(&[vec![vec![1.5]]]).condition, None);
     }
 
     #[test]

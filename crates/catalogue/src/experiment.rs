@@ -8,7 +8,7 @@ use fairwave_units::Duration;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::claim::{CheckedClaim, ClaimData};
+use crate::claim::{CheckedClaim, ClaimData, Subject};
 use crate::data::{papers, scenario_text};
 use crate::quantity::Quantity;
 use crate::sketch::{Picture, picture};
@@ -36,6 +36,8 @@ pub struct Experiment {
     pub repeats: Option<String>,
     /// Settings of an experiment with real programs.
     pub wire: Option<WireSketch>,
+    /// Whether means are over the whole run, and not over its second half.
+    pub(crate) is_whole_run: bool,
     pub(crate) quick: Quick,
     pub(crate) claims: Vec<CheckedClaim>,
 }
@@ -67,6 +69,15 @@ impl Experiment {
     pub(crate) fn checks_of_claims(&self) -> impl Iterator<Item = (&CheckedClaim, &CheckedClaim)> {
         let proofs = |claim| CheckedClaim::proofs(claim).iter().map(move |proof| (claim, proof));
         self.claims.iter().map(|claim| (claim, claim)).chain(self.claims.iter().flat_map(proofs))
+    }
+
+    /// Whether a claim or the picture needs the runs of a variant.
+    pub(crate) fn uses(&self, variant: Option<&str>) -> bool {
+        let names = |labels: &Vec<String>| labels.iter().any(|label| Some(label.as_str()) == variant);
+        let needs = |check: &CheckedClaim| {
+            matches!(check.subject, Subject::Measure(_)) && check.variants.as_ref().is_none_or(names)
+        };
+        self.checks().any(needs) || self.picture.keeps(variant, true).is_some() || !self.picture.parts().is_empty()
     }
 
     /// Number of claims at full length.
@@ -174,6 +185,8 @@ struct ExperimentData {
     quick_duration: Option<Quantity<Duration>>,
     #[serde(default)]
     quick_set: BTreeMap<String, String>,
+    #[serde(default)]
+    whole_run: bool,
     note: Option<String>,
     #[serde(default)]
     claim: Vec<ClaimData>,
@@ -241,6 +254,7 @@ fn build(id: String, mut data: ExperimentData, all: &[Experiment]) -> Result<Exp
             || scenario.is_some()
             || model.is_some()
             || picture.is_some()
+            || data.whole_run
             || !claim.is_empty();
         if own || quick != Quick::default() {
             return Err("same_as brings scenario, model, picture, quick_... and claims: name none of them".to_owned());
@@ -278,7 +292,7 @@ fn build(id: String, mut data: ExperimentData, all: &[Experiment]) -> Result<Exp
             return Err(format!("claim {}: quick_only needs quick_duration or quick_set", number + 1));
         }
         let mut judged = std::iter::once(&checked).chain(checked.proofs());
-        if scenario.is_none() && judged.any(|claim| matches!(claim.subject, crate::claim::Subject::Measure(_))) {
+        if scenario.is_none() && judged.any(|claim| matches!(claim.subject, Subject::Measure(_))) {
             return Err(format!("claim {}: a measure needs a scenario", number + 1));
         }
         claims.push(checked);
@@ -307,6 +321,7 @@ fn build(id: String, mut data: ExperimentData, all: &[Experiment]) -> Result<Exp
         note,
         repeats: None,
         wire,
+        is_whole_run: data.whole_run,
         quick,
         claims,
     })

@@ -38,6 +38,7 @@ mod sharing;
 #[cfg(test)]
 mod shipped;
 mod sketch;
+mod source;
 #[cfg(test)]
 mod targets;
 #[cfg(test)]
@@ -47,8 +48,8 @@ mod verdict;
 mod wire;
 mod work;
 
-pub use claim::{ClaimData, ValueSource};
-pub use counts::VerdictCounts;
+pub use claim::ClaimData;
+pub use counts::{Judged, VerdictCounts};
 pub use data::{scenario_names, scenario_text};
 pub use drawing::picture_of;
 pub use experiment::{Experiment, WireSketch, list};
@@ -59,6 +60,7 @@ pub use report::report;
 pub use run::{RunError, RunOptions, run, run_all, run_experiment};
 pub use select::{UnknownExperiment, select};
 pub use sketch::Picture;
+pub use source::{Form, ValueSource};
 pub use verdict::Verdict;
 pub use wire::{NotJudged, OnTestbed, RanOnTestbed, Testbed, WireNotes, run_on_testbed};
 pub use work::{RunProgress, RunStep};

@@ -86,6 +86,8 @@ pub(crate) enum Measure {
     Synchronisation { threshold: f64, window: Option<TimeSpan> },
     /// Per session: mean time between its loss events, in a window if one is given; infinite with fewer than two.
     LossSpacing { window: Option<TimeSpan> },
+    /// Per session: mean of its congestion window, in packets, over the samples of a time span.
+    MeanWindow { window: TimeSpan },
     /// Per run: 2-norm distance to the optimum relative to the optimum's norm, at an instant.
     Distance { at: Quantity<Duration> },
     /// Per run: time from which on that quotient is below a share.
@@ -145,6 +147,7 @@ impl Measure {
             | Self::BackgroundShare { .. }
             | Self::Utilisation { .. }
             | Self::MeanQueue { .. }
+            | Self::MeanWindow { .. }
             | Self::Dropped { .. }
             | Self::LossRatio
             | Self::Slowdown { .. }
@@ -179,7 +182,8 @@ impl Measure {
                 | Self::Carried
         );
         let distances = matches!(self, Self::Distance { .. } | Self::TimeToDistance { .. } | Self::DistanceRise);
-        Record { rates, distances, ..Record::default() }
+        let windows = matches!(self, Self::MeanWindow { .. });
+        Record { rates, distances, windows, ..Record::default() }
     }
 
     /// The values in one run with samples of `width`: one per named session (all if no names are given), or a single
@@ -211,6 +215,7 @@ impl Measure {
                 let samples = Samples::of(run)?;
                 return each(&|k| samples.mean(k, window));
             }
+            Self::MeanWindow { window } => return each(&|k| mean_window(run, k, window)),
             Self::PeakRate { window } => {
                 let samples = Samples::of(run)?;
                 return each(&|k| samples.peak(window, |i| samples.rate(i, k)));
@@ -384,6 +389,16 @@ fn losses_of(run: &Run, sessions: &[usize], from_s: f64, to_s: f64) -> Vec<Vec<f
         mine.map(|loss| loss.time.as_secs_f64()).filter(|at| (from_s..to_s).contains(at)).collect()
     };
     sessions.iter().map(of).collect()
+}
+
+/// Mean congestion window of session `k` at the ends of the samples in a time span.
+fn mean_window(run: &Run, k: usize, [from, to]: TimeSpan) -> Result<f64, MeasureError> {
+    let samples = run.windows.as_ref().ok_or(MeasureError::Samples)?;
+    let span = from.0.as_secs_f64()..=to.0.as_secs_f64();
+    let within = |i: &usize| span.contains(&samples.ends[*i].as_secs_f64());
+    let windows = (0..samples.ends.len()).filter(within).map(|i| samples.cwnd_packets[i * samples.sessions + k]);
+    let (sum, count) = windows.fold((0.0, 0), |(sum, count), window| (sum + window, count + 1));
+    if count > 0 { Ok(sum / f64::from(count)) } else { Err(MeasureError::Window) }
 }
 
 /// Mean time between instants; `None` with fewer than two.

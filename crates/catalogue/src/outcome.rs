@@ -7,6 +7,7 @@ use fairwave_scenario::{Run, Scenario};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::Experiment;
+use crate::source::Form;
 use crate::verdict::Verdict;
 use crate::wire::WireNotes;
 
@@ -59,12 +60,18 @@ pub struct Claim {
     pub unit: &'static str,
     /// Required precision: "3 %", "at most", "strictly increasing".
     pub tolerance: String,
-    /// Source of the expected value: "paper", "derived", "reference", "arithmetic", "ours" or "calibrated".
+    /// Source of the expected value: "paper", "calibrated", "closed form", "derived", "reference", "arithmetic" or
+    /// "ours".
     pub source: &'static str,
+    /// Form in which it is stated: "number", "order" or "words".
+    pub form: Form,
     /// Whether the expectation is met.
     pub holds: bool,
     /// The resulting verdict.
     pub verdict: Verdict,
+    /// Our choice without which it would not hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
     /// The reason why it does not hold, if known.
     pub reason: Option<String>,
     /// A value of the same quantity from an independent source, if there is one.
@@ -73,6 +80,14 @@ pub struct Claim {
     /// The proof against the printed value and its result, for a claim with `refuted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
+}
+
+impl Claim {
+    /// The verdict with its condition: "holds, if windows may be fractions of a packet".
+    pub fn verdict_in_words(&self) -> String {
+        let verdict = self.verdict.name();
+        self.condition.as_ref().map_or_else(|| verdict.to_owned(), |condition| format!("{verdict}, if {condition}"))
+    }
 }
 
 /// The proof that the printed value is wrong.

@@ -8,6 +8,7 @@ use crate::counts::VerdictCounts;
 use crate::data::verdict_text;
 use crate::experiment::{Experiment, list};
 use crate::outcome::{ClaimValue, ExperimentOutcome, digits};
+use crate::source::Form;
 use crate::verdict::Verdict;
 
 /// The recorded verdicts, in the order of the catalogue.
@@ -52,6 +53,11 @@ pub struct RecordedClaim {
     pub tolerance: String,
     /// Source of the stated value.
     pub source: String,
+    /// Form in which it is stated.
+    pub form: Form,
+    /// Our choice without which it would not hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
 }
 
 /// Error of a record.
@@ -101,7 +107,7 @@ impl VerdictRecord {
                 counts.repeated += recorded.claims.len();
                 continue;
             }
-            recorded.claims.iter().for_each(|claim| counts.add(claim.verdict, &claim.source));
+            recorded.claims.iter().for_each(|claim| counts.add(claim.verdict, &claim.source, claim.form));
         }
         counts
     }
@@ -131,6 +137,8 @@ impl RecordedExperiment {
             unit: claim.unit.to_owned(),
             tolerance: claim.tolerance.clone(),
             source: claim.source.to_owned(),
+            form: claim.form,
+            condition: claim.condition.clone(),
         });
         Self {
             id: outcome.id.clone(),

@@ -161,7 +161,7 @@ fn row(page: &mut String, claim: &Claim) {
         Verdict::KnownMiss => "known",
         Verdict::Miss => "miss",
     };
-    let verdict = claim.verdict.name();
+    let verdict = escape(&claim.verdict_in_words());
     let _ = writeln!(
         page,
         "<tr class=\"{class}\"><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td>\
@@ -225,9 +225,13 @@ a { color: #0b5394; }
 <main>
 <h1>The experiments of the papers</h1>
 <p>The values of a paper next to those of Fairwave. <i>From</i> names where the stated value comes from: <i>paper</i> is printed there,
-<i>derived</i> follows from its algorithm, <i>reference</i> is an independent exact fluid model, <i>arithmetic</i> is exact, <i>ours</i> puts a
-number to its words, <i>calibrated</i> is printed there and shows nothing: something that the paper does not state was chosen by it. <i>Refuted</i>: what is printed is proved wrong. Of several values the one farthest from what is stated counts. 000 is Wu &amp; Chien 2006, 001 is Xu, Harfoush and
-Rhee 2004, 002 is Wu 2007.</p>
+<i>calibrated</i> is printed there and was used to set up the experiment, so that it counts nowhere, <i>closed form</i> stands for a curve
+without printed numbers, <i>derived</i> follows from the paper's algorithm, <i>reference</i> is an independent exact model, <i>arithmetic</i> is
+exact, <i>ours</i> is our bar for its words. <i>Refuted</i>: what is printed is proved wrong. Of several values the one farthest from what is
+stated counts.</p>
+<p>000 is Wu &amp; Chien 2006, an evaluation of end-node rate allocation. 001 is Xu, Harfoush &amp; Rhee 2004, BIC. 002 is Wu 2007, the
+dissertation on GTP. 003 is Zan &amp; Yang 2007, iXCP. 004 is Huang et al. 2010, AECP. <i>beyond</i> is no paper: its claims are
+Fairwave's, about BBR next to other flows and Tally next to GTP.</p>
 "#;
 
 #[cfg(test)]

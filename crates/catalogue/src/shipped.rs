@@ -27,6 +27,10 @@ fn record__has_the_claims_in_their_present_words() {
         let written = experiment.map(|experiment| in_full(experiment).map(|claim| claim.what.as_str()).collect());
         let judged: Vec<_> = recorded.claims.iter().map(|claim| claim.what.as_str()).collect();
         assert_eq!(Some(judged), written, "{}", again(&recorded.id));
+        let labels = experiment.map(|experiment| in_full(experiment).map(|claim| (claim.source.name(), claim.form())));
+        let labels: Vec<_> = labels.into_iter().flatten().collect();
+        let known: Vec<_> = recorded.claims.iter().map(|claim| (claim.source.as_str(), claim.form)).collect();
+        assert_eq!(known, labels, "{}", again(&recorded.id));
     }
 }
 
@@ -47,10 +51,9 @@ fn record__only_misses_have_a_reason_or_a_proof() {
 }
 
 #[test]
-fn readme__has_the_number_of_a_whole_record() {
+fn readme__has_the_counts_of_a_whole_record() {
     let record = VerdictRecord::shipped().unwrap();
-    let counts = record.counts();
-    let words = format!("{} of {} published values", counts.printed_holds, counts.printed);
+    let words = record.counts().printed();
     let is_there = include_str!("../../../README.md").contains(&words);
-    assert!(is_there || !record.whole, "README.md wants, of papers/verdict.json: {words}");
+    assert!(is_there || !record.whole, "README.md lacks the counts of papers/verdict.json: {words}");
 }

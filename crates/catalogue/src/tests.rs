@@ -6,7 +6,7 @@ use fairwave_scenario::{Document, LossEvent, LossKind, Record, Run, SchemeChoice
 use fairwave_schemes::scheme::{Model, Options};
 use fairwave_units::{Duration, Time};
 
-use crate::claim::{CheckedClaim, Subject, ValueSource};
+use crate::claim::{CheckedClaim, Subject};
 use crate::counts::VerdictCounts;
 use crate::data::{scenario_names, scenario_text};
 use crate::drawing::picture_of;
@@ -14,6 +14,7 @@ use crate::experiment::{Experiment, list};
 use crate::lab::{simulate, usual_model};
 use crate::outcome::ExperimentOutcome;
 use crate::run::{RunOptions, run_experiment, run_on};
+use crate::source::ValueSource;
 use crate::verdict::Verdict;
 use crate::work::RunQuery;
 

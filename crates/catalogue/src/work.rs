@@ -59,6 +59,7 @@ struct RunJob {
     document: Arc<Document>,
     case: Case,
     model: Option<Model>,
+    is_whole_run: bool,
     record: Record,
     /// Approximate share of the whole work.
     share: f64,
@@ -116,8 +117,9 @@ impl Work {
                 selection.set.clone_from(&experiment.quick.set);
                 plan.is_quick = selection != Selection::default();
             }
-            let laid_over = format!("{:?} {:?}", selection.duration, selection.set);
-            for case in document.cases(&selection)? {
+            let laid_over = format!("{:?} {:?} {}", selection.duration, selection.set, experiment.is_whole_run);
+            for case in document.cases(&selection)?.into_iter().filter(|case| experiment.uses(case.variant.as_deref()))
+            {
                 let group = plan.group(&case);
                 let runs = plan.groups[group].jobs.len();
                 if options.quick && experiment.quick.runs.is_some_and(|most| runs >= most) {
@@ -128,7 +130,7 @@ impl Work {
                 let key =
                     (name, model.map_or("usual", Model::name), laid_over.clone(), case.variant.clone(), case.seed);
                 let job = *known.entry(key).or_insert_with(|| {
-                    work.jobs.push(RunJob::new(name, document, case.clone(), model));
+                    work.jobs.push(RunJob::new(name, document, case.clone(), experiment));
                     work.jobs.len() - 1
                 });
                 plan.groups[group].jobs.push(job);
@@ -215,11 +217,12 @@ impl ExperimentPlan {
 }
 
 impl RunJob {
-    fn new(scenario: &str, document: &Arc<Document>, case: Case, model: Option<Model>) -> Self {
+    fn new(scenario: &str, document: &Arc<Document>, case: Case, experiment: &Experiment) -> Self {
         let variant = case.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
         let name = format!("{scenario}{variant}, seed {}", case.seed);
         let document = Arc::clone(document);
-        Self { name, document, case, model, record: Record::default(), share: 0.0, users: Vec::new() }
+        let (model, is_whole_run) = (experiment.model_of(case.variant.as_deref()), experiment.is_whole_run);
+        Self { name, document, case, model, is_whole_run, record: Record::default(), share: 0.0, users: Vec::new() }
     }
 
     /// Runs it, and evaluates it for each of its users. The run itself is dropped afterwards, unless a picture shows
@@ -235,7 +238,8 @@ impl RunJob {
                 told = reached;
             }
         };
-        let settings = Settings { record: self.record, progress: Some(&mut tell), ..Settings::default() };
+        let window = self.is_whole_run.then(|| (Time::ZERO, scenario.end()));
+        let settings = Settings { record: self.record, window, progress: Some(&mut tell), ..Settings::default() };
         let run = simulate(&scenario, self.model, settings)
             .map_err(|error| RunError::Lab { scenario: scenario.name.clone(), error })?;
         progress(&RunStep { run: &self.name, share: (1.0 - told) * self.share, ended_s: None });
@@ -473,6 +477,8 @@ mod tests {
         let alone = plan(&["002/fig-vii-3"]).runs() + plan(&["002/fig-vii-5"]).runs();
         assert_eq!(plan(&["002/fig-vii-3", "002/fig-vii-5"]).runs(), alone);
         assert_eq!(plan(&["002/eq-ii-2"]).runs(), 0);
+        // One variant of three, the only one that its claims and its picture are about.
+        assert_eq!(plan(&["002/fig-viii-6"]).runs(), 1);
     }
 
     #[test]

@@ -180,6 +180,9 @@ fn told_claim(text: &mut String, claim: &Claim) {
     let verdict = format!("  {}{}", paint(style, verdict), " ".repeat(INDENT - 2 - verdict.len()));
     wrapped(text, &verdict, INDENT, &claim.what);
     let unit = if claim.unit.is_empty() { String::new() } else { format!(" {}", claim.unit) };
+    if let Some(condition) = &claim.condition {
+        wrapped(text, &" ".repeat(INDENT), INDENT, &format!("only if {condition}"));
+    }
     let whose = match claim.source {
         "paper" => "paper",
         "ours" => "our statement",

@@ -23,9 +23,9 @@ fn run__json_has_the_keys_of_the_contract() {
             let mut known = keys(claim);
             // Only where there is one.
             known.remove("referee");
-            known.remove("source");
+            known.remove("condition");
             known.remove("proof");
-            assert_eq!(known, words("what paper ours unit tolerance holds verdict reason"));
+            assert_eq!(known, words("what paper ours unit tolerance source form holds verdict reason"));
         }
     }
 }
@@ -57,11 +57,15 @@ fn run__json_tells_the_proof_of_what_is_refuted() {
 fn run__verdict_prints_the_record_and_runs_nothing() {
     let text = run(&["papers", "run", "all", "--verdict"]).good();
     assert!(text.contains("002/eq-ii-2 ") && text.contains("claims hold in"), "{text}");
+    let sentence = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for form in [" numbers, ", " orders and ", " statements in words hold"] {
+        assert!(sentence.contains(form), "{form:?} is missing in\n{text}");
+    }
     let recorded = run(&["papers", "run", "002/eq-ii-2", "--verdict", "--json"]).json();
     assert_eq!(recorded.len(), 1);
     assert_eq!(keys(&recorded[0]), words("id version date claims"));
     for claim in recorded[0]["claims"].as_array().unwrap() {
-        assert_eq!(keys(claim), words("what verdict paper ours unit tolerance source"));
+        assert_eq!(keys(claim), words("what verdict paper ours unit tolerance source form"));
     }
     run(&["papers", "run", "all", "--verdict", "--quick"]).refused();
 }
