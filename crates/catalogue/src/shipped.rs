@@ -57,3 +57,17 @@ fn readme__has_the_counts_of_a_whole_record() {
     let is_there = include_str!("../../../README.md").contains(&words);
     assert!(is_there || !record.whole, "README.md lacks the counts of papers/verdict.json: {words}");
 }
+
+#[test]
+fn page_of_errors__names_each_refuted_experiment_and_no_other() {
+    let page = include_str!("../../../docs/explanation/paper-errors.md");
+    let record = VerdictRecord::shipped().unwrap();
+    let is_refuted = |id: &str| {
+        let of = record.experiments.iter().filter(|recorded| recorded.id == id);
+        of.flat_map(|recorded| &recorded.claims).any(|claim| claim.verdict == Verdict::Refuted)
+    };
+    let named: Vec<&str> = page.split('`').skip(1).step_by(2).filter(|word| word.starts_with("00")).collect();
+    for experiment in list().iter().filter(|experiment| experiment.repeats.is_none()) {
+        assert_eq!(named.contains(&experiment.id.as_str()), is_refuted(&experiment.id), "{}", experiment.id);
+    }
+}
