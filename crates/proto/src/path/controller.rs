@@ -1,6 +1,6 @@
 //! The control of a path's rate and window.
 
-use fairwave_schemes::session::{Bbr, BbrConfig, RateSample, SentStamp};
+use fairwave_schemes::session::{BbrConfig, Path, PathConfig, RateSample, SentStamp};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::cubic::CubicPath;
@@ -37,7 +37,7 @@ fn first_window(packet: Bytes) -> Bytes {
 /// The one of a path.
 #[derive(Clone, Debug)]
 pub(super) enum Controller {
-    Bbr(Box<Bbr>),
+    Bbr(Box<Path>),
     Cubic(Box<CubicPath>),
 }
 
@@ -47,17 +47,15 @@ impl Controller {
     pub(super) fn new(now: Time, control: PathControl, rtt: Option<Duration>, packet: Bytes, seed: u64) -> Self {
         match control {
             PathControl::Bbr => {
-                let config = BbrConfig {
+                let model = BbrConfig {
                     initial_window: first_window(packet),
-                    starts_by_window: true,
-                    is_told_late: true,
                     initial_rtt: rtt,
                     guessed_rtt: Some(FIRST_RTT),
-                    report_every: LEAST_PERIOD,
                     seed,
                     ..BbrConfig::new(packet)
                 };
-                Self::Bbr(Box::new(Bbr::new(now, config)))
+                let config = PathConfig { model, report_every: LEAST_PERIOD, ..PathConfig::new(packet) };
+                Self::Bbr(Box::new(config.path(now)))
             }
             PathControl::Cubic => Self::Cubic(Box::new(CubicPath::new(rtt.unwrap_or(FIRST_RTT), packet))),
         }

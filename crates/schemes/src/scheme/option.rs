@@ -119,6 +119,11 @@ impl OptionSpec {
         self.read_text(self.default).expect("a listed default suits its own domain")
     }
 
+    /// Whether a flag is on: as set, else by its default.
+    pub fn flag(&self, options: &Options) -> bool {
+        options.get(self.name).unwrap_or_else(|| self.default_value()) == OptionValue::Flag(true)
+    }
+
     /// Parses a value without quotes, as on a command line: numbers and flags may be text.
     pub fn read_text(&self, text: &str) -> Result<OptionValue, OptionError> {
         match text.trim() {

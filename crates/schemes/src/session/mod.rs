@@ -11,6 +11,7 @@
 mod aecp;
 mod aimd;
 mod bbr;
+mod bbr1;
 mod bic;
 mod cubic;
 mod delivery_rate;
@@ -19,7 +20,9 @@ mod hstcp;
 mod htcp;
 mod kernel;
 mod make;
+mod modelled;
 mod new_reno;
+mod path;
 mod rate_sample;
 mod rbudp;
 mod rcp;
@@ -27,6 +30,7 @@ mod slow_start;
 mod solo;
 mod stcp;
 mod tcp_options;
+mod two_slots;
 mod udt;
 mod vcp;
 mod vegas;
@@ -40,7 +44,8 @@ use crate::scheme::{Model, Options, Scheme, registry};
 
 pub use aecp::{Aecp, AecpSourceConfig};
 pub use aimd::{Aimd, AimdConfig};
-pub use bbr::{Bbr, BbrConfig, BbrState};
+pub use bbr::{Amend, Bbr, BbrConfig, BbrState, Draft};
+pub use bbr1::{Bbr1, Bbr1Mode};
 pub use bic::{Bic, BicConfig, BicForm};
 pub use cubic::{Cubic, CubicConfig};
 pub use delivery_rate::{DeliveryRate, SentStamp};
@@ -49,6 +54,7 @@ pub use hstcp::{HighSpeed, HighSpeedConfig};
 pub use htcp::{Htcp, HtcpConfig};
 pub use make::{RuleError, controller, controller_from, led_controller, window_schemes};
 pub use new_reno::NewReno;
+pub use path::{Path, PathConfig, Switches as PathSwitches};
 pub use rate_sample::{LossPoint, RateSample};
 pub use rbudp::{Rbudp, rbudp_loss, rbudp_transfer_s};
 pub use rcp::Rcp;
@@ -77,6 +83,8 @@ pub(crate) const WINDOWED: &[Scheme] = &[
     bic::SCHEME,
     cubic::SCHEME,
     bbr::SCHEME,
+    bbr1::SCHEME,
+    path::SCHEME,
     vegas::SCHEME,
     fast::SCHEME,
 ];

@@ -77,14 +77,14 @@ impl LossPoint {
         share(self.lost, self.tx_in_flight)
     }
 
-    /// Bytes in flight when losses started to exceed the share `tolerated`: within this range, if it is the first one
-    /// (draft-ietf-ccwg-bbr s5.5.10.2, InflightAtLoss), otherwise the bytes in flight before it.
+    /// Bytes in flight when losses started to exceed the share `tolerated` (draft-ietf-ccwg-bbr s5.5.10.2,
+    /// InflightAtLoss): within this range, or before it if more had been lost already.
     pub fn in_flight_at(&self, tolerated: f64) -> Bytes {
         let [bytes, lost, in_flight] = [self.bytes, self.lost, self.tx_in_flight].map(|bytes| bytes.get() as f64);
         let (in_flight_before, lost_before) = ((in_flight - bytes).max(0.0), (lost - bytes).max(0.0));
         let prefix = (tolerated * in_flight_before - lost_before) / (1.0 - tolerated);
-        // The cast rounds down.
-        Bytes::new((in_flight_before + prefix.clamp(0.0, bytes)) as u64)
+        // The cast rounds down, and saturates at zero.
+        Bytes::new((in_flight_before + prefix) as u64)
     }
 }
 
@@ -108,8 +108,9 @@ mod tests {
         let whole = point(10_000, 10_000, 108_000);
         assert!((whole.share() - 10.0 / 108.0).abs() < 1e-12);
         assert_eq!(whole.in_flight_at(0.02), Bytes::new(100_000));
-        // Too much was lost before it.
-        assert_eq!(point(1000, 9000, 100_000).in_flight_at(0.02), Bytes::new(99_000));
+        // 100 packets in flight before it, of which 1 or 3 were lost: 100 + 1/0.98, and 100 - 1/0.98.
+        assert_eq!(point(1000, 2000, 101_000).in_flight_at(0.02), Bytes::new(101_020));
+        assert_eq!(point(1000, 4000, 101_000).in_flight_at(0.02), Bytes::new(98_979));
         assert_eq!(point(0, 0, 0).share(), 0.0);
     }
 }

@@ -2,13 +2,13 @@
 
 mod any_network;
 mod background;
-mod bbr;
 mod delay;
 mod explicit;
 mod gtp;
 mod node_rules;
 mod options;
 mod oracle;
+mod path;
 mod rbudp;
 mod rcp;
 mod rivals;

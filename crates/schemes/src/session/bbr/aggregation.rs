@@ -3,50 +3,33 @@
 use fairwave_units::{Rate, Time};
 
 /// Arrivals in a burst beyond what the bandwidth explains (BBR s5.5.9): links and hosts aggregate packets and their
-/// acknowledgements, and reports cover many. The window is larger by this excess.
+/// acknowledgements, and reports cover many.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Aggregation {
+pub(crate) struct Aggregation {
     since: Time,
     acked: u64,
-    /// Maximum excess of the rounds since the start of each slot: the rounds of the window in two halves.
-    slots: [u64; 2],
-    slot_round: u64,
 }
 
-/// Rounds over which the maximum excess is kept while the path is full (BBR s2.12).
-const ROUNDS: u64 = 10;
-
 impl Aggregation {
-    pub(super) fn new(now: Time) -> Self {
-        Self { since: now, acked: 0, slots: [0; 2], slot_round: 0 }
-    }
-
-    /// The maximum excess in bytes.
-    pub(super) fn extra(&self) -> u64 {
-        self.slots[0].max(self.slots[1])
+    pub(crate) fn new(now: Time) -> Self {
+        Self { since: now, acked: 0 }
     }
 
     /// The flow starts after a pause.
-    pub(super) fn begin(&mut self, now: Time) {
+    pub(crate) fn begin(&mut self, now: Time) {
         self.since = now;
         self.acked = 0;
     }
 
-    pub(super) fn on_sample(&mut self, now: Time, acked: u64, bandwidth: Rate, most: u64, round: u64, is_full: bool) {
+    /// Adds arrivals; returns their excess in bytes, at most `most`.
+    pub(crate) fn on_sample(&mut self, now: Time, acked: u64, bandwidth: Rate, most: u64) -> u64 {
         let mut expected = expected_bytes(bandwidth, now, self.since);
         if self.acked <= expected {
             self.begin(now);
             expected = 0;
         }
         self.acked = self.acked.saturating_add(acked);
-        let extra = (self.acked - expected).min(most);
-        // Ours: the window of ten rounds is two slots of five, as in Linux; an excess is kept for five to ten.
-        let rounds = if is_full { ROUNDS / 2 } else { 1 };
-        if round >= self.slot_round.saturating_add(rounds) {
-            self.slots = [if is_full { self.slots[1] } else { 0 }, 0];
-            self.slot_round = round;
-        }
-        self.slots[1] = self.slots[1].max(extra);
+        (self.acked - expected).min(most)
     }
 }
 
@@ -67,16 +50,13 @@ mod tests {
         let rate = Rate::mbps(8.0); // 1000 B a millisecond
         // 10 000 B every 10 ms: all of a burst exceeds what the start of its interval explains.
         for lump in 1..=4 {
-            lumps.on_sample(ms(lump * 10), 10_000, rate, u64::MAX, lump, true);
+            assert_eq!(lumps.on_sample(ms(lump * 10), 10_000, rate, u64::MAX), 10_000);
         }
-        assert_eq!(lumps.extra(), 10_000);
         // At most the window.
-        lumps.on_sample(ms(41), 90_000, rate, 30_000, 4, true);
-        assert_eq!(lumps.extra(), 30_000);
-        // Forgotten after ten rounds of smooth arrivals.
+        assert_eq!(lumps.on_sample(ms(41), 90_000, rate, 30_000), 30_000);
+        // Smooth arrivals.
         for tick in 1..=12 {
-            lumps.on_sample(ms(1000 + tick), 1000, rate, u64::MAX, 4 + tick, true);
+            assert_eq!(lumps.on_sample(ms(1000 + tick), 1000, rate, u64::MAX), 1000);
         }
-        assert_eq!(lumps.extra(), 1000);
     }
 }

@@ -7,25 +7,25 @@ use super::super::rate_sample::RateSample;
 /// The maximum delivery of one round trip, and its losses (BBR s5.5.10.3). A first loss starts a round, so that its
 /// effect is seen as early as possible.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Delivery {
-    pub(super) rate: Rate,
+pub(crate) struct Delivery {
+    pub(crate) rate: Rate,
     /// Bytes delivered between a packet's sending and its arrival.
-    pub(super) volume: u64,
+    pub(crate) volume: u64,
     /// Whether the current sample ended a round.
-    pub(super) is_round_start: bool,
+    pub(crate) is_round_start: bool,
     round_end: u64,
-    pub(super) has_loss: bool,
+    pub(crate) has_loss: bool,
     /// Ranges lost in the round.
-    pub(super) lost_ranges: u32,
+    pub(crate) lost_ranges: u32,
 }
 
 impl Delivery {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { rate: Rate::ZERO, volume: 0, is_round_start: false, round_end: 0, has_loss: false, lost_ranges: 0 }
     }
 
     /// Records a loss; returns whether it is the round's first, which starts a round.
-    pub(super) fn on_loss(&mut self, delivered: u64, ranges: u32) -> bool {
+    pub(crate) fn on_loss(&mut self, delivered: u64, ranges: u32) -> bool {
         let is_first = !self.has_loss;
         if is_first {
             self.round_end = delivered;
@@ -36,7 +36,7 @@ impl Delivery {
     }
 
     /// BBR s5.5.10.3, UpdateLatestDeliverySignals.
-    pub(super) fn on_sample(&mut self, sample: &RateSample) {
+    pub(crate) fn on_sample(&mut self, sample: &RateSample) {
         self.rate = self.rate.max(sample.delivery_rate.unwrap_or(Rate::ZERO));
         self.volume = self.volume.max(sample.delivered.get());
         self.is_round_start = sample.prior_delivered.get() >= self.round_end;
@@ -46,7 +46,7 @@ impl Delivery {
     }
 
     /// Finishes a sample: its values start the next round (AdvanceLatestDeliverySignals).
-    pub(super) fn advance(&mut self, sample: &RateSample) {
+    pub(crate) fn advance(&mut self, sample: &RateSample) {
         if self.is_round_start {
             self.rate = sample.delivery_rate.unwrap_or(Rate::ZERO);
             self.volume = sample.delivered.get();
@@ -54,7 +54,7 @@ impl Delivery {
     }
 
     /// Discards this round (ResetCongestionSignals).
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         (self.rate, self.volume) = (Rate::ZERO, 0);
         self.has_loss = false;
     }

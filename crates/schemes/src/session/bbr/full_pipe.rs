@@ -4,14 +4,14 @@ use fairwave_units::Rate;
 
 /// Looks for a plateau of the delivery rate over round trips with no other limit (BBR s5.3.1.2).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FullPipe {
+pub(crate) struct FullPipe {
     /// The rate that growth is compared with.
     base: Rate,
     rounds: u32,
     /// Whether the path was full since the last search started.
-    pub(super) is_now: bool,
+    pub(crate) is_now: bool,
     /// Whether it was ever full.
-    pub(super) was_reached: bool,
+    pub(crate) was_reached: bool,
 }
 
 /// A round trip whose rate is below this multiple counts as one without growth.
@@ -20,17 +20,22 @@ const GROWTH: f64 = 1.25;
 const ROUNDS: u32 = 3;
 
 impl FullPipe {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { base: Rate::ZERO, rounds: 0, is_now: false, was_reached: false }
     }
 
     /// Starts a search, from this rate on.
-    pub(super) fn look(&mut self, base: Rate) {
+    pub(crate) fn look(&mut self, base: Rate) {
         *self = Self { base, rounds: 0, is_now: false, was_reached: self.was_reached };
     }
 
+    /// The path is full, by other signs than its rate.
+    pub(crate) fn reach(&mut self) {
+        (self.is_now, self.was_reached) = (true, true);
+    }
+
     /// Ends a round trip with this sample, limited only by the path.
-    pub(super) fn on_round(&mut self, rate: Rate) {
+    pub(crate) fn on_round(&mut self, rate: Rate) {
         if self.is_now {
             return;
         }

@@ -2,97 +2,67 @@
 
 use fairwave_units::{Duration, Time};
 
-use super::config::BbrConfig;
+use super::config::Constants;
 
 /// The minimum round-trip time over ten seconds, and the schedule of probes for a lower one (BBR s5.3.4.3,
 /// UpdateMinRTT).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MinRtt {
+pub(crate) struct MinRtt {
     least: Option<Duration>,
     stamp: Time,
     /// Minimum over the shorter interval between probes.
     recent: Option<Duration>,
     recent_stamp: Time,
-    /// Time of the last probe.
-    probed: Time,
     /// Whether a probe is due.
-    pub(super) is_due: bool,
-    window: Duration,
-    interval: Duration,
-}
-
-/// State of a probe, the moment with little in flight.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RttProbe {
-    /// End of the probe; `None` until little is in flight.
-    pub(super) done: Option<Time>,
-    /// Whether a round trip of it is over.
-    pub(super) is_round_done: bool,
+    is_due: bool,
 }
 
 impl MinRtt {
-    pub(super) fn new(now: Time, config: &BbrConfig) -> Self {
-        let least = config.initial_rtt;
-        Self {
-            least,
-            stamp: now,
-            recent: least,
-            recent_stamp: now,
-            probed: now,
-            is_due: false,
-            window: config.min_rtt_window,
-            interval: config.probe_rtt_interval,
-        }
+    pub(super) fn new(now: Time, least: Option<Duration>) -> Self {
+        Self { least, stamp: now, recent: least, recent_stamp: now, is_due: false }
     }
 
     /// The minimum; `None` before the first sample.
-    pub(super) fn least(&self) -> Option<Duration> {
+    pub(crate) fn least(&self) -> Option<Duration> {
         self.least
     }
 
-    /// Adds a round-trip time; `is_beside` if others are known to keep the queue full.
-    pub(super) fn on_sample(&mut self, now: Time, rtt: Option<Duration>, is_beside: bool) {
-        let (interval, window) =
-            if is_beside { (INTERVAL_BESIDE, WINDOW_BESIDE) } else { (self.interval, self.window) };
-        self.is_due = now > self.recent_stamp.saturating_add(interval);
+    /// Whether a probe was due at the last sample.
+    pub(crate) fn is_due(&self) -> bool {
+        self.is_due
+    }
+
+    /// Whether no lower round-trip time was seen for so long that a probe is due.
+    pub(crate) fn is_due_at(&self, now: Time, constants: &Constants) -> bool {
+        now > self.recent_stamp.saturating_add(constants.probe_rtt_interval)
+    }
+
+    /// Adds a round-trip time.
+    pub(crate) fn on_sample(&mut self, now: Time, rtt: Option<Duration>, constants: &Constants) {
+        self.is_due = self.is_due_at(now, constants);
         let Some(rtt) = rtt else { return };
         if self.is_due || self.recent.is_none_or(|recent| rtt < recent) {
             (self.recent, self.recent_stamp) = (Some(rtt), now);
-        } else if self.recent.is_some_and(|recent| is_same(rtt, recent)) && now <= self.probed.saturating_add(PUT_OFF) {
-            // Ours: the minimum was seen again without a probe. A sender at its granted rate, or at 99 % of the
-            // delivery rate, has no queue most of the time, and would gain little by stopping for a moment.
-            self.recent_stamp = now;
         }
-        let is_stale = now > self.stamp.saturating_add(window);
+        let is_stale = now > self.stamp.saturating_add(constants.min_rtt_window);
         if is_stale || self.least.is_none_or(|least| self.recent.is_some_and(|recent| recent < least)) {
             (self.least, self.stamp) = (self.recent, self.recent_stamp);
         }
     }
 
-    /// A probe ended: the next one is an interval later.
-    pub(super) fn on_probed(&mut self, now: Time) {
-        (self.recent_stamp, self.probed) = (now, now);
+    /// The minimum was seen again: the next probe is an interval later, as after a probe.
+    pub(crate) fn put_off(&mut self, now: Time) {
+        self.recent_stamp = now;
+    }
+
+    /// The minimum since the last probe.
+    pub(crate) fn recent(&self) -> Option<Duration> {
+        self.recent
     }
 }
 
-/// Clocks and packets of others make differences of up to a 64th.
-fn is_same(rtt: Duration, least: Duration) -> bool {
-    rtt.as_nanos() <= least.as_nanos().saturating_add(least.as_nanos() / 64)
-}
-
-/// Maximum time between probes, even if the minimum is seen again: two models that keep a queue of constant length
-/// would otherwise treat it as part of the path.
-const PUT_OFF: Duration = Duration::from_secs(30);
-
-/// Interval of probes if others keep the queue full: samples in between contain their queue.
-const INTERVAL_BESIDE: Duration = Duration::from_secs(10);
-/// Lifetime of the minimum if others keep the queue full.
-const WINDOW_BESIDE: Duration = Duration::from_secs(60);
-
 #[cfg(test)]
 mod tests {
-    use fairwave_units::Bytes;
-
     use super::*;
 
     fn ms(ms: u64) -> Duration {
@@ -101,7 +71,8 @@ mod tests {
 
     #[test]
     fn on_sample__the_least_of_ten_seconds() {
-        let mut min = MinRtt::new(Time::ZERO, &BbrConfig::new(Bytes::new(1000)));
+        let constants = Constants::default();
+        let mut min = MinRtt::new(Time::ZERO, None);
         for (second, rtt, least, is_due) in [
             (0, 50, 50, false),
             (1, 40, 40, false),
@@ -112,30 +83,13 @@ mod tests {
             // The 40 ms of 1 s are over 10 s old.
             (12, 70, 55, false),
         ] {
-            min.on_sample(Time::from_secs(second), Some(ms(rtt)), false);
+            min.on_sample(Time::from_secs(second), Some(ms(rtt)), &constants);
             assert_eq!((min.least(), min.is_due), (Some(ms(least)), is_due), "at {second} s");
         }
-        min.on_sample(Time::from_secs(14), None, false);
+        min.on_sample(Time::from_secs(14), None, &constants);
         assert!(min.is_due);
-        min.on_probed(Time::from_secs(14));
-        min.on_sample(Time::from_secs(15), Some(ms(60)), false);
+        min.put_off(Time::from_secs(14));
+        min.on_sample(Time::from_secs(15), Some(ms(60)), &constants);
         assert!(!min.is_due);
-    }
-
-    #[test]
-    fn is_due__put_off_by_equal_rtts_for_at_most_30_s() {
-        let config = BbrConfig::new(Bytes::new(1500));
-        let at_ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
-        let first_due = |rtt_us: &dyn Fn(u64) -> u64| {
-            let mut min_rtt = MinRtt::new(Time::ZERO, &config);
-            (0..60_000).step_by(20).find(|at| {
-                min_rtt.on_sample(at_ms(*at), Some(Duration::from_micros(rtt_us(*at))), false);
-                min_rtt.is_due
-            })
-        };
-        // A queue of 1 ms on top of 40 counts; 40.5 ms are the same.
-        assert_eq!(first_due(&|at| if at == 0 { 40_000 } else { 41_000 }), Some(5020));
-        assert_eq!(first_due(&|at| if at % 4000 == 0 { 40_500 } else { 60_000 }), Some(33_020));
-        assert_eq!(first_due(&|at| if at == 0 { 40_000 } else { 40_500 }), Some(35_020));
     }
 }

@@ -1,64 +1,60 @@
 //! The moment with little in flight in which the path's own round-trip time shows.
 
-use fairwave_units::Time;
+use fairwave_units::{Duration, Time};
 
 use super::super::rate_sample::RateSample;
-use super::cycle::AckPhase;
-use super::min_rtt::RttProbe;
-use super::model::Bbr;
-use super::short_term::ShortTerm;
-use super::state::BbrState;
 
-impl Bbr {
-    /// BBR s5.3.4.3, CheckProbeRTT.
-    pub(super) fn check_probe_rtt(&mut self, now: Time, sample: &RateSample) {
-        let delivered = sample.total_delivered.get();
-        if self.state != BbrState::ProbeRtt && self.min_rtt.is_due && !self.is_idle_restart {
-            self.save_window();
-            self.state = BbrState::ProbeRtt;
-            self.probe_rtt = RttProbe::default();
-            self.cycle.phase = AckPhase::Stopping;
-            self.rounds.begin(delivered);
-        }
-        if self.state == BbrState::ProbeRtt {
-            self.handle_probe_rtt(now, sample);
+/// Minimum length of that moment (BBR s2.16.2, ProbeRTTDuration).
+const DURATION: Duration = Duration::from_millis(200);
+
+/// A probe for the round-trip time, and the samples that it limits (BBR s5.3.4.3).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RttProbe {
+    /// End of the probe; `None` until little is in flight.
+    done: Option<Time>,
+    /// Whether a round trip of it is over.
+    is_round_done: bool,
+    /// Samples of packets sent before more than this many bytes were delivered are too low.
+    limited_until: Option<u64>,
+}
+
+impl RttProbe {
+    /// A probe starts.
+    pub(super) fn begin(&mut self) {
+        (self.done, self.is_round_done) = (None, false);
+    }
+
+    /// Marks a sample of packets that a probe limited (HandleProbeRTT, MarkConnectionAppLimited).
+    pub(super) fn mark(&mut self, sample: &mut RateSample) {
+        match self.limited_until {
+            Some(until) if sample.prior_delivered.get() <= until => sample.is_app_limited = true,
+            _ if sample.has_arrivals => self.limited_until = None,
+            _ => {}
         }
     }
 
-    fn handle_probe_rtt(&mut self, now: Time, sample: &RateSample) {
-        let (delivered, in_flight) = (sample.total_delivered.get(), sample.in_flight.get());
-        // Deliveries of packets sent now do not measure the path.
-        self.limited_until = Some(delivered.saturating_add(in_flight));
-        if self.probe_rtt.done.is_none() {
-            if in_flight <= self.probe_rtt_window() {
-                let done = now.saturating_add(self.config.probe_rtt_duration);
-                self.probe_rtt = RttProbe { done: Some(done), is_round_done: false };
-                self.rounds.begin(delivered);
+    /// Processes a sample of the probe; returns whether a round starts with it (HandleProbeRTT).
+    pub(super) fn on_sample(&mut self, now: Time, sample: &RateSample, most: u64, is_round_start: bool) -> bool {
+        let in_flight = sample.in_flight.get();
+        self.limited_until = Some(sample.total_delivered.get().saturating_add(in_flight));
+        if self.done.is_none() {
+            if in_flight > most {
+                return false;
             }
-        } else {
-            self.probe_rtt.is_round_done |= self.rounds.is_start;
-            if self.probe_rtt.is_round_done {
-                self.end_probe_rtt(now, delivered);
-            }
+            (self.done, self.is_round_done) = (Some(now.saturating_add(DURATION)), false);
+            return true;
         }
+        self.is_round_done |= is_round_start;
+        false
     }
 
-    /// BBR s5.3.4.3, CheckProbeRTTDone, and s5.3.4.4.
-    pub(super) fn end_probe_rtt(&mut self, now: Time, delivered: u64) {
-        if self.probe_rtt.done.is_none_or(|done| now <= done) {
-            return;
-        }
-        self.min_rtt.on_probed(now);
-        self.restore_window();
-        self.short_term = ShortTerm::default();
-        if self.full_pipe.was_reached {
-            if !self.loss_floor.has_queue(self.min_rtt.least()) {
-                self.loss_window = None;
-            }
-            self.start_probe_down(now, delivered);
-            self.state = BbrState::ProbeCruise;
-        } else {
-            self.state = BbrState::Startup;
-        }
+    /// Whether a round trip of the probe is over.
+    pub(super) fn has_round(&self) -> bool {
+        self.is_round_done
+    }
+
+    /// Whether it has lasted as long as it should (CheckProbeRTTDone).
+    pub(super) fn is_done(&self, now: Time) -> bool {
+        self.done.is_some_and(|done| now > done)
     }
 }

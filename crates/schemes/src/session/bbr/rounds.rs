@@ -4,17 +4,17 @@ use super::super::rate_sample::RateSample;
 
 /// Counts round trips: each ends when a packet arrives that was sent after the round started (BBR s5.5.1).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RoundCount {
-    pub(super) count: u64,
+pub(crate) struct RoundCount {
+    pub(crate) count: u64,
     /// Whether the current sample started a round.
-    pub(super) is_start: bool,
+    pub(crate) is_start: bool,
     /// A packet that was sent when this many bytes had been delivered ends the round.
     end: u64,
 }
 
 impl RoundCount {
     /// Processes a sample with arrivals; returns whether it started a round.
-    pub(super) fn on_sample(&mut self, sample: &RateSample) -> bool {
+    pub(crate) fn on_sample(&mut self, sample: &RateSample) -> bool {
         self.is_start = sample.prior_delivered.get() >= self.end;
         if self.is_start {
             self.begin(sample.total_delivered.get());
@@ -24,7 +24,7 @@ impl RoundCount {
     }
 
     /// Restarts the round, with the packets sent from now on.
-    pub(super) fn begin(&mut self, delivered: u64) {
+    pub(crate) fn begin(&mut self, delivered: u64) {
         self.end = delivered;
     }
 }

@@ -1,5 +1,7 @@
 //! States of a model, and their gains.
 
+use super::config::{STARTUP_PACING, WINDOW_GAIN};
+
 /// State of a model (BBR s5.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BbrState {
@@ -19,12 +21,9 @@ pub enum BbrState {
     ProbeRtt,
 }
 
-/// 4 ln 2: the smallest gain that doubles the send rate each round trip (BBR s2.5).
-const STARTUP_PACING: f64 = 2.77;
-
 impl BbrState {
     /// Gain of the rate relative to the bandwidth (BBR s5.6.1).
-    pub(super) fn pacing_gain(self) -> f64 {
+    pub(crate) fn pacing_gain(self) -> f64 {
         match self {
             Self::Startup => STARTUP_PACING,
             Self::Drain => 0.5,
@@ -35,21 +34,21 @@ impl BbrState {
     }
 
     /// Gain of the window relative to the bandwidth-delay product (BBR s5.6.1).
-    pub(super) fn window_gain(self) -> f64 {
+    pub(crate) fn window_gain(self) -> f64 {
         match self {
             Self::ProbeUp => 2.25,
             Self::ProbeRtt => 0.5,
-            _ => 2.0,
+            _ => WINDOW_GAIN,
         }
     }
 
     /// Whether it is one of the four states of the probing cycle.
-    pub(super) fn is_probe_bw(self) -> bool {
+    pub(crate) fn is_probe_bw(self) -> bool {
         matches!(self, Self::ProbeDown | Self::ProbeCruise | Self::ProbeRefill | Self::ProbeUp)
     }
 
     /// Whether more is sent to probe the path (BBR s5.3.3.9, IsProbingBW).
-    pub(super) fn is_probing(self) -> bool {
+    pub(crate) fn is_probing(self) -> bool {
         matches!(self, Self::Startup | Self::ProbeRefill | Self::ProbeUp)
     }
 

@@ -1,430 +1,375 @@
-//! The model on a known path: every state, the transitions, and losses.
-
-use std::collections::VecDeque;
+//! The example test cases of the draft's appendix, in its order.
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
-use rand_pcg::Pcg32;
-use rand_pcg::rand_core::Rng;
 
-use super::super::delivery_rate::{DeliveryRate, SentStamp};
-use super::super::rate_sample::{LossPoint, RateSample};
-use super::config::BbrConfig;
-use super::model::Bbr;
-use super::short_term::ShortTerm;
-use super::state::BbrState::{self, Drain, ProbeCruise, ProbeDown, ProbeRefill, ProbeRtt, ProbeUp, Startup};
+use super::super::rate_sample::RateSample;
+use super::amend::Draft;
+use super::config::BETA;
+use super::state::BbrState::{Drain, ProbeCruise, ProbeDown, ProbeRefill, ProbeRtt, ProbeUp, Startup};
+use super::steps::Bbr;
+use super::world::{PACKET, RTT, World, config};
 
-const PACKET: u64 = 1000;
-const RTT: Duration = Duration::from_millis(40);
-
-/// A link of 8 Mb/s, a packet a millisecond, and 40 ms: a BDP of 40 packets.
-struct Path {
-    model: Bbr,
-    rate: DeliveryRate,
-    now_us: u64,
-    next_us: u64,
-    /// Time from which the link is free.
-    free_us: u64,
-    packet_us: u64,
-    buffer_us: u64,
-    /// Feedback by its time of arrival: send time of the packet, its stamp, and whether it arrived.
-    news: VecDeque<(u64, u64, SentStamp, bool)>,
-    /// Period of lost packets, in packets.
-    lose_each: u64,
-    sent: u64,
-    /// The application pauses.
-    is_idle: bool,
-    states: Vec<BbrState>,
-    lost: u64,
-    delivered: u64,
-    /// Interval of reports.
-    report_us: u64,
-    reported_us: u64,
+fn world(buffer_bdp: f64) -> World<Draft> {
+    World::new(Bbr::new(Time::ZERO, config()), buffer_bdp)
 }
 
-impl Path {
-    fn new(buffer_bdp: f64) -> Self {
-        let config = BbrConfig { initial_rtt: Some(RTT), seed: 7, ..BbrConfig::new(Bytes::new(PACKET)) };
-        Self {
-            model: Bbr::new(Time::ZERO, config),
-            rate: DeliveryRate::default(),
-            now_us: 0,
-            next_us: 0,
-            free_us: 0,
-            packet_us: 1000,
-            buffer_us: (buffer_bdp * 40_000.0) as u64,
-            news: VecDeque::new(),
-            lose_each: u64::MAX,
-            sent: 0,
-            is_idle: false,
-            states: vec![BbrState::Startup],
-            lost: 0,
-            delivered: 0,
-            report_us: 0,
-            reported_us: 0,
-        }
-    }
+/// A model that has just entered this state on a full path with a buffer of five BDPs.
+fn world_in(state: super::BbrState) -> World<Draft> {
+    let mut world = world(5.0);
+    world.run_to(state);
+    world
+}
 
-    fn now(&self) -> Time {
-        Time::from_nanos(self.now_us * 1000)
+/// The last sample of round trip number `round` with these bytes in flight: nothing is lost.
+fn round(round: u64, in_flight: u64, mbps: f64) -> RateSample {
+    let start = Bytes::new((1 << 40) + round * (1 << 20));
+    RateSample {
+        has_arrivals: true,
+        newly_acked: Bytes::new(PACKET),
+        prior_delivered: start,
+        total_delivered: Bytes::new(start.get() + (1 << 20)),
+        delivered: Bytes::new(1 << 20),
+        delivery_rate: Some(Rate::mbps(mbps)),
+        interval: RTT,
+        in_flight: Bytes::new(in_flight),
+        tx_in_flight: Bytes::new(in_flight),
+        rtt: Some(RTT),
+        ..RateSample::default()
     }
+}
 
-    fn run_until(&mut self, end_s: f64) {
-        let end_us = (end_s * 1e6) as u64;
-        while self.now_us < end_us {
-            self.now_us += 100;
-            self.hear();
-            self.send();
-        }
+fn close(rate: Rate, mbps: f64) -> bool {
+    (rate.as_mbps() / mbps - 1.0).abs() < 0.02
+}
+
+#[test]
+fn startup__ends_on_a_bandwidth_plateau() {
+    let mut world = world(5.0);
+    world.run_to(Drain);
+    assert!(close(world.model.max_bandwidth(), 8.0), "{}", world.model.max_bandwidth());
+    assert!(world.model.model.full_pipe.is_now && world.model.model.full_pipe.was_reached);
+    assert_eq!(world.states, [Startup, Drain]);
+}
+
+#[test]
+fn startup__ends_on_loss_when_app_limited() {
+    let mut world = world(5.0);
+    world.application_us = Some(2000);
+    world.run_until(1.0);
+    assert_eq!(world.model.state(), Startup);
+    // One packet of 3 in 40 ms: six ranges and a third in a round trip.
+    world.lose_each = 3;
+    world.run_until(1.2);
+    assert!(world.model.model.full_pipe.was_reached && world.model.model.full_pipe.is_now);
+    // With so little in flight drain is over in the same sample.
+    assert_eq!(world.states[..2], [Startup, ProbeDown]);
+}
+
+#[test]
+fn drain__ends_on_in_flight() {
+    let mut world = world_in(Drain);
+    assert_eq!(world.model.model.state.pacing_gain(), 0.5);
+    while world.model.state() == Drain {
+        let model = &world.model.model;
+        assert!(world.rate.in_flight().get() > model.in_flight_of(1.0, model.bandwidth()));
+        world.run_for(0.0001);
     }
+    assert!(matches!(world.model.state(), ProbeDown | ProbeCruise), "{:?}", world.states);
+}
 
-    fn hear(&mut self) {
-        if self.now_us < self.reported_us + self.report_us {
-            return;
-        }
-        let mut newest = None;
-        while let Some(&(at, sent, stamp, arrived)) = self.news.front().filter(|news| news.0 <= self.now_us) {
-            self.news.pop_front();
-            self.reported_us = self.now_us;
-            let sent_at = Time::from_nanos(sent * 1000);
-            if arrived {
-                self.rate.on_arrived(Bytes::new(PACKET), sent_at, stamp);
-                self.delivered += 1;
-            } else {
-                self.rate.on_lost(Bytes::new(PACKET), stamp);
-                self.lost += 1;
-            }
-            // Without the time that the packet waited for the report.
-            newest = Some(at - sent);
-        }
-        let Some(rtt_us) = newest else { return };
-        let sample = self.rate.sample(self.now(), Some(Duration::from_micros(rtt_us)));
-        self.tell(&sample);
+/// The pseudocode waits for more than three round trips after the start; the case says "after 3".
+#[test]
+fn drain__ends_after_three_round_trips() {
+    let mut world = world_in(Drain);
+    let in_flight = 100 * PACKET;
+    let ends = (1..=5).map(|number| {
+        world.tell(&round(number, in_flight, 7.2));
+        world.model.state()
+    });
+    assert_eq!(ends.collect::<Vec<_>>(), [Drain, Drain, Drain, ProbeDown, ProbeDown]);
+}
+
+#[test]
+fn probe_up__ends_on_a_bandwidth_plateau() {
+    let mut world = world_in(ProbeUp);
+    let start = world.model.model.rounds.count;
+    while world.model.state() == ProbeUp {
+        assert!(!world.model.model.full_pipe.is_now);
+        world.run_for(0.0001);
     }
+    assert_eq!((world.model.state(), world.lost), (ProbeDown, 0));
+    assert_eq!(world.model.model.rounds.count - start, 3);
+}
 
-    fn tell(&mut self, sample: &RateSample) {
-        self.model.on_sample(self.now(), sample);
-        let state = self.model.state();
-        if self.states.last() != Some(&state) {
-            self.states.push(state);
-        }
-    }
+/// The case wants the bound updated "regardless of the application-limited state"; the pseudocode does not update it.
+#[test]
+fn probe_up__ends_on_loss_when_app_limited() {
+    let mut world = world_in(ProbeUp);
+    world.rate.mark_app_limited();
+    world.lose(5);
+    assert_eq!(world.model.state(), ProbeDown);
+    assert!(world.model.model.cycle.was_too_high && world.model.long_term_bound().is_none());
+}
 
-    fn send(&mut self) {
-        while !self.is_idle && self.next_us <= self.now_us {
-            if self.rate.in_flight().get() + PACKET > self.model.window_bytes().get() {
-                return;
-            }
-            let stamp = self.rate.on_sent(self.now(), Bytes::new(PACKET));
-            self.model.on_sent(self.now(), Bytes::new(PACKET), &stamp);
-            self.sent += 1;
-            let apart_us = (PACKET as f64 * 8e6 / self.model.pacing_rate().as_bps()) as u64;
-            self.next_us = self.next_us.max(self.now_us.saturating_sub(1000)) + apart_us;
-            let queued_us = self.free_us.saturating_sub(self.now_us);
-            let is_lost = self.sent.is_multiple_of(self.lose_each) || queued_us > self.buffer_us + self.packet_us;
-            if !is_lost {
-                self.free_us = self.free_us.max(self.now_us) + self.packet_us;
-            }
-            self.news.push_back((self.free_us.max(self.now_us) + 40_000, self.now_us, stamp, !is_lost));
-        }
-    }
+#[test]
+fn startup_and_probe_up__stay_while_app_limited_without_loss() {
+    let mut world = world(5.0);
+    world.application_us = Some(10_000);
+    world.run_until(4.5);
+    assert_eq!((world.model.state(), world.model.is_path_full()), (Startup, false));
 
-    /// Packets per second over the next `seconds`.
-    fn goodput(&mut self, seconds: f64) -> f64 {
-        let before = self.delivered;
-        self.run_until(self.now_us as f64 / 1e6 + seconds);
-        (self.delivered - before) as f64 / seconds
-    }
-
-    fn has_followed(&self, states: &[BbrState]) -> bool {
-        self.states.windows(states.len()).any(|some| some == states)
+    let mut world = world_in(ProbeUp);
+    world.application_us = Some(10_000);
+    world.rate.mark_app_limited();
+    let end_us = world.now_us + 2_000_000;
+    while world.now_us < end_us {
+        world.run_for(0.01);
+        assert_eq!(world.model.state(), ProbeUp, "at {} us", world.now_us);
     }
 }
 
 #[test]
-fn startup__ends_in_drain_and_the_cycle_follows() {
-    let mut path = Path::new(5.0);
-    path.run_until(4.9);
-    // The queue has drained when drain ends: down ends immediately.
-    assert_eq!(path.states[..5], [Startup, Drain, ProbeCruise, ProbeRefill, ProbeUp], "{:?}", path.states);
-    assert!(path.has_followed(&[ProbeUp, ProbeDown, ProbeCruise]), "{:?}", path.states);
-    let mbps = path.model.max_bandwidth().as_mbps();
-    assert!((7.8..8.3).contains(&mbps), "{mbps}");
-    assert!(path.model.min_rtt().unwrap() < Duration::from_millis(42));
+fn probe_down__ends_on_in_flight() {
+    let mut world = world(0.5);
+    world.run_to(ProbeUp);
+    world.run_to(ProbeDown);
+    assert_eq!(world.model.model.state.pacing_gain(), 0.9);
+    assert!(world.model.long_term_bound().is_some());
+    while world.model.state() == ProbeDown {
+        world.run_for(0.0001);
+    }
+    let model = &world.model.model;
+    let in_flight = world.rate.in_flight().get().saturating_sub(2 * PACKET);
+    assert_eq!(model.state, ProbeCruise);
+    assert!(in_flight <= model.long_term_with_headroom().unwrap());
+    assert!(in_flight <= model.in_flight_of(1.0, model.bandwidth.max()));
 }
 
 #[test]
-fn probe_rtt__follows_five_seconds_without_lower_rtt() {
-    let mut path = Path::new(5.0);
-    path.run_until(12.0);
-    assert!(path.has_followed(&[ProbeRtt, ProbeCruise]), "{:?}", path.states);
-    // With half a BDP in flight for 200 ms of five seconds and a tenth: a fiftieth; and 1 % of margin.
-    let goodput = path.goodput(15.0);
+fn probe_down__ends_after_its_wait_in_refill() {
+    let mut world = world_in(ProbeUp);
+    world.run_to(ProbeDown);
+    world.states = vec![ProbeDown];
+    let wait = world.model.model.cycle.wait;
+    let start_us = world.now_us;
+    // Others keep more than the headroom in flight; one sample each 100 ms, and hardly any round trips.
+    while world.model.state() == ProbeDown {
+        assert!(world.now_us - start_us <= wait.as_nanos() / 1000 + 100_000);
+        world.now_us += 100_000;
+        // Always a lower round-trip time, so that no probe for one is due.
+        let rtt = Some(RTT - Duration::from_nanos(world.now_us / 100));
+        let sample = RateSample { prior_delivered: Bytes::ZERO, rtt, ..round(1, 100 * PACKET, 7.2) };
+        world.tell(&sample);
+    }
+    assert_eq!(world.states, [ProbeDown, ProbeRefill]);
+    assert!(Duration::from_micros(world.now_us - start_us) > wait && wait >= Duration::from_secs(2));
+}
+
+#[test]
+fn probe_rtt__after_five_seconds_and_back() {
+    let mut world = world_in(ProbeDown);
+    world.run_to(ProbeRtt);
+    let entered_us = world.now_us;
+    assert!((5_000_000..5_400_000).contains(&entered_us), "{entered_us}");
+    assert_eq!(world.model.model.state.window_gain(), 0.5);
+    world.run_to(ProbeCruise);
+    let lasted_us = world.now_us - entered_us;
+    // 200 ms and what it takes to have half a BDP in flight.
+    assert!((200_000..300_000).contains(&lasted_us), "{lasted_us}");
+    let goodput = world.goodput(15.0);
     assert!(goodput > 950.0, "{goodput}");
 }
 
 #[test]
-fn startup__ends_with_losses_in_a_queue_and_their_bound_stays() {
-    let mut path = Path::new(0.3);
-    path.run_until(3.0);
-    assert!(path.model.is_path_full() && path.model.long_term_bound().is_some(), "{:?}", path.states);
-    let goodput = path.goodput(10.0);
-    assert!(goodput > 930.0, "{goodput}");
-    assert!(path.lost * 50 < path.sent, "{} of {} lost", path.lost, path.sent);
+fn probe_rtt__is_skipped_after_a_pause() {
+    let mut world = world(5.0);
+    world.run_until(4.0);
+    let before = world.model.bandwidth();
+    world.pause_until(11.0);
+    world.states.clear();
+    world.run_for(0.0002);
+    assert!(world.model.model.is_idle_restart);
+    world.run_until(11.2);
+    assert!(!world.states.contains(&ProbeRtt), "{:?}", world.states);
+    assert!(world.model.bandwidth() >= before * 0.99, "{}", world.model.bandwidth());
 }
 
-/// Ten of about sixty packets are reported as lost while the model drains, which already answers the losses of startup.
 #[test]
-fn losses__of_startup_reported_late_set_no_bound() {
-    let bounds_of_losses_sent_after = |delivered: u64| {
-        let mut path = Path::new(1.0);
-        path.model.config.is_told_late = true;
-        while path.model.state() == Startup {
-            path.run_until(path.now_us as f64 / 1e6 + 0.001);
-        }
-        let total_delivered = path.rate.delivered();
-        let lost = RateSample {
-            newly_lost: Bytes::new(10 * PACKET),
-            lost_ranges: 10,
-            lost_delivered: Bytes::new(total_delivered.get() + delivered),
-            total_delivered,
-            in_flight: path.rate.in_flight(),
-            ..RateSample::default()
-        };
-        path.tell(&lost);
-        assert_eq!(path.model.state(), Drain);
-        path.run_until(path.now_us as f64 / 1e6 + 0.2);
-        path.model.short_term
+fn startup__finds_the_bandwidth_of_a_link_with_aggregation() {
+    let mut world = world(5.0);
+    (world.report_us, world.waits_count) = (20_000, true);
+    world.run_to(Drain);
+    assert!(close(world.model.max_bandwidth(), 8.0), "{}", world.model.max_bandwidth());
+    let model = &world.model.model;
+    assert!(model.extra_acked >= 10 * PACKET, "{}", model.extra_acked);
+    assert!(model.max_in_flight() > 2 * model.bdp(1.0));
+}
+
+#[test]
+fn cruise__fills_a_link_with_aggregation() {
+    let mut world = world_in(ProbeCruise);
+    (world.report_us, world.waits_count) = (20_000, true);
+    world.run_for(0.5);
+    let model = &world.model.model;
+    // 20 packets each 20 ms, of which the bandwidth explains those of the time before.
+    assert!((15 * PACKET..=25 * PACKET).contains(&model.extra_acked), "{}", model.extra_acked);
+    assert_eq!(model.max_in_flight(), model.bdp(2.0) + model.extra_acked);
+    let goodput = world.goodput(4.0);
+    assert!(goodput > 950.0, "{goodput}");
+}
+
+#[test]
+fn sub_packet_bdp__keeps_four_packets_in_the_window() {
+    let mut world = world(50.0);
+    // A packet in 80 ms on a path of 40: half a packet.
+    world.packet_us = 80_000;
+    world.run_to(ProbeCruise);
+    world.run_for(4.0);
+    assert!(world.model.window_bytes() >= Bytes::new(4 * PACKET));
+    assert!(close(world.model.max_bandwidth(), 0.1), "{}", world.model.max_bandwidth());
+    let goodput = world.goodput(20.0);
+    assert!(goodput > 11.9, "{goodput}"); // 12.5 packets a second
+}
+
+#[test]
+fn bandwidth__of_ten_times_is_found_in_doubling_steps() {
+    let mut world = world(0.5);
+    world.packet_us = 10_000;
+    world.buffer_us = 200_000;
+    world.run_to(ProbeUp);
+    world.run_to(ProbeCruise);
+    world.packet_us = 1000;
+    world.buffer_us = 20_000;
+    let start = world.model.model.rounds.count;
+    let mut bounds = Vec::new();
+    while !close(world.model.max_bandwidth(), 8.0) {
+        assert!(world.now_us < 60_000_000, "{} {:?}", world.model.max_bandwidth(), world.states);
+        world.run_for(0.04);
+        bounds.extend(world.model.long_term_bound());
+    }
+    // A probe starts after at most 63 round trips or 3 s; then 1, 2, 4 ... packets a round trip.
+    let rounds = world.model.model.rounds.count - start;
+    assert!(rounds < 250, "{rounds}");
+}
+
+#[test]
+fn bandwidth__of_a_tenth_is_adapted_to_within_two_cycles() {
+    let mut world = world(1.0);
+    world.run_to(ProbeCruise);
+    world.packet_us = 10_000;
+    world.run_for(1.0);
+    let bound = world.model.model.short_term.rate.expect("packets were lost");
+    assert!(bound < Rate::mbps(4.0), "{bound}");
+    world.run_for(14.0);
+    assert!(close(world.model.max_bandwidth(), 0.8), "{}", world.model.max_bandwidth());
+}
+
+#[test]
+fn policer__is_conformed_to_without_continuous_loss() {
+    let mut world = world(5.0);
+    // A link of 80 Mb/s, a bucket of 100 packets, and 8 Mb/s.
+    world.packet_us = 100;
+    (world.tokens, world.depth, world.tokens_per_ms) = (100.0, 100.0, 1.0);
+    let mut has_short_term = false;
+    for _ in 0..100 {
+        world.run_for(0.1);
+        has_short_term |=
+            world.model.model.short_term.rate.is_some() && world.model.model.short_term.in_flight.is_some();
+    }
+    assert!(has_short_term);
+    let (lost, sent) = (world.lost, world.sent);
+    let goodput = world.goodput(20.0);
+    let loss = (world.lost - lost) as f64 / (world.sent - sent) as f64;
+    assert!(goodput > 850.0 && loss < 0.1, "{goodput} packets/s, {loss} lost");
+}
+
+#[test]
+fn spurious_fast_recovery__restores_bounds_and_probe() {
+    let mut world = world(0.5);
+    world.run_to(ProbeUp);
+    world.run_to(ProbeRefill);
+    world.run_to(ProbeUp);
+    let before = world.model.long_term_bound();
+    let (short_term, window) = (world.model.model.short_term, world.model.window_bytes());
+    world.lose(10);
+    let undo = world.model.model.undo;
+    assert_eq!((undo.short_term, undo.long_term.map(Bytes::new), undo.state), (short_term, before, Some(ProbeUp)));
+    assert_eq!(world.model.state(), ProbeDown);
+    world.find(10);
+    assert_eq!(world.model.state(), ProbeRefill);
+    assert_eq!(world.model.model.short_term, short_term);
+    assert!(world.model.long_term_bound() >= before && world.model.window_bytes() >= window);
+    world.run_to(ProbeUp);
+}
+
+#[test]
+fn spurious_timeout__restores_the_window_and_bounds() {
+    let mut world = world(0.5);
+    world.run_to(ProbeUp);
+    world.run_to(ProbeCruise);
+    let (bound, short_term) = (world.model.long_term_bound(), world.model.model.short_term);
+    let window = world.model.window_bytes();
+    let in_flight = world.rate.in_flight().get() / PACKET;
+    world.model.on_timeout(Bytes::ZERO);
+    assert!(world.model.window_bytes() <= Bytes::new(4 * PACKET));
+    let undo = world.model.model.undo;
+    assert_eq!((undo.short_term, undo.long_term.map(Bytes::new)), (short_term, bound));
+    // All packets in flight count as lost, and arrive after all.
+    world.lose(in_flight);
+    world.find(in_flight);
+    assert_eq!((world.model.model.short_term, world.model.long_term_bound()), (short_term, bound));
+    assert!(world.model.window_bytes().get() * 10 >= window.get() * 9, "{:?}", world.model.window_bytes());
+}
+
+#[test]
+fn probe_rtt__during_startup_returns_to_startup() {
+    let mut world = world(5.0);
+    world.application_us = Some(10_000);
+    world.run_until(6.0);
+    assert!(!world.model.is_path_full());
+    assert!(world.has_followed(&[Startup, ProbeRtt, Startup]), "{:?}", world.states);
+    world.application_us = None;
+    world.run_to(Drain);
+    assert!(close(world.model.max_bandwidth(), 8.0), "{}", world.model.max_bandwidth());
+}
+
+#[test]
+fn probe_up__loss_scales_the_bound_and_ends_it() {
+    let mut world = world(0.5);
+    world.run_to(ProbeUp);
+    world.run_to(ProbeRefill);
+    world.run_to(ProbeUp);
+    let target = world.model.model.target_in_flight();
+    assert!(world.model.long_term_bound().is_some());
+    // Sent with only a packet in flight: the bound falls to seven tenths of the target.
+    let sample = RateSample {
+        newly_lost: Bytes::new(PACKET),
+        lost_ranges: 1,
+        worst_loss: Some(super::super::rate_sample::LossPoint {
+            bytes: Bytes::new(PACKET),
+            lost: Bytes::new(PACKET),
+            tx_in_flight: Bytes::new(PACKET),
+            is_app_limited: false,
+        }),
+        total_delivered: world.rate.delivered(),
+        in_flight: world.rate.in_flight(),
+        ..RateSample::default()
     };
-    assert_eq!(bounds_of_losses_sent_after(0), ShortTerm::default());
-    assert_ne!(bounds_of_losses_sent_after(PACKET), ShortTerm::default());
+    world.tell(&sample);
+    assert_eq!(world.model.state(), ProbeDown);
+    assert_eq!(world.model.long_term_bound(), Some(Bytes::new((target as f64 * BETA) as u64)));
 }
 
 #[test]
-fn losses__of_the_path_itself_leave_it_full() {
-    for (lose_each, least) in [(100, 930.0), (20, 880.0), (3, 550.0)] {
-        let mut path = Path::new(1.0);
-        path.lose_each = lose_each;
-        path.run_until(10.0);
-        let goodput = path.goodput(20.0);
-        assert!(goodput > least, "one of {lose_each} lost: {goodput}");
-    }
-}
-
-#[test]
-fn rate__follows_the_path_down_and_up() {
-    let mut path = Path::new(1.0);
-    path.run_until(10.0);
-    path.packet_us = 5000; // a fifth
-    path.run_until(18.0);
-    let mbps = path.model.bandwidth().as_mbps();
-    assert!((1.3..1.8).contains(&mbps), "{mbps}");
-    path.packet_us = 1000;
-    path.run_until(40.0);
-    let mbps = path.model.bandwidth().as_mbps();
-    assert!(mbps > 7.0, "{mbps}");
-}
-
-#[test]
-fn rate__falls_within_a_second_despite_a_deep_queue() {
-    let mut path = Path::new(20.0);
-    path.run_until(10.0);
-    let lost = path.lost;
-    path.packet_us = 5000; // a fifth
-    path.run_until(11.0);
-    // The queue from a window of two BDPs would take it 0.36 s.
-    let queue_us = path.free_us.saturating_sub(path.now_us);
-    assert!(queue_us < 40_000 && path.lost == lost, "{queue_us} us");
-    let mbps = path.model.bandwidth().as_mbps();
-    assert!((1.5..1.7).contains(&mbps), "{mbps}");
-    let goodput = path.goodput(4.0);
-    assert!(goodput > 180.0, "{goodput}");
-}
-
-#[test]
-fn reports__a_quarter_of_a_round_trip_apart_do_as_well() {
-    let mut path = Path::new(1.0);
-    path.report_us = 10_000;
-    path.run_until(5.0);
-    let goodput = path.goodput(20.0);
-    assert!(goodput > 930.0, "{goodput}");
-}
-
-#[test]
-fn on_sent__resumes_at_the_bandwidth_after_a_pause() {
-    let mut path = Path::new(1.0);
-    path.run_until(4.0);
-    let before = path.model.bandwidth();
-    path.is_idle = true;
-    path.run_until(11.0);
-    path.rate.mark_app_limited();
-    path.is_idle = false;
-    path.next_us = path.now_us;
-    path.states.clear();
-    path.run_until(11.2);
-    assert!(!path.states.contains(&BbrState::ProbeRtt), "{:?}", path.states);
-    assert!(path.model.bandwidth() >= before * 0.99, "{}", path.model.bandwidth());
-}
-
-#[test]
-fn startup__continues_while_grants_limit_sending() {
-    let mut path = Path::new(1.0);
-    // One packet every 10 ms, and no more is granted, whatever the model allows.
-    for step in 1..200_u64 {
-        path.now_us = step * 10_000;
-        path.hear();
-        path.rate.mark_app_limited();
-        path.next_us = path.now_us;
-        let stamp = path.rate.on_sent(path.now(), Bytes::new(PACKET));
-        path.model.on_sent(path.now(), Bytes::new(PACKET), &stamp);
-        path.news.push_back((path.now_us + 40_000, path.now_us, stamp, true));
-    }
-    assert_eq!((path.model.state(), path.model.is_path_full()), (BbrState::Startup, false));
-}
-
-#[test]
-fn on_sample__losses_that_were_late_are_undone() {
-    let mut path = Path::new(1.0);
-    path.run_until(3.0);
-    let (window, bandwidth) = (path.model.window_bytes(), path.model.bandwidth());
-    // A tenth of the packets in flight is reported as lost, and arrives 20 ms later.
-    let stamp = path.rate.on_sent(path.now(), Bytes::new(PACKET));
-    path.rate.on_lost(Bytes::new(5 * PACKET), stamp);
-    let sample = path.rate.sample(path.now(), None);
-    path.tell(&sample);
-    path.run_until(3.02);
-    path.rate.on_late(Bytes::new(5 * PACKET));
-    let sample = path.rate.sample(path.now(), None);
-    path.tell(&sample);
-    assert!(path.model.bandwidth() >= bandwidth * 0.999, "{}", path.model.bandwidth());
-    assert!(path.model.window_bytes().get() + 5 * PACKET >= window.get(), "{:?}", path.model.window_bytes());
-}
-
-#[test]
-fn on_timeout__leaves_four_packets_until_something_arrives() {
-    let mut path = Path::new(1.0);
-    path.run_until(3.0);
-    let window = path.model.window_bytes();
-    path.model.on_timeout(Bytes::ZERO);
-    assert!(path.model.window_bytes() <= Bytes::new(4 * PACKET));
-    path.run_until(3.3);
-    assert!(path.model.window_bytes().get() * 2 > window.get(), "{:?}", path.model.window_bytes());
-}
-
-#[test]
-fn marks__in_most_packets_of_a_probe_end_it() {
-    let mut path = Path::new(5.0);
-    path.run_until(2.0);
-    while path.model.state() != BbrState::ProbeUp {
-        path.run_until(path.now_us as f64 / 1e6 + 0.001);
-    }
-    let begin_us = path.now_us;
-    while path.model.state() == BbrState::ProbeUp {
-        path.rate.on_marked(Bytes::new(PACKET));
-        path.run_until(path.now_us as f64 / 1e6 + 0.001);
-    }
-    assert!(path.now_us - begin_us < 130_000, "{} us", path.now_us - begin_us);
-    assert!(path.model.long_term_bound().is_some());
-}
-
-#[test]
-fn seed__decides_when_it_probes() {
-    let waits = |seed: u64| {
-        let config = BbrConfig { seed, ..BbrConfig::new(Bytes::new(PACKET)) };
-        let mut model = Bbr::new(Time::ZERO, config);
-        (0..3)
-            .map(|_| {
-                model.start_probe_down(Time::ZERO, 0);
-                model.cycle.wait
-            })
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(waits(1), waits(1));
-    assert_ne!(waits(1), waits(2));
-    assert!(waits(3).iter().all(|wait| (2.0..3.0).contains(&wait.as_secs_f64())));
-    assert!(Rate::ZERO < Bbr::new(Time::ZERO, BbrConfig::new(Bytes::new(PACKET))).pacing_rate());
-}
-
-/// For any samples a model keeps a rate and a window. It stopped if the path took a packet in centuries.
-#[test]
-fn on_sample__takes_any_sample() {
-    let mut random = Pcg32::new(1, 0);
-    for run in 0..2000 {
-        let most = [1_u64, 2000, 1 << 20, 1 << 40, u64::MAX][run % 5];
-        let number = |random: &mut Pcg32| {
-            let wide = u64::from(random.next_u32()) << 32 | u64::from(random.next_u32());
-            match random.next_u32() % 6 {
-                0 => 0,
-                1 => u64::MAX,
-                2 => 1,
-                3 => wide >> (random.next_u32() % 64),
-                _ => wide % most.max(1),
-            }
-        };
-        let config = BbrConfig {
-            initial_window: Bytes::new(number(&mut random)),
-            starts_by_window: run.is_multiple_of(2),
-            is_told_late: run.is_multiple_of(3),
-            initial_rtt: (run.is_multiple_of(4)).then(|| Duration::from_nanos(number(&mut random))),
-            guessed_rtt: (run % 4 == 1).then(|| Duration::from_nanos(number(&mut random))),
-            report_every: Duration::from_nanos(number(&mut random)),
-            seed: run as u64,
-            ..BbrConfig::new(Bytes::new(number(&mut random)))
-        };
-        let mut model = Bbr::new(Time::from_nanos(number(&mut random)), config);
-        let mut rate = DeliveryRate::default();
-        let mut now = 0_u64;
-        for _ in 0..200 {
-            now = now.saturating_add(number(&mut random));
-            let at = Time::from_nanos(if random.next_u32().is_multiple_of(8) { number(&mut random) } else { now });
-            let bytes = Bytes::new(number(&mut random));
-            let stamp = rate.on_sent(at, bytes);
-            model.on_sent(at, bytes, &stamp);
-            let mut sample = RateSample::default();
-            if random.next_u32().is_multiple_of(2) {
-                rate.on_arrived(Bytes::new(number(&mut random)), Time::from_nanos(number(&mut random)), stamp);
-                rate.on_lost(Bytes::new(number(&mut random)), stamp);
-                rate.on_late(Bytes::new(number(&mut random)));
-                rate.on_marked(Bytes::new(number(&mut random)));
-                let rtt = (!random.next_u32().is_multiple_of(3)).then(|| Duration::from_nanos(number(&mut random)));
-                sample = rate.sample(at, rtt);
-            } else {
-                let mut of = || Bytes::new(number(&mut random));
-                sample.newly_acked = of();
-                sample.newly_lost = of();
-                sample.newly_late = of();
-                sample.newly_marked = of();
-                sample.lost_delivered = of();
-                sample.total_delivered = of();
-                sample.prior_delivered = of();
-                sample.delivered = of();
-                sample.lost = of();
-                sample.tx_in_flight = of();
-                sample.in_flight = of();
-                sample.made_up = of();
-                sample.has_arrivals = !random.next_u32().is_multiple_of(4);
-                sample.is_app_limited = random.next_u32().is_multiple_of(4);
-                sample.lost_ranges = random.next_u32();
-                sample.interval = Duration::from_nanos(number(&mut random));
-                sample.sending = Duration::from_nanos(number(&mut random));
-                sample.rtt = (!random.next_u32().is_multiple_of(3)).then(|| Duration::from_nanos(number(&mut random)));
-                sample.delivery_rate =
-                    (!random.next_u32().is_multiple_of(3)).then(|| Rate::nearest_bps(number(&mut random) as f64));
-                if random.next_u32().is_multiple_of(2) {
-                    sample.worst_loss = Some(LossPoint {
-                        bytes: Bytes::new(number(&mut random)),
-                        lost: Bytes::new(number(&mut random)),
-                        tx_in_flight: Bytes::new(number(&mut random)),
-                        is_app_limited: random.next_u32().is_multiple_of(2),
-                    });
-                }
-            }
-            model.on_sample(at, &sample);
-            if random.next_u32().is_multiple_of(50) {
-                model.on_timeout(Bytes::new(number(&mut random)));
-            }
-            let pacing = model.pacing_rate().as_bps();
-            assert!(pacing.is_finite() && pacing > 0.0, "{run}: {pacing} {config:?} {sample:?}");
-            assert!(model.window_bytes() > Bytes::ZERO);
-        }
-    }
+fn probe_refill__app_limited_samples_change_no_bandwidth() {
+    let mut world = world_in(ProbeRefill);
+    let before = world.model.max_bandwidth();
+    world.application_us = Some(10_000);
+    world.rate.mark_app_limited();
+    world.run_to(ProbeUp);
+    assert_eq!(world.model.max_bandwidth(), before);
+    world.application_us = None;
+    world.run_to(ProbeDown);
+    world.run_to(ProbeCruise);
+    assert!(close(world.model.max_bandwidth(), 8.0), "{}", world.model.max_bandwidth());
 }

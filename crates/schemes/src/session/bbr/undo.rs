@@ -1,22 +1,15 @@
 //! Effects of losses on a model, until the losses are certain.
 
-use super::bandwidth::Bandwidth;
-use super::loss_window::LossWindow;
 use super::short_term::ShortTerm;
 use super::state::BbrState;
 
 /// The bounds before an episode of losses (BBR s5.5.11.1), and the losses of the episode that have not arrived late.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Undo {
-    pub(super) short_term: ShortTerm,
-    pub(super) long_term: Option<u64>,
-    /// The bandwidth, if it was cut.
-    pub(super) bandwidth: Option<Bandwidth>,
-    /// The loss-based window, if it was cut or started.
-    #[allow(clippy::option_option, reason = "none was there, which is what comes back, or nothing was cut")]
-    pub(super) loss_window: Option<Option<LossWindow>>,
+pub(crate) struct Undo {
+    pub(crate) short_term: ShortTerm,
+    pub(crate) long_term: Option<u64>,
     /// The state that the losses ended.
-    pub(super) state: Option<BbrState>,
+    pub(crate) state: Option<BbrState>,
     /// Bytes reported as lost in the episode, and those of them that have not arrived late.
     lost: u64,
     still_lost: u64,
@@ -26,33 +19,32 @@ pub(super) struct Undo {
 
 impl Undo {
     /// Whether an episode is open.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.lost > 0
     }
 
     /// Records lost bytes. The episode lasts a round trip and the one after it, which is enough for late packets to
     /// arrive.
-    pub(super) fn on_lost(&mut self, bytes: u64, delivered: u64, in_flight: u64) {
+    pub(crate) fn on_lost(&mut self, bytes: u64, delivered: u64, in_flight: u64) {
         self.lost = self.lost.saturating_add(bytes);
         self.still_lost = self.still_lost.saturating_add(bytes);
         self.end = delivered.saturating_add(in_flight);
     }
 
     /// Records bytes that arrived late; returns whether all losses of the episode have.
-    pub(super) fn on_late(&mut self, bytes: u64) -> bool {
+    pub(crate) fn on_late(&mut self, bytes: u64) -> bool {
         let before = self.still_lost;
         self.still_lost = self.still_lost.saturating_sub(bytes);
         before > 0 && self.still_lost == 0
     }
 
-    /// A packet arrived that was sent when `prior_delivered` bytes had been delivered. Returns the bandwidth before the
-    /// episode, if it has ended, cut the bandwidth, and its losses were real.
-    pub(super) fn on_arrival(&mut self, prior_delivered: u64) -> Option<Bandwidth> {
-        if prior_delivered <= self.end {
-            return None;
+    /// A packet arrived that was sent when `prior_delivered` bytes had been delivered; returns whether no episode is open.
+    pub(crate) fn on_arrival(&mut self, prior_delivered: u64) -> bool {
+        let is_over = prior_delivered > self.end;
+        if is_over {
+            *self = Self::default();
         }
-        let before = std::mem::take(self);
-        before.bandwidth.filter(|_| before.still_lost > 0)
+        is_over
     }
 }
 
@@ -72,7 +64,7 @@ mod tests {
     fn on_arrival__episode_ends_a_round_trip_after_the_last_loss() {
         let mut undo = Undo::default();
         undo.on_lost(3000, 10_000, 5000);
-        assert!(undo.on_arrival(15_000).is_none() && undo.is_open());
+        assert!(!undo.on_arrival(15_000) && undo.is_open());
         undo.on_lost(1000, 16_000, 5000);
         undo.on_arrival(16_000);
         assert!(undo.is_open());
