@@ -1,6 +1,6 @@
 //! The walk to lower neighbours.
 
-use super::OptionalDemand;
+use super::parts::{OptionalDemand, finite};
 use super::rest::Rest;
 use crate::global::double::Double;
 
@@ -106,7 +106,7 @@ impl<D: OptionalDemand> Rest<D> {
             return;
         }
         let level = node.share.exact_level(node.key);
-        levels[self.resources[here as usize] as usize] = super::finite(level.value());
+        levels[self.resources[here as usize] as usize] = finite(level.value());
         self.nodes[here as usize].share.undetermined = 0;
         let list = node.begin as usize..(node.begin + node.length) as usize;
         for neighbour in &self.neighbours[list] {

@@ -14,11 +14,12 @@
 //! Only levels are stored. A session's rate is the least of its demand and the levels at its ends.
 
 mod descent;
+mod parts;
 mod rest;
 mod rounds;
 
-use super::double::Double;
 use super::problem::{MaxMinError, NONE, Paths, Problem};
+use parts::{Edge, OptionalDemand};
 use rest::Rest;
 use rounds::Rounds;
 
@@ -62,102 +63,6 @@ fn solve<D: OptionalDemand>(
     Ok(levels)
 }
 
-/// An undetermined session: the resources at its ends and its demand.
-#[derive(Clone, Copy, Debug, Default)]
-struct Edge<D> {
-    ends: [u32; 2],
-    demand: D,
-}
-
-/// A demand that may be infinite, or () if all demands are infinite, so that they cost no memory and time.
-trait OptionalDemand: Copy + Default {
-    /// Whether some demands are finite.
-    const FINITE: bool;
-    /// The number of a session, stored only if its demand may determine it.
-    type Number: Copy;
-
-    fn bps(self) -> f64;
-    fn number(session: usize) -> Self::Number;
-    fn index(number: Self::Number) -> usize;
-}
-
-impl OptionalDemand for () {
-    const FINITE: bool = false;
-    type Number = ();
-
-    #[inline]
-    fn bps(self) -> f64 {
-        f64::INFINITY
-    }
-
-    fn number(_: usize) {}
-
-    fn index((): ()) -> usize {
-        0
-    }
-}
-
-impl OptionalDemand for f64 {
-    const FINITE: bool = true;
-    type Number = u32;
-
-    #[inline]
-    fn bps(self) -> f64 {
-        self
-    }
-
-    #[inline]
-    fn number(session: usize) -> u32 {
-        session as u32
-    }
-
-    #[inline]
-    fn index(number: u32) -> usize {
-        number as usize
-    }
-}
-
-/// Remaining capacity of a resource.
-#[derive(Clone, Copy, Debug)]
-struct PairShare {
-    /// Capacity minus the rates of the determined sessions; once the resource is filled, its level.
-    remaining: Double,
-    /// Number of the undetermined sessions.
-    undetermined: u32,
-}
-
-impl PairShare {
-    /// The level to about a unit in the last place, but never below `before`: only rounding could lower it.
-    #[inline]
-    fn level(&self, before: f64) -> f64 {
-        // Clears the sign, even of zero: `max` may return the -0.0.
-        before.max(self.remaining.value() / f64::from(self.undetermined)).abs()
-    }
-
-    /// The level in twice the precision. It may be slightly below the level by which the resource was found to be
-    /// lowest, but no more: capacity that is missing because sessions were determined at a neighbour's level, equal
-    /// except for rounding, must not be taken from the few that remain.
-    #[inline]
-    fn exact_level(&self, before: f64) -> Double {
-        let level = self.remaining.divide_by_count(self.undetermined);
-        // Not `>=`: the result must not be -0.0, whose sign would count as a mark.
-        if level.value() > before * (1.0 - 2.0 * f64::EPSILON) { level } else { Double::from(before) }
-    }
-
-    /// Removes a session that was determined elsewhere.
-    #[inline]
-    fn take(&mut self, rate: Double) {
-        self.remaining.subtract(rate);
-        self.undetermined -= 1;
-    }
-}
-
-/// A level, or infinity for the level of an unlimited resource.
-#[inline]
-fn finite(level: f64) -> f64 {
-    if level > BOUNDLESS_LEVEL { f64::INFINITY } else { level }
-}
-
 /// The first mistake in the paths; the caller knows that there is one.
 fn first_error(ends: impl Iterator<Item = [u32; 2]>, resources: usize) -> MaxMinError {
     for (session, ends) in ends.enumerate() {
@@ -172,13 +77,6 @@ fn first_error(ends: impl Iterator<Item = [u32; 2]>, resources: usize) -> MaxMin
     }
     unreachable!("called where a path is not valid")
 }
-
-/// Stands for an infinite capacity in bit/s, so that subtracting from it gives a number.
-const BOUNDLESS: f64 = 1e300;
-
-/// Above all levels of finite capacities (at most 1e100 bit/s), below those of [`BOUNDLESS`] ones (at least 1e300 /
-/// 2^32).
-const BOUNDLESS_LEVEL: f64 = 1e200;
 
 /// Visits of the descent to each end of a session, on average, before it gives up.
 const DESCENT_LIMIT: usize = 16;

@@ -1,7 +1,7 @@
 //! The network that the rounds leave, renumbered and with lists of neighbours.
 
+use super::parts::{Edge, OptionalDemand, PairShare, finite};
 use super::rounds::Rounds;
-use super::{Edge, OptionalDemand, PairShare};
 use crate::global::double::Double;
 use crate::global::filling;
 use crate::global::problem::{Paths, Problem};
@@ -99,7 +99,7 @@ impl<D: OptionalDemand> Rest<D> {
         };
         let open = self.nodes.iter().map(|node| (node.share.remaining, node.key));
         for (level, &resource) in filling::resume(&problem, open).into_iter().zip(&self.resources) {
-            levels[resource as usize] = levels[resource as usize].min(super::finite(level));
+            levels[resource as usize] = levels[resource as usize].min(finite(level));
         }
     }
 }

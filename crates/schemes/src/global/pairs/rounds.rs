@@ -1,6 +1,6 @@
 //! Rounds that fill all lowest resources at once.
 
-use super::{BOUNDLESS, Edge, OptionalDemand, PairShare, finite};
+use super::parts::{BOUNDLESS, Edge, OptionalDemand, PairShare, finite};
 use crate::global::double::Double;
 use crate::global::problem::NONE;
 

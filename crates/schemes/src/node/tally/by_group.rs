@@ -1,6 +1,7 @@
 //! Sessions in groups at one node: groups share its capacity, and the sessions of each share the group's part.
 
-use super::fill::{Claimant, Fill};
+use super::claimant::Claimant;
+use super::fill::Fill;
 
 /// Scales the weights of a node's rows, so that one level for all rows gives each group the share of one session of
 /// weight 1, and the sessions of a group parts of that by their own weights.

@@ -1,21 +1,9 @@
 //! Maximum send rates of a source's sessions.
 
-use super::fill::{Claimant, Fill};
+use super::claimant::{Capped, Claimant};
+use super::fill::Fill;
 use super::near;
 use super::water::{Vessel, Water};
-
-/// One session in [`caps()`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Capped {
-    /// Its limit elsewhere in bit/s: its smallest remote grant, and its demand if that is known.
-    pub limit_bps: f64,
-    /// Weight relative to the other sessions, above zero.
-    pub weight: f64,
-    /// Guaranteed rate.
-    pub minimum_bps: f64,
-    /// Whether it gets spare capacity ahead of its limit.
-    pub grows: bool,
-}
 
 /// The caps of a source's sessions: its capacity filled by the limits. Capacity that the limits leave is given in
 /// advance to sessions that may grow, so that a grant takes effect on arrival. The caps never sum to more than the

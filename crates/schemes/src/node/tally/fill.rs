@@ -2,19 +2,9 @@
 
 use std::ops::Range;
 
+use super::claimant::Claimant;
 use super::near;
 use super::water::{Vessel, Water};
-
-/// One session in a [`Fill`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Claimant {
-    /// The session's maximum use as far as everything else allows, in bit/s; infinity if unlimited.
-    pub claim_bps: f64,
-    /// Weight relative to the other sessions, above zero.
-    pub weight: f64,
-    /// Guaranteed rate.
-    pub minimum_bps: f64,
-}
 
 /// A capacity filled max-min fairly by claims: at level L a session has `min(claim, max(minimum, weight x L))`.
 ///

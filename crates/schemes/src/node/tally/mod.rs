@@ -16,6 +16,7 @@
 
 mod by_group;
 mod caps;
+mod claimant;
 mod fill;
 mod gauge;
 mod headroom;
@@ -40,8 +41,9 @@ mod water;
 mod with_gtp;
 
 pub use by_group::weigh_by_group;
-pub use caps::{Capped, caps};
-pub use fill::{Claimant, Fill};
+pub use caps::caps;
+pub use claimant::{Capped, Claimant};
+pub use fill::Fill;
 pub use message::{ClaimMessage, ClaimTo, GrantMessage, GrantTo, Promise, SessionTerms};
 pub use options::TallyOptions;
 pub use scheme::react;

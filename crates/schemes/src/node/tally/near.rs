@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::caps::Capped;
-use super::fill::Claimant;
+use super::claimant::{Capped, Claimant};
 
 /// Maximum error of a level found with f64, as a share of the capacity that the filling rows share: sums over a million
 /// rows have smaller errors.

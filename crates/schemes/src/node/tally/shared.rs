@@ -2,8 +2,10 @@
 
 use fairwave_units::Time;
 
-use super::caps::{Capped, caps};
-use super::fill::{Claimant, Fill};
+use super::caps::caps;
+use super::claimant::Capped;
+use super::claimant::Claimant;
+use super::fill::Fill;
 use super::headroom::{RecentHeadroom, head_bps};
 use super::options::TallyOptions;
 use super::plain_step::{MAX_STEPS, scale_steps, step_bps};

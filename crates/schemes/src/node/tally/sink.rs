@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use fairwave_units::{Rate, Time};
 
 use super::by_group::weigh_by_group;
-use super::fill::{Claimant, Fill};
+use super::claimant::Claimant;
+use super::fill::Fill;
 use super::headroom::{RecentHeadroom, head_bps};
 use super::lease::{Lease, refresh};
 use super::message::{ClaimMessage, GrantMessage, GrantTo, MAX_NUMBER, SessionTerms, as_bps, as_limit};

@@ -9,8 +9,10 @@ mod row;
 use fairwave_units::{Rate, Time};
 
 use super::by_group::weigh_by_group;
-use super::caps::{Capped, caps};
-use super::fill::{Claimant, Fill};
+use super::caps::caps;
+use super::claimant::Capped;
+use super::claimant::Claimant;
+use super::fill::Fill;
 use super::headroom::head_bps;
 use super::message::{ClaimTo, GrantMessage, MAX_NUMBER, SessionTerms, as_bps, as_limit};
 use super::options::TallyOptions;

@@ -5,7 +5,7 @@ use fairwave_units::{Duration, Time};
 use super::ledger::GrantLedger;
 use super::plain::PlainSource;
 use super::use_check::{Came, Passed, UseCheck};
-use crate::node::tally::fill::Claimant;
+use crate::node::tally::claimant::Claimant;
 use crate::node::tally::lease::{ask, refresh};
 use crate::node::tally::message::{GrantTo, SessionTerms};
 use crate::node::tally::options::{ASK_AGAIN, TallyOptions};

@@ -5,7 +5,7 @@ use fairwave_units::{Rate, Time};
 
 use super::SourceNode;
 use super::row::SourceRow;
-use crate::node::tally::fill::Claimant;
+use crate::node::tally::claimant::Claimant;
 use crate::node::tally::message::{ClaimTo, Promise, SessionTerms, as_limit};
 
 impl SourceNode {

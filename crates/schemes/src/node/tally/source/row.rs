@@ -3,8 +3,8 @@
 use fairwave_units::{Duration, Rate, Time};
 
 use super::remote::{Remotes, Speaks};
-use crate::node::tally::caps::Capped;
-use crate::node::tally::fill::Claimant;
+use crate::node::tally::claimant::Capped;
+use crate::node::tally::claimant::Claimant;
 use crate::node::tally::gauge::{DemandGauge, Sent};
 use crate::node::tally::lease::{ask, refresh};
 use crate::node::tally::message::{ClaimTo, MAX_NUMBER, SessionTerms};
