@@ -152,7 +152,6 @@ fairwave cp 'a b:c' DIR
 fairwave cp h1:a h2:b DIR
 fairwave cp h1:a h2:b
 fairwave cp -avP DIR/in h:a
-fairwave cp -P 2222 DIR/in h:a
 fairwave cp -z DIR/in h:a
 fairwave cp --ssh '' h:a DIR
 fairwave cp --ssh DIR/missing h:a DIR

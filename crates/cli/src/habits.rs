@@ -4,12 +4,9 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 const WHOLE: &str = "directories are copied with all they hold, links and times; no option is needed";
-const ALWAYS: &str =
-    "progress is shown and transfers resume without an option; ssh options go into --ssh \"ssh -p 2222\"";
 /// Options of rsync 3.2 and of OpenSSH's scp, and what to type instead.
-const TIPS: [(&[&str], &str); 8] = [
-    (&["-a", "-r", "-R", "-l", "-t", "-p", "--archive", "--recursive", "--times"], WHOLE),
-    (&["-P", "--partial", "--progress"], ALWAYS),
+const TIPS: [(&[&str], &str); 7] = [
+    (&["-a", "-R", "-l", "-p", "--archive"], WHOLE),
     (&["-z", "--compress"], "data is not compressed; leave it out"),
     (&["-c", "--checksum"], "use --check"),
     (&["-e", "--rsh"], "use --ssh \"ssh -p 2222\""),

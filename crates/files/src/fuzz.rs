@@ -104,6 +104,7 @@ fn manifest() {
                 keeps_links: bit(6),
                 modify_window_s: 0,
                 keeps: Keeps::default(),
+                lists_files: bit(6),
                 deletes: bit(7).then_some(Deletions { most: 3, at_top: false, stays_on_file_system: bit(6) }),
             },
             durable: Durable::None,

@@ -11,7 +11,7 @@ pub(crate) struct Talk {
     /// Print errors only
     #[arg(long, short, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Print more: skipped files, limits, library messages; -vv for every step
+    /// Print more: files, limits, library messages; -vv for every step
     #[arg(long, short, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 }

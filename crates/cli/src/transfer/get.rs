@@ -77,6 +77,13 @@ pub(crate) struct LookArgs {
     /// With --delete, delete at most N files and directories
     #[arg(long, value_name = "N", requires = "delete", hide_short_help = true)]
     pub(crate) max_delete: Option<u64>,
+    /// Always on, and accepted for users of rsync
+    #[arg(long, short, hide = true)]
+    recursive: bool,
+    #[arg(long, short, hide = true)]
+    times: bool,
+    #[arg(long, short = 'P', alias = "progress", hide = true)]
+    partial: bool,
     /// Keep symbolic links that point outside the copied tree; without this they fail
     #[arg(long, hide_short_help = true)]
     pub(crate) links: bool,
@@ -187,7 +194,7 @@ pub(crate) fn fetch(
 ) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
     let renew = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
-    let wish = GetOptions { session: link.session(), ..options.clone() };
+    let wish = GetOptions { session: link.session(), lists_files: screen.talk.is_verbose(), ..options.clone() };
     let begun = connecting::patiently(screen, ticket, |_| match renew {
         Some(renew) => get_renewed(&bound.endpoint, ticket, renew, wish),
         None => get(&bound.endpoint, ticket, wish),

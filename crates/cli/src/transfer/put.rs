@@ -99,7 +99,7 @@ pub(crate) fn send(
 ) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
     let renew = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
-    let wish = PutOptions { session: link.session(), ..options.clone() };
+    let wish = PutOptions { session: link.session(), lists_files: screen.talk.is_verbose(), ..options.clone() };
     note_left_out(screen, paths);
     let begun = connecting::patiently(screen, ticket, |_| match renew {
         Some(renew) => put_renewed(&bound.endpoint, ticket, renew, paths, &wish),

@@ -4,9 +4,10 @@
 //! greeting = version (1), kind (1), more
 //! more     = of a get: nothing, or flags (1): 1 does not enter other file systems, 2 lists what is left out
 //!            of a put: nothing, or flags (1): 1 compares hashes, 2 dry run, 4 keeps links, 8 a window follows: seconds (u32 BE,
-//!            not 0), 16 makes nothing new, 32 keeps what is there, 64 keeps what is newer, 128 deletions follow
+//!            not 0), 16 makes nothing new, 32 keeps what is there, 64 keeps what is newer, 128 flags of the end follow
 //!            of a bench: opaque bytes up to the end
-//! deletions = their maximum (u64 BE), flags (1): 1 at the destination's top as well, 2 not in other file systems
+//! flags of the end = flags (1): 1 deletes, at most as many as follow (u64 BE), 2 at the destination's top as well, 4 not
+//!            in other file systems, 8 lists what was done with each file
 //! ```
 
 use super::keeps::Keeps;
@@ -48,6 +49,7 @@ pub(crate) struct Deletions {
 
 /// Options of a taker's comparison with existing files, before any transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four wishes that do not depend on each other")]
 pub(crate) struct Look {
     /// Whether files that seem complete, having the right size and time, are read and their hashes compared.
     pub(crate) does_check: bool,
@@ -59,6 +61,8 @@ pub(crate) struct Look {
     pub(crate) modify_window_s: u32,
     pub(crate) keeps: Keeps,
     pub(crate) deletes: Option<Deletions>,
+    /// Whether the results list what was done with each file; those of a dry run always do.
+    pub(crate) lists_files: bool,
 }
 
 const STAYS_ON_FILE_SYSTEM: u8 = 1;
@@ -70,9 +74,11 @@ const HAS_WINDOW: u8 = 8;
 const ONLY_EXISTING: u8 = 16;
 const KEEPS_EXISTING: u8 = 32;
 const KEEPS_NEWER: u8 = 64;
-const DELETES: u8 = 128;
-const DELETES_AT_TOP: u8 = 1;
-const DELETES_STAYING: u8 = 2;
+const HAS_END: u8 = 128;
+const DELETES: u8 = 1;
+const DELETES_AT_TOP: u8 = 2;
+const DELETES_STAYING: u8 = 4;
+const LISTS_FILES: u8 = 8;
 const GET: u8 = Purpose::Get as u8;
 const PUT: u8 = Purpose::Put as u8;
 const BENCH: u8 = Purpose::Bench as u8;
@@ -96,24 +102,30 @@ impl<'a> Greeting<'a> {
             },
             PUT if reader.is_empty() => Self::Put(Look::default()),
             PUT => match reader.u8("the greeting's flags")? {
-                flags @ 1.. => Self::Put(Look {
-                    does_check: flags & CHECKS != 0,
-                    is_dry: flags & IS_DRY != 0,
-                    keeps_links: flags & KEEPS_LINKS != 0,
-                    modify_window_s: match flags & HAS_WINDOW {
+                flags @ 1.. => {
+                    let modify_window_s = match flags & HAS_WINDOW {
                         0 => 0,
                         _ => match reader.u32("the greeting's window")? {
                             0 => return Err(FormatError::Range("the greeting's window")),
                             window_s => window_s,
                         },
-                    },
-                    keeps: Keeps {
-                        only_existing: flags & ONLY_EXISTING != 0,
-                        existing: flags & KEEPS_EXISTING != 0,
-                        newer: flags & KEEPS_NEWER != 0,
-                    },
-                    deletes: if flags & DELETES == 0 { None } else { Some(Deletions::read(&mut reader)?) },
-                }),
+                    };
+                    let (deletes, lists_files) =
+                        if flags & HAS_END == 0 { (None, false) } else { read_end(&mut reader)? };
+                    Self::Put(Look {
+                        does_check: flags & CHECKS != 0,
+                        is_dry: flags & IS_DRY != 0,
+                        keeps_links: flags & KEEPS_LINKS != 0,
+                        modify_window_s,
+                        keeps: Keeps {
+                            only_existing: flags & ONLY_EXISTING != 0,
+                            existing: flags & KEEPS_EXISTING != 0,
+                            newer: flags & KEEPS_NEWER != 0,
+                        },
+                        deletes,
+                        lists_files,
+                    })
+                }
                 0 => return Err(FormatError::Range("the greeting's flags")),
             },
             BENCH => return Ok(Self::Bench(reader.rest())),
@@ -133,7 +145,7 @@ impl<'a> Greeting<'a> {
                 (GET, &said)
             }
             Self::Put(look) if look == Look::default() => (PUT, &[]),
-            Self::Put(Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes }) => {
+            Self::Put(Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files }) => {
                 let has_window = modify_window_s > 0;
                 said = vec![
                     (u8::from(does_check) * CHECKS)
@@ -143,12 +155,14 @@ impl<'a> Greeting<'a> {
                         | (u8::from(keeps.only_existing) * ONLY_EXISTING)
                         | (u8::from(keeps.existing) * KEEPS_EXISTING)
                         | (u8::from(keeps.newer) * KEEPS_NEWER)
-                        | (u8::from(deletes.is_some()) * DELETES),
+                        | (u8::from(deletes.is_some() || lists_files) * HAS_END),
                 ];
                 if has_window {
                     said.extend(modify_window_s.to_be_bytes());
                 }
-                said.extend(deletes.into_iter().flat_map(Deletions::to_bytes));
+                if deletes.is_some() || lists_files {
+                    said.extend(end_bytes(deletes, lists_files));
+                }
                 (PUT, &said)
             }
             Self::Bench(more) => (BENCH, more),
@@ -159,23 +173,28 @@ impl<'a> Greeting<'a> {
     }
 }
 
-impl Deletions {
-    fn read(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
-        const FLAGS: &str = "the flags of deletions";
-        let most = reader.u64("the most deletions")?;
-        let flags = Some(reader.u8(FLAGS)?).filter(|flags| *flags <= (DELETES_AT_TOP | DELETES_STAYING));
-        let flags = flags.ok_or(FormatError::Range(FLAGS))?;
-        let (at_top, stays_on_file_system) = (flags & DELETES_AT_TOP != 0, flags & DELETES_STAYING != 0);
-        Ok(Self { most, at_top, stays_on_file_system })
+/// Reads what a put asks for at its end: deletions, and a list of files.
+fn read_end(reader: &mut Reader<'_>) -> Result<(Option<Deletions>, bool), FormatError> {
+    const FLAGS: &str = "the flags of the end";
+    let flags = reader.u8(FLAGS)?;
+    let (deletes, lists_files) = (flags & DELETES != 0, flags & LISTS_FILES != 0);
+    let (at_top, stays_on_file_system) = (flags & DELETES_AT_TOP != 0, flags & DELETES_STAYING != 0);
+    let is_known = flags != 0 && flags <= (DELETES | DELETES_AT_TOP | DELETES_STAYING | LISTS_FILES);
+    if !is_known || (!deletes && (at_top || stays_on_file_system)) {
+        return Err(FormatError::Range(FLAGS));
     }
+    let most = if deletes { Some(reader.u64("the most deletions")?) } else { None };
+    Ok((most.map(|most| Deletions { most, at_top, stays_on_file_system }), lists_files))
+}
 
-    fn to_bytes(self) -> [u8; 9] {
-        let mut bytes = [0; 9];
-        bytes[..8].copy_from_slice(&self.most.to_be_bytes());
-        let staying = u8::from(self.stays_on_file_system) * DELETES_STAYING;
-        bytes[8] = (u8::from(self.at_top) * DELETES_AT_TOP) | staying;
-        bytes
-    }
+fn end_bytes(deletes: Option<Deletions>, lists_files: bool) -> Vec<u8> {
+    let deletions = deletes.map_or(0, |deletions| {
+        let at_top = u8::from(deletions.at_top) * DELETES_AT_TOP;
+        DELETES | at_top | (u8::from(deletions.stays_on_file_system) * DELETES_STAYING)
+    });
+    let mut bytes = vec![deletions | (u8::from(lists_files) * LISTS_FILES)];
+    bytes.extend(deletes.iter().flat_map(|deletions| deletions.most.to_be_bytes()));
+    bytes
 }
 
 #[cfg(test)]
@@ -189,15 +208,15 @@ mod tests {
         for greeting in gets.into_iter().chain([Greeting::Bench(b""), Greeting::Bench(&[9; 510])]) {
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
-        for flags in 0..3 * 4 * 64 {
+        for flags in 0..3 * 8 * 64 {
             let is_set = [1, 2, 4, 8, 16, 32].map(|flag| flags & flag != 0);
             let [does_check, is_dry, keeps_links, only_existing, existing, newer] = is_set;
-            let modify_window_s = [0, 1, u32::MAX][flags >> 8];
-            let [is_some, at_top] = [64, 128].map(|flag| flags & flag != 0);
+            let modify_window_s = [0, 1, u32::MAX][flags >> 9];
+            let [is_some, at_top, lists_files] = [64, 128, 256].map(|flag| flags & flag != 0);
             let deletions = Deletions { most: u64::MAX - flags as u64, at_top, stays_on_file_system: does_check };
             let deletes = is_some.then_some(deletions);
             let keeps = Keeps { only_existing, existing, newer };
-            let look = Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes };
+            let look = Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files };
             let greeting = Greeting::Put(look);
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
@@ -211,9 +230,11 @@ mod tests {
         assert_eq!(Greeting::read(&[1, PUT, 8]), Err(FormatError::Short("the greeting's window")));
         assert_eq!(Greeting::read(&[1, PUT, 8, 0, 0, 0, 0]), Err(FormatError::Range("the greeting's window")));
         assert_eq!(Greeting::read(&[1, PUT, 0]), Err(FormatError::Range("the greeting's flags")));
-        assert_eq!(Greeting::read(&[1, PUT, 128]), Err(FormatError::Short("the most deletions")));
-        let flags = [1, PUT, 128, 0, 0, 0, 0, 0, 0, 0, 9, 4];
-        assert_eq!(Greeting::read(&flags), Err(FormatError::Range("the flags of deletions")));
+        assert_eq!(Greeting::read(&[1, PUT, 128]), Err(FormatError::Short("the flags of the end")));
+        assert_eq!(Greeting::read(&[1, PUT, 128, 1]), Err(FormatError::Short("the most deletions")));
+        for flags in [0, 2, 4, 16, 255] {
+            assert_eq!(Greeting::read(&[1, PUT, 128, flags]), Err(FormatError::Range("the flags of the end")));
+        }
         assert_eq!(Greeting::read(&[1, PUT, 1, 0]), Err(FormatError::Range("the greeting's length")));
         for flags in [0, 4, 255] {
             assert_eq!(Greeting::read(&[1, GET, flags]), Err(FormatError::Range("the greeting's flags")));

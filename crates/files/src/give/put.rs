@@ -35,6 +35,7 @@ use crate::transfer::retry::{Destination, RETRY, persist};
 
 /// Options of a put.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "four wishes that do not depend on each other")]
 pub struct PutOptions {
     /// Whether the server reads files that seem complete there, having the right size and time, and compares their
     /// hashes.
@@ -51,6 +52,8 @@ pub struct PutOptions {
     /// Whether entries that the source lacks are deleted from the directories that are copied, and at most how many;
     /// `None` deletes nothing. It happens last, and only if nothing failed. The server has to allow it.
     pub deletes: Option<u64>,
+    /// As [`GetOptions::lists_files`](crate::GetOptions::lists_files).
+    pub lists_files: bool,
     /// Which files, by path and size.
     pub filter: Filter,
     /// Paths below the only path that is given, a directory: these, each with all that is below it, and no others. That
@@ -73,6 +76,7 @@ impl Default for PutOptions {
             modify_window_s: 0,
             keeps: Keeps::default(),
             deletes: None,
+            lists_files: false,
             filter: Filter::default(),
             names: None,
             limit: None,
@@ -125,13 +129,14 @@ fn put_to(
 
 /// Options of the server's comparison, before files move, and of its deletions after that.
 pub(crate) fn look(options: &PutOptions) -> Look {
-    let PutOptions { check: does_check, dry_run: is_dry, keeps_links, modify_window_s, keeps, .. } = *options;
+    let PutOptions { check: does_check, dry_run: is_dry, keeps_links, modify_window_s, keeps, lists_files, .. } =
+        *options;
     let deletes = options.deletes.map(|most| Deletions {
         most,
         at_top: options.names.as_ref().is_some_and(Vec::is_empty),
         stays_on_file_system: options.filter.stays_on_file_system,
     });
-    Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes }
+    Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files }
 }
 
 /// The handler of a put, and its transfer.
@@ -151,7 +156,8 @@ pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn 
         .with_limit(options.limit)
         .listing(listing)
         .counting_holes();
-    Ok((Box::new(Giver::new(source, ledger.clone(), options.dry_run)), ledger.transfer()))
+    let giver = Giver { lists_files: options.lists_files, ..Giver::new(source, ledger.clone(), options.dry_run) };
+    Ok((Box::new(giver), ledger.transfer()))
 }
 
 /// The client's end of a put: gives, and hears what became of it.
@@ -164,17 +170,19 @@ struct Giver {
     /// Bytes of received result records.
     told_bytes: usize,
     is_dry: bool,
+    /// Whether the results list each file.
+    lists_files: bool,
 }
 
 /// A taker within the bounds of its lists never sends more.
 const MOST_TOLD_BYTES: usize = 64 << 20;
-/// With what a dry run would do with each file: some ten million.
+/// With what is done with each file, or would be in a dry run: some ten million.
 const MOST_PLANNED_BYTES: usize = 1 << 30;
 
 impl Giver {
     fn new(source: GivingEnd, ledger: Ledger, is_dry: bool) -> Self {
         let (told, before) = (Outcome::empty(Ended::Done), Before::default());
-        Self { source, ledger, results: None, told, before, told_bytes: 0, is_dry }
+        Self { source, ledger, results: None, told, before, told_bytes: 0, is_dry, lists_files: is_dry }
     }
 
     /// Reads the results received so far.
@@ -187,7 +195,7 @@ impl Giver {
                 Err(error) => break Some(error.to_string()),
             };
             self.told_bytes += body.len();
-            let most = if self.is_dry { MOST_PLANNED_BYTES } else { MOST_TOLD_BYTES };
+            let most = if self.is_dry || self.lists_files { MOST_PLANNED_BYTES } else { MOST_TOLD_BYTES };
             if self.told_bytes > most {
                 break Some(format!("the results exceed {} MiB", most >> 20));
             }

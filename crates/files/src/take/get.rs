@@ -70,6 +70,8 @@ pub struct GetOptions {
     /// Whether entries that the source lacks are deleted from the directories that are copied, and at most how many;
     /// `None` deletes nothing. It happens last, and only if nothing failed.
     pub deletes: Option<u64>,
+    /// Whether [`Outcome::planned`](crate::Outcome::planned) lists what was done with each file.
+    pub lists_files: bool,
     /// Granularity of durability.
     pub durable: Durable,
     /// No faster than this, in IP packets.
@@ -101,6 +103,7 @@ impl Default for GetOptions {
             modify_window_s: 0,
             keeps: Keeps::default(),
             deletes: None,
+            lists_files: false,
             durable: Durable::default(),
             limit: None,
             memory: MEMORY,
@@ -174,6 +177,7 @@ fn begin(
             modify_window_s: options.modify_window_s,
             keeps: options.keeps,
             deletes: options.deletes.map(|most| Deletions { most, at_top, stays_on_file_system }),
+            lists_files: options.lists_files,
         },
         durable: options.durable,
         limit: options.limit,

@@ -415,12 +415,20 @@ impl TakePlan {
 
     /// Of a dry run: what would be done with a file or a link.
     pub(crate) fn note(&mut self, path: &[u8], old: &Old, bytes: u64) {
-        let action = if *old == Old::Nothing { FileAction::New } else { FileAction::Update };
-        self.note_action(path, action, bytes);
+        self.note_action(path, action_on(old), bytes);
     }
 
     fn note_action(&mut self, path: &[u8], action: FileAction, bytes: u64) {
-        if self.look.is_dry {
+        self.list(self.look.is_dry, path, action, bytes);
+    }
+
+    /// A file or a link is at its place.
+    pub(crate) fn note_placed(&mut self, path: &[u8], old: &Old, bytes: u64) {
+        self.list(self.look.lists_files, path, action_on(old), bytes);
+    }
+
+    fn list(&mut self, is_listed: bool, path: &[u8], action: FileAction, bytes: u64) {
+        if is_listed {
             let before = self.outcome.planned.bytes();
             self.outcome.planned.push(PlannedFile { path, action, bytes });
             self.texts += (self.outcome.planned.bytes() - before) as u64;
@@ -500,7 +508,9 @@ impl TakePlan {
             // It is made under a temporary name first, which the next transfer has to find.
             desk.journal.place(link.path.parent()).doing("note in the journal where a link is made")?;
         }
-        Ok(desk.temps.link(&parent, &link.path, &link.target, link.meta, link.old)?)
+        desk.temps.link(&parent, &link.path, &link.target, link.meta, link.old)?;
+        self.note_placed(link.path.as_bytes(), &link.old, 0);
+        Ok(())
     }
 
     /// Whether what is at a path stays as it is; of a file, with this time.
@@ -533,4 +543,9 @@ impl TakePlan {
             None => Ok(None),
         }
     }
+}
+
+/// What is done with a file or a link, by what is at its place.
+fn action_on(old: &Old) -> FileAction {
+    if *old == Old::Nothing { FileAction::New } else { FileAction::Update }
 }

@@ -32,7 +32,7 @@ pub struct Outcome {
     pub files_deleted: u64,
     /// Entries that the source lacks and that were not deleted, since the call limits the number.
     pub files_undeleted: u64,
-    /// Of a dry run: what would be done with each file.
+    /// What was done with each file and link, if the call asks for it; of a dry run, what would be.
     pub planned: PlannedFiles,
     /// The BLAKE3 hash of the file, if the transfer was of a single one.
     pub blake3: Option<[u8; 32]>,

@@ -66,6 +66,30 @@ fn delete__with_every_command_and_carrier() {
 }
 
 #[test]
+fn verbose__lists_each_file_with_what_was_done() {
+    let host = Host::new();
+    fill(&host, "tree");
+    std::fs::create_dir(host.path("inbox")).unwrap();
+    let inbox = host.serve(&["inbox", "--writable", "--delete", "--listen", "127.0.0.1:0"]);
+    for (call, to) in [(&["cp", "tree", "here/"][..], "here"), (&["put", "tree", &inbox.at()], "inbox")] {
+        host.write(&format!("{to}/tree/a"), b"another");
+        host.write(&format!("{to}/tree/old"), b"old");
+        // Options that are always on are accepted from users of rsync.
+        let lines = host.run(&[call, &["--delete", "-rtP", "-v", "--json"]].concat()).json();
+        let actions = lines.iter().filter(|line| line["event"] == "file");
+        let mut actions: Vec<_> = actions.map(|line| format!("{} {}", line["action"], line["name"])).collect();
+        actions.sort();
+        let expected =
+            ["\"delete\" \"tree/old\"", "\"new\" \"tree/d/b\"", "\"new\" \"tree/log\"", "\"update\" \"tree/a\""];
+        assert_eq!(actions, expected, "{call:?}");
+        let again = host.run(&[call, &["--delete", "-v"]].concat());
+        assert_eq!(again.stdout(), "", "{call:?}");
+    }
+    let refused = host.run(&["cp", "-a", "tree", "here/"]).refused();
+    assert!(refused.contains("no option is needed"), "{refused}");
+}
+
+#[test]
 fn delete__of_the_content_of_a_directory() {
     let host = Host::new();
     fill(&host, "tree");

@@ -305,3 +305,53 @@ fn identity__changes_with_the_file() {
     fs::rename(place.path().join("b"), &path).unwrap();
     assert_ne!(look(), after);
 }
+
+/// Each as a line, for a taker that deletes.
+fn scanned_for_mirror(roots: &Roots, filter: Filter) -> Vec<String> {
+    let mut lines = Vec::new();
+    let listing = ListOptions { filter, lists_left_out: true, ..ListOptions::default() };
+    let outcome = scan(roots, listing, &mut |entry| {
+        let text = |path: &[u8]| path.escape_ascii().to_string();
+        lines.push(match *entry {
+            TreeEntry::File { path, .. } => format!("file {}", text(path)),
+            TreeEntry::Directory { path, .. } => format!("directory {}", text(path)),
+            TreeEntry::Kept { path } => format!("kept {}", text(path)),
+            TreeEntry::Rule { includes, pattern } => format!("rule {includes} {}", text(pattern)),
+            TreeEntry::Failed { path, .. } => format!("failed {}", text(path)),
+            _ => return ControlFlow::Continue(()),
+        });
+        ControlFlow::Continue(())
+    });
+    assert!(outcome.is_continue());
+    lines
+}
+
+#[test]
+fn scan__for_a_mirror_names_rules_and_what_sizes_leave_out() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    fs::create_dir(&data).unwrap();
+    for (name, content) in [("a", "1"), ("big", "12345"), ("big.o", "12345")] {
+        write(data.join(name), content, 0o644);
+    }
+    let mut rules = RuleList::default();
+    rules.add(b"keep.o", true).unwrap();
+    rules.add(b"*.o", false).unwrap();
+    let filter = Filter { rules: rules.compile().unwrap(), max_bytes: Some(3), ..Filter::default() };
+    let lines = scanned_for_mirror(&Roots::find(std::slice::from_ref(&data)).unwrap(), filter);
+    let expected =
+        ["rule true keep.o", "rule false *.o", "directory data", "file data/a", "kept data/big", "kept data/big.o"];
+    assert_eq!(lines, expected);
+}
+
+/// A directory whose content is given is not an empty one when it has gone.
+#[test]
+fn scan__a_top_that_has_gone_is_a_failure() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let roots = Roots::find_inside(&data).unwrap();
+    assert_eq!(scanned_for_mirror(&roots, Filter::default()), [""; 0]);
+    fs::remove_dir(&data).unwrap();
+    assert_eq!(scanned_for_mirror(&roots, Filter::default()), ["failed ."]);
+}

@@ -48,6 +48,7 @@ impl TakePlan {
             }
         };
         let (is_dry, most_memory) = (self.look.is_dry, self.most_memory);
+        let is_listed = is_dry || self.look.lists_files;
         let Self { outcome, claims, names, room, directories, ledger, .. } = self;
         let mut tell = |deletion: Deletion<'_>| match deletion {
             Deletion::Done { path, bytes } => {
@@ -55,7 +56,7 @@ impl TakePlan {
                 tracing::debug!(path = %escaped(path), "deleted");
                 let planned = PlannedFile { path, action: FileAction::Delete, bytes };
                 let is_bounded = (outcome.planned.bytes() as u64) < most_memory && room.grow(planned.memory_bytes());
-                if is_dry && is_bounded {
+                if is_listed && is_bounded {
                     outcome.planned.push(planned);
                 }
             }

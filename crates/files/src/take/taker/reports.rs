@@ -128,6 +128,9 @@ impl Taker {
             placed.items.iter().for_each(|item| self.options.verified.add(item.version));
         }
         self.plan.place(placed.files, placed.bytes);
+        for item in &placed.items {
+            self.plan.note_placed(item.path.as_bytes(), &item.old, item.bytes());
+        }
         for (item, trouble) in placed.failed {
             self.plan.fail_file(&item, trouble);
         }

@@ -36,6 +36,8 @@ pub(super) enum Said {
     /// A file of this many bytes, of which only the first can be sent, and the last of the list. Requests beyond them
     /// are neither answered nor refused.
     Begun(Vec<u8>, u64, Vec<u8>),
+    /// What the giver has and does not list.
+    Kept(Vec<u8>),
     /// Holes of the next file.
     Holes(Vec<u8>),
     /// An end in the middle.
@@ -87,6 +89,7 @@ impl Fake {
             Said::Directory(path) => {
                 TreeEntry::Directory { path, meta: Meta { mode: self.mode.unwrap_or(0o755), ..META } }
             }
+            Said::Kept(path) => TreeEntry::Kept { path },
             Said::Link(path, target) => TreeEntry::Symlink { path, target, meta: META },
             Said::Failed(path, reason) => TreeEntry::Failed { path, reason },
             Said::Holes(pairs) => TreeEntry::Holes { pairs },

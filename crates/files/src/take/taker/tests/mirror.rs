@@ -3,7 +3,8 @@
 use super::fake::{Fake, Said, file};
 use super::resume::{NARROW, interrupt};
 use super::*;
-use crate::filter::rules::RuleList;
+use crate::filter::rules::{RuleError, RuleList};
+use crate::format::manifest::TreeEntry;
 
 pub(super) const ALL: Deletions = Deletions { most: u64::MAX, at_top: false, stays_on_file_system: false };
 
@@ -65,6 +66,27 @@ fn mirror__deletes_what_the_source_lacks_and_only_below_what_was_copied() {
     assert_eq!(taken(&world), kept);
     // Deletions do not show in the times of directories.
     assert_eq!(look_at(&world.data())[Path::new("d")].mtime, look_at(&world.to())[Path::new("data/d")].mtime);
+}
+
+#[test]
+fn mirror__lists_what_was_done_if_that_is_asked_for() {
+    use crate::FileAction::{Delete, New, Update};
+    let world = World::new();
+    world.file("new", "1").file("same", "2").file("other", "345");
+    symlink("new", world.data().join("link")).unwrap();
+    for (lists_files, expected) in [(false, &[][..]), (true, &[("data/old", Delete), ("data/other", Update)])] {
+        world.get(&mirror());
+        at_destination(&world, &["data/old", "data/other"]);
+        let run = world.get(&Get { lists_files, ..mirror() });
+        let mut listed: Vec<_> =
+            run.outcome.planned.iter().map(|file| (crate::escaped(file.path), file.action)).collect();
+        listed.sort_by(|one, other| one.0.cmp(&other.0));
+        assert_eq!(listed, expected.iter().map(|(path, action)| ((*path).to_owned(), *action)).collect::<Vec<_>>());
+    }
+    fs::remove_dir_all(world.to().join("data")).unwrap();
+    let run = world.get(&Get { lists_files: true, ..mirror() });
+    assert!(run.outcome.planned.iter().all(|file| file.action == New), "{:?}", run.outcome);
+    assert_eq!(run.outcome.planned.iter().count(), 4);
 }
 
 #[test]
@@ -177,4 +199,35 @@ fn mirror__follows_no_link_of_the_destination() {
     assert!(
         run.outcome.files_failed > 0 && world.to().join("other/x").exists() && world.to().join("data/old").exists()
     );
+}
+
+/// Mount points of a source with `-x`, and files that sizes leave out.
+#[test]
+fn mirror__keeps_what_the_giver_has_and_does_not_list() {
+    let world = World::new();
+    at_destination(&world, &["data/mount/x", "data/big", "data/old"]);
+    let [data, mount, big] = ["data", "data/mount", "data/big"].map(|path| path.as_bytes().to_vec());
+    let entries = [Said::Directory(data), Said::Directory(mount.clone()), Said::Kept(mount), Said::Kept(big)];
+    let run = Fake::new(entries).get(&world, &mirror());
+    assert_eq!((run.outcome.files_deleted, run.outcome.files_failed), (1, 0), "{:?}", run.outcome);
+    assert_eq!(taken(&world), ["data/", "data/big", "data/mount/", "data/mount/x"]);
+}
+
+#[test]
+fn mirror__rules_of_a_peer_are_bounded_and_stand_at_the_start() {
+    let world = World::new();
+    let options = |get: &Get, tells| TakeOptions { tells, ..world.options(get) };
+    let plan = |get: &Get, tells| TakePlan::new(Ledger::default(), &options(get, tells));
+    let rule = |pattern| TreeEntry::Rule { includes: false, pattern };
+    let mut put = plan(&mirror(), true);
+    assert_eq!(put.on_entry(rule(b"*.o")), Ok(()));
+    assert_eq!(put.on_entry(TreeEntry::Directory { path: b"data", meta: super::fake::META }), Ok(()));
+    assert_eq!(put.on_entry(rule(b"*.c")), Err(ListError::Rule));
+    let mut put = plan(&mirror(), true);
+    let refused = std::iter::repeat_with(|| put.on_entry(rule(&[b'x'; 4096]))).find_map(Result::err);
+    assert_eq!(refused, Some(ListError::Rules(RuleError::Total)));
+    // The taker of a get has its own, and without deletions there are none.
+    for (get, tells) in [(mirror(), false), (Get::default(), true)] {
+        assert_eq!(plan(&get, tells).on_entry(rule(b"x")), Err(ListError::Rule));
+    }
 }
