@@ -3,6 +3,7 @@
 mod any_network;
 mod background;
 mod delay;
+mod every_bdp;
 mod explicit;
 mod gtp;
 mod node_rules;
