@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use crate::expectation::{Expectation, Tolerance};
 use crate::formula::Formula;
+use crate::judged::{Claim, ClaimValue, Proof};
 use crate::measure::Measure;
-use crate::outcome::{Claim, ClaimValue, Proof};
 use crate::reduce::{Reduce, worst};
 use crate::source::{Form, ValueSource};
 use crate::unit::{Dimension, Unit};

@@ -1,6 +1,6 @@
 //! The expectation of a claim, and the distance of a value from it.
 
-use crate::outcome::digits;
+use crate::judged::digits;
 
 /// A condition on a value, in the claim's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]

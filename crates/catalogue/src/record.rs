@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::counts::VerdictCounts;
 use crate::data::verdict_text;
 use crate::experiment::{Experiment, list};
-use crate::outcome::{ClaimValue, ExperimentOutcome, digits};
+use crate::judged::{ClaimValue, digits};
+use crate::outcome::ExperimentOutcome;
 use crate::source::Form;
 use crate::verdict::Verdict;
 

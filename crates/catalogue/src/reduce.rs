@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::expectation::Expectation;
-use crate::outcome::digits;
+use crate::judged::digits;
 
 /// A way to combine several values into one, or to keep several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]

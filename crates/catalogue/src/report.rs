@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use crate::counts::VerdictCounts;
 use crate::drawing::picture_of;
-use crate::outcome::{Claim, ExperimentOutcome};
+use crate::judged::Claim;
+use crate::outcome::ExperimentOutcome;
 use crate::verdict::Verdict;
 use crate::wire::WireNotes;
 
@@ -176,7 +177,7 @@ fn row(page: &mut String, claim: &Claim) {
     if let Some(reason) = &claim.reason {
         let referee = claim
             .referee
-            .map_or_else(String::new, |number| format!(" Referee: {} {}.", crate::outcome::digits(number), claim.unit));
+            .map_or_else(String::new, |number| format!(" Referee: {} {}.", crate::judged::digits(number), claim.unit));
         let _ =
             writeln!(page, "<tr class=\"reason\"><td colspan=\"7\">{}{}</td></tr>", escape(reason), escape(&referee));
     }

@@ -3,7 +3,8 @@
 use crate::claim::{CheckedClaim, Subject};
 use crate::experiment::Experiment;
 use crate::in_order::threads;
-use crate::outcome::{Claim, ExperimentOutcome};
+use crate::judged::Claim;
+use crate::outcome::ExperimentOutcome;
 pub use crate::run_error::{RunError, RunOptions};
 use crate::select::{UnknownExperiment, select};
 use crate::work::{ExperimentPlan, Results, RunProgress, TakenResult, Work};

@@ -47,7 +47,6 @@ const IN_CYCLES: &[(&str, usize, &str)] = &[
          CUBIC's rule beside others, and both stand in the list",
     ),
     ("sim", 16, "the engine's kinds of sources, each a file of methods of the engine; and what they log and report"),
-    ("catalogue", 6, "a claim and what it is about"),
 ];
 
 /// The folders of `files`, each with those that it may use. What is above them may use all.

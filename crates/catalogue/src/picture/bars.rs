@@ -84,7 +84,7 @@ fn draw(area: &Area<'_>, chart: &BarChart) -> Result<(), PictureError> {
                 if high.is_finite() {
                     rectangle(&grid, (left, low), (left + slot, high), colour(chart, n))?;
                     if !chart.is_stacked && slot > 22.0 {
-                        let text = crate::outcome::brief(value);
+                        let text = crate::judged::brief(value);
                         grid.note(left + slot / 2.0, grid.y(high) - 8.0, &text, font(10, FAINT).centred())?;
                     }
                 }

@@ -2,7 +2,7 @@
 
 use crate::claim::{CheckedClaim, Subject};
 use crate::experiment::Experiment;
-use crate::outcome::Claim;
+use crate::judged::Claim;
 use crate::run::RunError;
 use crate::unit::Dimension;
 use crate::wire::scaled_back::scaled_back;

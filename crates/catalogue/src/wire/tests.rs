@@ -6,8 +6,9 @@ use fairwave_schemes::scheme::Model;
 
 use super::*;
 use crate::experiment::{Experiment, list, of_text};
+use crate::judged::ClaimValue;
 use crate::lab::simulate;
-use crate::outcome::{ClaimValue, ExperimentOutcome};
+use crate::outcome::ExperimentOutcome;
 use crate::run::{RunError, RunOptions, run_all};
 use crate::work::RunStep;
 
