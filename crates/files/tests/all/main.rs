@@ -1,5 +1,6 @@
 //! Integration tests of the crate, in one binary: one link, and tests of all files share the processors.
 
+mod crowd;
 mod door;
 mod files;
 mod net;
