@@ -65,6 +65,11 @@ impl Neighbours {
         self.rows.retain(|(of, _), _| *of != member);
     }
 
+    #[cfg(test)]
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Reports the cards' traffic so far to the machine: their names are `cards`.
     pub(crate) fn tell(&mut self, now: Time, cards: &[(CardId, Option<String>)], machine: &mut Machine) {
         // Without counters nothing is reported: the former rates stay for the next ticks.

@@ -195,3 +195,19 @@ fn tick__who_names_new_peers_in_all_rows_makes_nobody_wait_and_is_not_remembered
     }
     assert!(world.ticker.cards.ways() <= 65_536 + 32, "{}", world.ticker.cards.ways());
 }
+
+#[test]
+fn tick__of_a_process_that_is_gone_no_row_is_remembered() {
+    let mut world = World::new();
+    let settings = Settings { yields: Some(1.0), ..Settings::at("nowhere".into()) };
+    world.door.send(DoorNews::Reload(Box::new(settings))).unwrap();
+    let mut guest = world.come(1, 1000);
+    guest.open(peer(1));
+    world.tick();
+    world.answer("eth0", Rate::mbps(100.0));
+    world.tick();
+    assert_eq!(world.ticker.neighbours.rows(), 1);
+    world.door.send(DoorNews::Gone(VisitorId(1))).unwrap();
+    world.tick();
+    assert_eq!(world.ticker.neighbours.rows(), 0);
+}

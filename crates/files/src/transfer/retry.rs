@@ -36,10 +36,23 @@ struct Retry {
     is_renewed: bool,
     open: OpenLeg,
     patience: Duration,
-    /// Doubles with each attempt until new bytes arrive.
-    doublings: u32,
+    backoff: Backoff,
     /// Time of the last progress, and the files and bytes at that time.
     moved: (Instant, (u64, u64)),
+}
+
+/// The longest wait before the next attempt: it doubles with each one until new bytes arrive.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Backoff {
+    doublings: u32,
+}
+
+impl Backoff {
+    fn next(&mut self) -> Duration {
+        let longest = FIRST_WAIT.saturating_mul(1 << self.doublings.min(16)).min(MOST_WAIT);
+        self.doublings += 1;
+        longest
+    }
 }
 
 /// Default time for which transfers reconnect after the last received bytes.
@@ -79,7 +92,7 @@ pub(crate) fn persist(
         is_renewed: false,
         open,
         patience: Duration::from_nanos(patience.as_nanos()),
-        doublings: 0,
+        backoff: Backoff::default(),
         moved: (Instant::now(), (0, 0)),
     };
     let thread = thread::Builder::new().name("fairwave-retry".to_owned());
@@ -144,7 +157,7 @@ impl Retry {
             let far = (progress.files_done, progress.bytes_there());
             if far.0 > self.moved.1.0 || far.1 > self.moved.1.1 {
                 self.moved = (Instant::now(), far);
-                self.doublings = 0;
+                self.backoff = Backoff::default();
             }
             if let Some(outcome) = outcome {
                 return outcome;
@@ -163,7 +176,7 @@ impl Retry {
         // Old keys are harmless: nothing waits for new ones.
         let is_for_keys = reason == CloseReason::Keys;
         // A peer that reports a restart is alive. If it reports another before any progress, back off.
-        let is_there = reason == CloseReason::Reset && self.doublings == 0;
+        let is_there = reason == CloseReason::Reset && self.backoff == Backoff::default();
         if self.patience.is_zero() && !is_for_keys {
             return Err(Ended::Failed(first.clone()));
         }
@@ -212,8 +225,7 @@ impl Retry {
     /// Delay before the next attempt: doubled each time, with random jitter, so that many clients do not reconnect at
     /// once.
     fn next_wait(&mut self) -> Duration {
-        let longest = FIRST_WAIT.saturating_mul(1 << self.doublings.min(16)).min(MOST_WAIT);
-        self.doublings += 1;
+        let longest = self.backoff.next();
         // Without random numbers there is no session either.
         let share = f64::from(getrandom::u32().unwrap_or(u32::MAX)) / f64::from(u32::MAX);
         longest.mul_f64(0.5 + 0.5 * share)
@@ -359,6 +371,12 @@ mod tests {
             assert_eq!(may_pass(CloseReason::Refused(refusal), true), passes, "{refusal:?}");
             assert!(!may_pass(CloseReason::Refused(refusal), false));
         }
+    }
+
+    #[test]
+    fn backoff__doubles_up_to_half_a_minute() {
+        let mut backoff = Backoff::default();
+        assert_eq!([(); 7].map(|()| backoff.next().as_secs()), [1, 2, 4, 8, 16, 30, 30]);
     }
 
     #[test]

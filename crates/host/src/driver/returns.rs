@@ -241,6 +241,18 @@ mod tests {
         assert!(returns.find(at(3), TICKET, &proof(5), GET).is_some());
         returns.take(TICKET, &proof(6));
         assert_eq!(returns.find(at(3), TICKET, &proof(5), GET), None);
+        assert!(returns.ended.is_empty() && returns.by_ticket.is_empty());
+    }
+
+    #[test]
+    fn add__what_is_too_old_is_forgotten() {
+        let mut returns = Returns::default();
+        for number in 0..5 {
+            returns.add(ended(number, TicketId(number), number));
+        }
+        returns.add(ended(24 * 3600 + 3, TICKET, 9));
+        // Those of the first three seconds.
+        assert_eq!((returns.ended.len(), returns.by_ticket.len()), (3, 3));
     }
 
     #[test]
