@@ -35,9 +35,10 @@ def test_run__one_experiment_is_an_outcome_with_its_runs() -> None:
 
 
 def test_run__a_paper_is_a_list_in_its_order() -> None:
-    outcomes = fw.papers.run("000", quick=True)
+    # The paper that takes the least time.
+    outcomes = fw.papers.run("004", quick=True)
     assert isinstance(outcomes, list)
-    expected = [id for id in fw.papers.list()["id"] if id.startswith("000/")]
+    expected = [id for id in fw.papers.list()["id"] if id.startswith("004/")]
     assert [outcome.id for outcome in outcomes] == expected
 
 
