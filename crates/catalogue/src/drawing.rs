@@ -70,6 +70,7 @@ fn caption(outcome: &ExperimentOutcome, shown: &[Arc<Shown>]) -> Caption {
         }
     }
     subtitle += quick(outcome);
+    let subtitle = subtitle.trim_start_matches(" \u{b7} ").to_owned();
     Caption { title: experiment.title.clone(), subtitle, cites: experiment.cites.clone() }
 }
 
