@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use fairwave_schemes::GroupTerms;
-use fairwave_schemes::node::tally::{SharedGroup, SharedKind, SharedNode, SharedRow};
-use fairwave_units::Rate;
+use fairwave_schemes::node::tally::{SharedKind, SharedNode, SharedRow};
 
 /// A session at a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,14 +39,7 @@ impl Claim {
 pub(crate) fn max_min(capacity_bps: f64, claims: &[Claim]) -> Vec<f64> {
     let owners: BTreeMap<u32, GroupTerms> = claims.iter().map(|claim| (claim.group, claim.terms)).collect();
     let names: Vec<u32> = owners.keys().copied().collect();
-    let groups: Vec<SharedGroup> = owners
-        .values()
-        .map(|terms| SharedGroup {
-            weight: terms.weight,
-            minimum_bps: terms.minimum.as_bps(),
-            maximum_bps: terms.maximum.map_or(f64::INFINITY, Rate::as_bps),
-        })
-        .collect();
+    let groups: Vec<GroupTerms> = owners.values().copied().collect();
     let row = |claim: &Claim| SharedRow {
         group: names.binary_search(&claim.group).expect("each claim's group is among them"),
         weight: claim.weight,

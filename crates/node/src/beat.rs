@@ -26,7 +26,7 @@ pub struct Beat {
 }
 
 /// Minimum length of an interval: a tick of a thousand sessions takes about a tenth of it.
-const MIN_INTERVAL: Duration = Duration::from_millis(1);
+pub(crate) const MIN_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Default for IntervalRule {
     /// The largest round-trip time within 10 ms to 200 ms.

@@ -78,7 +78,7 @@ pub struct TickOutcome {
 }
 
 /// A peer's data may be older than a round trip by at most this: more than the longest queues that routers hold.
-const MAX_QUEUE: Duration = Duration::from_secs(1);
+pub(crate) const MAX_QUEUE: Duration = Duration::from_secs(1);
 
 impl EndNode {
     /// A node without sessions.

@@ -75,14 +75,17 @@ pub(crate) struct FlowEntry {
     excess_bits: f64,
 }
 
-/// How far above its grant a session may be measured: packets are grains, and clocks drift.
+/// A session counts as using at most this many times its grant: packets are grains, and clocks drift. A liar gains a
+/// quarter (`tick__counts_no_more_than_was_granted`).
 const TOLERANCE: f64 = 1.25;
-/// A peer that was measured above this many times its grant
-const EXCESS: f64 = 1.05;
-/// for this many intervals,
-pub(crate) const EXCESS_TICKS: u32 = 10;
-/// and for this long, exceeds its grant: a sink's grants may get lost, and are repeated each 200 ms.
-pub(crate) const EXCESS_LASTS: Duration = Duration::from_secs(2);
+/// An interval is in excess if the session was measured above this many times its grant: headers and clocks account for
+/// less.
+pub(crate) const EXCESS: f64 = 1.05;
+/// A session exceeds its grant after this many intervals in excess, so that one late interval is not enough.
+const EXCESS_TICKS: u32 = 10;
+/// A session exceeds its grant after at least this time in excess: a sink's grants may get lost, and are repeated each
+/// 200 ms, so that ten were lost in a row.
+const EXCESS_LASTS: Duration = Duration::from_secs(2);
 /// An interval counts if more than this was used beyond grants up to then: two packets of 1500 bytes. A packet falls
 /// into one interval or the next, and of a slow session that is more than a twentieth of what either may carry: one of
 /// 464 kb/s sends 1160 bytes in 20 ms, and 64 bytes more in an interval with a control packet, for which its next data

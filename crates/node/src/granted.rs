@@ -7,7 +7,7 @@ use fairwave_units::{Duration, Rate, Time};
 /// The grants of a session that a packet seen now may go back to, as far as the largest of them needs it: a grant that
 /// a later one exceeds is forgotten.
 ///
-/// Of more than [`MOST_GRANTS`] the oldest ones become one, with the larger rate and the later end.
+/// Of more than [`MAX_GRANTS`] the oldest ones become one, with the larger rate and the later end.
 #[derive(Clone, Debug)]
 pub struct Granted {
     /// Rates fall; the last one is in force.
@@ -21,8 +21,8 @@ struct Span {
     until: Time,
 }
 
-/// 16 bytes each.
-const MOST_GRANTS: usize = 64;
+/// Max number of grants that are remembered: 1 KiB a session, and at 20 ms an interval those of more than a second.
+const MAX_GRANTS: usize = 64;
 
 impl Granted {
     /// A session that starts with a rate.
@@ -44,7 +44,7 @@ impl Granted {
             self.grants.pop_back();
         }
         self.grants.push_back(Span { rate, until: Time::MAX });
-        if self.grants.len() > MOST_GRANTS
+        if self.grants.len() > MAX_GRANTS
             && let Some(second) = self.grants.remove(1)
             && let Some(first) = self.grants.front_mut()
         {
@@ -89,7 +89,7 @@ mod tests {
         for at in 1..200 {
             granted.grant(ms(at), Rate::mbps(1000.0 - at as f64));
         }
-        assert_eq!(granted.grants.len(), MOST_GRANTS);
+        assert_eq!(granted.grants.len(), MAX_GRANTS);
         // 801 Mb/s is in force, and 63 grants before it; the oldest one has the first rate, and ends when 864 Mb/s did.
         assert_eq!(granted.largest(ms(137), Duration::ZERO), Rate::mbps(1000.0));
         assert_eq!(granted.largest(ms(138), Duration::ZERO), Rate::mbps(863.0));

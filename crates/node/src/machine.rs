@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use fairwave_schemes::{Grant, GroupTerms};
 use fairwave_units::{Duration, Rate, Time};
 
+use crate::beat::MIN_INTERVAL;
 use crate::exchange::Beginning;
 use crate::flow_table::Flow;
 use crate::granted::Granted;
@@ -182,11 +183,12 @@ pub struct MachineGrant {
 
 /// After its start a machine hands out only what was handed out before, for this period.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// A tick may take this share of an interval, or the interval becomes longer,
+/// A tick takes at most this share of an interval, or the interval becomes longer, up to [`LONGEST_INTERVAL`].
 const LARGEST_COST: f64 = 0.02;
-/// up to that.
+/// Longest interval: that of a node of the longest round-trip times ([`IntervalRule`](crate::IntervalRule)).
 const LONGEST_INTERVAL: Duration = Duration::from_millis(200);
-/// Upper bound of the round-trip time that a member reports: it determines how far back grants count.
+/// Upper bound of the round-trip time that a member reports: it determines how far back grants count. Paths over a
+/// geostationary satellite have 0.6 s.
 const LONGEST_RTT: Duration = Duration::from_secs(2);
 
 struct Member {
@@ -223,7 +225,7 @@ struct Slot {
 impl Machine {
     /// Without cards and members. It may be that members of an earlier one are about to come back.
     pub fn new(now: Time, config: MachineConfig) -> Self {
-        let interval = config.interval.max(Duration::from_millis(1));
+        let interval = config.interval.max(MIN_INTERVAL);
         Self {
             config,
             started: now,
@@ -351,7 +353,7 @@ impl Machine {
     /// Sets the duration of a look and a tick: if it is long, intervals become longer, up to 200 ms.
     pub fn set_cost(&mut self, cost: Duration) {
         let wanted = Duration::from_secs_f64(cost.as_secs_f64() / LARGEST_COST).unwrap_or(LONGEST_INTERVAL);
-        self.interval = wanted.min(LONGEST_INTERVAL).max(self.config.interval).max(Duration::from_millis(1));
+        self.interval = wanted.min(LONGEST_INTERVAL).max(self.config.interval).max(MIN_INTERVAL);
     }
 
     /// How many ticks there have been.

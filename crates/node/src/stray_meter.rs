@@ -16,9 +16,10 @@ pub(crate) struct StrayMeter {
     before_bps: f64,
 }
 
+/// Length of a window: a few control intervals of 20 ms.
 const WINDOW: Duration = Duration::from_millis(100);
 /// Min length of a part of a window, in seconds: a single packet gives no rate.
-const LEAST_S: f64 = 0.01;
+const MIN_PART_S: f64 = 0.01;
 
 impl StrayMeter {
     /// The host starts, and had leases of such a length before.
@@ -41,7 +42,7 @@ impl StrayMeter {
             return Rate::ZERO;
         }
         self.turn(now);
-        let secs = now.since(self.since).as_secs_f64().max(LEAST_S);
+        let secs = now.since(self.since).as_secs_f64().max(MIN_PART_S);
         Rate::nearest_bps((self.bytes as f64 * 8.0 / secs).max(self.before_bps))
     }
 

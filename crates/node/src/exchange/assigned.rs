@@ -1,6 +1,7 @@
 //! A node by claims and grants whose capacity the machine divides.
 
-use fairwave_schemes::node::tally::{Standing, StandingGrant};
+use fairwave_schemes::Grant;
+use fairwave_schemes::node::tally::Standing;
 use fairwave_units::{Rate, Time};
 
 use super::{Exchange, Half};
@@ -39,12 +40,10 @@ impl Exchange {
     /// The machine has divided, in the order of the sessions: their rates count times `part`.
     pub(crate) fn settle(&mut self, now: Time, grants: &[AssignedGrant], part: f64) {
         self.react_at = None;
-        let standing = |grant: &AssignedGrant| {
-            let rates = grant.grant.map(|grant| (grant.expected * part, grant.target));
-            let (rate, offer) = rates.unwrap_or((unlimited(), unlimited()));
-            StandingGrant { session: grant.session.0, rate, offer }
-        };
-        let grants: Vec<StandingGrant> = grants.iter().map(standing).collect();
+        let endless = Grant { expected: unlimited(), target: unlimited() };
+        let scaled = |grant: Grant| Grant { expected: grant.expected * part, ..grant };
+        let grants: Vec<(u64, Grant)> =
+            grants.iter().map(|grant| (grant.session.0, grant.grant.map_or(endless, scaled))).collect();
         match &mut self.half {
             Half::Source(source) => source.node.settle(now, &grants, &mut source.out),
             Half::Sink(sink) => sink.node.settle(now, &grants, &mut sink.out),

@@ -47,14 +47,14 @@ enum Half {
     Sink(SinkHalf),
 }
 
-/// A capacity that nobody knows is as large as a rate in a message can be, about: the arithmetic of the rule has twice
-/// the precision of f64, and not the range.
-const MOST_BPS: f64 = 4e18;
+/// An unknown capacity counts as this, in bit/s: nearly the largest rate of a message (2^62 - 1), since the arithmetic
+/// of the rule has twice the precision of f64, and not its range.
+const MAX_BPS: f64 = 4e18;
 
 impl Exchange {
     /// The exchange of one direction of a host without sessions.
     pub fn new(now: Time, direction: Direction, capacity: Rate, config: ExchangeConfig) -> Self {
-        let capacity = capacity.min(Rate::nearest_bps(MOST_BPS));
+        let capacity = capacity.min(Rate::nearest_bps(MAX_BPS));
         let half = match direction {
             Direction::Sending => Half::Source(SourceHalf::new(capacity, config.options)),
             Direction::Receiving => Half::Sink(SinkHalf::new(capacity, config.options)),
@@ -70,7 +70,7 @@ impl Exchange {
 
     /// The node has another capacity.
     pub fn set_capacity(&mut self, capacity: Rate) {
-        let capacity = capacity.min(Rate::nearest_bps(MOST_BPS));
+        let capacity = capacity.min(Rate::nearest_bps(MAX_BPS));
         if capacity == self.capacity {
             return;
         }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use fairwave_schemes::node::tally::{SharedGrant, SharedGroup, SharedKind, SharedNode, SharedRow};
+use fairwave_schemes::node::tally::{SharedKind, SharedNode, SharedRow};
 use fairwave_schemes::{Grant, GroupTerms, Others, Row};
 use fairwave_units::{Rate, Time};
 
 use super::held::{Counted, Held};
 use crate::flow_table::{FlowEntry, FlowTable};
+use crate::options::SessionOptions;
 use crate::session::Direction;
 use crate::share::{Share, Shares};
 
@@ -40,10 +41,6 @@ pub(super) struct Claiming<'a> {
     pub(super) held: Option<&'a mut Held>,
 }
 
-/// Other traffic gets what it uses and a step, up to its share: Wu 2007, VII.
-const OTHER_ALPHA: f64 = 0.1;
-const OTHER_BETA: f64 = 0.2;
-
 /// A row of a node, and the largest grant that what is seen of it may go back to.
 #[derive(Clone, Copy, Debug)]
 struct RecentRow {
@@ -65,14 +62,8 @@ pub(super) fn divide(
     let mut names: Vec<u32> = claiming.iter().map(|row| row.group).collect();
     names.sort_unstable();
     names.dedup();
-    let mut groups: Vec<SharedGroup> = names
-        .iter()
-        .map(|name| {
-            let terms = terms.users.get(name).copied().unwrap_or_default();
-            let maximum_bps = terms.maximum.map_or(f64::INFINITY, Rate::as_bps);
-            SharedGroup { weight: terms.weight, minimum_bps: terms.minimum.as_bps(), maximum_bps }
-        })
-        .collect();
+    let mut groups: Vec<GroupTerms> =
+        names.iter().map(|name| terms.users.get(name).copied().unwrap_or_default()).collect();
     let weights: f64 = groups.iter().map(|group| group.weight).sum();
     let capacity_bps =
         terms.capacity.as_bps() - terms.other.map_or(0.0, |other| left_to(other, terms.capacity, weights));
@@ -103,26 +94,25 @@ pub(super) fn divide(
     }
     let left_bps = terms.left_behind.values().copied().sum::<Rate>().as_bps();
     let grants = node.divide(terms.now, capacity_bps, left_bps, terms.may_raise, &groups, &shared);
-    let granted = |((grant, row), claiming): ((SharedGrant, &SharedRow), Claiming<'_>)| {
-        let SharedGrant { rate_bps, offer_bps } = grant;
-        let (expected, target) = (Rate::nearest_bps(rate_bps), Rate::nearest_bps(offer_bps));
+    let granted = |((grant, row), claiming): ((Grant, &SharedRow), Claiming<'_>)| {
         // Of a session of GTP the node's own table remembers for how long an earlier grant may still be used.
-        let mut allowed = expected;
+        let mut allowed = grant.expected;
         if let Some(held) = claiming.held {
-            allowed = Rate::nearest_bps(row.reserved_bps).max(expected);
-            held.grant(terms.now, terms.tick, expected);
+            allowed = Rate::nearest_bps(row.reserved_bps).max(grant.expected);
+            held.grant(terms.now, terms.tick, grant.expected);
         }
-        Some(Share { allowed, ..Share::of_grant(Grant { expected, target }) })
+        Some(Share { allowed, ..Share::of_grant(grant) })
     };
     to.clear();
     to.extend(grants.into_iter().zip(&shared).zip(claiming).map(granted));
 }
 
-/// The share that remains for traffic without grants.
+/// The share that remains for traffic without grants: what it uses and a step as of a session, up to its share.
 fn left_to(other: Others, capacity: Rate, weights: f64) -> f64 {
+    let SessionOptions { alpha, beta, .. } = SessionOptions::default();
     let share = capacity.as_bps() * other.weight / (other.weight + weights);
     let gap = (share - other.measured.as_bps()).max(0.0);
-    let step = (OTHER_ALPHA * gap).max(OTHER_ALPHA * OTHER_BETA * share).min(gap);
+    let step = (alpha * gap).max(alpha * beta * share).min(gap);
     (other.measured.as_bps() + step).min(share)
 }
 
@@ -201,7 +191,7 @@ fn believe(
     capacity_bps: f64,
     left_behind: &BTreeMap<u32, Rate>,
     owners: &[u32],
-    groups: &[SharedGroup],
+    groups: &[GroupTerms],
     rows: &mut [SharedRow],
     beyond: &[Beyond],
 ) {
@@ -265,7 +255,7 @@ fn narrow(
     capacity_bps: f64,
     left_behind: &BTreeMap<u32, Rate>,
     names: &[u32],
-    groups: &mut [SharedGroup],
+    groups: &mut [GroupTerms],
     rows: &[SharedRow],
 ) {
     if left_behind.is_empty() {
@@ -274,7 +264,7 @@ fn narrow(
     let most = SharedNode::most_of_groups(capacity_bps, groups, rows);
     for ((group, name), most) in groups.iter_mut().zip(names).zip(most) {
         if let Some(left) = left_behind.get(name) {
-            group.maximum_bps = (most - left.as_bps()).max(0.0);
+            group.maximum = Some(Rate::nearest_bps(most - left.as_bps()));
         }
     }
 }

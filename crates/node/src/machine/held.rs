@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use fairwave_schemes::node::tally::{Standing, TallyOptions};
 use fairwave_units::{Duration, Rate, Time};
 
+use crate::flow_table::EXCESS;
 use crate::granted::Granted;
 
 /// A member's report of a row of Tally.
@@ -48,11 +49,9 @@ pub(super) struct Counted {
     pub(super) is_silent: bool,
 }
 
-/// A row's report counts up to this many times its grant; what exceeds the grant counts only up to the row's part. A
-/// session that uses more than that for long should be closed.
-const TOLERANCE: f64 = 1.05;
-/// Grants that were not taken; of more the oldest count as the largest of them.
-const MOST_UNDER_WAY: usize = 16;
+/// Max number of grants that were not taken; of more the oldest count as the largest of them. At 20 ms a tick they are
+/// those of a third of a second, and a process takes grants each tick.
+const MAX_UNDER_WAY: usize = 16;
 
 /// The longest that a reservation is held without news of its owner.
 pub(super) fn two_leases() -> Duration {
@@ -107,7 +106,8 @@ impl Held {
         let under_way = self.under_way.iter().map(|(_, rate)| *rate).fold(Rate::ZERO, Rate::max).min(given);
         let proven = said.min(given).max(under_way);
         let brought = if now < self.brought.1 { said.min(self.brought.0) } else { Rate::ZERO };
-        let most = brought.max(said.min(given * TOLERANCE));
+        // A session that uses more for long is closed; what exceeds the grant counts only up to the row's part.
+        let most = brought.max(said.min(given * EXCESS));
         let last = self.given.current().max(under_way);
         let granted = self.under_way.back().map_or(standing.granted, |(_, rate)| *rate);
         let beyond = Rate::nearest_bps((most.as_bps() - proven.as_bps()).max(0.0));
@@ -124,7 +124,7 @@ impl Held {
             return;
         }
         self.under_way.push_back((tick, rate));
-        if self.under_way.len() > MOST_UNDER_WAY
+        if self.under_way.len() > MAX_UNDER_WAY
             && let Some((_, oldest)) = self.under_way.pop_front()
             && let Some((_, next)) = self.under_way.front_mut()
         {

@@ -23,15 +23,16 @@ struct Part {
     since: Option<Time>,
 }
 
-/// More of them count as one, which lasts as long as the last.
-const MOST_PARTS: usize = 4096;
+/// Max number of parts: as many as a user may have rows. More count as one, which lasts as long as the
+/// last.
+const MAX_PARTS: usize = 4096;
 
 impl LeftBehind {
     pub(super) fn add(&mut self, place: Place, user: u32, rate: Rate) {
         if rate <= Rate::ZERO {
             return;
         }
-        let is_full = self.parts.len() >= MOST_PARTS;
+        let is_full = self.parts.len() >= MAX_PARTS;
         match self.parts.iter_mut().rev().find(|part| part.place == place && part.user == user) {
             // Parts that are left at one moment count as one.
             Some(part) if part.since.is_none() || is_full => (part.rate, part.since) = (part.rate + rate, None),

@@ -22,7 +22,7 @@ pub(super) struct Neighbours {
     are_told: bool,
 }
 
-/// Packets that wait for longer wait in a queue, beyond doubt of clocks.
+/// Packets that wait for longer wait in a queue: clocks and interrupts account for less.
 const QUEUE: Duration = Duration::from_millis(1);
 const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
 

@@ -12,7 +12,7 @@ pub struct Orphan {
     sum: Rate,
 }
 
-/// The share of it left after a minute.
+/// The share of it left after a minute: processes that start without a daemon find room after some minutes.
 const LEFT_A_MINUTE: f64 = 0.9;
 
 impl Orphan {

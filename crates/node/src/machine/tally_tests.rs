@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use fairwave_schemes::node::tally::{
-    ClaimTo, Claimant, Fill, GrantTo, SessionTerms, SinkNode, SourceNode, StandingGrant, TallyOptions,
+    ClaimTo, Claimant, Fill, GrantTo, SessionTerms, SinkNode, SourceNode, TallyOptions,
 };
 
 use fairwave_schemes::node::tally::Standing;
@@ -262,7 +262,7 @@ impl World {
             for (id, row) in process.rows.keys().map(|id| (*id, *id as u32)) {
                 if let Some((tick, rate, offer)) = self.table.get(&(process.member, row)) {
                     process.taken = process.taken.max(*tick);
-                    grants.push(StandingGrant { session: id, rate: *rate, offer: *offer });
+                    grants.push((id, Grant { expected: *rate, target: *offer }));
                 }
             }
             process.sink.settle(now, &grants, &mut out);

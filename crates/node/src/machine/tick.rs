@@ -7,18 +7,20 @@ use fairwave_units::{Duration, Rate, Time};
 use super::births::FairParts;
 use super::card::Place;
 use super::claims::{self, Claiming, Terms};
-use super::{GRACE, Machine, MachineGrant, ShareBy, Slot, name};
+use super::{GRACE, LONGEST_RTT, Machine, MachineGrant, ShareBy, Slot, name};
 use crate::beat::IntervalRule;
-use crate::end_node::TickOutcome;
+use crate::end_node::{MAX_QUEUE, TickOutcome};
 use crate::session::{Direction, SessionId};
 
-/// A row that has not changed for this many intervals stands still.
+/// A row that has not changed for this many intervals stands still: processes write a row each interval, and one that
+/// is busy may miss some.
 const STILL_INTERVALS: u64 = 4;
-/// A machine that has not ticked for this long, and for this many intervals, was away.
+/// A machine that has not ticked for this long was away: by then processes go on by themselves.
 const ABSENT: Duration = Duration::from_secs(1);
+/// A machine that has not ticked for this many intervals was away, if intervals are longer than a tenth of [`ABSENT`].
 const ABSENT_INTERVALS: u64 = 10;
-/// With the longest round-trip time that is believed no grant counts for longer.
-const LONGEST_GRANT: Duration = Duration::from_secs(3);
+/// No grant counts for longer: the longest round-trip time that is believed, and the longest queue.
+const MAX_GRANT_AGE: Duration = Duration::from_nanos(LONGEST_RTT.as_nanos() + MAX_QUEUE.as_nanos());
 
 /// The rows of a node at a tick.
 #[derive(Default)]
@@ -135,7 +137,7 @@ impl Machine {
         let claiming = here.map(|slot| Claiming {
             group: slot.flow.group,
             user: slot.user,
-            given: slot.given.largest(now, LONGEST_GRANT),
+            given: slot.given.largest(now, MAX_GRANT_AGE),
             changed: slot.changed,
             held: slot.held.as_deref_mut(),
         });

@@ -78,7 +78,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::node::tally::{SharedGroup, SharedKind, SharedNode, SharedRow};
+    use crate::allocator::GroupTerms;
+    use crate::node::tally::{SharedKind, SharedNode, SharedRow};
 
     fn claim(claim_bps: f64) -> Claimant {
         Claimant { claim_bps, weight: 1.0, minimum_bps: 0.0 }
@@ -139,8 +140,7 @@ mod tests {
                     kind: SharedKind::Plain { alpha: 0.1, beta: 0.2 },
                 })
                 .collect();
-            let group = SharedGroup { weight: 1.0, minimum_bps: 0.0, maximum_bps: f64::INFINITY };
-            let expected = SharedNode::shares(capacity_bps, &[group; 4], &shared);
+            let expected = SharedNode::shares(capacity_bps, &[GroupTerms::default(); 4], &shared);
             let groups: Vec<u32> = rows.iter().map(|(group, ..)| *group as u32 + 1).collect();
             let mut weighed = claims.clone();
             weigh_by_group(capacity_bps, &groups, &mut weighed);

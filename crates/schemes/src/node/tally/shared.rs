@@ -1,6 +1,6 @@
 //! One capacity that the sessions of several processes share.
 
-use fairwave_units::Time;
+use fairwave_units::{Rate, Time};
 
 use super::caps::caps;
 use super::claimant::Capped;
@@ -10,6 +10,7 @@ use super::headroom::{RecentHeadroom, head_bps};
 use super::options::TallyOptions;
 use super::plain_step::{MAX_STEPS, scale_steps, step_bps};
 use super::settle::{Settling, settle};
+use crate::allocator::{Grant, GroupTerms};
 
 /// The arithmetic of a node whose sessions belong to several processes: groups share the capacity, and the sessions of
 /// each share the group's part. Ledgers and messages stay in the processes ([`SinkNode::look`](super::SinkNode::look),
@@ -22,17 +23,6 @@ use super::settle::{Settling, settle};
 pub struct SharedNode {
     options: TallyOptions,
     headroom: RecentHeadroom,
-}
-
-/// A group of sessions: those of one owner, or all.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SharedGroup {
-    /// Weight relative to the other groups, above zero.
-    pub weight: f64,
-    /// Guaranteed rate of its sessions in total, as far as they claim it.
-    pub minimum_bps: f64,
-    /// Maximum rate of its sessions in total; infinity if unlimited.
-    pub maximum_bps: f64,
 }
 
 /// One session in a [`SharedNode`].
@@ -82,15 +72,6 @@ pub enum SharedKind {
     },
 }
 
-/// The grant of a session of a [`SharedNode`].
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SharedGrant {
-    /// The granted rate.
-    pub rate_bps: f64,
-    /// The rate that the node could give it if it took as much as possible.
-    pub offer_bps: f64,
-}
-
 /// The result of the claims for one session, in bit/s.
 #[derive(Clone, Copy, Debug, Default)]
 struct Portion {
@@ -105,7 +86,7 @@ impl SharedNode {
         Self { options, headroom: RecentHeadroom::default() }
     }
 
-    /// Ends a control interval: the grant of each row, in their order. `held_bps` is capacity without a row here that
+    /// Ends a control interval: the grant of each row, in their order, with its offer as the target. `held_bps` is capacity without a row here that
     /// may still be in use. Without `may_raise` grants are only cut.
     ///
     /// # Panics
@@ -116,9 +97,9 @@ impl SharedNode {
         capacity_bps: f64,
         held_bps: f64,
         may_raise: bool,
-        groups: &[SharedGroup],
+        groups: &[GroupTerms],
         rows: &[SharedRow],
-    ) -> Vec<SharedGrant> {
+    ) -> Vec<Grant> {
         let shares = share_out(capacity_bps, groups, rows);
         let weights = effective_weights(groups, rows);
         let all_weights: f64 = weights.iter().sum();
@@ -154,7 +135,7 @@ impl SharedNode {
         grants
             .into_iter()
             .zip(shares)
-            .map(|(rate_bps, share)| SharedGrant { rate_bps, offer_bps: share.offer })
+            .map(|(bps, share)| Grant { expected: Rate::nearest_bps(bps), target: Rate::nearest_bps(share.offer) })
             .collect()
     }
 
@@ -162,15 +143,15 @@ impl SharedNode {
     ///
     /// # Panics
     /// If a row's group does not exist.
-    pub fn shares(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<f64> {
+    pub fn shares(capacity_bps: f64, groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<f64> {
         share_out(capacity_bps, groups, rows).into_iter().map(|portion| portion.share).collect()
     }
 
     /// The rate that each group could have if all its sessions claimed without limit.
-    pub fn most_of_groups(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<f64> {
+    pub fn most_of_groups(capacity_bps: f64, groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<f64> {
         let outer = outer_claims(groups, rows);
         let fill = Fill::new(capacity_bps, &outer);
-        outer.iter().zip(groups).map(|(claim, group)| fill.offer_bps(claim).min(group.maximum_bps)).collect()
+        outer.iter().zip(groups).map(|(claim, group)| fill.offer_bps(claim).min(most_bps(group))).collect()
     }
 }
 
@@ -195,8 +176,13 @@ impl SharedRow {
     }
 }
 
+/// Maximum rate of a group's sessions in total; infinity if unlimited.
+fn most_bps(group: &GroupTerms) -> f64 {
+    group.maximum.map_or(f64::INFINITY, Rate::as_bps)
+}
+
 /// Of each group, the indices of its rows.
-fn members(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<Vec<usize>> {
+fn members(groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<Vec<usize>> {
     let mut members = vec![Vec::new(); groups.len()];
     for (place, row) in rows.iter().enumerate() {
         members[row.group].push(place);
@@ -205,7 +191,7 @@ fn members(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<Vec<usize>> {
 }
 
 /// Groups as claimants of the whole capacity.
-fn outer_claims(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<Claimant> {
+fn outer_claims(groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<Claimant> {
     let mut claims: Vec<Claimant> =
         groups.iter().map(|group| Claimant { claim_bps: 0.0, weight: group.weight, minimum_bps: 0.0 }).collect();
     for row in rows {
@@ -214,14 +200,14 @@ fn outer_claims(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<Claimant> {
         outer.minimum_bps += claim.minimum_bps.min(claim.claim_bps);
     }
     for (outer, group) in claims.iter_mut().zip(groups) {
-        outer.claim_bps = outer.claim_bps.min(group.maximum_bps);
-        outer.minimum_bps = outer.minimum_bps.max(group.minimum_bps).min(outer.claim_bps);
+        outer.claim_bps = outer.claim_bps.min(most_bps(group));
+        outer.minimum_bps = outer.minimum_bps.max(group.minimum.as_bps()).min(outer.claim_bps);
     }
     claims
 }
 
 /// Each row's part of its group's share, and its offer.
-fn share_out(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<Portion> {
+fn share_out(capacity_bps: f64, groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<Portion> {
     let outer = outer_claims(groups, rows);
     let fill = Fill::new(capacity_bps, &outer);
     let mut shares = vec![Portion::default(); rows.len()];
@@ -229,7 +215,7 @@ fn share_out(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> V
         let claims: Vec<Claimant> = places.iter().map(|place| rows[*place].claimant()).collect();
         let share_bps = fill.share_bps(claim);
         // A row that took as much as possible would raise its group's claim.
-        let most_bps = fill.offer_bps(claim).min(group.maximum_bps).max(share_bps);
+        let most_bps = fill.offer_bps(claim).min(most_bps(group)).max(share_bps);
         let wide = (most_bps > share_bps).then(|| Fill::new(most_bps, &claims));
         let of_shares = if wide.is_some() { Fill::of_shares } else { Fill::new };
         let inner = of_shares(share_bps, &claims);
@@ -245,7 +231,7 @@ fn share_out(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow]) -> V
 /// Each row's part of a sending capacity; empty if there is no source among the rows. The capacity that the limits
 /// leave is for the `steps` of plain GTP, and only the rest of it is given in advance: otherwise a source that waits
 /// for its sink would hold it, and a row of plain GTP could never grow into it.
-fn caps_of_rows(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow], steps: &[f64]) -> Vec<f64> {
+fn caps_of_rows(capacity_bps: f64, groups: &[GroupTerms], rows: &[SharedRow], steps: &[f64]) -> Vec<f64> {
     let mut found = vec![0.0; rows.len()];
     if !rows.iter().any(|row| matches!(row.kind, SharedKind::Source { .. })) {
         return found;
@@ -263,7 +249,7 @@ fn caps_of_rows(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow], s
 }
 
 /// Each group's part of a sending capacity.
-fn caps_of_groups(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow], steps: &[f64]) -> Vec<f64> {
+fn caps_of_groups(capacity_bps: f64, groups: &[GroupTerms], rows: &[SharedRow], steps: &[f64]) -> Vec<f64> {
     let mut limits: Vec<Capped> = outer_claims(groups, rows)
         .iter()
         .map(|claim| Capped { limit_bps: 0.0, weight: claim.weight, minimum_bps: claim.minimum_bps, grows: false })
@@ -276,12 +262,12 @@ fn caps_of_groups(capacity_bps: f64, groups: &[SharedGroup], rows: &[SharedRow],
         group_steps[row.group] += step;
     }
     for ((limit, step), group) in limits.iter_mut().zip(&mut group_steps).zip(groups) {
-        limit.limit_bps = limit.limit_bps.min(group.maximum_bps);
-        *step = step.min(group.maximum_bps - limit.limit_bps);
+        limit.limit_bps = limit.limit_bps.min(most_bps(group));
+        *step = step.min(most_bps(group) - limit.limit_bps);
     }
     leave_room(capacity_bps, &mut limits, &group_steps);
     let caps = caps(capacity_bps, &limits);
-    caps.into_iter().zip(groups).map(|(cap, group)| cap.min(group.maximum_bps)).collect()
+    caps.into_iter().zip(groups).map(|(cap, group)| cap.min(most_bps(group))).collect()
 }
 
 /// Steps take the capacity that the limits leave, as far as it suffices.
@@ -295,7 +281,7 @@ fn leave_room(capacity_bps: f64, limits: &mut [Capped], steps: &[f64]) {
 }
 
 /// Each row's weight among all rows: its part of its group's weight.
-fn effective_weights(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<f64> {
+fn effective_weights(groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<f64> {
     let mut sums = vec![0.0; groups.len()];
     for row in rows {
         sums[row.group] += row.weight;

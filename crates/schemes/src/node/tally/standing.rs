@@ -22,14 +22,3 @@ pub struct Standing {
     /// Either end runs plain GTP: its measured rate counts as its claim, and its grants exceed that by GTP's steps.
     pub is_plain: bool,
 }
-
-/// A session's grant until the next tick.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct StandingGrant {
-    /// The session.
-    pub session: u64,
-    /// The grant, or the cap.
-    pub rate: Rate,
-    /// The rate that the node could give the session if it took as much as possible.
-    pub offer: Rate,
-}

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 const C: f64 = 1000.0;
 const INF: f64 = f64::INFINITY;
 
-fn group(weight: f64) -> SharedGroup {
-    SharedGroup { weight, minimum_bps: 0.0, maximum_bps: INF }
+fn group(weight: f64) -> GroupTerms {
+    GroupTerms { weight, ..GroupTerms::default() }
 }
 
 fn sink(group: usize, claim_bps: f64) -> SharedRow {
@@ -20,13 +20,13 @@ fn source(group: usize, limit_bps: f64) -> SharedRow {
     SharedRow { kind: SharedKind::Source { limit_bps, is_application_limited: false }, ..sink(group, INF) }
 }
 
-fn divide(groups: &[SharedGroup], rows: &[SharedRow], held_bps: f64) -> Vec<(f64, f64)> {
+fn divide(groups: &[GroupTerms], rows: &[SharedRow], held_bps: f64) -> Vec<(f64, f64)> {
     let mut node = SharedNode::default();
     let grants = node.divide(Time::ZERO, C, held_bps, true, groups, rows);
-    grants.iter().map(|grant| (grant.rate_bps, grant.offer_bps)).collect()
+    grants.iter().map(|grant| (grant.expected.as_bps(), grant.target.as_bps())).collect()
 }
 
-fn rates(groups: &[SharedGroup], rows: &[SharedRow]) -> Vec<f64> {
+fn rates(groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<f64> {
     divide(groups, rows, 0.0).iter().map(|(rate, _)| *rate).collect()
 }
 
@@ -48,9 +48,9 @@ fn divide__is_by_groups_and_then_by_sessions() {
 fn divide__respects_weights_minima_and_maxima() {
     let rows = [sink(0, INF), sink(1, INF)];
     assert_eq!(rates(&[group(4.0), group(1.0)], &rows), [800.0, 200.0]);
-    let promised = SharedGroup { minimum_bps: 700.0, ..group(1.0) };
+    let promised = GroupTerms { minimum: Rate::nearest_bps(700.0), ..group(1.0) };
     assert_eq!(rates(&[group(1.0), promised], &rows), [300.0, 700.0]);
-    let bounded = SharedGroup { maximum_bps: 100.0, ..group(1.0) };
+    let bounded = GroupTerms { maximum: Some(Rate::nearest_bps(100.0)), ..group(1.0) };
     assert_eq!(divide(&[group(1.0), bounded], &rows, 0.0), [(900.0, 900.0), (100.0, 100.0)]);
     let bounded = SharedRow { maximum_bps: 100.0, ..sink(1, INF) };
     assert_eq!(divide(&[group(1.0), group(1.0)], &[sink(0, INF), bounded], 0.0), [(900.0, 900.0), (100.0, 100.0)]);
@@ -72,7 +72,7 @@ fn divide__raises_out_of_unreserved_capacity_only() {
     let mut node = SharedNode::default();
     let rows = [SharedRow { granted_bps: 900.0, reserved_bps: 900.0, ..sink(0, INF) }, sink(0, INF)];
     let grants = node.divide(Time::ZERO, C, 0.0, false, &[group(1.0)], &rows);
-    assert_eq!(grants.iter().map(|grant| grant.rate_bps).collect::<Vec<_>>(), [500.0, 0.0]);
+    assert_eq!(grants.iter().map(|grant| grant.expected.as_bps()).collect::<Vec<_>>(), [500.0, 0.0]);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn divide__sources_share_by_grants_and_get_the_rest_in_advance() {
     let rows = [source(0, 900.0), source(1, 900.0), source(1, 900.0)];
     assert_eq!(rates(&[group(1.0), group(1.0)], &rows), [500.0, 250.0, 250.0]);
     // A group's maximum bounds the capacity given in advance.
-    let bounded = SharedGroup { maximum_bps: 100.0, ..group(1.0) };
+    let bounded = GroupTerms { maximum: Some(Rate::nearest_bps(100.0)), ..group(1.0) };
     assert_eq!(rates(&[bounded, group(1.0)], &[source(0, 0.0), source(1, 900.0)]), [100.0, 900.0]);
 }
 
@@ -124,7 +124,7 @@ fn divide__steps_of_plain_gtp_come_before_advance_capacity() {
     let granted = SharedRow { granted_bps: 500.0, reserved_bps: 500.0, ..source(0, 900.0) };
     assert_eq!(rates(&[group(1.0)], &[plain, granted]), [410.0, 600.0]);
     // The same with groups: of 120 the plain one's offer is 20 more, and its step 0.02 x 120.
-    let bounded = SharedGroup { maximum_bps: 120.0, ..group(1.0) };
+    let bounded = GroupTerms { maximum: Some(Rate::nearest_bps(120.0)), ..group(1.0) };
     let plain = SharedRow { claim_bps: 100.0, granted_bps: 100.0, reserved_bps: 100.0, ..plain };
     assert_eq!(rates(&[bounded, group(1.0)], &[plain, source(1, 100.0)])[1], 897.6);
 }
@@ -137,7 +137,7 @@ proptest! {
         held_bps in 0.0..500.0_f64,
         maximum_bps in 10.0..2000.0_f64,
     ) {
-        let groups = [group(1.0), group(3.0), SharedGroup { maximum_bps, ..group(0.5) }];
+        let groups = [group(1.0), group(3.0), GroupTerms { maximum: Some(Rate::nearest_bps(maximum_bps)), ..group(0.5) }];
         let rows: Vec<SharedRow> = said.iter().map(|&(group, claim, granted_bps, more, kind)| {
             let kind = match kind {
                 0 => SharedKind::Plain { alpha: 0.1, beta: 0.2 },
@@ -149,7 +149,7 @@ proptest! {
         let mut node = SharedNode::default();
         let grants = node.divide(Time::ZERO, C, held_bps, true, &groups, &rows);
         let before: f64 = rows.iter().map(|row| row.reserved_bps).sum();
-        let after: f64 = rows.iter().zip(&grants).map(|(row, grant)| row.reserved_bps.max(grant.rate_bps)).sum();
+        let after: f64 = rows.iter().zip(&grants).map(|(row, grant)| row.reserved_bps.max(grant.expected.as_bps())).sum();
         let budget = 1.07 * C - held_bps;
         prop_assert!(after <= before.max(budget) + 1e-6, "{before} {after}");
         prop_assert!(before <= budget || after <= before + 1e-6, "{before} {after}");

@@ -5,11 +5,12 @@ use fairwave_units::{Rate, Time};
 use super::row::SinkRow;
 use super::use_check::Passed;
 use super::{SinkNode, is_silent_to, tell};
+use crate::allocator::Grant;
 use crate::node::tally::claimant::Claimant;
 use crate::node::tally::fill::narrow;
 use crate::node::tally::lease::Lease;
 use crate::node::tally::message::{GrantTo, as_limit};
-use crate::node::tally::standing::{Standing, StandingGrant};
+use crate::node::tally::standing::Standing;
 
 impl SinkNode {
     /// Switches to a capacity divided elsewhere, or back. Grants stay in force. While it is divided elsewhere the node
@@ -51,14 +52,14 @@ impl SinkNode {
         }
     }
 
-    /// Takes over the grants and offers of a division, in the order of the sessions. A session without a grant stays
+    /// Takes over the grants of a division, with offers as their targets, in the order of the sessions. A session without a grant stays
     /// unchanged.
-    pub fn settle(&mut self, now: Time, grants: &[StandingGrant], out: &mut Vec<GrantTo>) {
+    pub fn settle(&mut self, now: Time, grants: &[(u64, Grant)], out: &mut Vec<GrantTo>) {
         self.resend(now, grants, out);
     }
 
     /// Sends the messages that are due, with these grants and otherwise those in force.
-    pub(super) fn resend(&mut self, now: Time, grants: &[StandingGrant], out: &mut Vec<GrantTo>) {
+    pub(super) fn resend(&mut self, now: Time, grants: &[(u64, Grant)], out: &mut Vec<GrantTo>) {
         self.rows.settle();
         let options = self.options;
         let mut grants = grants.iter().peekable();
@@ -69,13 +70,13 @@ impl SinkNode {
                 next_tick = next_tick.min(until);
                 continue;
             }
-            while grants.next_if(|grant| grant.session < session).is_some() {}
-            let grant = grants.next_if(|grant| grant.session == session);
+            while grants.next_if(|(of, _)| *of < session).is_some() {}
+            let grant = grants.next_if(|(of, _)| *of == session);
             if grant.is_some() || row.ledger.last() > 0 {
                 let kept = (row.ledger.granted_bps(), row.offer_bps);
-                let rates = grant.map_or(kept, |grant| {
-                    let offer_bps = grant.offer.as_bps().min(row.ceiling_bps());
-                    (options.down(grant.rate.as_bps()), options.up(offer_bps))
+                let rates = grant.map_or(kept, |(_, grant)| {
+                    let offer_bps = grant.target.as_bps().min(row.ceiling_bps());
+                    (options.down(grant.expected.as_bps()), options.up(offer_bps))
                 });
                 // A user has fewer sessions in a machine's table than would need a longer lease.
                 tell(row, now, session, rates, Lease::default(), &options, out);

@@ -3,9 +3,10 @@
 use fairwave_units::{Rate, Time};
 
 use super::SourceNode;
+use crate::allocator::Grant;
 use crate::node::tally::fill::narrow;
 use crate::node::tally::message::{ClaimTo, as_limit};
-use crate::node::tally::standing::{Standing, StandingGrant};
+use crate::node::tally::standing::Standing;
 
 impl SourceNode {
     /// Switches to a capacity divided elsewhere, or back. Caps stay in force. While it is divided elsewhere the node
@@ -44,15 +45,15 @@ impl SourceNode {
         }
     }
 
-    /// Takes over the caps and offers of a division, in the order of the sessions. A session without a grant stays
+    /// Takes over the caps of a division, with offers as their targets, in the order of the sessions. A session without a grant stays
     /// unchanged.
-    pub fn settle(&mut self, now: Time, grants: &[StandingGrant], out: &mut Vec<ClaimTo>) {
+    pub fn settle(&mut self, now: Time, grants: &[(u64, Grant)], out: &mut Vec<ClaimTo>) {
         self.sessions.settle();
         let mut grants = grants.iter().peekable();
         for (session, row) in self.sessions.iter_mut().filter(|(_, row)| row.is_open()) {
-            while grants.next_if(|grant| grant.session < session).is_some() {}
-            if let Some(grant) = grants.next_if(|grant| grant.session == session) {
-                (row.cap_bps, row.offer_bps) = (grant.rate.as_bps(), grant.offer.as_bps());
+            while grants.next_if(|(of, _)| *of < session).is_some() {}
+            if let Some((_, grant)) = grants.next_if(|(of, _)| *of == session) {
+                (row.cap_bps, row.offer_bps) = (grant.expected.as_bps(), grant.target.as_bps());
             }
         }
         self.share_and_send(now, out);
