@@ -78,8 +78,11 @@ pub enum HandshakeError {
     Protocol,
 }
 
+/// Wait for an answer to the first hello: more than nearly all round trips.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// Min wait once the round-trip time is known: processes and their networks may be late by tens of milliseconds.
 const LEAST_WAIT: Duration = Duration::from_millis(50);
+/// Max first wait once the round-trip time is known (RFC 6298 s2: the initial RTO).
 const MOST_FIRST_WAIT: Duration = Duration::from_secs(1);
 /// Waits that grow end here.
 const MOST_WAIT: Duration = Duration::from_millis(500);

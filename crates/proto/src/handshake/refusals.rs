@@ -20,6 +20,7 @@ pub(super) struct Refusals {
 /// much as one that opens a session.
 pub(crate) const MOST_REFUSALS: [u16; 2] = [64, 512];
 
+/// Counters by a hash of the prefix: 2 KiB, so that remote hosts cannot make the table grow.
 const PLACES: u16 = 1024;
 
 impl Refusals {

@@ -17,6 +17,7 @@ pub(super) struct Resets {
 /// hash and at most 80 bytes.
 pub(crate) const MOST_RESETS: [u16; 2] = [64, 1024];
 
+/// Counters by a hash of the prefix: 512 bytes, so that remote hosts cannot make the table grow.
 const PLACES: u16 = 256;
 const NANOS_PER_S: u64 = 1_000_000_000;
 

@@ -35,9 +35,11 @@ struct Cut {
 
 /// RFC 6928.
 const FIRST_PACKETS: f64 = 10.0;
-/// Linux: tcp_pacing_ca_ratio, tcp_pacing_ss_ratio.
+/// Pacing in congestion avoidance, as a multiple of window / RTT (Linux: tcp_pacing_ca_ratio).
 const PACING: f64 = 1.2;
+/// Pacing in slow start, as a multiple of window / RTT (Linux: tcp_pacing_ss_ratio).
 const STARTING: f64 = 2.0;
+/// Lower bound of the round-trip time in a rate: that of one host to itself.
 const LEAST_RTT: Duration = Duration::from_micros(10);
 
 impl CubicPath {

@@ -51,9 +51,10 @@ pub(crate) struct EcnValidation {
     untold: u64,
 }
 
-/// A sink whose reports have covered this many packets, in this many report packets, had the opportunity to report its
-/// counts: each report starts with them, and may take several packets.
+/// A sink whose reports have covered this many packets, in [`SILENT_REPORTS`] packets of reports, had the opportunity to
+/// report its counts: each report starts with them, and may take several packets.
 const SILENT_PACKETS: u64 = 100;
+/// Packets of reports after which a sink without counts reports none: ten lost in a row are unlikely.
 const SILENT_REPORTS: u32 = 10;
 /// If at least this many packets are lost and no packet arrived, the field may be the cause: a session starts with this
 /// many.

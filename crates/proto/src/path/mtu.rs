@@ -58,11 +58,15 @@ pub(crate) const LEAST_DATAGRAM: u32 = 1200;
 const COMMON: [u32; 4] = [8972, 1472, 1452, 1392];
 /// The search ends once the bounds are closer than this, bytes.
 const CLOSE: u32 = 16;
+/// Probes of one size until it counts as too large (RFC 8899 s5.1.2: MAX_PROBES is 3).
 const MOST_TIMES: u32 = 3;
+/// Reports in a row without an arrived full packet that show a black hole (RFC 8899 s4.3).
 const BAD_REPORTS: u32 = 3;
-// RFC 8899 s5.1.1: not less than a second.
+/// Min wait for the answer to a probe (RFC 8899 s5.1.1: not less than a second).
 const LEAST_WAIT: Duration = Duration::from_secs(1);
+/// Time until a finished search starts again (RFC 8899 s5.1.1: PMTU_RAISE_TIMER is 600 s).
 const SEARCH_AGAIN: Duration = Duration::from_secs(600);
+/// Time until the first search after a black hole; it doubles with each, up to [`SEARCH_AGAIN`].
 const AFTER_BLACK_HOLE: Duration = Duration::from_secs(30);
 
 impl Mtu {

@@ -55,7 +55,9 @@ pub(crate) struct PathHistory {
     moments: VecDeque<(Time, PathCounts)>,
 }
 
+/// Min distance of two moments, so that there are at most 40.
 const SLICE: Duration = Duration::from_millis(250);
+/// How far back recent counts go.
 const SPAN: Duration = Duration::from_secs(10);
 /// Of the delivery rate.
 const SECOND: Duration = Duration::from_secs(1);

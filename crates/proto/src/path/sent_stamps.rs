@@ -28,6 +28,7 @@ struct StampRun {
     epoch: u64,
 }
 
+/// Max number of runs: a few kilobytes a session.
 const MOST_RUNS: usize = 64;
 /// A run that is too long goes on until this part of all that is under way.
 const LEAST_PART: u64 = 32;

@@ -13,6 +13,7 @@ pub(crate) struct QueueDelay {
     since: Time,
 }
 
+/// Length of a span: the least difference is that of the last five to ten seconds.
 const SPAN: Duration = Duration::from_secs(5);
 
 impl QueueDelay {

@@ -216,6 +216,7 @@ impl RateMeter {
 const PATIENCE_TICKS: u32 = 3;
 /// Lifetime of the rate that a session may start with: its first packet takes a round trip.
 const START_PATIENCE: Duration = Duration::from_secs(1);
+/// Shortest silence that counts against a rate: batches of packets come a millisecond apart.
 const LEAST_SILENCE: Duration = Duration::from_millis(1);
 /// 1500 bytes: the assumed size of a packet if unknown.
 const LARGEST_PACKET_BITS: f64 = 12_000.0;

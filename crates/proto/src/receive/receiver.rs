@@ -119,8 +119,9 @@ const MOST_PERIOD: Duration = Duration::from_millis(50);
 /// Max interval of reports without news, which doubles with each repetition.
 const MOST_REPEAT: Duration = Duration::from_secs(1);
 /// Requests of which nothing came for four round trips, four intervals and this, and the time that twice as much as is
-/// asked for takes, are made again.
+/// asked for takes, are made again, after [`MOST_LAPSE`] at the latest.
 const LEAST_LAPSE: Duration = Duration::from_millis(300);
+/// Max time until requests are made again: the silence after which a session ends by default.
 const MOST_LAPSE: Duration = Duration::from_secs(30);
 /// Interval of rate measurements if no end node requests them.
 const MEASURE_EVERY: Duration = Duration::from_millis(50);

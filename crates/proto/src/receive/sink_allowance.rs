@@ -18,11 +18,13 @@ pub(crate) struct SinkAllowance {
     at: Time,
 }
 
+/// Rate at which credit grows, as a multiple of the grant: clocks of both ends differ by far less.
 const SLACK: f64 = 1.01;
 /// Data that comes now was granted earlier: in the last round trip and two intervals, and while it waited on the way.
 const WAITS: Duration = Duration::from_millis(500);
-/// Credit at most: this and what a quarter of a second brings.
+/// Max credit in bytes, next to what [`DEPTH_S`] brings: the largest burst of a slow session, ten packets.
 const LEAST_DEPTH: f64 = 16_384.0;
+/// Max credit in seconds of the grant, next to [`LEAST_DEPTH`].
 const DEPTH_S: f64 = 0.25;
 
 impl SinkAllowance {

@@ -16,8 +16,9 @@ pub(crate) struct Stamps {
     are_false: bool,
 }
 
+/// Max difference of stamps and clock, next to the drift: packets wait in queues for up to a second or two.
 const TOLERANCE: Duration = Duration::from_secs(2);
-/// Of the time that has passed.
+/// Max drift of stamps, as one part of this many of the time that has passed: 2 %, far more than clocks drift.
 const TOLERANCE_SHARE: i128 = 50;
 /// After a silence the clocks are compared again: a machine may have slept.
 const SILENCE: Duration = Duration::from_secs(5);

@@ -29,8 +29,11 @@ pub(crate) struct Breaker {
 /// Packets that tell a share of losses.
 const LEAST_PACKETS: u64 = 100;
 
+/// Length of a period in which losses are counted.
 const SECOND: Duration = Duration::from_secs(1);
+/// Bad periods in a row for this long close the session.
 const CLOSES_AFTER: Duration = Duration::from_secs(10);
+/// Share of lost packets above which a period is bad. Paths that are not overloaded lose far less.
 const MOST_LOSS: f64 = 0.2;
 /// More would make the rate negligible.
 const MOST_HALVINGS: u32 = 20;

@@ -301,7 +301,9 @@ const OF_PATHS_NS: u64 = 25_000_000;
 /// Most of a delay that is made up for at once: a sixteenth of the receive buffer that a host asks for, which its sessions
 /// share.
 const MAX_AT_ONCE: Bytes = Bytes::new(1 << 20);
+/// Grains of a rate: 2^10 for each bit/s, so that a rate of 1 kb/s is exact to a millionth.
 const GRAINS_PER_BPS: f64 = 1024.0;
+/// Largest rate, in bit/s: below 2^53, up to which f64 has all integers.
 const LARGEST_BPS: f64 = 9_007_199_254_740_992.0 - 1.0;
 /// 8 bit x 2^10 x 10^9 ns/s.
 const GRAINS_PER_BYTE: i128 = 8 * 1024 * 1_000_000_000;

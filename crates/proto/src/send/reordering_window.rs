@@ -22,11 +22,13 @@ pub(crate) struct ReorderingWindow {
     since: Time,
 }
 
+/// Length of a span: the window follows the lateness of the last ten to twenty seconds.
 const SPAN: Duration = Duration::from_secs(10);
 /// Clocks and hosts make packets this late even without the network.
 const LEAST: Duration = Duration::from_millis(1);
 /// Even where the round trip is shorter packets may be this late.
 const LEAST_BOUND: Duration = Duration::from_millis(10);
+/// Packets later than this are lost, however long the round trip is.
 const MOST_BOUND: Duration = Duration::from_secs(1);
 
 impl ReorderingWindow {

@@ -38,7 +38,7 @@ pub(crate) use assigned::INTERVAL_OF_NONE;
 /// from then on ([`ControlEvent::Grant`]).
 pub(crate) struct Control<C: Crypto> {
     names: SessionNames,
-    door: Handshakes<C>,
+    handshakes: Handshakes<C>,
     setup: ControlSetup,
     peers: Slots<Peer<C::Keys>>,
     pub(crate) nodes: EndNodes,
@@ -147,7 +147,7 @@ impl<C: Crypto> Control<C> {
     ) -> Self {
         Self {
             names: SessionNames::default(),
-            door: Handshakes::new(crypto, setup.lasts.opening),
+            handshakes: Handshakes::new(crypto, setup.lasts.opening),
             setup,
             peers: Slots::default(),
             nodes: EndNodes::new(nodes),
@@ -163,12 +163,12 @@ impl<C: Crypto> Control<C> {
 
     /// The secrets of this host: tickets come and go.
     pub(crate) fn crypto(&mut self) -> &mut C::Responder {
-        self.door.crypto()
+        self.handshakes.crypto()
     }
 
     /// How many sessions may be half open, where it is not as many as by default.
     pub(crate) fn set_half_open(&mut self, most: HalfOpen) {
-        self.door.set_most(most);
+        self.handshakes.set_most(most);
     }
 
     /// Changes what a session's end nodes know of it: whether that can be.
@@ -189,7 +189,7 @@ impl<C: Crypto> Control<C> {
 
     /// This host ends a session.
     pub(crate) fn close(&mut self, now: Time, session: SessionId, reason: CloseReason) {
-        if self.door.give_up(session) {
+        if self.handshakes.give_up(session) {
             self.take_back(session);
             self.events.push_back(ControlEvent::Closed { session, reason, by_peer: false });
         }
@@ -387,8 +387,8 @@ impl<C: Crypto> Control<C> {
 
     /// Looks after the peers whose time has come. Harmless too early or too late.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        if self.door.next_timeout().is_some_and(|at| at <= now) {
-            let (failed, gone) = self.door.handle_timeout(now);
+        if self.handshakes.next_timeout().is_some_and(|at| at <= now) {
+            let (failed, gone) = self.handshakes.handle_timeout(now);
             for (session, error) in failed {
                 self.fail(session, error);
             }
@@ -424,7 +424,7 @@ impl<C: Crypto> Control<C> {
 
     /// When to come again.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.nodes.next_timeout().into_iter().chain(self.alarms.next()).chain(self.door.next_timeout()).min()
+        self.nodes.next_timeout().into_iter().chain(self.alarms.next()).chain(self.handshakes.next_timeout()).min()
     }
 
     /// The next control packet or handshake to send.
@@ -436,7 +436,7 @@ impl<C: Crypto> Control<C> {
             }
         }
         self.transmits.pop_front().or_else(|| {
-            let (to, datagram) = self.door.poll_transmit(now)?;
+            let (to, datagram) = self.handshakes.poll_transmit(now)?;
             Some(Transmit { to, session: None, takes_marks: false, packet: Packet::Handshake(datagram) })
         })
     }

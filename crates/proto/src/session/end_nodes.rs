@@ -13,6 +13,7 @@ pub(crate) struct EndNodes {
     nodes: [Option<EndNode>; 2],
 }
 
+/// All directions, in the order of their numbers.
 pub(crate) const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
 
 /// What a node granted, and for how long.

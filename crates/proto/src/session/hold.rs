@@ -25,6 +25,7 @@ pub enum Hold {
 
 const ALL: [Hold; 8] =
     [Hold::Source, Hold::Sink, Hold::Demand, Hold::Path, Hold::Silence, Hold::Breaker, Hold::Application, Hold::Window];
+/// Length of a span: what limits a session is judged over the last half to whole second.
 const SPAN: Duration = Duration::from_millis(500);
 
 /// For how long each held a session recently.

@@ -18,12 +18,13 @@ pub(crate) struct Rtt {
     since: Time,
 }
 
-/// Shorter ones are taken for this.
+/// Shorter samples count as this: the resolution of stamps.
 const LEAST: Duration = Duration::from_micros(1);
 /// Longer samples are ignored.
 const MOST: Duration = Duration::from_secs(60);
-/// While none is known.
+/// Assumed round-trip time before the first sample.
 const FIRST: Duration = Duration::from_millis(100);
+/// Length of a span: the minimum is that of the last ten to twenty seconds (BBR: 10 s).
 const SPAN: Duration = Duration::from_secs(10);
 
 impl Rtt {

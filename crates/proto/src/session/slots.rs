@@ -17,8 +17,9 @@ impl<T> Default for Slots<T> {
     }
 }
 
-/// Sessions of a host at most.
+/// Max number of sessions of a host.
 pub const MOST_SESSIONS: usize = 1 << SLOT_BITS;
+/// Bits of a name that number its slot; the other 48 are random.
 const SLOT_BITS: u32 = 16;
 
 /// The name of a session in a slot, with random bits.

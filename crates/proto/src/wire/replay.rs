@@ -13,7 +13,9 @@ pub(crate) struct Replay {
     words: [u64; WORDS],
 }
 
+/// Words of the ring: 1024 bits.
 const WORDS: usize = 16;
+/// Bits of a word.
 const WORD_BITS: u64 = 64;
 /// How far behind the highest number a packet may be: the word of the highest number may hold only that number.
 pub(crate) const REPLAY_WINDOW: u64 = (WORDS as u64 - 1) * WORD_BITS;

@@ -37,7 +37,7 @@ impl<C: Crypto> Control<C> {
         let session = self.name().ok_or(OpenError::TooMany)?;
         let flows = (wish.sends, wish.receives);
         let terms = self.terms(session, flows, wish.options);
-        let connected = self.door.connect(now, to, crypto, terms, flows, (wish.greeting, wish.options));
+        let connected = self.handshakes.connect(now, to, crypto, terms, flows, (wish.greeting, wish.options));
         if connected.is_err() {
             self.take_back(session);
             return Err(OpenError::Greeting(wish.greeting.len()));
@@ -47,7 +47,7 @@ impl<C: Crypto> Control<C> {
 
     /// Whether the other end has answered an attempt with a cookie.
     pub(crate) fn is_answered(&self, session: SessionId) -> bool {
-        self.door.is_answered(session)
+        self.handshakes.is_answered(session)
     }
 
     /// This end's terms for a session.
@@ -84,7 +84,7 @@ impl<C: Crypto> Control<C> {
         datagram: &[u8],
         decide: &mut dyn FnMut(&PendingVisit<C>) -> Result<SessionOptions, Refusal>,
     ) {
-        match self.door.handle(now, from, datagram) {
+        match self.handshakes.handle(now, from, datagram) {
             DatagramOutcome::Nothing => {}
             DatagramOutcome::Answer(answer) => self.answer(from, answer),
             DatagramOutcome::Failed(session, error) => self.fail(session, error),
@@ -99,7 +99,7 @@ impl<C: Crypto> Control<C> {
                     let ahead = self.ahead(now, &asked, &terms, options);
                     Ok((Terms { ahead, ..terms }, options))
                 });
-                let (answer, is_half_open) = self.door.answer(now, asked, decision);
+                let (answer, is_half_open) = self.handshakes.answer(now, asked, decision);
                 if let Some(session) = named.filter(|_| !is_half_open) {
                     self.take_back(session);
                 }
@@ -124,7 +124,7 @@ impl<C: Crypto> Control<C> {
 
     /// Keys that seal the packets of a session, also of one that is half open.
     pub(crate) fn keys(&self, session: SessionId) -> Option<&C::Keys> {
-        self.peers.get(session).map_or_else(|| self.door.keys(session), |peer| peer.keys.as_ref())
+        self.peers.get(session).map_or_else(|| self.handshakes.keys(session), |peer| peer.keys.as_ref())
     }
 
     /// Mutable keys of a session that is open or closing.
@@ -146,7 +146,7 @@ impl<C: Crypto> Control<C> {
 
     /// The first packet of a session that is half open has been opened.
     pub(super) fn confirm(&mut self, now: Time, session: SessionId) {
-        if let Some((established, options)) = self.door.confirm(now, session)
+        if let Some((established, options)) = self.handshakes.confirm(now, session)
             && let Some(address) = established.address
         {
             self.open(now, established, address, options);

@@ -47,7 +47,7 @@ impl<C: Crypto> Control<C> {
             }
             // All that is spare goes to those that come at the same time.
             (Direction::Receiving, Some(_)) => rate(claim_bps)
-                .map_or(Beginning::Bare, |claim| Beginning::Claimed { claim, parts: self.door.attempts() + 1 }),
+                .map_or(Beginning::Bare, |claim| Beginning::Claimed { claim, parts: self.handshakes.attempts() + 1 }),
             // A responder's source has its first grant with the packet that opens the session; its sink has promised.
             (_, None) => Beginning::Bare,
         }

@@ -32,7 +32,7 @@ impl<C: Crypto> Control<C> {
         if datagram.len() <= LEAST_RESET_BYTES {
             return None;
         }
-        let reset = self.door.reset(now, from, header.session)?;
+        let reset = self.handshakes.reset(now, from, header.session)?;
         let chance = &mut self.chance;
         reset.answer(header, datagram.len(), || chance.bits())
     }

@@ -23,8 +23,9 @@ pub const NO_LIMIT_BPS: u64 = MOST_VARINT;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lease(u8);
 
-/// 1024 s.
+/// Exponent of the longest lease, 1024 s.
 const MOST_EXPONENT: u8 = 12;
+/// A quarter of a second, in nanoseconds: the unit of a lease.
 const QUARTER_NS: u64 = 250_000_000;
 
 const ANSWER: u8 = 1;
