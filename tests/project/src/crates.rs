@@ -41,10 +41,10 @@ const ARROWS: &[(&str, &[&str])] = &[
 const IN_CYCLES: &[(&str, usize, &str)] = &[
     (
         "schemes",
-        43,
-        "the list of schemes takes each entry from the scheme's own file, which names the types of the list; the steps \
-         of one recursive search; GTP's entry names the rule over groups, which runs GTP inside them; BBR's model runs \
-         CUBIC's rule beside others, and both stand in the list",
+        42,
+        "the list of schemes takes each entry from the scheme's own file, which names the types of the list; GTP's entry \
+         names the rule over groups, which runs GTP inside them; the path model runs CUBIC's rule beside others, and both \
+         stand in the list",
     ),
     ("sim", 16, "the engine's kinds of sources, each a file of methods of the engine; and what they log and report"),
 ];
