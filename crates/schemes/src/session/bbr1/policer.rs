@@ -86,12 +86,11 @@ impl Policer {
             let difference = (rate.as_bps() - before.as_bps()).abs();
             difference <= RATIO * before.as_bps() || difference <= DIFFERENCE_BPS
         };
-        match self.before.filter(|before| is_same(*before)) {
-            Some(before) => (self.rate, self.rounds) = (Some((before + rate) * 0.5), 0),
-            None => {
-                self.before = Some(rate);
-                self.begin(now, delivered);
-            }
+        if let Some(before) = self.before.filter(|before| is_same(*before)) {
+            (self.rate, self.rounds) = (Some((before + rate) * 0.5), 0);
+        } else {
+            self.before = Some(rate);
+            self.begin(now, delivered);
         }
     }
 }

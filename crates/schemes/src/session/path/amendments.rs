@@ -284,11 +284,11 @@ impl Amend for Amendments {
 
     fn first_bytes(&self, model: &Model, sample: &RateSample) -> u64 {
         let initial = model.config.initial_window.get();
-        if self.on.start { self.start.first_bytes(model, sample) } else { initial }
+        if self.on.start { Start::first_bytes(model, sample) } else { initial }
     }
 
     fn more_growth(&self, model: &Model, sample: &RateSample) -> u64 {
-        if self.on.start { self.start.growth(model, sample) } else { 0 }
+        if self.on.start { Start::growth(model, sample) } else { 0 }
     }
 
     fn window_cap(&self, model: &Model) -> Option<u64> {

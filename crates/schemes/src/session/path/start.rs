@@ -52,14 +52,14 @@ impl Start {
     /// Until this many bytes have been delivered, samples do not bound the window (BBR s5.6.4.6): three initial windows,
     /// the first round trip and the one that this triggers, as samples of both are too low. It is zero if a queue shows:
     /// on a slow path three initial windows would wait for seconds.
-    pub(super) fn first_bytes(self, model: &Model, sample: &RateSample) -> u64 {
+    pub(super) fn first_bytes(model: &Model, sample: &RateSample) -> u64 {
         let windows = if has_wait(model, sample) { 0 } else { FIRST_WINDOWS };
         model.config.initial_window.get().saturating_mul(windows)
     }
 
     /// Growth of the window beyond the bytes that arrived: the same again for arrivals of the initial window, if no
     /// queue shows and nothing was lost (draft-kazuho-ccwg-rapid-start-02 s3.2, except that it covers one round trip).
-    pub(super) fn growth(self, model: &Model, sample: &RateSample) -> u64 {
+    pub(super) fn growth(model: &Model, sample: &RateSample) -> u64 {
         let is_first = sample.total_delivered <= model.config.initial_window && sample.prior_delivered.get() == 0;
         let is_clean = !model.recovery.is_open() && !has_wait(model, sample);
         if is_first && is_clean { sample.newly_acked.get() } else { 0 }
