@@ -31,7 +31,7 @@ const LITTLE_ENDIAN: u8 = 1;
 const PT_INTERP: u32 = 3;
 const PT_NOTE: u32 = 4;
 /// No program has more headers, no interpreter's name is longer, and no note that is looked at.
-const MOST_HEADERS: u16 = 256;
+const MAX_HEADERS: u16 = 256;
 const MOST_BYTES: usize = 4096;
 
 /// Reads the head of a file.
@@ -76,7 +76,7 @@ fn elf(head: &[u8], piece: impl Fn(u64, usize) -> Option<Vec<u8>>) -> Option<Elf
         (number(head, 28, 4)?, number(head, 42, 2)?, number(head, 44, 2)?)
     };
     let mut found = Elf { kind: (class, order, machine), interpreter: None, is_go: false };
-    for index in 0..count.min(MOST_HEADERS.into()) {
+    for index in 0..count.min(MAX_HEADERS.into()) {
         let at = table.checked_add(index.checked_mul(size)?)?;
         let header = piece(at, if is_64 { 56 } else { 32 })?;
         let (offset, length) = if is_64 {

@@ -17,7 +17,7 @@ use crate::hello::BridgeHello;
 use crate::preamble::answer;
 
 /// Connections at once, each with a descriptor; and dials at once, each with a thread.
-pub const MOST_CONNECTIONS: usize = 1024;
+pub const MAX_CONNECTIONS: usize = 1024;
 /// Timeout of dialling one address: Linux's default is two minutes.
 const DIALS_FOR: Duration = Duration::from_secs(10);
 
@@ -60,8 +60,8 @@ impl Far {
         let (count, dials) = (Arc::clone(&self.count), Arc::clone(&self.dials));
         Box::new(move |visitor| {
             let wants_answer = hello(visitor)?.wants_answer;
-            let counted = Counted::new(&count, MOST_CONNECTIONS).ok_or(Refusal::NoRoom)?;
-            let dialling = Counted::new(&dials, MOST_CONNECTIONS).ok_or(Refusal::NoRoom)?;
+            let counted = Counted::new(&count, MAX_CONNECTIONS).ok_or(Refusal::NoRoom)?;
+            let dialling = Counted::new(&dials, MAX_CONNECTIONS).ok_or(Refusal::NoRoom)?;
             let name = format!("{} for {}", options.to, visitor.from);
             let follower = Follower::new(name, Arc::clone(&tell), counted);
             let (pipe, handler) = pump.pipe(options.pipe, Box::new(follower));
@@ -82,7 +82,7 @@ fn hello(visitor: &Visitor<'_>) -> Result<BridgeHello, Refusal> {
     if !visitor.sends || !visitor.receives {
         return Err(Refusal::Direction);
     }
-    if visitor.sessions >= MOST_CONNECTIONS { Err(Refusal::NoRoom) } else { Ok(hello) }
+    if visitor.sessions >= MAX_CONNECTIONS { Err(Refusal::NoRoom) } else { Ok(hello) }
 }
 
 /// A server to be dialled for a session.
@@ -181,7 +181,7 @@ mod tests {
         let (_server, at) = silent_server();
         let far = far(at);
         let mut accept = far.accept();
-        let _others: Vec<_> = (4..MOST_CONNECTIONS).map(|_| Counted::new(&far.dials, MOST_CONNECTIONS)).collect();
+        let _others: Vec<_> = (4..MAX_CONNECTIONS).map(|_| Counted::new(&far.dials, MAX_CONNECTIONS)).collect();
         for number in 0..4 {
             assert_eq!(come(&mut accept), Ok(()), "{number}");
             fairwave_testing::wait_for("no session is counted", || far.count.load(Ordering::SeqCst) == 0);
@@ -194,8 +194,8 @@ mod tests {
         let (_server, at) = silent_server();
         let far = far(at);
         let mut accept = far.accept();
-        let mut others: Vec<_> = (0..MOST_CONNECTIONS).map(|_| Counted::new(&far.count, MOST_CONNECTIONS)).collect();
-        assert_eq!((MOST_CONNECTIONS, come(&mut accept)), (1024, Err(Refusal::NoRoom)));
+        let mut others: Vec<_> = (0..MAX_CONNECTIONS).map(|_| Counted::new(&far.count, MAX_CONNECTIONS)).collect();
+        assert_eq!((MAX_CONNECTIONS, come(&mut accept)), (1024, Err(Refusal::NoRoom)));
         assert_eq!(far.dials.load(Ordering::SeqCst), 0, "nothing is dialled for it");
         others.pop();
         assert_eq!(come(&mut accept), Ok(()));

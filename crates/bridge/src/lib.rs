@@ -26,6 +26,6 @@ mod plan;
 mod preamble;
 mod unknown;
 
-pub use far::{Far, FarOptions, MOST_CONNECTIONS};
+pub use far::{Far, FarOptions, MAX_CONNECTIONS};
 pub use fit::{Unfit, fit};
 pub use near::{Near, NearOptions, Way};

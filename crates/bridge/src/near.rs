@@ -20,7 +20,7 @@ use crate::preamble::{PREAMBLE_BYTES, Preamble, Token, answer};
 use crate::unknown::{Came, Unknown};
 
 /// Connections at once.
-const MOST_CONNECTIONS: usize = 4096;
+const MAX_CONNECTIONS: usize = 4096;
 /// Timeout for the preamble. The library sends it within the program's call of `connect`, whose thread may have to wait
 /// to run.
 const PREAMBLE_WITHIN: Duration = Duration::from_secs(10);
@@ -128,7 +128,7 @@ fn listen(has_v6: bool) -> io::Result<(u16, Vec<TcpListener>)> {
     for _ in 0..TRIES {
         let v4 = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         v4.set_nonblocking(true)?;
-        rustix::net::listen(&v4, MOST_CONNECTIONS.cast_signed() as i32)?;
+        rustix::net::listen(&v4, MAX_CONNECTIONS.cast_signed() as i32)?;
         let port = v4.local_addr()?.port();
         if !has_v6 {
             return Ok((port, vec![v4]));
@@ -136,7 +136,7 @@ fn listen(has_v6: bool) -> io::Result<(u16, Vec<TcpListener>)> {
         match TcpListener::bind((Ipv6Addr::LOCALHOST, port)) {
             Ok(v6) => {
                 v6.set_nonblocking(true)?;
-                rustix::net::listen(&v6, MOST_CONNECTIONS.cast_signed() as i32)?;
+                rustix::net::listen(&v6, MAX_CONNECTIONS.cast_signed() as i32)?;
                 return Ok((port, vec![v4, v6]));
             }
             Err(error) => last = error,
@@ -216,7 +216,7 @@ impl NearInner {
         });
         let known = match preamble {
             Some(preamble) if is_same(&preamble.token, &self.token) && preamble.to == door.to => {
-                let counted = Counted::new(&self.count, MOST_CONNECTIONS);
+                let counted = Counted::new(&self.count, MAX_CONNECTIONS);
                 if counted.is_none() {
                     (self.tell)("too many connections at once");
                 }
@@ -314,7 +314,7 @@ mod tests {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     use super::*;
-    use crate::unknown::MOST_UNKNOWN;
+    use crate::unknown::MAX_UNKNOWN;
 
     /// One with a door for an address to which its ticket knows no way, and what lets a program in there.
     fn near() -> (Near, SocketAddr, Preamble) {
@@ -352,7 +352,7 @@ mod tests {
         // Each has a descriptor at both ends, all in this process.
         let limit = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
-        let strangers: Vec<_> = (0..MOST_UNKNOWN + 200).map(|_| TcpStream::connect(door).unwrap()).collect();
+        let strangers: Vec<_> = (0..MAX_UNKNOWN + 200).map(|_| TcpStream::connect(door).unwrap()).collect();
         // The first of them is let go of before its time, for one that came later.
         strangers[0].set_read_timeout(Some(fairwave_testing::LIMIT)).unwrap();
         assert!(matches!((&strangers[0]).read(&mut [0]), Ok(0) | Err(_)));

@@ -9,7 +9,7 @@ use fairwave_host::Lock;
 
 /// So many at once: any user may come to a port of loopback. A program may open as many connections as a far end takes,
 /// and they all come before the first of them has had its turn to speak.
-pub(crate) const MOST_UNKNOWN: usize = crate::far::MOST_CONNECTIONS;
+pub(crate) const MAX_UNKNOWN: usize = crate::far::MAX_CONNECTIONS;
 
 /// Tells one from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Unknown {
         let oldest = {
             let mut waiting = self.waiting.lock();
             waiting.push_back((came, Arc::new(stream)));
-            if waiting.len() > MOST_UNKNOWN { waiting.pop_front() } else { None }
+            if waiting.len() > MAX_UNKNOWN { waiting.pop_front() } else { None }
         };
         if let Some((_, stream)) = oldest {
             // Its thread waits for input, and ends.
@@ -75,7 +75,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
         let unknown = Unknown::default();
-        let came: Vec<_> = (0..=MOST_UNKNOWN)
+        let came: Vec<_> = (0..=MAX_UNKNOWN)
             .map(|_| {
                 let there = TcpStream::connect(at).unwrap();
                 drop(listener.accept().unwrap());

@@ -157,7 +157,7 @@ pub unsafe extern "C" fn g_connect(fd: c_int, address: *const sockaddr, length: 
         if !address.is_null() {
             // SAFETY: promised by the caller.
             ticket.addresses.insert(0, unsafe { address::read(address, length) }?);
-            ticket.addresses.truncate(fairwave_host::MOST_ADDRESSES);
+            ticket.addresses.truncate(fairwave_host::MAX_ADDRESSES);
         }
         connect::connect(library()?, &socket, borrowed(fd)?, &ticket)?;
         Ok(0)

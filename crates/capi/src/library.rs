@@ -55,7 +55,7 @@ const LINGERS: Duration = Duration::from_secs(5);
 /// So many more sockets before it is looked which of them are over.
 const FIRST_LOOK: usize = 1024;
 /// Sockets that are over and may still be asked how that was.
-const MOST_OVER: usize = 512;
+const MAX_OVER: usize = 512;
 
 /// The library of this process, if there is one.
 #[expect(unsafe_code, reason = "it lives as long as the process, which the compiler cannot see")]
@@ -169,7 +169,7 @@ impl Library {
         let over: Vec<Node> = sockets.iter().filter(|socket| socket.is_over()).map(|socket| socket.node).collect();
         let gone: Vec<Arc<Socket>> = {
             let mut table = self.sockets.lock();
-            let oldest = over.iter().take(over.len().saturating_sub(MOST_OVER));
+            let oldest = over.iter().take(over.len().saturating_sub(MAX_OVER));
             let gone = oldest.filter_map(|node| table.known.remove(node)).collect();
             table.look_at = table.known.len() + FIRST_LOOK;
             gone
@@ -273,7 +273,7 @@ mod tests {
             let sockets = library.sockets.lock();
             most = [most[0].max(sockets.known.len()), most[1].max(sockets.order.len())];
         }
-        assert!(most[0] <= MOST_OVER + FIRST_LOOK, "{most:?}");
+        assert!(most[0] <= MAX_OVER + FIRST_LOOK, "{most:?}");
         assert!(most[1] <= 2 * most[0] + FIRST_LOOK + 1, "{most:?}");
     }
 

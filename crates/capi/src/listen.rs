@@ -38,7 +38,7 @@ struct Listener {
 const ADDRESS_BYTES: usize = 20;
 /// Linux takes no more waiting connections by default (net.core.somaxconn); the system's room for what waits in a Unix
 /// socket holds some 550.
-const MOST_BACKLOG: i32 = 4096;
+const MAX_BACKLOG: i32 = 4096;
 
 /// A released port is free after this time.
 const PORT_TAKES: Duration = Duration::from_millis(500);
@@ -99,7 +99,7 @@ pub(crate) fn listen(socket: &Arc<Socket>, backlog: i32) -> Result<(), Errno> {
         wishes,
         is_v6: socket.is_v6,
         // Linux also adds one.
-        backlog: usize::try_from(backlog.clamp(0, MOST_BACKLOG)).unwrap_or_default() + 1,
+        backlog: usize::try_from(backlog.clamp(0, MAX_BACKLOG)).unwrap_or_default() + 1,
         counts_as,
     };
     endpoint.listen(keyring, listener.accept());

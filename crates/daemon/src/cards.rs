@@ -48,17 +48,17 @@ struct Way {
 /// Period of repeated lookups: a route may change.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Ways that wait for being looked up; more wait for the next tick.
-const MOST_ASKED: usize = 1024;
+const MAX_ASKED: usize = 1024;
 /// Max pending lookups of a user: a user with a new peer in each row waits, and others do not.
-const MOST_ASKED_OF_USER: usize = 16;
+const MAX_ASKED_OF_USER: usize = 16;
 /// Ways that are remembered, as many as there may be rows: beyond that those are forgotten that no row names any more.
-const MOST_WAYS: usize = 65_536;
+const MAX_WAYS: usize = 65_536;
 /// The card if one capacity is for everything.
 pub(crate) const EVERYTHING: CardId = CardId(0);
 
 impl Cards {
     pub(crate) fn new(settings: &Settings) -> std::io::Result<Self> {
-        let (asked, questions) = bounded::<IpAddr>(MOST_ASKED);
+        let (asked, questions) = bounded::<IpAddr>(MAX_ASKED);
         let (answers, found) = crossbeam_channel::unbounded();
         let look_up = move || {
             for peer in questions {
@@ -111,7 +111,7 @@ impl Cards {
             }
             (way.leads, way.looked) = (card.map_or(Leads::Free, Leads::By), now);
         }
-        if self.peers.len() > MOST_WAYS {
+        if self.peers.len() > MAX_WAYS {
             self.peers.retain(|_, way| way.used >= self.ticked || way.asked_by.is_some());
         }
         self.ticked = now;
@@ -143,7 +143,7 @@ impl Cards {
     /// Whether a way is looked up for a user.
     fn ask(&mut self, user: u32, peer: IpAddr) -> bool {
         let asking = self.asking.get(&user).copied().unwrap_or(0);
-        if asking >= MOST_ASKED_OF_USER || self.asked.try_send(peer).is_err() {
+        if asking >= MAX_ASKED_OF_USER || self.asked.try_send(peer).is_err() {
             return false;
         }
         self.asking.insert(user, asking + 1);

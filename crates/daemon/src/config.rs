@@ -19,7 +19,7 @@ pub use names::{Names, SystemNames};
 use words::{Card, File, User, Who};
 
 /// Max sum of minimum rates as a share of a capacity, so that sessions without one still get some.
-pub const LARGEST_MINIMA: f64 = 0.9;
+pub const MAX_MINIMA: f64 = 0.9;
 
 const UNREADABLE_HINT: &str = "the default is /etc/fairwave/daemon.toml; an example is etc/daemon.toml in the source \
                                tree, or share/doc/fairwave/examples/daemon.toml of a package";
@@ -218,14 +218,14 @@ fn terms(user: &User) -> Result<GroupTerms, Mistake> {
 /// A weight, which an administrator may choose freely.
 fn weight(said: &Spanned<f64>) -> Result<f64, Mistake> {
     let value = *said.get_ref();
-    if value > 0.0 && value <= LARGEST_WEIGHT {
+    if value > 0.0 && value <= MAX_WEIGHT {
         return Ok(value);
     }
-    let problem = format!("weight {value} must be above 0 and at most {LARGEST_WEIGHT}");
+    let problem = format!("weight {value} must be above 0 and at most {MAX_WEIGHT}");
     Err(Mistake::new(said.span(), problem, "the default is 1"))
 }
 
-const LARGEST_WEIGHT: f64 = 1e6;
+const MAX_WEIGHT: f64 = 1e6;
 
 fn rate(said: &Spanned<String>, key: &str, is_capacity: bool) -> Result<Rate, Mistake> {
     let text = said.get_ref().escape_debug();
@@ -243,7 +243,7 @@ fn check_minima(file: &File, settings: &Settings) -> Result<(), Mistake> {
     let promised: Rate = settings.users.iter().map(|user| user.terms.minimum).sum();
     let Some(last) = file.user.iter().filter_map(|user| user.minimum.as_ref()).next_back() else { return Ok(()) };
     for (name, capacity) in capacities(settings) {
-        let most = capacity * LARGEST_MINIMA;
+        let most = capacity * MAX_MINIMA;
         if promised > most {
             let problem = format!("minimum rates add up to {promised}, more than 90 % of {name}'s capacity, {most}");
             return Err(Mistake::new(

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crossbeam_channel::Sender;
 use fairwave_host::door::{
-    Answer, DOOR_VERSION, MOST_CLOCK_DIFFERENCE, MOST_COMMAND_BYTES, OTHER_CLOCK, Question, monotonic_ns,
-    other_version, send_with,
+    Answer, DOOR_VERSION, MAX_CLOCK_DIFFERENCE, MAX_COMMAND_BYTES, OTHER_CLOCK, Question, monotonic_ns, other_version,
+    send_with,
 };
 use fairwave_node::MachineLimits;
 use fairwave_table::{DaemonSegment, ROWS, VERSION};
@@ -43,9 +43,9 @@ pub(crate) struct Bell {
 }
 
 /// Connections of a user in addition to its members: for questions about the machine's state.
-const MOST_ASKING: usize = 16;
+const MAX_ASKING: usize = 16;
 /// Connections of all users, by default.
-const MOST_VISITORS: usize = 4096;
+const MAX_VISITORS: usize = 4096;
 /// Period of the search for idle connections.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -83,7 +83,7 @@ impl Door {
         shared: Arc<Shared>,
     ) -> Self {
         let user = rustix::process::geteuid().as_raw();
-        let (most_visitors, visitors) = (MOST_VISITORS, BTreeMap::new());
+        let (most_visitors, visitors) = (MAX_VISITORS, BTreeMap::new());
         Self { socket, bell, limits, most_visitors, visitors, newest: 0, ticker, shared, user }
     }
 
@@ -166,7 +166,7 @@ impl Door {
     /// Makes room for a connection of a user. If the user or the daemon has as many as allowed, the oldest idle connection
     /// of the process with the most of them is closed: a flood of connections from one process shuts out no other.
     fn make_room(&mut self, user: u32) -> Result<(), String> {
-        let most_of_user = self.limits.members_a_user + MOST_ASKING;
+        let most_of_user = self.limits.members_a_user + MAX_ASKING;
         let of_user = self.visitors.values().filter(|other| other.user == user).count();
         let is_user_full = of_user >= most_of_user;
         if !is_user_full && self.visitors.len() < self.most_visitors {
@@ -221,7 +221,7 @@ impl Door {
         let of_user = self.visitors.values().filter(|other| other.user == user && other.segments > 0).count();
         let error = if version != DOOR_VERSION || layout != VERSION {
             Some(other_version(version, layout))
-        } else if clock_ns > monotonic_ns().saturating_add(MOST_CLOCK_DIFFERENCE.as_nanos() as u64) {
+        } else if clock_ns > monotonic_ns().saturating_add(MAX_CLOCK_DIFFERENCE.as_nanos() as u64) {
             // A clock that is behind may be a question that waited on a busy machine. The process knows when it asked: it
             // compares the clock in the answer, and refuses one that is off in either direction.
             Some(OTHER_CLOCK.to_owned())
@@ -236,7 +236,7 @@ impl Door {
             return self.send_away(id, error);
         }
         let printable = command.chars().filter(|c| c.is_ascii_graphic() || *c == ' ');
-        let command: Arc<str> = printable.take(MOST_COMMAND_BYTES).collect::<String>().into();
+        let command: Arc<str> = printable.take(MAX_COMMAND_BYTES).collect::<String>().into();
         if let Some(segment) = self.give_segment(id) {
             tracing::debug!(user, pid, %command, "joined");
             self.tell(DoorNews::Joined { visitor: id, user, pid, command, segment });
@@ -304,8 +304,8 @@ impl Door {
     fn wait_for_view(&mut self, id: VisitorId) {
         let Some(user) = self.visitors.get(&id).map(|visitor| visitor.user) else { return };
         let others = self.visitors.values().filter(|other| other.user == user && (other.waits || other.has_unsent()));
-        if others.count() >= MOST_ASKING {
-            let error = format!("{MOST_ASKING} requests of this user are already being answered, the maximum");
+        if others.count() >= MAX_ASKING {
+            let error = format!("{MAX_ASKING} requests of this user are already being answered, the maximum");
             return self.answer(id, &Answer::Error(error));
         }
         if let Some(visitor) = self.visitors.get_mut(&id) {

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fairwave_host::door::{MOST_QUESTION_BYTES, Question};
+use fairwave_host::door::{MAX_QUESTION_BYTES, Question};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 /// A connected process, identified by the system.
@@ -70,10 +70,10 @@ impl Visitor {
                     Err(error) => Heard::Nonsense(format!("no request: {error}")),
                 };
             }
-            if self.asked.len() > MOST_QUESTION_BYTES {
+            if self.asked.len() > MAX_QUESTION_BYTES {
                 return Heard::Nonsense("truncated request".to_owned());
             }
-            let mut room = [0; MOST_QUESTION_BYTES];
+            let mut room = [0; MAX_QUESTION_BYTES];
             match recv(&self.stream, &mut room, RecvFlags::DONTWAIT) {
                 Ok((_, 0)) => return Heard::Gone,
                 Ok((_, came)) => self.asked.extend_from_slice(&room[..came]),

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
 use crate::format::greeting::{Deletions, Look};
-use crate::format::holes::MOST_PAIRS_BYTES;
+use crate::format::holes::MAX_PAIRS_BYTES;
 use crate::format::keeps::Keeps;
 use crate::format::manifest::{FileIdentity, Meta, SegmentEntries, TreeEntry};
 use crate::format::results::ResultRecord;
@@ -33,7 +33,7 @@ use crate::take::options::TakeOptions;
 use crate::take::plan::TakePlan;
 use crate::take::tree::Tree;
 use crate::take::verified::Verified;
-use crate::transfer::failures::MOST_LISTED;
+use crate::transfer::failures::MAX_LISTED;
 use crate::transfer::ledger::Ledger;
 use crate::transfer::memory::Holder;
 use crate::transfer::outcome::Ended;
@@ -43,7 +43,7 @@ const ITERATIONS: usize = 1000;
 const LARGEST: usize = 1500;
 const KEY: [u8; 32] = [5; 32];
 /// Blocks in holes that are looked at for one list.
-const MOST_HOLLOW_JOBS: usize = 100;
+const MAX_HOLLOW_JOBS: usize = 100;
 
 /// A directory with a destination that is not empty, and a neighbour that must not change.
 struct FuzzPlace(TempDir);
@@ -141,7 +141,7 @@ fn written(input: &[u8]) -> Vec<u8> {
         let Some(bytes) = spread(&mut reader) else { break };
         let meta = Meta { mode: u16::from(what) & 0o777, mtime_s: bytes.cast_signed(), mtime_ns: 5 };
         let path = path.as_slice();
-        let mut pairs = vec![0; MOST_PAIRS_BYTES];
+        let mut pairs = vec![0; MAX_PAIRS_BYTES];
         let entry = match what & 7 {
             0 | 1 => {
                 (files, sum) = (files + 1, sum.saturating_add(bytes));
@@ -243,14 +243,14 @@ fn plan(body: &[u8], options: &TakeOptions) {
         assert!(path.split(|byte| *byte == b'/').all(|name| !matches!(name, b"" | b"." | b"..")));
     }
     plan.jobs(true);
-    for _ in 0..MOST_HOLLOW_JOBS {
+    for _ in 0..MAX_HOLLOW_JOBS {
         if plan.next_hollow().is_none() {
             break;
         }
     }
     plan.delete(&|| false);
     plan.count_as_done(0);
-    assert!(plan.outcome().failed.len() <= MOST_LISTED);
+    assert!(plan.outcome().failed.len() <= MAX_LISTED);
 }
 
 /// A stream of one segment, if the body fits.
@@ -300,7 +300,7 @@ fn results() {
         let reason = fairwave_proto::codec::CloseReason::Done;
         giver.on_closed(&session, reason, true);
         let outcome = transfer.wait(Some(fairwave_units::Duration::ZERO)).expect("it is over");
-        assert!(outcome.failed.len() <= MOST_LISTED && outcome.skipped.len() <= MOST_LISTED);
+        assert!(outcome.failed.len() <= MAX_LISTED && outcome.skipped.len() <= MAX_LISTED);
         assert!(outcome.files_failed >= outcome.failed.len() as u64);
         if outcome.ended != Ended::Done {
             assert!(matches!(outcome.ended, Ended::Failed(_) | Ended::Stopped));

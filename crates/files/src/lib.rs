@@ -41,7 +41,7 @@ pub use take::get::{GetOptions, get, get_renewed};
 pub use take::top_names::TopNames;
 pub use take::unfinished::unfinished;
 pub use transfer::error::{ShareError, TransferError};
-pub use transfer::failures::{Failure, Failures, MOST_LISTED, MOST_LISTED_BYTES};
+pub use transfer::failures::{Failure, Failures, MAX_LISTED, MAX_LISTED_BYTES};
 pub use transfer::ledger::Transfer;
 pub use transfer::outcome::{Ended, Outcome};
 pub use transfer::pause::Pause;

@@ -52,7 +52,7 @@ pub(crate) const ROUGH: LoopbackPath =
 /// Requests are repeated if nothing arrives for this time.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Packets that may be on a way at a time.
-const MOST_UNDER_WAY: usize = 64;
+const MAX_UNDER_WAY: usize = 64;
 
 enum LoopbackPacket {
     Request { stream: u32, range: Range<u64> },
@@ -214,7 +214,7 @@ impl Loopback {
                 start = to;
             }
         }
-        while self.ends[1 - at].inbox.len() < MOST_UNDER_WAY {
+        while self.ends[1 - at].inbox.len() < MAX_UNDER_WAY {
             let most = 1 + self.roll() as u32 % self.way.piece_bytes;
             let end = &mut self.ends[at];
             let Some(piece) = end.queue.next_piece(most) else { break };

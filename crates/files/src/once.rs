@@ -33,9 +33,9 @@ use crate::transfer::visit::VisitKind;
 pub(crate) const COMES_BACK_WITHIN: Duration = Duration::from_secs(600);
 
 /// Max times that a file is sent with a ticket for one transfer, however often its sessions are lost.
-const MOST_TIMES: u64 = 4;
+const MAX_TIMES: u64 = 4;
 /// Max files of one ticket of which bytes were sent: 10 MB. An owner that was lost after more of them cannot resume.
-const MOST_FILES: usize = 1 << 18;
+const MAX_FILES: usize = 1 << 18;
 
 /// The tickets for one transfer that were shown at a share, in memory: after a restart only used-up tickets are known.
 #[derive(Clone, Default)]
@@ -99,7 +99,7 @@ impl TicketUses {
             GivenFiles::Counted(files) => files.iter().for_each(|file| claim.count(file)),
             GivenFiles::TooMany => claim.is_used = true,
         }
-        if claim.sent.len() > MOST_FILES {
+        if claim.sent.len() > MAX_FILES {
             (claim.sent, claim.is_exhausted) = (HashMap::new(), true);
         }
         claim.is_used |= claim.is_exhausted;
@@ -130,7 +130,7 @@ impl TicketUse {
         let sent = self.sent.entry(file.name).or_default();
         *sent = sent.saturating_add(file.given_bytes);
         self.is_used |= *sent > 0 && *sent >= file.data_bytes;
-        self.is_exhausted |= *sent > 0 && *sent >= file.data_bytes.saturating_mul(MOST_TIMES);
+        self.is_exhausted |= *sent > 0 && *sent >= file.data_bytes.saturating_mul(MAX_TIMES);
     }
 }
 

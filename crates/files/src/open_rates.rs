@@ -12,7 +12,7 @@ const BURST: u32 = 256;
 /// has one within a second or two.
 const PERIOD: Duration = Duration::from_millis(8);
 /// Tickets that are remembered. A ticket that is forgotten has all of its burst again.
-const MOST_TICKETS: usize = 4096;
+const MAX_TICKETS: usize = 4096;
 
 /// For each ticket: when the last of the sessions that it opened would have opened, one in each period.
 #[derive(Debug, Default)]
@@ -28,10 +28,10 @@ impl OpenRates {
 
     /// It has opened one.
     pub(crate) fn count(&mut self, now: Instant, ticket: TicketId) {
-        if self.due.len() >= MOST_TICKETS && !self.due.contains_key(&ticket) {
+        if self.due.len() >= MAX_TICKETS && !self.due.contains_key(&ticket) {
             self.due.retain(|_, due| *due > now);
             // No remaining entry can be dropped before its time; the one that is due first is the cheapest.
-            if self.due.len() >= MOST_TICKETS
+            if self.due.len() >= MAX_TICKETS
                 && let Some(first) = self.due.iter().min_by_key(|(_, due)| **due).map(|(ticket, _)| *ticket)
             {
                 self.due.remove(&first);
@@ -68,9 +68,9 @@ mod tests {
     #[test]
     fn count__remembers_so_many_tickets() {
         let (mut rates, now) = (OpenRates::default(), Instant::now());
-        for ticket in 0..2 * MOST_TICKETS as u64 {
+        for ticket in 0..2 * MAX_TICKETS as u64 {
             rates.count(now, TicketId(ticket));
         }
-        assert_eq!(rates.due.len(), MOST_TICKETS);
+        assert_eq!(rates.due.len(), MAX_TICKETS);
     }
 }

@@ -30,11 +30,11 @@ use crate::transfer::memory::Holder;
 use crate::transfer::visit::{Visit, VisitKind};
 
 /// Max ended transfers that are still reported,
-const MOST_OVER: usize = 64;
+const MAX_OVER: usize = 64;
 /// and max memory of the lists of their outcomes, together, bytes.
-const MOST_OVER_BYTES: usize = 32 << 20;
+const MAX_OVER_BYTES: usize = 32 << 20;
 /// Transfers under way with one ticket: each may take threads and a descriptor for each path of the share.
-const MOST_OF_TICKET: usize = 256;
+const MAX_OF_TICKET: usize = 256;
 
 /// Options of a share.
 #[derive(Clone, Debug, Default)]
@@ -136,7 +136,7 @@ impl Share {
             Ok(Greeting::Put(Look { deletes: Some(_), .. })) if !self.options.may_delete => Err(Refusal::Direction),
             Ok(Greeting::Bench(_)) => Err(Refusal::Purpose),
             Err(_) => Err(Refusal::UnknownName),
-            Ok(_) if visitor.sessions >= MOST_OF_TICKET => Err(Refusal::NoRoom),
+            Ok(_) if visitor.sessions >= MAX_OF_TICKET => Err(Refusal::NoRoom),
             Ok(_) => Ok(self.options.session),
         }
     }
@@ -228,7 +228,7 @@ impl Share {
         let over = || visits.iter().filter(|visit| visit.transfer.is_over());
         let (mut count, mut bytes) = (over().count(), over().map(|visit| visit.transfer.listed_bytes()).sum::<usize>());
         let is_too_much = |visit: &mut Visit| {
-            let is_too_much = (count > MOST_OVER || bytes > MOST_OVER_BYTES) && visit.transfer.is_over();
+            let is_too_much = (count > MAX_OVER || bytes > MAX_OVER_BYTES) && visit.transfer.is_over();
             if is_too_much {
                 count -= 1;
                 bytes = bytes.saturating_sub(visit.transfer.listed_bytes());
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(inbox.judge(&visitor(&Greeting::Put(Look::default()).to_bytes())).err(), None);
         assert_eq!(refused(&visitor(&[])), Some(Refusal::UnknownName));
         // One ticket cannot take everything that the process has.
-        for (sessions, refusal) in [(MOST_OF_TICKET - 1, None), (MOST_OF_TICKET, Some(Refusal::NoRoom))] {
+        for (sessions, refusal) in [(MAX_OF_TICKET - 1, None), (MAX_OF_TICKET, Some(Refusal::NoRoom))] {
             assert_eq!(share.judge(&Visitor { sessions, ..visitor(&get) }).err(), refusal);
             assert_eq!(writable.judge(&Visitor { sessions, ..visitor(&put) }).err(), refusal);
         }

@@ -4,7 +4,7 @@ use fairwave_scenario::{Demand, Scenario, SchemeChoice, SessionSpec};
 use fairwave_schemes::scheme::{Model, Scheme, schemes};
 use fairwave_units::Rate;
 
-use crate::error::{FluidError, LARGEST_BPS};
+use crate::error::{FluidError, MAX_BPS};
 
 /// The engine of the model that runs a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ fn apart(scenario: &Scenario, one: (EngineKind, &SessionSpec), other: (EngineKin
 }
 
 fn too_fast(rate: Rate, what: impl Fn() -> String) -> Result<(), FluidError> {
-    if rate.as_bps() > LARGEST_BPS { Err(FluidError::TooFast { what: what(), rate }) } else { Ok(()) }
+    if rate.as_bps() > MAX_BPS { Err(FluidError::TooFast { what: what(), rate }) } else { Ok(()) }
 }
 
 /// The schemes that the fluid model runs, for users.

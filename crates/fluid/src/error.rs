@@ -6,7 +6,7 @@ use fairwave_units::{Duration, Rate};
 use thiserror::Error;
 
 /// Maximum rate of a run, 1 Pb/s: sums of volumes then stay exact for hours of 10^7 sessions.
-pub const LARGEST_BPS: f64 = 1e15;
+pub const MAX_BPS: f64 = 1e15;
 
 /// Error of a scenario that the fluid model cannot run. [`FluidError::hint`] has the remedy.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -81,7 +81,7 @@ pub enum FluidError {
     /// The max-min optimum, the reference of every run, does not exist.
     #[error("cannot compute the max-min optimum: {0}")]
     MaxMin(#[from] MaxMinError),
-    /// A rate beyond [`LARGEST_BPS`].
+    /// A rate beyond [`MAX_BPS`].
     #[error("{what}: {rate} exceeds the fluid model's limit of 1 Pb/s")]
     TooFast {
         /// The item and its key.

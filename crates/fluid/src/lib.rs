@@ -40,7 +40,7 @@ pub use fairwave_scenario::{Record, Settings};
 
 use check::EngineKind;
 
-pub use error::{FluidError, LARGEST_BPS};
+pub use error::{FluidError, MAX_BPS};
 #[doc(hidden)]
 pub use naive::simulate_naive;
 

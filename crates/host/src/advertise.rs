@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use nix::net::if_::if_nametoindex;
 
 use crate::interface::{InterfaceAddress, default_routes, interface_addresses};
-use crate::ticket::MOST_ADDRESSES;
+use crate::ticket::MAX_ADDRESSES;
 
 /// The default UDP port of a host. It lies below the ephemeral port range of common systems.
 pub const DEFAULT_PORT: u16 = 8642;
@@ -37,13 +37,13 @@ fn plain_address(text: &str) -> Option<SocketAddr> {
 /// more than a ticket holds; [`unadvertised`] has the rest.
 pub fn advertised(bound: SocketAddr) -> io::Result<Vec<SocketAddr>> {
     let mut all = reachable(bound)?;
-    all.truncate(MOST_ADDRESSES);
+    all.truncate(MAX_ADDRESSES);
     Ok(all)
 }
 
 /// The addresses at which peers may find a socket of this host, and for which a ticket has no room.
 pub fn unadvertised(bound: SocketAddr) -> io::Result<Vec<SocketAddr>> {
-    Ok(reachable(bound)?.into_iter().skip(MOST_ADDRESSES).collect())
+    Ok(reachable(bound)?.into_iter().skip(MAX_ADDRESSES).collect())
 }
 
 fn reachable(bound: SocketAddr) -> io::Result<Vec<SocketAddr>> {
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(picked(&all, &[], true).len(), 40);
         let bound = "192.0.2.1:8642".parse().unwrap();
         assert_eq!((advertised(bound).unwrap().len(), unadvertised(bound).unwrap().len()), (1, 0));
-        assert!(advertised("[::]:8642".parse().unwrap()).unwrap().len() <= MOST_ADDRESSES);
+        assert!(advertised("[::]:8642".parse().unwrap()).unwrap().len() <= MAX_ADDRESSES);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use fairwave_proto::handshake::HandshakeError;
 use thiserror::Error;
 
 /// The most bytes that an application can say with a hello.
-pub const MOST_GREETING_BYTES: usize = 512;
+pub const MAX_GREETING_BYTES: usize = 512;
 
 /// Options of opening a session.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub enum ConnectError {
     #[error("{0}")]
     Wish(String),
     /// The greeting is too long.
-    #[error("greeting of {0} bytes, the maximum is {MOST_GREETING_BYTES}")]
+    #[error("greeting of {0} bytes, the maximum is {MAX_GREETING_BYTES}")]
     Greeting(usize),
     /// The endpoint is closed.
     #[error("the endpoint is closed")]

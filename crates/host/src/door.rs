@@ -31,15 +31,15 @@ use thiserror::Error;
 /// Of these words.
 pub const DOOR_VERSION: u32 = 1;
 /// A question has no more bytes than this.
-pub const MOST_QUESTION_BYTES: usize = 4096;
+pub const MAX_QUESTION_BYTES: usize = 4096;
 /// Max length of a process's command name, bytes.
-pub const MOST_COMMAND_BYTES: usize = 64;
+pub const MAX_COMMAND_BYTES: usize = 64;
 /// Two clocks of one kind read one after the other differ by less than this: more is another time namespace.
-pub const MOST_CLOCK_DIFFERENCE: Duration = Duration::from_secs(2);
+pub const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(2);
 /// A peer that answers more slowly than this is considered hung.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A snapshot of 65 536 rows has some 40 MB.
-const MOST_ANSWER_BYTES: usize = 64 << 20;
+const MAX_ANSWER_BYTES: usize = 64 << 20;
 const SYSTEM_SOCKET: &str = "/run/fairwave/daemon.sock";
 /// Environment variable with the path of a control socket in no usual place.
 const VARIABLE: &str = "FAIRWAVE_DAEMON";
@@ -204,7 +204,7 @@ impl DoorStream {
                 if version != DOOR_VERSION || layout != fairwave_table::VERSION {
                     return Err(DoorError::Refused(other_version(version, layout)));
                 }
-                let most = MOST_CLOCK_DIFFERENCE.as_nanos() as u64;
+                let most = MAX_CLOCK_DIFFERENCE.as_nanos() as u64;
                 if clock_ns < before.saturating_sub(most) || clock_ns > after.saturating_add(most) {
                     return Err(DoorError::Refused(OTHER_CLOCK.to_owned()));
                 }
@@ -238,7 +238,7 @@ impl DoorStream {
                 let line: Vec<u8> = self.read.drain(..=end).take(end).collect();
                 return String::from_utf8(line).map_err(io::Error::other);
             }
-            if self.read.len() > MOST_ANSWER_BYTES {
+            if self.read.len() > MAX_ANSWER_BYTES {
                 return Err(io::Error::other("truncated reply"));
             }
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];

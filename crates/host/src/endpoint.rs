@@ -11,7 +11,7 @@ use fairwave_proto::SessionOptions;
 
 use crate::commands::Commands;
 use crate::config::{BindError, EndpointConfig, EndpointFacts};
-use crate::connect::{ConnectError, ConnectOptions, MOST_GREETING_BYTES};
+use crate::connect::{ConnectError, ConnectOptions, MAX_GREETING_BYTES};
 use crate::driver::Driver;
 use crate::handler::Handler;
 use crate::keyring::Keyring;
@@ -82,7 +82,7 @@ impl Endpoint {
         handler: Box<dyn Handler>,
         former: Option<&Session>,
     ) -> Result<Receiver<Result<Session, ConnectError>>, ConnectError> {
-        if options.greeting.len() > MOST_GREETING_BYTES {
+        if options.greeting.len() > MAX_GREETING_BYTES {
             return Err(ConnectError::Greeting(options.greeting.len()));
         }
         let (reply, answer) = bounded(1);

@@ -13,7 +13,7 @@ use crate::keyring::Keyring;
 use crate::share_id::ShareId;
 use crate::state::StateDir;
 use crate::status::{Leave, ProcessStatus, StatusSocket, ask_to_leave, statuses};
-use crate::ticket::{MOST_ADDRESSES, Ticket, to_base32};
+use crate::ticket::{MAX_ADDRESSES, Ticket, to_base32};
 
 /// Random inputs in `cargo test`; set by BOLERO_RANDOM_ITERATIONS.
 const ITERATIONS: usize = 1000;
@@ -27,7 +27,7 @@ fn ticket() {
         let made = format!("fw1{}", to_base32(&[input, &sum.to_be_bytes()].concat()));
         for text in [String::from_utf8_lossy(input).into_owned(), made] {
             let Ok(ticket) = text.parse::<Ticket>() else { continue };
-            assert!(ticket.addresses.len() <= MOST_ADDRESSES);
+            assert!(ticket.addresses.len() <= MAX_ADDRESSES);
             assert_eq!(ticket.to_string().parse(), Ok(ticket.clone()));
             assert!(!format!("{ticket:?}").contains(&to_base32(ticket.secret.as_bytes())));
         }

@@ -30,7 +30,7 @@ pub use issued::{Issued, Offering, Validity};
 
 const FILE: &str = "keyring";
 /// Max tickets in one keyring.
-const MOST_TICKETS: usize = 10_000;
+const MAX_TICKETS: usize = 10_000;
 /// Delay until changes of other processes are seen.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// A ticket is not handed out again when less of its life is left.
@@ -91,8 +91,8 @@ impl Keyring {
         let ticket = self.ticket(id, &issued, addresses);
         self.change(|known| {
             known.tickets.retain(|_, old| !old.is_forgotten(now_unix_s));
-            if known.tickets.len() >= MOST_TICKETS {
-                return Err(format!("holds {MOST_TICKETS} tickets, the maximum; revoke some"));
+            if known.tickets.len() >= MAX_TICKETS {
+                return Err(format!("holds {MAX_TICKETS} tickets, the maximum; revoke some"));
             }
             known.tickets.insert(id, issued);
             Ok(())
@@ -334,7 +334,7 @@ mod tests {
         let first = keyring.issue(Validity::default(), addresses()).unwrap();
         let issued = keyring.lookup(first.id).unwrap();
         // All but one more.
-        keyring.known.lock().tickets.extend((1..MOST_TICKETS as u64 - 1).map(|id| (TicketId(id), issued.clone())));
+        keyring.known.lock().tickets.extend((1..MAX_TICKETS as u64 - 1).map(|id| (TicketId(id), issued.clone())));
         let last = keyring.issue_as(TicketId(0), Validity::default(), addresses()).unwrap();
         let error = keyring.issue(Validity::default(), addresses()).unwrap_err().to_string();
         assert!(error.contains("10000 tickets, the maximum; revoke some"), "{error}");

@@ -126,7 +126,7 @@ pub use capacity::{Capacity, CapacityOrigin};
 pub use carrier::{Carrier, Carriers};
 pub use commands::SessionCommand;
 pub use config::{BindError, EndpointConfig, EndpointFacts};
-pub use connect::{ConnectError, ConnectOptions, MOST_GREETING_BYTES};
+pub use connect::{ConnectError, ConnectOptions, MAX_GREETING_BYTES};
 pub use doctor::{Check, Verdict, examine};
 pub use ending::{AtEnd, at_end};
 pub use endpoint::{Endpoint, TunnelWatch, WeakEndpoint};
@@ -158,5 +158,5 @@ pub use status::{
 };
 pub use stream::{MemorySource, ReadError, StreamReader};
 pub use thread_waker::ThreadWaker;
-pub use ticket::{MOST_ADDRESSES, Ticket, TicketError};
+pub use ticket::{MAX_ADDRESSES, Ticket, TicketError};
 pub use visitor::{Accept, Judge, Visitor};

@@ -13,7 +13,7 @@ use crate::config::{BindError, EndpointConfig};
 use crate::endpoint::Endpoint;
 use crate::keyring::{Keyring, Validity};
 use crate::state::StateError;
-use crate::ticket::{MOST_ADDRESSES, Ticket};
+use crate::ticket::{MAX_ADDRESSES, Ticket};
 
 /// The listen address of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -138,7 +138,7 @@ fn addresses(advertise: &[String], local: SocketAddr) -> Result<Vec<SocketAddr>,
         let found = resolved(text, local.port());
         all.extend(found.map_err(|reason| ServerError::Advertise { text: text.clone(), reason })?);
     }
-    all.truncate(MOST_ADDRESSES);
+    all.truncate(MAX_ADDRESSES);
     Ok(all)
 }
 

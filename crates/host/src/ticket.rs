@@ -25,12 +25,12 @@ use crate::secret::Secret;
 use crate::share_id::ShareId;
 
 /// Max addresses in a ticket.
-pub const MOST_ADDRESSES: usize = 16;
+pub const MAX_ADDRESSES: usize = 16;
 
 const PREFIX: &str = "fw1";
 const ONCE: u8 = 1;
 /// More than any ticket has.
-const MOST_CHARACTERS: usize = 1024;
+const MAX_CHARACTERS: usize = 1024;
 const CHECKSUM_BYTES: usize = 4;
 
 /// Admits its holder to a host.
@@ -46,7 +46,7 @@ pub struct Ticket {
     pub secret: Secret,
     /// The share that it admits to.
     pub share: ShareId,
-    /// Possible addresses of the host, best first: at most [`MOST_ADDRESSES`].
+    /// Possible addresses of the host, best first: at most [`MAX_ADDRESSES`].
     pub addresses: Vec<SocketAddr>,
     /// When it ends, in seconds since 1970; 0 is never. The host's clock decides.
     pub expires_unix_s: u64,
@@ -78,7 +78,7 @@ pub enum TicketError {
         characters: usize,
     },
     /// It is longer than any ticket.
-    #[error("the ticket is longer than {MOST_CHARACTERS} characters")]
+    #[error("the ticket is longer than {MAX_CHARACTERS} characters")]
     Long,
     /// Some character is wrong, or missing.
     #[error("the ticket's checksum is wrong: it was damaged when it was copied")]
@@ -116,7 +116,7 @@ impl fmt::Display for Ticket {
         bytes.extend_from_slice(self.secret.as_bytes());
         bytes.extend_from_slice(&self.expires_unix_s.to_be_bytes());
         bytes.extend_from_slice(&self.share.0.to_be_bytes());
-        let addresses = &self.addresses[..self.addresses.len().min(MOST_ADDRESSES)];
+        let addresses = &self.addresses[..self.addresses.len().min(MAX_ADDRESSES)];
         bytes.push(addresses.len() as u8);
         for address in addresses {
             match address.ip() {
@@ -149,7 +149,7 @@ impl FromStr for Ticket {
                 _ => TicketError::Prefix,
             });
         }
-        if text.len() > MOST_CHARACTERS {
+        if text.len() > MAX_CHARACTERS {
             return Err(TicketError::Long);
         }
         let is_ours = |c: char| c.is_ascii_alphanumeric() && !matches!(c, 'u' | 'U');
@@ -179,7 +179,7 @@ fn read(mut bytes: &[u8]) -> Result<Ticket, TicketError> {
     let expires_unix_s = u64::from_be_bytes(take(&mut bytes, "expiry")?);
     let share = ShareId(u64::from_be_bytes(take(&mut bytes, "share")?));
     let [count] = take(&mut bytes, "addresses")?;
-    if usize::from(count) > MOST_ADDRESSES {
+    if usize::from(count) > MAX_ADDRESSES {
         return Err(TicketError::Content("addresses"));
     }
     let mut addresses = Vec::with_capacity(count.into());

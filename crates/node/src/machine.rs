@@ -183,13 +183,13 @@ pub struct MachineGrant {
 
 /// After its start a machine hands out only what was handed out before, for this period.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// A tick takes at most this share of an interval, or the interval becomes longer, up to [`LONGEST_INTERVAL`].
-const LARGEST_COST: f64 = 0.02;
+/// A tick takes at most this share of an interval, or the interval becomes longer, up to [`MAX_INTERVAL`].
+const MAX_COST: f64 = 0.02;
 /// Longest interval: that of a node of the longest round-trip times ([`IntervalRule`](crate::IntervalRule)).
-const LONGEST_INTERVAL: Duration = Duration::from_millis(200);
+const MAX_INTERVAL: Duration = Duration::from_millis(200);
 /// Upper bound of the round-trip time that a member reports: it determines how far back grants count. Paths over a
 /// geostationary satellite have 0.6 s.
-const LONGEST_RTT: Duration = Duration::from_secs(2);
+const MAX_RTT: Duration = Duration::from_secs(2);
 
 struct Member {
     user: u32,
@@ -352,8 +352,8 @@ impl Machine {
 
     /// Sets the duration of a look and a tick: if it is long, intervals become longer, up to 200 ms.
     pub fn set_cost(&mut self, cost: Duration) {
-        let wanted = Duration::from_secs_f64(cost.as_secs_f64() / LARGEST_COST).unwrap_or(LONGEST_INTERVAL);
-        self.interval = wanted.min(LONGEST_INTERVAL).max(self.config.interval).max(MIN_INTERVAL);
+        let wanted = Duration::from_secs_f64(cost.as_secs_f64() / MAX_COST).unwrap_or(MAX_INTERVAL);
+        self.interval = wanted.min(MAX_INTERVAL).max(self.config.interval).max(MIN_INTERVAL);
     }
 
     /// How many ticks there have been.
@@ -478,7 +478,7 @@ fn flow(session: SessionId, group: u32, said: &MachineRow, is_privileged: bool) 
         options.weight = if options.weight > 1.0 { 1.0 } else { options.weight };
         options.minimum = Rate::ZERO;
     }
-    let (desired, maximum, rtt) = (said.desired, said.maximum, said.rtt.min(LONGEST_RTT));
+    let (desired, maximum, rtt) = (said.desired, said.maximum, said.rtt.min(MAX_RTT));
     Flow { session, options, desired, rtt, group, maximum }
 }
 

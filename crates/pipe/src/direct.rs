@@ -28,7 +28,7 @@ pub enum Given {
 }
 
 /// Bytes of one turn, after which others have theirs.
-const MOST_AT_ONCE: usize = 256 << 10;
+const MAX_AT_ONCE: usize = 256 << 10;
 
 impl Pipe {
     /// Takes what has arrived, at least a byte and at most the room, and does not wait: EAGAIN if there is nothing,
@@ -104,7 +104,7 @@ impl Pipe {
             return instead;
         }
         let mut given = 0;
-        while given < bytes.len().min(MOST_AT_ONCE) {
+        while given < bytes.len().min(MAX_AT_ONCE) {
             let room = self.shared.outgoing.lock().room().min(SPARE_BYTES);
             let piece = &bytes[given..bytes.len().min(given + room)];
             if piece.is_empty() {

@@ -180,13 +180,13 @@ fn is_unread(descriptor: &OwnedFd) -> bool {
     // SAFETY: the system writes one int for it (unix(7), tcp(7)).
     let asked = unsafe { ioctl::ioctl(descriptor, ioctl::Getter::<TIOCOUTQ, i32>::new()) };
     // If the query fails it is treated as empty: then a call reports that it is full.
-    asked.is_ok_and(|bytes| bytes >= LEAST_UNREAD)
+    asked.is_ok_and(|bytes| bytes >= MIN_UNREAD)
 }
 
 /// The system counts memory, and the smallest message takes more than this. While a reader frees the last one, a byte
 /// of it still counts when the waiter is woken (Linux, `sock_wfree`): if that counted as unread, there would be no
 /// further wake.
-const LEAST_UNREAD: i32 = 256;
+const MIN_UNREAD: i32 = 256;
 
 /// SIOCOUTQ is another name of it.
 const TIOCOUTQ: ioctl::Opcode = 0x5411;

@@ -42,7 +42,7 @@ pub(crate) struct TakenTooMuch;
 
 /// Capacity of the chunks that join small writes, bytes: the max, and the first.
 pub(crate) const SMALL_CHUNK: usize = 16 << 10;
-const LEAST_CHUNK: usize = 64;
+const MIN_CHUNK: usize = 64;
 /// Goes in the place of what the sink has.
 const ANYTHING: [u8; 2048] = [0; 2048];
 
@@ -64,7 +64,7 @@ impl Outgoing {
             Some(last) if before - last.bytes.len() >= bytes.len() => last.bytes.extend_from_slice(bytes),
             _ => {
                 // The next small pieces go into the same chunk: each has twice the capacity of the previous one.
-                let room = before.saturating_mul(2).clamp(LEAST_CHUNK, SMALL_CHUNK);
+                let room = before.saturating_mul(2).clamp(MIN_CHUNK, SMALL_CHUNK);
                 let mut joined = Vec::with_capacity(room.max(bytes.len()));
                 joined.extend_from_slice(bytes);
                 self.chunks.push_back(Chunk { start: self.written, bytes: joined });

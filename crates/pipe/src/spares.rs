@@ -12,7 +12,7 @@ pub(crate) struct Spares {
 /// Size of a buffer, bytes, and max bytes of one read.
 pub(crate) const SPARE_BYTES: usize = 64 << 10;
 /// Buffers that are kept: 6 MiB, what a connection has under way at each end, and half as much again.
-const MOST_SPARES: usize = 96;
+const MAX_SPARES: usize = 96;
 
 impl Spares {
     /// An empty one, with room for at least this many bytes.
@@ -26,7 +26,7 @@ impl Spares {
         buffer.clear();
         if buffer.capacity() == SPARE_BYTES {
             let mut buffers = self.buffers.lock();
-            if buffers.len() < MOST_SPARES {
+            if buffers.len() < MAX_SPARES {
                 buffers.push(buffer);
             }
         }
@@ -47,10 +47,10 @@ mod tests {
         spares.give(Vec::with_capacity(10));
         let again = spares.take(1);
         assert!(again.is_empty() && again.as_ptr() == place);
-        let many: Vec<Vec<u8>> = (0..2 * MOST_SPARES).map(|_| spares.take(1)).collect();
+        let many: Vec<Vec<u8>> = (0..2 * MAX_SPARES).map(|_| spares.take(1)).collect();
         for buffer in many {
             spares.give(buffer);
         }
-        assert_eq!(spares.buffers.lock().len(), MOST_SPARES);
+        assert_eq!(spares.buffers.lock().len(), MAX_SPARES);
     }
 }

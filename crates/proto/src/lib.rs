@@ -39,7 +39,7 @@ pub use receive::inbound::Taken;
 pub use receive::receiver::ReceiverCounts;
 pub use receive::requests::Requests;
 pub use send::limits::RateTerm;
-pub use send::request_queue::{MOST_OPEN_BYTES, RequestQueue};
+pub use send::request_queue::{MAX_OPEN_BYTES, RequestQueue};
 pub use send::sender::SenderCounts;
 pub use session::config::HostConfig;
 pub use session::event::Event;
@@ -48,7 +48,7 @@ pub use session::host::Host;
 pub use session::lasts::Lasts;
 pub use session::opened::{Measured, OpenError, OpenRequest, Opened};
 pub use session::rates::SessionRates;
-pub use session::slots::{MOST_SESSIONS, slot as slot_of};
+pub use session::slots::{MAX_SESSIONS, slot as slot_of};
 pub use wire::codec;
 pub use wire::features::Features;
 pub use wire::packet::{ControlPacket, DATA_FRONT, DATA_OVERHEAD, DataPacket, Packet, Transmit};
@@ -57,10 +57,10 @@ pub use wire::tunnel::{tunnel_address, tunnel_of};
 
 // Only for the benches, fuzz targets and tests of this crate.
 #[doc(hidden)]
-pub use receive::missing_numbers::{MOST_GAPS, MissingNumbers};
+pub use receive::missing_numbers::{MAX_GAPS, MissingNumbers};
 #[doc(hidden)]
 pub use send::outstanding::Outstanding;
 #[doc(hidden)]
 pub use send::verdict::{Fate, Repairs, Settled, Settlement, Verdict};
 #[doc(hidden)]
-pub use wire::packet::MOST_FRAME_BYTES;
+pub use wire::packet::MAX_FRAME_BYTES;

@@ -31,13 +31,13 @@ const HONEST_BYTES: u64 = 30_000;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Max bytes that a session may make a host hold: 256 KiB, some 32 768 gaps of 24 bytes in numbers and as many in
 /// bytes, of 48, and twice that for queues that grow by doubling.
-const MOST_HELD: i64 = (256 << 10) + 2 * 32_768 * (24 + 48);
+const MAX_HELD: i64 = (256 << 10) + 2 * 32_768 * (24 + 48);
 /// The honest session, and what a host has without any.
 const OTHERS_HELD: i64 = 512 << 10;
 /// Frames that a packet of the honest protocol has: the rest of a larger one is padding.
-const MOST_BODY: usize = 1400;
+const MAX_BODY: usize = 1400;
 /// An answer is to no more than this and twice the packet that it answers: a page of a report for every packet of it.
-const MOST_ANSWER: u64 = 40 * 1200;
+const MAX_ANSWER: u64 = 40 * 1200;
 
 /// How a number is chosen: it is the next one.
 const NEXT: u8 = 3;
@@ -141,7 +141,7 @@ impl Scene {
                 self.say(what >> 3, body);
             }
             1..=3 => {
-                let mut room = [0; MOST_BODY];
+                let mut room = [0; MAX_BODY];
                 let mut writer = Writer::new(&mut room);
                 for _ in 0..=what >> 3 & 7 {
                     if write_frame(reader, &mut writer).is_none() {
@@ -150,7 +150,7 @@ impl Scene {
                 }
                 let used = writer.used();
                 // Many times the same, as far as a packet takes them.
-                let times = if what >> 6 == 3 && used > 0 { MOST_BODY / used } else { 1 };
+                let times = if what >> 6 == 3 && used > 0 { MAX_BODY / used } else { 1 };
                 self.say(NEXT, room[..used].repeat(times));
             }
             4 => {
@@ -230,7 +230,7 @@ impl Scene {
         assert!(allocations <= 64 + 8 * bytes, "{allocations} allocations for a packet of {bytes} bytes");
         self.settle();
         let answer = self.answered - before;
-        assert!(answer <= MOST_ANSWER + 2 * bytes, "{answer} bytes answer a packet of {bytes} bytes");
+        assert!(answer <= MAX_ANSWER + 2 * bytes, "{answer} bytes answer a packet of {bytes} bytes");
     }
 
     /// A data packet, sealed by the hostile peer.
@@ -279,7 +279,7 @@ impl Scene {
 
     fn check_bounds(&self) {
         let victim = &self.network.hosts[VICTIM];
-        assert!(victim.held <= MOST_HELD + OTHERS_HELD, "the host holds {} bytes", victim.held);
+        assert!(victim.held <= MAX_HELD + OTHERS_HELD, "the host holds {} bytes", victim.held);
         for direction in [Direction::Sending, Direction::Receiving] {
             assert!(victim.sessions(direction).is_none_or(|sessions| sessions <= 2));
         }

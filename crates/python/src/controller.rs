@@ -109,19 +109,19 @@ impl Controller {
 }
 
 /// As many packets as a sender can count.
-const MOST_PACKETS: u32 = u32::MAX;
+const MAX_PACKETS: u32 = u32::MAX;
 
 fn window(argument: &str, packets: f64) -> PyResult<()> {
-    if (1.0..=f64::from(MOST_PACKETS)).contains(&packets) {
+    if (1.0..=f64::from(MAX_PACKETS)).contains(&packets) {
         return Ok(());
     }
-    Err(PyValueError::new_err(format!("{argument}: {packets} must be a number of packets from 1 to {MOST_PACKETS}")))
+    Err(PyValueError::new_err(format!("{argument}: {packets} must be a number of packets from 1 to {MAX_PACKETS}")))
 }
 
 fn packets(argument: &str, count: i128, least: u32) -> PyResult<u32> {
     u32::try_from(count).ok().filter(|count| *count >= least).ok_or_else(|| {
         PyValueError::new_err(format!(
-            "{argument}: {count} must be a whole number of packets from {least} to {MOST_PACKETS}"
+            "{argument}: {count} must be a whole number of packets from {least} to {MAX_PACKETS}"
         ))
     })
 }

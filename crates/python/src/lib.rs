@@ -30,7 +30,7 @@ mod why;
 mod _core {
     /// Size of the largest scenario file.
     #[pymodule_export]
-    const LARGEST_FILE_BYTES: usize = fairwave_scenario::Document::LARGEST_BYTES;
+    const MAX_FILE_BYTES: usize = fairwave_scenario::Document::LARGEST_BYTES;
 
     /// Version of the package.
     #[pymodule_export]

@@ -1,6 +1,6 @@
 //! Running a scenario.
 
-use fairwave_proto::MOST_SESSIONS;
+use fairwave_proto::MAX_SESSIONS;
 use fairwave_scenario::node_rule;
 use fairwave_scenario::report::Recording;
 use fairwave_scenario::{Discipline, MeanWindow, Run, Scenario, SchemeChoice, SessionSpec, Settings};
@@ -53,7 +53,7 @@ pub enum SimError {
         second_rule: String,
     },
     /// A node has more sessions at once than its host has room for.
-    #[error("node \"{node}\" has {sessions} concurrent sessions, the maximum is {MOST_SESSIONS}")]
+    #[error("node \"{node}\" has {sessions} concurrent sessions, the maximum is {MAX_SESSIONS}")]
     Crowded {
         /// The node.
         node: Box<str>,

@@ -28,7 +28,7 @@ use crate::transfer::offer::DoorArgs;
 use crate::transfer::ticket;
 
 /// Max sessions: more measure only overhead.
-const MOST_SESSIONS: u64 = 5000;
+const MAX_SESSIONS: u64 = 5000;
 const EVERY: StdDuration = StdDuration::from_secs(1);
 
 /// Measure the throughput between this machine and another, from memory to memory.
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "T", value_parser = positive_time, default_value = "10 s")]
     time: Duration,
     /// Number of parallel sessions
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST_SESSIONS))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MAX_SESSIONS))]
     sessions: u64,
     /// Direction of the data, seen from this end
     #[arg(long, value_enum, value_name = "WAY", default_value = "send")]

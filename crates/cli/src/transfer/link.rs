@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use clap::ValueEnum;
-use fairwave_daemon::config::LARGEST_MINIMA;
+use fairwave_daemon::config::MAX_MINIMA;
 use fairwave_host::{
     Capacity, CapacityOrigin, Carrier, Carriers, Endpoint, EndpointConfig, IntervalRule, Listen, ListenError,
     NodeChoice, NodeOrigin, PathControl, PathKind, SessionOptions,
@@ -175,7 +175,7 @@ impl LinkArgs {
             let problem = format!("--minimum {minimum}: the rule {rule} does not support minimum rates");
             return Err(CommandFailure::usage(problem, "run `fairwave schemes NAME` to see what a rule supports"));
         }
-        match capacity.rate.map(|capacity| capacity * LARGEST_MINIMA).filter(|most| minimum > *most) {
+        match capacity.rate.map(|capacity| capacity * MAX_MINIMA).filter(|most| minimum > *most) {
             None => Ok(()),
             Some(most) => Err(CommandFailure::usage(
                 format!("--minimum {minimum} is more than 90 % of this end's capacity, {most}"),

@@ -104,7 +104,7 @@ fn attend__answers_two_questions_that_came_at_once() {
 #[test]
 fn attend__a_user_has_so_many_who_wait_for_a_view() {
     let mut world = World::new();
-    let mut all: Vec<_> = (0..=MOST_ASKING).map(|_| world.come()).collect();
+    let mut all: Vec<_> = (0..=MAX_ASKING).map(|_| world.come()).collect();
     for (id, far) in &mut all {
         far.write_all(b"\"status\"\n").unwrap();
         world.door.attend(*id);
@@ -114,18 +114,18 @@ fn attend__a_user_has_so_many_who_wait_for_a_view() {
     let read = last.read(&mut room).unwrap();
     let told = String::from_utf8_lossy(&room[..read]).into_owned();
     assert!(told.contains("already being answered"), "{told}");
-    assert_eq!(world.door.visitors.values().filter(|visitor| visitor.waits).count(), MOST_ASKING);
+    assert_eq!(world.door.visitors.values().filter(|visitor| visitor.waits).count(), MAX_ASKING);
     world.door.show();
-    world.door.attend(all[MOST_ASKING].0);
-    all[MOST_ASKING].1.write_all(b"\"status\"\n").unwrap();
-    world.door.attend(all[MOST_ASKING].0);
-    assert!(world.door.visitors[&all[MOST_ASKING].0].waits, "the others have their answers");
+    world.door.attend(all[MAX_ASKING].0);
+    all[MAX_ASKING].1.write_all(b"\"status\"\n").unwrap();
+    world.door.attend(all[MAX_ASKING].0);
+    assert!(world.door.visitors[&all[MAX_ASKING].0].waits, "the others have their answers");
 }
 
 #[test]
 fn admit__idle_connections_of_a_process_shut_out_no_other() {
     let mut world = World::new();
-    let most = world.door.limits.members_a_user + MOST_ASKING;
+    let most = world.door.limits.members_a_user + MAX_ASKING;
     let mut honest = world.admit(1000, 7);
     let flood: Vec<UnixStream> = (0..3 * most).map(|_| world.admit(1000, 8)).collect();
     assert_eq!((world.of_process(7), world.of_process(8)), (1, most - 1));
@@ -147,7 +147,7 @@ fn admit__idle_connections_of_a_process_shut_out_no_other() {
 #[test]
 fn admit__where_all_connections_are_in_use_says_so() {
     let mut world = World::new();
-    let most = world.door.limits.members_a_user + MOST_ASKING;
+    let most = world.door.limits.members_a_user + MAX_ASKING;
     let _all: Vec<UnixStream> = (0..most).map(|_| world.admit(1000, 7)).collect();
     world.door.visitors.values_mut().for_each(|visitor| visitor.segments = 1);
     let mut answer = String::new();
@@ -160,7 +160,7 @@ fn admit__where_all_connections_are_in_use_says_so() {
 #[test]
 fn admit__connections_of_all_users_have_a_maximum() {
     let mut world = World::new();
-    let of_user = world.door.limits.members_a_user + MOST_ASKING;
+    let of_user = world.door.limits.members_a_user + MAX_ASKING;
     assert_eq!(world.door.most_visitors, 4096);
     world.door.most_visitors = of_user + 9;
     let _first = world.admit(1, 7);

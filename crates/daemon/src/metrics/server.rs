@@ -45,9 +45,9 @@ struct Shared {
 type CachedText = (Instant, Arc<str>);
 
 /// Max connections; further ones are refused as busy.
-const MOST_CONNECTIONS: usize = 32;
+const MAX_CONNECTIONS: usize = 32;
 /// Max watchers among them, which last as long as the client likes: the rest is for requests that end.
-const MOST_WATCHERS: usize = 16;
+const MAX_WATCHERS: usize = 16;
 /// A request has to be there, and an answer or an event has to be taken, all of it, within this.
 const LONGEST: Duration = Duration::from_secs(5);
 /// Period of events to a watcher.
@@ -183,7 +183,7 @@ impl<'a> Watcher<'a> {
     fn new(shared: &'a Shared) -> Option<Self> {
         let watcher = Self(shared);
         let before = shared.watching.fetch_add(1, Ordering::AcqRel);
-        (before < MOST_WATCHERS).then_some(watcher)
+        (before < MAX_WATCHERS).then_some(watcher)
     }
 }
 
@@ -206,7 +206,7 @@ fn admit(listener: &TcpListener, shared: &Arc<Shared>) {
             }
             return;
         };
-        let is_full = shared.open.fetch_add(1, Ordering::AcqRel) >= MOST_CONNECTIONS;
+        let is_full = shared.open.fetch_add(1, Ordering::AcqRel) >= MAX_CONNECTIONS;
         let of_thread = Arc::clone(shared);
         let serves = move || {
             let seat = Seat(&of_thread);

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use crate::snapshot::{MachineSnapshot, RowSnapshot};
 
 /// Max sessions shown individually: those that use most. Sums include them all.
-pub(super) const MOST_SESSIONS: usize = 200;
+pub(super) const MAX_SESSIONS: usize = 200;
 /// Longer words of a process about itself are cut: letters.
-const LONGEST_WORD: usize = 64;
+const MAX_WORD: usize = 64;
 
 /// A machine without private data: peers, and sessions beyond those that use most. Also returns the number of sessions
 /// left out.
@@ -19,7 +19,7 @@ pub(super) fn shown(machine: &MachineSnapshot) -> (MachineSnapshot, usize) {
     shown.sessions.sort_by(|one, other| other.measured_bps.total_cmp(&one.measured_bps));
     let mut names = BTreeSet::new();
     shown.sessions.retain(|row| names.insert((row.pid, row.id.clone(), row.receives)));
-    shown.sessions.truncate(MOST_SESSIONS);
+    shown.sessions.truncate(MAX_SESSIONS);
     for row in &mut shown.sessions {
         let RowSnapshot { peer, command, id, limited_by, .. } = row;
         *peer = None;
@@ -32,7 +32,7 @@ pub(super) fn shown(machine: &MachineSnapshot) -> (MachineSnapshot, usize) {
 }
 
 fn cut(word: &mut String) {
-    if let Some((at, _)) = word.char_indices().nth(LONGEST_WORD) {
+    if let Some((at, _)) = word.char_indices().nth(MAX_WORD) {
         word.truncate(at);
     }
 }

@@ -7,7 +7,7 @@ use regex::bytes::{RegexSet, RegexSetBuilder};
 use thiserror::Error;
 
 use super::pattern::expression;
-use crate::format::manifest::MOST_PATH_BYTES;
+use crate::format::manifest::MAX_PATH_BYTES;
 
 /// Rules at most. rsync has no bound; lists of users have hundreds.
 const MAX_RULES: usize = 10_000;
@@ -52,7 +52,7 @@ struct Compiled {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RuleError {
     /// Its pattern is longer than a path.
-    #[error("a pattern of {0} bytes, the maximum is {MOST_PATH_BYTES}")]
+    #[error("a pattern of {0} bytes, the maximum is {MAX_PATH_BYTES}")]
     Long(usize),
     /// Too many rules.
     #[error("more than {MAX_RULES} rules")]
@@ -82,7 +82,7 @@ impl RuleList {
 
     /// Adds a rule with this pattern, whatever it starts with.
     pub(crate) fn push(&mut self, pattern: &[u8], includes: bool) -> Result<(), RuleError> {
-        if pattern.len() > MOST_PATH_BYTES {
+        if pattern.len() > MAX_PATH_BYTES {
             return Err(RuleError::Long(pattern.len()));
         }
         if self.rules.len() == MAX_RULES {

@@ -21,7 +21,7 @@ pub(crate) const BLOCK_BYTES: u64 = 4 << 20;
 /// Bytes of a block's record in the stream of hashes.
 pub(crate) const HASH_RECORD_BYTES: u64 = 48;
 /// Offsets in a stream end here: requests carry them as varints.
-const MOST_OFFSET: u64 = (1 << 62) - 1;
+const MAX_OFFSET: u64 = (1 << 62) - 1;
 
 /// The hash value of a block.
 pub(crate) type BlockHash = [u8; 32];
@@ -142,10 +142,10 @@ impl Layout {
     /// The next file of the manifest.
     pub(crate) fn push(&mut self, file_bytes: u64) -> Result<FileSpan, TreeTooLarge> {
         let (bytes, blocks) = (self.bytes(), self.blocks());
-        let end = bytes.checked_add(file_bytes).filter(|end| *end <= MOST_OFFSET).ok_or(TreeTooLarge)?;
+        let end = bytes.checked_add(file_bytes).filter(|end| *end <= MAX_OFFSET).ok_or(TreeTooLarge)?;
         // Each block but a file's last has 4 MiB; and there are fewer than 2^48 files.
         let last = blocks.checked_add(blocks_of(file_bytes)).ok_or(TreeTooLarge)?;
-        last.checked_mul(HASH_RECORD_BYTES).filter(|end| *end <= MOST_OFFSET).ok_or(TreeTooLarge)?;
+        last.checked_mul(HASH_RECORD_BYTES).filter(|end| *end <= MAX_OFFSET).ok_or(TreeTooLarge)?;
         self.ends.push((end, last));
         Ok(FileSpan { file: self.ends.len() - 1, bytes: bytes..end, blocks: blocks..last })
     }
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn layout__ends_where_offsets_end() {
         let mut layout = Layout::default();
-        layout.push(MOST_OFFSET).unwrap();
+        layout.push(MAX_OFFSET).unwrap();
         assert_eq!((layout.push(1), layout.push(u64::MAX)), (Err(TreeTooLarge), Err(TreeTooLarge)));
         assert_eq!(layout.push(0).map(|span| span.file), Ok(1));
     }

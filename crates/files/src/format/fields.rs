@@ -18,9 +18,9 @@ use fairwave_proto::codec::{Full, Reader, Writer};
 use super::error::FormatError;
 
 /// Max length of a path and of a link's target, bytes.
-pub(crate) const MOST_PATH_BYTES: usize = 4096;
+pub(crate) const MAX_PATH_BYTES: usize = 4096;
 /// Max length of a reason, bytes.
-pub(super) const MOST_REASON_BYTES: usize = 200;
+pub(super) const MAX_REASON_BYTES: usize = 200;
 
 /// A path that is not taken, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,12 +46,12 @@ impl<'a> LeftOut<'a> {
 }
 
 pub(super) fn read_path<'a>(reader: &mut Reader<'a>, what: &'static str) -> Result<&'a [u8], FormatError> {
-    let length = usize::try_from(reader.varint(what)?).ok().filter(|length| (1..=MOST_PATH_BYTES).contains(length));
+    let length = usize::try_from(reader.varint(what)?).ok().filter(|length| (1..=MAX_PATH_BYTES).contains(length));
     Ok(reader.bytes(length.ok_or(FormatError::Range(what))?, what)?)
 }
 
 pub(super) fn write_path(writer: &mut Writer<'_>, path: &[u8]) -> Result<(), Full> {
-    if !(1..=MOST_PATH_BYTES).contains(&path.len()) {
+    if !(1..=MAX_PATH_BYTES).contains(&path.len()) {
         return Err(Full);
     }
     writer.varint(path.len() as u64)?;
@@ -60,7 +60,7 @@ pub(super) fn write_path(writer: &mut Writer<'_>, path: &[u8]) -> Result<(), Ful
 
 fn read_reason<'a>(reader: &mut Reader<'a>) -> Result<&'a str, FormatError> {
     const WHAT: &str = "the reason";
-    let length = usize::try_from(reader.varint(WHAT)?).ok().filter(|length| (1..=MOST_REASON_BYTES).contains(length));
+    let length = usize::try_from(reader.varint(WHAT)?).ok().filter(|length| (1..=MAX_REASON_BYTES).contains(length));
     let text = std::str::from_utf8(reader.bytes(length.ok_or(FormatError::Range(WHAT))?, WHAT)?);
     let text = text.ok().filter(|text| !text.chars().any(char::is_control));
     text.ok_or(FormatError::Range(WHAT))
@@ -70,7 +70,7 @@ fn read_reason<'a>(reader: &mut Reader<'a>) -> Result<&'a str, FormatError> {
 fn write_reason(writer: &mut Writer<'_>, reason: &str) -> Result<(), Full> {
     let mut text = String::new();
     for character in reason.chars().map(|character| if character.is_control() { ' ' } else { character }) {
-        if text.len().saturating_add(character.len_utf8()) > MOST_REASON_BYTES {
+        if text.len().saturating_add(character.len_utf8()) > MAX_REASON_BYTES {
             break;
         }
         text.push(character);

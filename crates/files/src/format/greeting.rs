@@ -11,7 +11,7 @@
 //! ```
 
 use super::keeps::Keeps;
-use fairwave_host::{MOST_GREETING_BYTES, Purpose};
+use fairwave_host::{MAX_GREETING_BYTES, Purpose};
 use fairwave_proto::codec::Reader;
 
 use super::error::{FormatError, VERSION};
@@ -134,7 +134,7 @@ impl<'a> Greeting<'a> {
         if reader.is_empty() { Ok(greeting) } else { Err(FormatError::Range("the greeting's length")) }
     }
 
-    /// Encodes it: at most [`MOST_GREETING_BYTES`] if those of a bench are at most 510.
+    /// Encodes it: at most [`MAX_GREETING_BYTES`] if those of a bench are at most 510.
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let mut said;
         let (kind, more): (u8, &[u8]) = match self {
@@ -168,7 +168,7 @@ impl<'a> Greeting<'a> {
             Self::Bench(more) => (BENCH, more),
         };
         let bytes = [&[VERSION, kind], more].concat();
-        debug_assert!(bytes.len() <= MOST_GREETING_BYTES, "a bench says at most 510 bytes");
+        debug_assert!(bytes.len() <= MAX_GREETING_BYTES, "a bench says at most 510 bytes");
         bytes
     }
 }
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn greeting__of_anything() {
-        bolero::check!().with_iterations(2000).with_max_len(MOST_GREETING_BYTES).for_each(|bytes: &[u8]| {
+        bolero::check!().with_iterations(2000).with_max_len(MAX_GREETING_BYTES).for_each(|bytes: &[u8]| {
             if let Ok(greeting) = Greeting::read(bytes) {
                 assert_eq!(greeting.to_bytes(), bytes);
             }

@@ -13,15 +13,15 @@ use super::error::FormatError;
 use super::footprint::of_elements;
 
 /// Smaller holes are sent as zeros: each adds a request, of which there are 256 per round trip.
-pub(crate) const LEAST_HOLE: u64 = 256 << 10;
+pub(crate) const MIN_HOLE: u64 = 256 << 10;
 /// Max holes in the list of a transfer; further holes are sent as data.
-pub(crate) const MOST_HOLES: usize = 4 << 20;
+pub(crate) const MAX_HOLES: usize = 4 << 20;
 /// Holes that are looked for in a file, small ones included: this many take a second or two.
-const MOST_LOOKS: usize = 1 << 20;
+const MAX_LOOKS: usize = 1 << 20;
 /// Max bytes of holes in one entry of the list.
-pub(crate) const MOST_PAIRS_BYTES: usize = 4096;
+pub(crate) const MAX_PAIRS_BYTES: usize = 4096;
 /// No file is longer.
-const MOST_END: u64 = (1 << 62) - 1;
+const MAX_END: u64 = (1 << 62) - 1;
 /// A pair takes no more.
 const PAIR_BYTES: usize = 16;
 
@@ -37,7 +37,7 @@ impl Holes {
     /// everything as data.
     pub(crate) fn find(file: impl AsFd, bytes: u64, most: usize) -> Self {
         let (mut holes, mut at) = (Self::default(), 0);
-        for _ in 0..MOST_LOOKS {
+        for _ in 0..MAX_LOOKS {
             if at >= bytes || holes.len() >= most {
                 break;
             }
@@ -51,7 +51,7 @@ impl Holes {
             if start < at || end <= start {
                 break;
             }
-            if end - start >= LEAST_HOLE {
+            if end - start >= MIN_HOLE {
                 holes.push(start..end);
             }
             at = end;
@@ -144,7 +144,7 @@ impl Holes {
         blocks.filter(|blocks| blocks.start < blocks.end)
     }
 
-    /// Encodes them as entries of the list, each at most [`MOST_PAIRS_BYTES`] long: the bytes between a hole and the
+    /// Encodes them as entries of the list, each at most [`MAX_PAIRS_BYTES`] long: the bytes between a hole and the
     /// end of the previous one, and its length.
     pub(crate) fn to_pairs(&self) -> Vec<Vec<u8>> {
         let (mut entries, mut at) = (Vec::<Vec<u8>>::new(), 0);
@@ -154,7 +154,7 @@ impl Holes {
             let written = writer.varint(hole.start - at).and_then(|()| writer.varint(hole.end - hole.start));
             debug_assert!(written.is_ok(), "two varints have 16 bytes");
             let used = writer.used();
-            match entries.last_mut().filter(|entry| entry.len() + used <= MOST_PAIRS_BYTES) {
+            match entries.last_mut().filter(|entry| entry.len() + used <= MAX_PAIRS_BYTES) {
                 Some(entry) => entry.extend_from_slice(&room[..used]),
                 None => entries.push(room[..used].to_vec()),
             }
@@ -171,7 +171,7 @@ impl Holes {
             let (gap, length) = (reader.varint(WHAT)?, reader.varint(WHAT)?);
             let start = self.end().checked_add(gap);
             let range = start.and_then(|start| Some(start..start.checked_add(length)?));
-            let range = range.filter(|range| !range.is_empty() && range.end <= MOST_END);
+            let range = range.filter(|range| !range.is_empty() && range.end <= MAX_END);
             self.push(range.ok_or(FormatError::Range(WHAT))?);
         }
         Ok(())
@@ -280,7 +280,7 @@ mod tests {
             }
             let (entries, mut read) = (holes.to_pairs(), Holes::default());
             for entry in &entries {
-                prop_assert!((1..=MOST_PAIRS_BYTES).contains(&entry.len()));
+                prop_assert!((1..=MAX_PAIRS_BYTES).contains(&entry.len()));
                 read.read_pairs(entry).unwrap();
             }
             prop_assert_eq!(read, holes);

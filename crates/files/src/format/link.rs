@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::manifest::MOST_PATH_BYTES;
+use super::manifest::MAX_PATH_BYTES;
 use super::names::RelativePath;
 
 /// Why a link is left out.
@@ -18,7 +18,7 @@ pub(crate) enum TargetError {
     Turns,
     #[error("symbolic link with a zero byte in its target")]
     Nul,
-    #[error("symbolic link with a target of {0} bytes, the maximum is {MOST_PATH_BYTES}")]
+    #[error("symbolic link with a target of {0} bytes, the maximum is {MAX_PATH_BYTES}")]
     Long(usize),
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn check_target(link: &RelativePath, target: &[u8]) -> Result<(), Tar
     if target.is_empty() {
         return Err(TargetError::Empty);
     }
-    if target.len() > MOST_PATH_BYTES {
+    if target.len() > MAX_PATH_BYTES {
         return Err(TargetError::Long(target.len()));
     }
     if target.contains(&0) {

@@ -35,10 +35,10 @@ use fairwave_proto::codec::{Full, Reader, Writer};
 
 use super::error::FormatError;
 use super::fields::{LeftOut, array, read_path, write_path};
-use super::holes::MOST_PAIRS_BYTES;
+use super::holes::MAX_PAIRS_BYTES;
 use super::sequence::{SegmentElement, Sequence};
 
-pub(crate) use super::fields::MOST_PATH_BYTES;
+pub(crate) use super::fields::MAX_PATH_BYTES;
 
 /// An entry of a tree.
 ///
@@ -180,7 +180,7 @@ impl<'a> SegmentElement<'a> for TreeEntry<'a> {
             HOLES => {
                 const WHAT: &str = "the holes";
                 let length = usize::try_from(reader.varint(WHAT)?).ok();
-                let length = length.filter(|length| (1..=MOST_PAIRS_BYTES).contains(length));
+                let length = length.filter(|length| (1..=MAX_PAIRS_BYTES).contains(length));
                 Self::Holes { pairs: reader.bytes(length.ok_or(FormatError::Range(WHAT))?, WHAT)? }
             }
             IDENTITY => Self::Identity(DirectoryId(array(reader, "the directory's identity")?)),
@@ -211,7 +211,7 @@ impl TreeEntry<'_> {
                 writer.bytes(&identity.0)
             }
             Self::Holes { pairs } => {
-                if !(1..=MOST_PAIRS_BYTES).contains(&pairs.len()) {
+                if !(1..=MAX_PAIRS_BYTES).contains(&pairs.len()) {
                     return Err(Full);
                 }
                 writer.u8(HOLES)?;
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn entries__are_read_as_they_were_written() {
-        let long = [b'x'; MOST_PATH_BYTES];
+        let long = [b'x'; MAX_PATH_BYTES];
         let entries = [
             TreeEntry::Begin { share: [9; 16] },
             TreeEntry::Identity(DirectoryId([3; 8])),
@@ -356,7 +356,7 @@ mod tests {
     fn write__nothing_of_a_path_that_no_reader_takes() {
         let mut room = vec![0; 64 << 10];
         let mut writer = Writer::new(&mut room);
-        for path in [&[][..], &[b'x'; MOST_PATH_BYTES + 1]] {
+        for path in [&[][..], &[b'x'; MAX_PATH_BYTES + 1]] {
             assert_eq!(TreeEntry::Directory { path, meta: META }.write(&mut writer), Err(Full));
         }
         assert_eq!(writer.used(), 0);

@@ -9,13 +9,13 @@ use std::path::Path;
 
 use thiserror::Error;
 
-use super::manifest::MOST_PATH_BYTES;
+use super::manifest::MAX_PATH_BYTES;
 
 /// Max length of one name of a path, bytes, as Linux's `NAME_MAX`.
-pub(crate) const MOST_NAME_BYTES: usize = 255;
+pub(crate) const MAX_NAME_BYTES: usize = 255;
 /// Max depth of a path, directories. Real trees have tens; a path of 4096 bytes could have 2047, each of which costs a
 /// block of the disk.
-pub(crate) const MOST_DEPTH: usize = 256;
+pub(crate) const MAX_DEPTH: usize = 256;
 /// Prefix of the names of Fairwave's temporary files and directories, in any directory of a destination.
 pub(crate) const TEMPORARIES: &[u8] = b".fairwave-";
 
@@ -38,11 +38,11 @@ pub(crate) enum NameError {
     DotDot,
     #[error("name with a zero byte")]
     Nul,
-    #[error("path component of {0} bytes, the maximum is {MOST_NAME_BYTES}")]
+    #[error("path component of {0} bytes, the maximum is {MAX_NAME_BYTES}")]
     LongName(usize),
-    #[error("path of {0} bytes, the maximum is {MOST_PATH_BYTES}")]
+    #[error("path of {0} bytes, the maximum is {MAX_PATH_BYTES}")]
     LongPath(usize),
-    #[error("path of depth {0}, the maximum is {MOST_DEPTH}")]
+    #[error("path of depth {0}, the maximum is {MAX_DEPTH}")]
     Deep(usize),
     #[error("names that start with '.fairwave-' are reserved for unfinished transfers")]
     Reserved,
@@ -54,7 +54,7 @@ impl RelativePath {
         if path.is_empty() {
             return Err(NameError::Empty);
         }
-        if path.len() > MOST_PATH_BYTES {
+        if path.len() > MAX_PATH_BYTES {
             return Err(NameError::LongPath(path.len()));
         }
         if path.first() == Some(&b'/') {
@@ -68,14 +68,14 @@ impl RelativePath {
                 b"" => return Err(NameError::EmptyName),
                 b"." => return Err(NameError::Dot),
                 b".." => return Err(NameError::DotDot),
-                _ if name.len() > MOST_NAME_BYTES => return Err(NameError::LongName(name.len())),
+                _ if name.len() > MAX_NAME_BYTES => return Err(NameError::LongName(name.len())),
                 _ if is_reserved(name) => return Err(NameError::Reserved),
                 _ => {}
             }
         }
         let path = Self(path.into());
         match path.depth() {
-            0..=MOST_DEPTH => Ok(path),
+            0..=MAX_DEPTH => Ok(path),
             depth => Err(NameError::Deep(depth)),
         }
     }
@@ -174,9 +174,9 @@ mod tests {
 
     #[test]
     fn new__refuses_what_does_not_stay_below() {
-        let long = [b'x'; MOST_NAME_BYTES + 1];
-        let deep = b"x/".repeat(MOST_PATH_BYTES / 2 + 1);
-        let levels = b"x/".repeat(MOST_DEPTH + 1);
+        let long = [b'x'; MAX_NAME_BYTES + 1];
+        let deep = b"x/".repeat(MAX_PATH_BYTES / 2 + 1);
+        let levels = b"x/".repeat(MAX_DEPTH + 1);
         let hostile: [(&[u8], NameError); 28] = [
             (b"", NameError::Empty),
             (b"/", NameError::Absolute),
@@ -228,7 +228,7 @@ mod tests {
             b".fairwave",
             b"a/.fairwave/b",
             b"fairwave-x",
-            &[&b"x/".repeat(MOST_DEPTH)[..], b"f"].concat(),
+            &[&b"x/".repeat(MAX_DEPTH)[..], b"f"].concat(),
             b"C:\\x",
             b"~",
         ] {

@@ -17,7 +17,7 @@ use super::error::{FormatError, VERSION};
 use super::short_hash::short;
 
 /// Max size of a segment's body, bytes.
-pub(crate) const MOST_BODY_BYTES: usize = 64 << 10;
+pub(crate) const MAX_BODY_BYTES: usize = 64 << 10;
 /// Bytes that a reader requests beyond what it has read: at 60 ms of round trip some 100 000 entries a second.
 const READ_AHEAD: u64 = 512 << 10;
 /// Bytes of the length, before the body.
@@ -25,13 +25,13 @@ const LENGTH_BYTES: usize = 4;
 /// Bytes of the proof, behind it.
 const MAC_BYTES: usize = 16;
 /// Max requests for a segment that fails its check: without forgery on the path, one is enough.
-const MOST_TRIES: u32 = 8;
+const MAX_TRIES: u32 = 8;
 
 /// Why a stream of segments cannot be read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum SegmentError {
     /// Somebody on the path changes it, each time.
-    #[error("part {0} failed verification {MOST_TRIES} times: the data is being modified on the path")]
+    #[error("part {0} failed verification {MAX_TRIES} times: the data is being modified on the path")]
     Forged(u64),
     /// It ended, and what read it did not find that it was complete.
     #[error("ended before it was complete")]
@@ -61,7 +61,7 @@ pub(crate) struct Added {
 impl SegmentWriter {
     /// With the session's secret for the stream.
     pub(crate) fn new(secret: [u8; 32]) -> Self {
-        let mut body = vec![0; MOST_BODY_BYTES];
+        let mut body = vec![0; MAX_BODY_BYTES];
         body[0] = VERSION;
         Self { key: secret, number: 0, body, used: 1 }
     }
@@ -177,7 +177,7 @@ impl SegmentReader {
             return self.look_at_end(there);
         };
         let length = u32::from_be_bytes(*length) as usize;
-        if length == 0 || length > MOST_BODY_BYTES {
+        if length == 0 || length > MAX_BODY_BYTES {
             return self.on_forged(LENGTH_BYTES as u64);
         }
         let whole = LENGTH_BYTES + length + MAC_BYTES;
@@ -209,7 +209,7 @@ impl SegmentReader {
     /// The first bytes of the window are not what was sent.
     fn on_forged(&mut self, bytes: u64) -> Result<Option<Vec<u8>>, SegmentError> {
         self.tries += 1;
-        if self.tries >= MOST_TRIES {
+        if self.tries >= MAX_TRIES {
             return Err(SegmentError::Forged(self.number));
         }
         let range = self.start..self.start + bytes;
@@ -274,10 +274,10 @@ mod tests {
 
     #[test]
     fn segments__hold_whole_entries() {
-        let entries = entries(5, MOST_BODY_BYTES / 2);
+        let entries = entries(5, MAX_BODY_BYTES / 2);
         // With the version two do not fit into one.
         let stream = stream(&entries);
-        assert_eq!(stream.len(), 5 * (MOST_BODY_BYTES / 2 + 1 + LENGTH_BYTES + MAC_BYTES));
+        assert_eq!(stream.len(), 5 * (MAX_BODY_BYTES / 2 + 1 + LENGTH_BYTES + MAC_BYTES));
         let (read, error) = read_all(&mut SegmentReader::new(KEY), &stream);
         assert!(read == entries.concat());
         assert_eq!(error, SegmentError::Ended);
@@ -288,7 +288,7 @@ mod tests {
         let mut writer = SegmentWriter::new(KEY);
         assert!(matches!(writer.add(|w| w.bytes(&[7; 10])), Ok(Added { full: None, offset: 5 })));
         assert!(matches!(writer.add(|w| w.bytes(&[8; 10])), Ok(Added { full: None, offset: 15 })));
-        assert!(writer.add(|w| w.bytes(&vec![8; MOST_BODY_BYTES])).is_err());
+        assert!(writer.add(|w| w.bytes(&vec![8; MAX_BODY_BYTES])).is_err());
         let added = writer.add(|w| w.bytes(&[9; 10])).unwrap();
         assert_eq!(added.offset, 5);
         let segment = writer.finish().unwrap();

@@ -6,7 +6,7 @@ use fairwave_proto::ByteRanges;
 
 /// Max ranges. Takers request files in order, and existing files make the gaps. If a taker requests more scattered
 /// ranges, each byte counts as often as it is sent.
-pub(crate) const MOST_RANGES: usize = 1 << 16;
+pub(crate) const MAX_RANGES: usize = 1 << 16;
 
 /// The bytes of a tree that were given. A byte that goes again, since it was lost on the way, is not given again.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl GivenBytes {
 
     fn jump(&mut self, part: &Range<u64>) -> u64 {
         self.settle();
-        if self.ranges.len() >= MOST_RANGES {
+        if self.ranges.len() >= MAX_RANGES {
             (self.run, self.clear_to) = (0..0, 0);
             return part.end - part.start;
         }
@@ -79,9 +79,9 @@ mod tests {
     #[test]
     fn add__scattered_bytes_take_no_more_memory_than_some() {
         let mut given = GivenBytes::default();
-        for at in 0..3 * MOST_RANGES as u64 {
+        for at in 0..3 * MAX_RANGES as u64 {
             assert_eq!(given.add(&(2 * at..2 * at + 1)), 1);
         }
-        assert!(given.ranges().len() <= MOST_RANGES);
+        assert!(given.ranges().len() <= MAX_RANGES);
     }
 }

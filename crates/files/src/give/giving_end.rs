@@ -25,9 +25,9 @@ use crate::transfer::memory::Holder;
 use crate::transfer::outcome::{Ended, Outcome};
 
 /// Bytes of batches that stay in memory, for what is lost on the way.
-const MOST_CACHED_BYTES: u64 = 64 << 20;
+const MAX_CACHED_BYTES: u64 = 64 << 20;
 /// And batches, however small.
-const MOST_CACHED: usize = 512;
+const MAX_CACHED: usize = 512;
 /// Reading ahead stops waiting for a batch if nothing has been lent for this time.
 const STALL: Duration = Duration::from_secs(1);
 
@@ -300,7 +300,7 @@ impl LentFile {
         if let Some(before) = self.batches.insert(cached.read.bytes.start, cached) {
             self.batches_bytes -= before.read.content.len() as u64;
         }
-        while self.batches_bytes > MOST_CACHED_BYTES || self.batches.len() > MOST_CACHED {
+        while self.batches_bytes > MAX_CACHED_BYTES || self.batches.len() > MAX_CACHED {
             let oldest = self.batches.iter().min_by_key(|(_, cached)| (!cached.is_spent, cached.used));
             let start = oldest.map(|(start, _)| *start);
             let Some(cached) = start.and_then(|start| self.batches.remove(&start)) else { break };

@@ -13,11 +13,11 @@ use crate::format::short_hash::short;
 use crate::transfer::progress::GivenFile;
 
 /// Max size of a manifest, bytes.
-pub(crate) const MOST_MANIFEST_BYTES: u64 = 1 << 30;
+pub(crate) const MAX_MANIFEST_BYTES: u64 = 1 << 30;
 /// Max bytes of all files; far below the max offset.
-const MOST_TREE_BYTES: u64 = 1 << 60;
+const MAX_TREE_BYTES: u64 = 1 << 60;
 /// Max files that are read at once: a thousand take some milliseconds.
-const MOST_TOGETHER: usize = 1024;
+const MAX_TOGETHER: usize = 1024;
 
 /// Memory of a listing per file, bytes,
 const FILE_BYTES: usize = 24;
@@ -59,7 +59,7 @@ impl Draft {
     /// Adds an entry: the part that it completes.
     pub(crate) fn add(&mut self, entry: &TreeEntry<'_>) -> Option<ManifestPart> {
         let bytes = if let TreeEntry::File { path, bytes, .. } = *entry {
-            if self.tree_bytes.checked_add(bytes).is_none_or(|sum| sum > MOST_TREE_BYTES) {
+            if self.tree_bytes.checked_add(bytes).is_none_or(|sum| sum > MAX_TREE_BYTES) {
                 return self.add(&TreeEntry::Failed {
                     path,
                     reason: "the files before and this one have more than 2^60 bytes",
@@ -102,7 +102,7 @@ impl Draft {
 
     /// Whether nothing more should be added.
     pub(crate) fn is_full(&self) -> bool {
-        self.stream_bytes > MOST_MANIFEST_BYTES
+        self.stream_bytes > MAX_MANIFEST_BYTES
     }
 
     fn part(&mut self, segment: Vec<u8>) -> ManifestPart {
@@ -193,7 +193,7 @@ impl Listing {
             self.entries.push(entry);
             let is_small = blocks_of(bytes) <= 1;
             let (files, sum) = together.filter(|_| is_small).unwrap_or((0, 0));
-            let fits = files < MOST_TOGETHER && sum + bytes <= BLOCK_BYTES;
+            let fits = files < MAX_TOGETHER && sum + bytes <= BLOCK_BYTES;
             let run = FileRun {
                 files_end: span.file + 1,
                 bytes_end: span.bytes.end,
@@ -400,14 +400,14 @@ mod tests {
     #[test]
     fn add__more_bytes_than_a_stream_has() {
         let mut draft = Draft::new([1; 32]);
-        for bytes in [MOST_TREE_BYTES, u64::MAX, 1, 0] {
+        for bytes in [MAX_TREE_BYTES, u64::MAX, 1, 0] {
             assert!(draft.add(&file(b"sparse", bytes)).is_none());
         }
-        assert_eq!((draft.files_count, draft.tree_bytes), (2, MOST_TREE_BYTES));
+        assert_eq!((draft.files_count, draft.tree_bytes), (2, MAX_TREE_BYTES));
         let mut listing = Listing::default();
         listing.push(draft.finish().unwrap());
         // One file of 2^38 blocks; its blocks take no memory.
-        assert_eq!(listing.batch_at(MOST_TREE_BYTES - 1).unwrap().blocks, (1 << 38) - 1..1 << 38);
+        assert_eq!(listing.batch_at(MAX_TREE_BYTES - 1).unwrap().blocks, (1 << 38) - 1..1 << 38);
     }
 
     proptest! {
@@ -426,7 +426,7 @@ mod tests {
                 prop_assert_eq!(batch.bytes.start, byte);
                 prop_assert_eq!(batch.blocks.start, block);
                 prop_assert!(batch.bytes.end - batch.bytes.start <= BLOCK_BYTES);
-                prop_assert!(batch.files.len() <= MOST_TOGETHER);
+                prop_assert!(batch.files.len() <= MAX_TOGETHER);
                 for at in [batch.bytes.start, batch.bytes.end - 1] {
                     prop_assert_eq!(&listing.batch_at(at).unwrap().bytes, &batch.bytes);
                 }

@@ -175,9 +175,9 @@ struct Giver {
 }
 
 /// A taker within the bounds of its lists never sends more.
-const MOST_TOLD_BYTES: usize = 64 << 20;
+const MAX_TOLD_BYTES: usize = 64 << 20;
 /// With what is done with each file, or would be in a dry run: some ten million.
-const MOST_PLANNED_BYTES: usize = 1 << 30;
+const MAX_PLANNED_BYTES: usize = 1 << 30;
 
 impl Giver {
     fn new(source: GivingEnd, ledger: Ledger, is_dry: bool) -> Self {
@@ -195,7 +195,7 @@ impl Giver {
                 Err(error) => break Some(error.to_string()),
             };
             self.told_bytes += body.len();
-            let most = if self.is_dry || self.lists_files { MOST_PLANNED_BYTES } else { MOST_TOLD_BYTES };
+            let most = if self.is_dry || self.lists_files { MAX_PLANNED_BYTES } else { MAX_TOLD_BYTES };
             if self.told_bytes > most {
                 break Some(format!("the results exceed {} MiB", most >> 20));
             }
@@ -381,7 +381,7 @@ mod tests {
     impl Handler for Talker {
         fn on_open(&mut self, session: &Session) {
             let (mut writer, path) = (SegmentWriter::new(session.secret("results")), [b'x'; 4096]);
-            while self.told.len() < MOST_TOLD_BYTES + (8 << 20) {
+            while self.told.len() < MAX_TOLD_BYTES + (8 << 20) {
                 let record = ResultRecord::Failed { path: &path, reason: "as the taker says" };
                 let added = writer.add(|writer| record.write(writer)).unwrap();
                 self.told.extend(added.full.into_iter().flatten());
@@ -411,7 +411,7 @@ mod tests {
         assert!(matches!(&outcome.ended, Ended::Failed(why) if why.contains("exceed 64 MiB")), "{:?}", outcome.ended);
         // Results received by then: 64 MiB of some 4100 bytes each.
         assert!(outcome.files_failed > 16_000, "{}", outcome.files_failed);
-        assert!(outcome.failed.bytes() <= crate::transfer::failures::MOST_LISTED_BYTES && outcome.failed.len() < 4100);
+        assert!(outcome.failed.bytes() <= crate::transfer::failures::MAX_LISTED_BYTES && outcome.failed.len() < 4100);
     }
 
     #[test]

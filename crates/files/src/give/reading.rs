@@ -19,11 +19,11 @@ use crate::format::reason::reason;
 use crate::transfer::zeros::wait_for_zeros;
 
 /// Max files that stay open because more of them will be read.
-const MOST_OPEN: usize = 64;
+const MAX_OPEN: usize = 64;
 /// A part that changes while it is read is read this often at most.
-const MOST_TRIES: u32 = 4;
+const MAX_TRIES: u32 = 4;
 /// Max verifications of the read parts of a file after its attributes have changed: each reads all of it again.
-const MOST_MOVES: u32 = 64;
+const MAX_MOVES: u32 = 64;
 
 /// The files of a share, to be read by any thread.
 pub(crate) struct Disk {
@@ -212,7 +212,7 @@ impl Disk {
         if blocks_of(listed.bytes) <= 1 {
             let fd = self.open_file(listed.path)?;
             let mut before = changed_at(&look(&fd)?);
-            for _ in 0..MOST_TRIES {
+            for _ in 0..MAX_TRIES {
                 let after = read_from(&fd, listed, offset, into)?;
                 if after == before {
                     return Ok(());
@@ -233,7 +233,7 @@ impl Disk {
             return Ok(block_value(listed.bytes, offset, into));
         }
         let fd = self.opened(file, listed)?;
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             let changed_at = self.read_settled(file, listed, &fd, offset, into)?;
             let value = block_value(listed.bytes, offset, into);
             let mut all = self.begun.lock();
@@ -261,7 +261,7 @@ impl Disk {
         into: &mut [u8],
     ) -> Result<ChangeTime, Gone> {
         let first = changed_at(&look(fd)?);
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             let known = {
                 let mut all = self.begun.lock();
                 let new = || BegunFile { changed_at: first, moves: 0, values: HashMap::new() };
@@ -280,7 +280,7 @@ impl Disk {
     /// it is still its content. A time can be set back after another write.
     fn prove(&self, file: usize, listed: &Listed<'_>, fd: &OwnedFd, now: ChangeTime) -> Result<(), Gone> {
         let values = match self.begun.lock().get_mut(&file) {
-            Some(begun) if begun.moves < MOST_MOVES => {
+            Some(begun) if begun.moves < MAX_MOVES => {
                 begun.moves += 1;
                 begun.values.clone()
             }
@@ -316,7 +316,7 @@ impl Disk {
         // It is advice: a file system that takes none reads as well.
         let _ = fadvise(&fd, 0, None, Advice::Sequential);
         let mut open = lock();
-        if open.len() >= MOST_OPEN {
+        if open.len() >= MAX_OPEN {
             open.remove(0);
         }
         open.push((file, fd.clone()));
@@ -464,7 +464,7 @@ mod tests {
             let read = disk.read(&batch, None, Vec::new(), &mut |_, _, gone| panic!("{gone:?}"));
             assert_eq!((read.content.len(), read.records.len()), (1, 0));
         }
-        assert_eq!(disk.open.lock().len(), MOST_OPEN);
+        assert_eq!(disk.open.lock().len(), MAX_OPEN);
         // One that is open is still looked at.
         fs::write(root.join("099"), "short").unwrap();
         let mut failed = Vec::new();

@@ -11,8 +11,8 @@ use super::list_options::ListOptions;
 use super::roots::Roots;
 use crate::filter::choice::Verdicts;
 use crate::filter::selection::NameSelection;
-use crate::format::holes::{Holes, LEAST_HOLE, MOST_HOLES};
-use crate::format::manifest::{FileIdentity, MOST_PATH_BYTES, Meta, TreeEntry};
+use crate::format::holes::{Holes, MAX_HOLES, MIN_HOLE};
+use crate::format::manifest::{FileIdentity, MAX_PATH_BYTES, Meta, TreeEntry};
 use crate::format::names::is_reserved;
 use crate::format::reason::reason;
 use crate::format::short_hash::short;
@@ -162,7 +162,7 @@ impl Walk<'_> {
             }
             below.truncate(stem);
             below.extend_from_slice(name);
-            if below.len() > MOST_PATH_BYTES {
+            if below.len() > MAX_PATH_BYTES {
                 has_long = true;
                 continue;
             }
@@ -184,7 +184,7 @@ impl Walk<'_> {
         }
         (self.names, self.bytes) = (names, bytes);
         if has_long {
-            let reason = format!("contains paths of more than {MOST_PATH_BYTES} bytes");
+            let reason = format!("contains paths of more than {MAX_PATH_BYTES} bytes");
             (self.found)(&TreeEntry::Failed { path: shown(path), reason: &reason })?;
         }
         error.map_or(ControlFlow::Continue(()), |error| self.fail(path, &error))
@@ -263,7 +263,7 @@ impl Walk<'_> {
             },
             FileType::RegularFile => return self.file(path, stat),
             FileType::Symlink => match target() {
-                Ok(target) if (1..=MOST_PATH_BYTES).contains(&target.len()) => {
+                Ok(target) if (1..=MAX_PATH_BYTES).contains(&target.len()) => {
                     return (self.found)(&TreeEntry::Symlink { path, meta, target: &target });
                 }
                 Ok(_) => return (self.found)(&TreeEntry::Failed { path, reason: "the link's target is too long" }),
@@ -312,11 +312,11 @@ impl Walk<'_> {
         let bytes = stat.st_size.cast_unsigned();
         // In blocks of 512 bytes, whatever the file system's are.
         let is_full = stat.st_blocks.cast_unsigned().saturating_mul(512) >= bytes;
-        if is_full || bytes < LEAST_HOLE || self.holes >= MOST_HOLES {
+        if is_full || bytes < MIN_HOLE || self.holes >= MAX_HOLES {
             return Holes::default();
         }
         let Ok(file) = self.roots.open_file(path) else { return Holes::default() };
-        let holes = Holes::find(&file, bytes, MOST_HOLES - self.holes);
+        let holes = Holes::find(&file, bytes, MAX_HOLES - self.holes);
         if !fstat(&file).is_ok_and(|now| identity(&now) == identity(stat)) {
             return Holes::default();
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fairwave_proto::codec::VoidReason;
-use fairwave_proto::{ByteRanges, MOST_OPEN_BYTES};
+use fairwave_proto::{ByteRanges, MAX_OPEN_BYTES};
 
 use super::listing::{BatchPlan, Listing, ManifestPart};
 use super::reading::{BatchBytes, Void};
@@ -18,13 +18,13 @@ use crate::transfer::memory::{BLOCKS, Holder, LISTS, Room};
 /// what is sent first.
 const READ_AHEAD: u64 = 32 << 20;
 /// A batch counts for at least this many bytes.
-const LEAST_CHARGE: u64 = 64 << 10;
+const MIN_CHARGE: u64 = 64 << 10;
 /// Requests that wait to be read; a taker has 256 open.
-const MOST_WAITING: usize = 1024;
+const MAX_WAITING: usize = 1024;
 /// Max concurrent batches that are read only for their hashes.
 const HASHED_ALONE: usize = 2;
 /// Parts of one batch, or of the manifest, that are waited for.
-const MOST_PARTS: usize = 1024;
+const MAX_PARTS: usize = 1024;
 
 /// The requests of a taker that wait for the disk or for the walk, and what has been read for them.
 ///
@@ -135,7 +135,7 @@ impl Schedule {
         let (there, beyond) = (range.start..range.end.min(end), range.start.max(end)..range.end);
         if !beyond.is_empty() && self.listing.is_complete() {
             steps.push(WorkStep::Refuse(stream, beyond, VoidReason::Shrank));
-        } else if !beyond.is_empty() && stream == MANIFEST && self.awaited.len() < MOST_PARTS {
+        } else if !beyond.is_empty() && stream == MANIFEST && self.awaited.len() < MAX_PARTS {
             self.awaited.insert(beyond);
         }
         if there.is_empty() {
@@ -146,10 +146,10 @@ impl Schedule {
             return;
         }
         // No source sends more than that for its open requests; the rest will be requested again.
-        let there = there.start..there.end.min(there.start.saturating_add(MOST_OPEN_BYTES.get()));
+        let there = there.start..there.end.min(there.start.saturating_add(MAX_OPEN_BYTES.get()));
         let queue = if stream == TREE { &mut self.tree } else { &mut self.hashes };
         let is_known = queue.iter().any(|known| known.start <= there.start && there.end <= known.end);
-        if !is_known && queue.len() < MOST_WAITING {
+        if !is_known && queue.len() < MAX_WAITING {
             queue.push_back(there);
         }
         self.go_on(steps);
@@ -263,9 +263,9 @@ impl Schedule {
                 answer(HASHES, part.clone(), voids, steps);
             } else if let Some(waiting) = self.reading.get_mut(&key) {
                 waiting.add(HASHES, part.clone());
-            } else if self.parked.len() < MOST_WAITING {
+            } else if self.parked.len() < MAX_WAITING {
                 let parked = self.parked.entry(key).or_default();
-                if parked.len() < MOST_PARTS {
+                if parked.len() < MAX_PARTS {
                     parked.insert(part.clone());
                 }
             } else {
@@ -320,14 +320,14 @@ fn advance(queue: &mut VecDeque<Range<u64>>, to: u64) {
 impl BatchWaiter {
     fn add(&mut self, stream: u32, range: Range<u64>) {
         let ranges = if stream == TREE { &mut self.tree } else { &mut self.hashes };
-        if ranges.len() < MOST_PARTS {
+        if ranges.len() < MAX_PARTS {
             ranges.insert(range);
         }
     }
 }
 
 fn charge(batch: &Range<u64>) -> u64 {
-    (batch.end - batch.start).max(LEAST_CHARGE)
+    (batch.end - batch.start).max(MIN_CHARGE)
 }
 
 /// The range of the records of these blocks in the stream of hashes.
@@ -546,7 +546,7 @@ mod tests {
             schedule.on_request(HASHES, at * 1000..u64::MAX >> 2, &mut steps);
             steps.retain(|step| matches!(step, WorkStep::Read(..)));
         }
-        assert!(steps.len() <= 8 && schedule.tree.len() <= MOST_WAITING && schedule.parked.len() <= MOST_WAITING);
-        assert!(schedule.reading.values().all(|waiting| waiting.tree.len() <= MOST_PARTS));
+        assert!(steps.len() <= 8 && schedule.tree.len() <= MAX_WAITING && schedule.parked.len() <= MAX_WAITING);
+        assert!(schedule.reading.values().all(|waiting| waiting.tree.len() <= MAX_PARTS));
     }
 }

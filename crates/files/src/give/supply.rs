@@ -15,9 +15,9 @@ use fairwave_host::{Held, Lock, Session};
 use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::{CloseReason, Refusal, TicketId};
 
-use super::given_bytes::MOST_RANGES;
+use super::given_bytes::MAX_RANGES;
 use super::list_options::ListOptions;
-use super::listing::{BatchPlan, Draft, MOST_MANIFEST_BYTES, ManifestPart};
+use super::listing::{BatchPlan, Draft, MAX_MANIFEST_BYTES, ManifestPart};
 use super::read_turns::ReadTurns;
 use super::reading::{BatchBytes, Disk, Gone};
 use super::roots::{GivenPaths, Roots};
@@ -35,9 +35,9 @@ use crate::transfer::visit::Visit;
 /// Buffers of at least this many bytes are used again.
 const WORTH_KEEPING: usize = 256 << 10;
 /// Reuse a buffer only if at least this part of it (1/4) is needed.
-const LEAST_PART: usize = 4;
+const MIN_PART: usize = 4;
 /// Max spare buffers.
-const MOST_SPARE: usize = 8;
+const MAX_SPARE: usize = 8;
 /// Max delay until found entries are reported.
 const TELL_AFTER: Duration = Duration::from_millis(50);
 /// A server lists at most this many bytes beyond the requested part of the list: a visitor that requests nothing has no
@@ -244,7 +244,7 @@ impl Supply {
     /// A batch has left memory: its buffer may be used again.
     pub(crate) fn give_back(&self, buffer: Vec<u8>) {
         let mut spare = self.readers.spare.lock();
-        if buffer.len() >= WORTH_KEEPING && spare.len() < MOST_SPARE {
+        if buffer.len() >= WORTH_KEEPING && spare.len() < MAX_SPARE {
             spare.push(buffer);
         }
     }
@@ -252,7 +252,7 @@ impl Supply {
     /// A buffer for this many bytes, reused if one fits.
     fn take_spare(&self, bytes: usize) -> Vec<u8> {
         let mut spare = self.readers.spare.lock();
-        let fits = |room: &Vec<u8>| (bytes..=bytes.saturating_mul(LEAST_PART)).contains(&room.len());
+        let fits = |room: &Vec<u8>| (bytes..=bytes.saturating_mul(MIN_PART)).contains(&room.len());
         spare.iter().position(fits).map(|at| spare.swap_remove(at)).unwrap_or_default()
     }
 
@@ -267,7 +267,7 @@ impl Supply {
             self.ledger.tally().files_done.store(files, Ordering::Relaxed);
         }
         // Of more ranges not all are among them.
-        let is_known = given.len() < MOST_RANGES;
+        let is_known = given.len() < MAX_RANGES;
         let count = |most| is_known.then(|| self.lock().listing().shares_given(given, most)).flatten();
         self.ledger.tally().give_files(count);
         let mut outcome = self.account().outcome.clone();
@@ -349,7 +349,7 @@ impl Supply {
             if draft.is_full() {
                 let reason = format!(
                     "the file list has reached {} MiB, the maximum: this file and later ones are not listed",
-                    MOST_MANIFEST_BYTES >> 20
+                    MAX_MANIFEST_BYTES >> 20
                 );
                 if let TreeEntry::File { path, .. } | TreeEntry::Directory { path, .. } = *entry {
                     self.enter(&TreeEntry::Failed { path, reason: &reason });

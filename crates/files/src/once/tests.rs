@@ -75,7 +75,7 @@ fn claims__count_the_bytes_of_each_file_in_all_sessions() {
 fn claims__of_too_many_files_are_not_kept() {
     let claims = TicketUses::default();
     let now = Instant::now();
-    let files = (0..=MOST_FILES as u64).map(|number| {
+    let files = (0..=MAX_FILES as u64).map(|number| {
         let mut name = [0; 16];
         name[..8].copy_from_slice(&number.to_le_bytes());
         GivenFile { name, given_bytes: 1, data_bytes: 100 }

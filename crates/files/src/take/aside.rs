@@ -18,7 +18,7 @@ use crate::format::blocks::BLOCK_BYTES;
 /// Bytes that are preallocated at a time: four blocks, so at most four times the bytes written.
 pub(crate) const STEP_BYTES: u64 = 4 * BLOCK_BYTES;
 /// Holes that are looked for in a step: no more pages are in one.
-const MOST_LOOKS: u64 = STEP_BYTES / 4096;
+const MAX_LOOKS: u64 = STEP_BYTES / 4096;
 
 /// The steps of files of which not all is written.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl Aside {
 /// byte changes.
 pub(crate) fn give_back(file: impl AsFd, start: u64, end: u64) {
     let (file, mut at) = (file.as_fd(), start);
-    for _ in 0..=MOST_LOOKS.max((end - start) / STEP_BYTES) {
+    for _ in 0..=MAX_LOOKS.max((end - start) / STEP_BYTES) {
         let Ok(hole) = seek(file, SeekFrom::Hole(at)) else { return };
         if hole >= end {
             return;

@@ -47,7 +47,7 @@ pub(crate) struct Committer {
 /// Max bytes of a batch,
 const MOST_BYTES: u64 = 64 << 20;
 /// max files of a batch,
-const MOST_FILES: usize = 2000;
+const MAX_FILES: usize = 2000;
 /// or after this time.
 const LONGEST: Duration = Duration::from_secs(1);
 const SYNC: &str = "flush it";
@@ -99,8 +99,8 @@ impl Committer {
     fn is_large(&self) -> bool {
         match self.durable {
             Durable::Each => !self.finished.is_empty() || self.bytes >= MOST_BYTES,
-            Durable::Group => self.bytes >= MOST_BYTES || self.finished.len() >= MOST_FILES,
-            Durable::None => self.jobs.is_empty() || self.finished.len() >= MOST_FILES,
+            Durable::Group => self.bytes >= MOST_BYTES || self.finished.len() >= MAX_FILES,
+            Durable::None => self.jobs.is_empty() || self.finished.len() >= MAX_FILES,
         }
     }
 

@@ -41,7 +41,7 @@ struct Hired {
     workers: Vec<JoinHandle<()>>,
 }
 
-const MOST_WORKERS: usize = 4;
+const MAX_WORKERS: usize = 4;
 
 impl Crew {
     /// One without threads. Jobs are sent by `work` and received from `jobs`; results go to `news`.
@@ -63,7 +63,7 @@ impl Crew {
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         let span = span.clone();
         let grouper = named("fairwave-place").spawn(move || span.in_scope(|| grouper.run()))?;
-        let count = thread::available_parallelism().map_or(1, |count| count.get().clamp(1, MOST_WORKERS));
+        let count = thread::available_parallelism().map_or(1, |count| count.get().clamp(1, MAX_WORKERS));
         let mut workers = Vec::with_capacity(count);
         for _ in 0..count {
             let (desk, jobs, group) = (Arc::clone(&desk), self.jobs.clone(), group.clone());
@@ -108,7 +108,7 @@ impl Crew {
 
     /// Whether a job about holes would start soon: received data do not wait for holes.
     pub(crate) fn takes_holes(&self) -> bool {
-        self.open_of_holes < MOST_WORKERS
+        self.open_of_holes < MAX_WORKERS
     }
 
     /// Stops the committer from waiting for more. Returns whether it received that.

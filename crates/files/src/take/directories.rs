@@ -95,7 +95,7 @@ pub(crate) enum DirectoryError {
 }
 
 /// Directories that are kept open.
-const MOST_OPEN: usize = 32;
+const MAX_OPEN: usize = 32;
 /// More are made durable together with all that the file system holds.
 const FEW: usize = 64;
 const OPEN: &str = "open its directory";
@@ -236,7 +236,7 @@ impl Directories {
             }
         }
         let opened = OpenDirectory { directory: Arc::new(directory), is_new };
-        self.recent.truncate(MOST_OPEN - 1);
+        self.recent.truncate(MAX_OPEN - 1);
         self.recent.push_front((path.into(), opened.clone()));
         Ok(opened)
     }
@@ -393,7 +393,7 @@ mod tests {
             [is_new(""), is_new("old"), is_new("a/b"), is_new("a/b"), is_new("a")],
             [false, false, true, true, true]
         );
-        for i in 0..MOST_OPEN {
+        for i in 0..MAX_OPEN {
             assert!(is_new(&format!("{i}")));
         }
         assert!(!is_new("a/b"));

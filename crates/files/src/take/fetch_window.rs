@@ -53,11 +53,11 @@ struct RecentBytes {
 }
 
 /// Min size of the window, bytes.
-const LEAST_WINDOW: u64 = 16 << 20;
+const MIN_WINDOW: u64 = 16 << 20;
 /// Small blocks that follow each other share a parcel of this size.
 const PARCEL_BYTES: u64 = 1 << 20;
-const MOST_PIECES: usize = 4096;
-const MOST_PARCELS: usize = 1024;
+const MAX_PIECES: usize = 4096;
+const MAX_PARCELS: usize = 1024;
 const SPAN: Duration = Duration::from_millis(500);
 
 impl FetchWindow {
@@ -100,8 +100,8 @@ impl FetchWindow {
 
     /// The next parcel to request, if it is time. `window`: max bytes in flight of the session.
     pub(crate) fn next(&mut self, window: u64) -> Option<Parcel> {
-        let window = window.max(self.arrivals.a_second()).max(LEAST_WINDOW);
-        if self.on_way >= window || self.parcels >= MOST_PARCELS {
+        let window = window.max(self.arrivals.a_second()).max(MIN_WINDOW);
+        if self.on_way >= window || self.parcels >= MAX_PARCELS {
             return None;
         }
         // At least one is always in flight, however little memory is left.
@@ -176,7 +176,7 @@ impl FetchWindow {
             let range = piece.bytes();
             let length = range.end - range.start;
             let follows = pieces.last().is_none_or(|last: &ParcelBlock| last.block + 1 == piece.block);
-            let fits = pieces.is_empty() || (bytes + length <= PARCEL_BYTES && pieces.len() < MOST_PIECES);
+            let fits = pieces.is_empty() || (bytes + length <= PARCEL_BYTES && pieces.len() < MAX_PIECES);
             if !follows
                 || !fits
                 || *kind.get_or_insert((wanted.tries, wanted.is_check)) != (wanted.tries, wanted.is_check)

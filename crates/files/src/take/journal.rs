@@ -79,7 +79,7 @@ const NEXT: &str = "journal.new";
 /// No journal is larger: 2^24 blocks are 64 TiB.
 const MOST_BYTES: u64 = 1 << 30;
 /// A frame has no more blocks.
-const MOST_BLOCKS: usize = 16_384;
+const MAX_BLOCKS: usize = 16_384;
 const BLOCK: usize = 56;
 const BOOT: u8 = 1;
 const ANEW: u8 = 2;
@@ -216,7 +216,7 @@ fn push_frame(secret: &KeptKey, bytes: &mut Vec<u8>, kind: u8, write: impl FnOnc
 }
 
 fn push_blocks(secret: &KeptKey, bytes: &mut Vec<u8>, blocks: &[Written]) {
-    for blocks in blocks.chunks(MOST_BLOCKS) {
+    for blocks in blocks.chunks(MAX_BLOCKS) {
         push_frame(secret, bytes, BLOCKS, |body| {
             for Written { key, block, value } in blocks {
                 body.extend(key);
@@ -239,7 +239,7 @@ fn push_stamps(
         body.extend(ctime_ns.to_le_bytes());
         body.extend(mount.to_le_bytes());
     }
-    for stamps in body.chunks(MOST_BLOCKS * STAMP) {
+    for stamps in body.chunks(MAX_BLOCKS * STAMP) {
         push_frame(secret, bytes, STAMPS, |body| body.extend(stamps));
     }
 }

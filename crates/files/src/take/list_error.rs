@@ -6,7 +6,7 @@ use super::top_names::Unasked;
 use crate::filter::rules::RuleError;
 use crate::format::blocks::TreeTooLarge;
 use crate::format::error::FormatError;
-use crate::format::holes::MOST_HOLES;
+use crate::format::holes::MAX_HOLES;
 use crate::format::segments::SegmentError;
 
 /// Why the giver's list cannot be read on: nothing that follows in it makes sense, so the transfer ends.
@@ -24,7 +24,7 @@ pub(crate) enum ListError {
     Middle,
     #[error("the length of the peer's file list differs from its end record")]
     Length,
-    #[error("the peer's file list has more than {MOST_HOLES} holes")]
+    #[error("the peer's file list has more than {MAX_HOLES} holes")]
     ManyHoles,
     #[error("the peer's file list has a hole after the end of its file")]
     HoleBehindEnd,

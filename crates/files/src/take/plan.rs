@@ -33,7 +33,7 @@ use super::verified::Verified;
 use crate::format::blocks::{Layout, file_hash};
 use crate::format::footprint::{Gauge, of_elements};
 use crate::format::greeting::Look;
-use crate::format::holes::{Holes, MOST_HOLES};
+use crate::format::holes::{Holes, MAX_HOLES};
 use crate::format::keeps::Keeps;
 use crate::format::link::check_target;
 use crate::format::manifest::{Meta, TreeEntry};
@@ -157,7 +157,7 @@ impl TakePlan {
             let before = self.holes.len();
             self.holes.read_pairs(pairs)?;
             self.holes_listed += self.holes.len() - before;
-            if self.holes_listed > MOST_HOLES {
+            if self.holes_listed > MAX_HOLES {
                 return Err(ListError::ManyHoles);
             }
             return self.check_memory();

@@ -22,13 +22,13 @@ struct BufferSize {
 }
 
 /// Buffers of a size that are kept.
-const MOST_IDLE: usize = 16;
+const MAX_IDLE: usize = 16;
 /// Many small files together have one of these,
 const SMALL: usize = 1 << 20;
 /// and a large one's block one of these.
 const LARGE: usize = BLOCK_BYTES as usize;
 /// Reuse a buffer only if at least this part of it (1/4) is needed.
-const LEAST_PART: usize = 4;
+const MIN_PART: usize = 4;
 
 impl BufferPool {
     /// The one of this process: what many takers keep of it is no more than what one does.
@@ -39,7 +39,7 @@ impl BufferPool {
 
     fn new() -> Self {
         let size = |bytes| {
-            let (give, take) = bounded(MOST_IDLE);
+            let (give, take) = bounded(MAX_IDLE);
             BufferSize { bytes, give, take }
         };
         Self { sizes: [SMALL, LARGE].map(size) }
@@ -47,7 +47,7 @@ impl BufferPool {
 
     /// A buffer with room for this many bytes, with arbitrary contents.
     pub(crate) fn take(&self, bytes: usize) -> Buffer {
-        let size = self.sizes.iter().find(|size| bytes <= size.bytes).filter(|size| bytes > size.bytes / LEAST_PART);
+        let size = self.sizes.iter().find(|size| bytes <= size.bytes).filter(|size| bytes > size.bytes / MIN_PART);
         size.map_or_else(|| Buffer::new(bytes), |size| size.take.try_recv().unwrap_or_else(|_| Buffer::new(size.bytes)))
     }
 

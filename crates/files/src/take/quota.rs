@@ -65,7 +65,7 @@ pub(crate) struct OverQuota {
 /// Min space of an entry, bytes.
 pub(crate) const PAGE: u64 = 4096;
 /// It is not measured more often.
-const LEAST_PAUSE: Duration = Duration::from_secs(1);
+const MIN_PAUSE: Duration = Duration::from_secs(1);
 /// Nor for more than a tenth of the time.
 const PAUSE_FACTOR: u32 = 10;
 
@@ -107,7 +107,7 @@ impl Quota {
         let _measuring = self.shared.measuring.lock();
         let before = {
             let mut state = self.lock();
-            let pause = |(at, took): (Instant, Duration)| at.elapsed() < LEAST_PAUSE.max(took * PAUSE_FACTOR);
+            let pause = |(at, took): (Instant, Duration)| at.elapsed() < MIN_PAUSE.max(took * PAUSE_FACTOR);
             if is_fit(&state) {
                 return Ok(());
             }

@@ -27,7 +27,7 @@ struct ResultsShared {
 }
 
 /// Max ranges that are remembered until the results are known. An honest giver requests adjacent ranges.
-const MOST_ASKED: usize = 1024;
+const MAX_ASKED: usize = 1024;
 
 impl ResultsFeed {
     /// The giver requests a range.
@@ -36,7 +36,7 @@ impl ResultsFeed {
         match &shared.stream {
             Some(stream) => answer(session, stream.len() as u64, range),
             // A giver that needs more repeats its requests.
-            None if shared.asked.len() >= MOST_ASKED => {}
+            None if shared.asked.len() >= MAX_ASKED => {}
             None => _ = shared.asked.insert(range),
         }
     }

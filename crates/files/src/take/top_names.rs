@@ -44,7 +44,7 @@ pub(crate) enum Unasked {
 }
 
 /// Max names shown in an error.
-const MOST_TOLD: usize = 3;
+const MAX_TOLD: usize = 3;
 
 impl TopNames {
     /// The names of these paths as the giver reads them: `a/b.bin` has the name `b.bin` and `a/` the name `a`. Only the
@@ -64,8 +64,8 @@ impl TopNames {
 
     fn told(&self) -> String {
         let mut told: Vec<_> =
-            self.named.iter().take(MOST_TOLD).map(|name| format!("\"{}\"", escaped(name.as_bytes()))).collect();
-        let more = self.named.len().saturating_sub(MOST_TOLD);
+            self.named.iter().take(MAX_TOLD).map(|name| format!("\"{}\"", escaped(name.as_bytes()))).collect();
+        let more = self.named.len().saturating_sub(MAX_TOLD);
         if more > 0 {
             told.push(format!("{more} more"));
         }

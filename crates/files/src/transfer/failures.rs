@@ -4,9 +4,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 /// Max entries of a list; more are only counted.
-pub const MOST_LISTED: usize = 100_000;
+pub const MAX_LISTED: usize = 100_000;
 /// Max bytes of a list: entries that do not fit are only counted, and so are all that follow.
-pub const MOST_LISTED_BYTES: usize = 16 << 20;
+pub const MAX_LISTED_BYTES: usize = 16 << 20;
 
 /// Approximate memory of an entry besides its path and its reason, bytes, with the allocator's overhead.
 const ENTRY_BYTES: usize = size_of::<Failure>() + 32;
@@ -22,7 +22,7 @@ pub struct Failure {
 
 /// Entries that are not at the destination, in the order in which that was found: as a slice of them. Cheap to clone.
 ///
-/// It holds at most [`MOST_LISTED`] entries and [`MOST_LISTED_BYTES`]; an [`Outcome`](crate::Outcome) counts all.
+/// It holds at most [`MAX_LISTED`] entries and [`MAX_LISTED_BYTES`]; an [`Outcome`](crate::Outcome) counts all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failures {
     shared: Arc<FailuresShared>,
@@ -39,20 +39,20 @@ impl Failures {
     /// Adds an entry, if there is room.
     pub(crate) fn push(&mut self, path: &[u8], reason: String) {
         let FailuresShared { entries, bytes } = &*self.shared;
-        if entries.len() >= MOST_LISTED || *bytes > MOST_LISTED_BYTES {
+        if entries.len() >= MAX_LISTED || *bytes > MAX_LISTED_BYTES {
             return;
         }
         // It is shared only once it is complete.
         let shared = Arc::make_mut(&mut self.shared);
         shared.bytes += ENTRY_BYTES + path.len() + reason.len();
-        if shared.bytes <= MOST_LISTED_BYTES {
+        if shared.bytes <= MAX_LISTED_BYTES {
             shared.entries.push(Failure { path: path.to_vec(), reason });
         }
     }
 
     /// Approximate memory, bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.shared.bytes.min(MOST_LISTED_BYTES)
+        self.shared.bytes.min(MAX_LISTED_BYTES)
     }
 }
 
@@ -81,14 +81,14 @@ mod tests {
     fn push__ends_with_the_first_that_does_not_fit() {
         let mut list = Failures::default();
         let path = [b'x'; 4096];
-        for _ in 0..MOST_LISTED {
+        for _ in 0..MAX_LISTED {
             list.push(&path, String::new());
         }
         // 16 MiB / (4096 + 80)
-        assert_eq!(list.len(), MOST_LISTED_BYTES / (4096 + ENTRY_BYTES));
+        assert_eq!(list.len(), MAX_LISTED_BYTES / (4096 + ENTRY_BYTES));
         list.push(b"short", String::new());
         assert!(list.iter().all(|failure| failure.path.len() == 4096));
-        assert!(list.bytes() <= MOST_LISTED_BYTES);
+        assert!(list.bytes() <= MAX_LISTED_BYTES);
     }
 
     #[test]

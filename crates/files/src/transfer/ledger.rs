@@ -49,7 +49,7 @@ struct TransferShared {
 }
 
 /// Pauses that a transfer remembers: half an hour of attempts.
-const MOST_PAUSES: usize = 64;
+const MAX_PAUSES: usize = 64;
 
 #[derive(Default)]
 struct Ending {
@@ -260,7 +260,7 @@ impl Ledger {
     /// It waits before an attempt to open another session.
     pub(crate) fn remember(&self, pause: Break) {
         let mut pauses = self.shared.pauses.lock();
-        if pauses.len() == MOST_PAUSES {
+        if pauses.len() == MAX_PAUSES {
             pauses.pop_front();
         }
         pauses.push_back(pause);

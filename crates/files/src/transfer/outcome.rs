@@ -128,17 +128,17 @@ impl Ended {
 
 #[cfg(test)]
 mod tests {
-    use super::super::failures::MOST_LISTED;
+    use super::super::failures::MAX_LISTED;
     use super::*;
 
     #[test]
     fn fail__counts_what_it_does_not_list() {
         let mut outcome = Outcome::empty(Ended::Done);
         assert!(outcome.is_complete());
-        for _ in 0..=MOST_LISTED {
+        for _ in 0..=MAX_LISTED {
             outcome.fail(b"a", "gone".to_owned());
         }
-        assert_eq!((outcome.failed.len(), outcome.files_failed), (MOST_LISTED, 100_001));
+        assert_eq!((outcome.failed.len(), outcome.files_failed), (MAX_LISTED, 100_001));
         assert!(!outcome.is_complete());
     }
 

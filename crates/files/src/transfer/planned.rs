@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::format::fields::MOST_PATH_BYTES;
+use crate::format::fields::MAX_PATH_BYTES;
 use crate::format::results::FileAction;
 
 /// Before each path: the action, the file's length, and that of the path.
@@ -37,7 +37,7 @@ impl PlannedFiles {
     /// Adds one.
     pub(crate) fn push(&mut self, file: PlannedFile<'_>) {
         let PlannedFile { path, action, bytes } = file;
-        let path = &path[..path.len().min(MOST_PATH_BYTES)];
+        let path = &path[..path.len().min(MAX_PATH_BYTES)];
         // It is shared only once it is complete.
         let records = Arc::make_mut(&mut self.records);
         records.push(action.code());

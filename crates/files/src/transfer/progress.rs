@@ -110,7 +110,7 @@ pub(crate) enum GivenFiles {
 }
 
 /// More files of one session are not counted one by one: 4 MiB.
-const MOST_GIVEN: usize = 1 << 17;
+const MAX_GIVEN: usize = 1 << 17;
 
 const WAITS: [WaitsFor; 7] = [
     WaitsFor::List,
@@ -181,7 +181,7 @@ impl ProgressCounts {
     /// Ends a giver. `count` returns the bytes given per file, for at most the given number of files.
     pub(crate) fn give_files(&self, count: impl FnOnce(usize) -> Option<Vec<GivenFile>>) {
         if *self.given.lock() != GivenFiles::Uncounted {
-            let given = count(MOST_GIVEN).map_or(GivenFiles::TooMany, GivenFiles::Counted);
+            let given = count(MAX_GIVEN).map_or(GivenFiles::TooMany, GivenFiles::Counted);
             *self.given.lock() = given;
         }
     }

@@ -49,7 +49,7 @@ struct Backoff {
 
 impl Backoff {
     fn next(&mut self) -> Duration {
-        let longest = FIRST_WAIT.saturating_mul(1 << self.doublings.min(16)).min(MOST_WAIT);
+        let longest = FIRST_WAIT.saturating_mul(1 << self.doublings.min(16)).min(MAX_WAIT);
         self.doublings += 1;
         longest
     }
@@ -60,7 +60,7 @@ pub(crate) const RETRY: fairwave_units::Duration = fairwave_units::Duration::fro
 
 /// Approximate delay of the first attempt.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-const MOST_WAIT: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 /// Poll interval of a leg's progress and of stop requests.
 const LOOK: Duration = Duration::from_millis(200);
 const STOP_LOOK: Duration = Duration::from_millis(20);

@@ -14,7 +14,7 @@ use fairwave_proto::codec::{HELLO_BYTES, Handshake, MAC_BYTES, is_handshake};
 /// Range of a hello's cookie.
 pub(crate) const COOKIE: Range<usize> = 11..11 + MAC_BYTES;
 /// Ports of the attacker that are open at a time.
-const MOST_PORTS: usize = 64;
+const MAX_PORTS: usize = 64;
 const LOOPBACK: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
 /// A relay between a client and a server that keeps all datagrams which the client sends.
@@ -146,7 +146,7 @@ fn replay(server: SocketAddr, hellos: &[Vec<u8>], per_s: f64, is_over: &AtomicBo
             let _ = socket.send(hello);
             counts.sent.fetch_add(1, Ordering::Relaxed);
             ports.push_back((socket, hello));
-            if ports.len() > MOST_PORTS {
+            if ports.len() > MAX_PORTS {
                 ports.pop_front();
             }
         }

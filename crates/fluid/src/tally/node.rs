@@ -7,7 +7,7 @@ use fairwave_schemes::node::tally::{SinkNode, SourceNode, TallyOptions, react};
 use fairwave_schemes::scheme::OptionValue;
 use fairwave_units::{Duration, Rate};
 
-use crate::error::{FluidError, LARGEST_BPS};
+use crate::error::{FluidError, MAX_BPS};
 use crate::plan::{FluidPlan, NONE, ResourceKind};
 
 /// An end node, or a link between end nodes.
@@ -105,7 +105,7 @@ impl TallyNode {
         let what = || format!("the control interval of {name}");
         below(options.interval, &options, 16, "a sixteenth", what)?;
         // A node without a limit shares the maximum of the model.
-        let send = node.map(|node| node.send.unwrap_or(Rate::nearest_bps(LARGEST_BPS)));
+        let send = node.map(|node| node.send.unwrap_or(Rate::nearest_bps(MAX_BPS)));
         let source = send.filter(|_| !sessions.is_empty()).map(|rate| SourceNode::new(rate, options));
         let receive = plan.resources.get(sink as usize).and_then(|resource| resource.allocatable);
         Ok(Self {

@@ -19,7 +19,7 @@ use crate::ticket::Ticket;
 /// The handshake of all suites: the initiator knows the responder's key from the ticket, and both know its secret.
 const PATTERN: &str = "Noise_NKpsk0_25519_ChaChaPoly_BLAKE2s";
 /// The largest message of a handshake.
-const MOST_MESSAGE: usize = 1200;
+const MAX_MESSAGE: usize = 1200;
 
 /// The cryptography of real hosts.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +134,7 @@ fn keys(suite: Suite, is_initiator: bool, is_plain: bool, state: &mut HandshakeS
 }
 
 fn written(state: &mut HandshakeState, payload: &[u8]) -> Vec<u8> {
-    let mut message = vec![0; MOST_MESSAGE];
+    let mut message = vec![0; MAX_MESSAGE];
     let length = state.write_message(payload, &mut message).expect("it is this end's turn, and there is room");
     message.truncate(length);
     message
@@ -167,7 +167,7 @@ impl InitiatorCrypto for NoiseInitiator {
 
     fn read_reply(&mut self, message: &[u8]) -> Option<(Vec<u8>, SessionKeys)> {
         let state = self.state.as_mut()?;
-        let mut payload = vec![0; MOST_MESSAGE];
+        let mut payload = vec![0; MAX_MESSAGE];
         // snow goes back to where it was if a message does not open.
         let length = state.read_message(message, &mut payload).ok()?;
         payload.truncate(length);
@@ -203,7 +203,7 @@ impl ResponderCrypto for NoiseResponder {
             .local_private_key(tickets.identity().private().as_bytes())
             .and_then(Builder::build_responder)
             .expect("all that NKpsk0 asks for is there");
-        let mut payload = vec![0; MOST_MESSAGE];
+        let mut payload = vec![0; MAX_MESSAGE];
         let read = state.read_message(message, &mut payload);
         forget_psk(&mut state);
         payload.truncate(read.ok()?);

@@ -159,7 +159,7 @@ impl PlainMac {
     fn tag(&self, header: &[u8], body: &[u8]) -> [u8; TAG_BYTES] {
         let (piece, data) = body.split_at(body.len().min(PIECE_BYTES));
         let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, data) as u32;
-        let mut proven = [0; MOST_PROVEN];
+        let mut proven = [0; MAX_PROVEN];
         let mut used = 0;
         for part in [header, piece, &sum.to_be_bytes(), &(data.len() as u64).to_be_bytes()] {
             proven[used..used + part.len()].copy_from_slice(part);
@@ -173,7 +173,7 @@ impl PlainMac {
 }
 
 /// Header, piece, checksum and length.
-const MOST_PROVEN: usize = HEADER_BYTES + PIECE_BYTES + 4 + 8;
+const MAX_PROVEN: usize = HEADER_BYTES + PIECE_BYTES + 4 + 8;
 
 #[cfg(test)]
 impl Sealer {

@@ -16,9 +16,9 @@ use crate::interface::{card_speed, default_routes, interface_addresses, interfac
 /// Receive buffer of a fast receiver, bytes: some 10 ms at 10 Gb/s.
 const BUFFER_BYTES: usize = 16 << 20;
 /// Less loses packets when a receiver is held up for a few milliseconds.
-const LEAST_BUFFER_BYTES: usize = 4 << 20;
+const MIN_BUFFER_BYTES: usize = 4 << 20;
 /// A datagram of 1200 bytes with the headers of UDP and IPv6.
-const LEAST_MTU: u32 = 1248;
+const MIN_MTU: u32 = 1248;
 const USUAL_MTU: u32 = 1500;
 /// A datagram to oneself takes less, unless something drops it.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -34,7 +34,7 @@ pub(super) fn buffers() -> Vec<Check> {
             Err(error) => Check::fail(name, format!("cannot open a socket: {error}"), "allow UDP sockets"),
             Ok(granted) => {
                 let seen = format!("{} of {} requested", size(granted), size(BUFFER_BYTES));
-                if granted < LEAST_BUFFER_BYTES { Check::warn(name, seen, fix) } else { Check::ok(name, seen) }
+                if granted < MIN_BUFFER_BYTES { Check::warn(name, seen, fix) } else { Check::ok(name, seen) }
             }
         }
     };
@@ -88,9 +88,9 @@ pub(super) fn routes() -> Vec<Check> {
         let mtu = interface_mtu(&name);
         let bytes = mtu.map_or("unknown".into(), |mtu| format!("{mtu} bytes"));
         let of_mtu = match mtu {
-            Some(mtu) if mtu < LEAST_MTU => {
+            Some(mtu) if mtu < MIN_MTU => {
                 let fix = format!("sudo ip link set dev {name} mtu {USUAL_MTU}");
-                Check::fail(format!("MTU of {name}"), format!("{bytes}; the minimum is {LEAST_MTU}"), fix)
+                Check::fail(format!("MTU of {name}"), format!("{bytes}; the minimum is {MIN_MTU}"), fix)
             }
             Some(mtu) if mtu < USUAL_MTU => {
                 let fix = format!("sudo ip link set dev {name} mtu {USUAL_MTU}, unless it is a tunnel");

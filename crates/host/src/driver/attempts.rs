@@ -69,7 +69,7 @@ pub(crate) struct ConnectWanted {
 }
 
 /// Links on which an address without a zone is tried.
-const MOST_ZONES: usize = 8;
+const MAX_ZONES: usize = 8;
 // RFC 8305 s5: the next address after 250 ms.
 const BETWEEN_ADDRESSES: Duration = Duration::from_millis(250);
 
@@ -267,7 +267,7 @@ fn in_turns(addresses: &[SocketAddr], zones: impl Fn() -> Vec<u32>) -> Vec<Socke
     let with_zones = |address: &SocketAddr| match address {
         SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 => {
             let on = |zone| SocketAddrV6::new(*v6.ip(), v6.port(), 0, zone).into();
-            zones().into_iter().take(MOST_ZONES).map(on).collect()
+            zones().into_iter().take(MAX_ZONES).map(on).collect()
         }
         address => vec![*address],
     };

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 use fairwave_proto::codec::{SessionId, VoidReason};
-use fairwave_proto::{ControlPacket, DATA_FRONT, DataPacket, MOST_FRAME_BYTES};
+use fairwave_proto::{ControlPacket, DATA_FRONT, DataPacket, MAX_FRAME_BYTES};
 
 use super::socket::{Sent, Socket};
 use crate::crypto::Sealer;
@@ -47,7 +47,7 @@ pub(crate) struct Outbox {
 /// Max bytes of one call: below 64 KiB with all headers.
 const MOST_BYTES: usize = 65_000;
 /// That wait at a time.
-const MOST_BATCHES: usize = 64;
+const MAX_BATCHES: usize = 64;
 
 impl Outbox {
     pub(crate) fn new() -> Self {
@@ -103,7 +103,7 @@ impl Outbox {
         packet: &ControlPacket,
         sealer: &mut Sealer,
     ) {
-        if packet.frames.len() > MOST_FRAME_BYTES {
+        if packet.frames.len() > MAX_FRAME_BYTES {
             return self.send_probe(socket, session, to, packet, sealer);
         }
         let length = packet.datagram_bytes() as usize;
@@ -166,7 +166,7 @@ impl Outbox {
         if let Some(index) = self.open.iter().position(|batch| batch.way == way && batch.takes(length, most)) {
             return index;
         }
-        if self.open.len() >= MOST_BATCHES {
+        if self.open.len() >= MAX_BATCHES {
             self.flush(socket);
         }
         let bytes = self.spare.pop().unwrap_or_else(|| vec![0; 1 << 16].into_boxed_slice());

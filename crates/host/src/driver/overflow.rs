@@ -26,7 +26,7 @@ impl ReadCount {
     /// makes room for the stranger: it could lower their rate at will. Datagrams count, not bytes: the smallest one
     /// takes as much of a socket's room as many bytes.
     pub(crate) fn is_of_sessions(self) -> bool {
-        self.known as f64 >= LEAST_KNOWN * self.datagrams as f64
+        self.known as f64 >= MIN_KNOWN * self.datagrams as f64
     }
 }
 
@@ -53,7 +53,7 @@ impl OverflowVerdict {
 
 /// A stranger who stays below this, and takes the last room of a socket that is all but full, takes a tenth of the
 /// sessions' rate and what the node leaves free after an overflow.
-const LEAST_KNOWN: f64 = 0.9;
+const MIN_KNOWN: f64 = 0.9;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Both families are looked through: a dual-stack socket is in the second. The thread that asks is in the socket's
 /// namespace.

@@ -27,7 +27,7 @@ const CHAIN_LASTS: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Chains that wait for their next session, of all tickets and of one. The holder of one ticket pushes out none but its
 /// own.
 const MOST: usize = 4096;
-const MOST_OF_TICKET: usize = 64;
+const MAX_OF_TICKET: usize = 64;
 
 /// The common state of the sessions of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl Returns {
         while self.ended.front().is_some_and(|ended| now.since(ended.at) > LASTS) {
             self.remove(0);
         }
-        if self.of_ticket(ticket) >= MOST_OF_TICKET {
+        if self.of_ticket(ticket) >= MAX_OF_TICKET {
             self.remove_first_of(ticket);
         } else if self.ended.len() >= MOST {
             let crowd = self.by_ticket.iter().max_by_key(|(_, count)| **count).map(|(ticket, _)| *ticket);
@@ -197,7 +197,7 @@ pub(super) fn read(greeting: &[u8]) -> Option<(Option<Proof>, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use fairwave_proto::codec::MOST_GREETING_BYTES;
+    use fairwave_proto::codec::MAX_GREETING_BYTES;
 
     use super::*;
 
@@ -280,7 +280,7 @@ mod tests {
             returns.add(ended(1, TICKET, number));
         }
         assert!(returns.find(at(2), TicketId(2), &proof(0), GET).is_some());
-        assert_eq!((returns.of_ticket(TICKET), returns.ended.len()), (MOST_OF_TICKET, MOST_OF_TICKET + 1));
+        assert_eq!((returns.of_ticket(TICKET), returns.ended.len()), (MAX_OF_TICKET, MAX_OF_TICKET + 1));
         // Nor do those of many tickets push out who has one.
         for number in 0..10_000 {
             returns.add(ended(1, TicketId(10 + number % 100), number));
@@ -292,10 +292,10 @@ mod tests {
 
     #[test]
     fn read__finds_what_greeting_wrote() {
-        let said = [7; crate::connect::MOST_GREETING_BYTES];
+        let said = [7; crate::connect::MAX_GREETING_BYTES];
         for proof in [None, Some([9; 16])] {
             let bytes = greeting(proof.as_ref(), &said);
-            assert!(bytes.len() <= MOST_GREETING_BYTES, "{}", bytes.len());
+            assert!(bytes.len() <= MAX_GREETING_BYTES, "{}", bytes.len());
             assert_eq!(read(&bytes), Some((proof, &said[..])));
         }
         assert_eq!(read(&[]), None);

@@ -86,11 +86,11 @@ const PACKETS_PER_TURN: usize = 256;
 /// Peers are sent the end of their sessions until they acknowledge it, for at most this time.
 const STOP_TAKES: Duration = Duration::from_secs(1);
 /// The socket is left unread for at most this time, or until a quarter of its buffer may be full.
-const MOST_REST: Duration = Duration::from_millis(1);
+const MAX_REST: Duration = Duration::from_millis(1);
 /// Many slow sessions each have a packet due at a different time. If a wake sent too few packets to be worth it, those
 /// of a period this long are sent together. No rate suffers: a slow session keeps half a packet in reserve for sleeps
 /// that end late.
-const LEAST_REST: Duration = Duration::from_micros(50);
+const MIN_REST: Duration = Duration::from_micros(50);
 const WORTH_A_WAKE: usize = 16;
 /// Below this rate of arrivals, bytes/s, each packet is read as it arrives.
 const REST_ABOVE_BYTES_PER_S: f64 = 2e6;
@@ -511,7 +511,7 @@ impl Driver {
         let ends =
             [next, publish, self.attempts.next_timeout(), tunnels, seat, self.stops_at].into_iter().flatten().min();
         let rest = self.arrivals.rest(now, self.socket.buffers().receive);
-        let least = if self.sent_at_once < WORTH_A_WAKE { LEAST_REST } else { Duration::ZERO };
+        let least = if self.sent_at_once < WORTH_A_WAKE { MIN_REST } else { Duration::ZERO };
         let until = |end: Option<Time>| end.map(|end| end.since(now).max(least));
         let is_full = self.outbox.is_full();
         let bell = PollFd::new(&*self.bell, PollFlags::IN);
@@ -554,7 +554,7 @@ impl Arrivals {
         }
         // The kernel's own overhead takes half of the buffer.
         let quarter = Duration::from_secs_f64(buffer as f64 / 8.0 / self.bytes_per_s)?;
-        Some(quarter.min(MOST_REST))
+        Some(quarter.min(MAX_REST))
     }
 }
 

@@ -74,14 +74,14 @@ const FULL_BYTES: usize = 64 << 10;
 /// Below this there is room again.
 const ROOM_AT: usize = FULL_BYTES / 2;
 /// Max bytes queued, since control packets and answers are queued even when it is full; fewer while it has no session.
-const MOST_QUEUED: usize = 256 << 10;
-const MOST_QUEUED_IDLE: usize = 16 << 10;
+const MAX_QUEUED: usize = 256 << 10;
+const MAX_QUEUED_IDLE: usize = 16 << 10;
 /// Max bytes that TCP has accepted and not sent yet: more would only delay control packets.
 const NOT_SENT_BYTES: u32 = 128 << 10;
 /// Nobody has to be let into a tunnel without a session for longer than a handshake takes.
 const IDLE_LASTS: Duration = Duration::from_secs(6);
 /// A handshake takes a few.
-const MOST_IDLE_DATAGRAMS: u32 = 64;
+const MAX_IDLE_DATAGRAMS: u32 = 64;
 
 impl Tunnel {
     pub(super) fn new(now: Time, number: NonZeroU32, carrier: Carrier, peer: SocketAddr, ends: Ends) -> Self {
@@ -214,12 +214,12 @@ impl Tunnel {
         }
         self.idle_datagrams += 1;
         let is_first = self.idle_datagrams == 1;
-        self.idle_datagrams <= MOST_IDLE_DATAGRAMS && (!is_first || fairwave_proto::codec::is_handshake(datagram))
+        self.idle_datagrams <= MAX_IDLE_DATAGRAMS && (!is_first || fairwave_proto::codec::is_handshake(datagram))
     }
 
     /// Room for a datagram; `None` if too much waits.
     pub(super) fn room(&mut self, length: usize) -> Option<&mut [u8]> {
-        let most = if self.sessions > 0 { MOST_QUEUED } else { MOST_QUEUED_IDLE };
+        let most = if self.sessions > 0 { MAX_QUEUED } else { MAX_QUEUED_IDLE };
         self.queue.push(length, most)
     }
 

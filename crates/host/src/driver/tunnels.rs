@@ -65,9 +65,9 @@ pub(super) enum TunnelNews {
 
 /// Tunnels that others opened: in all, and from one prefix.
 const MOST: usize = 256;
-const MOST_OF_PREFIX: usize = 64;
+const MAX_OF_PREFIX: usize = 64;
 /// Max connections per second: a flood takes no more of the thread than these and those open at a time.
-const MOST_A_SECOND: u32 = 256;
+const MAX_A_SECOND: u32 = 256;
 const AT_A_TIME: usize = 16;
 const LOOKS_EVERY: Duration = Duration::from_millis(1);
 /// Tunnels that are read before the UDP socket has its turn again.
@@ -262,7 +262,7 @@ impl Tunnels {
             if door.second != second {
                 (door.second, door.count) = (second, 0);
             }
-            if door.count >= MOST_A_SECOND {
+            if door.count >= MAX_A_SECOND {
                 let next = Time::from_nanos((second + 1).saturating_mul(NANOS_A_SECOND));
                 return self.close_door(next);
             }
@@ -292,7 +292,7 @@ impl Tunnels {
         let accepted = || self.all.values().filter(|tunnel| tunnel.is_accepted);
         let prefix = Prefix::of(from.ip());
         let of_prefix = accepted().filter(|tunnel| Prefix::of(tunnel.address.ip()) == prefix).count();
-        if accepted().count() >= MOST || of_prefix >= MOST_OF_PREFIX {
+        if accepted().count() >= MOST || of_prefix >= MAX_OF_PREFIX {
             return Ok(());
         }
         prepare(&socket)?;

@@ -75,9 +75,9 @@ pub(super) struct Admitted {
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Max sessions open at once with one ticket: an eighth of all, and more than `fairwave bench` has. An application may
 /// bound them below that by its own cost of each ([`Visitor::sessions`]).
-const MOST_OF_TICKET: usize = 8192;
+const MAX_OF_TICKET: usize = 8192;
 /// And from one prefix, with whatever tickets: a quarter of all.
-const MOST_OF_PREFIX: usize = 16_384;
+const MAX_OF_PREFIX: usize = 16_384;
 
 impl Visits {
     /// From now on the holders of these tickets are let in.
@@ -224,7 +224,7 @@ fn room(entries: &OpenSessions, ticket: TicketId, ip: IpAddr) -> Result<usize, R
 }
 
 fn is_full(of_ticket: usize, of_prefix: usize) -> bool {
-    of_ticket >= MOST_OF_TICKET || of_prefix >= MOST_OF_PREFIX
+    of_ticket >= MAX_OF_TICKET || of_prefix >= MAX_OF_PREFIX
 }
 
 #[cfg(test)]
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn is_full__by_ticket_and_by_prefix() {
-        assert!(!is_full(MOST_OF_TICKET - 1, MOST_OF_PREFIX - 1));
-        assert!(is_full(MOST_OF_TICKET, 0) && is_full(0, MOST_OF_PREFIX));
+        assert!(!is_full(MAX_OF_TICKET - 1, MAX_OF_PREFIX - 1));
+        assert!(is_full(MAX_OF_TICKET, 0) && is_full(0, MAX_OF_PREFIX));
     }
 }

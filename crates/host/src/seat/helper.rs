@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, Sender};
 use fairwave_table::{ProcessSegment, SegmentMemory, TableError, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::door::{DOOR_VERSION, DoorError, DoorStream, MOST_COMMAND_BYTES, Question, monotonic_ns, usual_sockets};
+use crate::door::{DOOR_VERSION, DoorError, DoorStream, MAX_COMMAND_BYTES, Question, monotonic_ns, usual_sockets};
 use crate::seat::facts::NodeChoice;
 use crate::thread_waker::ThreadWaker;
 
@@ -212,7 +212,7 @@ fn command() -> String {
     let name = program.rsplit('/').next().unwrap_or_default();
     let word = if name == "fairwave" { words.next().unwrap_or_default() } else { name.to_owned() };
     let printable: String = word.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect();
-    printable.chars().take(MOST_COMMAND_BYTES).collect()
+    printable.chars().take(MAX_COMMAND_BYTES).collect()
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ const BELOW: f64 = 0.9;
 /// A limit is low that is below this share of the capacity.
 const LOW: f64 = 0.5;
 /// Datagrams that every path takes: none larger got through, or none was tried.
-const LEAST_DATAGRAM: u32 = 1200;
+const MIN_DATAGRAM: u32 = 1200;
 /// Rate from which the number of datagrams of 1200 bytes is the main cost, bit/s.
 const FAST_BPS: f64 = 5e8;
 /// A socket overflows if it drops one packet in this many.
@@ -101,7 +101,7 @@ fn loss_without_queue(status: &SessionStatus, here: Here) -> Option<String> {
 }
 
 fn small_datagrams(status: &SessionStatus) -> Option<String> {
-    let is_so = status.is_source && status.datagram_bytes <= LEAST_DATAGRAM && status.rate_bps >= FAST_BPS;
+    let is_so = status.is_source && status.datagram_bytes <= MIN_DATAGRAM && status.rate_bps >= FAST_BPS;
     (is_so && status.path.span_s >= LONG_S).then(|| {
         let host = status.peer.ip();
         format!(

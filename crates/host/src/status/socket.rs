@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use super::process::{ProcessStatus, VERSION};
 use crate::state::{StateDir, StateError, private_dir};
 
-const MOST_ASKED_BYTES: u64 = 64 << 10;
-const MOST_TOLD_BYTES: u64 = 64 << 20;
+const MAX_ASKED_BYTES: u64 = 64 << 10;
+const MAX_TOLD_BYTES: u64 = 64 << 20;
 /// Time for a question and for an answer: a process that takes longer hangs. Tests judge no speed.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 2 });
 
@@ -117,7 +117,7 @@ fn answer(stream: &UnixStream, status: &impl Fn() -> ProcessStatus, leave: Optio
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut stream = stream;
-    let mut reader = BufReader::new(stream.take(MOST_ASKED_BYTES));
+    let mut reader = BufReader::new(stream.take(MAX_ASKED_BYTES));
     let mut line = String::new();
     while reader.read_line(&mut line)? > 0 {
         let told = match serde_json::from_str::<StatusRequest>(&line) {
@@ -205,7 +205,7 @@ fn ask(path: &Path, asked: &StatusRequest) -> io::Result<Option<String>> {
     stream.set_write_timeout(Some(PATIENCE))?;
     (&stream).write_all(format!("{}\n", serde_json::to_string(asked)?).as_bytes())?;
     let mut line = String::new();
-    BufReader::new((&stream).take(MOST_TOLD_BYTES)).read_line(&mut line)?;
+    BufReader::new((&stream).take(MAX_TOLD_BYTES)).read_line(&mut line)?;
     Ok(Some(line).filter(|line| !line.is_empty()))
 }
 

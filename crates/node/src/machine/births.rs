@@ -6,7 +6,7 @@ use fairwave_schemes::GroupTerms;
 use fairwave_units::{Duration, Rate, Time};
 
 use super::young::Young;
-use super::{CardId, LONGEST_INTERVAL, Machine, Slot};
+use super::{CardId, MAX_INTERVAL, Machine, Slot};
 use crate::end_node::EndNode;
 use crate::session::Direction;
 use crate::session::SessionId;
@@ -28,7 +28,7 @@ impl Slot {
     /// Whether its measured use does not yet show its possible use.
     pub(super) fn is_young(&self, now: Time, interval: Duration) -> bool {
         // The peer that opens the session may choose how long that is.
-        let rtt = self.flow.rtt.min(LONGEST_INTERVAL);
+        let rtt = self.flow.rtt.min(MAX_INTERVAL);
         let span = interval.as_nanos().saturating_mul(YOUNG_INTERVALS).saturating_add(rtt.as_nanos());
         now.since(self.came) < Duration::from_nanos(span)
     }

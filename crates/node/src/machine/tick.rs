@@ -7,7 +7,7 @@ use fairwave_units::{Duration, Rate, Time};
 use super::births::FairParts;
 use super::card::Place;
 use super::claims::{self, Claiming, Terms};
-use super::{GRACE, LONGEST_RTT, Machine, MachineGrant, ShareBy, Slot, name};
+use super::{GRACE, MAX_RTT, Machine, MachineGrant, ShareBy, Slot, name};
 use crate::beat::IntervalRule;
 use crate::end_node::{MAX_QUEUE, TickOutcome};
 use crate::session::{Direction, SessionId};
@@ -20,7 +20,7 @@ const ABSENT: Duration = Duration::from_secs(1);
 /// A machine that has not ticked for this many intervals was away, if intervals are longer than a tenth of [`ABSENT`].
 const ABSENT_INTERVALS: u64 = 10;
 /// No grant counts for longer: the longest round-trip time that is believed, and the longest queue.
-const MAX_GRANT_AGE: Duration = Duration::from_nanos(LONGEST_RTT.as_nanos() + MAX_QUEUE.as_nanos());
+const MAX_GRANT_AGE: Duration = Duration::from_nanos(MAX_RTT.as_nanos() + MAX_QUEUE.as_nanos());
 
 /// The rows of a node at a tick.
 #[derive(Default)]

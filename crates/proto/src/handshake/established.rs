@@ -78,9 +78,9 @@ pub struct Established<K> {
 }
 
 /// A datagram of this size goes through wherever a session does.
-const LEAST_LARGEST: u64 = 1200;
+const MIN_LARGEST: u64 = 1200;
 /// And no datagram is larger.
-const MOST_LARGEST: u64 = 65_507;
+const MAX_LARGEST: u64 = 65_507;
 
 impl Terms {
     /// This end's part of its capacities, for what it sends and for what it receives.
@@ -90,7 +90,7 @@ impl Terms {
 
     /// The largest datagram that both ends take.
     pub(super) fn largest(&self, other: u64) -> u32 {
-        other.min(u64::from(self.largest_packet)).clamp(LEAST_LARGEST, MOST_LARGEST) as u32
+        other.min(u64::from(self.largest_packet)).clamp(MIN_LARGEST, MAX_LARGEST) as u32
     }
 }
 

@@ -81,18 +81,18 @@ pub enum HandshakeError {
 /// Wait for an answer to the first hello: more than nearly all round trips.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// Min wait once the round-trip time is known: processes and their networks may be late by tens of milliseconds.
-const LEAST_WAIT: Duration = Duration::from_millis(50);
+const MIN_WAIT: Duration = Duration::from_millis(50);
 /// Max first wait once the round-trip time is known (RFC 6298 s2: the initial RTO).
-const MOST_FIRST_WAIT: Duration = Duration::from_secs(1);
+const MAX_FIRST_WAIT: Duration = Duration::from_secs(1);
 /// Waits that grow end here.
-const MOST_WAIT: Duration = Duration::from_millis(500);
+const MAX_WAIT: Duration = Duration::from_millis(500);
 /// A responder has a new cookie every five seconds, or after a restart. One that sends more of them only solicits
 /// hellos.
-const MOST_COOKIES: u32 = 8;
+const MAX_COOKIES: u32 = 8;
 
 impl<C: InitiatorCrypto> Initiator<C> {
     /// An attempt starts: this end will send, receive or both, and greets the application at the other end. `Full` if
-    /// the greeting is longer than [`MOST_GREETING_BYTES`](crate::wire::codec::MOST_GREETING_BYTES).
+    /// the greeting is longer than [`MAX_GREETING_BYTES`](crate::wire::codec::MAX_GREETING_BYTES).
     pub fn new(
         now: Time,
         mut crypto: C,
@@ -157,7 +157,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
         self.times = self.times.saturating_add(1);
         self.last = now;
         self.due = now.saturating_add(self.wait);
-        self.wait = twice(self.wait).min(MOST_WAIT.max(self.wait));
+        self.wait = twice(self.wait).min(MAX_WAIT.max(self.wait));
         Some(self.hello.as_slice())
     }
 
@@ -214,7 +214,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
     /// which was repeated, comes too late. RFC 9000 s17.2.5.2 has a client take one Retry, and no other; here the
     /// responder may have started again, and the attempt goes on.
     fn on_cookie(&mut self, now: Time, cookie: Mac) {
-        if self.prologue.cookie == cookie || self.cookies >= MOST_COOKIES {
+        if self.prologue.cookie == cookie || self.cookies >= MAX_COOKIES {
             return;
         }
         self.prologue.cookie = cookie;
@@ -223,7 +223,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
         self.sample(now);
         (self.hello, self.mac) = (hello, mac);
         self.cookies += 1;
-        self.wait = self.rtt.map_or(FIRST_WAIT, |rtt| twice(rtt).clamp(LEAST_WAIT, MOST_FIRST_WAIT));
+        self.wait = self.rtt.map_or(FIRST_WAIT, |rtt| twice(rtt).clamp(MIN_WAIT, MAX_FIRST_WAIT));
         (self.due, self.times) = (now, 0);
     }
 

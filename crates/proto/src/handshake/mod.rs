@@ -33,11 +33,11 @@ pub use established::{Established, Terms};
 pub use initiator::{AttemptProgress, HandshakeError, Initiator};
 pub use prefix::Prefix;
 pub use responder::{
-    Answered, HALF_OPEN_LASTS, HalfOpen, Incoming, MOST_HALF_OPEN, PendingVisit, Responder, SessionRequest,
+    Answered, HALF_OPEN_LASTS, HalfOpen, Incoming, MAX_HALF_OPEN, PendingVisit, Responder, SessionRequest,
 };
 
 #[cfg(test)]
-pub(crate) use resets::MOST_RESETS;
+pub(crate) use resets::MAX_RESETS;
 
 #[cfg(test)]
 mod tests;

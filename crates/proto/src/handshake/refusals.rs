@@ -18,7 +18,7 @@ pub(super) struct Refusals {
 
 /// Handshakes of one ticket that may lead to nothing in an epoch, from one prefix and from all of them: each costs as
 /// much as one that opens a session.
-pub(crate) const MOST_REFUSALS: [u16; 2] = [64, 512];
+pub(crate) const MAX_REFUSALS: [u16; 2] = [64, 512];
 
 /// Counters by a hash of the prefix: 2 KiB, so that remote hosts cannot make the table grow.
 const PLACES: u16 = 1024;
@@ -34,7 +34,7 @@ impl Refusals {
         epoch != self.epoch
             || places(crypto, epoch, ticket, prefix)
                 .into_iter()
-                .zip(MOST_REFUSALS)
+                .zip(MAX_REFUSALS)
                 .all(|(place, most)| self.counts.get(place).is_none_or(|count| *count < most))
     }
 

@@ -15,7 +15,7 @@ pub(super) struct Resets {
 /// Resets in a second, to one prefix and in all. A host that starts again has as many clients as it had sessions, each
 /// of which sends some packets a second: those that have no answer today have one in the next second. An answer costs a
 /// hash and at most 80 bytes.
-pub(crate) const MOST_RESETS: [u16; 2] = [64, 1024];
+pub(crate) const MAX_RESETS: [u16; 2] = [64, 1024];
 
 /// Counters by a hash of the prefix: 512 bytes, so that remote hosts cannot make the table grow.
 const PLACES: u16 = 256;
@@ -34,7 +34,7 @@ impl Resets {
             (self.second, self.all) = (second, 0);
             self.counts.fill(0);
         }
-        let [most_of_prefix, most] = MOST_RESETS;
+        let [most_of_prefix, most] = MAX_RESETS;
         if self.all >= most {
             return false;
         }

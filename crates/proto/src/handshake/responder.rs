@@ -27,7 +27,7 @@ use crate::wire::features::Features;
 /// An acceptance is kept for ten seconds, in a table of 1024 of which one ticket and one [`Prefix`] have a part: the
 /// same hello again gets the same bytes. A session is open when its first packet has been decrypted with its keys
 /// ([`Responder::half_open`]): [`Responder::confirm`]. A hello whose session is open is ignored. A refusal is not kept:
-/// a repeated request is refused again, within the limits of `MOST_REFUSALS`.
+/// a repeated request is refused again, within the limits of `MAX_REFUSALS`.
 #[derive(Debug)]
 pub struct Responder<C: ResponderCrypto> {
     crypto: C,
@@ -68,7 +68,7 @@ pub struct HalfOpen {
 impl Default for HalfOpen {
     /// One ticket has half of the table, one prefix a quarter: neither keeps the others out.
     fn default() -> Self {
-        Self { all: MOST_HALF_OPEN, of_ticket: MOST_HALF_OPEN / 2, of_prefix: MOST_HALF_OPEN / 4 }
+        Self { all: MAX_HALF_OPEN, of_ticket: MAX_HALF_OPEN / 2, of_prefix: MAX_HALF_OPEN / 4 }
     }
 }
 
@@ -131,7 +131,7 @@ pub struct Answered {
 }
 
 /// Sessions that are half open at most.
-pub const MOST_HALF_OPEN: usize = 1024;
+pub const MAX_HALF_OPEN: usize = 1024;
 /// A session is half open for as long as the cookie of its hello may be good: a path or a process that stands still for
 /// some seconds before the first packet loses no session.
 pub const HALF_OPEN_LASTS: Duration = COOKIE_LASTS;
@@ -139,7 +139,7 @@ pub const HALF_OPEN_LASTS: Duration = COOKIE_LASTS;
 pub(crate) const COOKIE_LASTS: Duration = Duration::from_secs(10);
 
 /// Hellos that are known to be used up.
-const MOST_DONE: usize = 1024;
+const MAX_DONE: usize = 1024;
 
 impl<C: ResponderCrypto> Responder<C> {
     /// A responder without sessions.
@@ -332,7 +332,7 @@ impl<C: ResponderCrypto> Responder<C> {
         if entry.times == 1 {
             established.rtt = Some(now.since(entry.since));
         }
-        if self.done.len() >= MOST_DONE {
+        if self.done.len() >= MAX_DONE {
             self.done.pop_front();
         }
         self.done.push_back((now, key));

@@ -4,7 +4,7 @@ use fairwave_schemes::session::{BbrConfig, Path, PathConfig, RateSample, SentSta
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::cubic::CubicPath;
-use crate::receive::socket_share::LEAST_PERIOD;
+use crate::receive::socket_share::MIN_PERIOD;
 
 /// By what a source goes on a path that others use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ const FIRST_PACKETS: u64 = 32;
 /// Larger packets are fewer (RFC 9002 s7.2 bounds its first window so): these bytes,
 const FIRST_BYTES: u64 = FIRST_PACKETS * 1500;
 /// but ten in any case.
-const LEAST_FIRST_PACKETS: u64 = 10;
+const MIN_FIRST_PACKETS: u64 = 10;
 
 /// Assumed while the round-trip time is unknown.
 const FIRST_RTT: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ const FIRST_RTT: Duration = Duration::from_millis(100);
 /// The first window, for packets of this size.
 fn first_window(packet: Bytes) -> Bytes {
     let packets = |count: u64| packet.get().saturating_mul(count);
-    Bytes::new(packets(FIRST_PACKETS).min(FIRST_BYTES).max(packets(LEAST_FIRST_PACKETS)))
+    Bytes::new(packets(FIRST_PACKETS).min(FIRST_BYTES).max(packets(MIN_FIRST_PACKETS)))
 }
 
 /// The one of a path.
@@ -54,7 +54,7 @@ impl Controller {
                     seed,
                     ..BbrConfig::new(packet)
                 };
-                let config = PathConfig { model, report_every: LEAST_PERIOD, ..PathConfig::new(packet) };
+                let config = PathConfig { model, report_every: MIN_PERIOD, ..PathConfig::new(packet) };
                 Self::Bbr(Box::new(config.path(now)))
             }
             PathControl::Cubic => Self::Cubic(Box::new(CubicPath::new(rtt.unwrap_or(FIRST_RTT), packet))),

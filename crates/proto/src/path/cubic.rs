@@ -40,7 +40,7 @@ const PACING: f64 = 1.2;
 /// Pacing in slow start, as a multiple of window / RTT (Linux: tcp_pacing_ss_ratio).
 const STARTING: f64 = 2.0;
 /// Lower bound of the round-trip time in a rate: that of one host to itself.
-const LEAST_RTT: Duration = Duration::from_micros(10);
+const MIN_RTT: Duration = Duration::from_micros(10);
 
 impl CubicPath {
     pub(super) fn new(rtt: Duration, packet: Bytes) -> Self {
@@ -62,7 +62,7 @@ impl CubicPath {
         let is_starting = self.rule.window().packets() < self.rule.ssthresh_packets();
         let factor = if is_starting { STARTING } else { PACING };
         let bits = self.rule.window().packets() * self.packet.as_bits_f64();
-        Rate::nearest_bps(factor * bits / self.smoothed_rtt.max(LEAST_RTT).as_secs_f64())
+        Rate::nearest_bps(factor * bits / self.smoothed_rtt.max(MIN_RTT).as_secs_f64())
     }
 
     pub(super) fn window(&self) -> Bytes {

@@ -27,7 +27,7 @@ pub(crate) struct PathMember {
 }
 
 /// Packets that a session may always have in flight: BBRMinPipeCwnd of draft-ietf-ccwg-bbr s2.8.
-const LEAST_WINDOW_PACKETS: u64 = 4;
+const MIN_WINDOW_PACKETS: u64 = 4;
 
 impl PathMember {
     /// A session whose packets go on this path from now on, the next one with this number.
@@ -55,7 +55,7 @@ impl PathMember {
     /// Whether another packet of `bytes` may be in flight as well.
     #[inline]
     pub(crate) fn has_room(&self, bytes: Bytes) -> bool {
-        self.own.in_flight().get().saturating_add(bytes.get()) <= self.window.max(LEAST_WINDOW_PACKETS * bytes.get())
+        self.own.in_flight().get().saturating_add(bytes.get()) <= self.window.max(MIN_WINDOW_PACKETS * bytes.get())
     }
 
     /// Its part of the path's window.

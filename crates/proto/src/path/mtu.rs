@@ -52,18 +52,18 @@ pub(crate) struct MtuProbe {
 }
 
 /// A datagram of 1200 bytes goes through on any path that carries a session.
-pub(crate) const LEAST_DATAGRAM: u32 = 1200;
+pub(crate) const MIN_DATAGRAM: u32 = 1200;
 
 /// Jumbo frames over IPv4; Ethernet over IPv4 and IPv6, and in a tunnel.
 const COMMON: [u32; 4] = [8972, 1472, 1452, 1392];
 /// The search ends once the bounds are closer than this, bytes.
 const CLOSE: u32 = 16;
 /// Probes of one size until it counts as too large (RFC 8899 s5.1.2: MAX_PROBES is 3).
-const MOST_TIMES: u32 = 3;
+const MAX_TIMES: u32 = 3;
 /// Reports in a row without an arrived full packet that show a black hole (RFC 8899 s4.3).
 const BAD_REPORTS: u32 = 3;
 /// Min wait for the answer to a probe (RFC 8899 s5.1.1: not less than a second).
-const LEAST_WAIT: Duration = Duration::from_secs(1);
+const MIN_WAIT: Duration = Duration::from_secs(1);
 /// Time until a finished search starts again (RFC 8899 s5.1.1: PMTU_RAISE_TIMER is 600 s).
 const SEARCH_AGAIN: Duration = Duration::from_secs(600);
 /// Time until the first search after a black hole; it doubles with each, up to [`SEARCH_AGAIN`].
@@ -72,9 +72,9 @@ const AFTER_BLACK_HOLE: Duration = Duration::from_secs(30);
 impl Mtu {
     /// A path about which nothing is known but that a hello went through; no datagram will have more bytes than `most`.
     pub(crate) fn new(now: Time, most: u32) -> Self {
-        let most = most.max(LEAST_DATAGRAM);
+        let most = most.max(MIN_DATAGRAM);
         Self {
-            size: LEAST_DATAGRAM,
+            size: MIN_DATAGRAM,
             fails: most.saturating_add(1),
             most,
             is_refused: false,
@@ -100,7 +100,7 @@ impl Mtu {
         if now < self.next_at(rtt) {
             return None;
         }
-        if let Some(probe) = self.probe.take_if(|probe| probe.times >= MOST_TIMES) {
+        if let Some(probe) = self.probe.take_if(|probe| probe.times >= MAX_TIMES) {
             self.fails = self.fails.min(probe.size);
         }
         if let Some(probe) = &mut self.probe {
@@ -118,7 +118,7 @@ impl Mtu {
 
     /// When to come with [`Mtu::poll_probe`].
     pub(crate) fn next_at(&self, rtt: Duration) -> Time {
-        let wait = Duration::from_nanos(rtt.as_nanos().saturating_mul(3)).max(LEAST_WAIT);
+        let wait = Duration::from_nanos(rtt.as_nanos().saturating_mul(3)).max(MIN_WAIT);
         self.probe.map_or(self.resume, |probe| probe.sent.saturating_add(wait))
     }
 
@@ -142,10 +142,10 @@ impl Mtu {
             return false;
         }
         self.bad_reports = 0;
-        if self.size == LEAST_DATAGRAM {
+        if self.size == MIN_DATAGRAM {
             return false; // packets from before the last time
         }
-        self.size = LEAST_DATAGRAM;
+        self.size = MIN_DATAGRAM;
         self.fails = self.most.saturating_add(1);
         self.probe = None;
         self.resume = now.saturating_add(self.patience);
@@ -156,7 +156,7 @@ impl Mtu {
     /// The system refuses datagrams of such a size (EMSGSIZE): no larger ones are tried, on this path or another.
     pub(crate) fn on_too_large(&mut self, now: Time, size: u32) {
         if size <= self.most {
-            self.most = size.saturating_sub(1).max(LEAST_DATAGRAM);
+            self.most = size.saturating_sub(1).max(MIN_DATAGRAM);
             self.is_refused = true;
         }
         self.fails = self.fails.min(self.most.saturating_add(1));

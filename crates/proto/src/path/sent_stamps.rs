@@ -29,9 +29,9 @@ struct StampRun {
 }
 
 /// Max number of runs: a few kilobytes a session.
-const MOST_RUNS: usize = 64;
+const MAX_RUNS: usize = 64;
 /// A run that is too long goes on until this part of all that is under way.
-const LEAST_PART: u64 = 32;
+const MIN_PART: u64 = 32;
 /// A stamp may be wrong by this part of what is in flight.
 const TOLERANCE_PART: u64 = 16;
 
@@ -47,7 +47,7 @@ impl SentStamps {
                 return;
             }
             let under_way = number - self.runs.front().map_or(number, |run| run.first);
-            if self.runs.len() >= MOST_RUNS && number - last.first < under_way / LEAST_PART {
+            if self.runs.len() >= MAX_RUNS && number - last.first < under_way / MIN_PART {
                 return;
             }
         }

@@ -67,7 +67,7 @@ struct MemberRate {
 const DIVIDING_A_MEMBER: Duration = Duration::from_micros(10);
 /// A session that was not heard starts again, and the path with it, unless others were heard within two round trips or
 /// this.
-const LEAST_DEAF: Duration = Duration::from_millis(100);
+const MIN_DEAF: Duration = Duration::from_millis(100);
 
 impl SharedPath {
     /// A path of which at most the round-trip time is known, for packets of the given size.
@@ -223,5 +223,5 @@ impl SharedPath {
 
 /// The silence after which a session's data is not evidence.
 fn deaf(rtt: Duration) -> Duration {
-    Duration::from_nanos(rtt.as_nanos().saturating_mul(2)).max(LEAST_DEAF)
+    Duration::from_nanos(rtt.as_nanos().saturating_mul(2)).max(MIN_DEAF)
 }

@@ -32,7 +32,7 @@ pub enum Arrival {
 }
 
 /// Gaps at most; 16 bytes each.
-pub const MOST_GAPS: usize = 32_768;
+pub const MAX_GAPS: usize = 32_768;
 
 impl MissingNumbers {
     /// One above the highest number that has arrived.
@@ -57,7 +57,7 @@ impl MissingNumbers {
         // The only gap that may hold it is the last one that starts at it or below.
         let place = self.gaps.partition_point(|gap| gap.start <= number);
         let Some(index) = place.checked_sub(1) else { return Arrival::Old };
-        let is_full = self.gaps.len() >= MOST_GAPS;
+        let is_full = self.gaps.len() >= MAX_GAPS;
         let Some(gap) = self.gaps.get_mut(index) else { return Arrival::Old };
         let Range { start, end } = *gap;
         if number >= end {
@@ -87,7 +87,7 @@ impl MissingNumbers {
 
     /// All from the next number to another are missing: whether that can be remembered.
     fn leave_out(&mut self, end: u64) -> bool {
-        let is_full = self.gaps.len() >= MOST_GAPS;
+        let is_full = self.gaps.len() >= MAX_GAPS;
         match self.gaps.back_mut() {
             // A gap that ends at the next number is extended.
             Some(last) if last.end == self.next => last.end = end,
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn on_packet__bounds_the_gaps() {
         let mut missing = MissingNumbers::default();
-        let most = MOST_GAPS as u64;
+        let most = MAX_GAPS as u64;
         for at in 0..most {
             assert_eq!(missing.on_packet(4 * at + 3), Arrival::New);
         }

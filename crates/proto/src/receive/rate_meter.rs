@@ -200,7 +200,7 @@ impl RateMeter {
 
     /// Nothing came for a while: at most one packet in that time.
     fn fade(&mut self, silence: Duration) {
-        let most = Rate::nearest_bps(LARGEST_PACKET_BITS / silence.max(LEAST_SILENCE).as_secs_f64());
+        let most = Rate::nearest_bps(MAX_PACKET_BITS / silence.max(MIN_SILENCE).as_secs_f64());
         (self.rate, self.is_after_silence) = (self.rate.min(most), true);
         // The next packets start again: the silence is not part of their rate. Packets that a tunnel held up arrive at
         // once, and belong to the whole time.
@@ -217,9 +217,9 @@ const PATIENCE_TICKS: u32 = 3;
 /// Lifetime of the rate that a session may start with: its first packet takes a round trip.
 const START_PATIENCE: Duration = Duration::from_secs(1);
 /// Shortest silence that counts against a rate: batches of packets come a millisecond apart.
-const LEAST_SILENCE: Duration = Duration::from_millis(1);
+const MIN_SILENCE: Duration = Duration::from_millis(1);
 /// 1500 bytes: the assumed size of a packet if unknown.
-const LARGEST_PACKET_BITS: f64 = 12_000.0;
+const MAX_PACKET_BITS: f64 = 12_000.0;
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use crate::path::path_kind::PathKind;
 use crate::receive::missing_numbers::{Arrival, MissingNumbers};
 use crate::receive::queue_delay::QueueDelay;
 use crate::receive::rate_meter::RateMeter;
-use crate::receive::requests::{LEAST_WINDOW, Requests, request_window};
+use crate::receive::requests::{MIN_WINDOW, Requests, request_window};
 use crate::receive::sink_allowance::SinkAllowance;
 use crate::receive::socket_share::SocketShare;
 use crate::receive::stamps::Stamps;
@@ -19,7 +19,7 @@ use crate::send::stall_detector::Evidence;
 use crate::send::usage::Usage;
 use crate::session::hold::Hold;
 use crate::wire::codec::{Frame, Writer};
-use crate::wire::packet::{DataPacket, MOST_FRAME_BYTES};
+use crate::wire::packet::{DataPacket, MAX_FRAME_BYTES};
 use crate::wire::tunnel::tunnel_of;
 
 /// The sink's state of one session: what it requests, what is missing, and how fast its source sends.
@@ -115,14 +115,14 @@ const START_PARTS: u64 = 16;
 /// The start of a session, in round trips, in which 32 packets become two million.
 const START_ROUNDS: u64 = 16;
 /// But no less often than this.
-const MOST_PERIOD: Duration = Duration::from_millis(50);
+const MAX_PERIOD: Duration = Duration::from_millis(50);
 /// Max interval of reports without news, which doubles with each repetition.
-const MOST_REPEAT: Duration = Duration::from_secs(1);
+const MAX_REPEAT: Duration = Duration::from_secs(1);
 /// Requests of which nothing came for four round trips, four intervals and this, and the time that twice as much as is
-/// asked for takes, are made again, after [`MOST_LAPSE`] at the latest.
-const LEAST_LAPSE: Duration = Duration::from_millis(300);
+/// asked for takes, are made again, after [`MAX_LAPSE`] at the latest.
+const MIN_LAPSE: Duration = Duration::from_millis(300);
 /// Max time until requests are made again: the silence after which a session ends by default.
-const MOST_LAPSE: Duration = Duration::from_secs(30);
+const MAX_LAPSE: Duration = Duration::from_secs(30);
 /// Interval of rate measurements if no end node requests them.
 const MEASURE_EVERY: Duration = Duration::from_millis(50);
 /// If a round trip brings this share of the room for requests, the room is the limit.
@@ -130,7 +130,7 @@ const NEARLY_ALL: f64 = 0.8;
 /// A rate that grows by more than this at once is asked for at once.
 const LEAP: f64 = 1.25;
 /// Packets of one report.
-const MOST_PAGES: usize = 32;
+const MAX_PAGES: usize = 32;
 
 impl Receiver {
     pub(crate) fn new(now: Time, from: SocketAddr, setup: ReceiverSetup) -> Self {
@@ -358,7 +358,7 @@ impl Receiver {
         lost: &mut Vec<Range<u64>>,
         pages: &mut Vec<Vec<u8>>,
     ) -> Option<Time> {
-        let period = self.period(now).max(crowd.least_period()).min(MOST_PERIOD);
+        let period = self.period(now).max(crowd.least_period()).min(MAX_PERIOD);
         let mut page = Page::default();
         let is_open = self.missing.is_open();
         self.history.note(now, self.path_counts());
@@ -369,7 +369,7 @@ impl Receiver {
             self.report(now, lost, &mut page, pages);
             self.has_news = false;
             let repeat = Duration::from_nanos(period.as_nanos().saturating_mul(2 << self.repeats.min(20)));
-            self.report_at = now.saturating_add(repeat.min(MOST_REPEAT));
+            self.report_at = now.saturating_add(repeat.min(MAX_REPEAT));
             self.repeats += 1;
         }
         if self.expected.is_none() && now >= self.measure_at {
@@ -400,7 +400,7 @@ impl Receiver {
         }
         let mut numbers = self.missing.report(lost);
         let mut rest: &[Range<u64>] = lost;
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             if numbers.is_empty() {
                 break;
             }
@@ -422,7 +422,7 @@ impl Receiver {
             request_window(measured * 2.0, self.least_rtt, interval, least, self.setup.room)
         } else {
             let rate = self.allowed().unwrap_or(measured * 2.0);
-            request_window(rate, self.rtt, interval, LEAST_WINDOW, self.setup.room)
+            request_window(rate, self.rtt, interval, MIN_WINDOW, self.setup.room)
         };
         self.requests.lapse(now, self.patience(now));
         self.requests.lapse_overtaken(now, self.turn_patience());
@@ -450,31 +450,31 @@ impl Receiver {
     fn patience(&self, now: Time) -> Duration {
         let silent = self.turn_patience() + self.turn_patience();
         if self.newest.is_some_and(|(_, came)| now.since(came) >= silent) {
-            return silent.min(MOST_LAPSE);
+            return silent.min(MAX_LAPSE);
         }
         let asked = Bytes::new(2 * self.requests.asked().get());
         let rate = self.last_rate;
-        let queue = if rate > Rate::ZERO { rate.time_for(asked).unwrap_or(MOST_LAPSE) } else { Duration::ZERO };
+        let queue = if rate > Rate::ZERO { rate.time_for(asked).unwrap_or(MAX_LAPSE) } else { Duration::ZERO };
         let span = self.turn_patience().as_nanos();
-        Duration::from_nanos(span.saturating_add(queue.as_nanos())).min(MOST_LAPSE)
+        Duration::from_nanos(span.saturating_add(queue.as_nanos())).min(MAX_LAPSE)
     }
 
     /// The age from which a request that a later one has overtaken may be lost: nothing at the source is ahead of it.
     fn turn_patience(&self) -> Duration {
-        let span = 4 * (self.rtt.as_nanos() + self.interval.as_nanos()) + LEAST_LAPSE.as_nanos();
-        Duration::from_nanos(span).min(MOST_LAPSE)
+        let span = 4 * (self.rtt.as_nanos() + self.interval.as_nanos()) + MIN_LAPSE.as_nanos();
+        Duration::from_nanos(span).min(MAX_LAPSE)
     }
 }
 
 /// A control packet's body that is being written.
 struct Page {
-    room: [u8; MOST_FRAME_BYTES],
+    room: [u8; MAX_FRAME_BYTES],
     used: usize,
 }
 
 impl Default for Page {
     fn default() -> Self {
-        Self { room: [0; MOST_FRAME_BYTES], used: 0 }
+        Self { room: [0; MAX_FRAME_BYTES], used: 0 }
     }
 }
 

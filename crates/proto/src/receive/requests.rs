@@ -6,7 +6,7 @@ use std::ops::Range;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::receive::byte_ranges::ByteRanges;
-use crate::receive::missing_numbers::MOST_GAPS;
+use crate::receive::missing_numbers::MAX_GAPS;
 
 /// The bytes that a sink wants and has not received, and which of them its source knows of.
 ///
@@ -17,7 +17,7 @@ use crate::receive::missing_numbers::MOST_GAPS;
 /// A request may get lost. One of which nothing has come for a while is asked for again; a source that knows it already
 /// takes no notice. Lower streams go first, and within a stream what was asked for before, then the lowest offsets.
 ///
-/// Memory follows the requests, of which at most `MOST_OPEN` are open, and the gaps in what they brought.
+/// Memory follows the requests, of which at most `MAX_OPEN` are open, and the gaps in what they brought.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
     streams: BTreeMap<u32, WantedStream>,
@@ -69,19 +69,19 @@ enum Removal {
 }
 
 /// Requests that may be open at a time; a source keeps as many.
-pub(crate) const MOST_OPEN: usize = 256;
+pub(crate) const MAX_OPEN: usize = 256;
 /// Smaller requests are made only for all that is left of a range.
-pub(crate) const LEAST_REQUEST: Bytes = Bytes::new(64 << 10);
+pub(crate) const MIN_REQUEST: Bytes = Bytes::new(64 << 10);
 /// A request for at most this many bytes is a signal to the source more than a wish for data: it is sent even if the
 /// window, which may have shrunk, has no room for it. All that may be open are 16 KiB.
-const MOST_WORD: u64 = 64;
+const MAX_WORD: u64 = 64;
 /// Min window of requests, so that a session gets under way.
-pub(crate) const LEAST_WINDOW: Bytes = Bytes::new(2_000_000);
+pub(crate) const MIN_WINDOW: Bytes = Bytes::new(2_000_000);
 /// Number of parts in which large windows are requested.
 const PARTS: u64 = 64;
 
 /// A request may have one gap per this many bytes; the smallest full packets carry more.
-const LEAST_PIECE: u64 = 1024;
+const MIN_PIECE: u64 = 1024;
 /// Number of gaps that are allowed in any case.
 const FREE_GAPS: usize = 8;
 
@@ -166,20 +166,20 @@ impl Requests {
         since.map(|since| since.saturating_add(patience))
     }
 
-    /// The next request to make, if less than `window` is asked for, or if it is for `MOST_WORD` bytes at most.
+    /// The next request to make, if less than `window` is asked for, or if it is for `MAX_WORD` bytes at most.
     pub fn next(&mut self, now: Time, window: Bytes) -> Option<Request> {
-        if self.open >= MOST_OPEN {
+        if self.open >= MAX_OPEN {
             return None;
         }
         let (&name, stream) = self.streams.iter_mut().find(|(_, stream)| stream.waits())?;
         let waiting = if stream.lapsed.is_empty() { &mut stream.fresh } else { &mut stream.lapsed };
         let left = waiting.first().map_or(0, |range| range.end - range.start);
         let room = window.get().saturating_sub(self.asked_bytes);
-        let room = if left <= MOST_WORD { room.max(left) } else { room };
+        let room = if left <= MAX_WORD { room.max(left) } else { room };
         if room == 0 {
             return None;
         }
-        let least = LEAST_REQUEST.get();
+        let least = MIN_REQUEST.get();
         let most = room.min(least.max(window.get() / PARTS));
         // Without room for a whole one, better a whole one later; unless the sink never has that much.
         if left > most && most < least.min(window.get()) {
@@ -240,7 +240,7 @@ impl Requests {
         let is_refused = |ranges: &ByteRanges, most: usize| {
             why != Removal::GivenUp && ranges.len() >= most && ranges.would_split(range)
         };
-        let lapsed = if is_refused(&stream.lapsed, MOST_GAPS) {
+        let lapsed = if is_refused(&stream.lapsed, MAX_GAPS) {
             0
         } else {
             stream.lapsed.remove_each(range, |part| parts.push(part))
@@ -249,8 +249,8 @@ impl Requests {
         let first = stream.asks.range(..=range.start).next_back().map_or(range.start, |(&start, _)| start);
         let (mut asked, mut done) = (0, Vec::new());
         for (&start, ask) in stream.asks.range_mut(first..range.end.max(first)) {
-            let most = usize::try_from((ask.end - start) / LEAST_PIECE).unwrap_or(MOST_GAPS);
-            if is_refused(&ask.missing, most.clamp(FREE_GAPS, MOST_GAPS)) {
+            let most = usize::try_from((ask.end - start) / MIN_PIECE).unwrap_or(MAX_GAPS);
+            if is_refused(&ask.missing, most.clamp(FREE_GAPS, MAX_GAPS)) {
                 continue;
             }
             let bytes = ask.missing.remove_each(range, |part| parts.push(part));
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn request_window__covers_a_round_trip_and_two_intervals() {
         let [rtt, interval] = [100, 20].map(Duration::from_millis);
-        let window = |rate, room| request_window(rate, rtt, interval, LEAST_WINDOW, Bytes::new(room)).get();
+        let window = |rate, room| request_window(rate, rtt, interval, MIN_WINDOW, Bytes::new(room)).get();
         // 1.5 x 125 MB/s x (0.1 s + 0.04 s) = 26.25 MB.
         assert_eq!(window(Rate::gbps(1.0), 100 * MB), 26_250_000);
         assert_eq!(window(Rate::gbps(1.0), 5 * MB), 5 * MB);
@@ -386,7 +386,7 @@ mod tests {
         // The window has become half of that, and nothing more comes of what is asked for.
         requests.want(0, 7..8);
         assert_eq!(all(&mut requests, ms(1), WINDOW), [Request { stream: 0, range: 7..8 }]);
-        requests.want(0, 100..100 + MOST_WORD + 1);
+        requests.want(0, 100..100 + MAX_WORD + 1);
         assert_eq!(all(&mut requests, ms(1), WINDOW), []);
     }
 
@@ -396,7 +396,7 @@ mod tests {
         for at in 0..300 {
             requests.want(1, at * 10..at * 10 + 5);
         }
-        assert_eq!(all(&mut requests, ms(0), WINDOW).len(), MOST_OPEN);
+        assert_eq!(all(&mut requests, ms(0), WINDOW).len(), MAX_OPEN);
         assert_eq!(requests.on_data(ms(1), 1, &(0..25)), 15);
         assert_eq!(all(&mut requests, ms(1), WINDOW).len(), 3);
     }
@@ -498,7 +498,7 @@ mod tests {
                 let now = ms(tick);
                 sink.lapse(now, PATIENCE);
                 while let Some(request) = sink.next(now, Bytes::new(window)) {
-                    prop_assert!(sink.asked().get() <= window + MOST_WORD * MOST_OPEN as u64);
+                    prop_assert!(sink.asked().get() <= window + MAX_WORD * MAX_OPEN as u64);
                     if fates.next().unwrap_or(9) > 2 {
                         prop_assert!(source.on_request(request.stream, request.range));
                     }

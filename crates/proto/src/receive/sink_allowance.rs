@@ -23,14 +23,14 @@ const SLACK: f64 = 1.01;
 /// Data that comes now was granted earlier: in the last round trip and two intervals, and while it waited on the way.
 const WAITS: Duration = Duration::from_millis(500);
 /// Max credit in bytes, next to what [`DEPTH_S`] brings: the largest burst of a slow session, ten packets.
-const LEAST_DEPTH: f64 = 16_384.0;
-/// Max credit in seconds of the grant, next to [`LEAST_DEPTH`].
+const MIN_DEPTH: f64 = 16_384.0;
+/// Max credit in seconds of the grant, next to [`MIN_DEPTH`].
 const DEPTH_S: f64 = 0.25;
 
 impl SinkAllowance {
     /// A session that starts with a rate.
     pub(crate) fn new(now: Time, start: Rate) -> Self {
-        Self { granted: Some(Granted::new(start)), credit: LEAST_DEPTH, at: now }
+        Self { granted: Some(Granted::new(start)), credit: MIN_DEPTH, at: now }
     }
 
     /// A new grant, or no limit.
@@ -40,7 +40,7 @@ impl SinkAllowance {
             (granted, rate) => {
                 *granted = rate.map(Granted::new);
                 // Data that came without a limit does not count against a limit.
-                (self.credit, self.at) = (LEAST_DEPTH, self.at.max(now));
+                (self.credit, self.at) = (MIN_DEPTH, self.at.max(now));
             }
         }
     }
@@ -52,7 +52,7 @@ impl SinkAllowance {
         let span = Duration::from_nanos(path.as_nanos().saturating_add(WAITS.as_nanos()));
         let bytes_per_s = granted.largest(now, span).as_bps() / 8.0;
         let earned = bytes_per_s * SLACK * now.since(self.at).as_secs_f64();
-        self.credit = (self.credit + earned).min(LEAST_DEPTH + bytes_per_s * DEPTH_S);
+        self.credit = (self.credit + earned).min(MIN_DEPTH + bytes_per_s * DEPTH_S);
         self.at = self.at.max(now);
         self.credit > 0.0
     }

@@ -21,7 +21,7 @@ pub(crate) struct SlowMeter {
 /// Packets in a window.
 const WINDOW_PACKETS: u64 = 4;
 /// A shorter window is a burst, and no rate: it goes on.
-const LEAST_WINDOW_S: f64 = 0.05;
+const MIN_WINDOW_S: f64 = 0.05;
 
 impl SlowMeter {
     /// A packet came, with `wire_bytes` on the wire.
@@ -40,7 +40,7 @@ impl SlowMeter {
     pub(crate) fn tick(&mut self, now: Time) -> Rate {
         let Some(since) = self.since else { return Rate::ZERO };
         let window_s = self.last.since(since).as_secs_f64();
-        if self.bytes >= WINDOW_PACKETS * u64::from(self.largest) && window_s >= LEAST_WINDOW_S {
+        if self.bytes >= WINDOW_PACKETS * u64::from(self.largest) && window_s >= MIN_WINDOW_S {
             self.bps = self.bytes as f64 * 8.0 / window_s;
             (self.since, self.bytes) = (Some(self.last), 0);
         }

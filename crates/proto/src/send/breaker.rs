@@ -27,16 +27,16 @@ pub(crate) struct Breaker {
 }
 
 /// Packets that tell a share of losses.
-const LEAST_PACKETS: u64 = 100;
+const MIN_PACKETS: u64 = 100;
 
 /// Length of a period in which losses are counted.
 const SECOND: Duration = Duration::from_secs(1);
 /// Bad periods in a row for this long close the session.
 const CLOSES_AFTER: Duration = Duration::from_secs(10);
 /// Share of lost packets above which a period is bad. Paths that are not overloaded lose far less.
-const MOST_LOSS: f64 = 0.2;
+const MAX_LOSS: f64 = 0.2;
 /// More would make the rate negligible.
-const MOST_HALVINGS: u32 = 20;
+const MAX_HALVINGS: u32 = 20;
 
 impl Breaker {
     /// A session starts.
@@ -49,16 +49,16 @@ impl Breaker {
     pub(crate) fn on_settled(&mut self, now: Time, settled: u64, lost: u64, rate: Rate) -> Option<CloseReason> {
         self.settled = self.settled.saturating_add(settled);
         self.lost = self.lost.saturating_add(lost);
-        if now.since(self.since) < SECOND || self.settled < LEAST_PACKETS {
+        if now.since(self.since) < SECOND || self.settled < MIN_PACKETS {
             return None;
         }
-        let is_bad = self.lost as f64 > MOST_LOSS * self.settled as f64;
+        let is_bad = self.lost as f64 > MAX_LOSS * self.settled as f64;
         if is_bad {
             self.bad_since.get_or_insert(self.since);
             if self.halvings == 0 {
                 self.before = rate;
             }
-            self.halvings = (self.halvings + 1).min(MOST_HALVINGS);
+            self.halvings = (self.halvings + 1).min(MAX_HALVINGS);
         } else {
             self.bad_since = None;
             self.halvings = self.halvings.saturating_sub(1);

@@ -25,7 +25,7 @@ use crate::wire::packet_runs::{PacketRun, PieceAt, Runs, SKIPPED};
 /// are not settled and by the runs that it crosses, not by the packets that it settles. Memory: 4 bytes a packet from
 /// the first in sight on, 24 bytes a run, an eighth more to grow: at most 32 bytes a packet in flight, mostly 5, and a
 /// part of some 150 kB that grows with what is missing. A sink can leave the first number open for as long as it likes:
-/// senders stop at 2^20 (`MOST_UNDER_WAY`).
+/// senders stop at 2^20 (`MAX_UNDER_WAY`).
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
     /// The lowest number in sight.
@@ -94,12 +94,12 @@ pub enum FalseReport {
 
 /// Packets under way at most, from the first whose fate is not settled on: those of a second at 10 Gb/s and 1200
 /// bytes each.
-pub(crate) const MOST_UNDER_WAY: usize = 1 << 20;
+pub(crate) const MAX_UNDER_WAY: usize = 1 << 20;
 /// Ranges of numbers that are not settled. Of more the lowest are lost at once, and out of sight. There are also more
 /// of them with each page of a report that gets lost, and less with the next report, which starts with the lowest.
-const MOST_RANGES: usize = 4096;
+const MAX_RANGES: usize = 4096;
 /// Pieces that arrived after all and are remembered.
-const MOST_IN_VAIN: usize = 256;
+const MAX_IN_VAIN: usize = 256;
 /// Packets that there is room for in any case.
 const FREE_PACKETS: usize = 256;
 impl Outstanding {
@@ -171,18 +171,18 @@ impl Outstanding {
             return Err(FalseReport::Beyond(report.end() - 1));
         }
         let numbers = report.base().max(self.una)..report.end();
-        if numbers.is_empty() || (numbers.start > self.una && self.open.len() >= MOST_RANGES) {
+        if numbers.is_empty() || (numbers.start > self.una && self.open.len() >= MAX_RANGES) {
             return Ok(Settlement::default());
         }
         self.check_skipped(&numbers, report)?;
         let clock_us = self.on_newest(verdict.now, report);
         let came = repairs.in_vain.len();
         let mut settlement = self.judge(&numbers, report, (clock_us, verdict.window), repairs, &mut fates);
-        while self.open.len() > MOST_RANGES && self.give_up(&mut settlement, repairs, &mut fates) {}
+        while self.open.len() > MAX_RANGES && self.give_up(&mut settlement, repairs, &mut fates) {}
         let next = self.next();
         self.in_vain.extend(repairs.in_vain[came..].iter().map(|piece| (next, *piece)));
         let least = self.undecided();
-        while self.in_vain.len() > MOST_IN_VAIN || self.in_vain.front().is_some_and(|(end, _)| *end <= least) {
+        while self.in_vain.len() > MAX_IN_VAIN || self.in_vain.front().is_some_and(|(end, _)| *end <= least) {
             self.in_vain.pop_front();
         }
         self.forget(verdict.now, verdict.sight);
@@ -321,7 +321,7 @@ impl Outstanding {
         self.open.truncate(places.start);
         self.open.extend(ranges.drain(..));
         // The buffer of a report with very many ranges is not kept.
-        if ranges.capacity() > MOST_RANGES {
+        if ranges.capacity() > MAX_RANGES {
             *ranges = Vec::new();
         }
     }

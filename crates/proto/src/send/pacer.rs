@@ -94,7 +94,7 @@ impl Pacer {
     /// Sets the rate of packets. Earned credit is kept, up to a burst of the new rate.
     pub(crate) fn set_rate(&mut self, now: Time, rate: Rate) {
         self.earn(now);
-        self.rate = (rate.as_bps().min(LARGEST_BPS) * GRAINS_PER_BPS).round() as u64;
+        self.rate = (rate.as_bps().min(MAX_BPS) * GRAINS_PER_BPS).round() as u64;
         self.bound_credit();
         // The cost of a delay at a high rate is not made up for at a low one.
         self.bound_arrears();
@@ -304,7 +304,7 @@ const MAX_AT_ONCE: Bytes = Bytes::new(1 << 20);
 /// Grains of a rate: 2^10 for each bit/s, so that a rate of 1 kb/s is exact to a millionth.
 const GRAINS_PER_BPS: f64 = 1024.0;
 /// Largest rate, in bit/s: below 2^53, up to which f64 has all integers.
-const LARGEST_BPS: f64 = 9_007_199_254_740_992.0 - 1.0;
+const MAX_BPS: f64 = 9_007_199_254_740_992.0 - 1.0;
 /// 8 bit x 2^10 x 10^9 ns/s.
 const GRAINS_PER_BYTE: i128 = 8 * 1024 * 1_000_000_000;
 

@@ -27,9 +27,9 @@ const SPAN: Duration = Duration::from_secs(10);
 /// Clocks and hosts make packets this late even without the network.
 const LEAST: Duration = Duration::from_millis(1);
 /// Even where the round trip is shorter packets may be this late.
-const LEAST_BOUND: Duration = Duration::from_millis(10);
+const MIN_BOUND: Duration = Duration::from_millis(10);
 /// Packets later than this are lost, however long the round trip is.
-const MOST_BOUND: Duration = Duration::from_secs(1);
+const MAX_BOUND: Duration = Duration::from_secs(1);
 
 impl ReorderingWindow {
     /// A packet came that had been missing: one that was sent later by `lateness` was there before it.
@@ -70,7 +70,7 @@ pub(crate) fn sight(rtt: &Rtt) -> Duration {
 }
 
 fn bound(rtt: &Rtt) -> Duration {
-    rtt.smoothed().max(LEAST_BOUND).min(MOST_BOUND)
+    rtt.smoothed().max(MIN_BOUND).min(MAX_BOUND)
 }
 
 #[cfg(test)]

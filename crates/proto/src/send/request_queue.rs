@@ -6,7 +6,7 @@ use std::ops::Range;
 use fairwave_units::Bytes;
 
 use crate::receive::byte_ranges::ByteRanges;
-use crate::receive::requests::MOST_OPEN;
+use crate::receive::requests::MAX_OPEN;
 use crate::wire::packet_runs::PieceAt;
 
 /// The ranges that a sink has requested, in the order of its requests, and before them those lost in transit.
@@ -23,7 +23,7 @@ pub struct RequestQueue {
 }
 
 /// Bytes that may wait, of all requests.
-pub const MOST_OPEN_BYTES: Bytes = Bytes::new(4 << 30);
+pub const MAX_OPEN_BYTES: Bytes = Bytes::new(4 << 30);
 
 impl RequestQueue {
     /// Whether there is nothing to send.
@@ -54,7 +54,7 @@ impl RequestQueue {
             .first()
             .filter(|first| self.open.back().is_some_and(|(s, last)| (*s, last.end) == (stream, first.start)));
         let more = parts.len() - usize::from(joined.is_some());
-        if self.open.len() + more > MOST_OPEN || bytes > MOST_OPEN_BYTES.get() {
+        if self.open.len() + more > MAX_OPEN || bytes > MAX_OPEN_BYTES.get() {
             return false;
         }
         self.open_bytes = bytes;
@@ -154,7 +154,7 @@ fn without(parts: &mut ByteRanges, lost: &ByteRanges) -> Option<usize> {
         for known in lost.overlapping(&part) {
             looks += 1;
             parts.remove(&known);
-            if parts.len() > MOST_OPEN {
+            if parts.len() > MAX_OPEN {
                 return None;
             }
         }
@@ -274,7 +274,7 @@ mod tests {
         // If nothing else is requested, the bound on parts holds it.
         let mut parts = ByteRanges::from(all);
         assert_eq!(without(&mut parts, &queue.lost[&1]), None);
-        assert_eq!(parts.len(), MOST_OPEN + 1);
+        assert_eq!(parts.len(), MAX_OPEN + 1);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::path::{PathMember, SharedPath};
 use crate::receive::rate_meter::RateMeter;
 use crate::send::breaker::Breaker;
 use crate::send::limits::{Limits, RateTerm};
-use crate::send::outstanding::{MOST_UNDER_WAY, Outstanding};
+use crate::send::outstanding::{MAX_UNDER_WAY, Outstanding};
 use crate::send::pacer::{Pacer, Work};
 use crate::send::reordering_window::{ReorderingWindow, sight};
 use crate::send::request_queue::RequestQueue;
@@ -318,7 +318,7 @@ impl Sender {
     /// When the next packet may go; `None` if there is nothing to send, no rate to send it at, or too much in flight.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Time> {
-        if self.queue.is_empty() || self.outstanding.len() >= MOST_UNDER_WAY {
+        if self.queue.is_empty() || self.outstanding.len() >= MAX_UNDER_WAY {
             return None;
         }
         if self.member.as_ref().is_some_and(|member| !member.has_room(self.full_packet())) {

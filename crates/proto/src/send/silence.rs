@@ -36,7 +36,7 @@ pub(crate) struct Silence {
 }
 
 /// Times that the rate is halved before the source stops.
-const MOST_HALVINGS: u32 = 6;
+const MAX_HALVINGS: u32 = 6;
 /// Between the questions of a source that has nothing to send or has stopped.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
@@ -122,10 +122,10 @@ impl Silence {
             && self.phase != SilencePhase::Closed
         {
             // As often as it may be halved, once to stop, and once to see that there is no more to do.
-            for _ in 0..MOST_HALVINGS + 2 {
+            for _ in 0..MAX_HALVINGS + 2 {
                 let Some(at) = self.next_step(asked, interval, rtt).filter(|at| *at <= now) else { break };
                 self.phase = match self.phase {
-                    SilencePhase::Halved { times, before, .. } if times >= MOST_HALVINGS => {
+                    SilencePhase::Halved { times, before, .. } if times >= MAX_HALVINGS => {
                         SilencePhase::Stopped { before }
                     }
                     SilencePhase::Halved { times, before, .. } => SilencePhase::Halved { times: times + 1, at, before },
@@ -186,7 +186,7 @@ impl Silence {
     fn next_step(&self, asked: Time, interval: Duration, rtt: Duration) -> Option<Time> {
         match self.phase {
             SilencePhase::Heard | SilencePhase::Returned { .. } => Some(asked.saturating_add(patience(interval, rtt))),
-            SilencePhase::Halved { at, .. } => Some(at.saturating_add(interval.max(rtt.half()).max(LEAST_STEP))),
+            SilencePhase::Halved { at, .. } => Some(at.saturating_add(interval.max(rtt.half()).max(MIN_STEP))),
             SilencePhase::Stopped { .. } | SilencePhase::Closed => None,
         }
     }
@@ -211,7 +211,7 @@ fn patience(interval: Duration, rtt: Duration) -> Duration {
 }
 
 /// Resolution of clocks and answers.
-const LEAST_STEP: Duration = Duration::from_millis(1);
+const MIN_STEP: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,7 @@ pub(crate) struct SourcePatience {
 }
 
 /// Fewer packets in a row may all be lost.
-const LEAST_LOST: u64 = 100;
+const MIN_LOST: u64 = 100;
 
 impl SourcePatience {
     pub(crate) fn new(lasts: Duration) -> Self {
@@ -46,7 +46,7 @@ impl SourcePatience {
         }
         let (since, count) = self.lost.get_or_insert((now, 0));
         *count = count.saturating_add(lost);
-        *count >= LEAST_LOST && now.since(*since) >= self.lasts
+        *count >= MIN_LOST && now.since(*since) >= self.lasts
     }
 
     /// Whether the oldest packet's fate is open for too long.

@@ -39,9 +39,9 @@ pub(crate) enum ClosingStep {
 /// of these.
 pub(crate) const CLOSE_TIMES: u32 = 6;
 /// A close frame is repeated after a round trip, and no sooner than this.
-const LEAST_GAP: Duration = Duration::from_millis(50);
+const MIN_GAP: Duration = Duration::from_millis(50);
 /// Nor later than this: the peer influences the measured round trip.
-const MOST_GAP: Duration = Duration::from_secs(1);
+const MAX_GAP: Duration = Duration::from_secs(1);
 
 impl ClosingSession {
     /// This end closes a session, and reports it from now on.
@@ -93,7 +93,7 @@ impl ClosingSession {
 
 /// How long to wait for an answer.
 fn gap(rtt: Duration) -> Duration {
-    rtt.max(LEAST_GAP).min(MOST_GAP)
+    rtt.max(MIN_GAP).min(MAX_GAP)
 }
 
 #[cfg(test)]

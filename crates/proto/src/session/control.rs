@@ -27,7 +27,7 @@ use crate::session::peer::probing::{Echo, PROBE_EVERY};
 use crate::session::secure_random::SecureRandom;
 use crate::session::slots::{SessionNames, Slots, slot};
 use crate::wire::codec::{CloseReason, Frame, NO_LIMIT_BPS, PacketKind, SessionId};
-use crate::wire::packet::{CONTROL_OVERHEAD, ControlPacket, DataPacket, MOST_FRAME_BYTES, Packet, Transmit, frames};
+use crate::wire::packet::{CONTROL_OVERHEAD, ControlPacket, DataPacket, MAX_FRAME_BYTES, Packet, Transmit, frames};
 
 pub(crate) use assigned::INTERVAL_OF_NONE;
 
@@ -135,7 +135,7 @@ pub(crate) enum ControlEvent {
 }
 
 /// A peer is looked after no more often than that.
-const LEAST_STEP: Duration = Duration::from_millis(1);
+const MIN_STEP: Duration = Duration::from_millis(1);
 
 impl<C: Crypto> Control<C> {
     /// Without sessions, with an end node for each direction whose capacity is known.
@@ -308,7 +308,7 @@ impl<C: Crypto> Control<C> {
         if peer.unsaid.is_empty() {
             peer.unsaid = frames;
             self.unsaid.push_back(session);
-        } else if peer.unsaid.len() + frames.len() <= MOST_FRAME_BYTES {
+        } else if peer.unsaid.len() + frames.len() <= MAX_FRAME_BYTES {
             peer.unsaid.extend_from_slice(&frames);
         } else {
             let full = std::mem::replace(&mut peer.unsaid, frames);
@@ -416,7 +416,7 @@ impl<C: Crypto> Control<C> {
                 let Some(peer) = self.peers.get_mut(session) else { continue };
                 let (chance, lower_bytes) = (&mut self.chance, self.setup.lower_bytes);
                 let again = peer.explore(now, session, lower_bytes, || chance.bits(), &mut self.transmits);
-                again.min(now.saturating_add(PROBE_EVERY)).max(now.saturating_add(LEAST_STEP))
+                again.min(now.saturating_add(PROBE_EVERY)).max(now.saturating_add(MIN_STEP))
             };
             self.alarms.set(slot, Some(again));
         }

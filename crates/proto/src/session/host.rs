@@ -14,7 +14,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::handshake::{Crypto, HalfOpen, PendingVisit};
 use crate::path::ecn::Ecn;
-use crate::path::mtu::LEAST_DATAGRAM;
+use crate::path::mtu::MIN_DATAGRAM;
 use crate::path::path_kind::PathKind;
 use crate::receive::inbound::{Inbound, InboundEvent, Taken};
 use crate::receive::receiver::ReceiverSetup;
@@ -29,7 +29,7 @@ use crate::session::opened::{Measured, OpenError, OpenRequest, Opened};
 use crate::session::pause::MIN_PAUSE;
 use crate::session::secure_random::SecureRandom;
 use crate::wire::codec::{CloseReason, Frame, Frames, Header, Refusal, SessionId, VoidReason};
-use crate::wire::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, Packet, Transmit};
+use crate::wire::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, MAX_FRAME_BYTES, Packet, Transmit};
 
 /// One end of all its sessions: what a driver drives, on a network or in a simulation, and what a newcomer reads first.
 ///
@@ -276,7 +276,7 @@ impl<C: Crypto> Host<C> {
         self.outbound.on_heard(now, packet.session);
         self.inbound.on_control(packet.session, packet.datagram_bytes().saturating_add(self.lower_bytes(from)));
         // The rest is padding of a path MTU probe.
-        let frames = packet.frames.get(..MOST_FRAME_BYTES).unwrap_or(&packet.frames);
+        let frames = packet.frames.get(..MAX_FRAME_BYTES).unwrap_or(&packet.frames);
         for frame in Frames::new(frames) {
             // Frames of a later version are skipped, with the rest of the packet.
             let Ok(frame) = frame else { break };
@@ -436,7 +436,7 @@ impl<C: Crypto> Host<C> {
         match event {
             ControlEvent::Opened(opened) => {
                 let Opened { session, peer, address, rtt, path, weight, .. } = opened;
-                let largest = if self.probes_mtu { LEAST_DATAGRAM } else { opened.largest_packet };
+                let largest = if self.probes_mtu { MIN_DATAGRAM } else { opened.largest_packet };
                 let piece_bytes = self.sender.piece_bytes.min(largest.saturating_sub(DATA_OVERHEAD));
                 let lower_bytes = self.lower_bytes(address);
                 if opened.sends {

@@ -7,7 +7,7 @@ use fairwave_units::{Duration, Rate};
 use thiserror::Error;
 
 use crate::path::path_kind::{PathKind, PathWishes};
-use crate::session::slots::MOST_SESSIONS;
+use crate::session::slots::MAX_SESSIONS;
 use crate::wire::codec::SessionId;
 use crate::wire::features::Features;
 
@@ -28,7 +28,7 @@ pub struct OpenRequest<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum OpenError {
     /// It has as many as it can have.
-    #[error("a host has at most {MOST_SESSIONS} sessions")]
+    #[error("a host has at most {MAX_SESSIONS} sessions")]
     TooMany,
     /// Its options are invalid.
     #[error(transparent)]

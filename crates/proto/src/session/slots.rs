@@ -18,7 +18,7 @@ impl<T> Default for Slots<T> {
 }
 
 /// Max number of sessions of a host.
-pub const MOST_SESSIONS: usize = 1 << SLOT_BITS;
+pub const MAX_SESSIONS: usize = 1 << SLOT_BITS;
 /// Bits of a name that number its slot; the other 48 are random.
 const SLOT_BITS: u32 = 16;
 
@@ -27,9 +27,9 @@ fn name(slot: u32, chance: u64) -> SessionId {
     SessionId(chance << SLOT_BITS | u64::from(slot))
 }
 
-/// The slot of a session: no two sessions of a host have the same at a time, and it is below `MOST_SESSIONS`.
+/// The slot of a session: no two sessions of a host have the same at a time, and it is below `MAX_SESSIONS`.
 pub fn slot(session: SessionId) -> u32 {
-    (session.0 & (MOST_SESSIONS as u64 - 1)) as u32
+    (session.0 & (MAX_SESSIONS as u64 - 1)) as u32
 }
 
 impl<T> Slots<T> {
@@ -97,7 +97,7 @@ impl SessionNames {
     /// A name with these random bits, if there is room for one more session.
     pub(crate) fn take(&mut self, chance: u64) -> Option<SessionId> {
         let slot = self.free.pop().or_else(|| {
-            let slot = Some(self.used).filter(|slot| (*slot as usize) < MOST_SESSIONS)?;
+            let slot = Some(self.used).filter(|slot| (*slot as usize) < MAX_SESSIONS)?;
             self.used += 1;
             Some(slot)
         })?;
@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn names__are_taken_and_given_back() {
         let mut names = SessionNames::default();
-        let first: Vec<_> = (0..MOST_SESSIONS as u64).filter_map(|chance| names.take(chance)).collect();
-        assert_eq!((first.len(), names.take(1)), (MOST_SESSIONS, None));
+        let first: Vec<_> = (0..MAX_SESSIONS as u64).filter_map(|chance| names.take(chance)).collect();
+        assert_eq!((first.len(), names.take(1)), (MAX_SESSIONS, None));
         names.give_back(first[7]);
         assert_eq!(names.take(9), Some(name(7, 9)));
     }

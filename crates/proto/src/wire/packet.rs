@@ -64,11 +64,11 @@ pub const DATA_OVERHEAD: u32 = (DATA_FRONT + TAG_BYTES) as u32;
 /// Bytes of a datagram around its frames.
 pub(crate) const CONTROL_OVERHEAD: u32 = (HEADER_BYTES + TAG_BYTES) as u32;
 /// Bytes of frames in a control packet at most: with them it fits into the least datagram that every path takes.
-pub const MOST_FRAME_BYTES: usize = 1200 - CONTROL_OVERHEAD as usize;
+pub const MAX_FRAME_BYTES: usize = 1200 - CONTROL_OVERHEAD as usize;
 
 /// A body of these frames, as far as they fit into one packet.
 pub(crate) fn frames(frames: &[Frame<'_>]) -> Vec<u8> {
-    let mut room = [0; MOST_FRAME_BYTES];
+    let mut room = [0; MAX_FRAME_BYTES];
     let mut writer = Writer::new(&mut room);
     let fits = frames.iter().all(|frame| frame.write(&mut writer).is_ok());
     debug_assert!(fits, "a few small frames fit into a packet");

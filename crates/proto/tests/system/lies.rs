@@ -8,7 +8,7 @@ use crate::trick::Trick;
 use crate::{each, env};
 
 /// Of what a liar has without lying.
-const MOST_GAIN: f64 = 0.05;
+const MAX_GAIN: f64 = 0.05;
 /// Seeds, besides as many fresh ones.
 const LIARS: u64 = 1;
 
@@ -78,7 +78,7 @@ fn worlds__nobody_gains_by_lying() {
         let mut random = Random::new(!seed);
         let (trick, is_at_sink) = (draw(&mut random), random.chance(0.7));
         let gain = gain(seed, is_at_sink, None, &trick);
-        assert!(gain <= MOST_GAIN, "{trick:?}, many to one {is_at_sink}: {gain:+.3}");
+        assert!(gain <= MAX_GAIN, "{trick:?}, many to one {is_at_sink}: {gain:+.3}");
     });
 }
 
@@ -91,6 +91,6 @@ fn worlds__nobody_gains_by_lying_of_claims_and_grants() {
         let (trick, is_at_sink) = (draw(&mut random), random.chance(0.7));
         let trick = Trick { claims: claims.unwrap_or(1.0), ..trick };
         let gain = gain(seed, is_at_sink, Some(tally()), &trick);
-        assert!(gain <= MOST_GAIN, "{trick:?}, many to one {is_at_sink}: {gain:+.3}");
+        assert!(gain <= MAX_GAIN, "{trick:?}, many to one {is_at_sink}: {gain:+.3}");
     });
 }

@@ -42,7 +42,7 @@ use plan::Rules;
 /// Seeds of each kind of world, besides a fresh one each.
 const WORLDS: u64 = 12;
 /// Seeds that fail until the rest is given up.
-const MOST_FAILURES: usize = 10;
+const MAX_FAILURES: usize = 10;
 
 fn env(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {text}")))
@@ -67,7 +67,7 @@ fn each(name: &str, count: u64, judge: impl Fn(u64)) {
     for &seed in &seeds {
         if catch_unwind(AssertUnwindSafe(|| judge(seed))).is_err() {
             failed.push(seed);
-            if failed.len() >= MOST_FAILURES {
+            if failed.len() >= MAX_FAILURES {
                 break;
             }
         }

@@ -15,7 +15,7 @@ use crate::{WORLDS, each, report};
 /// Sessions have their shares by then.
 const STARTS_MS: u64 = 2000;
 const ENDS_MS: u64 = 4500;
-const LONGEST_MS: u64 = 100;
+const MAX_MS: u64 = 100;
 /// The sink's host.
 const SINK: usize = 0;
 /// Bytes of a packet on the wire for each 1000 of its stream.
@@ -115,7 +115,7 @@ impl PausedWorld {
 }
 
 fn pauses(pattern: Pattern, sources: usize, random: &mut Random) -> Vec<(usize, Vec<Range<Time>>)> {
-    let span = |random: &mut Random| random.within(1.0..LONGEST_MS as f64) as u64;
+    let span = |random: &mut Random| random.within(1.0..MAX_MS as f64) as u64;
     let source = 1 + random.below(sources);
     match pattern {
         Pattern::Once => {

@@ -1,7 +1,7 @@
 //! A world drawn from a seed.
 
 use fairwave_proto::codec::SessionId;
-use fairwave_proto::{ExchangeConfig, IntervalRule, MOST_GAPS, PathKind};
+use fairwave_proto::{ExchangeConfig, IntervalRule, MAX_GAPS, PathKind};
 use fairwave_units::{Bytes, Duration};
 
 use crate::network::{Action, ENDLESS, Flow, Line, Link, Network, Random, Setup, TestHost, address, tally};
@@ -175,7 +175,7 @@ pub(crate) fn weigh(world: &mut Network, at: usize) {
     let held = host.held;
     if held > HOST_BYTES {
         let under_way = |session: &SessionId| {
-            let came = host.received_under_way(*session).min(2 * MOST_GAPS as u64);
+            let came = host.received_under_way(*session).min(2 * MAX_GAPS as u64);
             (host.sent_under_way(*session) as u64 + came).cast_signed()
         };
         let packets: i64 = host.sessions.keys().map(under_way).sum();

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use fairwave_node::{ClaimMessage, GrantMessage};
 use fairwave_proto::codec::{Frame, Frames, LossReport, NO_LIMIT_BPS, SessionId, VoidReason, Writer};
-use fairwave_proto::{ByteRanges, ControlPacket, DataPacket, EcnCounts, MOST_FRAME_BYTES, Packet, PieceAt};
+use fairwave_proto::{ByteRanges, ControlPacket, DataPacket, EcnCounts, MAX_FRAME_BYTES, Packet, PieceAt};
 
 use fairwave_units::{Duration, Rate};
 
@@ -89,7 +89,7 @@ impl Tamper for Trick {
                 Packet::Data(data)
             }
             Packet::Control(mut control) => {
-                if control.frames.len() <= MOST_FRAME_BYTES {
+                if control.frames.len() <= MAX_FRAME_BYTES {
                     control.frames = self.rewrite(&control.frames);
                 }
                 Packet::Control(control)
@@ -132,7 +132,7 @@ impl Trick {
             let piece = PieceAt { stream: random.below(4) as u32, length, offset: number2(random) };
             return Packet::Data(DataPacket { session, number, stamp_us: random.bits() as u32, piece });
         }
-        let mut frames = vec![0; MOST_FRAME_BYTES];
+        let mut frames = vec![0; MAX_FRAME_BYTES];
         let mut writer = Writer::new(&mut frames);
         let most = 1 + random.below(200);
         for _ in 0..most {
@@ -256,7 +256,7 @@ fn scaled(grant: &GrantMessage, factor: f64) -> GrantMessage {
 
 fn each(frames: &[u8], mut change: impl FnMut(Frame<'_>, &mut Writer<'_>)) -> Vec<u8> {
     // A report of what is late is longer than an honest one.
-    let mut room = vec![0; MOST_FRAME_BYTES.max(frames.len() + 100)];
+    let mut room = vec![0; MAX_FRAME_BYTES.max(frames.len() + 100)];
     let mut writer = Writer::new(&mut room);
     Frames::new(frames).flatten().for_each(|frame| change(frame, &mut writer));
     let used = writer.used();

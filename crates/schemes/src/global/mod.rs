@@ -14,4 +14,4 @@ mod problem;
 
 pub use limit::Limit;
 pub use max_min::{MaxMin, max_min};
-pub use problem::{LARGEST_BPS, MaxMinError, NONE, Paths, PerSession, Problem, WEIGHTS};
+pub use problem::{MAX_BPS, MaxMinError, NONE, Paths, PerSession, Problem, WEIGHTS};

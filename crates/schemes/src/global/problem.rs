@@ -10,7 +10,7 @@ use thiserror::Error;
 pub const NONE: u32 = u32::MAX;
 
 /// The largest finite capacity or demand, in bit/s; infinity, for "unlimited", is allowed too.
-pub const LARGEST_BPS: f64 = 1e100;
+pub const MAX_BPS: f64 = 1e100;
 
 /// Permitted weights of a session.
 pub const WEIGHTS: RangeInclusive<f64> = 1e-100..=1e100;
@@ -35,11 +35,11 @@ pub const WEIGHTS: RangeInclusive<f64> = 1e-100..=1e100;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Problem<'a> {
-    /// Capacity of each resource in bit/s: zero to [`LARGEST_BPS`], or infinity if unlimited.
+    /// Capacity of each resource in bit/s: zero to [`MAX_BPS`], or infinity if unlimited.
     pub capacities_bps: &'a [f64],
     /// The resources that each session crosses.
     pub paths: Paths<'a>,
-    /// Desired rate of each session in bit/s: zero to [`LARGEST_BPS`], or infinity for unlimited. `None` is infinity
+    /// Desired rate of each session in bit/s: zero to [`MAX_BPS`], or infinity for unlimited. `None` is infinity
     /// for all.
     pub demands_bps: Option<&'a [f64]>,
     /// Weight of each session, in [`WEIGHTS`]; at a common bottleneck rates are proportional to the weights. `None` is
@@ -74,7 +74,7 @@ pub enum Paths<'a> {
 pub enum MaxMinError {
     /// A capacity is NaN, below zero or too large.
     #[error(
-        "capacity {capacity_bps} bit/s of resource {resource} must be from 0 to {LARGEST_BPS:e}, or infinity if \
+        "capacity {capacity_bps} bit/s of resource {resource} must be from 0 to {MAX_BPS:e}, or infinity if \
          unlimited"
     )]
     Capacity {
@@ -84,9 +84,7 @@ pub enum MaxMinError {
         capacity_bps: f64,
     },
     /// A demand is NaN, below zero or too large.
-    #[error(
-        "demand {demand_bps} bit/s of session {session} must be from 0 to {LARGEST_BPS:e}, or infinity if unlimited"
-    )]
+    #[error("demand {demand_bps} bit/s of session {session} must be from 0 to {MAX_BPS:e}, or infinity if unlimited")]
     Demand {
         /// The session.
         session: usize,
@@ -286,5 +284,5 @@ impl fmt::Display for PerSession {
 }
 
 fn is_rate(bps: f64) -> bool {
-    (0.0..=LARGEST_BPS).contains(&bps) || bps == f64::INFINITY
+    (0.0..=MAX_BPS).contains(&bps) || bps == f64::INFINITY
 }

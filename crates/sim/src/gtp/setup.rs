@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use fairwave_proto::handshake::insecure::InsecureResponder;
-use fairwave_proto::handshake::{HalfOpen, MOST_HALF_OPEN};
+use fairwave_proto::handshake::{HalfOpen, MAX_HALF_OPEN};
 use fairwave_proto::{
-    DATA_OVERHEAD, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, MOST_OPEN_BYTES, MOST_SESSIONS, NodeConfig,
+    DATA_OVERHEAD, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, MAX_OPEN_BYTES, MAX_SESSIONS, NodeConfig,
     PathControl, PathKind, SessionOptions,
 };
 use fairwave_scenario::node_rule::{self, Beat, MixedRules};
@@ -64,7 +64,7 @@ fn hosts(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<BTreeMap<
 /// Rejects more simultaneous sessions than a host supports. A session with a size may end before it stops, but the time
 /// is unknown.
 fn refuse_crowd(node: &Node, sessions: &[&SessionSpec]) -> Result<(), SimError> {
-    if sessions.len() <= MOST_SESSIONS {
+    if sessions.len() <= MAX_SESSIONS {
         return Ok(());
     }
     let starts = sessions.iter().map(|session| (session.start, true));
@@ -77,7 +77,7 @@ fn refuse_crowd(node: &Node, sessions: &[&SessionSpec]) -> Result<(), SimError> 
         there = if starts { there + 1 } else { there.saturating_sub(1) };
         most = most.max(there);
     }
-    if most <= MOST_SESSIONS {
+    if most <= MAX_SESSIONS {
         return Ok(());
     }
     Err(SimError::Crowded { node: node.name.clone(), sessions: most })
@@ -154,7 +154,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
             sending: direction(node.send),
             receiving: direction(node.receive),
             fair_start: choice.options.flag("fair_start"),
-            room: MOST_OPEN_BYTES,
+            room: MAX_OPEN_BYTES,
             buffer: None,
             seed,
             path: if is_shared(choice) { PathKind::Shared } else { PathKind::Dedicated },
@@ -167,8 +167,8 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
         },
     );
     // All sessions of a scenario have one ticket, and arbitrary addresses.
-    let (of_ticket, of_prefix) = (MOST_HALF_OPEN, MOST_HALF_OPEN);
-    host.set_half_open(HalfOpen { all: MOST_HALF_OPEN, of_ticket, of_prefix });
+    let (of_ticket, of_prefix) = (MAX_HALF_OPEN, MAX_HALF_OPEN);
+    host.set_half_open(HalfOpen { all: MAX_HALF_OPEN, of_ticket, of_prefix });
     if choice.options.flag("find_capacity") {
         host.find_capacity();
     }

@@ -11,7 +11,7 @@ use fairwave_sim::{Settings, simulate};
 /// Packets of 1040 B in a round trip of 100 ms, and in a queue of as many, at least two.
 const BDPS: [f64; 9] = [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0];
 /// Used in the second half of 400 round trips, or of 2000 packets on links of less than a packet.
-const LEAST_UTILISATION: f64 = 0.8;
+const MIN_UTILISATION: f64 = 0.8;
 
 /// Schemes and links that they do not fill, with the reason.
 const EXCEPTIONS: [(&[&str], [f64; 2], &str); 6] = [
@@ -63,7 +63,7 @@ fn lone_session__fills_links_of_any_bdp() {
                 continue;
             }
             let used = utilisation(scheme, bdp);
-            if used < LEAST_UTILISATION {
+            if used < MIN_UTILISATION {
                 let _ = writeln!(idle, "{scheme}, {bdp} packets: {used:.3}");
             }
         }

@@ -12,7 +12,7 @@ use crate::common::table::{TextTable, shortened};
 use crate::common::terminal;
 
 /// Points that a person reads; the file has all of them.
-const MOST_POINTS: usize = 40;
+const MAX_POINTS: usize = 40;
 /// A column of numbers: head, column of the file, formatter.
 type NumberColumn = (&'static str, &'static str, fn(f64) -> String);
 const NUMBERS: [NumberColumn; 4] = [
@@ -35,7 +35,7 @@ pub(super) fn text(study: &Study, table: &Table) -> String {
     let points = points(&own, table);
     let heads: Vec<String> = own.iter().map(|name| shortened(name, 30)).collect();
     let mut lines = TextTable::of(heads, &[">runs"], &NUMBERS.map(|(head, ..)| head));
-    for (values, rows) in points.iter().take(MOST_POINTS) {
+    for (values, rows) in points.iter().take(MAX_POINTS) {
         let numbers = NUMBERS.map(|(_, name, write)| {
             let column = table.column(name);
             let values = rows.iter().filter_map(|row| column?.data.cell(*row).number());
@@ -56,8 +56,8 @@ pub(super) fn text(study: &Study, table: &Table) -> String {
         lines.row(cells.collect::<Vec<_>>());
     }
     let mut text = lines.render(0);
-    if points.len() > MOST_POINTS {
-        let _ = writeln!(text, "... and {} more points", points.len() - MOST_POINTS);
+    if points.len() > MAX_POINTS {
+        let _ = writeln!(text, "... and {} more points", points.len() - MAX_POINTS);
     }
     text
 }

@@ -17,7 +17,7 @@ const WAY: u16 = 24;
 const NUMBER: u16 = 12;
 const LIMITED: u16 = 13;
 const LOOKS: u16 = 16;
-const LEAST_BAR: u16 = 10;
+const MIN_BAR: u16 = 10;
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -102,7 +102,7 @@ impl Columns {
             }
             let fixed: u16 = columns.widths().iter().map(|width| width + 1).sum();
             columns.bar = width.saturating_sub(fixed);
-            if columns.bar >= LEAST_BAR {
+            if columns.bar >= MIN_BAR {
                 break;
             }
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fairwave_files::RenewError;
-use fairwave_host::{Carrier, Carriers, MOST_ADDRESSES, Ticket};
+use fairwave_host::{Carrier, Carriers, MAX_ADDRESSES, Ticket};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::message::{self, CpReply, CpRequest};
@@ -255,7 +255,7 @@ fn resolve(name: &str, port: u16) -> Vec<SocketAddr> {
 fn in_order(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     let mut all = Vec::new();
     for address in addresses {
-        if !all.contains(&address) && all.len() < MOST_ADDRESSES {
+        if !all.contains(&address) && all.len() < MAX_ADDRESSES {
             all.push(address);
         }
     }

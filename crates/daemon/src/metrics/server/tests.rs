@@ -136,8 +136,8 @@ fn watcher(server: &MetricsServer) -> TcpStream {
 #[test]
 fn events__watchers_leave_room_for_scrapes() {
     let server = server();
-    let watchers: Vec<TcpStream> = (0..MOST_WATCHERS).map(|_| watcher(&server)).collect();
-    for _ in MOST_WATCHERS..2 * MOST_CONNECTIONS {
+    let watchers: Vec<TcpStream> = (0..MAX_WATCHERS).map(|_| watcher(&server)).collect();
+    for _ in MAX_WATCHERS..2 * MAX_CONNECTIONS {
         let mut more = open(&server, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let mut text = String::new();
         more.read_to_string(&mut text).unwrap();
@@ -150,9 +150,9 @@ fn events__watchers_leave_room_for_scrapes() {
 #[test]
 fn serve__one_too_many_takes_nothing_from_the_others() {
     let server = server();
-    let mut watchers: Vec<TcpStream> = (0..MOST_WATCHERS).map(|_| watcher(&server)).collect();
+    let mut watchers: Vec<TcpStream> = (0..MAX_WATCHERS).map(|_| watcher(&server)).collect();
     // Others have said the half of a request.
-    watchers.extend((MOST_WATCHERS..MOST_CONNECTIONS).map(|_| open(&server, "GET / HTTP/1.1\r\n")));
+    watchers.extend((MAX_WATCHERS..MAX_CONNECTIONS).map(|_| open(&server, "GET / HTTP/1.1\r\n")));
     // The answer may be lost with the unread request.
     let mut more = open(&server, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let mut text = String::new();

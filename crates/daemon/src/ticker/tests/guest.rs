@@ -48,7 +48,7 @@ pub(super) struct GuestSession {
 }
 
 /// The number of ticks within which shares settle: 25 s.
-const MOST_TICKS: usize = 5000;
+const MAX_TICKS: usize = 5000;
 
 impl Table {
     pub(super) fn new() -> Self {
@@ -110,7 +110,7 @@ impl Table {
     /// Ticks until a condition holds at 20 ticks in a row.
     pub(super) fn until(&mut self, guests: &mut [&mut Guest], mut holds: impl FnMut(&mut [&mut Guest]) -> bool) {
         let mut in_a_row = 0;
-        for _ in 0..MOST_TICKS {
+        for _ in 0..MAX_TICKS {
             self.tick(guests);
             in_a_row = if holds(guests) { in_a_row + 1 } else { 0 };
             if in_a_row == 20 {
@@ -118,7 +118,7 @@ impl Table {
             }
         }
         let rates: Vec<_> = guests.iter().map(|guest| guest.rates()).collect();
-        panic!("not after {MOST_TICKS} ticks: {rates:?} Mb/s");
+        panic!("not after {MAX_TICKS} ticks: {rates:?} Mb/s");
     }
 
     pub(super) fn snapshot(&self) -> MachineSnapshot {

@@ -54,7 +54,7 @@ fn sockets__that_say_half_of_something_or_nonsense_are_sent_away() {
 /// Name of the socket in the environment of the process that floods it.
 const SOCKET: &str = "FAIRWAVE_FLOODED_SOCKET";
 /// Connections of a user that asks for nothing but room: 64 processes, and 16 that ask for a view.
-const MOST_OF_USER: usize = 80;
+const MAX_OF_USER: usize = 80;
 
 /// Another process of the same user opens connections that say nothing, more than a user may have, and sends descriptors
 /// that the daemon did not ask for: this process is served all the while, and the daemon keeps no more than it may.
@@ -114,7 +114,7 @@ fn child__floods_a_socket() {
     }
     wait_for("the daemon keeps no more than it may", || {
         kept.retain(|stream| !is_closed(stream));
-        kept.len() <= MOST_OF_USER
+        kept.len() <= MAX_OF_USER
     });
 }
 

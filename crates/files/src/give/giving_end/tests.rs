@@ -356,7 +356,7 @@ fn source__reads_and_keeps_no_more_than_it_says() {
         lent += range.end - range.start;
         source.lend(TREE, range, &mut |bytes| assert!(bytes.iter().all(|byte| *byte == 0))).unwrap();
         let GivingState::Open(open) = &source.state else { panic!("it is open") };
-        assert!(open.batches_bytes <= MOST_CACHED_BYTES);
+        assert!(open.batches_bytes <= MAX_CACHED_BYTES);
         if ranges.is_empty() && lent < 60 * BLOCK_BYTES {
             ranges = hear(TREE, 1, 20);
             assert!(ranges.len() <= 8);

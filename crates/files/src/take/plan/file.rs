@@ -23,7 +23,7 @@ use crate::format::results::FileAction;
 
 /// Max ratio of blocks in holes to others for which the only file's hash is reported: zeros take as long to hash as
 /// data. 16 blocks are 64 MiB.
-const MOST_HOLLOW: u64 = 16;
+const MAX_HOLLOW: u64 = 16;
 
 impl TakePlan {
     pub(super) fn on_file(
@@ -56,7 +56,7 @@ impl TakePlan {
         self.fit(&key(&path, bytes), bytes - holes.bytes())?;
         let is_only = self.files == 1
             && holes.blocks_within(&(0..bytes), bytes).map(|blocks| blocks.end - blocks.start).sum::<u64>()
-                <= MOST_HOLLOW;
+                <= MAX_HOLLOW;
         let item = TakenFile::new(path, span, meta, identity, old).with_holes(holes).weighed(&self.gauge);
         let item = Arc::new(if is_only { item.with_values() } else { item });
         self.only = is_only.then(|| Arc::clone(&item));

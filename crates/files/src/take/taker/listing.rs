@@ -28,9 +28,9 @@ use crate::format::short_hash::short;
 use crate::format::streams::MANIFEST;
 
 /// More files that are known and not done are not asked for,
-const MOST_UNRESOLVED: u64 = 300_000;
+const MAX_UNRESOLVED: u64 = 300_000;
 /// or if those take this much memory: with paths of 100 bytes they take less.
-const MOST_PENDING_BYTES: u64 = 256 << 20;
+const MAX_PENDING_BYTES: u64 = 256 << 20;
 /// So long an older transfer may take to write what it has.
 const PATIENCE: Duration = Duration::from_secs(40);
 
@@ -56,7 +56,7 @@ impl Taker {
 
     /// Whether more of the list is to be read now.
     fn has_room(&self) -> bool {
-        let is_crowded = self.plan.unresolved() >= MOST_UNRESOLVED || self.plan.pending_bytes() >= MOST_PENDING_BYTES;
+        let is_crowded = self.plan.unresolved() >= MAX_UNRESOLVED || self.plan.pending_bytes() >= MAX_PENDING_BYTES;
         !self.state.is_listed() && !is_crowded
     }
 

@@ -78,9 +78,9 @@ const HEAD: usize = 40;
 /// Max bytes kept: sixteen blocks; a faster path receives more than that again in a moment.
 const MOST_BYTES: u64 = 64 << 20;
 /// Nor are more parts.
-const MOST_PARTS: usize = 1 << 16;
+const MAX_PARTS: usize = 1 << 16;
 /// Max parts of a block: each gap between them is a request, of which 256 may be open.
-const MOST_IN_BLOCK: usize = 64;
+const MAX_IN_BLOCK: usize = 64;
 
 impl Parts {
     /// Opens the parts that were left, at most `most_bytes`. Reading stops at the first damaged part.
@@ -107,7 +107,7 @@ impl Parts {
             return Ok(());
         }
         let mut head = [0; HEAD];
-        for _ in 0..MOST_PARTS {
+        for _ in 0..MAX_PARTS {
             file.read_exact(&mut head)?;
             let Some((key, block, start, length, sum)) = read_head(&head) else { return Ok(()) };
             if length == 0 || start + length > BLOCK_BYTES || length > room {
@@ -163,9 +163,9 @@ impl Parts {
             result.bytes += parcel.held_bytes();
             result.recalled += parcel.recalled_bytes();
             for (piece, mut runs) in parcel.parts().filter(|(piece, _)| !piece.item.is_failed()) {
-                if runs.len() > MOST_IN_BLOCK {
+                if runs.len() > MAX_IN_BLOCK {
                     runs.sort_by_key(|(_, bytes)| std::cmp::Reverse(bytes.len()));
-                    runs.truncate(MOST_IN_BLOCK);
+                    runs.truncate(MAX_IN_BLOCK);
                 }
                 let (key, block) = (piece.item.key, piece.in_file());
                 parts.extend(runs.into_iter().map(|(start, bytes)| PartOf { key, block, start, bytes }));
@@ -173,7 +173,7 @@ impl Parts {
         }
         let new_parts = parts.len();
         parts.extend(self.iter());
-        let fits = parts.iter().take(MOST_PARTS).take_while(|part| {
+        let fits = parts.iter().take(MAX_PARTS).take_while(|part| {
             bytes += part.bytes.len() as u64;
             bytes <= most_bytes.min(MOST_BYTES)
         });

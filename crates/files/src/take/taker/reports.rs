@@ -16,7 +16,7 @@ use super::Taker;
 use crate::format::blocks::BlockHash;
 
 /// A block that is wrong this often is given up.
-const MOST_TRIES: u32 = 8;
+const MAX_TRIES: u32 = 8;
 
 impl Taker {
     pub(super) fn on_worked(&mut self, report: Report) {
@@ -83,7 +83,7 @@ impl Taker {
     fn on_wrong(&mut self, piece: ParcelBlock, tries: u32, is_check: bool) {
         let ParcelBlock { item, block } = piece;
         tracing::debug!(path = ?item.path, block, tries, "a block failed verification");
-        if tries < MOST_TRIES {
+        if tries < MAX_TRIES {
             self.flow.want_again(WantedBlocks { item, blocks: block..block + 1, tries, is_check });
         } else if item.fail() {
             if let Some(desk) = self.crew.desk() {
@@ -91,7 +91,7 @@ impl Taker {
             }
             self.comparisons.end_file();
             let offset = item.span.block_bytes(block).start - item.span.bytes.start;
-            self.plan.fail_file(&item, EntryError::Forged { offset, tries: MOST_TRIES });
+            self.plan.fail_file(&item, EntryError::Forged { offset, tries: MAX_TRIES });
         }
     }
 

@@ -20,7 +20,7 @@ use fairwave_wan::address;
 const HELLOS: u64 = 5000;
 /// Min bytes of the transfer that arrive during a flood.
 const COMES: u64 = 1_000_000;
-const MOST_MEMORY: u64 = 1 << 20;
+const MAX_MEMORY: u64 = 1 << 20;
 
 /// Min duration of each flood: FAIRWAVE_FLOOD_S seconds, or 0.
 fn span() -> Duration {
@@ -129,7 +129,7 @@ impl Scene {
         });
         let (sent, grown) = (sent.into_inner(), self.giver.resident_bytes().saturating_sub(memory));
         println!("{what}: {sent} hellos, {} KiB more memory", grown / 1024);
-        assert!(grown < MOST_MEMORY, "{what}: {grown} bytes more memory");
+        assert!(grown < MAX_MEMORY, "{what}: {grown} bytes more memory");
     }
 
     /// Bytes that the attacker sent to the host, and bytes that it received.

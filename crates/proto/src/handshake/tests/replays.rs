@@ -1,6 +1,6 @@
 //! Value of recorded hellos to an attacker, and the senders that can fill the table.
 
-use super::super::refusals::MOST_REFUSALS;
+use super::super::refusals::MAX_REFUSALS;
 use super::*;
 
 /// An attempt that was made from `from`: its first hello, and the one with the cookie.
@@ -99,7 +99,7 @@ fn responder__refuses_so_often_and_no_more_and_keeps_nothing() {
     let crypto = InsecureResponder::new(5, [(TICKET, SECRET), (other, SECRET)]);
     let mut responder = Responder::new(Counting { inner: crypto, reads: 0 });
     let from = |number: u16| address(number);
-    let [of_prefix, of_ticket] = MOST_REFUSALS.map(usize::from);
+    let [of_prefix, of_ticket] = MAX_REFUSALS.map(usize::from);
     let mut refused = 0;
     let mut refuse = |responder: &mut Responder<Counting>, at: u64, number: u16| {
         let hello = proven(responder, ms(at), from(number), u64::from(number));

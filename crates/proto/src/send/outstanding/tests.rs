@@ -298,14 +298,14 @@ fn on_report__nothing_of_a_false_one_counts() {
 fn on_report__bounds_the_ranges() {
     // Every other number is settled, from the first on or from the last one back.
     for is_upwards in [true, false] {
-        let most = MOST_RANGES as u64;
+        let most = MAX_RANGES as u64;
         let mut outstanding = sent(4 * most);
         for turn in 0..2 * most {
             let number = 2 * if is_upwards { turn } else { 2 * most - 1 - turn } + 1;
             assert_eq!(report(&mut outstanding, number..number + 1, &[]), Ok(vec![]));
-            assert!(outstanding.open.len() <= MOST_RANGES);
+            assert!(outstanding.open.len() <= MAX_RANGES);
         }
-        assert_eq!(outstanding.open.len(), MOST_RANGES);
+        assert_eq!(outstanding.open.len(), MAX_RANGES);
         // One that starts with the lowest is heard in any case.
         assert_eq!(report(&mut outstanding, 0..4 * most, &[0..1]), Ok(vec![100]));
         assert_eq!(outstanding.len() as u64, 4 * most);
@@ -317,7 +317,7 @@ fn on_report__bounds_the_ranges() {
 /// If too much is missing at once, the oldest of it is lost before its time, and out of sight.
 #[test]
 fn on_report__bounds_what_may_be_late() {
-    let count = 2 * (MOST_RANGES as u64 + 100);
+    let count = 2 * (MAX_RANGES as u64 + 100);
     let mut outstanding = sent(count);
     let patient = Verdict { window: LONG, ..at_once() };
     let mut needed = Vec::new();
@@ -325,9 +325,9 @@ fn on_report__bounds_what_may_be_late() {
     for page in lost.chunks(1000) {
         let numbers = page[0].start..page[page.len() - 1].end + 1;
         needed.extend(judge(&mut outstanding, &patient, numbers, page).unwrap().1.needed);
-        assert!(outstanding.open.len() <= MOST_RANGES);
+        assert!(outstanding.open.len() <= MAX_RANGES);
     }
-    assert_eq!(outstanding.open.len(), MOST_RANGES);
+    assert_eq!(outstanding.open.len(), MAX_RANGES);
     assert_eq!(needed, (0..100).map(|at| piece(100 + 2 * at)).collect::<Vec<_>>());
     assert_eq!(outstanding.una(), 200);
 }

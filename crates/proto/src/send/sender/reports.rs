@@ -3,7 +3,7 @@
 use fairwave_units::Time;
 
 use super::Sender;
-use crate::path::mtu::LEAST_DATAGRAM;
+use crate::path::mtu::MIN_DATAGRAM;
 use crate::path::{MemberReport, PathNews, SharedPath};
 use crate::send::reordering_window::sight;
 use crate::send::verdict::{Fate, Repairs, Settled, Settlement, Verdict};
@@ -106,6 +106,6 @@ impl Sender {
             let report = MemberReport { slot, rtt, smoothed_rtt: self.rtt.smoothed(), own, made_up };
             path.on_report(now, &report);
         }
-        Some(reported).filter(|_| self.setup.piece_bytes + DATA_OVERHEAD > LEAST_DATAGRAM)
+        Some(reported).filter(|_| self.setup.piece_bytes + DATA_OVERHEAD > MIN_DATAGRAM)
     }
 }

@@ -14,7 +14,7 @@ fn report(sender: &mut Sender, now: Time, numbers: Range<u64>) {
 /// Packets under way are remembered, and a sink that never reports the first one settles nothing.
 #[test]
 fn transmit__no_more_is_under_way_than_may_be_remembered() {
-    let (mut now, most) = (Time::ZERO, MOST_UNDER_WAY as u64);
+    let (mut now, most) = (Time::ZERO, MAX_UNDER_WAY as u64);
     let setup = SenderSetup {
         piece_bytes: 1000,
         lower_bytes: 28,

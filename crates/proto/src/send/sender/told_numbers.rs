@@ -12,12 +12,12 @@ pub(crate) struct ToldNumbers {
 }
 
 /// While reports come the numbers are sent once a round trip, or at this interval: every message costs rate.
-const LEAST_TELLING: Duration = Duration::from_millis(10);
+const MIN_TELLING: Duration = Duration::from_millis(10);
 /// While data is in flight and no report comes they are sent again after this or half a round trip, and then half as
 /// often each time.
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 /// The longest pause between two words while no report comes.
-const MOST_WAIT: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// How a source's numbers stand.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ impl ToldNumbers {
         }
         if settled > self.settled && (is_answer || is_all_settled) {
             self.wait = FIRST_WAIT.max(smoothed_rtt.half());
-            if since < LEAST_TELLING.max(smoothed_rtt) {
+            if since < MIN_TELLING.max(smoothed_rtt) {
                 return None;
             }
         } else {
@@ -69,7 +69,7 @@ impl ToldNumbers {
             if is_all_settled || since < self.wait {
                 return None;
             }
-            self.wait = Duration::from_nanos(2 * self.wait.as_nanos()).min(MOST_WAIT);
+            self.wait = Duration::from_nanos(2 * self.wait.as_nanos()).min(MAX_WAIT);
         }
         (self.settled, self.next, self.at) = (settled, next, now);
         Some((settled, next))

@@ -7,7 +7,7 @@ use crate::handshake::Crypto;
 use crate::session::closing::{ClosingSession, ClosingStep};
 use crate::session::slots::slot;
 use crate::wire::codec::{CloseReason, Frame, Frames, SessionId};
-use crate::wire::packet::{MOST_FRAME_BYTES, frames};
+use crate::wire::packet::{MAX_FRAME_BYTES, frames};
 
 impl<C: Crypto> Control<C> {
     /// The peer of an open session closes it.
@@ -27,7 +27,7 @@ impl<C: Crypto> Control<C> {
 
     /// A packet came of a session that is over here. Its peer may say the same: it knows, or it wants to be answered.
     pub(super) fn on_late_packet(&mut self, now: Time, session: SessionId, bytes: &[u8]) {
-        let frames = bytes.get(..MOST_FRAME_BYTES).unwrap_or(bytes);
+        let frames = bytes.get(..MAX_FRAME_BYTES).unwrap_or(bytes);
         let says_so = Frames::new(frames).map_while(Result::ok).any(|frame| matches!(frame, Frame::Close(_)));
         let closing = self.peers.get_mut(session).and_then(|peer| peer.closing.as_mut());
         let Some(closing) = closing.filter(|_| says_so) else { return };

@@ -7,7 +7,7 @@ use fairwave_units::Time;
 
 use super::{Control, ControlEvent};
 use crate::handshake::Crypto;
-use crate::wire::codec::{CloseReason, Header, LEAST_RESET_BYTES, PacketKind};
+use crate::wire::codec::{CloseReason, Header, MIN_RESET_BYTES, PacketKind};
 
 impl<C: Crypto> Control<C> {
     /// A packet came for a session that has no keys here, from an address and with `lower_bytes` of IP and UDP headers.
@@ -29,7 +29,7 @@ impl<C: Crypto> Control<C> {
             exchange.see_stray(now, bytes.saturating_add(lower_bytes));
         }
         // RFC 9000 s10.3.3: what answers is smaller than what it answers; so this one must not be the smallest.
-        if datagram.len() <= LEAST_RESET_BYTES {
+        if datagram.len() <= MIN_RESET_BYTES {
             return None;
         }
         let reset = self.handshakes.reset(now, from, header.session)?;

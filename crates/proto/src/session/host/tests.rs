@@ -89,7 +89,7 @@ fn handle_control__reads_what_a_packet_of_1200_bytes_holds() {
     network.run_until(ms(30));
     let Opened { session, .. } = opened(&network);
     let request = frames(&[Frame::Request { stream: 1, offset: 0, length: 1 }]);
-    for (at, heard) in [(MOST_FRAME_BYTES - request.len(), 1), (MOST_FRAME_BYTES, 0)] {
+    for (at, heard) in [(MAX_FRAME_BYTES - request.len(), 1), (MAX_FRAME_BYTES, 0)] {
         let mut body = vec![0; 60_000];
         body[at..at + request.len()].copy_from_slice(&request);
         let packet = ControlPacket { session, number: 100 + at as u64, frames: body };

@@ -13,18 +13,18 @@
 use fairwave_node::{ClaimMessage, GrantMessage};
 use fairwave_units::{Duration, Rate};
 
-use super::writer::MOST_VARINT;
+use super::writer::MAX_VARINT;
 use super::{DecodeError, Full, Reader, Writer};
 
 /// The expected rate of a sink that sets no limit.
-pub const NO_LIMIT_BPS: u64 = MOST_VARINT;
+pub const NO_LIMIT_BPS: u64 = MAX_VARINT;
 
 /// The time of a lease: 2^l / 4 s, for l from 0 to 12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lease(u8);
 
 /// Exponent of the longest lease, 1024 s.
-const MOST_EXPONENT: u8 = 12;
+const MAX_EXPONENT: u8 = 12;
 /// A quarter of a second, in nanoseconds: the unit of a lease.
 const QUARTER_NS: u64 = 250_000_000;
 
@@ -36,7 +36,7 @@ impl Lease {
     /// The longest lease of all that is not longer than `span`; the shortest one if all are.
     fn within(span: Duration) -> Self {
         let quarters = span.as_nanos().checked_div(QUARTER_NS).unwrap_or(0);
-        Self(quarters.checked_ilog2().unwrap_or(0).min(u32::from(MOST_EXPONENT)) as u8)
+        Self(quarters.checked_ilog2().unwrap_or(0).min(u32::from(MAX_EXPONENT)) as u8)
     }
 
     /// How long that is.
@@ -45,7 +45,7 @@ impl Lease {
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let exponent = Some(reader.u8("the lease")?).filter(|exponent| *exponent <= MOST_EXPONENT);
+        let exponent = Some(reader.u8("the lease")?).filter(|exponent| *exponent <= MAX_EXPONENT);
         exponent.map(Self).ok_or(DecodeError::Range("the lease"))
     }
 }
@@ -139,10 +139,9 @@ mod tests {
     fn read__refuses_flags_and_leases_that_there_are_not_and_claims_without_a_number() {
         let grant = |lease, flags| read_grant(&mut Reader::new(&[1, 2, 3, 4, lease, flags]));
         assert!(
-            grant(MOST_EXPONENT, 1)
-                .is_ok_and(|grant| grant.wants_answer && grant.offer == Some(Rate::nearest_bps(3.0)))
+            grant(MAX_EXPONENT, 1).is_ok_and(|grant| grant.wants_answer && grant.offer == Some(Rate::nearest_bps(3.0)))
         );
-        assert_eq!(grant(MOST_EXPONENT + 1, 0), Err(DecodeError::Range("the lease")));
+        assert_eq!(grant(MAX_EXPONENT + 1, 0), Err(DecodeError::Range("the lease")));
         assert_eq!(grant(4, 2), Err(DecodeError::Range("the flags")));
         let claim = |number, flags| read_claim(&mut Reader::new(&[number, 2, flags, 4, 5]));
         assert!(claim(1, 6).is_ok_and(|claim| claim.is_bye && claim.is_application_limited && !claim.wants_answer));

@@ -267,7 +267,7 @@ fn range(reader: &mut Reader<'_>) -> Result<(u64, u64, u64), DecodeError> {
     let stream = reader.varint("the stream")?;
     let offset = reader.varint("the offset")?;
     let length = reader.varint("the length")?;
-    let end = offset.checked_add(length).filter(|end| length > 0 && *end <= super::writer::MOST_VARINT);
+    let end = offset.checked_add(length).filter(|end| length > 0 && *end <= super::writer::MAX_VARINT);
     end.map(|_| (stream, offset, length)).ok_or(DecodeError::Range("the length"))
 }
 

@@ -48,13 +48,13 @@ pub use header::{HEADER_BYTES, Header, PacketKind};
 pub use piece::{PIECE_BYTES, Piece};
 pub use reader::Reader;
 pub use report::{LossReport, LostRanges};
-pub(crate) use reset::LEAST_RESET_BYTES;
+pub(crate) use reset::MIN_RESET_BYTES;
 #[cfg(test)]
-pub(crate) use reset::{MOST_RESET_BYTES, TOKEN_BYTES};
+pub(crate) use reset::{MAX_RESET_BYTES, TOKEN_BYTES};
 pub use reset::{Reset, Token};
 pub(crate) use seal::mixed;
 pub use seal::{Checksum, Seal, TAG_BYTES, Unseal, open_datagram, seal_datagram};
-pub use terms::{Answer, MOST_GREETING_BYTES, Offer, Refusal};
+pub use terms::{Answer, MAX_GREETING_BYTES, Offer, Refusal};
 pub use writer::{Full, Writer};
 
 /// The reason why bytes are not a valid packet.

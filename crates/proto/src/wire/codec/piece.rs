@@ -31,7 +31,7 @@ impl<'a> Piece<'a> {
             return Err(DecodeError::Short("the data"));
         }
         let end = offset.checked_add(bytes.len() as u64);
-        end.filter(|end| *end <= super::writer::MOST_VARINT).ok_or(DecodeError::Range("the end of the data"))?;
+        end.filter(|end| *end <= super::writer::MAX_VARINT).ok_or(DecodeError::Range("the end of the data"))?;
         Ok(Self { stamp_us, stream, offset, bytes })
     }
 

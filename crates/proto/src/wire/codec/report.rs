@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::column::{Column, Width};
-use super::writer::MOST_VARINT;
+use super::writer::MAX_VARINT;
 use super::{DecodeError, Full, Reader, Writer};
 
 /// A report, or a page of one.
@@ -66,7 +66,7 @@ impl<'a> LossReport<'a> {
     pub fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let base = reader.varint("the base of a loss report")?;
         let span = reader.varint("the length of a loss report")?;
-        let end = base.checked_add(span).filter(|end| *end <= MOST_VARINT);
+        let end = base.checked_add(span).filter(|end| *end <= MAX_VARINT);
         let end = end.ok_or(DecodeError::Range("the end of a loss report"))?;
         let (lost, newest) = match reader.u8("the form of a loss report")? {
             BITMAP => {

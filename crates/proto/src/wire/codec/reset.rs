@@ -23,11 +23,11 @@ pub type Token = [u8; TOKEN_BYTES];
 pub(crate) const TOKEN_BYTES: usize = 16;
 /// Bytes between the header and the token at least: RFC 9000 s10.3 has as many in front of the token that nobody
 /// can foretell.
-const LEAST_PADDING: usize = 5;
+const MIN_PADDING: usize = 5;
 /// Bytes of a reset at least. A packet that is no longer than this gets none.
-pub(crate) const LEAST_RESET_BYTES: usize = HEADER_BYTES + LEAST_PADDING + TOKEN_BYTES;
+pub(crate) const MIN_RESET_BYTES: usize = HEADER_BYTES + MIN_PADDING + TOKEN_BYTES;
 /// Bytes of a reset at most: as many as control packets have that say little.
-pub(crate) const MOST_RESET_BYTES: usize = 80;
+pub(crate) const MAX_RESET_BYTES: usize = 80;
 
 // RFC 9000 s10.3: the token takes the place of the tag, so that a reset looks like any other packet.
 const _: () = assert!(TOKEN_BYTES == TAG_BYTES);
@@ -54,10 +54,10 @@ impl Reset {
     /// fall silent, and a spoofed source address is sent no more than came in its name (RFC 9000 s10.3.3). `None` if
     /// that is not possible.
     pub fn answer(&self, to: &Header, bytes: usize, mut random: impl FnMut() -> u64) -> Option<Vec<u8>> {
-        let most = bytes.checked_sub(1)?.min(MOST_RESET_BYTES);
-        let choices = most.checked_sub(LEAST_RESET_BYTES)?.checked_add(1)?;
+        let most = bytes.checked_sub(1)?.min(MAX_RESET_BYTES);
+        let choices = most.checked_sub(MIN_RESET_BYTES)?.checked_add(1)?;
         let more = usize::try_from(random().checked_rem(u64::try_from(choices).ok()?)?).ok()?;
-        let mut datagram = vec![0; LEAST_RESET_BYTES.checked_add(more)?];
+        let mut datagram = vec![0; MIN_RESET_BYTES.checked_add(more)?];
         // A number that this direction may have come to: the other one has come so far.
         let header = Header { kind: PacketKind::Control, session: self.id, number: to.number };
         header.write(&mut Writer::new(&mut datagram)).ok()?;
@@ -71,7 +71,7 @@ impl Reset {
 
     /// Whether a datagram ends in the token. That takes as long wherever they differ (RFC 9000 s10.3.1).
     pub fn is_shown(&self, datagram: &[u8]) -> bool {
-        datagram.len() >= LEAST_RESET_BYTES
+        datagram.len() >= MIN_RESET_BYTES
             && datagram.last_chunk::<TOKEN_BYTES>().is_some_and(|last| {
                 last.iter().zip(&self.token).fold(0, |differences, (one, other)| differences | (one ^ other)) == 0
             })
@@ -96,11 +96,11 @@ mod tests {
 
     #[test]
     fn answer__to_the_smallest_packets_there_is_none() {
-        for bytes in 0..=LEAST_RESET_BYTES {
+        for bytes in 0..=MIN_RESET_BYTES {
             assert_eq!(RESET.answer(&HEADER, bytes, || 3), None, "{bytes} bytes");
         }
-        let least = RESET.answer(&HEADER, LEAST_RESET_BYTES + 1, || 3).unwrap();
-        assert_eq!(least.len(), LEAST_RESET_BYTES);
+        let least = RESET.answer(&HEADER, MIN_RESET_BYTES + 1, || 3).unwrap();
+        assert_eq!(least.len(), MIN_RESET_BYTES);
     }
 
     #[test]
@@ -111,21 +111,21 @@ mod tests {
     proptest! {
         /// It is smaller than what it answers, reads as a control packet, and only its id and its token are not random.
         #[test]
-        fn answer__is_smaller_and_looks_like_a_packet(bytes in LEAST_RESET_BYTES + 1..2000, seed: u64) {
+        fn answer__is_smaller_and_looks_like_a_packet(bytes in MIN_RESET_BYTES + 1..2000, seed: u64) {
             let mut draw = seed;
             let mut random = || { draw = super::super::mixed(draw); draw };
             let datagram = RESET.answer(&HEADER, bytes, &mut random).unwrap();
-            prop_assert!(datagram.len() < bytes && (LEAST_RESET_BYTES..=MOST_RESET_BYTES).contains(&datagram.len()));
+            prop_assert!(datagram.len() < bytes && (MIN_RESET_BYTES..=MAX_RESET_BYTES).contains(&datagram.len()));
             let header = Header::read(&mut Reader::new(&datagram)).unwrap();
             prop_assert_eq!(header, Header { kind: PacketKind::Control, session: RESET.id, number: HEADER.number });
             prop_assert!(RESET.is_shown(&datagram));
             let again = RESET.answer(&HEADER, bytes, &mut random).unwrap();
-            let padding = |datagram: &[u8]| datagram[HEADER_BYTES..HEADER_BYTES + LEAST_PADDING].to_vec();
+            let padding = |datagram: &[u8]| datagram[HEADER_BYTES..HEADER_BYTES + MIN_PADDING].to_vec();
             prop_assert_ne!(padding(&datagram), padding(&again));
         }
 
         #[test]
-        fn is_shown__by_all_bits_of_its_token_alone(bit in 0_usize..TOKEN_BYTES * 8, bytes in LEAST_RESET_BYTES + 1..200) {
+        fn is_shown__by_all_bits_of_its_token_alone(bit in 0_usize..TOKEN_BYTES * 8, bytes in MIN_RESET_BYTES + 1..200) {
             let mut datagram = RESET.answer(&HEADER, bytes, || 3).unwrap();
             let at = datagram.len() - TOKEN_BYTES + bit / 8;
             datagram[at] ^= 1 << (bit % 8);

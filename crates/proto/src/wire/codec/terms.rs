@@ -22,7 +22,7 @@ use crate::path::path_kind::PathWish;
 use crate::wire::features::Features;
 
 /// Bytes of a greeting at most.
-pub const MOST_GREETING_BYTES: usize = 544;
+pub const MAX_GREETING_BYTES: usize = 544;
 
 const SENDS: u8 = 1;
 const RECEIVES: u8 = 2;
@@ -50,7 +50,7 @@ pub struct Offer<'a> {
     pub receive_bps: Option<u64>,
     /// Whether it declares the path dedicated, even if it does not know its capacity.
     pub says_dedicated: bool,
-    /// Message for the application at the other end, at most [`MOST_GREETING_BYTES`] bytes.
+    /// Message for the application at the other end, at most [`MAX_GREETING_BYTES`] bytes.
     pub greeting: &'a [u8],
 }
 
@@ -135,7 +135,7 @@ impl<'a> Offer<'a> {
         let largest_packet = reader.varint("the largest packet")?;
         let [send_bps, receive_bps] = rates(&mut reader, flags)?;
         let greeting = reader.rest();
-        if greeting.len() > MOST_GREETING_BYTES {
+        if greeting.len() > MAX_GREETING_BYTES {
             return Err(DecodeError::Range("the greeting"));
         }
         let says_dedicated = flags & SAYS_DEDICATED != 0;
@@ -144,7 +144,7 @@ impl<'a> Offer<'a> {
 
     /// Writes it.
     pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
-        if self.greeting.len() > MOST_GREETING_BYTES {
+        if self.greeting.len() > MAX_GREETING_BYTES {
             return Err(Full);
         }
         let directions = (if self.sends { SENDS } else { 0 }) | (if self.receives { RECEIVES } else { 0 });
@@ -297,7 +297,7 @@ mod tests {
             send_bps: None,
             receive_bps: None,
             says_dedicated: false,
-            greeting: &[0; MOST_GREETING_BYTES + 1],
+            greeting: &[0; MAX_GREETING_BYTES + 1],
         };
         assert_eq!(offer.write(&mut Writer::new(&mut [0; 1000])), Err(Full));
         offer.greeting = &[];
@@ -317,7 +317,7 @@ mod tests {
             reset in proptest::option::of(any::<(u64, [u8; 16])>()),
             features in 0_u8..4,
             (claim_bps, promise_bps) in (0_u64..1 << 62, 0_u64..1 << 62),
-            greeting in proptest::collection::vec(any::<u8>(), 0..=MOST_GREETING_BYTES),
+            greeting in proptest::collection::vec(any::<u8>(), 0..=MAX_GREETING_BYTES),
         ) {
             let session = SessionId(id);
             let offer = Offer { session, sends, receives: !sends, largest_packet, send_bps, receive_bps, says_dedicated, greeting: &greeting };

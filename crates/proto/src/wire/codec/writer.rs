@@ -61,7 +61,7 @@ impl<'a> Writer<'a> {
 
     /// A number below 2^62 in as few bytes as it takes (RFC 9000 s16); a larger one counts as 2^62 - 1.
     pub fn varint(&mut self, value: u64) -> Result<(), Full> {
-        let value = value.min(MOST_VARINT);
+        let value = value.min(MAX_VARINT);
         match varint_bytes(value) {
             1 => self.u8(value as u8),
             2 => self.bytes(&(value as u16 | 0x4000).to_be_bytes()),
@@ -82,7 +82,7 @@ impl<'a> Writer<'a> {
 }
 
 /// The largest number that a varint holds.
-pub(crate) const MOST_VARINT: u64 = (1 << 62) - 1;
+pub(crate) const MAX_VARINT: u64 = (1 << 62) - 1;
 
 /// Bytes of a varint.
 pub(crate) const fn varint_bytes(value: u64) -> usize {

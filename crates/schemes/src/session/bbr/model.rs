@@ -65,7 +65,7 @@ const MIN_QUANTUM_PACKETS: u64 = 2;
 /// Rounds over which the maximum excess is kept once the path was full (BBR s2.12, ExtraAckedFilterLen).
 const EXTRA_ACKED_ROUNDS: u64 = 10;
 /// Maximum time between two packets.
-const LEAST_PERIOD: Duration = Duration::from_secs(1);
+const MIN_PERIOD: Duration = Duration::from_secs(1);
 
 impl Model {
     /// A path of which only `config` is known.
@@ -178,7 +178,7 @@ impl Model {
         }
         // The draft leaves open how a rate of zero ends: at least a packet per second, so that the path's state becomes
         // known.
-        self.pacing = self.pacing.max(rate_of(self.packet(), LEAST_PERIOD));
+        self.pacing = self.pacing.max(rate_of(self.packet(), MIN_PERIOD));
     }
 
     /// BBR s5.6.4.7, BoundCwndForModel.

@@ -38,7 +38,7 @@ const BURST_PACKETS: u64 = 6;
 /// Packets added in a probe, so that it exceeds a small bandwidth-delay product.
 const PROBE_PACKETS: u64 = 2;
 /// Minimum rate: a packet in this time.
-const LEAST_PERIOD: Duration = Duration::from_secs(1);
+const MIN_PERIOD: Duration = Duration::from_secs(1);
 
 /// Mode of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,7 +281,7 @@ impl Bbr1 {
         if self.full.was_reached || rate > self.pacing {
             self.pacing = rate;
         }
-        self.pacing = self.pacing.max(rate_of(self.packet(), LEAST_PERIOD));
+        self.pacing = self.pacing.max(rate_of(self.packet(), MIN_PERIOD));
     }
 
     /// `gain` times the bandwidth-delay product.

@@ -18,8 +18,8 @@ pub(super) struct Headers {
 }
 
 /// Longest payload that an IPv4 packet with these headers holds.
-const LARGEST_PAYLOAD: u32 = 65_535 - 60;
-static ZEROS: [u8; LARGEST_PAYLOAD as usize] = [0; LARGEST_PAYLOAD as usize];
+const MAX_PAYLOAD: u32 = 65_535 - 60;
+static ZEROS: [u8; MAX_PAYLOAD as usize] = [0; MAX_PAYLOAD as usize];
 /// Bytes of the headers of IPv4 and UDP.
 const IP_AND_UDP: u32 = 28;
 /// Ports below are the system's.
@@ -40,7 +40,7 @@ impl Headers {
             }
         };
         let ends = ends.map(address);
-        let known = payload.min(LARGEST_PAYLOAD);
+        let known = payload.min(MAX_PAYLOAD);
         let zeros = &ZEROS[..known as usize];
         self.bytes.clear();
         if event.packet.is_acknowledged {
@@ -61,7 +61,7 @@ impl Headers {
         let mut ip = Ipv4Header { protocol, source, destination, time_to_live: 64, ..Ipv4Header::default() };
         ip.dont_fragment = true;
         // A length of zero stands for a packet that is longer than the field can say, as segmentation offload has it.
-        ip.total_len = if payload > LARGEST_PAYLOAD { 0 } else { (20 + header + payload) as u16 };
+        ip.total_len = if payload > MAX_PAYLOAD { 0 } else { (20 + header + payload) as u16 };
         ip.header_checksum = ip.calc_header_checksum();
         self.bytes.extend_from_slice(&ip.to_bytes());
     }

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::handshake::MOST_RESETS;
+use crate::handshake::MAX_RESETS;
 use crate::network::Load;
-use crate::wire::codec::{Header, LEAST_RESET_BYTES, MOST_RESET_BYTES, PacketKind, Reader, TOKEN_BYTES, Writer};
+use crate::wire::codec::{Header, MAX_RESET_BYTES, MIN_RESET_BYTES, PacketKind, Reader, TOKEN_BYTES, Writer};
 
 const IDENTITY: u64 = 4711;
 
@@ -155,23 +155,23 @@ fn handle_stray__who_does_not_listen_resets_nothing() {
 #[test]
 fn handle_stray__resets_dwindle_between_hosts_that_both_answer() {
     let mut hosts = [known(1, 1), known(2, 2)];
-    for bytes in [LEAST_RESET_BYTES - 1, LEAST_RESET_BYTES] {
+    for bytes in [MIN_RESET_BYTES - 1, MIN_RESET_BYTES] {
         assert_eq!(answer(&mut hosts[0], ms(0), address(1), SessionId(77), bytes), None);
     }
     let mut datagram = answer(&mut hosts[0], ms(0), address(1), SessionId(77), 1200).unwrap();
-    assert!(datagram.len() <= MOST_RESET_BYTES);
+    assert!(datagram.len() <= MAX_RESET_BYTES);
     let mut times = 1;
     while let Some(next) = hears(&mut hosts[times % 2], ms(0), address(times % 2), &datagram) {
         assert!(next.len() < datagram.len());
         (datagram, times) = (next, times + 1);
     }
-    assert!(times <= MOST_RESET_BYTES - LEAST_RESET_BYTES + 1, "{times}");
+    assert!(times <= MAX_RESET_BYTES - MIN_RESET_BYTES + 1, "{times}");
 }
 
 #[test]
 fn handle_stray__a_flood_gets_so_many_answers_a_second() {
     let mut host = known(1, 1);
-    let [of_prefix, all] = MOST_RESETS.map(usize::from);
+    let [of_prefix, all] = MAX_RESETS.map(usize::from);
     let mut answers = |second: u64, from: &dyn Fn(u64) -> SocketAddr| {
         let at = |index: u64| ms(1000 * second + index / 100);
         let answered = |index: &u64| answer(&mut host, at(*index), from(*index), SessionId(*index), 1200).is_some();
