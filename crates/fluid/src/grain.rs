@@ -18,8 +18,8 @@ pub(crate) fn grains(bps: f64) -> Grains {
 }
 
 /// A rate as a node measures it: the nearest whole number of grains. Real measurements count in some unit, and rules
-/// that rely on exact numbers must not look better here than they are: see "Measured rates are counted" in
-/// design-notes.
+/// that rely on exact numbers must not look better here than they are: without rounding, one that fails by the
+/// smallest error looks correct.
 #[inline]
 pub(crate) fn counted(bps: f64) -> f64 {
     grains(bps) as f64 / PER_BPS
