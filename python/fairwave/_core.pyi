@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "LARGEST_FILE_BYTES",
+    "MAX_FILE_BYTES",
     "Allocator",
     "ArrowTable",
     "Controller",
@@ -33,7 +33,7 @@ __all__ = [
     "xcp_control",
 ]
 
-LARGEST_FILE_BYTES: Final = 67108864
+MAX_FILE_BYTES: Final = 67108864
 __version__: Final[str]
 
 @type_check_only

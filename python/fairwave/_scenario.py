@@ -174,7 +174,7 @@ def _read(file: str | os.PathLike[str]) -> tuple[str, bytes]:
     if isinstance(file, str) and not path.exists() and (shipped := _core.shipped(file)) is not None:
         return file, shipped.encode()
     with path.open("rb") as opened:
-        return str(path), opened.read(_core.LARGEST_FILE_BYTES + 1)  # one too many is an error with the limit in it
+        return str(path), opened.read(_core.MAX_FILE_BYTES + 1)  # one too many is an error with the limit in it
 
 
 def _changes(
