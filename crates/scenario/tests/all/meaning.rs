@@ -605,7 +605,7 @@ fn notes__name_dropped_settings() {
     let notes = all(text, &Selection::default()).remove(0).1.join("\n");
     assert!(notes.contains("several shortest paths lead from \"a\" to \"b\"") && notes.contains("ECMP"), "{notes}");
     assert!(notes.contains("node \"b\" marks packets (ecn-step), and cubic does not respond"), "{notes}");
-    let single = text.replace("cubic", "bbr").replace("spine{1..2}", "spine{1..1}");
+    let single = text.replace("cubic", "path").replace("spine{1..2}", "spine{1..1}");
     let notes = all(&single, &Selection::default()).remove(0).1;
     assert!(notes.is_empty(), "{notes:?}");
 }
