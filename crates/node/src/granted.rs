@@ -7,7 +7,7 @@ use fairwave_units::{Duration, Rate, Time};
 /// The grants of a session that a packet seen now may go back to, as far as the largest of them needs it: a grant that
 /// a later one exceeds is forgotten.
 ///
-/// Of more than [`MAX_GRANTS`] the oldest ones become one, with the larger rate and the later end.
+/// Of more than `MAX_GRANTS` the oldest ones become one, with the larger rate and the later end.
 #[derive(Clone, Debug)]
 pub struct Granted {
     /// Rates fall; the last one is in force.

@@ -34,7 +34,7 @@ pub(crate) use assigned::INTERVAL_OF_NONE;
 /// The core of a host that knows its peers: it opens and closes sessions, numbers all control packets, and runs the two
 /// end nodes.
 ///
-/// At a tick it asks for the measured rates ([`Control::due`], [`Control::tick`]), and sets the rate of each session
+/// At a tick it asks for the measured rates ([`EndNodes::due`], [`Control::tick`]), and sets the rate of each session
 /// from then on ([`ControlEvent::Grant`]).
 pub(crate) struct Control<C: Crypto> {
     names: SessionNames,

@@ -8,7 +8,7 @@
 //! flags = 1: an answer is wanted; of a claim also 2: the application is the limit, 4: the session is over
 //! ```
 //!
-//! Rates are in bit/s, [`NO_LIMIT_BPS`](super::NO_LIMIT_BPS) for none.
+//! Rates are in bit/s, [`NO_LIMIT_BPS`] for none.
 
 use fairwave_node::{ClaimMessage, GrantMessage};
 use fairwave_units::{Duration, Rate};

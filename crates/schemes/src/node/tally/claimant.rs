@@ -1,6 +1,6 @@
 //! Sessions whose rates a capacity is divided among.
 
-/// One session in a [`Fill`].
+/// One session in a `Fill`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claimant {
     /// The session's maximum use as far as everything else allows, in bit/s; infinity if unlimited.

@@ -6,7 +6,7 @@ use super::super::rate_sample::RateSample;
 use super::model::Model;
 
 /// Amendments of the draft's steps; every default is the draft. What only changes a number of the draft is in
-/// [`Constants`](super::config::Constants).
+/// `Constants`.
 pub trait Amend {
     /// A sample arrived, and nothing was done with it.
     fn before(&mut self, _model: &mut Model, _now: Time, _sample: &RateSample) {}
