@@ -22,7 +22,7 @@ use crate::give::roots::Roots;
 use crate::give::share_name::share_name;
 use crate::give::supply::Readers;
 use crate::open_rates::OpenRates;
-use crate::take::durable::Durable;
+use crate::take::disk::durable::Durable;
 use crate::take::get::Intake;
 use crate::transfer::error::ShareError;
 use crate::transfer::ledger::{Ledger, Transfer};

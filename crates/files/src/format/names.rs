@@ -1,7 +1,7 @@
 //! Names that a tree may have at the destination, and their escaping for a terminal.
 //!
 //! A path comes from the peer and can contain anything. A path that [`RelativePath::new`] accepts is strictly below the
-//! destination, as long as no symbolic link is followed on the way: `take::tree` sees to that.
+//! destination, as long as no symbolic link is followed on the way: `take::disk::tree` sees to that.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;

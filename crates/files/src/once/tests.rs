@@ -11,7 +11,7 @@ use super::*;
 use crate::format::greeting::{Greeting, Look, Walk};
 use crate::format::streams::{MANIFEST, TREE};
 use crate::give::put::{PutOptions, put};
-use crate::take::durable::Durable;
+use crate::take::disk::durable::Durable;
 use crate::take::get::{GetOptions, get};
 use fairwave_proto::handshake::HandshakeError;
 

@@ -1,45 +1,13 @@
 //! The taker: it requests, verifies and writes files, and resumes where an earlier transfer stopped.
+//!
+//! The coordinator is `taker`; `list`, `fetch`, `disk` and `resume` are what it uses.
 
-pub(crate) mod aside;
-pub(crate) mod buffer;
-pub(crate) mod claims;
-pub(crate) mod committer;
-pub(crate) mod compare;
-pub(crate) mod crew;
-pub(crate) mod directories;
-pub(crate) mod disk_error;
-pub(crate) mod disk_queue;
-pub(crate) mod durable;
-pub(crate) mod entry_error;
-mod extraneous;
-pub(crate) mod fetch_window;
-pub(crate) mod file_system;
-pub(crate) mod free_space;
+pub(crate) mod disk;
+pub(crate) mod fetch;
 pub(crate) mod get;
-pub(crate) mod homes;
-pub(crate) mod journal;
-pub(crate) mod kept_key;
-pub(crate) mod kept_time;
-pub(crate) mod key;
-pub(crate) mod list_error;
+pub(crate) mod list;
 pub(crate) mod news;
 pub(crate) mod options;
-pub(crate) mod parcel;
-pub(crate) mod plan;
-pub(crate) mod pool;
-pub(crate) mod quota;
-pub(crate) mod results_feed;
-pub(crate) mod sparse;
-pub(crate) mod sync_choice;
+pub(crate) mod resume;
 pub(crate) mod take_error;
-pub(crate) mod taken_file;
 pub(crate) mod taker;
-pub(crate) mod takers;
-pub(crate) mod taking_end;
-pub(crate) mod temps;
-pub(crate) mod top_names;
-pub(crate) mod top_note;
-pub(crate) mod tree;
-pub(crate) mod unfinished;
-pub(crate) mod verified;
-pub(crate) mod worker;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use fairwave_host::Session;
 use fairwave_proto::codec::CloseReason;
 
-use super::disk_error::Trouble;
-use super::disk_queue::Report;
-use super::parcel::Parcel;
-use super::taken_file::TakenFile;
+use crate::take::disk::disk_error::Trouble;
+use crate::take::disk::disk_queue::Report;
+use crate::take::fetch::parcel::Parcel;
+use crate::take::fetch::taken_file::TakenFile;
 
 /// Something that the coordinator should know.
 pub(crate) enum TakeNews {

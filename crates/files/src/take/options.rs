@@ -5,17 +5,17 @@ use std::sync::Arc;
 use fairwave_host::OwnPlaces;
 use fairwave_units::{Bytes, Rate};
 
-use super::durable::Durable;
-use super::kept_key::KeptKey;
-use super::quota::Quota;
-use super::takers::Takers;
-use super::top_names::TopNames;
-use super::top_note::Former;
-use super::tree::Tree;
-use super::verified::Verified;
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
 use crate::format::greeting::Look;
+use crate::take::disk::durable::Durable;
+use crate::take::disk::quota::Quota;
+use crate::take::disk::tree::Tree;
+use crate::take::list::top_names::TopNames;
+use crate::take::resume::kept_key::KeptKey;
+use crate::take::resume::takers::Takers;
+use crate::take::resume::top_note::Former;
+use crate::take::resume::verified::Verified;
 use crate::transfer::boot::BootId;
 use crate::transfer::memory::Holder;
 

@@ -4,9 +4,9 @@ use std::io;
 
 use thiserror::Error;
 
-use super::list_error::ListError;
-use super::temps::TempsError;
 use crate::format::names::escaped;
+use crate::take::list::list_error::ListError;
+use crate::take::resume::temps::TempsError;
 
 /// Reason why a transfer stops at the taker. Received data are kept: the same call resumes.
 #[derive(Debug, Error)]

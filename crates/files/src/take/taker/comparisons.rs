@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::super::parcel::ParcelBlock;
 use crate::format::blocks::BlockHash;
+use crate::take::fetch::parcel::ParcelBlock;
 
 /// Files that are compared with existing ones, block by block.
 #[derive(Default)]

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use fairwave_proto::codec::CloseReason;
 
-use super::super::disk_queue::DiskQueue;
-use super::super::durable::Durable;
-use super::super::key::TemporaryKey;
-use super::super::news::TakeNews;
 use super::Taker;
 use super::parts::KeptParts;
 use crate::format::results::Before;
+use crate::take::disk::disk_queue::DiskQueue;
+use crate::take::disk::durable::Durable;
+use crate::take::news::TakeNews;
+use crate::take::resume::key::TemporaryKey;
 use crate::transfer::outcome::Ended;
 use crate::transfer::progress::WaitsFor;
 

@@ -1,10 +1,10 @@
 //! State that an unfinished transfer left for the next one, and its interpretation of the destination.
 
-use super::super::key::TemporaryKey;
-use super::super::plan::TakePlan;
-use super::super::temps::Temps;
-use super::super::top_note::{self, Former};
 use super::Taker;
+use crate::take::list::plan::TakePlan;
+use crate::take::resume::key::TemporaryKey;
+use crate::take::resume::temps::Temps;
+use crate::take::resume::top_note::{self, Former};
 
 impl Taker {
     /// Interprets the destination as an unfinished transfer of the same did.

@@ -9,16 +9,6 @@ use std::time::{Duration, Instant};
 use fairwave_host::Session;
 use fairwave_proto::codec::{CloseReason, Refusal};
 
-use super::super::disk_error::DiskError;
-use super::super::disk_queue::DiskQueue;
-use super::super::durable::Durable;
-use super::super::journal::Journal;
-use super::super::key::TemporaryKey;
-use super::super::list_error::ListError;
-use super::super::take_error::TakeError;
-use super::super::temps::{Temps, TempsError};
-use super::super::top_note;
-use super::super::tree::Tree;
 use super::state::TakeState;
 use super::{TICK, Taker};
 use crate::format::blocks::HashKey;
@@ -26,6 +16,16 @@ use crate::format::manifest::{SegmentEntries, TreeEntry};
 use crate::format::reason::is_no_room;
 use crate::format::short_hash::short;
 use crate::format::streams::MANIFEST;
+use crate::take::disk::disk_error::DiskError;
+use crate::take::disk::disk_queue::DiskQueue;
+use crate::take::disk::durable::Durable;
+use crate::take::disk::tree::Tree;
+use crate::take::list::list_error::ListError;
+use crate::take::resume::journal::Journal;
+use crate::take::resume::key::TemporaryKey;
+use crate::take::resume::temps::{Temps, TempsError};
+use crate::take::resume::top_note;
+use crate::take::take_error::TakeError;
 
 /// More files that are known and not done are not asked for,
 const MAX_UNRESOLVED: u64 = 300_000;

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use crossbeam_channel::{Receiver, Sender};
 use fairwave_host::Session;
 
-use super::super::disk_queue::DiskQueue;
-use super::super::key::TemporaryKey;
-use super::super::parcel::Parcel;
-use super::super::pool::BufferPool;
-use super::super::quota::Quota;
-use super::super::temps::Temps;
 use super::parts::{KeptParts, Parts};
 use crate::format::streams::{HASHES, TREE};
+use crate::take::disk::disk_queue::DiskQueue;
+use crate::take::disk::quota::Quota;
+use crate::take::fetch::parcel::Parcel;
+use crate::take::fetch::pool::BufferPool;
+use crate::take::resume::key::TemporaryKey;
+use crate::take::resume::temps::Temps;
 use crate::transfer::memory::Holder;
 
 /// Parcels that are asked for: the sink has them until they are filled.

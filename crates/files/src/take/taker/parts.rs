@@ -19,15 +19,15 @@ use std::os::fd::OwnedFd;
 use crc_fast::{CrcAlgorithm, Digest};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, unlinkat};
 
-use super::super::disk_error::{Doing, Trouble};
-use super::super::disk_queue::DiskQueue;
-use super::super::key::TemporaryKey;
-use super::super::parcel::Parcel;
-use super::super::pool::BufferPool;
-use super::super::quota::{Quota, occupied};
-use super::super::sparse::write_all;
-use super::super::temps::Temps;
 use crate::format::blocks::BLOCK_BYTES;
+use crate::take::disk::disk_error::{Doing, Trouble};
+use crate::take::disk::disk_queue::DiskQueue;
+use crate::take::disk::quota::{Quota, occupied};
+use crate::take::disk::sparse::write_all;
+use crate::take::fetch::parcel::Parcel;
+use crate::take::fetch::pool::BufferPool;
+use crate::take::resume::key::TemporaryKey;
+use crate::take::resume::temps::Temps;
 use crate::transfer::memory::{BLOCKS, Holder, Room};
 
 /// Parts that an earlier session left, until their blocks are asked for.

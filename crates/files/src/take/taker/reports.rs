@@ -3,17 +3,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::disk_queue::Report;
-use super::super::entry_error::EntryError;
-use super::super::fetch_window::WantedBlocks;
-use super::super::free_space::FreeSpace;
-use super::super::news::Placed;
-use super::super::parcel::ParcelBlock;
-use super::super::quota::Quota;
-use super::super::taken_file::Temporary;
-use super::super::tree::{Old, There};
 use super::Taker;
 use crate::format::blocks::BlockHash;
+use crate::take::disk::disk_queue::Report;
+use crate::take::disk::free_space::FreeSpace;
+use crate::take::disk::quota::Quota;
+use crate::take::disk::tree::{Old, There};
+use crate::take::fetch::fetch_window::WantedBlocks;
+use crate::take::fetch::parcel::ParcelBlock;
+use crate::take::fetch::taken_file::Temporary;
+use crate::take::list::entry_error::EntryError;
+use crate::take::news::Placed;
 
 /// A block that is wrong this often is given up.
 const MAX_TRIES: u32 = 8;

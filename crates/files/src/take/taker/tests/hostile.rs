@@ -350,7 +350,7 @@ fn hostile__modes_never_open_what_was_closed() {
         let get = Get { durable, ..Get::default() };
         Fake { mode: Some(0o777), ..Fake::new(said("first")) }.get(&world, &get);
         // New files have the giver's mode, minus the umask.
-        let umask = u32::from(super::super::super::temps::umask());
+        let umask = u32::from(crate::take::resume::temps::umask());
         assert_eq!(modes(&world, &names), [0o777 & !umask; 4], "{durable:?}");
         for (name, mode) in names.iter().zip([0o700, 0o600, 0o640, 0o400]) {
             fs::set_permissions(world.to().join(name), fs::Permissions::from_mode(mode)).unwrap();

@@ -1,0 +1,145 @@
+//! The threads that a taker has at its disk.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use tracing::Span;
+
+use crate::format::blocks::HashKey;
+use crate::take::disk::committer::{Committer, GroupJob};
+use crate::take::disk::compare::ComparingReader;
+use crate::take::disk::disk_queue::{DiskJob, DiskQueue};
+use crate::take::disk::durable::Durable;
+use crate::take::disk::tree::Tree;
+use crate::take::disk::worker::Worker;
+use crate::take::fetch::pool::BufferPool;
+use crate::take::news::TakeNews;
+
+/// The threads that a taker has at its disk, from when it is known what they are for, and the jobs that they have.
+pub(crate) struct Crew {
+    /// `None` once there is no more work.
+    work: Option<Sender<DiskJob>>,
+    jobs: Receiver<DiskJob>,
+    news: Sender<TakeNews>,
+    pool: BufferPool,
+    hired: Option<Hired>,
+    /// Of a dry run: the only thread.
+    reader: Option<JoinHandle<()>>,
+    /// Jobs that are with the workers, parcels aside.
+    open: usize,
+    /// Of those, jobs about holes.
+    open_of_holes: usize,
+}
+
+/// Threads that write.
+struct Hired {
+    desk: Arc<DiskQueue>,
+    group: Sender<GroupJob>,
+    grouper: JoinHandle<()>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+const MAX_WORKERS: usize = 4;
+
+impl Crew {
+    /// One without threads. Jobs are sent by `work` and received from `jobs`; results go to `news`.
+    pub(crate) fn new(
+        work: Sender<DiskJob>,
+        jobs: Receiver<DiskJob>,
+        news: Sender<TakeNews>,
+        pool: BufferPool,
+    ) -> Self {
+        let (hired, reader) = (None, None);
+        Self { work: Some(work), jobs, news, pool, hired, reader, open: 0, open_of_holes: 0 }
+    }
+
+    /// Starts the threads that write.
+    pub(crate) fn hire(&mut self, desk: DiskQueue, durable: Durable, span: &Span) -> io::Result<()> {
+        let desk = Arc::new(desk);
+        let (group, grouped) = unbounded();
+        let grouper = Committer::new(Arc::clone(&desk), durable, grouped, self.news.clone());
+        let named = |name: &str| thread::Builder::new().name(name.to_owned());
+        let span = span.clone();
+        let grouper = named("fairwave-place").spawn(move || span.in_scope(|| grouper.run()))?;
+        let count = thread::available_parallelism().map_or(1, |count| count.get().clamp(1, MAX_WORKERS));
+        let mut workers = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (desk, jobs, group) = (Arc::clone(&desk), self.jobs.clone(), group.clone());
+            let worker = Worker { desk, jobs, group, news: self.news.clone(), pool: self.pool.clone() };
+            workers.push(named("fairwave-disk").spawn(move || worker.run())?);
+        }
+        self.hired = Some(Hired { desk, group, grouper, workers });
+        Ok(())
+    }
+
+    /// Starts the one that compares files in a dry run.
+    pub(crate) fn hire_reader(&mut self, tree: Arc<Tree>, hashes: HashKey) -> io::Result<()> {
+        let (jobs, news, pool) = (self.jobs.clone(), self.news.clone(), self.pool.clone());
+        self.reader = Some(ComparingReader { tree, hashes, jobs, news, pool }.start()?);
+        Ok(())
+    }
+
+    /// The state that the writing threads share, while they run.
+    pub(crate) fn desk(&self) -> Option<&DiskQueue> {
+        self.hired.as_ref().map(|hired| &*hired.desk)
+    }
+
+    /// Sends the workers a job that is not a parcel.
+    pub(crate) fn send(&mut self, job: DiskJob) {
+        self.open += 1;
+        self.open_of_holes += usize::from(matches!(job, DiskJob::Holes(_)));
+        if let Some(work) = &self.work {
+            let _ = work.send(job);
+        }
+    }
+
+    /// Counts a finished job that was not a parcel.
+    pub(crate) fn on_done(&mut self, is_of_holes: bool) {
+        self.open = self.open.saturating_sub(1);
+        self.open_of_holes = self.open_of_holes.saturating_sub(usize::from(is_of_holes));
+    }
+
+    /// Whether the workers have a job that is not a parcel.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.open > 0
+    }
+
+    /// Whether a job about holes would start soon: received data do not wait for holes.
+    pub(crate) fn takes_holes(&self) -> bool {
+        self.open_of_holes < MAX_WORKERS
+    }
+
+    /// Stops the committer from waiting for more. Returns whether it received that.
+    pub(crate) fn flush(&self) -> bool {
+        self.hired.as_ref().is_some_and(|hired| hired.group.send(GroupJob::Flush).is_ok())
+    }
+
+    /// The threads finish their work and end. Returns the writing threads' shared state, if there were any.
+    pub(crate) fn dismiss(&mut self) -> Option<Arc<DiskQueue>> {
+        if let Some(reader) = self.reader.take() {
+            if let Some(work) = &self.work {
+                let _ = work.send(DiskJob::Leave);
+            }
+            // A thread that panicked has already reported it.
+            let _ = reader.join();
+        }
+        let Hired { desk, group, grouper, workers } = self.hired.take()?;
+        if let Some(work) = self.work.take() {
+            for _ in &workers {
+                let _ = work.send(DiskJob::Leave);
+            }
+        }
+        // A thread that panicked has already reported it.
+        for worker in workers {
+            let _ = worker.join();
+        }
+        let _ = group.send(GroupJob::Leave);
+        let _ = grouper.join();
+        // All writes have ended.
+        let given_back = desk.temps.give_back();
+        let _ = desk.journal.append(&[], desk.temps.stamps(given_back));
+        Some(desk)
+    }
+}

@@ -1,0 +1,17 @@
+//! What is written, read and made durable at the destination.
+
+pub(crate) mod aside;
+pub(crate) mod committer;
+pub(crate) mod compare;
+pub(crate) mod crew;
+pub(crate) mod directories;
+pub(crate) mod disk_error;
+pub(crate) mod disk_queue;
+pub(crate) mod durable;
+pub(crate) mod file_system;
+pub(crate) mod free_space;
+pub(crate) mod quota;
+pub(crate) mod sparse;
+pub(crate) mod sync_choice;
+pub(crate) mod tree;
+pub(crate) mod worker;

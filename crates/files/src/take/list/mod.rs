@@ -1,0 +1,8 @@
+//! What the list of a giver means here: which entries are wanted, what is to be done for each, and what is deleted.
+
+pub(crate) mod claims;
+pub(crate) mod entry_error;
+pub(crate) mod extraneous;
+pub(crate) mod list_error;
+pub(crate) mod plan;
+pub(crate) mod top_names;
