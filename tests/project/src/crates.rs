@@ -38,16 +38,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms in which files still use each other in a circle: how many files at the most, and why. In all others none do.
-const IN_CYCLES: &[(&str, usize, &str)] = &[
-    (
-        "schemes",
-        42,
-        "the list of schemes takes each entry from the scheme's own file, which names the types of the list; GTP's entry \
-         names the rule over groups, which runs GTP inside them; the path model runs CUBIC's rule beside others, and both \
-         stand in the list",
-    ),
-    ("sim", 16, "the engine's kinds of sources, each a file of methods of the engine; and what they log and report"),
-];
+const IN_CYCLES: &[(&str, usize, &str)] =
+    &[("sim", 16, "the engine's kinds of sources, each a file of methods of the engine; and what they log and report")];
 
 /// The folders of `files`, each with those that it may use. What is above them may use all.
 const FOLDERS: &[(&str, &[&str])] = &[

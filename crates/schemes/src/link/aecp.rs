@@ -5,7 +5,8 @@ use fairwave_units::{Duration, Time};
 
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{AecpHeader, CongestionHeader};
-use crate::scheme::registry::{self, HALF_OPEN_UNIT, POSITIVE, number, packets_only};
+use crate::scheme::entry;
+use crate::scheme::option::{HALF_OPEN_UNIT, POSITIVE, number, packets_only};
 use crate::scheme::{Domain, Model, OptionSpec, Options, Scheme};
 use crate::session::{Aecp, AecpSourceConfig, NS2_MIN_RTO, SACK};
 
@@ -144,8 +145,8 @@ impl AecpConfig {
 /// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = Scheme {
     models: &[Model::Fluid, Model::Packet],
-    ..registry::at_packets(
-        registry::link("aecp", "routers evolve a rate factor, sources follow it", "Huang et al. 2010", 3),
+    ..entry::at_packets(
+        entry::link("aecp", "routers evolve a rate factor, sources follow it", "Huang et al. 2010", 3),
         &OPTIONS,
         |options, window| Ok(Box::new(Aecp::new(AecpSourceConfig::from_options(options), window))),
         |options, setup| Box::new(AecpLink::new(AecpConfig::from_options(options), setup)),

@@ -5,7 +5,8 @@ use fairwave_units::{Duration, Time};
 
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{CongestionHeader, RcpHeader};
-use crate::scheme::registry::{self, POSITIVE, number};
+use crate::scheme::entry;
+use crate::scheme::option::{POSITIVE, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
 use crate::session::{NS2_MIN_RTO, Rcp, SACK};
 
@@ -167,8 +168,8 @@ impl RcpConfig {
 }
 
 /// The scheme's registry entry.
-pub(super) const SCHEME: Scheme = registry::at_packets(
-    registry::link("rcp", "routers give one rate to all sessions of a link", "Dukkipati et al. 2005", 0),
+pub(super) const SCHEME: Scheme = entry::at_packets(
+    entry::link("rcp", "routers give one rate to all sessions of a link", "Dukkipati et al. 2005", 0),
     &OPTIONS,
     |_, window| Ok(Box::new(Rcp::new(window))),
     |options, setup| Box::new(RcpLink::new(RcpConfig::from_options(options), setup)),

@@ -5,7 +5,8 @@ use fairwave_units::{Duration, Time};
 
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{CongestionHeader, LoadCode};
-use crate::scheme::registry::{self, HALF_OPEN_UNIT, number};
+use crate::scheme::entry;
+use crate::scheme::option::{HALF_OPEN_UNIT, number};
 use crate::scheme::{Domain, OptionSpec, Options, Scheme};
 use crate::session::{NS2_MIN_RTO, SACK_OFF, Vcp, VcpSourceConfig};
 
@@ -158,8 +159,8 @@ impl VcpConfig {
 }
 
 /// The scheme's registry entry.
-pub(super) const SCHEME: Scheme = registry::at_packets(
-    registry::link("vcp", "two bits of load from routers select MI, AI or MD", "Xia et al. 2005", 0),
+pub(super) const SCHEME: Scheme = entry::at_packets(
+    entry::link("vcp", "two bits of load from routers select MI, AI or MD", "Xia et al. 2005", 0),
     &OPTIONS,
     |options, window| Ok(Box::new(Vcp::new(VcpSourceConfig::from_options(options), window))),
     |options, setup| Box::new(VcpLink::new(VcpConfig::from_options(options), setup)),

@@ -13,7 +13,8 @@ use fairwave_units::{Bytes, Duration, Time};
 
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{CongestionHeader, LinkId, XcpHeader};
-use crate::scheme::registry::{self, CLOSED_POSITIVE, CLOSED_UNIT, POSITIVE, flag, number};
+use crate::scheme::entry;
+use crate::scheme::option::{CLOSED_POSITIVE, CLOSED_UNIT, POSITIVE, flag, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
 use crate::session::{MIN_RTO, MakeController, SACK, Xcp};
 
@@ -382,13 +383,8 @@ impl XcpConfig {
 }
 
 /// The scheme's registry entry.
-pub(super) const SCHEME: Scheme = registry::at_packets(
-    registry::link(
-        "xcp",
-        "routers write into every packet how to change its window",
-        "Katabi, Handley & Rohrs 2002",
-        20,
-    ),
+pub(super) const SCHEME: Scheme = entry::at_packets(
+    entry::link("xcp", "routers write into every packet how to change its window", "Katabi, Handley & Rohrs 2002", 20),
     &OPTIONS,
     SOURCE,
     |options, setup| Box::new(XcpLink::new(XcpKind::Plain, XcpConfig::from_options(options), setup)),
@@ -407,16 +403,16 @@ pub(super) const ENDPOINT: Scheme = Scheme {
 pub(super) const IMPROVED: Scheme = Scheme {
     // Zan & Yang 2007, section 3: eight bytes more in data packets, four in acknowledgements.
     ack_header: Bytes::new(24),
-    ..registry::at_packets(
-        registry::link("ixcp", "XCP that taxes only the sessions it limits: max-min fair", "Zan & Yang 2007", 28),
+    ..entry::at_packets(
+        entry::link("ixcp", "XCP that taxes only the sessions it limits: max-min fair", "Zan & Yang 2007", 28),
         &OPTIONS,
         SOURCE,
         |options, setup| Box::new(XcpLink::new(XcpKind::Improved, XcpConfig::from_options(options), setup)),
     )
 };
 /// P-XCP.
-pub(super) const SCALED: Scheme = registry::at_packets(
-    registry::link("pxcp", "XCP that scales spare bandwidth by its limited sessions", "Zhou, Yeung & Li 2004", 20),
+pub(super) const SCALED: Scheme = entry::at_packets(
+    entry::link("pxcp", "XCP that scales spare bandwidth by its limited sessions", "Zhou, Yeung & Li 2004", 20),
     &OPTIONS,
     SOURCE,
     |options, setup| Box::new(XcpLink::new(XcpKind::Scaled, XcpConfig::from_options(options), setup)),

@@ -11,7 +11,7 @@ use crate::scheme::{NodeRule, OptionSpec, Scheme};
 use crate::{Grant, Interval, RateAllocator, Row};
 
 use super::compensated::Compensated;
-use super::{INTERVAL, PHASE, entry};
+use super::entry::{INTERVAL, PHASE, entry};
 
 /// Registry entry of consistent marking.
 pub(super) const CHARNY: Scheme = Scheme {

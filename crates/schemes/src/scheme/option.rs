@@ -362,6 +362,55 @@ impl Options {
     }
 }
 
+// ---- shorthands for declarations
+
+pub(crate) const UNIT: Domain = Domain::Number { least: 0.0, most: 1.0, open: true };
+pub(crate) const CLOSED_UNIT: Domain = Domain::Number { least: 0.0, most: 1.0, open: false };
+/// Above 0 and at most 1; values below 1e-9 make no sense for its uses.
+pub(crate) const HALF_OPEN_UNIT: Domain = Domain::Number { least: 1e-9, most: 1.0, open: false };
+pub(crate) const POSITIVE: Domain = Domain::Number { least: 0.0, most: f64::INFINITY, open: true };
+pub(crate) const CLOSED_POSITIVE: Domain = Domain::Number { least: 0.0, most: f64::INFINITY, open: false };
+
+pub(crate) const fn number(
+    name: &'static str,
+    domain: Domain,
+    default: &'static str,
+    help: &'static str,
+) -> OptionSpec {
+    OptionSpec { name, domain, default, help }
+}
+
+pub(crate) const fn flag(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+    OptionSpec { name, domain: Domain::Flag, default, help }
+}
+
+pub(crate) const fn packets(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+    OptionSpec { name, domain: Domain::Packets { words: &["inf"] }, default, help }
+}
+
+pub(crate) const fn packets_only(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+    OptionSpec { name, domain: Domain::Packets { words: &[] }, default, help }
+}
+
+pub(crate) const fn time(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+    let domain = Domain::Time { least: Duration::ZERO, most: Duration::from_secs(3600), words: &[] };
+    OptionSpec { name, domain, default, help }
+}
+
+pub(crate) const fn join<const N: usize, const M: usize, const SUM: usize>(
+    first: [OptionSpec; N],
+    second: [OptionSpec; M],
+) -> [OptionSpec; SUM] {
+    assert!(N + M == SUM, "the length of the joined list is the sum of both");
+    let mut all = [first[0]; SUM];
+    let mut at = 0;
+    while at < SUM {
+        all[at] = if at < N { first[at] } else { second[at - N] };
+        at += 1;
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

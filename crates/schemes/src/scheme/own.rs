@@ -2,7 +2,9 @@
 
 use std::cell::Cell;
 
-use super::{NodeRule, OptionSpec, Scheme, registry, schemes};
+use super::entry::{self, Scheme};
+use super::node_rule::NodeRule;
+use super::option::OptionSpec;
 use crate::node;
 use crate::session::MakeController;
 
@@ -19,7 +21,7 @@ pub const fn own_session(
     options: &'static [OptionSpec],
     make: MakeController,
 ) -> Scheme {
-    registry::window(name, help, "", options, make)
+    entry::window(name, help, "", options, make)
 }
 
 /// The entry of a user's node rule, for both models. Its first options are
@@ -54,17 +56,17 @@ pub(super) fn find_own(name: &str) -> Option<&'static Scheme> {
     OWN.get().iter().find(|scheme| scheme.name == name).copied()
 }
 
-/// The names that [`find`](super::find) accepts: those of the registry, and this thread's own.
-pub fn known_names() -> impl Iterator<Item = &'static str> {
-    schemes().iter().map(|scheme| scheme.name).chain(OWN.get().iter().map(|scheme| scheme.name))
+/// The names of this thread's own schemes.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    OWN.get().iter().map(|scheme| scheme.name)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::find;
+    use super::super::{find, known_names};
     use super::*;
 
-    static MINE: Scheme = registry::session("mine", "a rule of one's own", "");
+    static MINE: Scheme = entry::session("mine", "a rule of one's own", "");
     static ALL_MINE: &[&Scheme] = &[&MINE];
 
     #[test]

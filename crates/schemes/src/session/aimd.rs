@@ -1,9 +1,11 @@
 //! AIMD(a, b): `increase` packets per round trip, a share `decrease` removed after a loss (Xu et al. 2004, section
 //! III).
 
+use super::event::{Ack, Loss};
 use super::tcp_options::{TCP, TCP_OPTIONS};
-use super::{Ack, Loss, WindowRule, windowed};
-use crate::scheme::registry::{self, POSITIVE, UNIT, join, number};
+use super::windowed::{WindowRule, windowed};
+use crate::scheme::entry;
+use crate::scheme::option::{POSITIVE, UNIT, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// Additive increase, multiplicative decrease with any constants.
@@ -57,7 +59,7 @@ impl AimdConfig {
 }
 
 /// The scheme's registry entry.
-pub(super) const SCHEME: Scheme = registry::window(
+pub(super) const SCHEME: Scheme = entry::window(
     "aimd",
     "additive increase, multiplicative decrease, with configurable constants",
     "Xu et al. 2004",

@@ -1,10 +1,12 @@
 //! BIC-TCP (Xu, Harfoush & Rhee 2004, section VI): binary search for the window that the network can carry, additive
 //! increase if that is far away, slow probing beyond it.
 
+use super::event::{Ack, Loss};
 use super::new_reno::NewReno;
 use super::tcp_options::{TCP, TCP_OPTIONS};
-use super::{Ack, Loss, WindowRule, windowed};
-use crate::scheme::registry::{self, POSITIVE, UNIT, join, number, packets_only};
+use super::windowed::{WindowRule, windowed};
+use crate::scheme::entry;
+use crate::scheme::option::{POSITIVE, UNIT, join, number, packets_only};
 use crate::scheme::{Domain, OptionSpec, Options, Scheme};
 
 /// BIC's rule.
@@ -119,7 +121,7 @@ impl BicConfig {
 }
 
 /// The scheme's registry entry.
-pub(super) const SCHEME: Scheme = registry::window(
+pub(super) const SCHEME: Scheme = entry::window(
     "bic",
     "BIC-TCP: binary search for the window before the last loss",
     "Xu et al. 2004, section VI",

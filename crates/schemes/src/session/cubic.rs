@@ -3,9 +3,11 @@
 
 use fairwave_units::{Duration, Time};
 
+use super::event::{Ack, Loss};
 use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
-use super::{Ack, Loss, WindowRule, windowed};
-use crate::scheme::registry::{self, POSITIVE, UNIT, join, number};
+use super::windowed::{WindowRule, windowed};
+use crate::scheme::entry;
+use crate::scheme::option::{POSITIVE, UNIT, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// CUBIC's rule. Windows in packets, times in seconds, as in the RFC.
@@ -126,7 +128,7 @@ impl CubicConfig {
 }
 
 /// The scheme's registry entry.
-pub(super) const SCHEME: Scheme = registry::of_kernels(registry::window(
+pub(super) const SCHEME: Scheme = entry::of_kernels(entry::window(
     "cubic",
     "CUBIC: the window is a cubic of the time since the last loss",
     "RFC 9438",

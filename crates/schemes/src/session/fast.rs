@@ -6,7 +6,8 @@ use fairwave_units::{Duration, Time};
 
 use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
 use super::{Ack, CongestionController, CongestionWindow, Loss, WindowConfig};
-use crate::scheme::registry::{self, HALF_OPEN_UNIT, POSITIVE, join, number};
+use crate::scheme::entry;
+use crate::scheme::option::{HALF_OPEN_UNIT, POSITIVE, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// FAST's rule with its window.
@@ -126,7 +127,7 @@ impl FastConfig {
 }
 
 /// The scheme's registry entry.
-pub(super) const SCHEME: Scheme = registry::window(
+pub(super) const SCHEME: Scheme = entry::window(
     "fast",
     "FAST TCP: keeps alpha packets queued, by delay",
     "Jin, Wei & Low 2004",

@@ -2,8 +2,10 @@
 
 use super::new_reno::NewReno;
 use super::tcp_options::{TCP, TCP_OPTIONS};
-use super::{Ack, Loss, RuleError, WindowRule, windowed};
-use crate::scheme::registry::{self, UNIT, join, number, packets_only};
+use super::windowed::{WindowRule, windowed};
+use super::{Ack, Loss, RuleError};
+use crate::scheme::entry;
+use crate::scheme::option::{UNIT, join, number, packets_only};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// HighSpeed TCP's rule; up to its low window it is NewReno.
@@ -169,7 +171,7 @@ impl HighSpeedConfig {
 }
 
 /// The scheme's registry entry.
-pub(super) const SCHEME: Scheme = registry::window(
+pub(super) const SCHEME: Scheme = entry::window(
     "hstcp",
     "HighSpeed TCP: increase and decrease depend on the window",
     "RFC 3649",

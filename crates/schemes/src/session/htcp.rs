@@ -3,9 +3,10 @@
 
 use fairwave_units::{Duration, Time};
 
+use super::event::{Ack, Loss};
 use super::tcp_options::LINUX_TCP;
-use super::{Ack, Loss, WindowRule, windowed};
-use crate::scheme::{Scheme, registry};
+use super::windowed::{WindowRule, windowed};
+use crate::scheme::{Scheme, entry};
 
 /// H-TCP's rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -137,7 +138,7 @@ impl Default for HtcpConfig {
 }
 
 /// The scheme's registry entry.
-pub(super) const SCHEME: Scheme = registry::window(
+pub(super) const SCHEME: Scheme = entry::window(
     "htcp",
     "H-TCP: the increase grows with the time since the last loss",
     "Leith & Shorten 2004",

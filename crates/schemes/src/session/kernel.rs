@@ -1,6 +1,6 @@
 //! The kernel's own TCP, which only the testbed runs.
 
-use crate::scheme::{Model, Scheme, registry};
+use crate::scheme::{Model, Scheme, entry};
 
 const NEEDS: &str = "a Linux kernel with this module; only the testbed runs it";
 
@@ -13,5 +13,5 @@ pub(super) const BBR: Scheme =
     kernel("kernel:bbr", "BBR of the Linux kernel", "Cardwell et al., BBR: Congestion-Based Congestion Control, 2016");
 
 const fn kernel(name: &'static str, help: &'static str, cites: &'static str) -> Scheme {
-    Scheme { models: &[Model::Testbed], needs: NEEDS, ..registry::session(name, help, cites) }
+    Scheme { models: &[Model::Testbed], needs: NEEDS, ..entry::session(name, help, cites) }
 }

@@ -1,32 +1,7 @@
 //! Controllers by name, with a scenario's options.
 
-use thiserror::Error;
-
-use super::{CongestionController, WindowConfig};
+use super::{CongestionController, RuleError, WindowConfig};
 use crate::scheme::{self, Options};
-
-/// Error of making a controller.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum RuleError {
-    /// The name is not that of a window-based session rule.
-    #[error("\"{0}\" is not a window-based session rule")]
-    Unknown(String),
-    /// HighSpeed TCP's line has to fall: a larger window at a lower loss rate.
-    #[error(
-        "hstcp: high_window {high_window} at loss rate high_p = {high_p} must be above low_window {low_window}, and \
-         high_p below TCP's loss rate there, {low_p}"
-    )]
-    HighSpeedLine {
-        /// The low window in packets.
-        low_window: f64,
-        /// TCP's loss rate there.
-        low_p: f64,
-        /// The high window in packets.
-        high_window: f64,
-        /// The loss rate there.
-        high_p: f64,
-    },
-}
 
 /// A new controller of the scheme `name` ([`window_schemes`], and those that follow links) with the given options; the
 /// others have the scheme's defaults.

@@ -9,7 +9,7 @@ use super::tcp_options::{LINUX_MIN_RTO, SACK};
 use super::window::{CongestionWindow, WindowConfig};
 use super::{Ack, Allowance, CongestionController, Loss, Sending};
 use crate::header::{CongestionHeader, EcnCode};
-use crate::scheme::registry::{flag, packets, time};
+use crate::scheme::option::{flag, packets, time};
 use crate::scheme::{OptionSpec, Options};
 
 /// A model of a path: samples in, a rate and a window out.

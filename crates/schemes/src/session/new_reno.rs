@@ -1,9 +1,10 @@
 //! TCP's own rule (RFC 5681, RFC 6582): one packet more per round trip, half after a loss.
 
+use super::event::{Ack, Loss};
 use super::tcp_options::{NEWRENO, TCP};
-use super::{Ack, Loss, WindowRule, windowed};
+use super::windowed::{WindowRule, windowed};
 use crate::scheme::Scheme;
-use crate::scheme::registry;
+use crate::scheme::entry;
 
 /// Additive increase by one, multiplicative decrease by half of the packets in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +23,7 @@ impl WindowRule for NewReno {
 }
 
 /// The scheme's registry entry.
-pub(super) const SCHEME: Scheme = registry::of_kernels(registry::window(
+pub(super) const SCHEME: Scheme = entry::of_kernels(entry::window(
     "newreno",
     "TCP NewReno: one segment more per round trip, half at a loss",
     "RFC 5681, RFC 6582",
@@ -31,7 +32,7 @@ pub(super) const SCHEME: Scheme = registry::of_kernels(registry::window(
 ));
 /// The registry entry of the same rule with a sender that uses SACK.
 pub(super) const WITH_SACK: Scheme =
-    registry::window("sack", "TCP with selective acknowledgements", "RFC 6675", &TCP, |_, window| {
+    entry::window("sack", "TCP with selective acknowledgements", "RFC 6675", &TCP, |_, window| {
         Ok(windowed(NewReno, window))
     });
 

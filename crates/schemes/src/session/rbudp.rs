@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::scheme::{Model, Scheme, registry};
+use crate::scheme::{Model, Scheme, entry};
 
 /// The rounds of one transfer, as its source sees them.
 #[derive(Clone, Debug)]
@@ -80,11 +80,7 @@ pub fn rbudp_transfer_s(size_bits: f64, rate_bps: f64, rtt_s: f64, loss: f64, pa
 pub(super) const SCHEME: Scheme = Scheme {
     models: &[Model::Packet],
     needs: "a demand (its rate) and a size",
-    ..registry::session(
-        "rbudp",
-        "sends at a fixed rate, then resends losses until all data has arrived",
-        "He et al. 2002",
-    )
+    ..entry::session("rbudp", "sends at a fixed rate, then resends losses until all data has arrived", "He et al. 2002")
 };
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! Scalable TCP (Kelly 2003): growth in proportion to the window, so that the time to recover from a loss does not
 //! depend on the rate.
 
+use super::event::{Ack, Loss};
 use super::new_reno::NewReno;
 use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
-use super::{Ack, Loss, WindowRule, windowed};
-use crate::scheme::registry::{self, POSITIVE, UNIT, join, number, packets_only};
+use super::windowed::{WindowRule, windowed};
+use crate::scheme::entry;
+use crate::scheme::option::{POSITIVE, UNIT, join, number, packets_only};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// Scalable TCP's rule; below its low window it is NewReno.
@@ -67,7 +69,7 @@ impl ScalableConfig {
 }
 
 /// The scheme's registry entry.
-pub(super) const SCHEME: Scheme = registry::window(
+pub(super) const SCHEME: Scheme = entry::window(
     "stcp",
     "Scalable TCP: recovery takes the same time at any rate",
     "Kelly 2003",

@@ -3,7 +3,7 @@
 use fairwave_units::Duration;
 
 use super::{SlowStart, WindowConfig};
-use crate::scheme::registry::{flag, packets, time};
+use crate::scheme::option::{flag, packets, time};
 use crate::scheme::{Domain, OptionSpec, Options};
 
 pub(crate) const SACK: OptionSpec =

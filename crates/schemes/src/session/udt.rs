@@ -5,7 +5,8 @@
 
 use fairwave_units::{Bytes, Duration, Time};
 
-use crate::scheme::registry::{self, packets_only};
+use crate::scheme::entry;
+use crate::scheme::option::packets_only;
 use crate::scheme::{Model, OptionSpec, Scheme};
 
 /// The constants of the rule.
@@ -245,7 +246,7 @@ pub(super) const SCHEME: Scheme = Scheme {
     ack_header: Bytes::new(4),
     models: &[Model::Packet],
     options: &OPTIONS,
-    ..registry::session(
+    ..entry::session(
         "udt",
         "UDP-based transfer: the rate changes every 10 ms by estimated bandwidth",
         "Gu & Grossman 2007; draft-gg-udt-03",

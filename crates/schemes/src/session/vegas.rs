@@ -5,7 +5,8 @@ use fairwave_units::Duration;
 
 use super::tcp_options::{NS2, TCP_OPTIONS, tcp};
 use super::{Ack, CongestionController, CongestionWindow, Loss, WindowConfig};
-use crate::scheme::registry::{self, POSITIVE, join, number};
+use crate::scheme::entry;
+use crate::scheme::option::{POSITIVE, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// Vegas' rule with its window.
@@ -144,7 +145,7 @@ impl VegasConfig {
 }
 
 /// The scheme's registry entry.
-pub(super) const SCHEME: Scheme = registry::window(
+pub(super) const SCHEME: Scheme = entry::window(
     "vegas",
     "TCP Vegas: keeps a few packets queued, by delay",
     "Brakmo & Peterson 1995",

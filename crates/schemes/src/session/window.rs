@@ -1,30 +1,6 @@
-//! Common part of all TCP-like rules: a window, a slow start, and a rule that differs in two small functions.
-
-use fairwave_units::{Duration, Time};
+//! A session's congestion window.
 
 use super::slow_start::SlowStart;
-use super::{Ack, CongestionController, Loss};
-
-/// The differences between TCP-like rules: growth beyond slow start and the cut.
-pub trait WindowRule: Send {
-    /// Growth of the window, in packets, for one acknowledgement outside slow start and recovery. May be negative for
-    /// rules that respond to delay.
-    fn increase(&mut self, window_packets: f64, ack: &Ack) -> f64;
-
-    /// The window after a loss, in packets.
-    fn decrease(&mut self, window_packets: f64, loss: &Loss) -> f64;
-
-    /// For this time the application, not the window, was the limit, or the session was idle: a rule whose growth
-    /// follows a clock skips the span (RFC 9438 s5.8).
-    fn pause(&mut self, _span: Duration) {}
-
-    /// The retransmission timer expired at this window: returns ssthresh, in packets. The window itself becomes one
-    /// packet.
-    fn time_out(&mut self, window_packets: f64, loss: &Loss) -> f64 {
-        let _ = window_packets;
-        loss.half_of_flight_packets()
-    }
-}
 
 /// The start of a TCP-like session.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +16,18 @@ pub struct WindowConfig {
     /// Initial fraction of rules that carry the fraction of a window from one round trip to the next, 0 <= x < 1.
     /// Sessions with equal fractions round together.
     pub dither_packets: f64,
+}
+
+impl Default for WindowConfig {
+    fn default() -> Self {
+        Self {
+            initial_window_packets: 2.0,
+            initial_ssthresh_packets: f64::INFINITY,
+            max_window_packets: f64::INFINITY,
+            slow_start: SlowStart::Standard,
+            dither_packets: 0.0,
+        }
+    }
 }
 
 /// A session's congestion window, its bounds, and ssthresh.
@@ -99,97 +87,5 @@ impl CongestionWindow {
     pub(super) fn set_ssthresh(&mut self, packets: f64) {
         // RFC 5681, Eq. 4: ssthresh is at least two packets.
         self.ssthresh_packets = packets.max(2.0);
-    }
-}
-
-/// A TCP-like rule with its window.
-#[derive(Clone, Debug)]
-pub struct Windowed<R> {
-    rule: R,
-    slow_start: SlowStart,
-    window: CongestionWindow,
-    /// The last acknowledgement or resumption.
-    last_event: Option<Time>,
-    /// No loss since the start or since a time-out: the ns-2 form of limited slow start stays on.
-    is_probing: bool,
-}
-
-impl<R: WindowRule> Windowed<R> {
-    /// A session's controller at its start.
-    pub fn new(rule: R, config: WindowConfig) -> Self {
-        let slow_start = config.slow_start;
-        let initial_ssthresh_packets = slow_start.first_ssthresh(config.initial_ssthresh_packets);
-        let window = CongestionWindow::new(&WindowConfig { initial_ssthresh_packets, ..config });
-        Self { rule, slow_start, window, last_event: None, is_probing: true }
-    }
-
-    /// The rule itself.
-    pub fn rule(&self) -> &R {
-        &self.rule
-    }
-}
-
-impl<R: WindowRule> CongestionController for Windowed<R> {
-    fn window(&self) -> &CongestionWindow {
-        &self.window
-    }
-
-    fn window_mut(&mut self) -> &mut CongestionWindow {
-        &mut self.window
-    }
-
-    fn on_ack(&mut self, ack: &Ack) {
-        let before = self.last_event.replace(ack.now);
-        if ack.in_recovery {
-            return;
-        }
-        if !ack.window_limited {
-            self.rule.pause(before.map_or(Duration::ZERO, |before| ack.now.since(before)));
-            return;
-        }
-        let window = self.window.packets;
-        let growth = if window < self.window.ssthresh_packets {
-            self.slow_start.increase(window, ack)
-        } else {
-            let growth = self.rule.increase(window, ack);
-            if self.is_probing { growth.max(self.slow_start.floor_while_probing(window, ack)) } else { growth }
-        };
-        self.window.set(window + growth);
-    }
-
-    fn on_loss(&mut self, loss: &Loss) {
-        self.window.cut_to(self.rule.decrease(self.window.packets, loss));
-        self.is_probing = false;
-    }
-
-    fn on_resume(&mut self, now: Time, restart_packets: Option<f64>) {
-        if let Some(before) = self.last_event.replace(now) {
-            self.rule.pause(now.since(before));
-        }
-        if let Some(most) = restart_packets {
-            self.window.set(self.window.packets.min(most));
-        }
-    }
-
-    fn on_timeout(&mut self, loss: &Loss) {
-        self.window.begin_again(self.rule.time_out(self.window.packets, loss));
-        self.is_probing = true;
-    }
-}
-
-/// Constructor of a TCP-like rule's controller for the registry.
-pub(super) fn windowed<R: WindowRule + 'static>(rule: R, config: WindowConfig) -> Box<dyn CongestionController> {
-    Box::new(Windowed::new(rule, config))
-}
-
-impl Default for WindowConfig {
-    fn default() -> Self {
-        Self {
-            initial_window_packets: 2.0,
-            initial_ssthresh_packets: f64::INFINITY,
-            max_window_packets: f64::INFINITY,
-            slow_start: SlowStart::Standard,
-            dither_packets: 0.0,
-        }
     }
 }

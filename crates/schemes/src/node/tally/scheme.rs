@@ -3,10 +3,32 @@
 use fairwave_units::Duration;
 
 use super::options::TallyOptions;
-use crate::scheme::option::{Domain, OptionSpec, OptionValue, Options};
+use crate::node::entry::{INTERVAL, PHASE, entry};
+use crate::node::gtp::{Gtp, Reading};
+use crate::scheme::NodeRule;
+use crate::scheme::entry::Scheme;
+use crate::scheme::option::{Domain, OptionSpec, OptionValue, Options, flag, join, number};
+
+/// Registry entry of Tally. Drivers run its two halves, also with peers that know no messages; its `make` is plain GTP,
+/// which is not used to allocate.
+pub(in crate::node) const SCHEME: Scheme = Scheme {
+    needs: "the rule at every end node of the sessions, and messages between the two ends",
+    ..entry(
+        "tally",
+        "the ends exchange offers and claims; raises come only from capacity that is confirmed free",
+        "docs/explanation/tally.md",
+        &ALL_OPTIONS,
+        NodeRule {
+            keeps_minimum: true,
+            exchange: Some(tally_options),
+            ..NodeRule::new(|options| Box::new(Gtp::new(Reading::Adopted, options)))
+        },
+    )
+};
+const ALL_OPTIONS: [OptionSpec; 13] = join([OptionSpec { default: "20 ms", ..INTERVAL }, PHASE], OPTIONS);
 
 /// The options, in addition to the control interval and the phase that every node rule takes.
-pub(crate) const OPTIONS: [OptionSpec; 11] = [
+const OPTIONS: [OptionSpec; 11] = [
     number(
         "eps",
         Domain::Number { least: 0.0, most: 0.5, open: false },
@@ -66,17 +88,9 @@ pub(crate) const OPTIONS: [OptionSpec; 11] = [
     },
 ];
 
-const fn number(name: &'static str, domain: Domain, default: &'static str, help: &'static str) -> OptionSpec {
-    OptionSpec { name, domain, default, help }
-}
-
-const fn flag(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
-    number(name, Domain::Flag, default, help)
-}
-
 /// The constants of a node with these options. The driver sets those that it knows better: the control interval and the
 /// size of a packet.
-pub(crate) fn tally_options(options: &Options) -> TallyOptions {
+fn tally_options(options: &Options) -> TallyOptions {
     let usual = TallyOptions::default();
     let given = TallyOptions {
         headroom: options.number("eps").unwrap_or(usual.headroom),

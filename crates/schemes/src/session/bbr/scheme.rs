@@ -7,7 +7,7 @@ use super::super::modelled::{Modelled, OPTIONS, PathModel};
 use super::super::rate_sample::RateSample;
 use super::amend::Amend;
 use super::steps::Bbr;
-use crate::scheme::{Scheme, registry};
+use crate::scheme::{Scheme, entry};
 
 /// The draft specifies no response to marks, and a connection without one may not claim ECN (BBR s3.7).
 const ANSWERS_MARKS: bool = false;
@@ -15,7 +15,7 @@ const ANSWERS_MARKS: bool = false;
 /// The scheme's registry entry.
 pub(crate) const SCHEME: Scheme = Scheme {
     answers_marks: ANSWERS_MARKS,
-    ..registry::window(
+    ..entry::window(
         "bbr",
         "BBR version 3: a model of the path's bandwidth and round-trip time, bounded by loss",
         "draft-ietf-ccwg-bbr",

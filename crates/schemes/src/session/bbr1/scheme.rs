@@ -6,13 +6,13 @@ use super::super::delivery_rate::SentStamp;
 use super::super::modelled::{Modelled, OPTIONS, PathModel};
 use super::super::rate_sample::RateSample;
 use super::model::Bbr1;
-use crate::scheme::{Scheme, registry};
+use crate::scheme::{Scheme, entry};
 
 /// Linux's version 1 ignores marks.
 const ANSWERS_MARKS: bool = false;
 
 /// The scheme's registry entry.
-pub(crate) const SCHEME: Scheme = registry::window(
+pub(crate) const SCHEME: Scheme = entry::window(
     "bbr1",
     "BBR version 1, as in Linux: ignores loss, and cycles through eight gains",
     "Cardwell et al., BBR: Congestion-Based Congestion Control, 2016",

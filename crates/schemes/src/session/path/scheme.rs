@@ -6,13 +6,14 @@ use super::super::bbr::BbrConfig;
 use super::super::modelled::{MODEL_OPTIONS, Modelled, OPTIONS};
 use super::PathConfig;
 use super::switches::Switches;
-use crate::scheme::registry::{self, flag};
+use crate::scheme::entry;
+use crate::scheme::option::flag;
 use crate::scheme::{OptionSpec, OptionValue, Scheme};
 
 /// The scheme's registry entry.
 pub(crate) const SCHEME: Scheme = Scheme {
     answers_marks: true,
-    ..registry::window(
+    ..entry::window(
         "path",
         "the transport's model of a shared path: bbr with amendments, each an option",
         "draft-ietf-ccwg-bbr",

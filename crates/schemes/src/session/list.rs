@@ -1,0 +1,33 @@
+//! The lists of session schemes.
+
+use super::{aimd, bbr, bbr1, bic, cubic, fast, hstcp, htcp, kernel, new_reno, path, rbudp, stcp, udt, vegas};
+use crate::scheme::entry::{self, Model, Scheme};
+use crate::scheme::option;
+
+/// The window-based schemes, in the order of lists. A new one is a file here, its `mod` line, and its entry in
+/// this list.
+pub(crate) const WINDOWED: &[Scheme] = &[
+    new_reno::SCHEME,
+    new_reno::WITH_SACK,
+    hstcp::SCHEME,
+    htcp::SCHEME,
+    stcp::SCHEME,
+    aimd::SCHEME,
+    bic::SCHEME,
+    cubic::SCHEME,
+    bbr::SCHEME,
+    bbr1::SCHEME,
+    path::SCHEME,
+    vegas::SCHEME,
+    fast::SCHEME,
+];
+
+/// Sessions that set their own rate: their rules are not a [`CongestionController`].
+pub(crate) const OTHERS: &[Scheme] = &[udt::SCHEME, rbudp::SCHEME, CBR, kernel::CUBIC, kernel::RENO, kernel::BBR];
+
+/// A constant rate without a rule.
+const CBR: Scheme = Scheme {
+    models: &[Model::Packet],
+    options: &[option::flag("dither", "true", "each packet leaves at a random moment of its period")],
+    ..entry::session("cbr", "constant bit rate: sends at its demand regardless of loss", "")
+};
