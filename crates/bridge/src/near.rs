@@ -45,14 +45,14 @@ pub struct NearOptions {
     pub pipe: PipeOptions,
 }
 
-/// Doors on loopback for programs that have its [plan](Near::plan), each to one address behind a far end.
+/// Listeners on loopback for programs that have its [plan](Near::plan), each to one address behind a far end.
 pub struct Near {
     plan: Plan,
     inner: Arc<NearInner>,
 }
 
 struct NearInner {
-    doors: Vec<Door>,
+    listeners: Vec<LocalListener>,
     token: Token,
     endpoint: Endpoint,
     pump: Pump,
@@ -63,11 +63,11 @@ struct NearInner {
     unknown: Unknown,
     /// How many of them have a thread.
     arriving: Arc<AtomicUsize>,
-    /// Held from where somebody waits at a door until he is counted.
+    /// Held from where somebody waits at a listener until he is counted.
     letting_in: Lock<()>,
 }
 
-struct Door {
+struct LocalListener {
     listener: TcpListener,
     to: SocketAddr,
     ticket: Ticket,
@@ -86,21 +86,26 @@ impl Near {
         let mut token = Token::default();
         getrandom::fill(&mut token)?;
         let has_v6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
-        let (mut doors, mut planned) = (Vec::new(), Vec::new());
+        let (mut local, mut planned) = (Vec::new(), Vec::new());
         for Way { to, ticket } in ways {
             for to in to {
                 let (port, listeners) = listen(has_v6)?;
                 planned.push((to, port));
-                doors.extend(listeners.into_iter().map(|listener| Door { listener, to, ticket: ticket.clone() }));
+                local.extend(listeners.into_iter().map(|listener| LocalListener {
+                    listener,
+                    to,
+                    ticket: ticket.clone(),
+                }));
             }
         }
         let (count, arriving, letting_in) = (Arc::default(), Arc::default(), Lock::new(()));
         let unknown = Unknown::default();
         let tell = Arc::new(tell);
-        let inner = NearInner { doors, token, endpoint, pump, options, tell, count, unknown, arriving, letting_in };
+        let inner =
+            NearInner { listeners: local, token, endpoint, pump, options, tell, count, unknown, arriving, letting_in };
         let near = Self { plan: Plan { token, has_v6, ways: planned }, inner: Arc::new(inner) };
         let inner = Arc::clone(&near.inner);
-        std::thread::Builder::new().name("fairwave-doors".to_owned()).spawn(move || inner.keep_doors())?;
+        std::thread::Builder::new().name("fairwave-accept".to_owned()).spawn(move || inner.accept_all())?;
         Ok(near)
     }
 
@@ -110,10 +115,10 @@ impl Near {
         (PLAN_VARIABLE, self.plan.to_string())
     }
 
-    /// Whether nobody has a connection, and nobody waits at a door.
+    /// Whether nobody has a connection, and nobody waits at a listener.
     pub fn is_idle(&self) -> bool {
         let _nobody_between = self.inner.letting_in.lock();
-        let mut waiting: Vec<_> = self.inner.doors.iter().map(Door::poll).collect();
+        let mut waiting: Vec<_> = self.inner.listeners.iter().map(LocalListener::poll).collect();
         let none_waits = matches!(poll(&mut waiting, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0));
         // A known connection is counted before it stops counting as arriving: so they are read in this order.
         none_waits && self.inner.arriving.load(Ordering::SeqCst) == 0 && self.inner.count.load(Ordering::SeqCst) == 0
@@ -145,7 +150,7 @@ fn listen(has_v6: bool) -> io::Result<(u16, Vec<TcpListener>)> {
     Err(last)
 }
 
-impl Door {
+impl LocalListener {
     fn poll(&self) -> PollFd<'_> {
         PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN)
     }
@@ -153,18 +158,18 @@ impl Door {
 
 impl NearInner {
     /// Lets programs in, for as long as the process lives.
-    fn keep_doors(self: &Arc<Self>) {
-        let mut waiting: Vec<_> = self.doors.iter().map(Door::poll).collect();
+    fn accept_all(self: &Arc<Self>) {
+        let mut waiting: Vec<_> = self.listeners.iter().map(LocalListener::poll).collect();
         let mut is_said = false;
         loop {
             match poll(&mut waiting, None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return (self.tell)(&format!("cannot accept connections: {error}")),
             }
-            for (index, door) in self.doors.iter().enumerate() {
+            for (index, local) in self.listeners.iter().enumerate() {
                 let accepted = {
                     let _letting_in = self.letting_in.lock();
-                    door.listener.accept().map(|(stream, _)| (stream, Counted::new(&self.arriving, usize::MAX)))
+                    local.listener.accept().map(|(stream, _)| (stream, Counted::new(&self.arriving, usize::MAX)))
                 };
                 match accepted {
                     Ok((stream, arriving)) => {
@@ -174,7 +179,7 @@ impl NearInner {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => {
                         if !is_said {
-                            (self.tell)(&format!("{}: {error}", door.to));
+                            (self.tell)(&format!("{}: {error}", local.to));
                         }
                         // Without descriptors the same error recurs at once, until a connection ends: a silent one does
                         // now.
@@ -188,18 +193,18 @@ impl NearInner {
     }
 
     /// A connection has a separate thread until its session is open.
-    fn let_in(self: &Arc<Self>, stream: TcpStream, arriving: Option<Counted>, door: usize) {
+    fn let_in(self: &Arc<Self>, stream: TcpStream, arriving: Option<Counted>, index: usize) {
         let inner = Arc::clone(self);
         let came = self.unknown.add(stream);
         let name = "fairwave-opens".to_owned();
         let begun = std::thread::Builder::new().name(name).spawn(move || {
-            let door = &inner.doors[door];
-            let known = inner.know(came, door);
+            let local = &inner.listeners[index];
+            let known = inner.know(came, local);
             drop(arriving);
             if let Some((stream, preamble, counted)) = known
-                && let Err(error) = inner.open(stream, door, preamble, counted)
+                && let Err(error) = inner.open(stream, local, preamble, counted)
             {
-                (inner.tell)(&format!("{}: {error}", door.to));
+                (inner.tell)(&format!("{}: {error}", local.to));
             }
         });
         if let Err(error) = begun {
@@ -209,13 +214,13 @@ impl NearInner {
     }
 
     /// Hears who came: one of the program's connections, or somebody else.
-    fn know(&self, came: Came, door: &Door) -> Option<(TcpStream, Preamble, Counted)> {
+    fn know(&self, came: Came, local: &LocalListener) -> Option<(TcpStream, Preamble, Counted)> {
         let preamble = self.unknown.get(came).and_then(|stream| {
             prepare(&stream).ok()?;
             read_preamble(&stream, PREAMBLE_WITHIN)
         });
         let known = match preamble {
-            Some(preamble) if is_same(&preamble.token, &self.token) && preamble.to == door.to => {
+            Some(preamble) if is_same(&preamble.token, &self.token) && preamble.to == local.to => {
                 let counted = Counted::new(&self.count, MAX_CONNECTIONS);
                 if counted.is_none() {
                     (self.tell)("too many connections at once");
@@ -223,12 +228,12 @@ impl NearInner {
                 counted.map(|counted| (preamble, counted))
             }
             Some(_) => {
-                tracing::warn!(to = %door.to, "refused a connection from an unknown process");
+                tracing::warn!(to = %local.to, "refused a connection from an unknown process");
                 None
             }
             None => {
                 // Another program that looks at all ports, one that went away at once, or the oldest of too many.
-                tracing::info!(to = %door.to, "refused a connection without a preamble");
+                tracing::info!(to = %local.to, "refused a connection without a preamble");
                 None
             }
         };
@@ -239,16 +244,16 @@ impl NearInner {
     fn open(
         &self,
         mut stream: TcpStream,
-        door: &Door,
+        local: &LocalListener,
         preamble: Preamble,
         counted: Counted,
     ) -> Result<(), ConnectError> {
         let wants_answer = preamble.wants_answer;
-        let follower = Follower::new(door.to.to_string(), Arc::clone(&self.tell), counted);
+        let follower = Follower::new(local.to.to_string(), Arc::clone(&self.tell), counted);
         let (pipe, handler) = self.pump.pipe(self.options.pipe, Box::new(follower));
         let greeting = BridgeHello { wants_answer }.greeting();
-        let wish = ConnectOptions { sends: true, receives: true, greeting, options: self.options.session };
-        match self.endpoint.connect(&door.ticket, wish, handler) {
+        let request = ConnectOptions { sends: true, receives: true, greeting, options: self.options.session };
+        match self.endpoint.connect(&local.ticket, request, handler) {
             Ok(_) => {
                 pipe.attach(stream.into());
                 Ok(())
@@ -303,7 +308,7 @@ fn errno_of(error: &ConnectError) -> Errno {
         ConnectError::Handshake(HandshakeError::Refused(Refusal::Expired)) => Errno::KEYEXPIRED,
         ConnectError::Handshake(HandshakeError::Refused(_)) => Errno::ACCESS,
         ConnectError::Handshake(HandshakeError::Protocol) => Errno::PROTO,
-        ConnectError::Wish(_) | ConnectError::Greeting(_) => Errno::IO,
+        ConnectError::Options(_) | ConnectError::Greeting(_) => Errno::IO,
         ConnectError::Closed => Errno::NETDOWN,
     }
 }
@@ -316,7 +321,7 @@ mod tests {
     use super::*;
     use crate::unknown::MAX_UNKNOWN;
 
-    /// One with a door for an address to which its ticket knows no way, and what lets a program in there.
+    /// One with a listener for an address to which its ticket knows no way, and what lets a program in there.
     fn near() -> (Near, SocketAddr, Preamble) {
         let endpoint = Endpoint::bind(&EndpointConfig::default()).unwrap();
         let ticket = Keyring::in_memory(Identity::random().unwrap(), ShareId(1));
@@ -324,9 +329,9 @@ mod tests {
         let to = "10.9.9.9:8000".parse().unwrap();
         let ways = vec![Way { to: vec![to], ticket }];
         let near = Near::open(endpoint, Pump::start().unwrap(), ways, NearOptions::default(), |_| {}).unwrap();
-        let door = near.inner.doors[0].listener.local_addr().unwrap();
+        let address = near.inner.listeners[0].listener.local_addr().unwrap();
         let preamble = Preamble { token: near.inner.token, to, wants_answer: true };
-        (near, door, preamble)
+        (near, address, preamble)
     }
 
     /// The answer to a program's preamble: that there is no such address.
@@ -337,8 +342,8 @@ mod tests {
 
     #[test]
     fn near__connections_that_all_come_before_one_speaks_are_all_let_in() {
-        let (_near, door, preamble) = near();
-        let programs: Vec<_> = (0..300).map(|_| TcpStream::connect(door).unwrap()).collect();
+        let (_near, address, preamble) = near();
+        let programs: Vec<_> = (0..300).map(|_| TcpStream::connect(address).unwrap()).collect();
         for mut program in &programs {
             program.write_all(&preamble.to_bytes()).unwrap();
         }
@@ -348,17 +353,17 @@ mod tests {
 
     #[test]
     fn near__who_says_nothing_at_a_door_takes_nobodys_place() {
-        let (near, door, preamble) = near();
+        let (near, address, preamble) = near();
         // Each has a descriptor at both ends, all in this process.
         let limit = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
-        let strangers: Vec<_> = (0..MAX_UNKNOWN + 200).map(|_| TcpStream::connect(door).unwrap()).collect();
+        let strangers: Vec<_> = (0..MAX_UNKNOWN + 200).map(|_| TcpStream::connect(address).unwrap()).collect();
         // The first of them is let go of before its time, for one that came later.
         strangers[0].set_read_timeout(Some(fairwave_testing::LIMIT)).unwrap();
         assert!(matches!((&strangers[0]).read(&mut [0]), Ok(0) | Err(_)));
         assert_eq!(near.inner.count.load(Ordering::SeqCst), 0, "strangers count");
         // A connection with the token is served next to them.
-        let mut program = TcpStream::connect(door).unwrap();
+        let mut program = TcpStream::connect(address).unwrap();
         program.write_all(&preamble.to_bytes()).unwrap();
         assert!(hears_no_way(&program));
     }
@@ -400,9 +405,9 @@ mod tests {
         // Nothing is accepted at this point. The standard library requests a backlog of 128.
         let (_, listeners) = listen(TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()).unwrap();
         for listener in &listeners {
-            let door = listener.local_addr().unwrap();
+            let address = listener.local_addr().unwrap();
             let waiting: Vec<_> =
-                (0..300).map(|_| TcpStream::connect_timeout(&door, fairwave_testing::LIMIT).unwrap()).collect();
+                (0..300).map(|_| TcpStream::connect_timeout(&address, fairwave_testing::LIMIT).unwrap()).collect();
             assert_eq!(waiting.len(), 300);
         }
     }

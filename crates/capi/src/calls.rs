@@ -17,7 +17,7 @@ use crate::library::{current, library};
 use crate::listen;
 use crate::options::{self, SOL_FAIRWAVE, Value};
 use crate::signals;
-use crate::socket::{Socket, Stage, Wishes, set_flags};
+use crate::socket::{Socket, SocketOptions, Stage, set_flags};
 
 /// The result of a call: its value, or -1 with `errno`. A panic becomes EIO. Signals are held back, except while the
 /// call waits ([`signals`]).
@@ -78,7 +78,7 @@ pub extern "C" fn g_socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int
             return Err(Errno(libc::EPROTONOSUPPORT));
         }
         let library = library()?;
-        let (socket, theirs) = Socket::new(is_v6, Stage::New, Wishes::default())?;
+        let (socket, theirs) = Socket::new(is_v6, Stage::New, SocketOptions::default())?;
         set_flags(&theirs, kind & libc::SOCK_CLOEXEC != 0, kind & libc::SOCK_NONBLOCK != 0)?;
         library.add(&socket);
         let fd = theirs.into_raw_fd();

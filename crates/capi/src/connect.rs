@@ -34,12 +34,12 @@ pub(crate) fn connect(
     theirs: BorrowedFd<'_>,
     ticket: &Ticket,
 ) -> Result<(), Errno> {
-    let wishes = socket.state.lock().wishes;
+    let options = socket.state.lock().options;
     let bound = socket.state.lock().endpoint.clone();
     let first = ticket.addresses.first().copied().ok_or(Errno(libc::EDESTADDRREQ))?;
     let endpoint = match bound {
         Some(endpoint) => endpoint,
-        None => library.endpoint(socket, &wishes, first)?,
+        None => library.endpoint(socket, &options, first)?,
     };
     {
         let mut state = socket.state.lock();
@@ -52,9 +52,9 @@ pub(crate) fn connect(
     }
     let filler_bytes = fill(theirs);
     let watch = Box::new(SocketWatch { socket: Arc::downgrade(socket) });
-    let (pipe, handler) = library.pump.pipe(wishes.pipe(), watch);
+    let (pipe, handler) = library.pump.pipe(options.pipe(), watch);
     socket.state.lock().pipe = Some(pipe.clone());
-    let options = ConnectOptions { sends: true, receives: true, greeting: greeting(b""), options: wishes.session };
+    let options = ConnectOptions { sends: true, receives: true, greeting: greeting(b""), options: options.session };
     let answer = endpoint.begin(ticket, options, handler, None).map_err(|error| Errno::from(&error))?;
     let attempt = Attempt { socket: Arc::clone(socket), pipe, filler_bytes, answer };
     library.connector.watch(attempt)?;
@@ -86,11 +86,11 @@ fn wait_for(socket: &Socket, theirs: BorrowedFd<'_>) -> Result<(), Errno> {
 pub(crate) fn outcome(socket: &Socket) -> Option<Result<(), Errno>> {
     let mut state = socket.state.lock();
     match state.stage {
-        Stage::Connected { is_told: false } => {
-            state.stage = Stage::Connected { is_told: true };
+        Stage::Connected { is_reported: false } => {
+            state.stage = Stage::Connected { is_reported: true };
             Some(Ok(()))
         }
-        Stage::Connected { is_told: true } => Some(Err(Errno(libc::EISCONN))),
+        Stage::Connected { is_reported: true } => Some(Err(Errno(libc::EISCONN))),
         Stage::Failed => Some(Err(socket.take_error().unwrap_or(Errno(libc::ECONNABORTED)))),
         Stage::New | Stage::Listening | Stage::Connecting => None,
     }

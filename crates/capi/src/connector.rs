@@ -69,7 +69,7 @@ impl Attempt {
             if let Err(error) = answer {
                 socket.set_error(Errno::from(error));
             }
-            state.stage = if answer.is_ok() { Stage::Connected { is_told: false } } else { Stage::Failed };
+            state.stage = if answer.is_ok() { Stage::Connected { is_reported: false } } else { Stage::Failed };
             state.ours.take()
         };
         let Some(ours) = ours else { return };

@@ -25,7 +25,7 @@ impl From<&ConnectError> for Errno {
         Self(match error {
             ConnectError::NoAddress => libc::ENETUNREACH,
             ConnectError::Tunnel(_) => libc::ETIMEDOUT,
-            ConnectError::Wish(_) | ConnectError::Greeting(_) => libc::EINVAL,
+            ConnectError::Options(_) | ConnectError::Greeting(_) => libc::EINVAL,
             ConnectError::Closed => libc::ECONNABORTED,
             ConnectError::Handshake(error) => match error {
                 HandshakeError::NoAnswer | HandshakeError::FellSilent => libc::ETIMEDOUT,

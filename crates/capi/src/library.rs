@@ -15,7 +15,7 @@ use fairwave_units::Rate;
 use crate::connector::Connector;
 use crate::errno::Errno;
 use crate::ours;
-use crate::socket::{Node, Socket, Wishes, node_of};
+use crate::socket::{Node, Socket, SocketOptions, node_of};
 
 /// The library's state in a process. It is made at the first call that needs it, and lives as long as the process.
 pub(crate) struct Library {
@@ -195,9 +195,9 @@ impl Library {
     }
 
     /// An endpoint to call from.
-    pub(crate) fn endpoint(&self, socket: &Socket, wishes: &Wishes, to: SocketAddr) -> Result<Endpoint, Errno> {
-        let is_dedicated = wishes.path == PathKind::Dedicated;
-        let (is_v6, is_plain, capacity) = (socket.is_v6, wishes.is_plain, wishes.capacity);
+    pub(crate) fn endpoint(&self, socket: &Socket, options: &SocketOptions, to: SocketAddr) -> Result<Endpoint, Errno> {
+        let is_dedicated = options.path == PathKind::Dedicated;
+        let (is_v6, is_plain, capacity) = (socket.is_v6, options.is_plain, options.capacity);
         let key = EndpointKey { is_v6, is_dedicated, is_plain, capacity };
         let known = |endpoints: &Vec<(EndpointKey, Endpoint)>| {
             endpoints.iter().find(|(other, _)| *other == key).map(|(_, endpoint)| endpoint.clone())
@@ -206,7 +206,7 @@ impl Library {
             return Ok(endpoint);
         }
         let capacity = Capacity::find(capacity, Some(to.ip())).rate;
-        let made = Endpoint::bind(&wishes.endpoint(None, capacity)).map_err(|error| Errno::from(&error))?;
+        let made = Endpoint::bind(&options.endpoint(None, capacity)).map_err(|error| Errno::from(&error))?;
         let mut endpoints = self.endpoints.lock();
         if let Some(endpoint) = known(&endpoints) {
             return Ok(endpoint);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     fn failed() -> Arc<Socket> {
-        let (socket, _theirs) = Socket::new(false, Stage::Failed, Wishes::default()).unwrap();
+        let (socket, _theirs) = Socket::new(false, Stage::Failed, SocketOptions::default()).unwrap();
         socket.state.lock().ours = None;
         socket
     }
@@ -284,11 +284,11 @@ mod tests {
         use std::os::unix::fs::MetadataExt;
         let library = bare();
         let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
-        let (socket, theirs) = Socket::new(false, Stage::New, Wishes::default()).unwrap();
+        let (socket, theirs) = Socket::new(false, Stage::New, SocketOptions::default()).unwrap();
         let device = socket.node.0;
         let meta = file.metadata().unwrap();
         for node in [(device, meta.ino()), (meta.dev(), meta.ino())] {
-            let (socket, _theirs) = Socket::new(false, Stage::New, Wishes::default()).unwrap();
+            let (socket, _theirs) = Socket::new(false, Stage::New, SocketOptions::default()).unwrap();
             let mut socket = Arc::into_inner(socket).unwrap();
             socket.node = node;
             library.add(&Arc::new(socket));

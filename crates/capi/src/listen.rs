@@ -21,13 +21,13 @@ use crate::errno::Errno;
 use crate::library::{Library, current};
 use crate::ours::Ours;
 use crate::signals;
-use crate::socket::{Socket, SocketWatch, Stage, Wishes, set_flags};
+use crate::socket::{Socket, SocketOptions, SocketWatch, Stage, set_flags};
 
 /// The library's side of a listening socket, on the network thread.
 struct Listener {
     socket: Weak<Socket>,
     endpoint: WeakEndpoint,
-    wishes: Wishes,
+    options: SocketOptions,
     is_v6: bool,
     backlog: usize,
     /// Memory that the system counts for each socket that was handed over and not accepted.
@@ -46,13 +46,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// Binds a socket to an address, whose port it has from now on.
 pub(crate) fn bind(socket: &Socket, address: SocketAddr) -> Result<(), Errno> {
-    let wishes = socket.state.lock().wishes;
-    let capacity = fairwave_host::Capacity::find(wishes.capacity, None).rate;
+    let options = socket.state.lock().options;
+    let capacity = fairwave_host::Capacity::find(options.capacity, None).rate;
     // A program that closed a socket by a system call may bind its port again.
     let left = current().map_or(0, Library::forget_left_ports);
     let until = Instant::now().checked_add(PORT_TAKES).filter(|_| left > 0);
     let endpoint = loop {
-        let made = fairwave_host::Endpoint::bind(&wishes.endpoint(Some(address), capacity));
+        let made = fairwave_host::Endpoint::bind(&options.endpoint(Some(address), capacity));
         match made.map_err(|error| Errno::from(&error)) {
             // The thread of an endpoint closes its port a moment later.
             Err(Errno(libc::EADDRINUSE)) if until.is_some_and(|until| Instant::now() < until) => {
@@ -80,14 +80,14 @@ pub(crate) fn listen(socket: &Arc<Socket>, backlog: i32) -> Result<(), Errno> {
     }
     let counts_as = counts_of_one()?;
     let keyring = Arc::new(Keyring::in_memory(Identity::random().map_err(|_| Errno(libc::EIO))?, ShareId(1)));
-    let (endpoint, wishes) = {
+    let (endpoint, options) = {
         let mut state = socket.state.lock();
         if state.stage != Stage::New {
             return Err(Errno(libc::EINVAL));
         }
         let Some(endpoint) = state.endpoint.clone() else { return Err(Errno(libc::EINVAL)) };
         state.stage = Stage::Listening;
-        (endpoint, state.wishes)
+        (endpoint, state.options)
     };
     // It is good as long as the socket is there: the keyring ends with it.
     let validity = Validity { lasts_s: None, is_once: false };
@@ -96,7 +96,7 @@ pub(crate) fn listen(socket: &Arc<Socket>, backlog: i32) -> Result<(), Errno> {
     let listener = Listener {
         socket: Arc::downgrade(socket),
         endpoint: endpoint.downgrade(),
-        wishes,
+        options,
         is_v6: socket.is_v6,
         // Linux also adds one.
         backlog: usize::try_from(backlog.clamp(0, MAX_BACKLOG)).unwrap_or_default() + 1,
@@ -118,11 +118,11 @@ impl Listener {
         let (Some(library), Some(listening)) = (current(), self.socket.upgrade()) else {
             return Err(Refusal::UnknownName);
         };
-        let stage = Stage::Connected { is_told: true };
-        let made = Socket::new(self.is_v6, stage, self.wishes);
+        let stage = Stage::Connected { is_reported: true };
+        let made = Socket::new(self.is_v6, stage, self.options);
         let (socket, theirs) = made.map_err(|_| Refusal::NoRoom)?;
         let watch = Box::new(SocketWatch { socket: Arc::downgrade(&socket) });
-        let (pipe, handler) = library.pump.pipe(self.wishes.pipe(), watch);
+        let (pipe, handler) = library.pump.pipe(self.options.pipe(), watch);
         let ours = {
             let mut state = socket.state.lock();
             state.peer = Some(visitor.from);
@@ -145,7 +145,7 @@ impl Listener {
             }
         };
         match sent {
-            Ok(()) => Ok((self.wishes.session, handler)),
+            Ok(()) => Ok((self.options.session, handler)),
             Err(error) => {
                 library.forget(&socket);
                 Err(if error == rustix::io::Errno::AGAIN { Refusal::NoRoom } else { Refusal::UnknownName })

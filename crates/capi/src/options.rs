@@ -96,19 +96,19 @@ pub(crate) fn set(socket: &Arc<Socket>, option: c_int, value: &Value<'_>) -> Res
             if !(weight.is_finite() && (1e-6..=1e6).contains(&weight)) {
                 return Err(Errno(libc::EINVAL));
             }
-            socket.state.lock().wishes.session.weight = weight;
+            socket.state.lock().options.session.weight = weight;
         }
         MINIMUM => {
             before(is_new)?;
             let minimum = value.rate()?;
-            socket.state.lock().wishes.session.minimum = minimum;
+            socket.state.lock().options.session.minimum = minimum;
         }
         DESIRED => {
             let desired = value.u64()?;
             let desired = if desired == 0 { Rate::nearest_bps(f64::MAX) } else { Rate::nearest_bps(desired as f64) };
             let session = {
                 let mut state = socket.state.lock();
-                state.wishes.desired = Some(desired);
+                state.options.desired = Some(desired);
                 state.session.clone()
             };
             if let Some(session) = session {
@@ -122,12 +122,12 @@ pub(crate) fn set(socket: &Arc<Socket>, option: c_int, value: &Value<'_>) -> Res
                 PATH_DEDICATED => PathKind::Dedicated,
                 _ => return Err(Errno(libc::EINVAL)),
             };
-            socket.state.lock().wishes.path = path;
+            socket.state.lock().options.path = path;
         }
         PLAIN => {
             before(is_unbound(socket))?;
             let is_plain = value.int()? != 0;
-            socket.state.lock().wishes.is_plain = is_plain;
+            socket.state.lock().options.is_plain = is_plain;
         }
         AHEAD => {
             before(is_new)?;
@@ -135,12 +135,12 @@ pub(crate) fn set(socket: &Arc<Socket>, option: c_int, value: &Value<'_>) -> Res
             if !(64 << 10..=1 << 30).contains(&bytes) {
                 return Err(Errno(libc::EINVAL));
             }
-            socket.state.lock().wishes.ahead = Bytes::new(bytes);
+            socket.state.lock().options.ahead = Bytes::new(bytes);
         }
         CAPACITY => {
             before(is_unbound(socket))?;
             let capacity = Some(value.rate()?).filter(|rate| *rate > Rate::ZERO);
-            socket.state.lock().wishes.capacity = capacity;
+            socket.state.lock().options.capacity = capacity;
         }
         STATS | LIMITED_BY => return Err(Errno(libc::EACCES)),
         _ => return Err(Errno(libc::ENOPROTOOPT)),
@@ -156,7 +156,7 @@ fn is_unbound(socket: &Socket) -> bool {
 
 /// The value of an option of the library.
 pub(crate) fn get(socket: &Arc<Socket>, option: c_int) -> Result<Vec<u8>, Errno> {
-    let wishes = socket.state.lock().wishes;
+    let options = socket.state.lock().options;
     let int = |value: c_int| value.to_ne_bytes().to_vec();
     let bps = |rate: Rate| rate_bps(rate).to_ne_bytes().to_vec();
     Ok(match option {
@@ -165,13 +165,13 @@ pub(crate) fn get(socket: &Arc<Socket>, option: c_int) -> Result<Vec<u8>, Errno>
             let text = ticket.map(|ticket| ticket.to_string()).ok_or(Errno(libc::ENOENT))?;
             [text.as_bytes(), &[0]].concat()
         }
-        WEIGHT => wishes.session.weight.to_ne_bytes().to_vec(),
-        MINIMUM => bps(wishes.session.minimum),
-        DESIRED => wishes.desired.map_or(0, rate_bps).to_ne_bytes().to_vec(),
-        PATH => int(if wishes.path == PathKind::Dedicated { PATH_DEDICATED } else { PATH_SHARED }),
-        PLAIN => int(c_int::from(wishes.is_plain)),
-        AHEAD => wishes.ahead.get().to_ne_bytes().to_vec(),
-        CAPACITY => wishes.capacity.map_or(0, rate_bps).to_ne_bytes().to_vec(),
+        WEIGHT => options.session.weight.to_ne_bytes().to_vec(),
+        MINIMUM => bps(options.session.minimum),
+        DESIRED => options.desired.map_or(0, rate_bps).to_ne_bytes().to_vec(),
+        PATH => int(if options.path == PathKind::Dedicated { PATH_DEDICATED } else { PATH_SHARED }),
+        PLAIN => int(c_int::from(options.is_plain)),
+        AHEAD => options.ahead.get().to_ne_bytes().to_vec(),
+        CAPACITY => options.capacity.map_or(0, rate_bps).to_ne_bytes().to_vec(),
         STATS => stats(socket).to_bytes(),
         LIMITED_BY => [limited_by(socket)?.to_string().as_bytes(), &[0]].concat(),
         _ => return Err(Errno(libc::ENOPROTOOPT)),
@@ -235,7 +235,7 @@ impl Stats {
 fn limited_by(socket: &Socket) -> Result<LimitedBy, Errno> {
     let (session, before, capacity) = {
         let mut state = socket.state.lock();
-        (state.session.clone(), state.sample.take(), state.wishes.capacity)
+        (state.session.clone(), state.sample.take(), state.options.capacity)
     };
     let session = session.ok_or(Errno(libc::ENOTCONN))?;
     let now = StatusSample::take(vec![session], &[]);

@@ -40,7 +40,7 @@ pub(crate) struct SocketState {
     pub(crate) endpoint: Option<Endpoint>,
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) ticket: Option<Ticket>,
-    pub(crate) wishes: Wishes,
+    pub(crate) options: SocketOptions,
     pub(crate) pipe: Option<Pipe>,
     pub(crate) session: Option<Session>,
     /// Sample of its session at the last query of its limit.
@@ -55,7 +55,7 @@ pub(crate) enum Stage {
     Connecting,
     /// Whether the connecting program has the result.
     Connected {
-        is_told: bool,
+        is_reported: bool,
     },
     /// It could not be connected.
     Failed,
@@ -63,7 +63,7 @@ pub(crate) enum Stage {
 
 /// The options that a program has set.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wishes {
+pub(crate) struct SocketOptions {
     pub(crate) session: SessionOptions,
     pub(crate) desired: Option<Rate>,
     pub(crate) path: PathKind,
@@ -73,7 +73,7 @@ pub(crate) struct Wishes {
     pub(crate) capacity: Option<Rate>,
 }
 
-impl Default for Wishes {
+impl Default for SocketOptions {
     fn default() -> Self {
         Self {
             session: SessionOptions::default(),
@@ -86,7 +86,7 @@ impl Default for Wishes {
     }
 }
 
-impl Wishes {
+impl SocketOptions {
     /// An endpoint for that.
     pub(crate) fn endpoint(&self, listen: Option<SocketAddr>, capacity: Option<Rate>) -> EndpointConfig {
         EndpointConfig {
@@ -125,7 +125,7 @@ pub(crate) fn node_of(descriptor: impl AsFd) -> Result<Node, Errno> {
 
 impl Socket {
     /// A new one, and the program's end of it.
-    pub(crate) fn new(is_v6: bool, stage: Stage, wishes: Wishes) -> Result<(Arc<Self>, OwnedFd), Errno> {
+    pub(crate) fn new(is_v6: bool, stage: Stage, options: SocketOptions) -> Result<(Arc<Self>, OwnedFd), Errno> {
         let (ours, theirs) =
             Ours::open(|| socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None))?;
         // As much as any user may have: twice what the system gives unasked. With less each side waits more often.
@@ -139,7 +139,7 @@ impl Socket {
             endpoint: None,
             peer: None,
             ticket: None,
-            wishes,
+            options,
             pipe: None,
             session: None,
             sample: None,
@@ -297,7 +297,7 @@ impl Watch for SocketWatch {
             let mut state = socket.state.lock();
             state.session = Some(session.clone());
             state.peer = Some(session.facts().peer);
-            state.wishes.desired
+            state.options.desired
         };
         if let Some(desired) = desired {
             session.set_desired(desired);
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn is_over__of_a_new_one_that_its_program_closed() {
-        let (socket, theirs) = Socket::new(false, Stage::New, Wishes::default()).unwrap();
+        let (socket, theirs) = Socket::new(false, Stage::New, SocketOptions::default()).unwrap();
         assert!(!socket.is_over());
         drop(theirs);
         assert!(socket.is_over());
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn endpoint__waits_for_a_busy_host_as_long_as_for_a_silent_one() {
-        let lasts = Wishes::default().endpoint(None, None).lasts;
+        let lasts = SocketOptions::default().endpoint(None, None).lasts;
         assert_eq!((lasts.opening, lasts.silent), (OPENS_WITHIN, OPENS_WITHIN));
     }
 }

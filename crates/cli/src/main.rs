@@ -1,5 +1,5 @@
-//! The command `fairwave`: data on stdout, talk and progress on stderr; exit 0 done, 1 the run failed or a claim does
-//! not hold, 2 the call or its input is wrong.
+//! The command `fairwave`: data on stdout, messages and progress on stderr; exit 0 done, 1 the run failed or a claim
+//! does not hold, 2 the call or its input is wrong.
 //!
 //! Each subcommand is a file of `transfer`, `machine` or `lab`: its arguments and what it does. Read [`args`] first.
 

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration as StdDuration;
 
 use fairwave_daemon::{Daemon, Settings};
-use fairwave_host::door::{DOOR_VERSION, DoorStream, Question, monotonic_ns};
+use fairwave_host::control_socket::{CONTROL_VERSION, ControlStream, Question, monotonic_ns};
 use fairwave_node::{CardCapacity, MachineLimits};
 use fairwave_table::{Ask, ProcessRow, ProcessSegment, RowPlace, SegmentMemory, VERSION};
 use fairwave_units::{Bytes, Duration, Rate, Time};
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 struct Process {
-    _stream: DoorStream,
+    _stream: ControlStream,
     segment: ProcessSegment,
     places: Vec<(RowPlace, f64)>,
     pulse: u64,
@@ -52,10 +52,10 @@ struct Process {
 
 impl Process {
     fn come(socket: &std::path::Path, rows: usize) -> Result<Self, Box<dyn std::error::Error>> {
-        let mut stream = DoorStream::connect(socket)?;
+        let mut stream = ControlStream::connect(socket)?;
         let command = "speed".to_owned();
-        let join = Question::Join { version: DOOR_VERSION, layout: VERSION, clock_ns: monotonic_ns(), command };
-        let [rows_memory, grants] = stream.ask_for_seat(&join)?;
+        let join = Question::Join { version: CONTROL_VERSION, layout: VERSION, clock_ns: monotonic_ns(), command };
+        let [rows_memory, grants] = stream.join(&join)?;
         let mut segment = ProcessSegment::map(SegmentMemory { rows: rows_memory, grants })?;
         let places = std::iter::from_fn(|| segment.take_row()).take(rows).map(|place| (place, 1.0)).collect();
         let process = Self { _stream: stream, segment, places, pulse: 0 };

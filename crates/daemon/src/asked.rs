@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fairwave_host::door::{DoorError, DoorStream, Question, usual_sockets};
+use fairwave_host::control_socket::{ControlError, ControlStream, Question, usual_sockets};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -13,7 +13,7 @@ use crate::snapshot::{MachineSnapshot, SNAPSHOT_VERSION};
 pub enum AskError {
     /// Nobody answers as a daemon does.
     #[error(transparent)]
-    Door(#[from] DoorError),
+    Control(#[from] ControlError),
     /// The answer cannot be parsed.
     #[error("unexpected reply from the daemon: {0}")]
     Format(#[from] serde_json::Error),
@@ -26,7 +26,7 @@ impl AskError {
     /// A hint, if the user can do something.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Door(error) => error.hint(),
+            Self::Control(error) => error.hint(),
             Self::Format(_) | Self::Version(_) => None,
         }
     }
@@ -41,11 +41,11 @@ enum StatusAnswer {
 
 /// The state of the machine from the daemon at a socket: all of the caller's sessions, and sums of the others'.
 pub fn ask(socket: &Path) -> Result<MachineSnapshot, AskError> {
-    let answer = DoorStream::connect(socket)?.ask(&Question::Status)?;
+    let answer = ControlStream::connect(socket)?.ask(&Question::Status)?;
     match serde_json::from_str(&answer)? {
         StatusAnswer::Status(shown) if shown.version == SNAPSHOT_VERSION => Ok(*shown),
         StatusAnswer::Status(shown) => Err(AskError::Version(shown.version)),
-        StatusAnswer::Error(error) => Err(DoorError::Refused(error).into()),
+        StatusAnswer::Error(error) => Err(ControlError::Refused(error).into()),
     }
 }
 
@@ -56,7 +56,7 @@ pub fn ask_any() -> Result<Option<MachineSnapshot>, AskError> {
         match ask(&socket) {
             Ok(shown) => return Ok(Some(shown)),
             // A killed one's socket is still there: none runs.
-            Err(AskError::Door(DoorError::Nobody { .. })) => {}
+            Err(AskError::Control(ControlError::Nobody { .. })) => {}
             Err(error) => found = Err(error),
         }
     }

@@ -14,8 +14,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 
 use crate::bind::{BindError, BoundSocket};
-use crate::door::{Bell, Door};
-use crate::news::{DoorNews, Shared};
+use crate::control_socket::{Bell, ControlSocket};
+use crate::news::{Shared, TickerEvent};
 use crate::settings::Settings;
 use crate::shown::snapshot;
 use crate::snapshot::MachineSnapshot;
@@ -27,7 +27,7 @@ use crate::view::MachineView;
 pub struct Daemon {
     shared: Arc<Shared>,
     bell: Arc<Bell>,
-    ticker: Sender<DoorNews>,
+    ticker: Sender<TickerEvent>,
     made: Option<PathBuf>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -63,20 +63,20 @@ impl Daemon {
         let limits = settings.limits;
         let bell = Arc::new(Bell::new()?);
         let shared = Arc::new(Shared {
-            beats: ArcSwap::default(),
+            tick_reports: ArcSwap::default(),
             view: ArcSwap::from_pointee(MachineView::default()),
             is_wanted: AtomicBool::new(false),
         });
         let (ticker, news) = crossbeam_channel::unbounded();
         let seen = Arc::clone(&bell);
         let ticks = Ticker::new(settings, number, news, Arc::clone(&shared), Box::new(move || seen.seen()))?;
-        shared.beats.store(Arc::new(ticks.beats()));
+        shared.tick_reports.store(Arc::new(ticks.tick_reports()));
         let made = socket.made.clone();
-        let door = Door::new(socket, Arc::clone(&bell), limits, ticker.clone(), Arc::clone(&shared));
+        let control = ControlSocket::new(socket, Arc::clone(&bell), limits, ticker.clone(), Arc::clone(&shared));
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
         let threads = vec![
             thread("fairwave-tick").spawn(move || ticks.run())?,
-            thread("fairwave-door").spawn(move || door.run())?,
+            thread("fairwave-ctl").spawn(move || control.run())?,
         ];
         Ok(Self { shared, bell, ticker, made, threads })
     }
@@ -100,7 +100,7 @@ impl Daemon {
 
     /// The settings are these from now on, as far as they may change while it runs.
     pub fn reload(&self, settings: Settings) {
-        let _ = self.ticker.send(DoorNews::Reload(Box::new(settings)));
+        let _ = self.ticker.send(TickerEvent::Reload(Box::new(settings)));
     }
 
     /// Whether it has ended by itself, which it never should.
@@ -112,7 +112,7 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         self.bell.stop();
-        let _ = self.ticker.send(DoorNews::Stop);
+        let _ = self.ticker.send(TickerEvent::Stop);
         for thread in self.threads.drain(..) {
             // A panic of the thread has been printed.
             let _ = thread.join();

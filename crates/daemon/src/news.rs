@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use fairwave_table::{Beat, DaemonSegment};
+use fairwave_table::{DaemonSegment, TickReport};
 use fairwave_units::Rate;
 
 use crate::settings::Settings;
@@ -16,7 +16,7 @@ use crate::view::MachineView;
 pub(crate) struct VisitorId(pub(crate) u64);
 
 /// Messages from the control socket to the ticker.
-pub(crate) enum DoorNews {
+pub(crate) enum TickerEvent {
     /// A process takes part.
     Joined { visitor: VisitorId, user: u32, pid: u32, command: Arc<str>, segment: DaemonSegment },
     /// It has another segment.
@@ -33,28 +33,28 @@ pub(crate) enum DoorNews {
 
 /// Initial contents of a new segment: its process knows at once the capacities, and how many share them.
 #[derive(Debug, Default)]
-pub(crate) struct FirstBeats {
+pub(crate) struct InitialReports {
     /// By users that are here.
-    of_users: BTreeMap<u32, Beat>,
+    of_users: BTreeMap<u32, TickReport>,
     /// Of all others.
-    other: Beat,
+    other: TickReport,
     /// Whether a process has come since.
     has_newcomer: AtomicBool,
 }
 
-impl FirstBeats {
-    pub(crate) fn new(of_users: BTreeMap<u32, Beat>, other: Beat) -> Self {
+impl InitialReports {
+    pub(crate) fn new(of_users: BTreeMap<u32, TickReport>, other: TickReport) -> Self {
         Self { of_users, other, has_newcomer: AtomicBool::new(false) }
     }
 
-    /// Initial beat of a process of a user. The start rate of new sessions goes to one process: another that connects
-    /// before the next tick gets none.
-    pub(crate) fn of(&self, user: u32) -> Beat {
-        let beat = *self.of_users.get(&user).unwrap_or(&self.other);
+    /// Initial tick report of a process of a user. The start rate of new sessions goes to one process: another that
+    /// connects before the next tick gets none.
+    pub(crate) fn of(&self, user: u32) -> TickReport {
+        let tick_report = *self.of_users.get(&user).unwrap_or(&self.other);
         if self.has_newcomer.swap(true, Ordering::Relaxed) {
-            Beat { send_start: Rate::ZERO, receive_start: Rate::ZERO, ..beat }
+            TickReport { send_start: Rate::ZERO, receive_start: Rate::ZERO, ..tick_report }
         } else {
-            beat
+            tick_report
         }
     }
 }
@@ -62,7 +62,7 @@ impl FirstBeats {
 /// State that both threads share.
 pub(crate) struct Shared {
     /// Of the last tick.
-    pub(crate) beats: ArcSwap<FirstBeats>,
+    pub(crate) tick_reports: ArcSwap<InitialReports>,
     /// The machine, of the tick after it was last asked for.
     pub(crate) view: ArcSwap<MachineView>,
     /// Whether a visitor waits for the state of the machine.
@@ -75,11 +75,12 @@ mod tests {
 
     #[test]
     fn of__what_new_sessions_may_begin_with_is_left_to_one_process_a_tick() {
-        let beat = Beat { send_start: Rate::mbps(3.0), receive_start: Rate::mbps(4.0), ..Beat::default() };
-        let mine = Beat { send_start: Rate::mbps(1.0), ..beat };
-        let starts = |beat: Beat| [beat.send_start, beat.receive_start].map(Rate::as_mbps);
-        let first = FirstBeats::new([(7, mine)].into(), beat);
+        let tick_report =
+            TickReport { send_start: Rate::mbps(3.0), receive_start: Rate::mbps(4.0), ..TickReport::default() };
+        let mine = TickReport { send_start: Rate::mbps(1.0), ..tick_report };
+        let starts = |tick_report: TickReport| [tick_report.send_start, tick_report.receive_start].map(Rate::as_mbps);
+        let first = InitialReports::new([(7, mine)].into(), tick_report);
         assert_eq!([7, 7, 8].map(|user| starts(first.of(user))), [[1.0, 4.0], [0.0, 0.0], [0.0, 0.0]]);
-        assert_eq!(starts(FirstBeats::new([(7, mine)].into(), beat).of(8)), [3.0, 4.0]);
+        assert_eq!(starts(InitialReports::new([(7, mine)].into(), tick_report).of(8)), [3.0, 4.0]);
     }
 }

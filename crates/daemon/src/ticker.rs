@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Receiver;
-use fairwave_host::door::monotonic_ns;
+use fairwave_host::control_socket::monotonic_ns;
 use fairwave_node::{Direction, Machine, MachineConfig, MachineNode, MemberId, ShareBy};
-use fairwave_table::Beat;
+use fairwave_table::TickReport;
 use fairwave_units::{Duration, Rate, Time};
 use rustix::time::{ClockId, Timespec};
 
 use crate::cards::{Cards, Leads};
+use crate::member_process::{MemberProcess, machine_row};
 use crate::neighbours::{Moved, Neighbours};
-use crate::news::{DoorNews, FirstBeats, Shared, VisitorId};
-use crate::seat::{Seat, machine_row};
+use crate::news::{InitialReports, Shared, TickerEvent, VisitorId};
 use crate::settings::Settings;
 use crate::snapshot::DaemonCounts;
 use crate::view::{MachineView, MemberView, Others};
@@ -25,12 +25,12 @@ pub(crate) struct Ticker {
     settings: Settings,
     machine: Machine,
     started: Time,
-    seats: BTreeMap<MemberId, Seat>,
+    processes: BTreeMap<MemberId, MemberProcess>,
     members: BTreeMap<VisitorId, MemberId>,
     cards: Cards,
     /// Other traffic of the cards, if it has a part.
     neighbours: Neighbours,
-    news: Receiver<DoorNews>,
+    news: Receiver<TickerEvent>,
     shared: Arc<Shared>,
     /// Another after each start.
     daemon: u64,
@@ -56,7 +56,7 @@ impl Ticker {
     pub(crate) fn new(
         settings: Settings,
         daemon: u64,
-        news: Receiver<DoorNews>,
+        news: Receiver<TickerEvent>,
         shared: Arc<Shared>,
         seen: Box<dyn Fn() + Send>,
     ) -> std::io::Result<Self> {
@@ -68,7 +68,7 @@ impl Ticker {
         settings: Settings,
         started: Time,
         daemon: u64,
-        news: Receiver<DoorNews>,
+        news: Receiver<TickerEvent>,
         shared: Arc<Shared>,
         seen: Box<dyn Fn() + Send>,
         cards: Cards,
@@ -79,7 +79,7 @@ impl Ticker {
             settings: settings.clone(),
             machine,
             started,
-            seats: BTreeMap::new(),
+            processes: BTreeMap::new(),
             members: BTreeMap::new(),
             cards,
             neighbours: Neighbours::default(),
@@ -97,17 +97,17 @@ impl Ticker {
     }
 
     /// Initial contents of segments that are handed out before the next tick.
-    pub(crate) fn beats(&self) -> FirstBeats {
+    pub(crate) fn tick_reports(&self) -> InitialReports {
         let newcomer = match self.settings.share_by {
             ShareBy::User | ShareBy::Process => NEWCOMER,
             ShareBy::Session => 0,
         };
         let mut of_users = BTreeMap::new();
         if self.settings.share_by == ShareBy::User {
-            let users: BTreeSet<u32> = self.seats.values().map(|seat| seat.user).collect();
-            of_users.extend(users.into_iter().map(|user| (user, self.beat(user))));
+            let users: BTreeSet<u32> = self.processes.values().map(|process| process.user).collect();
+            of_users.extend(users.into_iter().map(|user| (user, self.tick_report(user))));
         }
-        FirstBeats::new(of_users, self.beat(newcomer))
+        InitialReports::new(of_users, self.tick_report(newcomer))
     }
 
     /// Ticks until it is stopped.
@@ -136,32 +136,32 @@ impl Ticker {
     fn take_news(&mut self, now: Time) -> bool {
         while let Ok(news) = self.news.try_recv() {
             match news {
-                DoorNews::Joined { visitor, user, pid, command, segment } => {
+                TickerEvent::Joined { visitor, user, pid, command, segment } => {
                     // Promises of rates lift a whole group: root's processes may make them.
                     let is_privileged = user == 0;
                     match self.machine.join(user, is_privileged) {
                         Ok(member) => {
                             self.counts.joined += 1;
                             self.members.insert(visitor, member);
-                            self.seats.insert(member, Seat::new(member, (user, pid), command, segment));
+                            self.processes.insert(member, MemberProcess::new(member, (user, pid), command, segment));
                         }
                         // The control socket counts as well, and admits no more: its segment has no ticks, and its
                         // process treats the daemon as stalled.
                         Err(refusal) => tracing::warn!(user, %refusal, "process refused"),
                     }
                 }
-                DoorNews::More { visitor, segment } => {
-                    let seat = self.members.get(&visitor).and_then(|member| self.seats.get_mut(member));
-                    if let Some(seat) = seat {
-                        seat.add(segment);
+                TickerEvent::More { visitor, segment } => {
+                    let process = self.members.get(&visitor).and_then(|member| self.processes.get_mut(member));
+                    if let Some(process) = process {
+                        process.add(segment);
                     }
                 }
-                DoorNews::Gone(visitor) => {
+                TickerEvent::Gone(visitor) => {
                     if let Some(member) = self.members.remove(&visitor) {
                         // Rows that it gave back before it went are over, and leave nothing behind.
                         let machine = &mut self.machine;
-                        if let Some(seat) = self.seats.get_mut(&member) {
-                            seat.read(now, |row, said| {
+                        if let Some(process) = self.processes.get_mut(&member) {
+                            process.read(now, |row, said| {
                                 if said.is_none() {
                                     machine.look(now, member, row, None);
                                 }
@@ -170,12 +170,12 @@ impl Ticker {
                         }
                         self.machine.leave(member);
                         self.neighbours.forget(member);
-                        self.seats.remove(&member);
+                        self.processes.remove(&member);
                     }
                 }
-                DoorNews::Refused(processes) => self.counts.refused_processes += processes,
-                DoorNews::Reload(settings) => self.set(now, *settings),
-                DoorNews::Stop => return false,
+                TickerEvent::Refused(processes) => self.counts.refused_processes += processes,
+                TickerEvent::Reload(settings) => self.set(now, *settings),
+                TickerEvent::Stop => return false,
             }
         }
         true
@@ -205,9 +205,9 @@ impl Ticker {
         self.cards.take_found(now, &mut self.machine);
         let yields = self.settings.yields.is_some();
         let (machine, cards, neighbours) = (&mut self.machine, &mut self.cards, &mut self.neighbours);
-        for seat in self.seats.values_mut() {
-            let (member, user) = (seat.member, seat.user);
-            self.counts.unread_rows += seat.read(now, |row, said| {
+        for process in self.processes.values_mut() {
+            let (member, user) = (process.member, process.user);
+            self.counts.unread_rows += process.read(now, |row, said| {
                 // The card is not known yet: the row is not reported.
                 let card = match said.map(|said| cards.towards(now, user, said.peer)) {
                     Some(Leads::NotKnown) => return None,
@@ -225,23 +225,23 @@ impl Ticker {
             self.neighbours.tell(now, &self.cards.names(), &mut self.machine);
         }
         for grant in self.machine.tick(now) {
-            if let Some(seat) = self.seats.get_mut(&grant.member) {
-                self.counts.exceeded += u64::from(seat.grant(grant));
+            if let Some(process) = self.processes.get_mut(&grant.member) {
+                self.counts.exceeded += u64::from(process.grant(grant));
             }
         }
         self.tick = self.machine.ticks();
         let mut refused = 0;
-        let members: Vec<MemberId> = self.seats.keys().copied().collect();
+        let members: Vec<MemberId> = self.processes.keys().copied().collect();
         for member in members {
-            let beat = self.beat(self.machine.group_of(member));
-            if let Some(seat) = self.seats.get_mut(&member) {
-                refused += seat.refused();
-                seat.end(&beat);
+            let tick_report = self.tick_report(self.machine.group_of(member));
+            if let Some(process) = self.processes.get_mut(&member) {
+                refused += process.refused();
+                process.end(&tick_report);
             }
         }
         self.counts.refused_rows += refused.saturating_sub(self.refused) as u64;
         self.refused = refused;
-        self.shared.beats.store(Arc::new(self.beats()));
+        self.shared.tick_reports.store(Arc::new(self.tick_reports()));
     }
 
     /// Publishes the machine, if a snapshot of it was asked for.
@@ -253,7 +253,7 @@ impl Ticker {
     }
 
     /// The tick's message to the members of a group.
-    fn beat(&self, group: u32) -> Beat {
+    fn tick_report(&self, group: u32) -> TickReport {
         let node = |direction| {
             let nodes = || self.machine.nodes().filter(|node| node.direction == direction);
             // Of all cards together: a process's sessions use any of them, and it bounds the sum of their grants.
@@ -264,7 +264,7 @@ impl Ticker {
             (capacity, weights, start.unwrap_or(Rate::ZERO))
         };
         let [(send, send_weights, send_start), (receive, receive_weights, receive_start)] = BOTH.map(node);
-        Beat {
+        TickReport {
             tick: self.tick,
             next_tick: self.machine.next_tick(),
             interval: self.machine.interval(),
@@ -290,13 +290,13 @@ impl Ticker {
 
     fn view(&self, at: Time) -> MachineView {
         let interval = self.machine.interval();
-        let member = |seat: &Seat| MemberView {
-            user: seat.user,
-            pid: seat.pid,
-            command: Arc::clone(&seat.command),
-            group: self.machine.group_of(seat.member),
-            terms: self.machine.terms(seat.member),
-            rows: seat.rows(at, interval),
+        let member = |process: &MemberProcess| MemberView {
+            user: process.user,
+            pid: process.pid,
+            command: Arc::clone(&process.command),
+            group: self.machine.group_of(process.member),
+            terms: self.machine.terms(process.member),
+            rows: process.rows(at, interval),
         };
         MachineView {
             daemon: self.daemon,
@@ -310,7 +310,7 @@ impl Ticker {
             nodes: self.machine.nodes().collect(),
             others: self.others(),
             cards: self.cards.names(),
-            members: self.seats.values().map(member).collect(),
+            members: self.processes.values().map(member).collect(),
             counts: self.counts,
         }
     }

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fairwave_host::door::{MAX_QUESTION_BYTES, Question};
+use fairwave_host::control_socket::{MAX_QUESTION_BYTES, Question};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 /// A connected process, identified by the system.

@@ -277,7 +277,7 @@ fn results() {
             receives: true,
             carrier: fairwave_host::Carrier::Udp,
             path: PathKind::Shared,
-            wishes: fairwave_host::PathWishes::default(),
+            declared: fairwave_host::PathDeclarations::default(),
             is_plain: false,
         };
         let (session, _told) = Session::detached(facts);

@@ -96,7 +96,7 @@ impl Loopback {
                 receives: !is_giver || !is_get,
                 carrier: fairwave_host::Carrier::Udp,
                 path: PathKind::Dedicated,
-                wishes: fairwave_host::PathWishes::default(),
+                declared: fairwave_host::PathDeclarations::default(),
                 is_plain: way.forge > 0.0,
             });
             let mut end = LoopbackEnd {

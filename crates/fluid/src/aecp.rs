@@ -25,7 +25,7 @@ use crate::error::FluidError;
 use crate::grain::{self, Volume};
 use crate::optimum::Optimum;
 use crate::plan::{FluidPlan, NONE, Resource, runs_rule};
-use crate::record::{BEAT_TURNS, RateSample, Recorder};
+use crate::record::{PROGRESS_TURNS, RateSample, Recorder};
 use crate::report::{FluidTotals, ResourceLoad, SessionOutcome, last_tenth, report};
 use crate::track::Track;
 use crate::trail::Trail;
@@ -168,7 +168,7 @@ impl<'a> AecpSimulator<'a> {
                 self.sample(&mut recorder);
             }
             turns += 1;
-            if (then >= next_progress || turns.is_multiple_of(BEAT_TURNS)) && then < self.plan.end {
+            if (then >= next_progress || turns.is_multiple_of(PROGRESS_TURNS)) && then < self.plan.end {
                 next_progress = then + progress_step;
                 if let Some(progress) = &mut settings.progress {
                     progress(Time::from_nanos(then));

@@ -19,7 +19,7 @@ use crate::optimum::Optimum;
 use crate::plan::{FluidPlan, NONE};
 use crate::post::{KnownRow, Post, posts};
 use crate::queue::Queue;
-use crate::record::{BEAT_TURNS, RateSample, Recorder};
+use crate::record::{PROGRESS_TURNS, RateSample, Recorder};
 use crate::report::{FluidTotals, ResourceLoad, SessionOutcome, report};
 
 /// Interval in nanoseconds at which a link without a rule reads its arrivals.
@@ -52,7 +52,7 @@ pub(crate) struct FluidSimulator<'a> {
     /// one for all.
     table: Vec<KnownRow>,
     /// Measured and target rates of the rows, if rates are recorded.
-    told: Vec<LastTick>,
+    last_ticks: Vec<LastTick>,
     posts: Vec<Post>,
     /// The rules; resources share one without state.
     allocators: Vec<Box<dyn RateAllocator>>,
@@ -113,7 +113,7 @@ impl<'a> FluidSimulator<'a> {
             now: 0,
             flows,
             table,
-            told: if settings.record.rates { vec![LastTick::default(); plan.rows.len()] } else { Vec::new() },
+            last_ticks: if settings.record.rates { vec![LastTick::default(); plan.rows.len()] } else { Vec::new() },
             posts,
             allocators,
             looks,
@@ -140,7 +140,7 @@ impl<'a> FluidSimulator<'a> {
         let (mut next_progress, mut turns) = (step, 0_u64);
         loop {
             turns += 1;
-            if self.now >= next_progress || turns.is_multiple_of(BEAT_TURNS) {
+            if self.now >= next_progress || turns.is_multiple_of(PROGRESS_TURNS) {
                 next_progress = self.now.saturating_add(step);
                 if let Some(progress) = &mut settings.progress {
                     progress(Time::from_nanos(self.now));
@@ -214,10 +214,10 @@ impl<'a> FluidSimulator<'a> {
                 };
                 self.flows.start(k, self.now, start_rate.as_bps());
                 self.say_demand(k);
-                if !self.told.is_empty() {
+                if !self.last_ticks.is_empty() {
                     let start_bps = start_rate.as_bps();
                     for row in self.plan.rows_of(k) {
-                        self.told[*row as usize] = LastTick { measured_bps: start_bps, target_bps: start_bps };
+                        self.last_ticks[*row as usize] = LastTick { measured_bps: start_bps, target_bps: start_bps };
                     }
                 }
             }
@@ -387,8 +387,9 @@ impl<'a> FluidSimulator<'a> {
             } else {
                 self.flows.grant_remote(row, now, bps);
             }
-            if !self.told.is_empty() {
-                self.told[row] = LastTick { measured_bps: known.measured.as_bps(), target_bps: grant.target.as_bps() };
+            if !self.last_ticks.is_empty() {
+                self.last_ticks[row] =
+                    LastTick { measured_bps: known.measured.as_bps(), target_bps: grant.target.as_bps() };
             }
         }
     }
@@ -469,9 +470,9 @@ impl<'a> FluidSimulator<'a> {
         let or_none = |bps: f64| if bps.is_finite() && flow.is_active() { bps } else { f64::NAN };
         let ruled =
             |row: &&u32| self.plan.resources[self.plan.rows[**row as usize].resource as usize].allocatable.is_some();
-        let mut told = self.plan.rows_of(k).iter().filter(ruled).map(|row| self.told[*row as usize]);
-        let target = told.clone().map(|told| told.target_bps).fold(f64::INFINITY, f64::min);
-        let measured = told.next_back().map_or(f64::NAN, |told| told.measured_bps);
+        let mut last_ticks = self.plan.rows_of(k).iter().filter(ruled).map(|row| self.last_ticks[*row as usize]);
+        let target = last_ticks.clone().map(|tick| tick.target_bps).fold(f64::INFINITY, f64::min);
+        let measured = last_ticks.next_back().map_or(f64::NAN, |tick| tick.measured_bps);
         RateSample {
             delivered: self.flows.delivered_by(k, self.now),
             source_expected_bps: or_none(flow.own),

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use fairwave_scenario::node_rule::{self, Beat, MixedRules};
+use fairwave_scenario::node_rule::{self, MixedRules, TickSchedule};
 use fairwave_scenario::{Demand, Discipline, Link, MeanWindow, QueueLimit, Scenario, SessionSpec};
 use fairwave_schemes::node;
 use fairwave_schemes::{RateAllocator, Row};
@@ -70,7 +70,7 @@ pub(crate) struct Crossing {
 pub(crate) struct Ticker {
     /// Resources that run a rule at its ticks; `u32::MAX` if there is no such resource.
     pub(crate) resources: [u32; 2],
-    beat: Beat,
+    schedule: TickSchedule,
 }
 
 /// Marks the absence of an index.
@@ -206,7 +206,7 @@ impl<'a> FluidPlan<'a> {
                 || format!("link {}", scenario.links[at - scenario.nodes.len()].name),
                 |n| n.name.to_string(),
             );
-            self.tickers.push(Ticker { resources: pair, beat: Beat::of(scenario, node, &name, choice) });
+            self.tickers.push(Ticker { resources: pair, schedule: TickSchedule::of(scenario, node, &name, choice) });
         }
         Ok(())
     }
@@ -345,22 +345,22 @@ impl Ticker {
     /// Its first tick, given the largest RTT of the sessions that are active at the start (or else of all its
     /// sessions).
     pub(crate) fn first(&self, largest_rtt: u64) -> u64 {
-        self.beat.first(Duration::from_nanos(largest_rtt)).as_nanos()
+        self.schedule.first(Duration::from_nanos(largest_rtt)).as_nanos()
     }
 
     /// The tick after one at `now`.
     pub(crate) fn next(&self, now: u64, largest_rtt: u64) -> u64 {
-        self.beat.next(Time::from_nanos(now), Duration::from_nanos(largest_rtt)).as_nanos()
+        self.schedule.next(Time::from_nanos(now), Duration::from_nanos(largest_rtt)).as_nanos()
     }
 
     /// Whether the largest RTT of its sessions is its interval.
     pub(crate) fn follows_rtt(&self) -> bool {
-        self.beat.follows_rtt()
+        self.schedule.follows_rtt()
     }
 
     /// Its interval, given the largest RTT of its sessions.
     pub(crate) fn interval_ns(&self, largest_rtt: u64) -> u64 {
-        self.beat.interval(Duration::from_nanos(largest_rtt)).as_nanos()
+        self.schedule.interval(Duration::from_nanos(largest_rtt)).as_nanos()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::grain::{self, Volume};
 use crate::plan::FluidPlan;
 
 /// Turns of an engine's loop per progress report; a turn is at most a tick of one node.
-pub(crate) const BEAT_TURNS: u64 = 4096;
+pub(crate) const PROGRESS_TURNS: u64 = 4096;
 
 /// Collects samples at the ends of the sample steps.
 pub(crate) struct Recorder {

@@ -209,13 +209,13 @@ fn open(
             && let Some(index) = left.next()
         {
             let listener = Listener { index, news: news.clone(), counts: Arc::clone(counts) };
-            let wish = ConnectOptions {
+            let request = ConnectOptions {
                 sends: true,
                 receives: true,
                 greeting: Purpose::Bench.greeting(&[direction_byte(options.direction)]),
                 options: options.session,
             };
-            match endpoint.begin(ticket, wish, Box::new(Load::new(Some(listener), false)), None) {
+            match endpoint.begin(ticket, request, Box::new(Load::new(Some(listener), false)), None) {
                 Ok(answer) => begun.push_back(answer),
                 Err(error) => failed = Some(error),
             }

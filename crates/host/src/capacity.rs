@@ -7,7 +7,7 @@ use fairwave_units::Rate;
 use serde::{Deserialize, Serialize};
 
 use crate::interface::{InterfaceAddress, card_speed, default_routes, route_to};
-use crate::seat::{NodeFacts, NodeOrigin};
+use crate::membership::{NodeFacts, NodeOrigin};
 
 /// Share of a card's speed that is used: the rest is for frames around IP packets, and for what else runs.
 const CARD_SHARE: f64 = 0.95;

@@ -9,7 +9,7 @@ use fairwave_units::{Bytes, Duration, Rate};
 use thiserror::Error;
 
 use crate::carrier::Carriers;
-use crate::seat::NodeChoice;
+use crate::membership::NodeChoice;
 
 /// The default rule of an end node.
 const DEFAULT_RULE: &str = "gtp";

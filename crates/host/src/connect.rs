@@ -34,7 +34,7 @@ pub enum ConnectError {
     Tunnel(String),
     /// The attempt cannot even start.
     #[error("{0}")]
-    Wish(String),
+    Options(String),
     /// The greeting is too long.
     #[error("greeting of {0} bytes, the maximum is {MAX_GREETING_BYTES}")]
     Greeting(usize),

@@ -11,17 +11,17 @@ use crate::session::Session;
 /// block.
 pub type AtEnd = Box<dyn FnOnce(CloseReason, bool) + Send>;
 
-struct ToldAtEnd {
+struct EndObserver {
     handler: Box<dyn Handler>,
     tell: Option<AtEnd>,
 }
 
 /// Wraps a handler so that `tell` is called at the end of the session.
 pub fn at_end(handler: Box<dyn Handler>, tell: AtEnd) -> Box<dyn Handler> {
-    Box::new(ToldAtEnd { handler, tell: Some(tell) })
+    Box::new(EndObserver { handler, tell: Some(tell) })
 }
 
-impl Handler for ToldAtEnd {
+impl Handler for EndObserver {
     fn on_open(&mut self, session: &Session) {
         self.handler.on_open(session);
     }

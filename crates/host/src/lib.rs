@@ -69,8 +69,8 @@
 //!   (`examples/memory.rs`);
 //! - [`Server`]: the port and the ticket of the previous run, if they are still valid; [`StateDir`] keeps them;
 //! - [`Capacity`]: the speed of this machine's network card, for [`EndpointConfig`];
-//! - [`NodeChoice`]: whether the sessions of this process share the machine's end node, if a daemon runs; [`door`] has
-//!   the protocol of its control socket;
+//! - [`NodeChoice`]: whether the sessions of this process share the machine's end node, if a daemon runs;
+//!   [`control_socket`] has the protocol of its control socket;
 //! - [`StatusSample`] and [`StatusSocket`]: what sessions do and what limits them, for this process and others of its
 //!   user;
 //! - [`bench()`](bench()) measures between two endpoints, and [`examine`] reports what of this machine limits them.
@@ -84,9 +84,9 @@ mod carrier;
 mod commands;
 mod config;
 mod connect;
+pub mod control_socket;
 mod crypto;
 mod doctor;
-pub mod door;
 mod driver;
 mod ending;
 mod endpoint;
@@ -99,13 +99,13 @@ mod interface;
 mod keyring;
 mod lock;
 mod log_limiter;
+mod membership;
 mod network_thread;
 mod one_use;
 mod orders;
 mod own_places;
 mod proof;
 mod purpose;
-mod seat;
 mod secret;
 mod server;
 mod session;
@@ -133,20 +133,20 @@ pub use endpoint::{Endpoint, TunnelWatch, WeakEndpoint};
 pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};
 pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{
-    Hold, IntervalRule, Lasts, PathControl, PathCounts, PathFacts, PathKind, PathWish, PathWishes, RateTerm,
-    SessionOptions, SessionRates,
+    Hold, IntervalRule, Lasts, PathControl, PathCounts, PathDeclaration, PathDeclarations, PathFacts, PathKind,
+    RateTerm, SessionOptions, SessionRates,
 };
 pub use fairwave_schemes::node::NodeError;
 pub use handler::Handler;
 pub use identity::Identity;
 pub use keyring::{Issued, Keyring, Offering, Validity, id_text, now_unix_s, read_id};
 pub use lock::{Held, Lock};
+pub use membership::{NodeChoice, NodeFacts, NodeOrigin, limited_by_word};
 pub use network_thread::assert_may_wait;
 pub use one_use::OneUse;
 pub use own_places::{OwnPlaces, own_places_below};
 pub use proof::Proof;
 pub use purpose::Purpose;
-pub use seat::{NodeChoice, NodeFacts, NodeOrigin, limited_by_word};
 pub use secret::Secret;
 pub use server::{Listen, ListenError, Server, ServerError, ServerOptions};
 pub use session::{Session, SessionFacts, SessionStats};

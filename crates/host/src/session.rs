@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
 use fairwave_proto::handshake::Crypto;
-use fairwave_proto::{Direction, Hold, Host, PathFacts, PathKind, PathWishes, RateTerm, SessionRates};
+use fairwave_proto::{Direction, Hold, Host, PathDeclarations, PathFacts, PathKind, RateTerm, SessionRates};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 use tracing::Span;
 use zeroize::Zeroizing;
@@ -50,7 +50,7 @@ pub struct SessionFacts {
     /// Whether the path is shared with others.
     pub path: PathKind,
     /// The path kinds that both ends asked for.
-    pub wishes: PathWishes,
+    pub declared: PathDeclarations,
     /// Whether data go without secrecy: then any byte of a stream may be forged, and the application has to check.
     pub is_plain: bool,
 }

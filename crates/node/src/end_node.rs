@@ -9,7 +9,6 @@ use fairwave_schemes::{Interval, Others, RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::assigned::Assigned;
-use crate::beat::{Beat, IntervalRule};
 use crate::capacity::Capacity;
 use crate::divider::Divider;
 use crate::exchange::{Beginning, Exchange, ExchangeConfig};
@@ -17,6 +16,7 @@ use crate::flow_table::{Flow, FlowTable, JoinError};
 use crate::promised_starts::PromisedStarts;
 use crate::session::{Direction, SessionId};
 use crate::share::{Share, Shares};
+use crate::tick_schedule::{IntervalRule, TickSchedule};
 
 /// An end node of GTP for one direction (Wu 2007, Algorithms 2 and 3, which are the same): a capacity, a table of the
 /// sessions that cross it, and what divides it among them once per control interval.
@@ -34,7 +34,7 @@ pub struct EndNode {
     /// What divides it.
     pub divider: Divider,
     /// When it ticks.
-    pub beat: Beat,
+    pub schedule: TickSchedule,
     /// While a machine's daemon divides the capacity.
     machine: Option<Assigned>,
     /// Rates promised to sessions that are not open yet.
@@ -58,7 +58,7 @@ pub struct NodeConfig {
     /// How long a control interval is.
     pub interval: IntervalRule,
     /// Time of the first tick, from the start of the node on; best at random within an interval: nodes need no common
-    /// beat, and should have none.
+    /// schedule, and should have none.
     pub phase: Duration,
     /// The rule of sessions that are measured.
     pub allocator: Box<dyn RateAllocator>,
@@ -92,7 +92,7 @@ impl EndNode {
             capacity,
             table: FlowTable::default(),
             divider,
-            beat: Beat::new(now, config.phase, config.interval),
+            schedule: TickSchedule::new(now, config.phase, config.interval),
             machine: None,
             starts: PromisedStarts::default(),
             other: None,
@@ -118,10 +118,10 @@ impl EndNode {
         true
     }
 
-    /// The node was not looked at while it had no sessions: its ticks go on with their beat.
+    /// The node was not looked at while it had no sessions: its ticks go on with their schedule.
     pub fn resume(&mut self, now: Time) {
         if self.table.is_empty() && self.machine.is_none() {
-            self.beat.resume(now);
+            self.schedule.resume(now);
         }
     }
 
@@ -157,7 +157,7 @@ impl EndNode {
 
     /// When the next control interval starts; `None` if a machine decides that.
     pub fn next_tick(&self) -> Option<Time> {
-        self.machine.is_none().then(|| self.beat.next_tick())
+        self.machine.is_none().then(|| self.schedule.next_tick())
     }
 
     /// When there is something to do between two control intervals.
@@ -205,13 +205,13 @@ impl EndNode {
         divide: impl FnOnce(&mut Divider, &Interval, &FlowTable, &[Row], &mut Shares),
     ) -> &[TickOutcome] {
         self.look(now, measured);
-        let elapsed = self.beat.elapsed(now);
+        let elapsed = self.schedule.elapsed(now);
         self.capacity.recover(elapsed);
         self.capacity.end_search(elapsed, self.table.largest_rtt().unwrap_or_default());
         let interval = Interval { capacity: self.capacity.usable(), elapsed };
         divide(&mut self.divider, &interval, &self.table, &self.rows, &mut self.shares);
         self.settle(now);
-        self.beat.end_tick(now, self.table.largest_rtt());
+        self.schedule.end_tick(now, self.table.largest_rtt());
         &self.outcomes
     }
 
@@ -234,7 +234,7 @@ impl EndNode {
     /// What each session used, as far as it counts.
     fn look(&mut self, now: Time, mut measured: impl FnMut(SessionId) -> Rate) {
         self.rows.clear();
-        let (queue, interval) = (std::mem::take(&mut self.queue), self.beat.interval());
+        let (queue, interval) = (std::mem::take(&mut self.queue), self.schedule.interval());
         for entry in self.table.iter_mut() {
             let measured = measured(entry.flow.session);
             self.rows.push(entry.row(now, interval, queue, measured));
@@ -244,7 +244,7 @@ impl EndNode {
     /// Each session has its share from now on.
     fn settle(&mut self, now: Time) {
         self.outcomes.clear();
-        let interval = self.beat.interval();
+        let interval = self.schedule.interval();
         for (entry, share) in self.table.iter_mut().zip(&self.shares) {
             let Some(mut share) = *share else { continue };
             entry.granted.grant(now, share.allowed);

@@ -14,7 +14,6 @@
 #![cfg_attr(test, allow(non_snake_case))]
 
 mod assigned;
-mod beat;
 mod capacity;
 mod divider;
 mod end_node;
@@ -27,9 +26,9 @@ mod promised_starts;
 mod session;
 mod share;
 mod stray_meter;
+mod tick_schedule;
 
 pub use assigned::{AssignedGrant, Assignment, Looked};
-pub use beat::{Beat, IntervalRule};
 pub use capacity::Capacity;
 pub use divider::{Divider, RuleDivider};
 pub use end_node::{EndNode, NodeConfig, TickOutcome};
@@ -44,3 +43,4 @@ pub use machine::{
 pub use options::SessionOptions;
 pub use session::{Direction, SessionId};
 pub use share::Share;
+pub use tick_schedule::{IntervalRule, TickSchedule};

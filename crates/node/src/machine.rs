@@ -19,13 +19,13 @@ use std::collections::BTreeMap;
 use fairwave_schemes::{Grant, GroupTerms};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::beat::MIN_INTERVAL;
 use crate::exchange::Beginning;
 use crate::flow_table::Flow;
 use crate::granted::Granted;
 use crate::options::SessionOptions;
 use crate::session::Direction;
 use crate::session::SessionId;
+use crate::tick_schedule::MIN_INTERVAL;
 
 use card::{Card, Place};
 pub use card::{CardCapacity, CardId};

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use crate::hand::Hand;
-use crate::moves::{Read, Written, told};
+use crate::descriptor_state::DescriptorState;
+use crate::moves::{Read, Written, report};
 use crate::outgoing::SMALL_CHUNK;
 use crate::pipe::{Pipe, Shared};
 use crate::pump::WORTH_A_REST;
@@ -38,7 +38,7 @@ impl Pipe {
     /// The rest still shows at the descriptor, but usually not all of it at once, until the program reads there.
     pub fn take(&self, program: BorrowedFd<'_>, room: &mut [u8]) -> rustix::io::Result<usize> {
         let shared = &self.shared;
-        let mut hand = shared.hand.lock();
+        let mut local = shared.local.lock();
         let mut taken = match recv(program, &mut *room, RecvFlags::DONTWAIT) {
             Ok((_, 0)) => return Ok(0),
             Ok((_, got)) => got,
@@ -47,36 +47,36 @@ impl Pipe {
         };
         // If that was less than the room, nothing is left there, and a writer to it needs the lock.
         let by_descriptor = taken;
-        (hand.is_direct, hand.has_token) = (true, false);
+        (local.is_direct, local.has_token) = (true, false);
         while taken < room.len() {
-            if hand.writing.is_empty() {
-                shared.incoming.lock().take_ready(&mut hand.writing);
+            if local.writing.is_empty() {
+                shared.incoming.lock().take_ready(&mut local.writing);
             }
-            let Some(first) = hand.writing.front() else { break };
-            let bytes = &first[hand.at..];
+            let Some(first) = local.writing.front() else { break };
+            let bytes = &first[local.at..];
             let count = bytes.len().min(room.len() - taken);
             room[taken..taken + count].copy_from_slice(&bytes[..count]);
             taken += count;
-            hand.pass(&shared.way.spares, count);
+            local.pass(&shared.way.spares, count);
         }
-        hand.taken += taken;
+        local.taken += taken;
         if taken > by_descriptor {
-            told(shared, taken - by_descriptor);
+            report(shared, taken - by_descriptor);
         }
         // Polling must show that there is more.
-        let is_left = matches!(hand.write(shared), Ok(Written::Some(_) | Written::Full));
-        drop(hand);
+        let is_left = matches!(local.write(shared), Ok(Written::Some(_) | Written::Full));
+        drop(local);
         if !is_left && self.is_all() {
             shared.tell();
         }
-        shared.watch_untold();
+        shared.watch_unreported();
         if taken > 0 { Ok(taken) } else { Err(Errno::AGAIN) }
     }
 
     /// Whether enough was taken by [`Pipe::take`] since the last call that more will arrive soon, and is cheaper taken
     /// together.
     pub fn is_busy(&self) -> bool {
-        std::mem::take(&mut self.shared.hand.lock().taken) >= WORTH_A_REST
+        std::mem::take(&mut self.shared.local.lock().taken) >= WORTH_A_REST
     }
 
     /// Whether the pump may have to tell the descriptor of an end.
@@ -92,15 +92,15 @@ impl Pipe {
             let state = self.shared.session.lock();
             state.closed.is_some() || state.is_cut
         };
-        let mut hand = self.shared.hand.lock();
-        if is_over || hand.descriptor.is_none() || hand.is_read_out {
+        let mut local = self.shared.local.lock();
+        if is_over || local.descriptor.is_none() || local.is_read_out {
             return Given::ByDescriptor;
         }
         let mut scratch = self.shared.way.spares.take(1);
-        let before = self.read_out(&mut hand, &mut scratch);
+        let before = self.read_out(&mut local, &mut scratch);
         self.shared.way.spares.give(scratch);
         if let Err(instead) = before {
-            hand.serve(&self.shared);
+            local.serve(&self.shared);
             return instead;
         }
         let mut given = 0;
@@ -118,19 +118,19 @@ impl Pipe {
                 self.shared.outgoing.lock().push_chunk(buffer)
             };
             given += piece.len();
-            hand.note_served(&self.shared, served);
+            local.note_served(&self.shared, served);
         }
-        hand.serve(&self.shared);
+        local.serve(&self.shared);
         if given > 0 { Given::Some(given) } else { Given::NoRoom }
     }
 
     /// Reads what the program has written into the descriptor, as far as there is room.
-    fn read_out(&self, hand: &mut Hand, scratch: &mut Vec<u8>) -> Result<(), Given> {
+    fn read_out(&self, local: &mut DescriptorState, scratch: &mut Vec<u8>) -> Result<(), Given> {
         loop {
             if !self.has_room() {
                 return Err(Given::NoRoom);
             }
-            match hand.read(&self.shared, scratch) {
+            match local.read(&self.shared, scratch) {
                 Ok(Read::Some(_)) => {}
                 Ok(Read::Nothing) => return Ok(()),
                 Ok(Read::End) | Err(_) => {
@@ -166,9 +166,9 @@ impl Pipe {
 
 impl Shared {
     /// The pump informs the source within a second of what was taken, if it does not know.
-    fn watch_untold(self: &std::sync::Arc<Self>) {
-        let is_untold = self.incoming.lock().is_untold();
-        if is_untold && !self.is_watched.swap(true, Ordering::AcqRel) {
+    fn watch_unreported(self: &std::sync::Arc<Self>) {
+        let is_unreported = self.incoming.lock().is_unreported();
+        if is_unreported && !self.is_watched.swap(true, Ordering::AcqRel) {
             self.tell();
         }
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use fairwave_host::{CloseReason, Session, VoidReason};
 use rustix::net::{Shutdown, shutdown};
 
-use crate::hand::Hand;
+use crate::descriptor_state::DescriptorState;
 use crate::moves::{Broken, Read, Written, say};
 use crate::pipe::Shared;
 use crate::streams::BYTES;
@@ -69,7 +69,7 @@ impl End {
 
     /// It has its descriptor; one that it had goes.
     pub(crate) fn attach(&mut self, descriptor: OwnedFd) {
-        let before = self.shared.hand.lock().descriptor.replace(descriptor);
+        let before = self.shared.local.lock().descriptor.replace(descriptor);
         drop(before);
         (self.is_readable, self.is_writable) = (true, true);
     }
@@ -85,7 +85,7 @@ impl End {
             // Bytes that have arrived and were not taken are lost with the rest.
             return self.close(closed.unwrap_or((CloseReason::Stopped, false)));
         }
-        let has_descriptor = self.shared.hand.lock().descriptor.is_some();
+        let has_descriptor = self.shared.local.lock().descriptor.is_some();
         if !has_descriptor {
             return if let Some(closed) = closed { self.close(closed) } else { Next::Wait };
         }
@@ -125,8 +125,8 @@ impl End {
 
     /// Nobody reads any more what its program writes.
     fn refuse_more(&mut self) {
-        let hand = self.shared.hand.lock();
-        if let Some(descriptor) = &hand.descriptor
+        let local = self.shared.local.lock();
+        if let Some(descriptor) = &local.descriptor
             && !std::mem::replace(&mut self.is_refusing, true)
         {
             self.shared.watch.on_cutting(descriptor);
@@ -135,33 +135,33 @@ impl End {
 
     /// Whether what came waits for the descriptor.
     fn has_to_write(&self) -> bool {
-        let hand = self.shared.hand.lock();
-        !hand.is_deaf && !self.is_hung_up && (!hand.writing.is_empty() || self.shared.incoming.lock().is_ready())
+        let local = self.shared.local.lock();
+        !local.is_deaf && !self.is_hung_up && (!local.writing.is_empty() || self.shared.incoming.lock().is_ready())
     }
 
     /// Reads and writes as much as its turn allows: whether there is more to do at once.
     fn move_bytes(&mut self, is_closed: bool, scratch: &mut Vec<u8>) -> Result<bool, Broken> {
         let shared = Arc::clone(&self.shared);
-        let mut hand = shared.hand.lock();
-        let written = self.write(&mut hand);
-        let read = if is_closed { Ok(false) } else { self.read(&mut hand, scratch) };
+        let mut local = shared.local.lock();
+        let written = self.write(&mut local);
+        let read = if is_closed { Ok(false) } else { self.read(&mut local, scratch) };
         Ok(written? | read?)
     }
 
-    fn read(&mut self, hand: &mut Hand, scratch: &mut Vec<u8>) -> Result<bool, Broken> {
+    fn read(&mut self, local: &mut DescriptorState, scratch: &mut Vec<u8>) -> Result<bool, Broken> {
         for _ in 0..CALLS_PER_TURN {
-            if hand.is_read_out || !self.is_readable || !self.has_room() {
-                hand.serve(&self.shared);
+            if local.is_read_out || !self.is_readable || !self.has_room() {
+                local.serve(&self.shared);
                 return Ok(false);
             }
-            match hand.read(&self.shared, scratch)? {
+            match local.read(&self.shared, scratch)? {
                 Read::Some(bytes) => self.moved += bytes,
-                Read::Nothing if self.is_last => hand.on_read_end(&self.shared),
+                Read::Nothing if self.is_last => local.on_read_end(&self.shared),
                 Read::Nothing => self.is_readable = false,
                 Read::End => {}
             }
         }
-        hand.serve(&self.shared);
+        local.serve(&self.shared);
         Ok(true)
     }
 
@@ -175,12 +175,12 @@ impl End {
         self.shared.outgoing.lock().room() > 0
     }
 
-    fn write(&mut self, hand: &mut Hand) -> Result<bool, Broken> {
+    fn write(&mut self, local: &mut DescriptorState) -> Result<bool, Broken> {
         for _ in 0..CALLS_PER_TURN {
-            if !self.is_writable && !hand.is_deaf {
+            if !self.is_writable && !local.is_deaf {
                 return Ok(false);
             }
-            match hand.write(&self.shared)? {
+            match local.write(&self.shared)? {
                 Written::Some(bytes) => self.moved += bytes,
                 Written::Full => {
                     self.is_writable = false;
@@ -194,9 +194,9 @@ impl End {
 
     /// Tells the descriptor of the end, when it has taken all before that.
     fn tell_end(&mut self) {
-        let hand = self.shared.hand.lock();
-        let Some(descriptor) = &hand.descriptor else { return };
-        if !hand.writing.is_empty() {
+        let local = self.shared.local.lock();
+        let Some(descriptor) = &local.descriptor else { return };
+        if !local.writing.is_empty() {
             return;
         }
         let word = {
@@ -213,7 +213,7 @@ impl End {
 
     /// Its session is over: reports the outcome to the watcher.
     fn close(&mut self, (reason, _): (CloseReason, bool)) -> Next {
-        let descriptor = self.shared.hand.lock().descriptor.take();
+        let descriptor = self.shared.local.lock().descriptor.take();
         let is_whole = self.shared.incoming.lock().is_over();
         let is_given = {
             let mut outgoing = self.shared.outgoing.lock();
@@ -241,8 +241,8 @@ impl End {
     }
 
     /// Whether the other end does not know of all that was taken here.
-    pub(crate) fn is_untold(&self) -> bool {
-        self.shared.incoming.lock().is_untold()
+    pub(crate) fn is_unreported(&self) -> bool {
+        self.shared.incoming.lock().is_unreported()
     }
 
     /// Tells it.
@@ -267,7 +267,7 @@ impl End {
 
     /// Whether all that it gave was taken at the other end, and its end as well.
     pub(crate) fn is_drained(&self) -> bool {
-        let has_descriptor = self.shared.hand.lock().descriptor.is_some();
+        let has_descriptor = self.shared.local.lock().descriptor.is_some();
         !has_descriptor || self.shared.outgoing.lock().is_over()
     }
 }
@@ -277,7 +277,7 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
-    use fairwave_host::{Carrier, PathKind, PathWish, PathWishes, SessionCommand, SessionFacts};
+    use fairwave_host::{Carrier, PathDeclaration, PathDeclarations, PathKind, SessionCommand, SessionFacts};
 
     use super::*;
     use crate::options::PipeOptions;
@@ -292,7 +292,7 @@ mod tests {
             receives: true,
             carrier: Carrier::Udp,
             path: PathKind::Shared,
-            wishes: PathWishes { here: PathWish::Shared, there: PathWish::Shared },
+            declared: PathDeclarations { here: PathDeclaration::Shared, there: PathDeclaration::Shared },
             is_plain: false,
         }
     }
@@ -308,7 +308,7 @@ mod tests {
         program.write_all(b"hello").unwrap();
         more(&program);
         let (session, told) = Session::detached(facts());
-        let hand = pipe.shared.hand.lock();
+        let local = pipe.shared.local.lock();
         std::thread::scope(|scope| {
             let (tell, thread) = std::sync::mpsc::channel();
             let working = scope.spawn(move || {
@@ -319,7 +319,7 @@ mod tests {
             fairwave_testing::wait_until_asleep(thread.recv().unwrap());
             handler.on_open(&session);
             handler.on_request(&session, BYTES, 0..100);
-            drop(hand);
+            drop(local);
             assert_eq!(working.join().unwrap(), Next::Wait);
         });
         told.try_iter().map(|(_, command)| command).collect()

@@ -23,7 +23,7 @@ pub(crate) struct Incoming {
     /// Bytes that the descriptor has taken; one more after the end was delivered.
     taken: u64,
     /// The value of `taken` last reported to the source.
-    told: u64,
+    reported: u64,
     /// The stream has no byte from here on, as far as is known.
     length: Option<u64>,
 }
@@ -66,7 +66,7 @@ impl Incoming {
             apart: BTreeMap::new(),
             wanted: 0,
             taken: 0,
-            told: 0,
+            reported: 0,
             length: None,
         }
     }
@@ -141,20 +141,20 @@ impl Incoming {
     /// The descriptor has taken this many bytes.
     pub(crate) fn on_taken(&mut self, bytes: u64) -> Option<Word> {
         self.taken += bytes;
-        if self.taken - self.told < WORD_EVERY.min(self.ahead / 8) {
+        if self.taken - self.reported < WORD_EVERY.min(self.ahead / 8) {
             return None;
         }
         Some(self.word())
     }
 
     /// Whether the source does not know of all that was taken.
-    pub(crate) fn is_untold(&self) -> bool {
-        self.told < self.taken
+    pub(crate) fn is_unreported(&self) -> bool {
+        self.reported < self.taken
     }
 
     /// Tells the source of all that was taken, if it does not know.
     pub(crate) fn rest(&mut self) -> Option<Word> {
-        self.is_untold().then(|| self.word())
+        self.is_unreported().then(|| self.word())
     }
 
     /// The end was delivered to the descriptor.
@@ -164,7 +164,7 @@ impl Incoming {
     }
 
     fn word(&mut self) -> Word {
-        self.told = self.taken;
+        self.reported = self.taken;
         let end = self.taken.saturating_add(self.ahead);
         let want = (self.length.is_none() && end > self.wanted).then_some(self.wanted..end);
         self.wanted = self.wanted.max(end);
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(incoming.rest(), None);
         assert_eq!(incoming.on_taken(100), None);
         assert_eq!(incoming.rest(), Some(Word { taken: 225, want: Some(1125..1225) }));
-        assert!(!incoming.is_untold());
+        assert!(!incoming.is_unreported());
     }
 
     #[test]

@@ -48,10 +48,10 @@
 
 #![cfg_attr(test, allow(non_snake_case, clippy::single_range_in_vec_init))]
 
+mod descriptor_state;
 mod direct;
 mod end;
 mod greeting;
-mod hand;
 mod handler;
 mod incoming;
 mod moves;

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::ioctl;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
-use crate::hand::Hand;
+use crate::descriptor_state::DescriptorState;
 use crate::incoming::Word;
 use crate::outgoing::SMALL_CHUNK;
 use crate::pipe::Shared;
@@ -44,8 +44,8 @@ const BUFFERS: usize = 8;
 /// Bytes that a descriptor holds, so that polling shows them, while a program takes bytes directly.
 const TOKEN_BYTES: usize = 16 << 10;
 
-impl Hand {
-    /// Reads once what the descriptor gives. The session hears of it by [`Hand::serve`].
+impl DescriptorState {
+    /// Reads once what the descriptor gives. The session hears of it by [`DescriptorState::serve`].
     pub(crate) fn read(&mut self, shared: &Shared, scratch: &mut Vec<u8>) -> Result<Read, Broken> {
         let Some(descriptor) = &self.descriptor else { return Ok(Read::Nothing) };
         scratch.clear();
@@ -134,7 +134,7 @@ impl Hand {
         match sent {
             Ok(sent) => {
                 self.pass(&shared.way.spares, sent);
-                told(shared, sent);
+                report(shared, sent);
                 Ok(Written::Some(sent))
             }
             Err(Errno::AGAIN) => Ok(Written::Full),
@@ -159,7 +159,7 @@ fn keep(shared: &Shared, read: &mut Vec<u8>) -> Option<Range<u64>> {
 }
 
 /// So many bytes were taken: the source hears of it now and then.
-pub(crate) fn told(shared: &Shared, bytes: usize) {
+pub(crate) fn report(shared: &Shared, bytes: usize) {
     let word = shared.incoming.lock().on_taken(bytes as u64);
     say(shared, word);
 }

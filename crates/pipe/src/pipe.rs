@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Sender;
 use fairwave_host::{CloseReason, Lock, Session, ThreadWaker};
 
-use crate::hand::Hand;
+use crate::descriptor_state::DescriptorState;
 use crate::incoming::Incoming;
 use crate::options::PipeOptions;
 use crate::outgoing::Outgoing;
@@ -53,10 +53,10 @@ pub(crate) struct Shared {
     pub(crate) incoming: Lock<Incoming>,
     pub(crate) session: Lock<SessionState>,
     /// Over the three above.
-    pub(crate) hand: Lock<Hand>,
+    pub(crate) local: Lock<DescriptorState>,
     pub(crate) watch: Box<dyn Watch>,
     /// Whether the pump is to look at it and has not.
-    is_told: AtomicBool,
+    is_reported: AtomicBool,
     /// Whether the pump waits for the other end to take something.
     pub(crate) is_stalled: AtomicBool,
     /// Whether the pump looks within a second whether the source knows of all that was taken.
@@ -123,9 +123,9 @@ impl Shared {
             outgoing: Lock::new(Outgoing::new(options.keeps.get())),
             incoming: Lock::new(Incoming::new(options.ahead.get())),
             session: Lock::default(),
-            hand: Lock::over_leaves(Hand::default()),
+            local: Lock::over_leaves(DescriptorState::default()),
             watch,
-            is_told: AtomicBool::new(false),
+            is_reported: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
             is_shut: AtomicBool::new(false),
@@ -143,14 +143,14 @@ impl Shared {
 
     /// Has the pump look at it.
     pub(crate) fn tell(self: &Arc<Self>) {
-        if !self.is_told.swap(true, Ordering::AcqRel) {
+        if !self.is_reported.swap(true, Ordering::AcqRel) {
             self.way.send(Order::Look(Arc::clone(self)));
         }
     }
 
     /// The pump looks now: later events make it look again.
     pub(crate) fn heard(&self) {
-        self.is_told.store(false, Ordering::Release);
+        self.is_reported.store(false, Ordering::Release);
     }
 
     /// The watcher has the outcome.

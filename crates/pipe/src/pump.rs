@@ -39,7 +39,7 @@ struct Worker {
     /// Those whose time to wait for the other end runs.
     waiting: BTreeSet<u64>,
     /// Those that have taken something of which the other end does not know.
-    untold: BTreeSet<u64>,
+    unreported: BTreeSet<u64>,
     /// Those whose end the other end may not know of.
     unheard: BTreeSet<u64>,
     /// When all three are looked at.
@@ -78,7 +78,7 @@ impl Pump {
             due: BTreeSet::new(),
             scratch: Vec::with_capacity(SPARE_BYTES),
             waiting: BTreeSet::new(),
-            untold: BTreeSet::new(),
+            unreported: BTreeSet::new(),
             unheard: BTreeSet::new(),
             look_at: None,
             moved: 0,
@@ -179,9 +179,9 @@ impl Worker {
             self.waiting.insert(number);
         }
         end.shared.is_watched.store(false, Ordering::SeqCst);
-        if end.is_untold() {
+        if end.is_unreported() {
             end.shared.is_watched.store(true, Ordering::Release);
-            self.untold.insert(number);
+            self.unreported.insert(number);
         }
         if end.has_unheard_end() {
             self.unheard.insert(number);
@@ -195,7 +195,7 @@ impl Worker {
                 end.shared.on_over();
                 self.ends.remove(&number);
                 self.waiting.remove(&number);
-                self.untold.remove(&number);
+                self.unreported.remove(&number);
                 self.unheard.remove(&number);
             }
         }
@@ -208,7 +208,7 @@ impl Worker {
         }
         self.bell.hush();
         let is_busy = !self.due.is_empty() || !self.orders.is_empty();
-        let is_to_look = !(self.waiting.is_empty() && self.untold.is_empty() && self.unheard.is_empty());
+        let is_to_look = !(self.waiting.is_empty() && self.unreported.is_empty() && self.unheard.is_empty());
         if self.look_at.is_none() && is_to_look {
             self.look_at = Instant::now().checked_add(LOOK_EVERY);
         }
@@ -244,7 +244,7 @@ impl Worker {
             return;
         }
         self.look_at = None;
-        for number in std::mem::take(&mut self.untold) {
+        for number in std::mem::take(&mut self.unreported) {
             let Some(end) = self.ends.get(&number) else { continue };
             // Bytes taken from here on are reported by the next look.
             end.shared.is_watched.store(false, Ordering::Release);

@@ -26,9 +26,9 @@ fn run(sessions: usize, loses_one_in: u64) {
     let setup = Setup { capacity_bps: Some(10e9), fair_start: false, room: Bytes::new(1 << 30), ..Setup::default() };
     let mut hosts: [Host<Insecure>; 2] = [1, 2].map(|seed| Host::new(Time::ZERO, setup.config(seed)));
     for nonce in 0..sessions as u64 {
-        let wish = OpenRequest { sends: false, receives: true, greeting: b"", options };
+        let request = OpenRequest { sends: false, receives: true, greeting: b"", options };
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, nonce);
-        hosts[1].connect(Time::ZERO, address, crypto, &wish).expect("there is room");
+        hosts[1].connect(Time::ZERO, address, crypto, &request).expect("there is room");
     }
     let (end, mut now) = (Time::from_secs(6), Time::ZERO);
     let (mut data, mut control, mut wakes) = (0_u64, 0_u64, 0_u64);

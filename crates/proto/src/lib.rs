@@ -33,7 +33,7 @@ pub use fairwave_node::{
 pub use path::PathControl;
 pub use path::ecn::{Ecn, EcnCounts};
 pub use path::path_facts::{PathCounts, PathFacts};
-pub use path::path_kind::{PathKind, PathWish, PathWishes};
+pub use path::path_kind::{PathDeclaration, PathDeclarations, PathKind};
 pub use receive::byte_ranges::ByteRanges;
 pub use receive::inbound::Taken;
 pub use receive::receiver::ReceiverCounts;

@@ -13,7 +13,7 @@ use fairwave_proto::codec::{
 };
 use fairwave_proto::handshake::insecure::{InsecureInitiator, InsecureResponder};
 use fairwave_proto::handshake::{AttemptProgress, Incoming, Initiator, Responder, Terms};
-use fairwave_proto::{Features, Outstanding, PathWish, PieceAt, Repairs, Settlement, Verdict};
+use fairwave_proto::{Features, Outstanding, PathDeclaration, PieceAt, Repairs, Settlement, Verdict};
 use fairwave_units::{Duration, Time};
 
 /// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS overrides this.
@@ -141,7 +141,7 @@ fn terms() {
 
 const TERMS: Terms = Terms {
     session: fairwave_proto::codec::SessionId(1),
-    wish: PathWish::Shared,
+    declared: PathDeclaration::Shared,
     is_plain: false,
     weight: 1.0,
     send_end: None,
@@ -153,7 +153,7 @@ const TERMS: Terms = Terms {
 
 /// Both machines of the handshake: nothing opens without the secret, and no answer is larger than a hello.
 #[test]
-fn door() {
+fn responder() {
     bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|bytes: &[u8]| {
         let ticket = TicketId(1);
         let mut responder = Responder::new(InsecureResponder::new(1, [(ticket, 2)]));

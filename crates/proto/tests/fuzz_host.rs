@@ -183,7 +183,7 @@ impl Scene {
 
     /// The victim's application wants or gives up something, or closes.
     fn wants(&mut self, reader: &mut Reader<'_>) -> Option<()> {
-        let [what, stream, length] = reader.bytes(3, "a wish").ok()?.try_into().ok()?;
+        let [what, stream, length] = reader.bytes(3, "a request").ok()?.try_into().ok()?;
         let session = self.open?;
         let start = spread(reader)? >> 2;
         let range = start..start + 1 + (u64::from(length) << (what >> 4));

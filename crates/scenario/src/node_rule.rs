@@ -10,7 +10,7 @@ const MIN_RTT_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Schedule of the ticks of an end node, or of a link that runs the rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Beat {
+pub struct TickSchedule {
     /// Its control interval; `None` is the largest RTT of the active sessions.
     interval: Option<Duration>,
     phase: Phase,
@@ -24,7 +24,7 @@ enum Phase {
     Common(Duration),
 }
 
-impl Beat {
+impl TickSchedule {
     /// The schedule of a node (or of a link, if `None`) that runs this scheme. Its `name` selects its random phase.
     pub fn of(scenario: &Scenario, node: Option<&Node>, name: &str, choice: &SchemeChoice) -> Self {
         let phase = match choice.scheme.value(&choice.options, "phase") {

@@ -24,7 +24,7 @@ fn claim(number: u64, claim: Option<Rate>, in_force: u64) -> ClaimMessage {
 }
 
 /// Demand of a session: every tenth is unlimited, the others have different finite demands.
-fn wish(session: u64) -> Option<Rate> {
+fn demand(session: u64) -> Option<Rate> {
     (!session.is_multiple_of(10)).then(|| Rate::nearest_bps(1e4 + (session * 7919 % 10_007) as f64 * 1e2))
 }
 
@@ -34,7 +34,7 @@ fn sink(sessions: u64) -> SinkNode {
     let mut out: Vec<GrantTo> = Vec::new();
     for (round, in_force) in [(1, 0), (2, 1), (3, 2), (4, 3)] {
         for session in 0..sessions {
-            sink.on_claim(at(20 * round), session, &TERMS, &claim(round, wish(session), in_force), &mut out);
+            sink.on_claim(at(20 * round), session, &TERMS, &claim(round, demand(session), in_force), &mut out);
         }
         sink.tick(at(20 * round), &mut out);
         // All sessions use their grants.
@@ -49,7 +49,7 @@ fn source(sessions: u64) -> SourceNode {
     let mut source = SourceNode::new(Rate::gbps(1.0), TallyOptions::default());
     let mut out = Vec::new();
     for session in 0..sessions {
-        source.open(at(0), session, TERMS, wish(session), 0, &mut out);
+        source.open(at(0), session, TERMS, demand(session), 0, &mut out);
     }
     source.tick(at(20), &mut out);
     source

@@ -161,9 +161,9 @@ impl Simulator<'_> {
         let (at, options) = (gtp.sink.host, gtp.sink.options);
         gtp.attempts += 1;
         let nonce = u64::from(flow) << 32 | u64::from(gtp.attempts);
-        let wish = OpenRequest { sends: false, receives: true, greeting: &[], options };
+        let request = OpenRequest { sends: false, receives: true, greeting: &[], options };
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, nonce);
-        let name = self.gtp.hosts[at as usize].host.connect(now, address(flow, true), crypto, &wish);
+        let name = self.gtp.hosts[at as usize].host.connect(now, address(flow, true), crypto, &request);
         if name == Err(OpenError::TooMany) {
             // A host keeps a session for a while after its end: the next one waits until it is removed.
             return self.schedule(now.saturating_add(ASKS_AGAIN), SimEvent::Start(flow));

@@ -12,13 +12,13 @@ use crate::flow::SimFlow;
 use crate::log::Log;
 use crate::simulator::Simulator;
 
-/// The result of a finished run. `beat` is called between steps that may take long.
+/// The result of a finished run. `on_step` is called between steps that may take long.
 pub(crate) fn report(
     scenario: &Scenario,
     simulator: &Simulator<'_>,
     mut log: Log,
     asked: &Recording,
-    beat: &mut dyn FnMut(Time),
+    on_step: &mut dyn FnMut(Time),
 ) -> Result<Run, SimError> {
     let (from, to) = asked.window;
     let window = (from, simulator.closed().map_or(to, |totals| totals.at));
@@ -52,7 +52,7 @@ pub(crate) fn report(
         background,
         engine: Engine { events: simulator.events, packet_hops: hops, ..Engine::default() },
     };
-    run_of(scenario, Model::Packet, counts, asked, beat).map_err(|error| SimError::Unlimited(error.message))
+    run_of(scenario, Model::Packet, counts, asked, on_step).map_err(|error| SimError::Unlimited(error.message))
 }
 
 fn delays(flow: &SimFlow) -> DelayHistogram {

@@ -50,7 +50,7 @@ pub(crate) enum SimEvent {
 }
 
 /// Interval of progress reports, in events: some milliseconds of work, so that their cost is negligible.
-const BEAT_EVENTS: u64 = 65_536;
+const STEP_EVENTS: u64 = 65_536;
 
 pub(crate) struct Simulator<'a> {
     pub(crate) network: Network,
@@ -104,7 +104,7 @@ impl Simulator<'_> {
             now: Time::ZERO,
             is_naive,
             events: 0,
-            next_beat: BEAT_EVENTS,
+            next_beat: STEP_EVENTS,
             observer: None,
             closing: None,
             window: (Time::ZERO, Time::MAX),
@@ -199,8 +199,8 @@ impl Simulator<'_> {
         self.flows[flow as usize].jitter = Some(Box::new(Jitter::new(most, stream, line)));
     }
 
-    /// Runs all events up to and including `end`; calls `beat` once in [`BEAT_EVENTS`] events.
-    pub(crate) fn run_until(&mut self, end: Time, beat: &mut dyn FnMut(Time)) {
+    /// Runs all events up to and including `end`; calls `on_step` once in [`STEP_EVENTS`] events.
+    pub(crate) fn run_until(&mut self, end: Time, on_step: &mut dyn FnMut(Time)) {
         let end_key = EventTime::after(end);
         loop {
             let timer = self.timers.first().min(end_key);
@@ -209,8 +209,8 @@ impl Simulator<'_> {
             self.now = now;
             self.events += 1;
             if self.events >= self.next_beat {
-                self.next_beat = self.events + BEAT_EVENTS;
-                beat(now);
+                self.next_beat = self.events + STEP_EVENTS;
+                on_step(now);
             }
             match event {
                 SimEvent::Arrival(line) => {

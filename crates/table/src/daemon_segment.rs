@@ -2,7 +2,6 @@
 
 use std::os::fd::OwnedFd;
 
-use crate::beat::Beat;
 use crate::error::{RowError, TableError};
 use crate::grant_row::GrantRow;
 use crate::label::label;
@@ -10,6 +9,7 @@ use crate::layout::{GRANT_ROW_WORDS, LABEL_WORDS, PROCESS_ROW_WORDS, ROWS, bytes
 use crate::mapping::{ReadOnly, Writable};
 use crate::memory::NewMemory;
 use crate::process_row::ProcessRow;
+use crate::tick_report::TickReport;
 use crate::{seqlock, used};
 
 /// The daemon's end of [`ROWS`] rows of one process: it reads what the process writes, and writes grants.
@@ -53,7 +53,7 @@ impl DaemonSegment {
         ProcessRow::decode(values)
     }
 
-    /// Writes what a session is granted. It counts once the beat is written.
+    /// Writes what a session is granted. It counts once the tick report is written.
     pub fn set_grant(&self, at: usize, grant: &GrantRow) -> Result<(), RowError> {
         let words = place(self.grants.words(), GRANT_ROW_WORDS, at)?;
         seqlock::write(words, &grant.encode());
@@ -61,9 +61,9 @@ impl DaemonSegment {
     }
 
     /// Ends a tick: all its grants are written.
-    pub fn set_beat(&self, beat: &Beat) {
-        if let Some(words) = self.grants.words().get(LABEL_WORDS..=LABEL_WORDS + Beat::WORDS) {
-            seqlock::write(words, &beat.encode());
+    pub fn set_tick_report(&self, tick_report: &TickReport) {
+        if let Some(words) = self.grants.words().get(LABEL_WORDS..=LABEL_WORDS + TickReport::WORDS) {
+            seqlock::write(words, &tick_report.encode());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Layout of the two memories of a segment, in words of 64 bits.
 //!
 //! Both start with a label of [`LABEL_WORDS`], which identifies them. In the process's, [`HEAD_WORDS`] follow, of which
-//! the first four mark the used rows, and then its rows; in the daemon's, its beat follows, and then its rows.
+//! the first four mark the used rows, and then its rows; in the daemon's, its report follows, and then its rows.
 
 /// Of the layout: both ends say theirs.
 pub const VERSION: u64 = 3;
@@ -16,7 +16,7 @@ pub const ROWS_IN_ALL: usize = 65_536;
 
 /// Words of the label, of both memories.
 pub const LABEL_WORDS: usize = 16;
-/// Words behind the label: the used rows, or the beat.
+/// Words behind the label: the used rows, or the tick report.
 pub const HEAD_WORDS: usize = 16;
 /// A process's row: its sequence and 23 values, 192 bytes, which are three lines of a cache.
 pub const PROCESS_ROW_WORDS: usize = 24;

@@ -12,8 +12,8 @@
 //! a valid [`ProcessRow`] or an error, for any content.
 //!
 //! - [`DaemonSegment`] and [`ProcessSegment`]: the two ends. Read these first.
-//! - [`ProcessRow`], with a [`Holding`] where its session has one, [`GrantRow`], [`Beat`]: the content of rows, as
-//!   values; their layout is in their files.
+//! - [`ProcessRow`], with a [`Holding`] where its session has one, [`GrantRow`], [`TickReport`]: the content of rows,
+//!   as values; their layout is in their files.
 //!
 //! The protocol of a row is a sequence lock ("Rows that are read while they are written" in
 //! docs/explanation/design-notes.md). `unsafe` is only in `mapping`: how memory that other processes write becomes a
@@ -21,7 +21,6 @@
 
 #![cfg_attr(test, allow(non_snake_case))]
 
-mod beat;
 mod daemon_segment;
 mod error;
 mod grant_row;
@@ -34,10 +33,10 @@ mod process_row;
 mod process_segment;
 mod rate_word;
 mod seqlock;
+mod tick_report;
 mod used;
 mod word;
 
-pub use beat::Beat;
 pub use daemon_segment::{DaemonSegment, SegmentMemory};
 pub use error::{RowError, TableError};
 pub use grant_row::{GrantRow, GrantState};
@@ -47,3 +46,4 @@ pub use layout::{
 };
 pub use process_row::{Ask, ProcessRow, Remote};
 pub use process_segment::{ProcessSegment, RowPlace};
+pub use tick_report::TickReport;

@@ -1,6 +1,5 @@
 //! A segment as a process has it.
 
-use crate::beat::Beat;
 use crate::daemon_segment::{SegmentMemory, place};
 use crate::error::TableError;
 use crate::grant_row::{GrantRow, GrantState};
@@ -9,6 +8,7 @@ use crate::layout::{GRANT_ROW_WORDS, LABEL_WORDS, PROCESS_ROW_WORDS, ROWS, bytes
 use crate::mapping::{ReadOnly, Writable};
 use crate::memory::SealedMemory;
 use crate::process_row::ProcessRow;
+use crate::tick_report::TickReport;
 use crate::word::Load;
 use crate::{seqlock, used};
 
@@ -89,11 +89,11 @@ impl ProcessSegment {
         self.grants.words().get(LABEL_WORDS).map_or(0, Load::load)
     }
 
-    /// The daemon's beat; nothing before its first, or while one is being written. The grants that are read after it are those of its
-    /// tick or of a later one.
-    pub fn beat(&self) -> Option<Beat> {
-        let words = self.grants.words().get(LABEL_WORDS..=LABEL_WORDS + Beat::WORDS)?;
-        seqlock::read(words).filter(|(sequence, _)| *sequence > 0).map(|(_, values)| Beat::decode(values))
+    /// The daemon's tick report; nothing before its first, or while one is being written. The grants that are read
+    /// after it are those of its tick or of a later one.
+    pub fn tick_report(&self) -> Option<TickReport> {
+        let words = self.grants.words().get(LABEL_WORDS..=LABEL_WORDS + TickReport::WORDS)?;
+        seqlock::read(words).filter(|(sequence, _)| *sequence > 0).map(|(_, values)| TickReport::decode(values))
     }
 
     fn has(&self, place: RowPlace) -> bool {

@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
 
 use fairwave_table::{
-    Ask, Beat, DaemonSegment, GrantRow, GrantState, ProcessRow, ProcessSegment, ROWS, RowError, SegmentMemory,
-    TableError,
+    Ask, DaemonSegment, GrantRow, GrantState, ProcessRow, ProcessSegment, ROWS, RowError, SegmentMemory, TableError,
+    TickReport,
 };
 use fairwave_units::{Bytes, Duration, Rate, Time};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
@@ -43,8 +43,8 @@ fn grant(generation: u16, mbps: f64) -> GrantRow {
     GrantRow { generation, state: GrantState::Granted, expected, target: expected }
 }
 
-fn beat(tick: u64) -> Beat {
-    Beat { tick, interval: Duration::from_millis(20), ..Beat::default() }
+fn tick_report(tick: u64) -> TickReport {
+    TickReport { tick, interval: Duration::from_millis(20), ..TickReport::default() }
 }
 
 /// Another descriptor of the same memory.
@@ -67,11 +67,14 @@ fn rows__go_one_way_and_grants_the_other() {
     assert_eq!(daemon.used().collect::<Vec<_>>(), [first.at, second.at]);
     let read = daemon.row(second.at).unwrap();
     assert_eq!((read.measured, read.generation), (Rate::mbps(20.0), second.generation));
-    assert_eq!((process.grant(second), process.beat(), process.pulse()), (None, None, 0));
+    assert_eq!((process.grant(second), process.tick_report(), process.pulse()), (None, None, 0));
     daemon.set_grant(second.at, &grant(second.generation, 23.0)).unwrap();
-    daemon.set_beat(&beat(1));
+    daemon.set_tick_report(&tick_report(1));
     assert_ne!(process.pulse(), 0);
-    assert_eq!((process.beat(), process.grant(second)), (Some(beat(1)), Some(grant(second.generation, 23.0))));
+    assert_eq!(
+        (process.tick_report(), process.grant(second)),
+        (Some(tick_report(1)), Some(grant(second.generation, 23.0)))
+    );
     assert_eq!(process.grant(first), None);
 }
 
@@ -144,8 +147,8 @@ fn process__cannot_write_grants() {
     let swapped = SegmentMemory { rows: again(&memory.grants), grants: others.grants };
     let error = ProcessSegment::map(swapped).err().unwrap();
     assert!(matches!(error, TableError::System { errno: Errno::PERM, .. }), "{error}");
-    daemon.set_beat(&beat(3));
-    assert_eq!(process.beat().map(|beat| beat.tick), Some(3));
+    daemon.set_tick_report(&tick_report(3));
+    assert_eq!(process.tick_report().map(|tick_report| tick_report.tick), Some(3));
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub(crate) struct GtpEnd {
 /// The sessions of which this is the source.
 struct Sources {
     /// Current demand of each in bit/s of IP packets; `None` is unlimited. It may change before the session is open.
-    wishes: BTreeMap<usize, Option<f64>>,
+    demands: BTreeMap<usize, Option<f64>>,
     /// Those that have opened.
     open: BTreeMap<usize, SourceSession>,
 }
@@ -103,8 +103,8 @@ impl GtpEnd {
         let validity = Validity { lasts_s: None, is_once: false };
         let addresses = vec![SocketAddr::new(setup.address, port)];
         let ticket = keyring.issue(validity, addresses).map_err(|error| error.to_string())?;
-        let wishes = setup.gives.iter().map(|part| (part.session, part.wanted(0))).collect();
-        let gives = Arc::new(Mutex::new(Sources { wishes, open: BTreeMap::new() }));
+        let demands = setup.gives.iter().map(|part| (part.session, part.wanted(0))).collect();
+        let gives = Arc::new(Mutex::new(Sources { demands, open: BTreeMap::new() }));
         let parts: Arc<BTreeMap<usize, Part>> =
             Arc::new(setup.gives.iter().map(|part| (part.session, part.clone())).collect());
         let (known, there) = (Arc::clone(&parts), Arc::clone(&gives));
@@ -134,9 +134,9 @@ impl GtpEnd {
         let sink = Sink { bins: Bins::new(begin), size_bytes, completed: None, ended: None };
         let seen = Arc::new(Mutex::new(sink));
         let greeting = u32::try_from(part.session).map_err(|error| error.to_string())?.to_be_bytes().to_vec();
-        let wish = ConnectOptions { sends: false, receives: true, greeting, options: options(part) };
+        let request = ConnectOptions { sends: false, receives: true, greeting, options: options(part) };
         let taker = LoadSink { seen: Arc::clone(&seen) };
-        let answer = self.endpoint.begin(&ticket, wish, Box::new(taker), None).map_err(|error| error.to_string())?;
+        let answer = self.endpoint.begin(&ticket, request, Box::new(taker), None).map_err(|error| error.to_string())?;
         self.takes
             .insert(part.session, SinkSession { answer, session: None, is_stopped: false, seen, known: Vec::new() });
         Ok(())
@@ -152,7 +152,7 @@ impl GtpEnd {
     /// Changes the demand of a source.
     pub(crate) fn set_demand(&self, session: usize, bps: Option<f64>) {
         let mut gives = lock(&self.gives);
-        gives.wishes.insert(session, bps);
+        gives.demands.insert(session, bps);
         if let Some(given) = gives.open.get(&session) {
             given.session.set_desired(Rate::nearest_bps(bps.unwrap_or(f64::MAX)));
         }
@@ -275,7 +275,7 @@ impl Handler for LoadSource {
     fn on_open(&mut self, session: &Session) {
         // Under one lock, so that no other change of demand comes in between.
         let mut gives = lock(&self.gives);
-        if let Some(Some(bps)) = gives.wishes.get(&self.number) {
+        if let Some(Some(bps)) = gives.demands.get(&self.number) {
             session.set_desired(Rate::nearest_bps(*bps));
         }
         gives.open.insert(self.number, SourceSession { session: session.clone(), known: Vec::new() });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration as StdDuration;
 
-use fairwave_scenario::node_rule::{self, Beat};
+use fairwave_scenario::node_rule::{self, TickSchedule};
 use fairwave_scenario::{Demand, Discipline, Node, QueueLimit, Scenario, SchemeChoice, SessionSpec};
 use fairwave_schemes::scheme::{Model, OptionSpec, OptionValue, schemes};
 use fairwave_units::{Duration, Rate, Time};
@@ -226,7 +226,7 @@ fn rule(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<O
     }
     let choice = scenario.scheme_of(first);
     check_options(choice)?;
-    let beat = Beat::of(scenario, Some(node), &node.name, choice);
+    let schedule = TickSchedule::of(scenario, Some(node), &node.name, choice);
     let is_set = |name| choice.scheme.option(name).is_some() && choice.options.flag(name);
     // Hosts share all of their configured capacity; a share of a capacity becomes a smaller one.
     let share = if choice.scheme.takes_share() { node.gtp_share } else { 1.0 };
@@ -235,7 +235,7 @@ fn rule(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<O
         name: choice.scheme.name.to_owned(),
         send_bps: capacity(node.send),
         receive_bps: capacity(node.receive),
-        interval_ns: (!beat.follows_rtt()).then(|| beat.interval(Duration::ZERO).as_nanos()),
+        interval_ns: (!schedule.follows_rtt()).then(|| schedule.interval(Duration::ZERO).as_nanos()),
         drain: is_set("drain"),
         fair_start: is_set("fair_start"),
         is_shared: choice.options.word("path") == Some("shared"),

@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use super::talk::Talk;
+use super::output_args::OutputArgs;
 use crate::common::terminal;
 
 /// Says more than the options do: a level, or target=level, with commas between several.
@@ -19,12 +19,12 @@ const VARIABLE: &str = "FAIRWAVE_LOG";
 const OURS: &str = "fairwave";
 
 /// Shows from now on what the options ask for. Only the first call of a process counts.
-pub(super) fn start(multi: &MultiProgress, talk: Talk) {
+pub(super) fn start(multi: &MultiProgress, output: OutputArgs) {
     let asked = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
     let (targets, wrong) = match asked.as_deref().map(Targets::from_str) {
         Some(Ok(targets)) => (targets, None),
-        Some(Err(error)) => (of_options(talk), Some(error)),
-        None => (of_options(talk), None),
+        Some(Err(error)) => (of_options(output), Some(error)),
+        None => (of_options(output), None),
     };
     // Colour codes would look like the escapes of a file's name.
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(StderrLines { multi: multi.clone() });
@@ -34,9 +34,9 @@ pub(super) fn start(multi: &MultiProgress, talk: Talk) {
     }
 }
 
-fn of_options(talk: Talk) -> Targets {
-    let level = match talk.verbose {
-        _ if talk.quiet => return Targets::new(),
+fn of_options(output: OutputArgs) -> Targets {
+    let level = match output.verbose {
+        _ if output.quiet => return Targets::new(),
         0 => Level::WARN,
         1 => Level::INFO,
         _ => Level::DEBUG,
@@ -88,14 +88,14 @@ mod tests {
 
     #[test]
     fn of_options__says_more_the_more_often_it_is_asked() {
-        let shows = |talk: Talk, target: &str, level: Level| of_options(talk).would_enable(target, &level);
-        let verbose = |times| Talk { verbose: times, ..Talk::default() };
+        let shows = |output: OutputArgs, target: &str, level: Level| of_options(output).would_enable(target, &level);
+        let verbose = |times| OutputArgs { verbose: times, ..OutputArgs::default() };
         assert!(shows(verbose(0), "fairwave_host::keyring", Level::WARN));
         assert!(!shows(verbose(0), "fairwave_host::driver", Level::INFO));
         assert!(shows(verbose(1), "fairwave_host::driver", Level::INFO));
         assert!(!shows(verbose(1), "fairwave_host::driver", Level::DEBUG));
         assert!(shows(verbose(2), "fairwave_host::driver", Level::DEBUG));
         assert!(!shows(verbose(2), "quinn_udp", Level::INFO));
-        assert!(!shows(Talk { quiet: true, ..Talk::default() }, "fairwave_host::keyring", Level::ERROR));
+        assert!(!shows(OutputArgs { quiet: true, ..OutputArgs::default() }, "fairwave_host::keyring", Level::ERROR));
     }
 }

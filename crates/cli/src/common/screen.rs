@@ -3,22 +3,22 @@
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::log;
-use super::talk::Talk;
+use super::output_args::OutputArgs;
 use crate::common::terminal;
 
 /// Stderr, with bars at its lower edge.
 pub(crate) struct Screen {
     multi: MultiProgress,
-    pub(crate) talk: Talk,
+    pub(crate) output: OutputArgs,
 }
 
 impl Screen {
-    pub(crate) fn new(talk: Talk) -> Self {
-        let is_drawn = terminal::is_watched() && !talk.quiet && !talk.json;
+    pub(crate) fn new(output: OutputArgs) -> Self {
+        let is_drawn = terminal::is_watched() && !output.quiet && !output.json;
         let target = if is_drawn { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
         let multi = MultiProgress::with_draw_target(target);
-        log::start(&multi, talk);
-        Self { multi, talk }
+        log::start(&multi, output);
+        Self { multi, output }
     }
 
     /// Whether bars are drawn.
@@ -28,14 +28,14 @@ impl Screen {
 
     /// Says something to people, unless they want quiet.
     pub(crate) fn note(&self, text: &str) {
-        if !self.talk.quiet {
+        if !self.output.quiet {
             self.multi.suspend(|| terminal::note(text));
         }
     }
 
     /// Says something that is no more than what they see anyway.
     pub(crate) fn say(&self, text: &str) {
-        if !self.talk.quiet {
+        if !self.output.quiet {
             self.multi.suspend(|| terminal::say(text));
         }
     }

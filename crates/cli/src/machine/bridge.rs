@@ -13,7 +13,7 @@ use crate::common::interrupt;
 use crate::common::screen::Screen;
 use crate::common::terminal;
 use crate::transfer::monitor::monitor;
-use crate::transfer::offer::{DoorArgs, of_state};
+use crate::transfer::offer::{ListenArgs, of_state};
 
 /// Make a TCP server reachable over sessions for programs on other machines.
 ///
@@ -30,19 +30,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR:PORT", value_parser = server)]
     to: String,
     #[command(flatten)]
-    door: DoorArgs,
+    listen: ListenArgs,
 }
 
 const TICK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &Args) -> Done {
-    let screen = Screen::new(args.door.talk);
+    let screen = Screen::new(args.listen.output);
     let pump = pump()?;
-    let offered = args.door.open(ShareId::of(["bridge", args.to.as_str()], false), false)?;
+    let offered = args.listen.open(ShareId::of(["bridge", args.to.as_str()], false), false)?;
     let offering = Offering { paths: vec![format!("bridge to {}", args.to)], takes: false, gives: false };
     offered.keyring.keep_offering(offering).map_err(|error| of_state(&error))?;
-    let options = FarOptions { to: args.to.clone(), session: args.door.link.session(), pipe: PipeOptions::default() };
-    let is_quiet = args.door.talk.quiet;
+    let options = FarOptions { to: args.to.clone(), session: args.listen.link.session(), pipe: PipeOptions::default() };
+    let is_quiet = args.listen.output.quiet;
     let far = Far::new(options, pump, move |text| {
         if !is_quiet {
             terminal::note(text);

@@ -11,15 +11,15 @@ use clap::ValueEnum;
 use fairwave_daemon::metrics::{MetricsAddress, MetricsServer, serve};
 use fairwave_daemon::notify::{Notifier, handed_sockets};
 use fairwave_daemon::{BindError, Daemon, DaemonError, Settings, config, on_hangup};
-use fairwave_host::door::usual_sockets;
+use fairwave_host::control_socket::usual_sockets;
 use fairwave_node::{CardCapacity, ShareBy};
 use fairwave_units::{Duration, Rate};
 
 use crate::common::failure::{CommandFailure, Done};
 use crate::common::interrupt;
+use crate::common::output_args::OutputArgs;
 use crate::common::quantity::{positive_rate, quantity, weight};
 use crate::common::screen::Screen;
-use crate::common::talk::Talk;
 use crate::common::terminal;
 
 /// Share this machine's capacity among the Fairwave sessions of all its users.
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
-    talk: Talk,
+    output: OutputArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -94,7 +94,7 @@ pub(crate) fn enter() {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
-    let screen = Screen::new(args.talk);
+    let screen = Screen::new(args.output);
     let handed = handed()?;
     let settings = settings(args, handed.as_ref().map(|(_, path)| path.clone()))?;
     let socket = settings.socket.clone();

@@ -15,16 +15,16 @@ use serde::Serialize;
 use crate::common::failure::{CommandFailure, Done};
 use crate::common::interrupt;
 use crate::common::output::print_json;
+use crate::common::output_args::OutputArgs;
 use crate::common::quantity::{positive_rate, positive_time, rate};
 use crate::common::screen::Screen;
 use crate::common::table::TextTable;
-use crate::common::talk::Talk;
 use crate::common::terminal::{self, print};
 use crate::transfer::connecting;
 use crate::transfer::follow;
 use crate::transfer::link::{LinkArgs, NO_SSH, OF_TICKETS};
 use crate::transfer::monitor::monitor;
-use crate::transfer::offer::DoorArgs;
+use crate::transfer::offer::ListenArgs;
 use crate::transfer::ticket;
 
 /// Max sessions: more measure only overhead.
@@ -60,7 +60,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     limit: Option<Rate>,
     #[command(flatten)]
-    talk: Talk,
+    output: OutputArgs,
     #[command(flatten)]
     link: LinkArgs,
 }
@@ -78,7 +78,7 @@ Examples:
   fairwave bench serve --listen 192.0.2.7:5000 --capacity \"10 Gb/s\"")]
 struct ServeArgs {
     #[command(flatten)]
-    door: DoorArgs,
+    listen: ListenArgs,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -140,9 +140,9 @@ pub(crate) fn run(args: &Args) -> Done {
 }
 
 fn serve(args: &ServeArgs) -> Done {
-    let screen = Screen::new(args.door.talk);
-    let offered = args.door.open(ShareId::of(["bench"], false), false)?;
-    let session = args.door.link.session();
+    let screen = Screen::new(args.listen.output);
+    let offered = args.listen.open(ShareId::of(["bench"], false), false)?;
+    let session = args.listen.link.session();
     offered.bound.endpoint.listen_with(Arc::clone(&offered.keyring), bench_judge(session), bench_accept(session));
     let _socket = monitor(&screen, "bench serve", &offered.bound, Vec::new);
     interrupt::be_gentle();
@@ -155,7 +155,7 @@ fn serve(args: &ServeArgs) -> Done {
 }
 
 fn measure(args: &Args) -> Done {
-    let screen = Screen::new(args.talk);
+    let screen = Screen::new(args.output);
     let ticket = match &args.ticket {
         Some(word) => ticket::read(word)?,
         None => ticket::from_environment().unwrap_or_else(|| {
@@ -195,7 +195,7 @@ fn measure(args: &Args) -> Done {
             tell_price(progress.carrier);
             let (elapsed_s, receive_bps, send_bps) =
                 (progress.elapsed.as_secs_f64(), progress.receive_bps, progress.send_wire_bps);
-            if args.talk.json {
+            if args.output.json {
                 let event = BenchProgressEvent {
                     event: "progress",
                     elapsed_s,
@@ -220,7 +220,7 @@ fn measure(args: &Args) -> Done {
         error => CommandFailure::Run(error.to_string()),
     })?;
     tell_price(report.carrier);
-    if args.talk.json { print_json(&event(&report)) } else { print(&text(&report)) }
+    if args.output.json { print_json(&event(&report)) } else { print(&text(&report)) }
 }
 
 fn event(report: &BenchReport) -> DoneEvent {

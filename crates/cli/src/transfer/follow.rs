@@ -244,13 +244,13 @@ impl<'a> Teller<'a> {
 
     pub(crate) fn tell(&mut self, moment: &Moment) -> Done {
         self.tell_breaks(moment)?;
-        let talk = self.screen.talk;
+        let output = self.screen.output;
         self.tell_path(moment)?;
-        if let Some(advice) = moment.advice().filter(|_| !talk.json && !self.is_advised) {
+        if let Some(advice) = moment.advice().filter(|_| !output.json && !self.is_advised) {
             self.is_advised = true;
             self.screen.note(&format!("{}{advice}", self.label));
         }
-        if talk.json {
+        if output.json {
             if self.told.elapsed() >= BETWEEN_EVENTS {
                 self.told = Instant::now();
                 print_json(&moment.event())?;
@@ -265,11 +265,11 @@ impl<'a> Teller<'a> {
                 self.bar.set_length(total);
             }
             self.bar.set_position(moment.bytes_seen);
-            self.bar.set_message(format!("{}{}", self.label, moment.text(talk.is_verbose())));
+            self.bar.set_message(format!("{}{}", self.label, moment.text(output.is_verbose())));
             self.bar.tick();
         } else if self.told.elapsed() >= BETWEEN_LINES {
             self.told = Instant::now();
-            self.screen.say(&format!("{}{}", self.label, moment.text(talk.is_verbose())));
+            self.screen.say(&format!("{}{}", self.label, moment.text(output.is_verbose())));
         }
         Ok(())
     }
@@ -279,7 +279,7 @@ impl<'a> Teller<'a> {
         let Some(session) = moment.session.as_ref().filter(|_| !self.is_path_told) else { return Ok(()) };
         let Some(note) = &session.path_note else { return Ok(()) };
         self.is_path_told = true;
-        if self.screen.talk.json {
+        if self.screen.output.json {
             print_json(&PathEvent { event: "path", session: &session.id, note })?;
             return crate::common::terminal::flush();
         }
@@ -302,7 +302,7 @@ impl<'a> Teller<'a> {
         }
         self.reconnects = reconnects;
         let was_paused = self.paused.take().is_some();
-        if !self.screen.talk.json {
+        if !self.screen.output.json {
             if was_paused {
                 self.screen.say(&format!("{}reconnected", self.label));
             }
@@ -322,7 +322,7 @@ impl<'a> Teller<'a> {
 
     fn tell_pause(&mut self, moment: &Moment, pause: &Pause) -> Done {
         self.paused = Some(pause.reconnects);
-        if self.screen.talk.json {
+        if self.screen.output.json {
             print_json(&RetryEvent {
                 event: "retry",
                 elapsed_s: moment.elapsed.as_secs_f64(),
@@ -356,7 +356,7 @@ fn tell_end(
     KnownBefore { dry, strict, .. }: &KnownBefore,
 ) -> Done {
     print_planned(screen, outcome)?;
-    if screen.talk.json {
+    if screen.output.json {
         print_end(outcome, moment, transfer, dry.is_some())?;
     } else {
         say_entries(screen, outcome);
@@ -488,9 +488,9 @@ fn print_planned(screen: &Screen, outcome: &Outcome) -> Done {
             FileAction::Skip => "skip",
             FileAction::Delete => "delete",
         };
-        if screen.talk.json {
+        if screen.output.json {
             print_json(&FileEvent { event: "file", name: Name::of(path), action, bytes })?;
-        } else if !screen.talk.quiet {
+        } else if !screen.output.quiet {
             print(&format!("{action:<6} {:>10}  {}\n", size(bytes), escaped(path)))?;
         }
     }
@@ -498,8 +498,8 @@ fn print_planned(screen: &Screen, outcome: &Outcome) -> Done {
 }
 
 fn say_entries(screen: &Screen, outcome: &Outcome) {
-    let most = if screen.talk.is_verbose() { usize::MAX } else { NAMED };
-    if screen.talk.is_verbose() {
+    let most = if screen.output.is_verbose() { usize::MAX } else { NAMED };
+    if screen.output.is_verbose() {
         for failure in &outcome.skipped {
             screen.say(&format!("skipped: {}: {}", escaped(&failure.path), failure.reason));
         }
@@ -516,7 +516,7 @@ fn say_entries(screen: &Screen, outcome: &Outcome) {
         };
         screen.complain(&format!("and {more} more failed\nhint: --json lists {listed}"));
     }
-    for failure in outcome.warned.iter().take(if screen.talk.is_verbose() { most } else { WARNED }) {
+    for failure in outcome.warned.iter().take(if screen.output.is_verbose() { most } else { WARNED }) {
         screen.say(&format!("warning: {}: {}", escaped(&failure.path), failure.reason));
     }
     if outcome.files_warned > 0 {
@@ -524,7 +524,7 @@ fn say_entries(screen: &Screen, outcome: &Outcome) {
         screen
             .say(&format!("{} {have} an attribute that could not be set; the content is there", outcome.files_warned));
     }
-    if outcome.files_skipped > 0 && !screen.talk.is_verbose() {
+    if outcome.files_skipped > 0 && !screen.output.is_verbose() {
         let were = if outcome.files_skipped == 1 { "entry" } else { "entries" };
         screen.say(&format!("{} {were} skipped (--verbose lists them)", outcome.files_skipped));
     }

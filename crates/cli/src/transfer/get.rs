@@ -10,9 +10,9 @@ use fairwave_units::Rate;
 use serde::{Deserialize, Serialize};
 
 use crate::common::failure::{CommandFailure, Done};
+use crate::common::output_args::OutputArgs;
 use crate::common::quantity::positive_rate;
 use crate::common::screen::Screen;
-use crate::common::talk::Talk;
 use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING};
 use crate::transfer::connecting;
 use crate::transfer::far_tunnel::FarRoute;
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     taking: Taking,
     #[command(flatten)]
-    talk: Talk,
+    output: OutputArgs,
     #[command(flatten)]
     link: LinkArgs,
 }
@@ -172,7 +172,7 @@ pub(crate) fn run(args: &Args) -> Done {
     } else {
         choice.names = (!names.is_empty()).then_some(names);
     }
-    let screen = Screen::new(args.talk);
+    let screen = Screen::new(args.output);
     args.link.check_carrier("get", &OF_TICKETS, NO_SSH)?;
     if choice.is_nothing() {
         screen.note(NOTHING);
@@ -194,10 +194,10 @@ pub(crate) fn fetch(
 ) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
     let renew = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
-    let wish = GetOptions { session: link.session(), lists_files: screen.talk.is_verbose(), ..options.clone() };
+    let request = GetOptions { session: link.session(), lists_files: screen.output.is_verbose(), ..options.clone() };
     let begun = connecting::patiently(screen, ticket, |_| match renew {
-        Some(renew) => get_renewed(&bound.endpoint, ticket, renew, wish),
-        None => get(&bound.endpoint, ticket, wish),
+        Some(renew) => get_renewed(&bound.endpoint, ticket, renew, request),
+        None => get(&bound.endpoint, ticket, request),
     });
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();

@@ -19,9 +19,9 @@ use serde::Serialize;
 use super::link::{Bound, LinkArgs, Ports, not_bound};
 use crate::common::failure::{CommandFailure, Done, plain};
 use crate::common::output::print_json;
+use crate::common::output_args::OutputArgs;
 use crate::common::quantity::quantity;
 use crate::common::screen::Screen;
-use crate::common::talk::Talk;
 use crate::common::terminal::{self, print};
 
 /// Address and validity of a ticket.
@@ -46,11 +46,11 @@ struct TicketOffer {
 
 /// Options of every command that listens.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct DoorArgs {
+pub(crate) struct ListenArgs {
     #[command(flatten)]
     offer: TicketOffer,
     #[command(flatten)]
-    pub(crate) talk: Talk,
+    pub(crate) output: OutputArgs,
     #[command(flatten)]
     pub(crate) link: LinkArgs,
 }
@@ -78,7 +78,7 @@ struct TicketEvent<'a> {
     is_once: bool,
 }
 
-impl DoorArgs {
+impl ListenArgs {
     /// Binds a port and issues a ticket for this share, for one transfer if `is_once`.
     pub(crate) fn open(&self, share: ShareId, is_once: bool) -> Result<Offered, CommandFailure> {
         self.offer.open(&self.link, share, is_once)
@@ -123,7 +123,7 @@ impl Offered {
     /// Prints the ticket on a separate line on stdout, or writes it to the file of `--ticket`.
     pub(crate) fn print_ticket(&self, screen: &Screen, command: &str) -> Done {
         let Ticket { id, addresses, expires_unix_s, is_once, .. } = &self.ticket;
-        if screen.talk.json {
+        if screen.output.json {
             print_json(&TicketEvent {
                 event: "ticket",
                 ticket: self.ticket.to_string(),

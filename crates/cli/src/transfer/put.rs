@@ -8,9 +8,9 @@ use fairwave_host::Ticket;
 use fairwave_units::Rate;
 
 use crate::common::failure::{CommandFailure, Done};
+use crate::common::output_args::OutputArgs;
 use crate::common::quantity::positive_rate;
 use crate::common::screen::Screen;
-use crate::common::talk::Talk;
 use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING, read_sources};
 use crate::transfer::connecting;
 use crate::transfer::far_tunnel::FarRoute;
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     patience: Patience,
     #[command(flatten)]
-    talk: Talk,
+    output: OutputArgs,
     #[command(flatten)]
     link: LinkArgs,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Done {
     let (paths, ticket) = words(&args.words)?;
     let mut choice = args.choice.read("put")?;
-    let screen = Screen::new(args.talk);
+    let screen = Screen::new(args.output);
     args.link.check_carrier("put", &OF_TICKETS, NO_SSH)?;
     if choice.is_nothing() {
         screen.note(NOTHING);
@@ -99,11 +99,11 @@ pub(crate) fn send(
 ) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
     let renew = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
-    let wish = PutOptions { session: link.session(), lists_files: screen.talk.is_verbose(), ..options.clone() };
+    let request = PutOptions { session: link.session(), lists_files: screen.output.is_verbose(), ..options.clone() };
     note_left_out(screen, paths);
     let begun = connecting::patiently(screen, ticket, |_| match renew {
-        Some(renew) => put_renewed(&bound.endpoint, ticket, renew, paths, &wish),
-        None => put(&bound.endpoint, ticket, paths, &wish),
+        Some(renew) => put_renewed(&bound.endpoint, ticket, renew, paths, &request),
+        None => put(&bound.endpoint, ticket, paths, &request),
     });
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();

@@ -23,7 +23,7 @@ use crate::common::screen::Screen;
 use crate::common::table::TextTable;
 use crate::common::terminal::print;
 use crate::transfer::monitor::{monitor, transfers};
-use crate::transfer::offer::{DoorArgs, Offered, of_state};
+use crate::transfer::offer::{ListenArgs, Offered, of_state};
 use crate::transfer::own_places::note_left_out;
 use attendance::Attendance;
 
@@ -73,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long, hide = true, exclusive = true)]
     bootstrap: bool,
     #[command(flatten)]
-    door: DoorArgs,
+    listen: ListenArgs,
 }
 
 #[derive(Serialize)]
@@ -100,16 +100,16 @@ pub(crate) fn run(args: &Args) -> Done {
         return revoke(id);
     }
     if args.tickets {
-        return list(args.door.talk.json);
+        return list(args.listen.output.json);
     }
-    let screen = Screen::new(args.door.talk);
+    let screen = Screen::new(args.listen.output);
     let paths = absolute(&args.paths)?;
     let share_id = match paths.as_slice() {
         [one] if args.readable => ShareId::of_exchange(one),
         all => ShareId::of(all, args.writable),
     };
     let share = Arc::new(share(paths.clone(), args)?);
-    let offered = args.door.open(share_id, args.once)?;
+    let offered = args.listen.open(share_id, args.once)?;
     let offering = Offering {
         paths: paths.iter().map(|path| shown(path)).collect(),
         takes: args.writable,
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Done {
     let command = if offering.gives { "fairwave get @FILE DEST" } else { "fairwave put PATH... @FILE" };
     offered.keyring.keep_offering(offering).map_err(|error| of_state(&error))?;
     note_left_out(&screen, &paths);
-    if let Some(missing) = args.door.link.without_capacity(&offered.bound.capacity) {
+    if let Some(missing) = args.listen.link.without_capacity(&offered.bound.capacity) {
         screen.note(&missing);
     }
     note_omitted(&screen, &offered);
@@ -184,7 +184,7 @@ fn share(paths: Vec<PathBuf>, args: &Args) -> Result<Share, CommandFailure> {
             ));
         }
     };
-    let (quota, session) = (args.quota, args.door.link.session());
+    let (quota, session) = (args.quota, args.listen.link.session());
     let (only_takes, may_keep_links, may_delete) = (args.writable && !args.readable, args.links, args.delete);
     Share::new(
         paths,

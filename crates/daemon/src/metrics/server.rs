@@ -51,7 +51,7 @@ const MAX_WATCHERS: usize = 16;
 /// A request has to be there, and an answer or an event has to be taken, all of it, within this.
 const LONGEST: Duration = Duration::from_secs(5);
 /// Period of events to a watcher.
-const BEAT: Duration = Duration::from_secs(1);
+const EVENT_EVERY: Duration = Duration::from_secs(1);
 /// A snapshot serves all requests within this time.
 const FRESH: Duration = Duration::from_millis(200);
 
@@ -121,7 +121,7 @@ impl Shared {
         self.ends.notify_all();
     }
 
-    /// Waits for the next beat: whether there is one.
+    /// Waits this long. Returns false once the server ends.
     fn waits(&self, span: Duration) -> bool {
         let is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.ends.wait_timeout_while(is_over, span, |is_over| !*is_over);
@@ -133,7 +133,7 @@ impl Shared {
         self.cached(&self.json, |machine| {
             let (machine, left_out) = shown(machine);
             // Plain values always are JSON.
-            serde_json::to_string(&Told { machine: &machine, left_out }).unwrap_or_default()
+            serde_json::to_string(&PageEvent { machine: &machine, left_out }).unwrap_or_default()
         })
     }
 
@@ -160,16 +160,16 @@ impl Shared {
 
 /// An event of the live page.
 #[derive(Serialize)]
-struct Told<'a> {
+struct PageEvent<'a> {
     #[serde(flatten)]
     machine: &'a MachineSnapshot,
     left_out: usize,
 }
 
 /// A connection that counts as open.
-struct Seat<'a>(&'a Shared);
+struct OpenConnection<'a>(&'a Shared);
 
-impl Drop for Seat<'_> {
+impl Drop for OpenConnection<'_> {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::AcqRel);
     }
@@ -209,9 +209,9 @@ fn admit(listener: &TcpListener, shared: &Arc<Shared>) {
         let is_full = shared.open.fetch_add(1, Ordering::AcqRel) >= MAX_CONNECTIONS;
         let of_thread = Arc::clone(shared);
         let serves = move || {
-            let seat = Seat(&of_thread);
+            let connection = OpenConnection(&of_thread);
             // A client that has left gets no answer.
-            let _ = if is_full { refuse(&stream, Refused::Busy) } else { answer(&stream, seat.0) };
+            let _ = if is_full { refuse(&stream, Refused::Busy) } else { answer(&stream, connection.0) };
         };
         if is_full {
             // A short answer into an empty buffer: it does not wait.
@@ -328,7 +328,7 @@ fn tell(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     loop {
         let text = shared.json();
         write_until(stream, format!("data: {text}\n\n").as_bytes(), Instant::now() + LONGEST)?;
-        if !shared.waits(BEAT) {
+        if !shared.waits(EVENT_EVERY) {
             return Ok(());
         }
     }

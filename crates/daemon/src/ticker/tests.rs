@@ -20,7 +20,7 @@ use super::*;
 struct World {
     ticker: Ticker,
     now: Time,
-    door: Sender<DoorNews>,
+    events: Sender<TickerEvent>,
     asked: Receiver<IpAddr>,
     found: Sender<(IpAddr, Capacity)>,
 }
@@ -33,24 +33,24 @@ struct Guest {
 impl World {
     fn new() -> Self {
         let settings = Settings::at("nowhere".into());
-        let (door, news) = unbounded();
+        let (events, news) = unbounded();
         let ((asks, asked), (found, answers)) = (bounded(1024), unbounded());
         let shared = Arc::new(Shared {
-            beats: ArcSwap::default(),
+            tick_reports: ArcSwap::default(),
             view: ArcSwap::from_pointee(MachineView::default()),
             is_wanted: AtomicBool::new(false),
         });
         let cards = Cards::with(&settings, asks, answers);
         let now = now();
         let ticker = Ticker::with(settings, now, 1, news, shared, Box::new(|| {}), cards);
-        Self { ticker, now, door, asked, found }
+        Self { ticker, now, events, asked, found }
     }
 
     fn come(&self, visitor: u64, user: u32) -> Guest {
         let (segment, memory) = DaemonSegment::make().unwrap();
         let segment_of_guest = ProcessSegment::map(memory).unwrap();
         let (visitor, command) = (VisitorId(visitor), "guest".into());
-        self.door.send(DoorNews::Joined { visitor, user, pid: 1, command, segment }).unwrap();
+        self.events.send(TickerEvent::Joined { visitor, user, pid: 1, command, segment }).unwrap();
         Guest { segment: segment_of_guest, rows: Vec::new() }
     }
 
@@ -129,7 +129,7 @@ fn tick__holds_a_session_whose_way_is_not_known_yet() {
     world.tick();
     assert_eq!(guest.state(0), Some(GrantState::Granted));
     // A reload looks all routes up again. Until that is done the former ones are valid.
-    world.door.send(DoorNews::Reload(Box::new(Settings::at("nowhere".into())))).unwrap();
+    world.events.send(TickerEvent::Reload(Box::new(Settings::at("nowhere".into())))).unwrap();
     world.tick();
     assert_eq!(guest.state(0), Some(GrantState::Granted));
     assert_eq!(world.ticker.machine.counts(), (1, 1));
@@ -156,11 +156,11 @@ fn beat__tells_the_capacity_of_all_cards_together() {
         world.answer(card, Rate::mbps(rate));
         world.tick();
     }
-    let beat = guest.segment.beat().unwrap();
+    let tick_report = guest.segment.tick_report().unwrap();
     // 1000 = 100 + 900: a process with a session at each may be granted both.
-    assert_eq!((beat.send, beat.receive), (Some(Rate::mbps(1000.0)), Some(Rate::mbps(1000.0))));
+    assert_eq!((tick_report.send, tick_report.receive), (Some(Rate::mbps(1000.0)), Some(Rate::mbps(1000.0))));
     // One session is at each, and a newcomer to either would be the second there.
-    assert_eq!(beat.send_weights, 2.0);
+    assert_eq!(tick_report.send_weights, 2.0);
 }
 
 #[test]
@@ -200,14 +200,14 @@ fn tick__who_names_new_peers_in_all_rows_makes_nobody_wait_and_is_not_remembered
 fn tick__of_a_process_that_is_gone_no_row_is_remembered() {
     let mut world = World::new();
     let settings = Settings { yields: Some(1.0), ..Settings::at("nowhere".into()) };
-    world.door.send(DoorNews::Reload(Box::new(settings))).unwrap();
+    world.events.send(TickerEvent::Reload(Box::new(settings))).unwrap();
     let mut guest = world.come(1, 1000);
     guest.open(peer(1));
     world.tick();
     world.answer("eth0", Rate::mbps(100.0));
     world.tick();
     assert_eq!(world.ticker.neighbours.rows(), 1);
-    world.door.send(DoorNews::Gone(VisitorId(1))).unwrap();
+    world.events.send(TickerEvent::Gone(VisitorId(1))).unwrap();
     world.tick();
     assert_eq!(world.ticker.neighbours.rows(), 0);
 }

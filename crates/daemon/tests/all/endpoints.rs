@@ -1,4 +1,4 @@
-//! A daemon with endpoints that send and receive: they take seats, outlive the daemon, and come back. How they share is
+//! A daemon with endpoints that send and receive: they join, outlive the daemon, and come back. How they share is
 //! tested in virtual time: in `src/ticker/tests`, and by `worlds__processes_...` in proto's `tests/system/shared.rs`.
 
 #![allow(non_snake_case, missing_docs)]
@@ -114,7 +114,7 @@ fn config(rule: &str, socket: &Path) -> EndpointConfig {
 }
 
 #[test]
-fn endpoints__take_seats_outlive_the_daemon_and_come_back() {
+fn endpoints__join_outlive_the_daemon_and_rejoin() {
     let mut world = World::new();
     world.serve("tally");
     world.serve("gtp");
@@ -134,9 +134,9 @@ fn endpoints__take_seats_outlive_the_daemon_and_come_back() {
         assert!(receive > 0.0 && receive <= 1.07 * CAPACITY, "{receive} Mb/s");
     }
     world.until_more_came();
-    // The next daemon has seats for them.
+    // The next daemon admits them.
     world.start();
-    wait_for("the clients have seats again", || world.are(NodeOrigin::Daemon));
+    wait_for("the clients are members again", || world.are(NodeOrigin::Daemon));
     world.until_shared();
     world.until_more_came();
 }

@@ -49,7 +49,7 @@ pub(crate) struct Deletions {
 
 /// Options of a taker's comparison with existing files, before any transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "four wishes that do not depend on each other")]
+#[expect(clippy::struct_excessive_bools, reason = "four options that do not depend on each other")]
 pub(crate) struct Look {
     /// Whether files that seem complete, having the right size and time, are read and their hashes compared.
     pub(crate) does_check: bool,

@@ -35,7 +35,7 @@ use crate::transfer::retry::{Destination, RETRY, persist};
 
 /// Options of a put.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "four wishes that do not depend on each other")]
+#[expect(clippy::struct_excessive_bools, reason = "four options that do not depend on each other")]
 pub struct PutOptions {
     /// Whether the server reads files that seem complete there, having the right size and time, and compares their
     /// hashes.
@@ -121,8 +121,8 @@ fn put_to(
     let open = Box::new(move |endpoint: &Endpoint, ticket: &Ticket, former: Option<&Session>| {
         let (giver, transfer) = giver(&paths, &options)?;
         let greeting = Greeting::Put(look(&options)).to_bytes();
-        let wish = ConnectOptions { sends: true, receives: true, greeting, options: options.session };
-        Ok((endpoint.begin(ticket, wish, giver, former)?, transfer))
+        let request = ConnectOptions { sends: true, receives: true, greeting, options: options.session };
+        Ok((endpoint.begin(ticket, request, giver, former)?, transfer))
     });
     persist(endpoint, to, patience, true, open)
 }
@@ -374,11 +374,11 @@ mod tests {
 
     /// A taker that sends results without end.
     #[derive(Default)]
-    struct Talker {
+    struct EndlessResults {
         told: Vec<u8>,
     }
 
-    impl Handler for Talker {
+    impl Handler for EndlessResults {
         fn on_open(&mut self, session: &Session) {
             let (mut writer, path) = (SegmentWriter::new(session.secret("results")), [b'x'; 4096]);
             while self.told.len() < MAX_TOLD_BYTES + (8 << 20) {
@@ -405,7 +405,7 @@ mod tests {
         let ledger = Ledger::default();
         let source = GivingEnd::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
         let giver = Giver::new(source, ledger.clone(), false);
-        let closed = Loopback::open(Box::new(giver), Box::new(Talker::default()), false, FAIR).run_out(LASTS);
+        let closed = Loopback::open(Box::new(giver), Box::new(EndlessResults::default()), false, FAIR).run_out(LASTS);
         assert_eq!(closed, Some(CloseReason::Protocol));
         let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).unwrap();
         assert!(matches!(&outcome.ended, Ended::Failed(why) if why.contains("exceed 64 MiB")), "{:?}", outcome.ended);

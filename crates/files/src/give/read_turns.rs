@@ -6,7 +6,7 @@ use std::sync::Condvar;
 use fairwave_host::Lock;
 use fairwave_proto::codec::TicketId;
 
-/// Jobs for a crew of threads, in turns of those who wait for them.
+/// Jobs for several threads, in turns of those who wait for them.
 pub(crate) struct ReadTurns<J> {
     queue: Lock<Queue<J>>,
     bell: Condvar,

@@ -37,7 +37,7 @@ use crate::transfer::retry::{Destination, Opening, RETRY, persist};
 
 /// Options of a get.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "four wishes that do not depend on each other")]
+#[expect(clippy::struct_excessive_bools, reason = "four options that do not depend on each other")]
 pub struct GetOptions {
     /// Paths in the share, each with all that is below it; without any, all of it. They keep their places in its tree.
     pub names: Vec<OsString>,
@@ -194,8 +194,8 @@ fn begin(
         takers: None,
     })?;
     let greeting = Greeting::Get(walk).to_bytes();
-    let wish = ConnectOptions { sends: false, receives: true, greeting, options: options.session };
-    Ok((endpoint.begin(ticket, wish, Box::new(sink), former)?, transfer))
+    let request = ConnectOptions { sends: false, receives: true, greeting, options: options.session };
+    Ok((endpoint.begin(ticket, request, Box::new(sink), former)?, transfer))
 }
 
 /// A directory that takes what others put.

@@ -7,7 +7,7 @@ use fairwave_host::Session;
 use fairwave_proto::codec::CloseReason;
 
 use crate::take::disk::disk_error::Trouble;
-use crate::take::disk::disk_queue::Report;
+use crate::take::disk::disk_state::Report;
 use crate::take::fetch::parcel::Parcel;
 use crate::take::fetch::taken_file::TakenFile;
 

@@ -27,7 +27,7 @@ use fairwave_host::Session;
 use fairwave_proto::codec::{CloseReason, Refusal};
 
 use crate::format::segments::SegmentReader;
-use crate::take::disk::crew::Crew;
+use crate::take::disk::disk_threads::DiskThreads;
 use crate::take::disk::free_space::FreeSpace;
 use crate::take::fetch::fetch_window::{FetchWindow, window};
 use crate::take::fetch::pool::BufferPool;
@@ -70,7 +70,7 @@ struct Taker {
     parcels: OpenParcels,
     last_heard: LastHeard,
     comparisons: Comparisons,
-    crew: Crew,
+    threads: DiskThreads,
     /// Once something did not fit onto the disk.
     free: Option<FreeSpace>,
     told: Option<ResultsFeed>,
@@ -125,7 +125,7 @@ pub(crate) fn take_later(
             parcels: OpenParcels::new(expected, expects, pool.clone()),
             last_heard: LastHeard::new(),
             comparisons: Comparisons::default(),
-            crew: Crew::new(work, jobs, news_in, pool),
+            threads: DiskThreads::new(work, jobs, news_in, pool),
             free: None,
             told,
         };
@@ -239,11 +239,11 @@ impl Taker {
             self.drop_what_does_not_fit();
         }
         for job in self.plan.jobs(self.state.is_listed() || self.flow.is_idle()) {
-            self.crew.send(job);
+            self.threads.send(job);
         }
         // Few at a time, so that what comes does not wait for what need not.
-        while let Some(job) = self.crew.takes_holes().then(|| self.plan.next_hollow()).flatten() {
-            self.crew.send(job);
+        while let Some(job) = self.threads.takes_holes().then(|| self.plan.next_hollow()).flatten() {
+            self.threads.send(job);
         }
     }
 
@@ -259,8 +259,8 @@ impl Taker {
 
     /// When nothing more can come, the group need not wait for it.
     fn flush(&mut self) {
-        let is_still = self.flow.is_idle() && !self.crew.is_busy() && self.plan.unresolved() > 0;
-        if self.state == TakeState::Fetching && is_still && self.crew.flush() {
+        let is_still = self.flow.is_idle() && !self.threads.is_busy() && self.plan.unresolved() > 0;
+        if self.state == TakeState::Fetching && is_still && self.threads.flush() {
             self.state = TakeState::Flushing;
         }
     }
@@ -274,7 +274,7 @@ impl Taker {
     fn waits_for(&self) -> Option<WaitsFor> {
         if self.flow.is_comparing() {
             Some(WaitsFor::Comparing)
-        } else if self.flow.is_held_by_disk() || (self.crew.is_busy() && !self.flow.is_on_way()) {
+        } else if self.flow.is_held_by_disk() || (self.threads.is_busy() && !self.flow.is_on_way()) {
             Some(WaitsFor::Disk)
         } else if self.flow.is_on_way() {
             self.last_heard.is_quiet().then_some(WaitsFor::Peer)
@@ -291,10 +291,10 @@ impl Taker {
             session.close(CloseReason::Stopped);
         }
         // Without anything to go on with, nothing stays.
-        if let Some(desk) = self.dismiss() {
-            let has_parts = self.keep_parts(&desk);
-            if !has_parts && !self.has_something(&desk.temps) {
-                desk.clear();
+        if let Some(disk) = self.stop_threads() {
+            let has_parts = self.keep_parts(&disk);
+            if !has_parts && !self.has_something(&disk.temps) {
+                disk.clear();
             }
         }
     }

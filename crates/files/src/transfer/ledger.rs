@@ -352,7 +352,7 @@ mod tests {
             receives: true,
             carrier: fairwave_host::Carrier::Udp,
             path: fairwave_host::PathKind::Dedicated,
-            wishes: fairwave_host::PathWishes::default(),
+            declared: fairwave_host::PathDeclarations::default(),
             is_plain: false,
         })
     }

@@ -54,7 +54,7 @@ impl Server {
     /// whatever it has inherited.
     pub(crate) fn start(place: &Path, is_writable: bool, free: u32) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("it runs"));
-        command.args(["--exact", "door::server__is_played", "--ignored", "--nocapture"]);
+        command.args(["--exact", "replayed_hellos::server__is_played", "--ignored", "--nocapture"]);
         command.env(VARIABLE, place).env(WRITABLE, u8::from(is_writable).to_string()).env(FREE, free.to_string());
         let mut child = Process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
         let mut words = BufReader::new(child.stdout.take().expect("it is piped"));

@@ -56,8 +56,8 @@ impl Peer {
     pub(crate) fn call(ticket: &Ticket, (sends, receives): (bool, bool), greeting: &[u8]) -> Self {
         let mut cores = Cores::new(bind());
         let to = ticket.addresses[0];
-        let wish = OpenRequest { sends, receives, greeting, options: SessionOptions::default() };
-        cores.host.connect(cores.now(), to, NoiseInitiator::new(ticket), &wish).expect("the greeting fits");
+        let request = OpenRequest { sends, receives, greeting, options: SessionOptions::default() };
+        cores.host.connect(cores.now(), to, NoiseInitiator::new(ticket), &request).expect("the greeting fits");
         cores.open()
     }
 

@@ -126,7 +126,7 @@ impl<'a> TallySimulator<'a> {
             simulator.lay_out(k)?;
         }
         for at in 0..simulator.nodes.len() {
-            let first = simulator.nodes[at].beat.first(simulator.largest_rtt(at, |flow| flow.start == 0));
+            let first = simulator.nodes[at].schedule.first(simulator.largest_rtt(at, |flow| flow.start == 0));
             simulator.push(first.as_nanos(), TallyEventKind::Tick(at));
         }
         Ok(simulator)
@@ -180,7 +180,7 @@ impl<'a> TallySimulator<'a> {
             self.now = event.at;
             self.handle(event.kind, &mut recorder)?;
             self.totals.events += 1;
-            if event.at >= next_progress || self.totals.events.is_multiple_of(crate::record::BEAT_TURNS) {
+            if event.at >= next_progress || self.totals.events.is_multiple_of(crate::record::PROGRESS_TURNS) {
                 next_progress = event.at.saturating_add(step);
                 if let Some(progress) = &mut settings.progress {
                     progress(Time::from_nanos(event.at));
@@ -234,7 +234,7 @@ impl<'a> TallySimulator<'a> {
                 self.tick(at);
                 let now = self.now;
                 let largest = self.largest_rtt(at, |flow| flow.start <= now && flow.is_active);
-                let next = self.nodes[at].beat.next(self.time(), largest);
+                let next = self.nodes[at].schedule.next(self.time(), largest);
                 self.push(next.as_nanos(), TallyEventKind::Tick(at));
             }
             TallyEventKind::ExtraTick(at) => {
@@ -252,7 +252,7 @@ impl<'a> TallySimulator<'a> {
     /// The largest RTT of a node's active sessions, or of all if no session is active; zero if the interval is fixed.
     fn largest_rtt(&self, at: usize, is_there: impl Fn(&TallyFlow) -> bool) -> Duration {
         let node = &self.nodes[at];
-        if !node.beat.follows_rtt() {
+        if !node.schedule.follows_rtt() {
             return Duration::ZERO;
         }
         let crossing = node.rows.clone().map(|row| self.plan.rows[row].session).chain(node.sessions.iter().copied());

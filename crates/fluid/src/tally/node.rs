@@ -1,6 +1,6 @@
 //! The two halves of a node, or of a link that runs the rule, with their driver.
 
-use fairwave_scenario::node_rule::Beat;
+use fairwave_scenario::node_rule::TickSchedule;
 use fairwave_scenario::random::{self, RandomStream};
 use fairwave_scenario::{Node, SchemeChoice};
 use fairwave_schemes::node::tally::{SinkNode, SourceNode, TallyOptions, react};
@@ -20,7 +20,7 @@ pub(super) struct TallyNode {
     pub(super) sessions: Vec<u32>,
     /// The rows of the sink's half.
     pub(super) rows: std::ops::Range<usize>,
-    pub(super) beat: Beat,
+    pub(super) schedule: TickSchedule,
     /// Delay of an additional tick after news, in nanoseconds; and whether one is scheduled.
     pub(super) react: Option<u64>,
     pub(super) reacts: bool,
@@ -97,11 +97,11 @@ impl TallyNode {
     ) -> Result<Self, FluidError> {
         let scenario = plan.scenario;
         let choice = scenario.scheme_of(&scenario.sessions[first as usize]);
-        let beat = Beat::of(scenario, node, name, choice);
+        let schedule = TickSchedule::of(scenario, node, name, choice);
         let rows = plan.resources.get(sink as usize).map_or(0..0, |resource| resource.rows.clone());
         let crossing = rows.clone().map(|row| plan.rows[row].session).chain(sessions.iter().copied());
         let largest = crossing.map(|k| scenario.sessions[k as usize].rtt).max().unwrap_or_default();
-        let options = TallyOptions { interval: beat.interval(largest), ..constants(choice) };
+        let options = TallyOptions { interval: schedule.interval(largest), ..constants(choice) };
         let what = || format!("the control interval of {name}");
         below(options.interval, &options, 16, "a sixteenth", what)?;
         // A node without a limit shares the maximum of the model.
@@ -113,7 +113,7 @@ impl TallyNode {
             sink: receive.map(|rate| SinkNode::new(rate, options)),
             sessions,
             rows,
-            beat,
+            schedule,
             react: react(&choice.options).map(Duration::as_nanos),
             reacts: false,
             mail: Mail {

@@ -256,7 +256,7 @@ impl PendingConnect {
                 tracing::info!(address = %canonical(address), is_tunnel = tunnel_of(address).is_some(), "tries");
                 self.sessions.push((session, address));
             }
-            Err(error) => self.error = ConnectError::Wish(error.to_string()),
+            Err(error) => self.error = ConnectError::Options(error.to_string()),
         }
     }
 }

@@ -26,9 +26,9 @@ use super::visits::{Accepted, Reception, Visits};
 use crate::carrier::{Carrier, Carriers};
 use crate::commands::{Commands, SessionCommand};
 use crate::crypto::{Noise, OpenKeys, SessionKeys};
+use crate::membership::{MemberSession, Membership};
 use crate::network_thread::NetworkThread;
 use crate::orders::{EndpointOrder, EndpointShared};
-use crate::seat::{Seat, Seated};
 use crate::session::{Session, SessionFacts};
 use crate::thread_waker::ThreadWaker;
 
@@ -50,7 +50,7 @@ pub(crate) struct Driver {
     pub(super) visits: Visits,
     pub(super) bell: Arc<ThreadWaker>,
     pub(super) commands: Commands,
-    pub(super) told: Receiver<(SessionId, SessionCommand)>,
+    pub(super) incoming: Receiver<(SessionId, SessionCommand)>,
     pub(super) orders: Receiver<EndpointOrder>,
     pub(super) shared: Arc<EndpointShared>,
     pub(super) is_plain: bool,
@@ -65,7 +65,7 @@ pub(crate) struct Driver {
     /// Deadline of a stop.
     pub(super) stops_at: Option<Time>,
     /// Its place at the machine's table, where it wants one.
-    pub(super) seat: Option<Seat>,
+    pub(super) membership: Option<Membership>,
 }
 
 /// The rate of arrivals, which bounds how long the socket can be left unread.
@@ -106,8 +106,8 @@ impl Driver {
         loop {
             let (now, is_more) = self.turn();
             if self.is_over(now) {
-                if let Some(seat) = &mut self.seat {
-                    seat.leave(now, &mut self.host);
+                if let Some(membership) = &mut self.membership {
+                    membership.leave(now, &mut self.host);
                 }
                 return;
             }
@@ -145,15 +145,15 @@ impl Driver {
 
     /// Reports the use of sessions, and applies their grants, if the machine's end node allocates.
     fn share(&mut self, now: Time) {
-        let Some(seat) = self.seat.as_mut().filter(|seat| seat.is_due(now)) else { return };
+        let Some(membership) = self.membership.as_mut().filter(|membership| membership.is_due(now)) else { return };
         let entries = self.entries.iter();
-        let seated = |entry| {
+        let member = |entry| {
             let OpenSession { session, sent_wire_bytes, received_wire_bytes, .. }: &OpenSession = entry;
-            Seated { session, wire_bytes: [*sent_wire_bytes, *received_wire_bytes] }
+            MemberSession { session, wire_bytes: [*sent_wire_bytes, *received_wire_bytes] }
         };
-        let mut sessions: Vec<_> = entries.map(seated).collect();
-        sessions.sort_unstable_by_key(|seated| seated.session.id());
-        seat.turn(now, &mut self.host, &sessions);
+        let mut sessions: Vec<_> = entries.map(member).collect();
+        sessions.sort_unstable_by_key(|member| member.session.id());
+        membership.turn(now, &mut self.host, &sessions);
         self.take_events(now);
     }
 
@@ -301,7 +301,7 @@ impl Driver {
     }
 
     fn take_commands(&mut self, now: Time) {
-        while let Ok((session, command)) = self.told.try_recv() {
+        while let Ok((session, command)) = self.incoming.try_recv() {
             let Some(entry) = self.entries.get_mut(session) else { continue };
             entry.pace.wake();
             match command {
@@ -352,13 +352,13 @@ impl Driver {
             }
         }
         // Commands that handlers have just issued are executed at once.
-        if !self.told.is_empty() {
+        if !self.incoming.is_empty() {
             self.take_commands(now);
         }
     }
 
     fn on_open(&mut self, now: Time, opened: &Opened) {
-        let Opened { session, peer, address, is_initiator, sends, receives, path, wishes, .. } = *opened;
+        let Opened { session, peer, address, is_initiator, sends, receives, path, declared, .. } = *opened;
         if self.stops_at.is_some() {
             self.host.close(now, session, CloseReason::Leaving);
             return;
@@ -395,9 +395,9 @@ impl Driver {
         let of_tunnel = tunnel.and_then(|number| self.tunnels.get_mut(number));
         let carrier = of_tunnel.map_or(Carrier::Udp, Tunnel::on_open);
         let facts =
-            SessionFacts { peer, is_initiator, sends, receives, carrier, path, wishes, is_plain: self.is_plain };
+            SessionFacts { peer, is_initiator, sends, receives, carrier, path, declared, is_plain: self.is_plain };
         let session = Session::new(session, facts, export, self.commands.clone());
-        tracing::info!(parent: session.span(), is_initiator, sends, receives, %carrier, ?path, ?wishes, "open");
+        tracing::info!(parent: session.span(), is_initiator, sends, receives, %carrier, ?path, ?declared, "open");
         handler.on_open(&session);
         let id = session.id();
         if let Some(ticket) = ticket {
@@ -499,7 +499,7 @@ impl Driver {
     /// Sleeps until something is due, comes, or is asked for.
     fn sleep(&mut self) {
         self.bell.hush();
-        if !self.told.is_empty() || !self.orders.is_empty() {
+        if !self.incoming.is_empty() || !self.orders.is_empty() {
             self.bell.wake(false);
             return;
         }
@@ -507,9 +507,11 @@ impl Driver {
         let publish = (!self.entries.is_empty()).then_some(self.publish_at);
         let next = self.host.poll_timeout();
         let tunnels = self.tunnels.next_timeout();
-        let seat = self.seat.as_ref().and_then(Seat::next_timeout);
-        let ends =
-            [next, publish, self.attempts.next_timeout(), tunnels, seat, self.stops_at].into_iter().flatten().min();
+        let membership = self.membership.as_ref().and_then(Membership::next_timeout);
+        let ends = [next, publish, self.attempts.next_timeout(), tunnels, membership, self.stops_at]
+            .into_iter()
+            .flatten()
+            .min();
         let rest = self.arrivals.rest(now, self.socket.buffers().receive);
         let least = if self.sent_at_once < WORTH_A_WAKE { MIN_REST } else { Duration::ZERO };
         let until = |end: Option<Time>| end.map(|end| end.since(now).max(least));

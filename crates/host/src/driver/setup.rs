@@ -26,8 +26,8 @@ use super::visits::Visits;
 use crate::commands::{Commands, SessionCommand};
 use crate::config::{BindError, EndpointConfig, EndpointFacts};
 use crate::crypto::{Noise, NoiseResponder};
+use crate::membership::{MakeNode, Membership, NodeFacts, OwnCapacities};
 use crate::orders::{EndpointOrder, EndpointShared};
-use crate::seat::{MakeNode, NodeFacts, OwnCapacities, Seat};
 use crate::thread_waker::ThreadWaker;
 
 /// Bytes of IPv4 and UDP around a datagram.
@@ -46,7 +46,7 @@ impl Driver {
         config: &EndpointConfig,
         bell: Arc<ThreadWaker>,
         commands: Commands,
-        told: Receiver<(SessionId, SessionCommand)>,
+        incoming: Receiver<(SessionId, SessionCommand)>,
         orders: Receiver<EndpointOrder>,
     ) -> Result<Self, BindError> {
         let random = |error: getrandom::Error| BindError::System(error.into());
@@ -75,8 +75,9 @@ impl Driver {
         let node = Arc::new(ArcSwap::from_pointee(NodeFacts { send, receive, ..NodeFacts::default() }));
         let make: MakeNode = Box::new(move |direction, capacity| plan.node(direction, capacity));
         let own = OwnCapacities { rates: own, is_bound: !config.is_card_capacity };
-        let seat = Seat::take(&config.node, now, make, own, Arc::clone(&bell), Arc::clone(&node), &mut host)
-            .map_err(BindError::System)?;
+        let membership =
+            Membership::start(&config.node, now, make, own, Arc::clone(&bell), Arc::clone(&node), &mut host)
+                .map_err(BindError::System)?;
         Ok(Self {
             clock,
             host,
@@ -90,7 +91,7 @@ impl Driver {
             visits: Visits::default(),
             bell,
             commands,
-            told,
+            incoming,
             orders,
             shared: Arc::new(EndpointShared {
                 facts,
@@ -98,7 +99,7 @@ impl Driver {
                 overflows: AtomicU64::new(0),
                 node,
             }),
-            seat,
+            membership,
             is_plain: config.is_plain,
             publish_at: now,
             overflow: Overflow::new(&socket),

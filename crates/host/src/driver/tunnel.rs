@@ -131,7 +131,7 @@ impl Tunnel {
     /// Looks at it from now on.
     pub(super) fn enlist(&self, epoll: &OwnedFd) -> io::Result<()> {
         let data = EventData::new_u64(self.number.get().into());
-        epoll::add(epoll, self.reader(), data, self.wish())?;
+        epoll::add(epoll, self.reader(), data, self.interest())?;
         if let Ends::Pair(_, writer) = &self.ends {
             epoll::add(epoll, writer, data, EventFlags::empty())?;
         }
@@ -151,14 +151,14 @@ impl Tunnel {
         let data = EventData::new_u64(self.number.get().into());
         // Both are known there.
         let _ = match &self.ends {
-            Ends::Socket(socket) => epoll::modify(epoll, socket, data, self.wish()),
+            Ends::Socket(socket) => epoll::modify(epoll, socket, data, self.interest()),
             Ends::Pair(_, writer) => {
                 epoll::modify(epoll, writer, data, if self.waits { EventFlags::OUT } else { EventFlags::empty() })
             }
         };
     }
 
-    fn wish(&self) -> EventFlags {
+    fn interest(&self) -> EventFlags {
         let is_out = self.waits && matches!(self.ends, Ends::Socket(_));
         match (self.is_connecting, is_out) {
             (true, _) => EventFlags::OUT,

@@ -26,7 +26,7 @@ use crate::crypto::Sealer;
 /// An epoll descriptor reports which of them are ready: idle ones cost the others no time.
 pub(super) struct Tunnels {
     epoll: Option<OwnedFd>,
-    door: Option<Door>,
+    listener: Option<TunnelListener>,
     all: BTreeMap<NonZeroU32, Tunnel>,
     last: u32,
     /// Time of the next check for connections at the listener, while there is no tunnel.
@@ -41,7 +41,7 @@ pub(super) struct Tunnels {
 }
 
 /// The TCP port.
-struct Door {
+struct TunnelListener {
     socket: RawSocket,
     /// Number of the current second, in which connections are counted.
     second: u64,
@@ -72,9 +72,9 @@ const AT_A_TIME: usize = 16;
 const LOOKS_EVERY: Duration = Duration::from_millis(1);
 /// Tunnels that are read before the UDP socket has its turn again.
 const TUNNELS_A_TURN: usize = 8;
-/// Waiting for the door to be looked at.
+/// Waiting for the listener to be looked at.
 const BACKLOG: i32 = 128;
-const DOOR: u64 = 0;
+const LISTENER: u64 = 0;
 /// The system has no descriptor left: perhaps later.
 const CLOSED_FOR: Duration = Duration::from_secs(1);
 const NANOS_A_SECOND: u64 = 1_000_000_000;
@@ -84,7 +84,7 @@ impl Tunnels {
     pub(super) fn new(most: u32) -> Self {
         Self {
             epoll: None,
-            door: None,
+            listener: None,
             all: BTreeMap::new(),
             last: 0,
             looks_at: Time::ZERO,
@@ -98,8 +98,8 @@ impl Tunnels {
     /// Others may come by TCP to the port that the UDP socket has.
     pub(super) fn listen(&mut self, udp: SocketAddr) -> io::Result<()> {
         let socket = listener(udp)?;
-        epoll::add(self.epoll()?, &socket, EventData::new_u64(DOOR), EventFlags::IN)?;
-        self.door = Some(Door {
+        epoll::add(self.epoll()?, &socket, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        self.listener = Some(TunnelListener {
             socket,
             second: 0,
             count: 0,
@@ -151,10 +151,10 @@ impl Tunnels {
         self.all.len()
     }
 
-    /// So many came to the door and were looked at.
+    /// So many came to the listener and were looked at.
     #[cfg(test)]
     pub(super) fn seen(&self) -> u64 {
-        self.door.as_ref().map_or(0, |door| door.seen)
+        self.listener.as_ref().map_or(0, |listener| listener.seen)
     }
 
     fn next_number(&mut self) -> NonZeroU32 {
@@ -217,7 +217,7 @@ impl Tunnels {
         let Ok((events, _)) = epoll::wait(epoll, &mut room, Some(&zero)) else { return };
         for event in events {
             let (data, flags) = (event.data, event.flags);
-            if data.u64() == DOOR {
+            if data.u64() == LISTENER {
                 self.accept(now);
             } else if let Some(number) = u32::try_from(data.u64()).ok().and_then(NonZeroU32::new) {
                 self.on_event(now, number, flags, readable);
@@ -254,24 +254,24 @@ impl Tunnels {
         }
     }
 
-    /// Lets in who waits at the door.
+    /// Lets in who waits at the listener.
     fn accept(&mut self, now: Time) {
         for _ in 0..AT_A_TIME {
-            let Some(door) = &mut self.door else { return };
+            let Some(listener) = &mut self.listener else { return };
             let second = now.as_nanos() / NANOS_A_SECOND;
-            if door.second != second {
-                (door.second, door.count) = (second, 0);
+            if listener.second != second {
+                (listener.second, listener.count) = (second, 0);
             }
-            if door.count >= MAX_A_SECOND {
+            if listener.count >= MAX_A_SECOND {
                 let next = Time::from_nanos((second + 1).saturating_mul(NANOS_A_SECOND));
-                return self.close_door(next);
+                return self.pause_listener(next);
             }
-            let accepted = door.socket.accept();
+            let accepted = listener.socket.accept();
             match accepted {
                 Ok((socket, from)) => {
-                    door.count += 1;
+                    listener.count += 1;
                     #[cfg(test)]
-                    (door.seen += 1);
+                    (listener.seen += 1);
                     if let Some(from) = from.as_socket() {
                         // If full, it is closed at once: a later attempt may find room.
                         let _ = self.let_in(now, socket, from);
@@ -279,10 +279,10 @@ impl Tunnels {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // An error of this connection only: accept(2).
-                Err(error) if is_of_one(&error) => door.count += 1,
+                Err(error) if is_of_one(&error) => listener.count += 1,
                 Err(error) => {
                     tracing::info!(%error, "TCP accept paused");
-                    return self.close_door(now.saturating_add(CLOSED_FOR));
+                    return self.pause_listener(now.saturating_add(CLOSED_FOR));
                 }
             }
         }
@@ -303,19 +303,19 @@ impl Tunnels {
         Ok(())
     }
 
-    fn close_door(&mut self, until: Time) {
-        if let (Some(epoll), Some(door)) = (&self.epoll, &mut self.door) {
-            door.closed_until = Some(until);
-            let _ = epoll::modify(epoll, &door.socket, EventData::new_u64(DOOR), EventFlags::empty());
+    fn pause_listener(&mut self, until: Time) {
+        if let (Some(epoll), Some(listener)) = (&self.epoll, &mut self.listener) {
+            listener.closed_until = Some(until);
+            let _ = epoll::modify(epoll, &listener.socket, EventData::new_u64(LISTENER), EventFlags::empty());
         }
     }
 
     /// Does what is due.
     pub(super) fn handle_timeout(&mut self, now: Time) {
-        if let (Some(epoll), Some(door)) = (&self.epoll, &mut self.door)
-            && door.closed_until.take_if(|until| *until <= now).is_some()
+        if let (Some(epoll), Some(listener)) = (&self.epoll, &mut self.listener)
+            && listener.closed_until.take_if(|until| *until <= now).is_some()
         {
-            let _ = epoll::modify(epoll, &door.socket, EventData::new_u64(DOOR), EventFlags::IN);
+            let _ = epoll::modify(epoll, &listener.socket, EventData::new_u64(LISTENER), EventFlags::IN);
         }
         let is_over = |tunnel: &&Tunnel| tunnel.ends_at().is_some_and(|at| at <= now);
         let over: Vec<_> = self.all.values().filter(is_over).map(|tunnel| tunnel.number).collect();
@@ -326,8 +326,8 @@ impl Tunnels {
 
     /// When to come with [`Tunnels::handle_timeout`].
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        let door = self.door.as_ref().and_then(|door| door.closed_until);
-        self.all.values().filter_map(Tunnel::ends_at).chain(door).min()
+        let listener = self.listener.as_ref().and_then(|listener| listener.closed_until);
+        self.all.values().filter_map(Tunnel::ends_at).chain(listener).min()
     }
 
     /// Puts a datagram into a tunnel, if there is room.

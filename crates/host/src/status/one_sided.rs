@@ -1,25 +1,26 @@
 //! A path that only one end declares dedicated, or that an end without a capacity does.
 
-use fairwave_proto::{PathWish, PathWishes};
+use fairwave_proto::{PathDeclaration, PathDeclarations};
 use fairwave_units::Rate;
 
 /// The reason why a path is treated as shared although an end declares it dedicated, and what to type at which end;
 /// `None` if both declare the same and know their capacities. `here` is this end's capacity, if known.
-pub(super) fn one_sided(wishes: PathWishes, here: Option<Rate>) -> Option<String> {
-    let PathWishes { here: own, there } = wishes;
+pub(super) fn one_sided(declared: PathDeclarations, here: Option<Rate>) -> Option<String> {
+    let PathDeclarations { here: own, there } = declared;
     let why = match (own, there) {
-        (PathWish::Shared, PathWish::Shared) | (PathWish::Dedicated, PathWish::Dedicated) => return None,
-        (PathWish::Shared, _) => "only the peer sets --path dedicated",
-        (_, PathWish::Shared) => "only this end sets --path dedicated",
-        (PathWish::WithoutCapacity, PathWish::WithoutCapacity) => "the capacity of both ends is unknown",
-        (PathWish::WithoutCapacity, PathWish::Dedicated) => "the capacity of this end is unknown",
-        (PathWish::Dedicated, PathWish::WithoutCapacity) => "the capacity of the peer is unknown",
+        (PathDeclaration::Shared, PathDeclaration::Shared)
+        | (PathDeclaration::Dedicated, PathDeclaration::Dedicated) => return None,
+        (PathDeclaration::Shared, _) => "only the peer sets --path dedicated",
+        (_, PathDeclaration::Shared) => "only this end sets --path dedicated",
+        (PathDeclaration::WithoutCapacity, PathDeclaration::WithoutCapacity) => "the capacity of both ends is unknown",
+        (PathDeclaration::WithoutCapacity, PathDeclaration::Dedicated) => "the capacity of this end is unknown",
+        (PathDeclaration::Dedicated, PathDeclaration::WithoutCapacity) => "the capacity of the peer is unknown",
     };
-    let missing = |wish, is_known| match wish {
-        PathWish::Shared if is_known => Some("--path dedicated"),
-        PathWish::Shared => Some("--path dedicated --capacity RATE"),
-        PathWish::WithoutCapacity => Some("--capacity RATE"),
-        PathWish::Dedicated => None,
+    let missing = |declared, is_known| match declared {
+        PathDeclaration::Shared if is_known => Some("--path dedicated"),
+        PathDeclaration::Shared => Some("--path dedicated --capacity RATE"),
+        PathDeclaration::WithoutCapacity => Some("--capacity RATE"),
+        PathDeclaration::Dedicated => None,
     };
     let ends = [(missing(own, here.is_some()), "here"), (missing(there, false), "at the peer")];
     let types: Vec<_> =
@@ -29,13 +30,13 @@ pub(super) fn one_sided(wishes: PathWishes, here: Option<Rate>) -> Option<String
 
 #[cfg(test)]
 mod tests {
-    use PathWish::{Dedicated, Shared, WithoutCapacity};
+    use PathDeclaration::{Dedicated, Shared, WithoutCapacity};
 
     use super::*;
 
     #[test]
     fn one_sided__says_what_to_type_at_which_end() {
-        let told = |here, there, capacity: Option<Rate>| one_sided(PathWishes { here, there }, capacity);
+        let told = |here, there, capacity: Option<Rate>| one_sided(PathDeclarations { here, there }, capacity);
         let known = Some(Rate::gbps(1.0));
         assert_eq!([told(Shared, Shared, None), told(Dedicated, Dedicated, known)], [None, None]);
         let begin = "the path is treated as shared because ";

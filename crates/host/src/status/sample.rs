@@ -88,7 +88,7 @@ impl SessionStatus {
             path_rate_bps: stats.path_rate.filter(|_| is_source).and_then(bps),
             limited_by: None,
             because: String::new(),
-            path_note: one_sided(facts.wishes, here.capacity),
+            path_note: one_sided(facts.declared, here.capacity),
             advice: None,
             path: PathStatus::of(path),
             // Of the packets that the path's other facts are of: data wait where probes do not.
@@ -119,7 +119,7 @@ mod tests {
     use crate::carrier::Carrier;
     use crate::session::SessionFacts;
     use crate::status::{LimitedBy, ProcessStatus};
-    use crate::{Hold, PathFacts, PathWishes, SessionRates};
+    use crate::{Hold, PathDeclarations, PathFacts, SessionRates};
 
     #[test]
     fn since__rates_are_of_the_time_between_two_samples() {
@@ -196,7 +196,7 @@ mod tests {
             receives: !sends,
             carrier: Carrier::Udp,
             path: PathKind::Shared,
-            wishes: PathWishes::default(),
+            declared: PathDeclarations::default(),
             is_plain: false,
         };
         Session::detached(facts).0

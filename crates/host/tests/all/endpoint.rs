@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_host::{
     BenchDirection, BenchError, BenchOptions, BindError, CloseReason, ConnectError, ConnectOptions, Endpoint,
-    EndpointConfig, Handler, Identity, Keyring, Lasts, MemorySource, PathKind, PathWish, PathWishes, ReadError,
-    Refusal, Session, SessionOptions, ShareId, StreamReader, Ticket, Validity, Visitor, VoidReason, bench,
+    EndpointConfig, Handler, Identity, Keyring, Lasts, MemorySource, PathDeclaration, PathDeclarations, PathKind,
+    ReadError, Refusal, Session, SessionOptions, ShareId, StreamReader, Ticket, Validity, Visitor, VoidReason, bench,
     bench_accept, bench_judge,
 };
 use fairwave_proto::handshake::HandshakeError;
@@ -252,15 +252,19 @@ fn path__each_end_knows_what_the_other_says_of_it() {
     let dedicated = with_capacity();
     let without = EndpointConfig { send_capacity: None, receive_capacity: None, ..with_capacity() };
     let shared = EndpointConfig { path: PathKind::Shared, ..with_capacity() };
-    let all = [(shared, PathWish::Shared), (dedicated, PathWish::Dedicated), (without, PathWish::WithoutCapacity)];
+    let all = [
+        (shared, PathDeclaration::Shared),
+        (dedicated, PathDeclaration::Dedicated),
+        (without, PathDeclaration::WithoutCapacity),
+    ];
     for ((config, there), (client, here)) in all.iter().flat_map(|one| all.iter().map(move |other| (one, other))) {
         let server = Server::new(config, 1000);
         let client = Endpoint::bind(client).unwrap();
         let (session, _) = connect(&client, &server.ticket(), b"").unwrap();
-        assert_eq!(session.facts().wishes, PathWishes { here: *here, there: *there });
+        assert_eq!(session.facts().declared, PathDeclarations { here: *here, there: *there });
         let [other] = server.endpoint.sessions().try_into().unwrap_or_else(|_| panic!("one session"));
-        assert_eq!(other.facts().wishes, PathWishes { here: *there, there: *here });
-        let is_dedicated = (*here, *there) == (PathWish::Dedicated, PathWish::Dedicated);
+        assert_eq!(other.facts().declared, PathDeclarations { here: *there, there: *here });
+        let is_dedicated = (*here, *there) == (PathDeclaration::Dedicated, PathDeclaration::Dedicated);
         assert_eq!(session.facts().path == PathKind::Dedicated, is_dedicated);
     }
 }

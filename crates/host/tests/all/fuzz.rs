@@ -105,9 +105,9 @@ impl Scene {
         carry(&inside, &outside, server.local_addr(), &passed);
         let client = Endpoint::bind(&config()).expect("a port is free");
         let (news, events) = channel();
-        let wish =
+        let request =
             ConnectOptions { sends: true, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
-        let session = client.connect(&ticket, wish, Box::new(Peer(news))).expect("it is let in");
+        let session = client.connect(&ticket, request, Box::new(Peer(news))).expect("it is let in");
         let mut scene = Self {
             server: server.local_addr(),
             outside,

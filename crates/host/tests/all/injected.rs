@@ -84,9 +84,9 @@ impl Scene {
         let path = Path::new(server.local_addr());
         let ticket: Ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![path.address()]).unwrap();
         let (seen, see) = unbounded();
-        let wish =
+        let request =
             ConnectOptions { sends: false, receives: true, greeting: vec![], options: SessionOptions::default() };
-        let session = client.connect(&ticket, wish, Box::new(End { seen })).unwrap();
+        let session = client.connect(&ticket, request, Box::new(End { seen })).unwrap();
         Self { session, seen: see, _client: client, server, path }
     }
 

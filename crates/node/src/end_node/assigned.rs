@@ -27,7 +27,7 @@ impl EndNode {
         }
         // An overflow lowers only this host's receiving capacity.
         self.capacity.set(by.capacity.map_or(bound, |capacity| capacity.min(bound)));
-        self.beat.set_interval(by.interval);
+        self.schedule.set_interval(by.interval);
         if let Some(exchange) = self.divider.exchange_mut() {
             if is_new {
                 exchange.set_assigned(true);
@@ -44,7 +44,7 @@ impl EndNode {
             if let Some(exchange) = self.divider.exchange_mut() {
                 exchange.set_assigned(false);
             }
-            self.beat.restart(now, self.table.largest_rtt());
+            self.schedule.restart(now, self.table.largest_rtt());
         }
     }
 
@@ -102,8 +102,8 @@ impl EndNode {
     /// The machine's capacity is not such a limit: grants are steps ahead of the sessions' use, and those of sessions
     /// that cannot take them would keep the others from free capacity.
     pub fn settle_assigned(&mut self, now: Time, grants: &[AssignedGrant]) -> &[TickOutcome] {
-        self.capacity.recover(self.beat.elapsed(now));
-        self.beat.note_tick(now);
+        self.capacity.recover(self.schedule.elapsed(now));
+        self.schedule.note_tick(now);
         let sum: f64 = grants.iter().filter_map(|grant| grant.grant).map(|grant| grant.expected.as_bps()).sum();
         // By claims the machine grants its capacity and the headroom.
         let headroom = self.divider.exchange().map_or(0.0, Exchange::headroom);

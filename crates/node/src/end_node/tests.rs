@@ -68,7 +68,7 @@ fn next_tick__keeps_its_beat() {
 #[test]
 fn next_tick__follows_the_largest_round_trip_time_from_the_next_tick_on() {
     let mut node = node();
-    node.beat.set_rule(IntervalRule::default());
+    node.schedule.set_rule(IntervalRule::default());
     let next = |node: &mut EndNode| {
         let now = next_tick(node);
         node.tick(now, |_| Rate::ZERO);

@@ -19,8 +19,8 @@ impl Exchange {
     pub(crate) fn set_assigned(&mut self, is_assigned: bool) {
         self.react_at = None;
         match &mut self.half {
-            Half::Source(source) => source.node.set_told(is_assigned),
-            Half::Sink(sink) => sink.node.set_told(is_assigned),
+            Half::Source(source) => source.node.set_assigned(is_assigned),
+            Half::Sink(sink) => sink.node.set_assigned(is_assigned),
         }
     }
 

@@ -87,8 +87,8 @@ impl<'a> FairParts<'a> {
     /// have been given to sessions without a row so far; until the next tick that is left to them. If nothing was free,
     /// it is all.
     fn sure(&self, young: &[Young]) -> f64 {
-        let told: Rate = young.iter().map(|young| young.began_with).sum();
-        let unknown = (self.was_free.as_bps() - told.as_bps()).max(0.0);
+        let known: Rate = young.iter().map(|young| young.began_with).sum();
+        let unknown = (self.was_free.as_bps() - known.as_bps()).max(0.0);
         if self.capacity > Rate::ZERO { (1.0 - unknown / self.capacity.as_bps()).max(0.0) } else { 0.0 }
     }
 

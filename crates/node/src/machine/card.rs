@@ -6,10 +6,10 @@ use fairwave_schemes::node::{Groups, Reading};
 use fairwave_schemes::scheme::{OptionValue, Options};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::beat::IntervalRule;
 use crate::end_node::{EndNode, NodeConfig};
 use crate::flow_table::Flow;
 use crate::session::Direction;
+use crate::tick_schedule::IntervalRule;
 
 /// Capacity of a card for all participants: rates of IP packets. `None` if unknown: nodes do not limit that direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

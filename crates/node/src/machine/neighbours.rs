@@ -19,7 +19,7 @@ pub(super) struct Neighbours {
     /// Nodes at which packets waited before the last tick.
     full: Vec<Place>,
     /// Whether nodes know of any.
-    are_told: bool,
+    are_reported: bool,
 }
 
 /// Packets that wait for longer wait in a queue: clocks and interrupts account for less.
@@ -56,10 +56,10 @@ impl Neighbours {
 
     /// Before a tick: reports the rates to the nodes of all cards.
     pub(super) fn tell(&mut self, cards: &mut BTreeMap<CardId, Card>) {
-        if self.weight.is_none() && !self.are_told {
+        if self.weight.is_none() && !self.are_reported {
             return;
         }
-        self.are_told = self.weight.is_some();
+        self.are_reported = self.weight.is_some();
         for (id, card) in cards {
             for direction in BOTH {
                 let Some(node) = card.node_mut(direction) else { continue };

@@ -108,7 +108,7 @@ impl World {
     fn process(&mut self, user: u32) -> usize {
         let member = self.machine.join(user, user == 0).unwrap();
         let mut sink = SinkNode::new(Rate::mbps(CAPACITY), TallyOptions::default());
-        sink.set_told(true);
+        sink.set_assigned(true);
         self.processes.push(Process {
             member,
             user,

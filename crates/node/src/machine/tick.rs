@@ -8,9 +8,9 @@ use super::births::FairParts;
 use super::card::Place;
 use super::claims::{self, Claiming, Terms};
 use super::{GRACE, MAX_RTT, Machine, MachineGrant, ShareBy, Slot, name};
-use crate::beat::IntervalRule;
 use crate::end_node::{MAX_QUEUE, TickOutcome};
 use crate::session::{Direction, SessionId};
+use crate::tick_schedule::IntervalRule;
 
 /// A row that has not changed for this many intervals stands still: processes write a row each interval, and one that
 /// is busy may miss some.
@@ -101,7 +101,7 @@ impl Machine {
         let waiting = lower_median(uses.waiting.values().copied().collect()).unwrap_or(Duration::ZERO);
         node.see_queue(waiting);
         self.neighbours.see_queue(place, waiting);
-        node.beat.set_rule(IntervalRule::Fixed(self.interval));
+        node.schedule.set_rule(IntervalRule::Fixed(self.interval));
         Some(uses)
     }
 

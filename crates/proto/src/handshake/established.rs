@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use fairwave_schemes::node::fair_start;
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::path::path_kind::{PathKind, PathWish, PathWishes};
+use crate::path::path_kind::{PathDeclaration, PathDeclarations, PathKind};
 use crate::wire::codec::{Ahead, Reset, SessionId, TicketId};
 use crate::wire::features::Features;
 
@@ -14,8 +14,8 @@ use crate::wire::features::Features;
 pub struct Terms {
     /// Its name for the session, which packets towards it bear. No other session at this host has it.
     pub session: SessionId,
-    /// Its wish for the path: the session's is dedicated if both ends wish it and know their capacities.
-    pub wish: PathWish,
+    /// Its declaration about the path: the session's is dedicated if both ends declare it and know their capacities.
+    pub declared: PathDeclaration,
     /// Data without secrecy: both ends must ask for it, or neither.
     pub is_plain: bool,
     /// The session's weight at this end.
@@ -51,10 +51,10 @@ pub struct Established<K> {
     pub sends: bool,
     /// Whether this end receives data.
     pub receives: bool,
-    /// Dedicated if both ends wish it.
+    /// Dedicated if both ends declare it.
     pub path: PathKind,
-    /// Their wishes.
-    pub wishes: PathWishes,
+    /// Their declarations.
+    pub declared: PathDeclarations,
     /// Data without secrecy.
     pub is_plain: bool,
     /// The rate to start with of what this end sends; `None` on a shared path, and where no end knows its capacity.

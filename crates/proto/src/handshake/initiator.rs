@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::InitiatorCrypto;
 use super::established::{Established, Terms, start, to_bps};
-use crate::path::path_kind::{PathKind, PathWish, PathWishes};
+use crate::path::path_kind::{PathDeclaration, PathDeclarations, PathKind};
 use crate::session::lasts::Lasts;
 use crate::wire::codec::{Ahead, Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Writer};
 use crate::wire::features::Features;
@@ -100,7 +100,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
         (sends, receives): (bool, bool),
         greeting: &[u8],
     ) -> Result<Self, Full> {
-        let prologue = crypto.prologue(terms.is_plain, terms.wish == PathWish::Dedicated);
+        let prologue = crypto.prologue(terms.is_plain, terms.declared == PathDeclaration::Dedicated);
         let [send, receive] = terms.shares();
         let offer = Offer {
             session: terms.session,
@@ -109,7 +109,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
             largest_packet: u64::from(terms.largest_packet),
             send_bps: send.map(to_bps),
             receive_bps: receive.map(to_bps),
-            says_dedicated: terms.wish != PathWish::Shared,
+            says_dedicated: terms.declared != PathDeclaration::Shared,
             greeting,
         };
         let mut room = [0; HELLO_BYTES];
@@ -241,8 +241,8 @@ impl<C: InitiatorCrypto> Initiator<C> {
         }
         let Ok(answer) = Answer::read(payload) else { return AttemptProgress::Failed(HandshakeError::Protocol) };
         self.sample(now);
-        let path = if answer.is_dedicated { self.terms.wish.kind() } else { PathKind::Shared };
-        let wishes = PathWishes { here: self.terms.wish, there: answer.wish };
+        let path = if answer.is_dedicated { self.terms.declared.kind() } else { PathKind::Shared };
+        let declared = PathDeclarations { here: self.terms.declared, there: answer.declared };
         // At most this end's offer, whatever the other one answers.
         let [send, receive] = self.terms.shares();
         let agreed = |flows: bool, share, bps: Option<u64>| {
@@ -257,7 +257,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
             sends: self.sends,
             receives: self.receives,
             path,
-            wishes,
+            declared,
             is_plain: self.terms.is_plain,
             start_send: agreed(self.sends, send, answer.send_bps),
             start_receive: agreed(self.receives, receive, answer.receive_bps),

@@ -9,9 +9,9 @@
 //!   any packet of the session                             ->      the session is open; the application is asked
 //! ```
 //!
-//! The [`Initiator`] is one attempt, the [`Responder`] is a host's door. Both take datagrams and the time, and hand out
-//! datagrams; what they take from cryptography comes in through [`InitiatorCrypto`] and [`ResponderCrypto`], which a
-//! host fills with Noise and a simulation with [`insecure`].
+//! The [`Initiator`] is one attempt, the [`Responder`] answers for a host. Both take datagrams and the time, and hand
+//! out datagrams; what they take from cryptography comes in through [`InitiatorCrypto`] and [`ResponderCrypto`], which
+//! a host fills with Noise and a simulation with [`insecure`].
 //!
 //! Whatever is lost, the initiator repeats; whatever is repeated changes nothing. To an address that has not shown a
 //! cookie the responder sends 33 bytes for each 1200 that came from it, and keeps nothing. A hello that was recorded is

@@ -1,4 +1,4 @@
-//! How often a door said no, without remembering to whom.
+//! Refusals of a host, counted without addresses.
 
 use super::{Prefix, ResponderCrypto};
 use crate::wire::codec::TicketId;

@@ -1,4 +1,4 @@
-//! A host's door.
+//! A host's end of the handshakes that others begin.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +9,7 @@ use super::established::{Established, Terms, start, to_bps};
 use super::refusals::Refusals;
 use super::resets::Resets;
 use super::{Crypto, Prefix, ResponderCrypto};
-use crate::path::path_kind::{PathKind, PathWish, PathWishes};
+use crate::path::path_kind::{PathDeclaration, PathDeclarations, PathKind};
 use crate::wire::codec::{
     Ahead, Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Reset, SessionId, TicketId,
     Writer,
@@ -92,7 +92,7 @@ pub type PendingVisit<C> = SessionRequest<<<C as Crypto>::Responder as Responder
 pub struct SessionRequest<P> {
     key: HelloKey,
     pending: P,
-    /// The start of the hello: the ticket, and the initiator's wishes for path and secrecy.
+    /// The start of the hello: the ticket, and what the initiator declares about the path and asks of secrecy.
     pub prologue: Prologue,
     /// The initiator's name for the session.
     pub peer: SessionId,
@@ -244,11 +244,11 @@ impl<C: ResponderCrypto> Responder<C> {
         if is_full || self.sessions.contains_key(&terms.session) {
             return self.refuse(now, asked, Refusal::NoRoom);
         }
-        let path = if asked.prologue.is_dedicated { terms.wish.kind() } else { PathKind::Shared };
+        let path = if asked.prologue.is_dedicated { terms.declared.kind() } else { PathKind::Shared };
         let there = match (asked.prologue.is_dedicated, asked.says_dedicated) {
-            (true, _) => PathWish::Dedicated,
-            (false, true) => PathWish::WithoutCapacity,
-            (false, false) => PathWish::Shared,
+            (true, _) => PathDeclaration::Dedicated,
+            (false, true) => PathDeclaration::WithoutCapacity,
+            (false, false) => PathDeclaration::Shared,
         };
         let [send, receive] = terms.shares();
         let agreed = |flows: bool, share, bps| -> Option<Rate> {
@@ -260,7 +260,7 @@ impl<C: ResponderCrypto> Responder<C> {
         let answer = Answer {
             session: terms.session,
             is_dedicated: path == PathKind::Dedicated,
-            wish: terms.wish,
+            declared: terms.declared,
             largest_packet: u64::from(largest_packet),
             send_bps: start_receive.map(to_bps),
             receive_bps: start_send.map(to_bps),
@@ -279,7 +279,7 @@ impl<C: ResponderCrypto> Responder<C> {
             sends: asked.receives,
             receives: asked.sends,
             path,
-            wishes: PathWishes { here: terms.wish, there },
+            declared: PathDeclarations { here: terms.declared, there },
             is_plain: terms.is_plain,
             start_send,
             start_receive,

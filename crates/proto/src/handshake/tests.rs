@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::insecure::{InsecureInitiator, InsecureKeys, InsecurePending, InsecureResponder};
 use super::*;
-use crate::path::path_kind::{PathKind, PathWish, PathWishes};
+use crate::path::path_kind::{PathDeclaration, PathDeclarations, PathKind};
 use crate::wire::codec::{
     Ahead, Frame, HELLO_BYTES, Handshake, Header, Hello, Mac, PROLOGUE_BYTES, PacketKind, Prologue, Reader, Refusal,
     Reset, SessionId, TicketId, VERSION, Writer, is_handshake, open_datagram, seal_datagram,
@@ -32,7 +32,7 @@ fn address(host: u16) -> SocketAddr {
 fn terms(session: u64) -> Terms {
     Terms {
         session: SessionId(session),
-        wish: PathWish::Shared,
+        declared: PathDeclaration::Shared,
         is_plain: false,
         weight: 1.0,
         send_end: None,
@@ -44,7 +44,7 @@ fn terms(session: u64) -> Terms {
 }
 
 fn dedicated(session: u64) -> Terms {
-    Terms { wish: PathWish::Dedicated, ..terms(session) }
+    Terms { declared: PathDeclaration::Dedicated, ..terms(session) }
 }
 
 fn initiator(now: Time, nonce: u64, terms: Terms) -> Initiator<InsecureInitiator> {
@@ -187,13 +187,14 @@ fn handshake__a_path_is_dedicated_if_both_say_so() {
 
 #[test]
 fn handshake__each_end_learns_what_the_other_says_of_the_path() {
-    const ALL: [PathWish; 3] = [PathWish::Shared, PathWish::Dedicated, PathWish::WithoutCapacity];
+    const ALL: [PathDeclaration; 3] =
+        [PathDeclaration::Shared, PathDeclaration::Dedicated, PathDeclaration::WithoutCapacity];
     for (one, other) in ALL.into_iter().flat_map(|one| ALL.map(|other| (one, other))) {
-        let with = |session, wish| Terms { wish, ..terms(session) };
+        let with = |session, declared| Terms { declared, ..terms(session) };
         let (here, there) = opened(with(1, one), (true, true), &with(2, other)).unwrap();
-        assert_eq!(here.wishes, PathWishes { here: one, there: other });
-        assert_eq!(there.wishes, PathWishes { here: other, there: one });
-        let is_dedicated = (one, other) == (PathWish::Dedicated, PathWish::Dedicated);
+        assert_eq!(here.declared, PathDeclarations { here: one, there: other });
+        assert_eq!(there.declared, PathDeclarations { here: other, there: one });
+        let is_dedicated = (one, other) == (PathDeclaration::Dedicated, PathDeclaration::Dedicated);
         assert_eq!(here.path == PathKind::Dedicated, is_dedicated, "{one:?} {other:?}");
     }
 }
@@ -223,7 +224,7 @@ fn handshake__a_dedicated_path_starts_with_the_smaller_share() {
     assert_eq!([one.start_send, one.start_receive], [expected[0], None]);
     assert_eq!([other.start_receive, other.start_send], [expected[0], None]);
     // A shared path starts slowly.
-    let (one, other) = opened(Terms { wish: PathWish::Shared, ..here }, (true, true), &there).unwrap();
+    let (one, other) = opened(Terms { declared: PathDeclaration::Shared, ..here }, (true, true), &there).unwrap();
     assert_eq!([one.start_send, one.start_receive, other.start_send, other.start_receive], [None; 4]);
 }
 

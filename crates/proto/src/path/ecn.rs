@@ -48,7 +48,7 @@ pub(crate) struct EcnValidation {
     /// Packets with reports that were read before any were heard.
     unheard: u32,
     /// Marks that were reported and that no arrived packet has been given.
-    untold: u64,
+    unreported: u64,
 }
 
 /// A sink whose reports have covered this many packets, in [`SILENT_REPORTS`] packets of reports, had the opportunity to
@@ -81,7 +81,14 @@ impl EcnCounts {
 impl EcnValidation {
     /// Of a session whose rate follows marks, or of one whose rate does not: that sends no packet that asks for them.
     pub(crate) fn new(follows_marks: bool) -> Self {
-        Self { is_on: follows_marks, counts: EcnCounts::default(), arrived: 0, is_heard: false, unheard: 0, untold: 0 }
+        Self {
+            is_on: follows_marks,
+            counts: EcnCounts::default(),
+            arrived: 0,
+            is_heard: false,
+            unheard: 0,
+            unreported: 0,
+        }
     }
 
     /// Whether data packets set out with ECT(0).
@@ -92,7 +99,7 @@ impl EcnValidation {
 
     /// The reported marks are inconsistent, or missing.
     fn turn_off(&mut self) {
-        (self.is_on, self.untold) = (false, 0);
+        (self.is_on, self.unreported) = (false, 0);
     }
 
     /// The sink reports its counts, when `sent` packets had been sent, and `arrived` were known to have arrived.
@@ -119,7 +126,7 @@ impl EcnValidation {
             self.turn_off();
             return;
         }
-        self.untold = self.untold.saturating_add(counts.marked.saturating_sub(before.marked));
+        self.unreported = self.unreported.saturating_add(counts.marked.saturating_sub(before.marked));
         (self.counts, self.arrived, self.is_heard) = (counts, arrived, true);
     }
 
@@ -141,8 +148,8 @@ impl EcnValidation {
     /// A packet has arrived: whether it counts as a marked one. Each mark counts once.
     #[inline]
     pub(crate) fn take_mark(&mut self) -> bool {
-        let is_marked = self.untold > 0;
-        self.untold -= u64::from(is_marked);
+        let is_marked = self.unreported > 0;
+        self.unreported -= u64::from(is_marked);
         is_marked
     }
 }
@@ -230,9 +237,9 @@ mod tests {
         fn on_counts__of_anything(says in proptest::collection::vec((any::<[u64; 3]>(), 0_u64..50, 0_u32..64), 1..50)) {
             let (mut marks, mut sent, mut arrived, mut marked) = (EcnValidation::new(true), 0_u64, 0, 0);
             for (numbers, packets, shift) in says {
-                let [capable, capable_one, told] = numbers.map(|number| number >> shift);
+                let [capable, capable_one, reported] = numbers.map(|number| number >> shift);
                 sent += packets;
-                marks.on_counts(EcnCounts { capable, capable_one, marked: told }, sent, arrived);
+                marks.on_counts(EcnCounts { capable, capable_one, marked: reported }, sent, arrived);
                 marked += taken(&mut marks, packets);
                 arrived += packets;
                 marks.end_report(arrived, 0);

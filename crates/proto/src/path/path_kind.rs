@@ -12,7 +12,7 @@ pub enum PathKind {
 
 /// One end's declaration about the path between both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum PathWish {
+pub enum PathDeclaration {
     /// Others use it.
     #[default]
     Shared,
@@ -22,16 +22,16 @@ pub enum PathWish {
     WithoutCapacity,
 }
 
-/// Both ends' declarations: the path is dedicated if both are [`PathWish::Dedicated`].
+/// Both ends' declarations: the path is dedicated if both are [`PathDeclaration::Dedicated`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct PathWishes {
+pub struct PathDeclarations {
     /// This end.
-    pub here: PathWish,
+    pub here: PathDeclaration,
     /// The other one.
-    pub there: PathWish,
+    pub there: PathDeclaration,
 }
 
-impl PathWish {
+impl PathDeclaration {
     /// The kind of path by this end's declaration only.
     pub fn kind(self) -> PathKind {
         match self {

@@ -226,7 +226,7 @@ fn divide__a_ticket_with_many_sessions_has_the_share_of_one() {
     let of_many: f64 = many.iter().map(|session| source.path_mbps(*session)).sum();
     let of_other = source.path_mbps(other);
     assert!((of_many / of_other - 1.0).abs() < 1e-6 && of_other > 0.0, "{of_many} and {of_other}");
-    // Without the others' wishes it has all.
+    // Without the others' demands it has all.
     for session in &many {
         source.outbound.close(Time::ZERO, *session);
     }

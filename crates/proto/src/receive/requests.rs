@@ -72,7 +72,7 @@ enum Removal {
 pub(crate) const MAX_OPEN: usize = 256;
 /// Smaller requests are made only for all that is left of a range.
 pub(crate) const MIN_REQUEST: Bytes = Bytes::new(64 << 10);
-/// A request for at most this many bytes is a signal to the source more than a wish for data: it is sent even if the
+/// A request for at most this many bytes is a signal to the source more than a request for data: it is sent even if the
 /// window, which may have shrunk, has no room for it. All that may be open are 16 KiB.
 const MAX_WORD: u64 = 64;
 /// Min window of requests, so that a session gets under way.

@@ -41,7 +41,7 @@ pub(crate) struct Outbound {
     /// Whose packets are due, and have not gone.
     turns: RoundRobin,
     /// When senders are looked after.
-    beats: Alarms,
+    checks: Alarms,
     events: VecDeque<OutboundEvent>,
     chance: SecureRandom,
     repairs: Repairs,
@@ -91,7 +91,7 @@ pub(crate) enum OutboundEvent {
 }
 
 /// Interval of checks of senders with data in flight.
-const BEAT: Duration = Duration::from_millis(5);
+const CHECK_EVERY: Duration = Duration::from_millis(5);
 
 impl Outbound {
     /// Without sessions; what shared paths are used by.
@@ -103,7 +103,7 @@ impl Outbound {
             undivided: Vec::new(),
             paces: Alarms::default(),
             turns: RoundRobin::default(),
-            beats: Alarms::default(),
+            checks: Alarms::default(),
             events: VecDeque::new(),
             chance,
             repairs: Repairs::default(),
@@ -120,7 +120,7 @@ impl Outbound {
         });
         let path = member.as_ref().map(PathMember::id);
         self.senders.insert(session, Sender::new(now, peer, to, setup, member));
-        self.beats.set(slot, Some(now.saturating_add(BEAT)));
+        self.checks.set(slot, Some(now.saturating_add(CHECK_EVERY)));
         if let Some(path) = path {
             self.divide_now(now, path);
         }
@@ -130,7 +130,7 @@ impl Outbound {
     pub(crate) fn close(&mut self, now: Time, session: SessionId) -> Option<SenderCounts> {
         let sender = self.senders.remove(session)?;
         self.paces.set(slot(session), None);
-        self.beats.set(slot(session), None);
+        self.checks.set(slot(session), None);
         if let Some(member) = sender.member() {
             self.paths.leave(member.id(), slot(session), member.in_flight());
             self.divide_now(now, member.id());
@@ -320,7 +320,7 @@ impl Outbound {
     /// Looks after the senders whose time has come. Harmless too early or too late.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         self.divide_due(now);
-        while let Some(slot) = self.beats.pop(now) {
+        while let Some(slot) = self.checks.pop(now) {
             let Some((session, sender)) = self.senders.at_mut(slot) else { continue };
             if let Some((settled, next)) = sender.poll_sent(now, false) {
                 let frames = frames(&[Frame::Sent { settled, next }]);
@@ -334,8 +334,8 @@ impl Outbound {
                     continue;
                 }
             }
-            let beat = sender.is_busy().then(|| now.saturating_add(BEAT));
-            self.beats.set(slot, beat.into_iter().chain(sender.listens_at()).min());
+            let check = sender.is_busy().then(|| now.saturating_add(CHECK_EVERY));
+            self.checks.set(slot, check.into_iter().chain(sender.listens_at()).min());
             // A rate that silence took away may be back.
             if !self.turns.contains(slot) {
                 self.paces.set(slot, sender.wake_at(now));
@@ -346,7 +346,7 @@ impl Outbound {
     /// When to come again.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         let pace = self.turns.since().or(self.paces.next());
-        pace.into_iter().chain(self.beats.next()).min()
+        pace.into_iter().chain(self.checks.next()).min()
     }
 
     /// The next data packet that is due: the session's name here, where to, whether it takes marks, and the packet.
@@ -378,7 +378,7 @@ impl Outbound {
             }
             if let Some(packet) = packet {
                 let (to, takes_marks) = (sender.to, sender.takes_marks());
-                self.beat(slot, now);
+                self.check_soon(slot, now);
                 if let Some(id) = id.filter(|_| is_through) {
                     self.divide(now, id);
                 }
@@ -500,17 +500,17 @@ impl Outbound {
                 self.paces.set(slot, sender.wake_at(now));
             }
             if sender.is_busy() {
-                self.beat(slot, now);
+                self.check_soon(slot, now);
             }
         }
     }
 
-    /// Sees to it that a sender is looked after within a beat.
+    /// Sees to it that a sender is looked after within this period.
     #[inline]
-    fn beat(&mut self, slot: u32, now: Time) {
-        let soon = now.saturating_add(BEAT);
-        if self.beats.get(slot).is_none_or(|at| at > soon) {
-            self.beats.set(slot, Some(soon));
+    fn check_soon(&mut self, slot: u32, now: Time) {
+        let soon = now.saturating_add(CHECK_EVERY);
+        if self.checks.get(slot).is_none_or(|at| at > soon) {
+            self.checks.set(slot, Some(soon));
         }
     }
 }

@@ -275,7 +275,8 @@ impl Outstanding {
         let mut ranges = std::mem::take(&mut self.scratch);
         let first = self.open.partition_point(|range| range.end <= numbers.start);
         let last = self.open.partition_point(|range| range.start < numbers.end);
-        let mut told = Told { outstanding: self, runs: None, settlement: Settlement::default(), repairs, fates };
+        let mut results =
+            ReportResults { outstanding: self, runs: None, settlement: Settlement::default(), repairs, fates };
         let mut all_missing = report.lost();
         let none = u64::MAX..u64::MAX;
         let mut missing = 0..0;
@@ -289,7 +290,7 @@ impl Outstanding {
                 if at < missing.start {
                     let arrived = at..missing.start.min(end);
                     at = arrived.end;
-                    told.on_arrived(arrived, range.word);
+                    results.on_arrived(arrived, range.word);
                     continue;
                 }
                 let until = missing.end.min(end);
@@ -297,7 +298,7 @@ impl Outstanding {
                 let late = lost.end..until;
                 at = until;
                 if !matches!(range.word, Word::Lost(_)) {
-                    told.on_lost(lost.clone());
+                    results.on_lost(lost.clone());
                 }
                 join(&mut ranges, lost, Word::Lost(clock));
                 let is_lost = matches!(range.word, Word::Lost(_));
@@ -305,7 +306,7 @@ impl Outstanding {
             }
             join(&mut ranges, end..range.end, range.word);
         }
-        let settlement = told.settlement;
+        let settlement = results.settlement;
         self.replace(first..last, &mut ranges);
         self.scratch = ranges;
         settlement
@@ -335,9 +336,9 @@ impl Outstanding {
     ) -> bool {
         let Some(front) = self.open.front().copied().filter(|front| front.word != Word::None) else { return false };
         if matches!(front.word, Word::Missing(_)) {
-            let mut told = Told { outstanding: self, runs: None, settlement: *settlement, repairs, fates };
-            told.on_lost(front.start..front.end);
-            *settlement = told.settlement;
+            let mut results = ReportResults { outstanding: self, runs: None, settlement: *settlement, repairs, fates };
+            results.on_lost(front.start..front.end);
+            *settlement = results.settlement;
         }
         self.open.pop_front();
         true
@@ -405,7 +406,7 @@ fn join(ranges: &mut Vec<OpenRange>, numbers: Range<u64>, word: Word) {
 }
 
 /// The results of a report, as it is read.
-struct Told<'a, 'b> {
+struct ReportResults<'a, 'b> {
     outstanding: &'a Outstanding,
     /// From the first number on that is of interest.
     runs: Option<Runs<'a>>,
@@ -414,7 +415,7 @@ struct Told<'a, 'b> {
     fates: &'a mut Option<&'b mut dyn FnMut(Settled)>,
 }
 
-impl Told<'_, '_> {
+impl ReportResults<'_, '_> {
     #[inline]
     fn on_arrived(&mut self, numbers: Range<u64>, word: Word) {
         let count = numbers.end - numbers.start;

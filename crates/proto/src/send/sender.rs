@@ -2,9 +2,9 @@
 
 mod counts;
 mod path_part;
+mod reported_numbers;
 mod reports;
 mod setup;
-mod told_numbers;
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -34,7 +34,7 @@ use crate::wire::codec::{CloseReason, NO_LIMIT_BPS, SessionId};
 use crate::wire::packet::{DATA_OVERHEAD, DataPacket};
 use crate::wire::tunnel::tunnel_of;
 
-use told_numbers::{NumbersNow, ToldNumbers};
+use reported_numbers::{NumbersNow, ReportedNumbers};
 
 pub use counts::SenderCounts;
 pub(crate) use setup::SenderSetup;
@@ -65,7 +65,7 @@ pub(crate) struct Sender {
     /// On a shared path without a tunnel: a tunnel has its own control.
     member: Option<PathMember>,
     interval: Duration,
-    told: ToldNumbers,
+    reported_numbers: ReportedNumbers,
     marks: EcnValidation,
     /// Result of the reports in the packet that is being read.
     reported: Option<Settlement>,
@@ -116,7 +116,7 @@ impl Sender {
             breaker: (setup.path == PathKind::Dedicated).then(|| Breaker::new(now)),
             member,
             interval: Duration::ZERO,
-            told: ToldNumbers::new(now),
+            reported_numbers: ReportedNumbers::new(now),
             // Marks are for rates that follow them (RFC 3168 s5): grants do not.
             marks: EcnValidation::new(setup.path == PathKind::Shared),
             reported: None,
@@ -211,7 +211,7 @@ impl Sender {
         // Everything sent in the silence may be lost, and the sink does not know what is missing: it is informed at
         // once.
         self.heard_again_at = self.outstanding.next();
-        self.told.on_return();
+        self.reported_numbers.on_return();
         self.apply(now);
     }
 
@@ -302,12 +302,14 @@ impl Sender {
             next: self.outstanding.next(),
             is_all_settled: self.outstanding.is_empty(),
         };
-        self.told.poll(now, numbers, self.rtt.smoothed(), is_answer)
+        self.reported_numbers.poll(now, numbers, self.rtt.smoothed(), is_answer)
     }
 
     /// Whether there is anything to look after.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.outstanding.is_empty() || !self.queue.is_empty() || self.told.is_behind(self.outstanding.una())
+        !self.outstanding.is_empty()
+            || !self.queue.is_empty()
+            || self.reported_numbers.is_behind(self.outstanding.una())
     }
 
     /// Whether it sends less than it may, though it has something to send: this host is slower than the path.

@@ -374,7 +374,7 @@ impl<C: Crypto> Control<C> {
         if peer.ceiling == ceiling || peer.closing.is_some() || !peer.opened.receives {
             return;
         }
-        (peer.ceiling, peer.told) = (ceiling, None);
+        (peer.ceiling, peer.reported) = (ceiling, None);
         let node = self.nodes.get_mut(Direction::Receiving);
         let granted = node.and_then(|node| {
             node.change(session, |flow| flow.desired = ceiling);

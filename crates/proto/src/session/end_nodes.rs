@@ -107,14 +107,14 @@ impl EndNodes {
         let node = self.get_mut(direction)?;
         see_queue(node, measured);
         let outcomes = node.tick(now, |session| rate_of(measured, session)).to_vec();
-        Some((node.beat.interval(), outcomes))
+        Some((node.schedule.interval(), outcomes))
     }
 
     /// A node does what its news ask for, between two control intervals.
     pub(crate) fn react(&mut self, now: Time, direction: Direction) -> Option<Granted> {
         let node = self.get_mut(direction)?;
         let outcomes = node.react(now).to_vec();
-        Some((node.beat.interval(), outcomes))
+        Some((node.schedule.interval(), outcomes))
     }
 
     /// Collects the use of an assigned node's sessions; `measured` is in the order of their names.
@@ -136,7 +136,7 @@ impl EndNodes {
     pub(crate) fn settle(&mut self, now: Time, direction: Direction, grants: &[AssignedGrant]) -> Option<Granted> {
         let node = self.get_mut(direction).filter(|node| node.assignment().is_some())?;
         let outcomes = node.settle_assigned(now, grants).to_vec();
-        Some((node.beat.interval(), outcomes))
+        Some((node.schedule.interval(), outcomes))
     }
 
     /// This end of a direction as a fair start takes it; `None` if a session starts there with nothing.

@@ -105,9 +105,9 @@ impl<C: Crypto> Host<C> {
         now: Time,
         to: SocketAddr,
         crypto: C::Initiator,
-        wish: &OpenRequest<'_>,
+        request: &OpenRequest<'_>,
     ) -> Result<SessionId, OpenError> {
-        self.control.connect(now, to, crypto, wish)
+        self.control.connect(now, to, crypto, request)
     }
 
     /// Whether the other end has answered a session that is being opened, if only with a cookie: its address is one
@@ -198,7 +198,7 @@ impl<C: Crypto> Host<C> {
     /// How long the control intervals of one direction are from now on, where its capacity is known.
     pub fn set_interval_rule(&mut self, direction: Direction, rule: IntervalRule) {
         if let Some(node) = self.control.nodes.get_mut(direction) {
-            node.beat.set_rule(rule);
+            node.schedule.set_rule(rule);
         }
     }
 

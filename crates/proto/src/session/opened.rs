@@ -6,7 +6,7 @@ use fairwave_node::{JoinError, SessionOptions};
 use fairwave_units::{Duration, Rate};
 use thiserror::Error;
 
-use crate::path::path_kind::{PathKind, PathWishes};
+use crate::path::path_kind::{PathDeclarations, PathKind};
 use crate::session::slots::MAX_SESSIONS;
 use crate::wire::codec::SessionId;
 use crate::wire::features::Features;
@@ -55,8 +55,8 @@ pub struct Opened {
     pub receives: bool,
     /// Whether others use the path.
     pub path: PathKind,
-    /// Both ends' wishes for the path.
-    pub wishes: PathWishes,
+    /// Both ends' declarations about the path.
+    pub declared: PathDeclarations,
     /// Its weight among this host's sessions.
     pub(crate) weight: f64,
     /// Start rate for sending.

@@ -52,7 +52,7 @@ pub(crate) struct Peer<K> {
     /// Max rate that its application receives, if this end receives.
     pub(crate) ceiling: Option<Rate>,
     /// The rate last assigned to the source, in bit/s, and when.
-    pub(crate) told: Option<(f64, Time)>,
+    pub(crate) reported: Option<(f64, Time)>,
     /// When data last came from it, or the session started.
     pub(crate) news_at: Time,
     pub(crate) heard: Time,
@@ -87,7 +87,7 @@ impl<K> Peer<K> {
             group: 0,
             desired: None,
             ceiling: None,
-            told: None,
+            reported: None,
             news_at: now,
             heard: now,
             is_heard: false,

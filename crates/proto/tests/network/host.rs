@@ -288,8 +288,8 @@ impl TestHost {
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, mixed(self.nonces));
         let greeting = (at as u64).to_be_bytes();
         let (sends, receives) = (!flow.is_fetched || flow.is_mutual, flow.is_fetched || flow.is_mutual);
-        let wish = OpenRequest { sends, receives, greeting: &greeting, options: flow.options };
-        let session = self.at(|host| host.connect(now, to, crypto, &wish)).expect("a host has room for it");
+        let request = OpenRequest { sends, receives, greeting: &greeting, options: flow.options };
+        let session = self.at(|host| host.connect(now, to, crypto, &request)).expect("a host has room for it");
         self.initiated.insert(session);
         self.sessions.insert(session, at);
         session

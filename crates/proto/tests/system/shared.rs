@@ -25,7 +25,7 @@ const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
 pub(crate) struct Shared {
     daemon: Daemon,
     pub(crate) bps: f64,
-    seats: Vec<Seat>,
+    processes: Vec<Process>,
     rows: u32,
     random: Random,
     /// Whether all processes take their grants in the millisecond of the tick.
@@ -33,7 +33,7 @@ pub(crate) struct Shared {
 }
 
 /// A host at the daemon's table.
-struct Seat {
+struct Process {
     host: usize,
     member: MemberId,
     /// Of each session and direction.
@@ -41,7 +41,7 @@ struct Seat {
     grants: BTreeMap<u32, MachineGrant>,
     tick: u64,
     /// Values that the daemon sent to its nodes at that tick.
-    told: [Assignment; 2],
+    assigned: [Assignment; 2],
     taken: u64,
     takes_at_ms: u64,
 }
@@ -61,8 +61,8 @@ impl Shared {
         daemon.set_card(world.now, CARD, CardCapacity { send: capacity, receive: capacity });
         let members: Vec<MemberId> =
             hosts.iter().map(|_| daemon.join(1000 + random.below(2) as u32, false).unwrap()).collect();
-        let told = BOTH.map(|direction| told(&daemon, bps, direction));
-        let seats = hosts
+        let assigned = BOTH.map(|direction| assignment(&daemon, bps, direction));
+        let processes = hosts
             .iter()
             .zip(members)
             .map(|(&host, member)| {
@@ -70,24 +70,24 @@ impl Shared {
                 machine.setup.capacity_bps = Some(bps);
                 for direction in BOTH {
                     machine.divide_itself(world.now, direction, Rate::nearest_bps(bps));
-                    machine.assign(direction, told[direction as usize]);
+                    machine.assign(direction, assigned[direction as usize]);
                 }
                 let (rows, grants) = (BTreeMap::new(), BTreeMap::new());
-                Seat { host, member, rows, grants, tick: 0, told, taken: 0, takes_at_ms: u64::MAX }
+                Process { host, member, rows, grants, tick: 0, assigned, taken: 0, takes_at_ms: u64::MAX }
             })
             .collect();
-        Self { daemon, bps, seats, rows: 0, random, is_prompt: false }
+        Self { daemon, bps, processes, rows: 0, random, is_prompt: false }
     }
 
     /// Once a millisecond.
     pub(crate) fn step(&mut self, world: &mut Network) {
         let ms = world.now.as_nanos() / 1_000_000;
         let next_ms = self.daemon.next_tick().as_nanos().div_ceil(1_000_000);
-        for at in 0..self.seats.len() {
-            if world.hosts[self.seats[at].host].runs_at(world.now) > world.now {
+        for at in 0..self.processes.len() {
+            if world.hosts[self.processes[at].host].runs_at(world.now) > world.now {
                 continue;
             }
-            if self.seats[at].takes_at_ms <= ms {
+            if self.processes[at].takes_at_ms <= ms {
                 self.take(world, at);
             }
             if ms + LEAD_MS == next_ms {
@@ -100,74 +100,74 @@ impl Shared {
     }
 
     fn take(&mut self, world: &mut Network, at: usize) {
-        let seat = &mut self.seats[at];
-        (seat.takes_at_ms, seat.taken) = (u64::MAX, seat.tick);
-        let host = &mut world.hosts[seat.host];
+        let process = &mut self.processes[at];
+        (process.takes_at_ms, process.taken) = (u64::MAX, process.tick);
+        let host = &mut world.hosts[process.host];
         for direction in BOTH {
-            let rows = seat.rows.range((direction as u8, SessionId(0))..=(direction as u8, SessionId(u64::MAX)));
+            let rows = process.rows.range((direction as u8, SessionId(0))..=(direction as u8, SessionId(u64::MAX)));
             let granted = |((_, session), (row, _)): (&(u8, SessionId), &(u32, MachineRow))| {
-                let grant = seat.grants.get(row)?;
+                let grant = process.grants.get(row)?;
                 Some(AssignedGrant { session: *session, grant: Some(grant.grant), exceeds: grant.exceeds })
             };
             let grants: Vec<AssignedGrant> = rows.filter_map(granted).collect();
-            host.assign(direction, seat.told[direction as usize]);
+            host.assign(direction, process.assigned[direction as usize]);
             host.settle(world.now, direction, &grants);
         }
-        world.drain(seat.host);
+        world.drain(process.host);
     }
 
     fn look(&mut self, world: &mut Network, at: usize) {
-        let seat = &mut self.seats[at];
-        let host = &mut world.hosts[seat.host];
+        let process = &mut self.processes[at];
+        let host = &mut world.hosts[process.host];
         let mut said = BTreeMap::new();
         for direction in BOTH {
             for looked in host.look(world.now, direction) {
                 let key = (direction as u8, looked.session);
-                let row = seat.rows.get(&key).map_or_else(
+                let row = process.rows.get(&key).map_or_else(
                     || {
                         self.rows += 1;
                         self.rows
                     },
                     |(row, _)| *row,
                 );
-                said.insert(key, (row, row_of(looked, direction, world.now, seat.taken)));
+                said.insert(key, (row, row_of(looked, direction, world.now, process.taken)));
             }
         }
-        for (_, (row, _)) in seat.rows.iter().filter(|(key, _)| !said.contains_key(key)) {
-            self.daemon.look(world.now, seat.member, *row, None);
+        for (_, (row, _)) in process.rows.iter().filter(|(key, _)| !said.contains_key(key)) {
+            self.daemon.look(world.now, process.member, *row, None);
         }
-        seat.rows = said;
-        world.drain(seat.host);
+        process.rows = said;
+        world.drain(process.host);
     }
 
     fn tick(&mut self, now: Time, ms: u64) {
-        for seat in &self.seats {
-            for (row, said) in seat.rows.values() {
-                self.daemon.look(now, seat.member, *row, Some(said));
+        for process in &self.processes {
+            for (row, said) in process.rows.values() {
+                self.daemon.look(now, process.member, *row, Some(said));
             }
         }
         let grants = self.daemon.tick(now).to_vec();
-        for seat in &mut self.seats {
-            let own = grants.iter().filter(|grant| grant.member == seat.member);
-            seat.grants.extend(own.map(|grant| (grant.row, *grant)));
-            seat.tick = self.daemon.ticks();
-            seat.told = BOTH.map(|direction| told(&self.daemon, self.bps, direction));
+        for process in &mut self.processes {
+            let own = grants.iter().filter(|grant| grant.member == process.member);
+            process.grants.extend(own.map(|grant| (grant.row, *grant)));
+            process.tick = self.daemon.ticks();
+            process.assigned = BOTH.map(|direction| assignment(&self.daemon, self.bps, direction));
             // Now and then a process is late by more than an interval.
             let most = if self.random.chance(0.02) { 60 } else { 4 };
             let late = if self.is_prompt { 0 } else { self.random.below(most) as u64 };
-            seat.takes_at_ms = seat.takes_at_ms.min(ms + late);
+            process.takes_at_ms = process.takes_at_ms.min(ms + late);
         }
     }
 
     /// The machine's capacity, and those of other hosts.
     pub(crate) fn capacities(&self, world: &Network) -> Vec<Capacity> {
-        let hosts: Vec<usize> = self.seats.iter().map(|seat| seat.host).collect();
+        let hosts: Vec<usize> = self.processes.iter().map(|process| process.host).collect();
         let others = own(world).into_iter().filter(|capacity| !hosts.contains(&capacity.hosts[0]));
         [Capacity { hosts: hosts.clone(), bps: self.bps }].into_iter().chain(others).collect()
     }
 }
 
-fn told(daemon: &Daemon, bps: f64, direction: Direction) -> Assignment {
+fn assignment(daemon: &Daemon, bps: f64, direction: Direction) -> Assignment {
     let (weights, start) = (daemon.weights(0, CARD, direction), daemon.start(CARD, direction));
     Assignment { capacity: Some(Rate::nearest_bps(bps)), weights, start, interval: INTERVAL }
 }
@@ -236,12 +236,12 @@ fn worlds__processes_that_pause_keep_their_shares() {
         let starts_ms = if is_tally { 4000 } else { 12_000 };
         watch.run_until(&mut world, starts_ms, |world| shared.step(world));
         let before = watch.means(500);
-        for seat in &shared.seats {
+        for process in &shared.processes {
             let mut at = world.now;
             while at < world.now + Duration::from_secs(2) {
                 let start = at + random.ms(1.0..60.0);
                 at = start + random.ms(1.0..50.0);
-                world.hosts[seat.host].pauses.push(start..at);
+                world.hosts[process.host].pauses.push(start..at);
             }
         }
         let ends_ms = starts_ms + if is_tally { 2600 } else { 4500 };

@@ -83,7 +83,7 @@ pub struct ClosedCounts {
     pub sessions: Vec<[u64; 2]>,
 }
 
-/// The result of a finished run. `beat` is called between steps that may take long.
+/// The result of a finished run. `on_step` is called between steps that may take long.
 ///
 /// # Errors
 /// If the scenario has no max-min optimum: a session without a demand has no limit.
@@ -92,12 +92,12 @@ pub fn run_of(
     model: Model,
     mut counts: Counts,
     asked: &Recording,
-    beat: &mut dyn FnMut(Time),
+    on_step: &mut dyn FnMut(Time),
 ) -> Result<Run, ScenarioError> {
     let windows = counts.windows.take().filter(|_| asked.record.windows);
     let window = (asked.window.0, counts.closed.as_ref().map_or(asked.window.1, |closed| closed.at));
     let counted = Counted { scenario, counts: &counts };
-    let optimum = optimum(scenario, |at| counted.active_end(at), beat)?;
+    let optimum = optimum(scenario, |at| counted.active_end(at), on_step)?;
     let best = |before| in_force(&optimum, before);
     let sessions = (0..scenario.sessions.len()).map(|at| counted.session(at, window, best)).collect();
     let (mut course, distances) = counted.course(best);

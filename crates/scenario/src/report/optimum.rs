@@ -5,11 +5,11 @@ use fairwave_units::Time;
 use crate::{Demand, MaxMinStep, Scenario, ScenarioError, allocate};
 
 /// The max-min vector from each instant on at which sessions start, end or change their demand, given the end of each
-/// session's active time. `beat` is called between steps that may take long.
+/// session's active time. `on_step` is called between steps that may take long.
 pub(super) fn optimum(
     scenario: &Scenario,
     active_end: impl Fn(usize) -> Time,
-    beat: &mut dyn FnMut(Time),
+    on_step: &mut dyn FnMut(Time),
 ) -> Result<Vec<MaxMinStep>, ScenarioError> {
     let mut known = scenario.clone();
     for (at, session) in known.sessions.iter_mut().enumerate() {
@@ -29,7 +29,7 @@ pub(super) fn optimum(
     changes
         .into_iter()
         .map(|from| {
-            beat(scenario.end());
+            on_step(scenario.end());
             let allocation = allocate(&known, Some(from))?;
             Ok(MaxMinStep { from, rates_bps: allocation.rates.iter().map(|rate| rate.as_bps()).collect() })
         })

@@ -8,7 +8,7 @@ use fairwave_proto::{
     DATA_OVERHEAD, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, MAX_OPEN_BYTES, MAX_SESSIONS, NodeConfig,
     PathControl, PathKind, SessionOptions,
 };
-use fairwave_scenario::node_rule::{self, Beat, MixedRules};
+use fairwave_scenario::node_rule::{self, MixedRules, TickSchedule};
 use fairwave_scenario::{Node, Scenario, SchemeChoice, SessionSpec, random};
 use fairwave_schemes::node::tally::{TallyOptions, react};
 use fairwave_schemes::scheme::Scheme;
@@ -109,11 +109,11 @@ fn is_shared(choice: &SchemeChoice) -> bool {
 
 fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<HostAt, SimError> {
     let choice = scenario.scheme_of(sessions[0]);
-    let beat = Beat::of(scenario, Some(node), &node.name, choice);
+    let schedule = TickSchedule::of(scenario, Some(node), &node.name, choice);
     // A node without sessions ticks as if all existed.
     let largest_rtt = sessions.iter().map(|session| session.rtt).max().unwrap_or_default();
-    let rule = IntervalRule::Fixed(beat.interval(largest_rtt));
-    let phase = beat.first(largest_rtt);
+    let rule = IntervalRule::Fixed(schedule.interval(largest_rtt));
+    let phase = schedule.first(largest_rtt);
     let header = scenario.packet.header.get() + choice.scheme.header.get();
     let node_rule = choice.scheme.node.expect("what runs on hosts is a node rule");
     let make = match node.yields {
@@ -123,7 +123,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
             hint: "use gtp or gtp-printed, or omit it",
         })?,
     };
-    let (longest, packet) = (beat.interval(largest_rtt), Bytes::new(header + scenario.packet.payload.get()));
+    let (longest, packet) = (schedule.interval(largest_rtt), Bytes::new(header + scenario.packet.payload.get()));
     let direction = |capacity: Option<Rate>| {
         capacity.map(|capacity| NodeConfig {
             capacity,
@@ -177,7 +177,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
         timer: None,
         later_timer: None,
         flows: BTreeMap::new(),
-        rtts: beat.follows_rtt().then(BTreeMap::new),
+        rtts: schedule.follows_rtt().then(BTreeMap::new),
         packet_times: [node.send, node.receive]
             .map(|rate| rate.and_then(|rate| rate.time_for(packet)).unwrap_or_default()),
         yields: Vec::new(),

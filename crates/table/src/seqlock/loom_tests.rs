@@ -64,20 +64,20 @@ fn read__in_every_order_is_one_write() {
     });
 }
 
-/// The daemon writes a grant, and then the beat: a reader that sees the new beat finds the grant of that tick or a
-/// later one.
+/// The daemon writes a grant, and then the tick report: a reader that sees the new tick report finds the grant of that
+/// tick or a later one.
 #[test]
-fn read__of_a_grant_behind_its_beat_is_no_older() {
+fn read__of_a_grant_behind_its_tick_report_is_no_older() {
     model(|| {
-        let (grant, beat) = (row(), row());
+        let (grant, tick_report) = (row(), row());
         let daemon = {
-            let (grant, beat) = (grant.clone(), beat.clone());
+            let (grant, tick_report) = (grant.clone(), tick_report.clone());
             thread::spawn(move || {
                 write(&grant[..], &[1, 10]);
-                write(&beat[..], &[1, 1]);
+                write(&tick_report[..], &[1, 1]);
             })
         };
-        if let Some((_, [1, 1])) = read::<2, _>(&beat[..]) {
+        if let Some((_, [1, 1])) = read::<2, _>(&tick_report[..]) {
             assert_eq!(read(&grant[..]), Some((2, [1, 10])));
         }
         daemon.join().unwrap();

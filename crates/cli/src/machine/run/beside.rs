@@ -18,8 +18,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::map::Map;
 use crate::common::failure::{CommandFailure, Done, plain};
 use crate::common::interrupt;
+use crate::common::output_args::OutputArgs;
 use crate::common::screen::Screen;
-use crate::common::talk::Talk;
 use crate::common::terminal::{self, print};
 use crate::machine::bridge::pump;
 use crate::transfer::link::{Bound, LinkArgs};
@@ -69,7 +69,7 @@ pub(super) fn stay(program: i32, link: &LinkArgs, is_quiet: bool) -> Done {
         .ok_or(io::ErrorKind::InvalidInput.into())
         .and_then(|program| pidfd_open(program, PidfdFlags::empty()).map_err(io::Error::from))
         .map_err(|error| CommandFailure::Run(format!("--beside: {}", plain(&error))))?;
-    let screen = Screen::new(Talk { quiet: is_quiet, ..Talk::default() });
+    let screen = Screen::new(OutputArgs { quiet: is_quiet, ..OutputArgs::default() });
     let maps = maps()?;
     let peer = maps.iter().flat_map(Map::peers).next().map(SocketAddr::ip);
     let (config, capacity) = link.config(peer);

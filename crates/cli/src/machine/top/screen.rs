@@ -21,7 +21,7 @@ pub(super) struct Screen {
 
 /// A user's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
+enum UserCommand {
     End,
     Scroll(isize),
     Redraw,
@@ -65,14 +65,14 @@ impl Screen {
             if !event::poll(left.min(SOON))? {
                 continue;
             }
-            match wish(&event::read()?) {
-                Wish::End => return Ok(false),
-                Wish::Scroll(by) => {
+            match user_command(&event::read()?) {
+                UserCommand::End => return Ok(false),
+                UserCommand::Scroll(by) => {
                     self.first = self.first.saturating_add_signed(by);
                     self.draw()?;
                 }
-                Wish::Redraw => self.draw()?,
-                Wish::Nothing => {}
+                UserCommand::Redraw => self.draw()?,
+                UserCommand::Nothing => {}
             }
         }
     }
@@ -84,20 +84,20 @@ impl Drop for Screen {
     }
 }
 
-fn wish(event: &Event) -> Wish {
+fn user_command(event: &Event) -> UserCommand {
     let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press | KeyEventKind::Repeat, .. }) = event else {
-        return if matches!(event, Event::Resize(..)) { Wish::Redraw } else { Wish::Nothing };
+        return if matches!(event, Event::Resize(..)) { UserCommand::Redraw } else { UserCommand::Nothing };
     };
     match code {
-        KeyCode::Char('q') | KeyCode::Esc => Wish::End,
+        KeyCode::Char('q') | KeyCode::Esc => UserCommand::End,
         // The terminal hands it over in place of the signal.
-        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => Wish::End,
-        KeyCode::Up | KeyCode::Char('k') => Wish::Scroll(-1),
-        KeyCode::Down | KeyCode::Char('j') => Wish::Scroll(1),
-        KeyCode::PageUp => Wish::Scroll(-10),
-        KeyCode::PageDown => Wish::Scroll(10),
-        KeyCode::Home => Wish::Scroll(isize::MIN),
-        _ => Wish::Nothing,
+        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => UserCommand::End,
+        KeyCode::Up | KeyCode::Char('k') => UserCommand::Scroll(-1),
+        KeyCode::Down | KeyCode::Char('j') => UserCommand::Scroll(1),
+        KeyCode::PageUp => UserCommand::Scroll(-10),
+        KeyCode::PageDown => UserCommand::Scroll(10),
+        KeyCode::Home => UserCommand::Scroll(isize::MIN),
+        _ => UserCommand::Nothing,
     }
 }
 
@@ -106,14 +106,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wish__is_what_a_key_stands_for() {
-        let key = |code, modifiers| wish(&Event::Key(KeyEvent::new(code, modifiers)));
-        assert_eq!(key(KeyCode::Char('q'), KeyModifiers::NONE), Wish::End);
-        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Wish::End);
-        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::NONE), Wish::Nothing);
-        assert_eq!(key(KeyCode::Down, KeyModifiers::NONE), Wish::Scroll(1));
-        assert_eq!(key(KeyCode::PageUp, KeyModifiers::NONE), Wish::Scroll(-10));
-        assert_eq!(wish(&Event::Resize(80, 24)), Wish::Redraw);
-        assert_eq!(wish(&Event::FocusGained), Wish::Nothing);
+    fn user_command__is_what_a_key_stands_for() {
+        let key = |code, modifiers| user_command(&Event::Key(KeyEvent::new(code, modifiers)));
+        assert_eq!(key(KeyCode::Char('q'), KeyModifiers::NONE), UserCommand::End);
+        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), UserCommand::End);
+        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::NONE), UserCommand::Nothing);
+        assert_eq!(key(KeyCode::Down, KeyModifiers::NONE), UserCommand::Scroll(1));
+        assert_eq!(key(KeyCode::PageUp, KeyModifiers::NONE), UserCommand::Scroll(-10));
+        assert_eq!(user_command(&Event::Resize(80, 24)), UserCommand::Redraw);
+        assert_eq!(user_command(&Event::FocusGained), UserCommand::Nothing);
     }
 }

@@ -24,8 +24,8 @@ use super::identity::identity;
 use super::message::{self, CpReply, CpRequest, What};
 use super::place::Target;
 use crate::common::failure::{CommandFailure, Done, plain};
+use crate::common::output_args::OutputArgs;
 use crate::common::screen::Screen;
-use crate::common::talk::Talk;
 use crate::common::terminal;
 use crate::transfer::far_tunnel::FarTunnel;
 use crate::transfer::link::{self, Bound, LinkArgs};
@@ -203,7 +203,7 @@ impl Far {
 
     /// Serves until the other end has what it wants, or does not come back.
     fn stay(&self) {
-        let screen = Screen::new(Talk { quiet: true, ..Talk::default() });
+        let screen = Screen::new(OutputArgs { quiet: true, ..OutputArgs::default() });
         let shown = Arc::clone(&self.share);
         // From here on it may carry sessions, and its end is that of ssh.
         let ssh = self.hand_over_ssh();

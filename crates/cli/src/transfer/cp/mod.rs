@@ -17,8 +17,8 @@ use fairwave_host::{Carrier, Keyring, Listen, ShareId, Validity};
 use fairwave_units::Duration;
 
 use crate::common::failure::{CommandFailure, Done, plain};
+use crate::common::output_args::OutputArgs;
 use crate::common::screen::Screen;
-use crate::common::talk::Talk;
 use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING, read_sources};
 use crate::transfer::get::{self, Taking};
 use crate::transfer::link::{LinkArgs, PathUse, Ports};
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     taking: Taking,
     #[command(flatten)]
-    talk: Talk,
+    output: OutputArgs,
     #[command(flatten)]
     link: LinkArgs,
 }
@@ -71,7 +71,7 @@ enum CopyDirection {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
-    let screen = Screen::new(args.talk);
+    let screen = Screen::new(args.output);
     let why = "cp supports udp and ssh only";
     args.link.check_carrier("cp", &[Carrier::Udp, Carrier::Ssh], why)?;
     let mut choice = args.choice.read("cp")?;

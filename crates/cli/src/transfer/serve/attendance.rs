@@ -72,7 +72,7 @@ impl<'a> Attendance<'a> {
         // A visitor without a session yet is reported later.
         let Some(session) = visit.transfer.session() else { return Ok(()) };
         let (peer, carrier) = (session.facts().peer, session.facts().carrier);
-        if self.screen.talk.json {
+        if self.screen.output.json {
             let direction = if visit.is_put() { "receive" } else { "send" };
             let session = format!("{:016x}", session.id().0);
             print_json(&OpenedEvent { event: "opened", session, peer, carrier, direction })?;
@@ -96,7 +96,7 @@ impl<'a> Attendance<'a> {
         guest.teller.end();
         let session = guest.visit.transfer.session();
         let is_dry = guest.visit.kind == VisitKind::DryPut;
-        if self.screen.talk.json {
+        if self.screen.output.json {
             print_end(outcome, moment, &guest.visit.transfer, is_dry)?;
             return terminal::flush();
         }

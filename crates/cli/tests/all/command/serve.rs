@@ -14,13 +14,13 @@ use super::gate::Gate;
 use super::host::{Host, Process, bytes};
 
 /// A server that reports events as JSON.
-struct Told {
+struct JsonServer {
     process: Process,
     ticket: String,
     id: String,
 }
 
-impl Told {
+impl JsonServer {
     fn serve(host: &Host, args: &[&str]) -> Self {
         let mut process = host.start(&[&["serve", "--json", "--listen", "127.0.0.1:0"], args].concat());
         let (mut text, mut id) = (String::new(), String::new());
@@ -49,7 +49,7 @@ fn serve_json__lets_in_one_after_the_other_and_several_at_once() {
     let host = Host::new();
     host.write("tree/a.bin", &bytes(3_000_000));
     host.write("tree/deep/b.txt", b"hello");
-    let mut serve = Told::serve(&host, &["tree"]);
+    let mut serve = JsonServer::serve(&host, &["tree"]);
     for to in ["one", "two", "three"] {
         host.run(&["get", &serve.ticket, to]).good();
         assert_eq!(host.tree(&format!("{to}/tree")), host.tree("tree"));
@@ -102,7 +102,7 @@ fn serve__ticket_file_that_cannot_be_written_ends_it() {
 fn serve_json__takes_several_puts() {
     let host = Host::new();
     std::fs::create_dir(host.path("in")).unwrap();
-    let mut serve = Told::serve(&host, &["in", "--writable"]);
+    let mut serve = JsonServer::serve(&host, &["in", "--writable"]);
     for name in ["one", "two", "three"] {
         host.write(&format!("{name}/a.bin"), &bytes(2_000_000));
         host.run(&["put", name, &serve.ticket]).good();
@@ -115,7 +115,7 @@ fn serve_json__takes_several_puts() {
 fn serve_json__once_ends_with_the_first_transfer() {
     let host = Host::new();
     host.write("a.txt", b"hello");
-    let mut serve = Told::serve(&host, &["a.txt", "--once"]);
+    let mut serve = JsonServer::serve(&host, &["a.txt", "--once"]);
     host.run(&["get", &serve.ticket, "to"]).good();
     assert_eq!(serve.process.status().code(), Some(0));
 }
@@ -293,7 +293,7 @@ fn own_places__are_no_place_to_serve_from_or_into() {
 fn path__dedicated_at_one_end_alone_is_said_at_both_with_what_to_type() {
     let host = Host::new();
     host.write("big.bin", &bytes(2_000_000));
-    let mut serve = Told::serve(&host, &["big.bin", "--path", "dedicated", "--capacity", "100 Mb/s"]);
+    let mut serve = JsonServer::serve(&host, &["big.bin", "--path", "dedicated", "--capacity", "100 Mb/s"]);
     let mut get = host.start(&["get", &serve.ticket, "to", "--json", "--capacity", "100 Mb/s"]);
     let mut note = String::new();
     let mut is_note = |event: &serde_json::Value| {

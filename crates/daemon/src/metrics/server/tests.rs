@@ -160,7 +160,7 @@ fn serve__one_too_many_takes_nothing_from_the_others() {
     assert!(came.is_err() || text.starts_with("HTTP/1.1 503"), "{text}");
     drop(watchers);
     // Their slots are free after a period, when they are found to be gone.
-    wait_for("a seat is free", || get_or_nothing(&server).starts_with("HTTP/1.1 200"));
+    wait_for("a connection is free", || get_or_nothing(&server).starts_with("HTTP/1.1 200"));
 }
 
 #[test]

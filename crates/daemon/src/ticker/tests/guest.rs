@@ -11,7 +11,7 @@ use fairwave_node::CardCapacity;
 use fairwave_table::{Ask, DaemonSegment, GrantState, ProcessRow, ProcessSegment, RowPlace, SegmentMemory};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-use crate::news::{DoorNews, Shared, VisitorId};
+use crate::news::{Shared, TickerEvent, VisitorId};
 use crate::settings::Settings;
 use crate::shown::snapshot;
 use crate::snapshot::MachineSnapshot;
@@ -22,7 +22,7 @@ use crate::view::MachineView;
 pub(super) struct Table {
     pub(super) ticker: Ticker,
     pub(super) now: Time,
-    door: Sender<DoorNews>,
+    events: Sender<TickerEvent>,
     newest: u64,
 }
 
@@ -61,16 +61,16 @@ impl Table {
         let everything = Some(CardCapacity { send: capacity, receive: capacity });
         let interval = Duration::from_millis(5);
         let settings = Settings { interval, everything, ..Settings::at("nowhere".into()) };
-        let (door, news) = unbounded();
+        let (events, news) = unbounded();
         let shared = Arc::new(Shared {
-            beats: ArcSwap::default(),
+            tick_reports: ArcSwap::default(),
             view: ArcSwap::from_pointee(MachineView::default()),
             is_wanted: AtomicBool::new(false),
         });
         let (asks, answers) = (crossbeam_channel::bounded(1).0, unbounded().1);
         let cards = crate::cards::Cards::with(&settings, asks, answers);
         let ticker = Ticker::with(settings, started, number, news, shared, Box::new(|| {}), cards);
-        Self { ticker, now: started, door, newest: 0 }
+        Self { ticker, now: started, events, newest: 0 }
     }
 
     /// The daemon ends, and another one starts.
@@ -84,14 +84,14 @@ impl Table {
         let handed = SegmentMemory { rows: memory.rows, grants: memory.grants };
         self.newest += 1;
         let (visitor, command) = (VisitorId(self.newest), "guest".into());
-        self.door.send(DoorNews::Joined { visitor, user: 1000, pid: 1, command, segment }).unwrap();
+        self.events.send(TickerEvent::Joined { visitor, user: 1000, pid: 1, command, segment }).unwrap();
         Guest { visitor, segment: ProcessSegment::map(handed).unwrap(), raw, sessions: Vec::new() }
     }
 
     /// A process ends without a word: the daemon sees the end of its connection.
     #[expect(clippy::needless_pass_by_value, reason = "the process is gone afterwards")]
     pub(super) fn leave(&self, guest: Guest) {
-        self.door.send(DoorNews::Gone(guest.visitor)).unwrap();
+        self.events.send(TickerEvent::Gone(guest.visitor)).unwrap();
     }
 
     /// The next tick of the daemon, for which all processes write their rows.

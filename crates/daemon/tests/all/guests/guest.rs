@@ -2,24 +2,24 @@
 
 use std::path::Path;
 
-use fairwave_host::door::{DOOR_VERSION, DoorStream, Question, monotonic_ns};
+use fairwave_host::control_socket::{CONTROL_VERSION, ControlStream, Question, monotonic_ns};
 use fairwave_table::{Ask, GrantState, ProcessRow, ProcessSegment, RowPlace, SegmentMemory, VERSION};
 use fairwave_testing::{LIMIT, wait_for};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-/// A process that has a seat.
+/// A process that has joined.
 pub(crate) struct Guest {
-    pub(crate) stream: DoorStream,
+    pub(crate) stream: ControlStream,
     segment: ProcessSegment,
 }
 
 pub(crate) fn join() -> Question {
-    Question::Join { version: DOOR_VERSION, layout: VERSION, clock_ns: monotonic_ns(), command: "guest".to_owned() }
+    Question::Join { version: CONTROL_VERSION, layout: VERSION, clock_ns: monotonic_ns(), command: "guest".to_owned() }
 }
 
 /// A connection to the daemon that waits however busy the machine is.
-pub(crate) fn connect(socket: &Path) -> DoorStream {
-    let stream = DoorStream::connect(socket).unwrap();
+pub(crate) fn connect(socket: &Path) -> ControlStream {
+    let stream = ControlStream::connect(socket).unwrap();
     stream.set_patience(LIMIT).unwrap();
     stream
 }
@@ -27,7 +27,7 @@ pub(crate) fn connect(socket: &Path) -> DoorStream {
 impl Guest {
     pub(crate) fn come(socket: &Path) -> Self {
         let mut stream = connect(socket);
-        let [rows, grants] = stream.ask_for_seat(&join()).unwrap();
+        let [rows, grants] = stream.join(&join()).unwrap();
         let segment = ProcessSegment::map(SegmentMemory { rows, grants }).unwrap();
         Self { stream, segment }
     }

@@ -1,4 +1,4 @@
-//! A daemon at its socket, with processes that have no network: versions, seats and segments, and misuse. How it shares
+//! A daemon at its socket, with processes that have no network: versions, joins and segments, and misuse. How it shares
 //! is tested in virtual time, in `src/ticker/tests`.
 
 #![allow(non_snake_case, missing_docs)]
@@ -9,7 +9,7 @@ mod hostile;
 use std::path::PathBuf;
 
 use fairwave_daemon::{Daemon, Settings};
-use fairwave_host::door::{DOOR_VERSION, DoorError, DoorStream, Question, monotonic_ns};
+use fairwave_host::control_socket::{CONTROL_VERSION, ControlError, ControlStream, Question, monotonic_ns};
 use fairwave_node::CardCapacity;
 use fairwave_table::VERSION;
 use fairwave_testing::wait_for;
@@ -58,18 +58,18 @@ impl World {
 }
 
 #[test]
-fn door__refuses_other_versions_and_other_clocks() {
+fn control_socket__refuses_other_versions_and_other_clocks() {
     let world = World::new();
     let ask = |question: &Question| {
-        let refused = connect(&world.socket()).ask_for_seat(question).unwrap_err();
-        let DoorError::Refused(why) = refused else { panic!("{refused}") };
+        let refused = connect(&world.socket()).join(question).unwrap_err();
+        let ControlError::Refused(why) = refused else { panic!("{refused}") };
         why
     };
     let join =
         |version: u32, layout: u64, clock_ns: u64| Question::Join { version, layout, clock_ns, command: String::new() };
-    assert!(ask(&join(DOOR_VERSION + 1, VERSION, monotonic_ns())).contains("update both to the same version"));
-    assert!(ask(&join(DOOR_VERSION, VERSION + 1, monotonic_ns())).contains("update both to the same version"));
-    assert!(ask(&join(DOOR_VERSION, VERSION, monotonic_ns() + 3_600_000_000_000)).contains("time namespace"));
+    assert!(ask(&join(CONTROL_VERSION + 1, VERSION, monotonic_ns())).contains("update both to the same version"));
+    assert!(ask(&join(CONTROL_VERSION, VERSION + 1, monotonic_ns())).contains("update both to the same version"));
+    assert!(ask(&join(CONTROL_VERSION, VERSION, monotonic_ns() + 3_600_000_000_000)).contains("time namespace"));
     assert!(ask(&Question::More).contains("the process has not joined"));
     wait_for("all four are counted", || world.daemon().snapshot().counts.refused_processes == 4);
 }
@@ -82,7 +82,7 @@ fn socket__of_a_killed_daemon_is_taken_over_and_one_that_lives_is_not() {
     world.stop();
     assert!(!world.socket().exists());
     drop(std::os::unix::net::UnixListener::bind(world.socket()).unwrap());
-    assert!(matches!(DoorStream::connect(&world.socket()), Err(DoorError::Nobody { .. })));
+    assert!(matches!(ControlStream::connect(&world.socket()), Err(ControlError::Nobody { .. })));
     world.start();
     world.come().is_served();
 }
@@ -93,7 +93,7 @@ fn segments__come_until_the_user_has_as_many_rows_as_it_may() {
     let mut guest = world.come();
     let mut more = 0;
     let why = loop {
-        match guest.stream.ask_for_seat(&Question::More) {
+        match guest.stream.join(&Question::More) {
             Ok(_) => more += 1,
             Err(error) => break error.to_string(),
         }
@@ -104,6 +104,6 @@ fn segments__come_until_the_user_has_as_many_rows_as_it_may() {
     // It goes on with what it has.
     guest.is_served();
     let mut again = connect(&world.socket());
-    let _two = again.ask_for_seat(&join()).unwrap();
-    assert!(again.ask_for_seat(&join()).unwrap_err().to_string().contains("the process has already joined"));
+    let _two = again.join(&join()).unwrap();
+    assert!(again.join(&join()).unwrap_err().to_string().contains("the process has already joined"));
 }

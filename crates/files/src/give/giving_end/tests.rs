@@ -324,7 +324,7 @@ fn source__reads_and_keeps_no_more_than_it_says() {
         receives: false,
         carrier: fairwave_host::Carrier::Udp,
         path: fairwave_host::PathKind::Dedicated,
-        wishes: fairwave_host::PathWishes::default(),
+        declared: fairwave_host::PathDeclarations::default(),
         is_plain: false,
     };
     let (session, told) = Session::detached(facts);

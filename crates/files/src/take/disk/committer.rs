@@ -9,7 +9,7 @@ use rustix::fs::{fdatasync, fsync, syncfs};
 use rustix::io::Errno;
 
 use crate::take::disk::disk_error::{DiskError, Doing};
-use crate::take::disk::disk_queue::DiskQueue;
+use crate::take::disk::disk_state::DiskState;
 use crate::take::disk::durable::Durable;
 use crate::take::disk::sync_choice::SyncChoice;
 use crate::take::fetch::taken_file::TakenFile;
@@ -32,7 +32,7 @@ pub(crate) enum GroupJob {
 
 /// The thread that makes files durable and moves them to their places.
 pub(crate) struct Committer {
-    desk: Arc<DiskQueue>,
+    disk: Arc<DiskState>,
     durable: Durable,
     jobs: Receiver<GroupJob>,
     news: Sender<TakeNews>,
@@ -54,13 +54,13 @@ const SYNC: &str = "flush it";
 
 impl Committer {
     pub(crate) fn new(
-        desk: Arc<DiskQueue>,
+        disk: Arc<DiskState>,
         durable: Durable,
         jobs: Receiver<GroupJob>,
         news: Sender<TakeNews>,
     ) -> Self {
         let (finished, touched) = (Vec::new(), BTreeMap::new());
-        Self { desk, durable, jobs, news, finished, touched, bytes: 0, since: None, choice: SyncChoice::default() }
+        Self { disk, durable, jobs, news, finished, touched, bytes: 0, since: None, choice: SyncChoice::default() }
     }
 
     /// Works until all senders are gone; then commits the rest.
@@ -141,7 +141,7 @@ impl Committer {
         let mut turn = self.choice.begin(items.chunk_by(is_together).count());
         for items in items.chunk_by(is_together) {
             let Some(first) = items.first() else { continue };
-            let directory = match self.desk.temps.tree().directory(first.path.parent()).doing("open its directory") {
+            let directory = match self.disk.temps.tree().directory(first.path.parent()).doing("open its directory") {
                 Ok(directory) => directory,
                 Err(error) => {
                     for item in items {
@@ -151,7 +151,7 @@ impl Committer {
                 }
             };
             for item in items {
-                match self.desk.temps.place(&item.key, &directory, &item.path, item.old).doing(PLACE) {
+                match self.disk.temps.place(&item.key, &directory, &item.path, item.old).doing(PLACE) {
                     Ok(()) => {
                         placed.files += 1;
                         placed.bytes += item.bytes();
@@ -167,7 +167,7 @@ impl Committer {
         }
         if is_durable {
             self.choice.end(&turn, || sync_all(&file_systems).is_ok());
-            let _ = self.desk.journal.sync();
+            let _ = self.disk.journal.sync();
         }
     }
 
@@ -185,7 +185,7 @@ impl Committer {
         for item in touched.values().filter(on_disk) {
             if !turn.is_over() {
                 // It may be complete and at its place by now; if not, the thread that completes it will see the error.
-                let _ = turn.sync(|| self.desk.temps.read(&item.key).and_then(fdatasync));
+                let _ = turn.sync(|| self.disk.temps.read(&item.key).and_then(fdatasync));
             }
         }
         let mut synced = Vec::with_capacity(items.len());
@@ -207,7 +207,7 @@ impl Committer {
     }
 
     fn sync_file(&self, item: &TakenFile) -> Result<(), DiskError> {
-        match self.desk.temps.read(&item.key).and_then(fsync).doing(SYNC) {
+        match self.disk.temps.read(&item.key).and_then(fsync).doing(SYNC) {
             // A mode without read permission is not an error: sync the whole file system then.
             Err(DiskError { error: Errno::ACCESS, .. }) if self.sync_around(item).is_ok() => Ok(()),
             synced => synced,
@@ -217,7 +217,7 @@ impl Committer {
     /// The file systems of these files, except those without storage.
     fn file_systems<'a>(&self, items: impl Iterator<Item = &'a Arc<TakenFile>>) -> Vec<Arc<FileSystem>> {
         let mut all: Vec<Arc<FileSystem>> = Vec::new();
-        for file_system in items.filter_map(|item| self.desk.temps.file_system(&item.key)) {
+        for file_system in items.filter_map(|item| self.disk.temps.file_system(&item.key)) {
             if !file_system.is_in_memory && !all.iter().any(|known| Arc::ptr_eq(known, &file_system)) {
                 all.push(file_system);
             }
@@ -226,16 +226,16 @@ impl Committer {
     }
 
     fn is_in_memory(&self, item: &TakenFile) -> bool {
-        self.desk.temps.file_system(&item.key).is_some_and(|around| around.is_in_memory)
+        self.disk.temps.file_system(&item.key).is_some_and(|around| around.is_in_memory)
     }
 
     fn sync_around(&self, item: &TakenFile) -> rustix::io::Result<()> {
-        self.desk.temps.file_system(&item.key).map_or(Err(Errno::NOENT), |around| syncfs(&around.directory))
+        self.disk.temps.file_system(&item.key).map_or(Err(Errno::NOENT), |around| syncfs(&around.directory))
     }
 
     fn fail(&self, item: &Arc<TakenFile>, error: DiskError, placed: &mut Placed) {
         if item.fail() {
-            self.desk.discard(item);
+            self.disk.discard(item);
             placed.failed.push((Arc::clone(item), error.into()));
         }
     }

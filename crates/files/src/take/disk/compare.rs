@@ -10,7 +10,7 @@ use rustix::io::{Errno, pread};
 
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, HashKey, block_value};
 use crate::take::disk::disk_error::Trouble;
-use crate::take::disk::disk_queue::{DiskJob, Report};
+use crate::take::disk::disk_state::{DiskJob, Report};
 use crate::take::disk::tree::Tree;
 use crate::take::fetch::parcel::{Parcel, ParcelBlock};
 use crate::take::fetch::pool::BufferPool;

@@ -3,10 +3,10 @@
 pub(crate) mod aside;
 pub(crate) mod committer;
 pub(crate) mod compare;
-pub(crate) mod crew;
 pub(crate) mod directories;
 pub(crate) mod disk_error;
-pub(crate) mod disk_queue;
+pub(crate) mod disk_state;
+pub(crate) mod disk_threads;
 pub(crate) mod durable;
 pub(crate) mod file_system;
 pub(crate) mod free_space;

@@ -8,7 +8,7 @@ use crate::format::blocks::{BLOCK_BYTES, BlockHash, block_value};
 use crate::take::disk::committer::GroupJob;
 use crate::take::disk::compare::{Comparer, read_block};
 use crate::take::disk::disk_error::{DiskError, Doing, Trouble};
-use crate::take::disk::disk_queue::{BlockMap, DiskJob, DiskQueue, Hollow, Report};
+use crate::take::disk::disk_state::{BlockMap, DiskJob, DiskState, Hollow, Report};
 use crate::take::disk::sparse::{Below, write_sparse};
 use crate::take::disk::tree::Old;
 use crate::take::fetch::parcel::{Parcel, ParcelBlock};
@@ -23,7 +23,7 @@ use crate::transfer::zeros::wait_for_zeros;
 
 /// One of several threads that do the same.
 pub(crate) struct Worker {
-    pub(crate) desk: Arc<DiskQueue>,
+    pub(crate) disk: Arc<DiskState>,
     pub(crate) jobs: Receiver<DiskJob>,
     pub(crate) group: Sender<GroupJob>,
     pub(crate) news: Sender<TakeNews>,
@@ -84,7 +84,7 @@ impl Worker {
 
     fn hand_on(&self, batch: JobEffects) {
         // Without its records in the journal a file is fetched again after an interruption: not a reason to fail now.
-        let _ = self.desk.journal.append(&batch.written, batch.stamps);
+        let _ = self.disk.journal.append(&batch.written, batch.stamps);
         // A coordinator that has ended needs no report.
         if !batch.finished.is_empty() {
             let _ = self.group.send(GroupJob::Finished(batch.finished));
@@ -117,7 +117,7 @@ impl Worker {
                 continue;
             }
             if let Err(trouble) = self.write_block(piece, data, batch, buffer) {
-                batch.report.fail(&self.desk, item, trouble);
+                batch.report.fail(&self.disk, item, trouble);
                 continue;
             }
             let hole_bytes = piece.hole_bytes();
@@ -152,18 +152,18 @@ impl Worker {
 
     /// Writes all of a file, to its place if possible at once. Returns whether it succeeded.
     fn make_whole(&self, item: &Arc<TakenFile>, data: &[u8], batch: &mut JobEffects) -> bool {
-        let claimed = self.desk.claim(item, item.bytes() - item.holes.bytes());
+        let claimed = self.disk.claim(item, item.bytes() - item.holes.bytes());
         let _claim = match claimed {
             Ok(claim) => claim,
             Err(error) => {
-                batch.report.fail(&self.desk, item, error);
+                batch.report.fail(&self.disk, item, error);
                 return false;
             }
         };
         let home = match self.home(item, &mut batch.home) {
             Ok(home) => home,
             Err(error) => {
-                batch.report.fail(&self.desk, item, error);
+                batch.report.fail(&self.disk, item, error);
                 return false;
             }
         };
@@ -177,15 +177,15 @@ impl Worker {
             }
             Ok(None) => {}
             Err(error) => {
-                batch.report.fail(&self.desk, item, error);
+                batch.report.fail(&self.disk, item, error);
                 return false;
             }
         }
-        let written = self.desk.note(home);
-        match written.and_then(|()| self.desk.temps.write_whole(home, &item.key, data, item.meta)) {
+        let written = self.disk.note(home);
+        match written.and_then(|()| self.disk.temps.write_whole(home, &item.key, data, item.meta)) {
             Ok(finished) => batch.note(item, finished),
             Err(error) => {
-                batch.report.fail(&self.desk, item, error);
+                batch.report.fail(&self.disk, item, error);
                 return false;
             }
         }
@@ -197,7 +197,7 @@ impl Worker {
     fn home<'a>(&self, item: &TakenFile, last: &'a mut Option<Home>) -> Result<&'a Home, DiskError> {
         let last_path = last.as_ref().map(|home| &*home.path);
         if last_path != Some(item.path.parent()) {
-            *last = Some(self.desk.temps.home(item.path.parent()).doing("open its directory")?);
+            *last = Some(self.disk.temps.home(item.path.parent()).doing("open its directory")?);
         }
         Ok(last.as_ref().expect("opened above"))
     }
@@ -205,10 +205,10 @@ impl Worker {
     /// Returns a result if it is at its place then.
     fn write_at_place(&self, item: &TakenFile, data: &[u8], home: &Home) -> Result<Option<AtPlace>, DiskError> {
         // The replaced file stays until the new one is complete.
-        if !self.desk.places_at_once(home) || item.old != Old::Nothing {
+        if !self.disk.places_at_once(home) || item.old != Old::Nothing {
             return Ok(None);
         }
-        self.desk.temps.write_at_place(home, item.path.name(), data, item.meta)
+        self.disk.temps.write_at_place(home, item.path.name(), data, item.meta)
     }
 
     /// The expected value of a piece, if it arrived and its file has not failed.
@@ -216,13 +216,13 @@ impl Worker {
         let value = self.comparer().expected(parcel, piece, report);
         if value.is_none() && piece.item.is_failed() {
             // Frees its space.
-            self.desk.discard(&piece.item);
+            self.disk.discard(&piece.item);
         }
         value
     }
 
     fn comparer(&self) -> Comparer<'_> {
-        Comparer { tree: self.desk.temps.tree(), hashes: &self.desk.hashes }
+        Comparer { tree: self.disk.temps.tree(), hashes: &self.disk.hashes }
     }
 
     /// A block of a file that has more than one.
@@ -233,9 +233,9 @@ impl Worker {
         batch: &mut JobEffects,
         buffer: &mut Vec<u8>,
     ) -> Result<(), Trouble> {
-        let (item, temps) = (&piece.item, &self.desk.temps);
+        let (item, temps) = (&piece.item, &self.disk.temps);
         let mut below = self.prepare(item, batch, buffer)?;
-        let _claim = self.desk.claim(item, data.len() as u64 - piece.hole_bytes())?;
+        let _claim = self.disk.claim(item, data.len() as u64 - piece.hole_bytes())?;
         let (mut offset, mut rest) = (piece.offset(), data);
         let file = temps.reopen(&item.key).doing("open its partial data")?;
         // One that will have holes needs less than its length.
@@ -262,7 +262,7 @@ impl Worker {
             Temporary::Absent => 0,
             Temporary::Copied(good) => good.len() as u64 * BLOCK_BYTES,
         };
-        let _claim = self.desk.claim(item, bytes)?;
+        let _claim = self.disk.claim(item, bytes)?;
         let mut temporary = item.temporary();
         let below = match &*temporary {
             Temporary::There(below) => *below,
@@ -282,10 +282,10 @@ impl Worker {
 
     fn begin(&self, item: &TakenFile, batch: &mut JobEffects) -> Result<(), Trouble> {
         // The journal's blocks of an older temporary must be void before a new one has its length.
-        self.desk.journal.begin_anew(&item.key).doing(JOURNAL)?;
+        self.disk.journal.begin_anew(&item.key).doing(JOURNAL)?;
         let home = self.home(item, &mut batch.home)?;
-        self.desk.note(home)?;
-        Ok(self.desk.temps.begin(home, &item.key, item.bytes())?)
+        self.disk.note(home)?;
+        Ok(self.disk.temps.begin(home, &item.key, item.bytes())?)
     }
 
     /// Copies the blocks that are right from the file that is at the item's place.
@@ -296,8 +296,8 @@ impl Worker {
         batch: &mut JobEffects,
         buffer: &mut Vec<u8>,
     ) -> Result<(), Trouble> {
-        let old = self.desk.temps.tree().read(&item.path).doing("read the old file")?;
-        let new = self.desk.temps.reopen(&item.key).doing("open its copy")?;
+        let old = self.disk.temps.tree().read(&item.path).doing("read the old file")?;
+        let new = self.disk.temps.reopen(&item.key).doing("open its copy")?;
         for &(block, value) in good {
             let is_read = read_block(&old, item, block, buffer).doing("read the old file")?;
             if !is_read || block_value(item.bytes(), block * BLOCK_BYTES, buffer) != value {
@@ -306,7 +306,7 @@ impl Worker {
             write_sparse(&new, block * BLOCK_BYTES, buffer, Below::Anything).doing("write it")?;
             batch.written.push(Written { key: item.key, block, value });
         }
-        batch.stamps.extend(self.desk.temps.stamps([item.key]));
+        batch.stamps.extend(self.disk.temps.stamps([item.key]));
         Ok(())
     }
 
@@ -331,7 +331,7 @@ impl Worker {
                 continue;
             }
             if let Err(trouble) = self.prepare(&item, batch, buffer) {
-                batch.report.fail(&self.desk, &item, trouble);
+                batch.report.fail(&self.disk, &item, trouble);
                 continue;
             }
             batch.report.hole_bytes += bytes;
@@ -356,14 +356,14 @@ impl Worker {
 
     fn rehash(&self, items: Vec<(Arc<TakenFile>, BlockMap)>, batch: &mut JobEffects, buffer: &mut Vec<u8>) {
         for (item, mut blocks) in items {
-            match self.desk.temps.read(&item.key) {
+            match self.disk.temps.read(&item.key) {
                 Ok(file) => blocks.retain(|(block, value)| {
                     let is_read = read_block(&file, &item, *block, buffer).unwrap_or(false);
                     is_read && block_value(item.bytes(), block * BLOCK_BYTES, buffer) == *value
                 }),
                 Err(_) => blocks.clear(),
             }
-            batch.stamps.extend(self.desk.temps.stamps([item.key]));
+            batch.stamps.extend(self.disk.temps.stamps([item.key]));
             batch.written.extend(blocks.iter().map(|&(block, value)| Written { key: item.key, block, value }));
             batch.report.rehashed.push((item, blocks));
         }
@@ -373,7 +373,7 @@ impl Worker {
     fn finish_kept(&self, item: Arc<TakenFile>, batch: &mut JobEffects, buffer: &mut Vec<u8>) {
         let is_elsewhere = matches!(*item.temporary(), Temporary::Copied(_));
         if is_elsewhere && let Err(trouble) = self.prepare(&item, batch, buffer) {
-            batch.report.fail(&self.desk, &item, trouble);
+            batch.report.fail(&self.disk, &item, trouble);
             return;
         }
         self.finish(item, batch);
@@ -381,13 +381,13 @@ impl Worker {
 
     /// All blocks of a file have been written.
     fn finish(&self, item: Arc<TakenFile>, batch: &mut JobEffects) {
-        match self.desk.temps.finish(&item.key, item.meta) {
+        match self.disk.temps.finish(&item.key, item.meta) {
             Ok(finished) => {
-                self.desk.quota.iter().for_each(|quota| quota.keep(&item.key));
+                self.disk.quota.iter().for_each(|quota| quota.keep(&item.key));
                 batch.note(&item, finished);
                 batch.finished.push(item);
             }
-            Err(error) => batch.report.fail(&self.desk, &item, error),
+            Err(error) => batch.report.fail(&self.disk, &item, error),
         }
     }
 }

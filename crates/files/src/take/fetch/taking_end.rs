@@ -9,7 +9,7 @@ use fairwave_proto::codec::{CloseReason, VoidReason};
 
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::streams::{HASHES, MANIFEST, RESULTS, TREE};
-use crate::take::disk::disk_queue::DiskJob;
+use crate::take::disk::disk_state::DiskJob;
 use crate::take::fetch::parcel::Parcel;
 use crate::take::fetch::pool::BufferPool;
 use crate::take::fetch::results_feed::ResultsFeed;

@@ -24,7 +24,7 @@ use crate::format::names::{RelativePath, escaped};
 use crate::format::results::FileAction;
 use crate::take::disk::directories::{Directories, FinishError, OpenDirectory};
 use crate::take::disk::disk_error::{DiskError, Doing};
-use crate::take::disk::disk_queue::{DiskJob, DiskQueue};
+use crate::take::disk::disk_state::{DiskJob, DiskState};
 use crate::take::disk::quota::{PAGE, Quota};
 use crate::take::disk::tree::{Old, Tree, look};
 use crate::take::fetch::fetch_window::WantedBlocks;
@@ -478,9 +478,9 @@ impl TakePlan {
     }
 
     /// Makes the links, when all files are at their places.
-    pub(crate) fn make_links(&mut self, desk: &DiskQueue) {
+    pub(crate) fn make_links(&mut self, disk: &DiskState) {
         for link in std::mem::take(&mut self.links) {
-            if let Err(error) = self.make_link(desk, &link) {
+            if let Err(error) = self.make_link(disk, &link) {
                 self.fail(link.path.as_bytes(), error);
             }
         }
@@ -498,7 +498,7 @@ impl TakePlan {
         }
     }
 
-    fn make_link(&mut self, desk: &DiskQueue, link: &PlannedSymlink) -> Result<(), EntryError> {
+    fn make_link(&mut self, disk: &DiskState, link: &PlannedSymlink) -> Result<(), EntryError> {
         let Some(OpenDirectory { directory: parent, .. }) = self.parent(&link.path)? else { return Ok(()) };
         if link.is_there(&parent) {
             return Ok(());
@@ -506,9 +506,9 @@ impl TakePlan {
         let _claim = self.quota.as_ref().map(|(quota, tree)| quota.claim(tree, PAGE)).transpose()?;
         if link.old != Old::Nothing {
             // It is made under a temporary name first, which the next transfer has to find.
-            desk.journal.place(link.path.parent()).doing("note in the journal where a link is made")?;
+            disk.journal.place(link.path.parent()).doing("note in the journal where a link is made")?;
         }
-        desk.temps.link(&parent, &link.path, &link.target, link.meta, link.old)?;
+        disk.temps.link(&parent, &link.path, &link.target, link.meta, link.old)?;
         self.note_placed(link.path.as_bytes(), &link.old, 0);
         Ok(())
     }

@@ -10,7 +10,7 @@ use fairwave_proto::codec::CloseReason;
 use super::Taker;
 use super::parts::KeptParts;
 use crate::format::results::Before;
-use crate::take::disk::disk_queue::DiskQueue;
+use crate::take::disk::disk_state::DiskState;
 use crate::take::disk::durable::Durable;
 use crate::take::news::TakeNews;
 use crate::take::resume::key::TemporaryKey;
@@ -24,15 +24,15 @@ impl Taker {
     /// Every file is done: handles links and directories, and sends the results.
     pub(super) fn conclude(&mut self) -> Ended {
         self.ledger.tally().wait_for(Some(WaitsFor::Sync));
-        let desk = self.dismiss();
-        if let Some(desk) = &desk {
-            self.plan.make_links(desk);
+        let disk = self.stop_threads();
+        if let Some(disk) = &disk {
+            self.plan.make_links(disk);
         }
         let broken = self.delete();
-        if let Some(desk) = &desk {
+        if let Some(disk) = &disk {
             let is_durable = self.options.durable != Durable::None;
             // Its own entry has to be gone before the destination is made durable, and its times are set.
-            desk.clear();
+            disk.clear();
             self.plan.finish_directories(is_durable);
         }
         let Some(session) = &self.session else { return Ended::Done };
@@ -85,8 +85,8 @@ impl Taker {
     }
 
     /// The disk threads finish their work and end. Returns the writing threads' shared state, if there were any.
-    pub(super) fn dismiss(&mut self) -> Option<Arc<DiskQueue>> {
-        let desk = self.crew.dismiss()?;
+    pub(super) fn stop_threads(&mut self) -> Option<Arc<DiskState>> {
+        let disk = self.threads.stop_threads()?;
         for news in self.news.try_iter().collect::<Vec<_>>() {
             match news {
                 TakeNews::Worked(report) => self.on_worked(report),
@@ -98,15 +98,15 @@ impl Taker {
                 _ => {}
             }
         }
-        Some(desk)
+        Some(disk)
     }
 
     /// The session is over, and nobody works any more: what came of blocks that are not whole is kept. Whether there is
     /// something.
-    pub(super) fn keep_parts(&mut self, desk: &DiskQueue) -> bool {
+    pub(super) fn keep_parts(&mut self, disk: &DiskState) -> bool {
         let missing =
             self.has_planned_all().then(|| self.flow.items().map(|item| item.key).collect::<HashSet<TemporaryKey>>());
-        let KeptParts { bytes, recalled, kept, is_some } = self.parcels.keep(missing, desk, self.options.most_parts());
+        let KeptParts { bytes, recalled, kept, is_some } = self.parcels.keep(missing, disk, self.options.most_parts());
         let tally = self.ledger.tally();
         tally.finish(bytes.saturating_sub(kept));
         if kept == 0 {
@@ -117,6 +117,6 @@ impl Taker {
 
     /// Whether all files that are missing are in the queue or in a parcel.
     fn has_planned_all(&self) -> bool {
-        self.state.is_listed() && !self.crew.is_busy() && self.comparisons.is_empty() && !self.plan.has_wanted()
+        self.state.is_listed() && !self.threads.is_busy() && self.comparisons.is_empty() && !self.plan.has_wanted()
     }
 }

@@ -17,7 +17,7 @@ use crate::format::reason::is_no_room;
 use crate::format::short_hash::short;
 use crate::format::streams::MANIFEST;
 use crate::take::disk::disk_error::DiskError;
-use crate::take::disk::disk_queue::DiskQueue;
+use crate::take::disk::disk_state::DiskState;
 use crate::take::disk::durable::Durable;
 use crate::take::disk::tree::Tree;
 use crate::take::list::list_error::ListError;
@@ -98,7 +98,7 @@ impl Taker {
     fn begin_dry(&mut self, session: &Session, tree: Arc<Tree>) -> Result<(), TakeError> {
         if self.options.look.does_check {
             let hashes = HashKey::new(session.secret("hashes"));
-            self.crew.hire_reader(tree, hashes).map_err(TakeError::Thread)?;
+            self.threads.start_reader(tree, hashes).map_err(TakeError::Thread)?;
         }
         Ok(())
     }
@@ -124,9 +124,9 @@ impl Taker {
         let journal = self.open_journal(&transfer, &temps, session)?;
         let places_at_once = self.options.durable == Durable::None;
         let hashes = HashKey::new(session.secret("hashes"));
-        let desk = DiskQueue { temps, journal, hashes, places_at_once, quota };
-        let hired = self.crew.hire(desk, self.options.durable, session.span());
-        hired.inspect_err(|error| self.tell_no_room(error)).map_err(TakeError::Thread)
+        let disk = DiskState { temps, journal, hashes, places_at_once, quota };
+        let writers = self.threads.start_writers(disk, self.options.durable, session.span());
+        writers.inspect_err(|error| self.tell_no_room(error)).map_err(TakeError::Thread)
     }
 
     /// The place for temporaries, when an older transfer of the same has left it.

@@ -7,7 +7,7 @@ use fairwave_host::Session;
 
 use super::parts::{KeptParts, Parts};
 use crate::format::streams::{HASHES, TREE};
-use crate::take::disk::disk_queue::DiskQueue;
+use crate::take::disk::disk_state::DiskState;
 use crate::take::disk::quota::Quota;
 use crate::take::fetch::parcel::Parcel;
 use crate::take::fetch::pool::BufferPool;
@@ -42,8 +42,8 @@ impl OpenParcels {
     }
 
     /// Removes the parts of an earlier session, so that no later one reads them.
-    pub(super) fn forget_parts(&mut self, desk: &DiskQueue) {
-        self.parts.remove(&desk.temps, desk.quota.as_ref());
+    pub(super) fn forget_parts(&mut self, disk: &DiskState) {
+        self.parts.remove(&disk.temps, disk.quota.as_ref());
     }
 
     /// Asks for what is not there of a parcel: how many bytes an earlier session left of it.
@@ -69,7 +69,7 @@ impl OpenParcels {
     pub(super) fn keep(
         &mut self,
         missing: Option<HashSet<TemporaryKey>>,
-        desk: &DiskQueue,
+        disk: &DiskState,
         most_bytes: u64,
     ) -> KeptParts {
         // These were asked for, and nothing of them has come.
@@ -78,7 +78,7 @@ impl OpenParcels {
             missing.extend(self.open.iter().flat_map(|parcel| &parcel.pieces).map(|piece| piece.item.key));
             self.parts.retain(&missing);
         }
-        let kept_parts = self.parts.keep(&self.open, desk, most_bytes);
+        let kept_parts = self.parts.keep(&self.open, disk, most_bytes);
         tracing::debug!(
             parcels = self.open.len(),
             bytes = kept_parts.bytes,

@@ -21,7 +21,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, unlinkat};
 
 use crate::format::blocks::BLOCK_BYTES;
 use crate::take::disk::disk_error::{Doing, Trouble};
-use crate::take::disk::disk_queue::DiskQueue;
+use crate::take::disk::disk_state::DiskState;
 use crate::take::disk::quota::{Quota, occupied};
 use crate::take::disk::sparse::write_all;
 use crate::take::fetch::parcel::Parcel;
@@ -156,7 +156,7 @@ impl Parts {
     }
 
     /// Writes the parts of open parcels, and then what is left of an earlier session's, as long as there is room.
-    pub(super) fn keep(&self, open: &[Parcel], desk: &DiskQueue, most_bytes: u64) -> KeptParts {
+    pub(super) fn keep(&self, open: &[Parcel], disk: &DiskState, most_bytes: u64) -> KeptParts {
         let mut result = KeptParts { is_some: self.is_on_disk, ..KeptParts::default() };
         let (mut parts, mut bytes) = (Vec::new(), 0);
         for parcel in open.iter().filter(|parcel| !parcel.is_check()) {
@@ -179,7 +179,7 @@ impl Parts {
         });
         let fitting = fits.count();
         parts.truncate(fitting);
-        match write(&parts, desk) {
+        match write(&parts, disk) {
             Ok(()) => {
                 result.kept = parts.iter().take(new_parts).map(|part| part.bytes.len() as u64).sum();
                 result.is_some = !parts.is_empty();
@@ -198,14 +198,14 @@ impl Parts {
 }
 
 /// Replaces what is on the disk.
-fn write(parts: &[PartOf<'_>], desk: &DiskQueue) -> Result<(), Trouble> {
-    let directory = desk.temps.directory();
+fn write(parts: &[PartOf<'_>], disk: &DiskState) -> Result<(), Trouble> {
+    let directory = disk.temps.directory();
     if parts.is_empty() {
         let _ = unlinkat(directory, NAME, AtFlags::empty());
         return Ok(());
     }
     let bytes = parts.iter().map(|part| (HEAD + part.bytes.len()) as u64).sum::<u64>() + MAGIC.len() as u64;
-    let _claim = desk.quota.as_ref().map(|quota| quota.claim(desk.temps.tree(), bytes)).transpose()?;
+    let _claim = disk.quota.as_ref().map(|quota| quota.claim(disk.temps.tree(), bytes)).transpose()?;
     let written = write_next(directory, parts).and_then(|()| renameat(directory, NEXT, directory, NAME));
     if written.is_err() {
         // A disk that is full has the room back.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Taker;
 use crate::format::blocks::BlockHash;
-use crate::take::disk::disk_queue::Report;
+use crate::take::disk::disk_state::Report;
 use crate::take::disk::free_space::FreeSpace;
 use crate::take::disk::quota::Quota;
 use crate::take::disk::tree::{Old, There};
@@ -27,7 +27,7 @@ impl Taker {
             tally.drop_kept(report.kept_bytes);
             tally.resume_kept(report.resumed_bytes);
         } else {
-            self.crew.on_done(report.is_of_holes);
+            self.threads.on_done(report.is_of_holes);
         }
         self.ledger.tally().pass_over(report.hole_bytes);
         self.state.go_on();
@@ -44,9 +44,9 @@ impl Taker {
             self.free = self.free.take().or_else(|| tree.map(FreeSpace::new));
             self.drop_what_does_not_fit();
         }
-        if let Some(desk) = self.crew.desk().filter(|_| !report.wrong.is_empty()) {
+        if let Some(disk) = self.threads.disk().filter(|_| !report.wrong.is_empty()) {
             // If it contained parts, no later session may read them again.
-            self.parcels.forget_parts(desk);
+            self.parcels.forget_parts(disk);
         }
         for piece in report.wrong {
             self.on_wrong(piece, report.tries + 1, report.is_check);
@@ -66,8 +66,8 @@ impl Taker {
         let left = self.options.quota.as_ref().map_or(u64::MAX, Quota::left);
         for (wanted, room) in self.flow.remove_larger(|directory| free.at(directory).min(left)) {
             if wanted.item.fail() {
-                if let Some(desk) = self.crew.desk() {
-                    desk.discard(&wanted.item);
+                if let Some(disk) = self.threads.disk() {
+                    disk.discard(&wanted.item);
                 }
                 let bytes = wanted.data_bytes();
                 let error = if room < left {
@@ -86,8 +86,8 @@ impl Taker {
         if tries < MAX_TRIES {
             self.flow.want_again(WantedBlocks { item, blocks: block..block + 1, tries, is_check });
         } else if item.fail() {
-            if let Some(desk) = self.crew.desk() {
-                desk.discard(&item);
+            if let Some(disk) = self.threads.disk() {
+                disk.discard(&item);
             }
             self.comparisons.end_file();
             let offset = item.span.block_bytes(block).start - item.span.bytes.start;

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use fairwave_proto::codec::{SessionId, TicketId};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathControl, PathWishes,
+    Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathControl, PathDeclarations,
 };
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::Options;
@@ -78,9 +78,9 @@ impl Pair {
             wire_bytes: [0; 2],
         };
         let options = fairwave_proto::SessionOptions::default();
-        let wish = OpenRequest { sends: false, receives: true, greeting: b"", options };
+        let request = OpenRequest { sends: false, receives: true, greeting: b"", options };
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, 1);
-        pair.hosts[TAKER].connect(pair.now, address(GIVER), crypto, &wish).expect("there is room");
+        pair.hosts[TAKER].connect(pair.now, address(GIVER), crypto, &request).expect("there is room");
         pair
     }
 
@@ -203,7 +203,7 @@ impl Pair {
             sends,
             receives,
             path,
-            wishes: PathWishes::default(),
+            declared: PathDeclarations::default(),
             is_plain: false,
             carrier: Carrier::Udp,
         };

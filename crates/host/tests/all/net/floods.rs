@@ -58,7 +58,7 @@ impl Scene {
         // More than comes while the test lasts.
         let (taker, tally) = Taker::new(1 << 40);
         let client = hosts.endpoint(0, &dedicated(capacity_mbps));
-        client.connect(&ticket, wish(), Box::new(taker)).expect("the giver is there");
+        client.connect(&ticket, request(), Box::new(taker)).expect("the giver is there");
         tally.wait(COMES);
         Self { hosts, giver, tally, ticket, server, _taker: client }
     }
@@ -81,7 +81,7 @@ impl Scene {
         let client = self.hosts.endpoint(2, &config);
         std::thread::scope(|scope| {
             // It will not open; closing the endpoint ends it.
-            scope.spawn(|| client.connect(&ticket, wish(), Box::new(Nobody)).map(drop));
+            scope.spawn(|| client.connect(&ticket, request(), Box::new(Nobody)).map(drop));
             let mut buffer = [0; 2048];
             let (bytes, from) = inside.recv_from(&mut buffer).expect("a client says hello");
             let first = buffer[..bytes].to_vec();
@@ -140,7 +140,7 @@ impl Scene {
     }
 }
 
-fn wish() -> ConnectOptions {
+fn request() -> ConnectOptions {
     ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() }
 }
 

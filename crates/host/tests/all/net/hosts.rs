@@ -85,13 +85,13 @@ impl Hosts {
         });
         let (server, ticket) = self.serve(1, config, is_ipv6, accept);
         let client = self.endpoint(0, config);
-        let wish = ConnectOptions {
+        let request = ConnectOptions {
             sends: initiator_gives,
             receives: !initiator_gives,
             greeting: Vec::new(),
             options: SessionOptions::default(),
         };
-        let session = client.connect(&ticket, wish, here).expect("the server is there");
+        let session = client.connect(&ticket, request, here).expect("the server is there");
         Run { session, tally, ends: [client, server] }
     }
 }

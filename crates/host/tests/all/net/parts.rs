@@ -46,9 +46,9 @@ fn give(address: SocketAddr, config: &EndpointConfig) {
 fn take(ticket: &Ticket, length: u64, config: &EndpointConfig) {
     let endpoint = Endpoint::bind(config).expect("a port is free");
     let (taker, tally) = Taker::new(length);
-    let wish =
+    let request =
         ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
-    endpoint.connect(ticket, wish, Box::new(taker)).expect("the giver is there");
+    endpoint.connect(ticket, request, Box::new(taker)).expect("the giver is there");
     println!("{SAYS}open");
     match tally.end(length) {
         None => println!("{SAYS}done"),

@@ -35,9 +35,9 @@ fn stop__of_the_giver_costs_no_byte() {
     let ticket: Ticket = giver.hear().parse().expect("a ticket");
     let client = hosts.endpoint(0, &dedicated(CAPACITY_MBPS));
     let (taker, tally) = Taker::new(15 * MB);
-    let wish =
+    let request =
         ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
-    let session = client.connect(&ticket, wish, Box::new(taker)).expect("the giver is there");
+    let session = client.connect(&ticket, request, Box::new(taker)).expect("the giver is there");
     tally.wait(5 * MB);
     giver.signal(Signal::STOP);
     wait_for("the giver is silent", || is_silent(&session));

@@ -33,7 +33,7 @@ fn fair_start__counts_the_sessions_of_the_machine_and_those_that_came_since() {
     assert_eq!(node.fair_start_end(1.0), (Rate::mbps(40.0), 4.0));
     join(&mut node, weighing(1, 2.0), Rate::mbps(10.0));
     assert_eq!(node.fair_start_end(1.0).1, 6.0);
-    // The machine learns of it, and its next beat, with a grant, counts it.
+    // The machine learns of it, and its next tick, with a grant, counts it.
     node.look_assigned(ms(20), |_| Rate::ZERO, |_| {});
     assert_eq!(node.fair_start_end(1.0).1, 6.0);
     node.assign(Assignment { weights: 5.0, ..assignment() });

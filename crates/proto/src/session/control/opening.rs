@@ -8,7 +8,7 @@ use fairwave_units::{Duration, Rate, Time};
 use super::{Control, ControlEvent, Direction};
 use crate::handshake::handshakes::DatagramOutcome;
 use crate::handshake::{Crypto, Established, HandshakeError, PendingVisit, Terms};
-use crate::path::path_kind::{PathKind, PathWish};
+use crate::path::path_kind::{PathDeclaration, PathKind};
 use crate::session::end_nodes::BOTH;
 use crate::session::opened::{OpenError, OpenRequest, Opened};
 use crate::session::peer::Peer;
@@ -31,16 +31,16 @@ impl<C: Crypto> Control<C> {
         now: Time,
         to: SocketAddr,
         crypto: C::Initiator,
-        wish: &OpenRequest<'_>,
+        request: &OpenRequest<'_>,
     ) -> Result<SessionId, OpenError> {
-        wish.options.check().map_err(OpenError::Options)?;
+        request.options.check().map_err(OpenError::Options)?;
         let session = self.name().ok_or(OpenError::TooMany)?;
-        let flows = (wish.sends, wish.receives);
-        let terms = self.terms(session, flows, wish.options);
-        let connected = self.handshakes.connect(now, to, crypto, terms, flows, (wish.greeting, wish.options));
+        let flows = (request.sends, request.receives);
+        let terms = self.terms(session, flows, request.options);
+        let connected = self.handshakes.connect(now, to, crypto, terms, flows, (request.greeting, request.options));
         if connected.is_err() {
             self.take_back(session);
-            return Err(OpenError::Greeting(wish.greeting.len()));
+            return Err(OpenError::Greeting(request.greeting.len()));
         }
         Ok(session)
     }
@@ -61,10 +61,10 @@ impl<C: Crypto> Control<C> {
         let knows_all = knows(sends, Direction::Sending) && knows(receives, Direction::Receiving);
         Terms {
             session,
-            wish: match self.setup.path {
-                PathKind::Shared => PathWish::Shared,
-                PathKind::Dedicated if knows_all => PathWish::Dedicated,
-                PathKind::Dedicated => PathWish::WithoutCapacity,
+            declared: match self.setup.path {
+                PathKind::Shared => PathDeclaration::Shared,
+                PathKind::Dedicated if knows_all => PathDeclaration::Dedicated,
+                PathKind::Dedicated => PathDeclaration::WithoutCapacity,
             },
             is_plain: self.setup.is_plain,
             weight: options.weight,
@@ -163,7 +163,7 @@ impl<C: Crypto> Control<C> {
             sends: established.sends,
             receives: established.receives,
             path: established.path,
-            wishes: established.wishes,
+            declared: established.declared,
             weight: options.weight,
             start_send: established.start_send.unwrap_or(Rate::ZERO),
             start_receive: established.start_receive.unwrap_or(Rate::ZERO),

@@ -20,7 +20,7 @@ impl<C: Crypto> Control<C> {
         terms: &Terms,
         options: SessionOptions,
     ) -> Ahead {
-        if !(asked.prologue.is_dedicated && terms.wish.kind() == PathKind::Dedicated) {
+        if !(asked.prologue.is_dedicated && terms.declared.kind() == PathKind::Dedicated) {
             return Ahead::default();
         }
         let flow = Flow::new(terms.session, options, Duration::ZERO);
@@ -57,7 +57,7 @@ impl<C: Crypto> Control<C> {
     pub(super) fn push_beginnings(&mut self, session: SessionId) {
         for direction in BOTH {
             let Some(node) = self.nodes.get(direction) else { continue };
-            let interval = node.beat.interval();
+            let interval = node.schedule.interval();
             let share = node.divider.exchange().and_then(|exchange| exchange.share(session));
             let Some(share) = share.filter(|share| share.allowed > Rate::ZERO) else { continue };
             if let Some(peer) = self.peers.get_mut(session) {

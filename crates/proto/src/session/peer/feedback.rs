@@ -18,15 +18,16 @@ const IDLE_AFTER: Duration = Duration::from_secs(10);
 
 impl<K> Peer<K> {
     /// What to tell a source now, in bit/s: the least of what this end's node grants, if there is one, and the ceiling.
-    /// `None` if that was told recently.
+    /// `None` if that was reported recently.
     pub(crate) fn feedback(&mut self, now: Time, granted: Option<Rate>) -> Option<u64> {
         let bps = granted.into_iter().chain(self.ceiling).map(Rate::as_bps).reduce(f64::min);
         let bps = bps.unwrap_or(NO_LIMIT_BPS as f64);
         let every = if now.since(self.news_at) < IDLE_AFTER { REPEAT } else { IDLE_REPEAT };
-        let is_due =
-            self.told.is_none_or(|(told, at)| (bps - told).abs() > MIN_CHANGE * told || now.since(at) >= every);
+        let is_due = self
+            .reported
+            .is_none_or(|(reported, at)| (bps - reported).abs() > MIN_CHANGE * reported || now.since(at) >= every);
         is_due.then(|| {
-            self.told = Some((bps, now));
+            self.reported = Some((bps, now));
             (bps as u64).min(NO_LIMIT_BPS)
         })
     }

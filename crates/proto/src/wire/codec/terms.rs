@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use super::handshake::{HELLO, REFUSAL, REPLY};
 use super::{Ahead, DecodeError, Full, Reader, Reset, SessionId, Writer};
-use crate::path::path_kind::PathWish;
+use crate::path::path_kind::PathDeclaration;
 use crate::wire::features::Features;
 
 /// Bytes of a greeting at most.
@@ -61,8 +61,8 @@ pub struct Answer {
     pub session: SessionId,
     /// Whether both say that the path is dedicated.
     pub is_dedicated: bool,
-    /// The responder's wish for the path.
-    pub wish: PathWish,
+    /// The responder's declaration about the path.
+    pub declared: PathDeclaration,
     /// The largest datagram that both take.
     pub largest_packet: u64,
     /// The rate to start with of what the *initiator* sends, bit/s.
@@ -165,14 +165,14 @@ impl Answer {
         let session = SessionId(reader.u64("the session id")?);
         let flags = reader.u8("the flags")?;
         let known = DEDICATED | RESET | SEND_RATE | RECEIVE_RATE | SAYS_DEDICATED | WITHOUT_CAPACITY;
-        let wish = match (flags & SAYS_DEDICATED != 0, flags & WITHOUT_CAPACITY != 0) {
-            (false, false) => PathWish::Shared,
-            (true, false) => PathWish::Dedicated,
-            (true, true) => PathWish::WithoutCapacity,
+        let declared = match (flags & SAYS_DEDICATED != 0, flags & WITHOUT_CAPACITY != 0) {
+            (false, false) => PathDeclaration::Shared,
+            (true, false) => PathDeclaration::Dedicated,
+            (true, true) => PathDeclaration::WithoutCapacity,
             (false, true) => return Err(DecodeError::Range("the flags")),
         };
         let is_dedicated = flags & DEDICATED != 0;
-        if flags & !known != 0 || (is_dedicated && wish != PathWish::Dedicated) {
+        if flags & !known != 0 || (is_dedicated && declared != PathDeclaration::Dedicated) {
             return Err(DecodeError::Range("the flags"));
         }
         let largest_packet = reader.varint("the largest packet")?;
@@ -181,17 +181,18 @@ impl Answer {
         // Versions without features stop here, and a responder with no features sends none.
         let features = reader.u8("the features").map(Features::from_byte).unwrap_or_default();
         let ahead = Ahead::read(&mut reader);
-        Ok(Self { session, is_dedicated, wish, largest_packet, send_bps, receive_bps, reset, features, ahead })
+        Ok(Self { session, is_dedicated, declared, largest_packet, send_bps, receive_bps, reset, features, ahead })
     }
 
     /// Writes it.
     pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
-        let wish = match self.wish {
-            PathWish::Shared => 0,
-            PathWish::Dedicated => SAYS_DEDICATED,
-            PathWish::WithoutCapacity => SAYS_DEDICATED | WITHOUT_CAPACITY,
+        let declared = match self.declared {
+            PathDeclaration::Shared => 0,
+            PathDeclaration::Dedicated => SAYS_DEDICATED,
+            PathDeclaration::WithoutCapacity => SAYS_DEDICATED | WITHOUT_CAPACITY,
         };
-        let flags = wish | if self.is_dedicated { DEDICATED } else { 0 } | if self.reset.is_some() { RESET } else { 0 };
+        let flags =
+            declared | if self.is_dedicated { DEDICATED } else { 0 } | if self.reset.is_some() { RESET } else { 0 };
         writer.whole(|writer| {
             writer.u8(REPLY)?;
             writer.u64(self.session.0)?;
@@ -310,7 +311,7 @@ mod tests {
             id: u64,
             sends: bool,
             says_dedicated: bool,
-            wish in 0..4_usize,
+            declaration in 0..4_usize,
             largest_packet in 0_u64..1 << 62,
             send_bps in proptest::option::of(0_u64..1 << 62),
             receive_bps in proptest::option::of(0_u64..1 << 62),
@@ -324,11 +325,12 @@ mod tests {
             let bytes = written(|writer| offer.write(writer));
             prop_assert_eq!(Offer::read(&bytes), Ok(offer));
             let reset = reset.map(|(id, token)| Reset { id: SessionId(id), token });
-            let wishes = [PathWish::Shared, PathWish::WithoutCapacity, PathWish::Dedicated, PathWish::Dedicated];
-            let (is_dedicated, wish) = (wish == 3, wishes[wish]);
+            let dedicated = PathDeclaration::Dedicated;
+            let declared = [PathDeclaration::Shared, PathDeclaration::WithoutCapacity, dedicated, dedicated];
+            let (is_dedicated, declared) = (declaration == 3, declared[declaration]);
             let features = Features::from_byte(features);
             let ahead = Ahead::default();
-            let answer = Answer { session, is_dedicated, wish, largest_packet, send_bps, receive_bps, reset, features, ahead };
+            let answer = Answer { session, is_dedicated, declared, largest_packet, send_bps, receive_bps, reset, features, ahead };
             let bytes = written(|writer| answer.write(writer));
             prop_assert_eq!(Answer::read(&bytes), Ok(answer));
             // An end that knows of no features reads all but the last byte, and understands it.

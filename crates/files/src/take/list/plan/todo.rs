@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::take::disk::disk_queue::{BlockMap, DiskJob, Hollow};
+use crate::take::disk::disk_state::{BlockMap, DiskJob, Hollow};
 use crate::take::fetch::fetch_window::WantedBlocks;
 use crate::take::fetch::taken_file::TakenFile;
 

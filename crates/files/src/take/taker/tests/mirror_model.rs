@@ -47,7 +47,7 @@ struct Sequence {
 }
 
 /// What a copy was asked to do.
-struct Wish {
+struct CopyRequest {
     rule: Rule,
     deletes: Option<u64>,
     is_dry: bool,
@@ -90,23 +90,24 @@ impl Sequence {
 
     /// Copies by a get or a put, perhaps not to its end.
     fn copy(&mut self) {
-        let wish = Wish {
+        let request = CopyRequest {
             rule: RULES[self.draw(3) as usize],
             deletes: [None, Some(u64::MAX), Some(u64::MAX), Some(2)][self.draw(4) as usize],
             is_dry: self.draw(6) == 0,
         };
         let mut rules = RuleList::default();
-        for pattern in wish.rule.0 {
+        for pattern in request.rule.0 {
             rules.add(pattern.as_bytes(), false).unwrap();
         }
         let filter = Filter { rules: rules.compile().unwrap(), ..Filter::default() };
         let (given, before) = (paths(&self.world.data(), "data/"), paths(&self.world.to(), ""));
         let way = LoopbackPath { seed: self.draw(1 << 20), ..[FAIR, NARROW, ROUGH][self.draw(3) as usize] };
         let (mut loopback, transfer) = if self.draw(2) == 0 {
-            let deletes = wish.deletes.map(|most| Deletions { most, ..super::mirror::ALL });
-            self.world.open(&Get { filter, deletes, is_dry: wish.is_dry, way, ..Get::default() })
+            let deletes = request.deletes.map(|most| Deletions { most, ..super::mirror::ALL });
+            self.world.open(&Get { filter, deletes, is_dry: request.is_dry, way, ..Get::default() })
         } else {
-            let options = PutOptions { filter, deletes: wish.deletes, dry_run: wish.is_dry, ..PutOptions::default() };
+            let options =
+                PutOptions { filter, deletes: request.deletes, dry_run: request.is_dry, ..PutOptions::default() };
             self.put(&options, way)
         };
         let is_cut = self.draw(3) == 0;
@@ -120,7 +121,7 @@ impl Sequence {
         }
         let run = finish(&loopback, &transfer);
         drop(loopback);
-        self.check(&wish, &run, is_cut, &given, &before);
+        self.check(&request, &run, is_cut, &given, &before);
     }
 
     fn put(&self, options: &PutOptions, way: LoopbackPath) -> (Loopback, Transfer) {
@@ -145,9 +146,9 @@ impl Sequence {
         (Loopback::open(giver, taker, false, way), taken)
     }
 
-    fn check(&self, wish: &Wish, run: &Run, is_cut: bool, given: &Paths, before: &Paths) {
+    fn check(&self, request: &CopyRequest, run: &Run, is_cut: bool, given: &Paths, before: &Paths) {
         let after = paths(&self.world.to(), "");
-        let is_excluded = |path: &str| (wish.rule.1)(path) || parents(path).any(|above| (wish.rule.1)(above));
+        let is_excluded = |path: &str| (request.rule.1)(path) || parents(path).any(|above| (request.rule.1)(above));
         let is_copied = |path: &str| given.contains_key(path) && !is_excluded(path);
         // The first directory on the way to an entry that the source does not have decides whose it is.
         let is_extraneous = |path: &str| {
@@ -158,35 +159,35 @@ impl Sequence {
             })
         };
         let is_done = run.outcome.is_complete();
-        let may_delete = wish.deletes.is_some() && is_done && !wish.is_dry;
+        let may_delete = request.deletes.is_some() && is_done && !request.is_dry;
         for (path, entry) in before {
             match after.get(path) {
                 None => assert!(may_delete && is_extraneous(path), "{path} has gone"),
                 Some(now) if now == entry => {}
                 Some(now) => {
-                    assert!(is_copied(path) && !wish.is_dry, "{path} has changed");
+                    assert!(is_copied(path) && !request.is_dry, "{path} has changed");
                     assert!(*now == given[path], "{path} is neither the old one nor the new one");
                 }
             }
         }
         let is_own = |path: &str| path.split('/').any(|name| name.starts_with(".fairwave-"));
         for (path, entry) in after.iter().filter(|(path, _)| !before.contains_key(*path)) {
-            let is_new = is_copied(path) && *entry == given[path] && !wish.is_dry;
+            let is_new = is_copied(path) && *entry == given[path] && !request.is_dry;
             assert!(is_new || is_own(path) && is_cut, "{path} has come");
         }
         let gone = before.keys().filter(|path| !after.contains_key(*path)).count() as u64;
-        assert_eq!(gone, if wish.is_dry { 0 } else { run.outcome.files_deleted });
-        assert!(gone <= wish.deletes.unwrap_or(0));
-        if !is_done || wish.is_dry {
+        assert_eq!(gone, if request.is_dry { 0 } else { run.outcome.files_deleted });
+        assert!(gone <= request.deletes.unwrap_or(0));
+        if !is_done || request.is_dry {
             let is_in_the_way = |path: &&String| before.get(*path).is_some_and(|entry| entry.0 != given[*path].0);
             let conflicts = given.keys().filter(|path| is_copied(path)).find(is_in_the_way);
-            assert!(is_cut || wish.is_dry || conflicts.is_some(), "{:?}", run.outcome);
+            assert!(is_cut || request.is_dry || conflicts.is_some(), "{:?}", run.outcome);
             return;
         }
         for (path, entry) in given.iter().filter(|(path, _)| is_copied(path)) {
             assert_eq!(after.get(path), Some(entry), "{path} is missing");
         }
-        if wish.deletes == Some(u64::MAX) {
+        if request.deletes == Some(u64::MAX) {
             let has_kept = |path: &str| after.keys().any(|below| below.starts_with(&format!("{path}/")));
             let left = after.keys().find(|path| is_extraneous(path) && !is_own(path) && !has_kept(path));
             assert_eq!(left, None, "the source lacks it, and nothing excludes it");

@@ -5,7 +5,7 @@ use fairwave_schemes::node::tally::TallyOptions;
 
 use super::*;
 use crate::handshake::{AttemptProgress, Initiator, Terms};
-use crate::path::path_kind::PathWish;
+use crate::path::path_kind::PathDeclaration;
 use crate::wire::codec::Ahead;
 use crate::wire::features::Features;
 
@@ -63,7 +63,7 @@ fn never_confirmed(host: &mut TestHost, now: Time, nonce: u64) -> (SocketAddr, V
     let from = SocketAddr::from(([10, 1, (nonce >> 8) as u8, nonce as u8], 9));
     let terms = Terms {
         session: SessionId(nonce + 1),
-        wish: PathWish::Dedicated,
+        declared: PathDeclaration::Dedicated,
         is_plain: false,
         weight: 1.0,
         send_end: Some((Rate::ZERO, 1.0)),

@@ -16,7 +16,7 @@ impl SinkNode {
     /// Switches to a capacity divided elsewhere, or back. Grants stay in force. While it is divided elsewhere the node
     /// has no ticks, promises nothing to newcomers and starts sessions at zero: its driver calls [`look`](Self::look)
     /// and [`settle`](Self::settle).
-    pub fn set_told(&mut self, is_assigned: bool) {
+    pub fn set_assigned(&mut self, is_assigned: bool) {
         self.is_assigned = is_assigned;
         self.promises.set_spare(0.0);
         self.next_tick = Time::ZERO;

@@ -11,7 +11,7 @@ use crate::node::tally::standing::Standing;
 impl SourceNode {
     /// Switches to a capacity divided elsewhere, or back. Caps stay in force. While it is divided elsewhere the node
     /// has no ticks, and starts sessions at zero: its driver calls [`look`](Self::look) and [`settle`](Self::settle).
-    pub fn set_told(&mut self, is_assigned: bool) {
+    pub fn set_assigned(&mut self, is_assigned: bool) {
         (self.is_assigned, self.has_news, self.opening) = (is_assigned, true, None);
     }
 

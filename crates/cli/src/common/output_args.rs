@@ -4,7 +4,7 @@ use clap::ArgAction;
 
 /// Amount and format of the output.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub(crate) struct Talk {
+pub(crate) struct OutputArgs {
     /// Print JSON, one object per line; the last one has the result
     #[arg(long)]
     pub(crate) json: bool,
@@ -16,7 +16,7 @@ pub(crate) struct Talk {
     pub(crate) verbose: u8,
 }
 
-impl Talk {
+impl OutputArgs {
     /// Whether more than usual is printed.
     pub(crate) fn is_verbose(self) -> bool {
         self.verbose > 0

@@ -1,5 +1,5 @@
-//! The protocol between a process and the machine's daemon on the control socket: a line of JSON each way; a seat is
-//! followed by the two descriptors of its shared memory, which carries all periodic exchange.
+//! The protocol between a process and the machine's daemon on the control socket: a line of JSON each way; the answer
+//! to a join is followed by the two descriptors of its shared memory, which carries all periodic exchange.
 //!
 //! ```text
 //! asked    {"join":{"version":1,"layout":1,"clock_ns":...,"command":"get"}}
@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Of these words.
-pub const DOOR_VERSION: u32 = 1;
+pub const CONTROL_VERSION: u32 = 1;
 /// A question has no more bytes than this.
 pub const MAX_QUESTION_BYTES: usize = 4096;
 /// Max length of a process's command name, bytes.
@@ -50,7 +50,7 @@ const VARIABLE: &str = "FAIRWAVE_DAEMON";
 pub enum Question {
     /// To take part.
     Join {
-        /// [`DOOR_VERSION`].
+        /// [`CONTROL_VERSION`].
         version: u32,
         /// The version of the table's layout.
         layout: u64,
@@ -70,8 +70,9 @@ pub enum Question {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// A segment, whose memory comes with it.
-    Seat {
-        /// [`DOOR_VERSION`].
+    #[serde(rename = "seat")]
+    Joined {
+        /// [`CONTROL_VERSION`].
         version: u32,
         /// The version of the table's layout.
         layout: u64,
@@ -84,7 +85,7 @@ pub enum Answer {
 
 /// Reason why a daemon is of no use.
 #[derive(Debug, Error)]
-pub enum DoorError {
+pub enum ControlError {
     /// Nobody listens there.
     #[error("{}: no daemon: {source}", socket.display())]
     Nobody {
@@ -117,7 +118,7 @@ pub enum DoorError {
     Nonsense(io::Error),
 }
 
-impl DoorError {
+impl ControlError {
     /// Whether there is no socket at all: no daemon has run here, or it has ended in good order.
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::Nobody { source, .. } if source.kind() == io::ErrorKind::NotFound)
@@ -146,7 +147,7 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// A connection to a daemon.
-pub struct DoorStream {
+pub struct ControlStream {
     stream: UnixStream,
     socket: PathBuf,
     /// The process that listens there.
@@ -155,11 +156,11 @@ pub struct DoorStream {
     descriptors: Vec<OwnedFd>,
 }
 
-impl DoorStream {
+impl ControlStream {
     /// Connects, and makes sure that who listens may tell this user's processes what to send: root, the user itself, or
     /// whom root gave the directory of the system's socket.
-    pub fn connect(socket: &Path) -> Result<Self, DoorError> {
-        let nobody = |source| DoorError::Nobody { socket: socket.to_owned(), source };
+    pub fn connect(socket: &Path) -> Result<Self, ControlError> {
+        let nobody = |source| ControlError::Nobody { socket: socket.to_owned(), source };
         if socket.as_os_str().as_bytes().len() > 107 {
             return Err(nobody(io::Error::other("the path of a socket must be at most 107 bytes")));
         }
@@ -168,16 +169,16 @@ impl DoorStream {
         let (user, pid) = (who.uid.as_raw(), who.pid.as_raw_nonzero().get().unsigned_abs());
         let mine = rustix::process::geteuid().as_raw();
         if user != 0 && user != mine && Some(user) != system_owner(socket) {
-            return Err(DoorError::Stranger { socket: socket.to_owned(), user });
+            return Err(ControlError::Stranger { socket: socket.to_owned(), user });
         }
-        let door = Self { stream, socket: socket.to_owned(), pid, read: Vec::new(), descriptors: Vec::new() };
-        door.set_patience(PATIENCE).map_err(nobody)?;
-        Ok(door)
+        let control = Self { stream, socket: socket.to_owned(), pid, read: Vec::new(), descriptors: Vec::new() };
+        control.set_patience(PATIENCE).map_err(nobody)?;
+        Ok(control)
     }
 
     /// Asks, and takes what is answered as text.
-    pub fn ask(&mut self, question: &Question) -> Result<String, DoorError> {
-        let asked = serde_json::to_string(question).map_err(|error| DoorError::Nonsense(error.into()))?;
+    pub fn ask(&mut self, question: &Question) -> Result<String, ControlError> {
+        let asked = serde_json::to_string(question).map_err(|error| ControlError::Nonsense(error.into()))?;
         let written = match io::Write::write_all(&mut &self.stream, format!("{asked}\n").as_bytes()) {
             // A daemon that refuses a connection answers before the question, and closes it: the answer has the reason.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.line().map_err(|_| error),
@@ -186,27 +187,27 @@ impl DoorStream {
         written.map_err(|error| match error.kind() {
             // The error kinds of a timeout.
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                DoorError::Silent { socket: self.socket.clone(), pid: self.pid }
+                ControlError::Silent { socket: self.socket.clone(), pid: self.pid }
             }
-            _ => DoorError::Nonsense(error),
+            _ => ControlError::Nonsense(error),
         })
     }
 
     /// Asks for rows: their memory, the process's and the daemon's.
-    pub fn ask_for_seat(&mut self, question: &Question) -> Result<[OwnedFd; 2], DoorError> {
+    pub fn join(&mut self, question: &Question) -> Result<[OwnedFd; 2], ControlError> {
         let before = monotonic_ns();
         let line = self.ask(question)?;
         let after = monotonic_ns();
-        let nonsense = |what: &'static str| DoorError::Nonsense(io::Error::other(what));
-        match serde_json::from_str(&line).map_err(|error| DoorError::Nonsense(error.into()))? {
-            Answer::Error(error) => Err(DoorError::Refused(error)),
-            Answer::Seat { version, layout, clock_ns } => {
-                if version != DOOR_VERSION || layout != fairwave_table::VERSION {
-                    return Err(DoorError::Refused(other_version(version, layout)));
+        let nonsense = |what: &'static str| ControlError::Nonsense(io::Error::other(what));
+        match serde_json::from_str(&line).map_err(|error| ControlError::Nonsense(error.into()))? {
+            Answer::Error(error) => Err(ControlError::Refused(error)),
+            Answer::Joined { version, layout, clock_ns } => {
+                if version != CONTROL_VERSION || layout != fairwave_table::VERSION {
+                    return Err(ControlError::Refused(other_version(version, layout)));
                 }
                 let most = MAX_CLOCK_DIFFERENCE.as_nanos() as u64;
                 if clock_ns < before.saturating_sub(most) || clock_ns > after.saturating_add(most) {
-                    return Err(DoorError::Refused(OTHER_CLOCK.to_owned()));
+                    return Err(ControlError::Refused(OTHER_CLOCK.to_owned()));
                 }
                 let memory = std::mem::take(&mut self.descriptors);
                 <[OwnedFd; 2]>::try_from(memory).map_err(|_| nonsense("the reply lacks its two descriptors"))
@@ -275,7 +276,7 @@ pub fn send_with(stream: impl AsFd, line: &str, descriptors: &[OwnedFd]) -> io::
 /// The error of both ends about an unknown version.
 pub fn other_version(version: u32, layout: u64) -> String {
     format!(
-        "it uses protocol {version}.{layout}, this Fairwave {DOOR_VERSION}.{}: update both to the same version",
+        "it uses protocol {version}.{layout}, this Fairwave {CONTROL_VERSION}.{}: update both to the same version",
         fairwave_table::VERSION
     )
 }
@@ -299,20 +300,20 @@ mod tests {
     use super::*;
 
     /// The error of a process that requests a seat while `serve` answers one connection.
-    fn asked_where(serve: impl FnOnce(UnixStream) + Send + 'static) -> DoorError {
+    fn asked_where(serve: impl FnOnce(UnixStream) + Send + 'static) -> ControlError {
         let place = tempfile::tempdir().unwrap();
         let socket = place.path().join("d.sock");
         let listener = UnixListener::bind(&socket).unwrap();
         let server = std::thread::spawn(move || serve(listener.accept().unwrap().0));
-        let mut door = DoorStream::connect(&socket).unwrap();
-        door.set_patience(fairwave_testing::LIMIT).unwrap();
+        let mut control = ControlStream::connect(&socket).unwrap();
+        control.set_patience(fairwave_testing::LIMIT).unwrap();
         let join = Question::Join {
-            version: DOOR_VERSION,
+            version: CONTROL_VERSION,
             layout: fairwave_table::VERSION,
             clock_ns: monotonic_ns(),
             command: String::new(),
         };
-        let error = door.ask_for_seat(&join).unwrap_err();
+        let error = control.join(&join).unwrap_err();
         server.join().unwrap();
         error
     }
@@ -330,26 +331,32 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let socket = place.path().join("d.sock");
         let listener = UnixListener::bind(&socket).unwrap();
-        let mut door = DoorStream::connect(&socket).unwrap();
+        let mut control = ControlStream::connect(&socket).unwrap();
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(b"{\"error\":\"too many\"}\n").unwrap();
         drop(stream);
-        let error = door.ask_for_seat(&Question::More).unwrap_err().to_string();
+        let error = control.join(&Question::More).unwrap_err().to_string();
         assert_eq!(error, "refused by the daemon: too many");
     }
 
     #[test]
-    fn ask_for_seat__refuses_another_clock() {
+    fn joined__is_the_seat_of_the_line_format() {
+        let line = serde_json::to_string(&Answer::Joined { version: 1, layout: 2, clock_ns: 3 }).unwrap();
+        assert_eq!(line, r#"{"seat":{"version":1,"layout":2,"clock_ns":3}}"#);
+    }
+
+    #[test]
+    fn join__refuses_another_clock() {
         let hour = 3_600_000_000_000;
         for clock_ns in [monotonic_ns() + hour, monotonic_ns().saturating_sub(hour)] {
-            let seat = Answer::Seat { version: DOOR_VERSION, layout: fairwave_table::VERSION, clock_ns };
-            assert_eq!(asked_where(answers(&seat)).to_string(), format!("refused by the daemon: {OTHER_CLOCK}"));
+            let joined = Answer::Joined { version: CONTROL_VERSION, layout: fairwave_table::VERSION, clock_ns };
+            assert_eq!(asked_where(answers(&joined)).to_string(), format!("refused by the daemon: {OTHER_CLOCK}"));
         }
     }
 
     #[test]
-    fn ask_for_seat__refuses_another_version() {
-        let seat = Answer::Seat { version: DOOR_VERSION + 1, layout: 1, clock_ns: monotonic_ns() };
-        assert!(asked_where(answers(&seat)).to_string().contains("update both to the same version"));
+    fn join__refuses_another_version() {
+        let joined = Answer::Joined { version: CONTROL_VERSION + 1, layout: 1, clock_ns: monotonic_ns() };
+        assert!(asked_where(answers(&joined)).to_string().contains("update both to the same version"));
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use fairwave_node::{
     CardId, Direction, MachineGrant, MachineRow, MachineStanding, MemberId, RowState, SessionOptions, Standing,
 };
-use fairwave_table::{Ask, Beat, DaemonSegment, GrantRow, GrantState, Holding, ProcessRow, ROWS, RowError};
+use fairwave_table::{Ask, DaemonSegment, GrantRow, GrantState, Holding, ProcessRow, ROWS, RowError, TickReport};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::view::RowView;
 
 /// A process that takes part.
-pub(crate) struct Seat {
+pub(crate) struct MemberProcess {
     pub(crate) member: MemberId,
     pub(crate) user: u32,
     pub(crate) pid: u32,
@@ -45,13 +45,13 @@ struct KnownRow {
 /// A row unchanged for this many intervals is shown as still.
 const STILL_INTERVALS: u64 = 4;
 
-impl Seat {
+impl MemberProcess {
     pub(crate) fn new(member: MemberId, (user, pid): (u32, u32), command: Arc<str>, segment: DaemonSegment) -> Self {
         let (segments, rows) = (Vec::new(), Vec::new());
         let (reads, known, refused, without_grants) = (0, 0, 0, 0);
-        let mut seat = Self { member, user, pid, command, segments, rows, reads, known, refused, without_grants };
-        seat.add(segment);
-        seat
+        let mut process = Self { member, user, pid, command, segments, rows, reads, known, refused, without_grants };
+        process.add(segment);
+        process
     }
 
     pub(crate) fn add(&mut self, segment: DaemonSegment) {
@@ -129,7 +129,7 @@ impl Seat {
     }
 
     /// Tells rows that no node holds, or that are refused, and ends the tick.
-    pub(crate) fn end(&mut self, beat: &Beat) {
+    pub(crate) fn end(&mut self, tick_report: &TickReport) {
         // Most ticks have none.
         let looks = if self.without_grants > 0 { self.rows.len() } else { 0 };
         for (place, row) in self.rows.iter_mut().enumerate().take(looks) {
@@ -151,9 +151,9 @@ impl Seat {
                 let _ = segment.set_grant(place % ROWS, &GrantRow { generation, state, expected, target });
             }
         }
-        // The first segment's beat commits all writes.
+        // The first segment's tick report commits all writes.
         for segment in self.segments.iter().rev() {
-            segment.set_beat(beat);
+            segment.set_tick_report(tick_report);
         }
     }
 

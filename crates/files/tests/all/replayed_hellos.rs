@@ -168,10 +168,10 @@ fn accept__is_called_when_the_first_packet_under_the_sessions_keys_has_come() {
     let validity = Validity { lasts_s: None, is_once: false };
     let ticket = keyring.issue(validity, vec![recorder.address()]).expect("nothing is written");
     let client = client();
-    let wish =
+    let request =
         ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
     std::thread::scope(|scope| {
-        let opening = scope.spawn(|| client.connect(&ticket, wish, Box::new(Nobody)).map(drop));
+        let opening = scope.spawn(|| client.connect(&ticket, request, Box::new(Nobody)).map(drop));
         wait_for("the client gets a reply", || recorder.session_packets() >= 2);
         assert_eq!(accepted.load(Ordering::SeqCst), 0, "nothing but hellos has come");
         assert!(!opening.is_finished(), "a session that the other end does not have");

@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 
 use crate::spares::Spares;
 
-/// The descriptor of a pipe, and what is between it and the session: in the hand of the thread that moves it.
+/// The descriptor of a pipe, and what is between it and the session: held by the thread that moves it.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "what is known of the two directions of a descriptor")]
-pub(crate) struct Hand {
+pub(crate) struct DescriptorState {
     pub(crate) descriptor: Option<OwnedFd>,
     /// Bytes to write to the descriptor, oldest first. None is empty.
     pub(crate) writing: VecDeque<Vec<u8>>,
@@ -29,7 +29,7 @@ pub(crate) struct Hand {
     pub(crate) taken: usize,
 }
 
-impl Hand {
+impl DescriptorState {
     /// The first bytes of what it is taking are taken.
     pub(crate) fn pass(&mut self, spares: &Spares, bytes: usize) {
         self.at += bytes;

@@ -4,7 +4,7 @@ use fairwave_units::{Duration, Time};
 
 /// The numbers last reported to the sink.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ToldNumbers {
+pub(crate) struct ReportedNumbers {
     settled: u64,
     next: u64,
     at: Time,
@@ -30,7 +30,7 @@ pub(crate) struct NumbersNow {
     pub is_all_settled: bool,
 }
 
-impl ToldNumbers {
+impl ReportedNumbers {
     /// Of a source that starts at `now`.
     pub(crate) fn new(now: Time) -> Self {
         Self { settled: 0, next: 0, at: now, wait: FIRST_WAIT }

@@ -1,10 +1,10 @@
-//! The daemon's beat: its header, which is written behind the grants of each tick.
+//! The daemon's tick report: its header, which is written behind the grants of each tick.
 
 use fairwave_units::{Duration, Rate, Time};
 
 /// The daemon's report of a tick, written after all of its grants. Each process has its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Beat {
+pub struct TickReport {
     /// Counts the daemon's ticks.
     pub tick: u64,
     /// When the next one is, by CLOCK_MONOTONIC: a process measures a little earlier.
@@ -27,8 +27,8 @@ pub struct Beat {
     pub receive_start: Rate,
 }
 
-impl Beat {
-    /// Words of a beat, without its sequence.
+impl TickReport {
+    /// Words of a tick report, without its sequence.
     pub(crate) const WORDS: usize = 10;
 
     pub(crate) fn encode(&self) -> [u64; Self::WORDS] {

@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
-use fairwave_host::door::{
-    Answer, DOOR_VERSION, MAX_CLOCK_DIFFERENCE, MAX_COMMAND_BYTES, OTHER_CLOCK, Question, monotonic_ns, other_version,
-    send_with,
+use fairwave_host::control_socket::{
+    Answer, CONTROL_VERSION, MAX_CLOCK_DIFFERENCE, MAX_COMMAND_BYTES, OTHER_CLOCK, Question, monotonic_ns,
+    other_version, send_with,
 };
 use fairwave_node::MachineLimits;
 use fairwave_table::{DaemonSegment, ROWS, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::bind::BoundSocket;
-use crate::news::{DoorNews, Shared, VisitorId};
+use crate::news::{Shared, TickerEvent, VisitorId};
 use crate::shown::snapshot;
 use crate::visitor::{Heard, Visitor};
 
 /// The open connections.
-pub(crate) struct Door {
+pub(crate) struct ControlSocket {
     socket: BoundSocket,
     bell: Arc<Bell>,
     limits: MachineLimits,
@@ -29,7 +29,7 @@ pub(crate) struct Door {
     most_visitors: usize,
     visitors: BTreeMap<VisitorId, Visitor>,
     newest: u64,
-    ticker: Sender<DoorNews>,
+    ticker: Sender<TickerEvent>,
     shared: Arc<Shared>,
     /// The user that the daemon runs as: it sees all.
     user: u32,
@@ -74,12 +74,12 @@ impl Bell {
     }
 }
 
-impl Door {
+impl ControlSocket {
     pub(crate) fn new(
         socket: BoundSocket,
         bell: Arc<Bell>,
         limits: MachineLimits,
-        ticker: Sender<DoorNews>,
+        ticker: Sender<TickerEvent>,
         shared: Arc<Shared>,
     ) -> Self {
         let user = rustix::process::geteuid().as_raw();
@@ -153,7 +153,7 @@ impl Door {
     /// Adds a connection, or refuses it with an answer.
     fn admit(&mut self, mut visitor: Visitor) {
         if let Err(error) = self.make_room(visitor.user) {
-            self.tell(DoorNews::Refused(1));
+            self.tell(TickerEvent::Refused(1));
             visitor.answer(line(&Answer::Error(error)));
             // Best effort: the socket of a new connection has room for a line.
             let _ = visitor.flush();
@@ -163,8 +163,9 @@ impl Door {
         self.visitors.insert(VisitorId(self.newest), visitor);
     }
 
-    /// Makes room for a connection of a user. If the user or the daemon has as many as allowed, the oldest idle connection
-    /// of the process with the most of them is closed: a flood of connections from one process shuts out no other.
+    /// Makes room for a connection of a user. If the user or the daemon has as many as allowed, the oldest idle
+    /// connection of the process with the most of them is closed: a flood of connections from one process shuts out no
+    /// other.
     fn make_room(&mut self, user: u32) -> Result<(), String> {
         let most_of_user = self.limits.members_a_user + MAX_ASKING;
         let of_user = self.visitors.values().filter(|other| other.user == user).count();
@@ -184,7 +185,7 @@ impl Door {
                 if is_user_full { (most_of_user, "this user") } else { (self.most_visitors, "all users") };
             return Err(format!("{most} connections of {whose} are open already, the most that there may be"));
         };
-        self.tell(DoorNews::Refused(1));
+        self.tell(TickerEvent::Refused(1));
         self.close(oldest);
         Ok(())
     }
@@ -219,11 +220,11 @@ impl Door {
         let Some(visitor) = self.visitors.get(&id) else { return };
         let (user, pid) = (visitor.user, visitor.pid);
         let of_user = self.visitors.values().filter(|other| other.user == user && other.segments > 0).count();
-        let error = if version != DOOR_VERSION || layout != VERSION {
+        let error = if version != CONTROL_VERSION || layout != VERSION {
             Some(other_version(version, layout))
         } else if clock_ns > monotonic_ns().saturating_add(MAX_CLOCK_DIFFERENCE.as_nanos() as u64) {
-            // A clock that is behind may be a question that waited on a busy machine. The process knows when it asked: it
-            // compares the clock in the answer, and refuses one that is off in either direction.
+            // A clock that is behind may be a question that waited on a busy machine. The process knows when it asked:
+            // it compares the clock in the answer, and refuses one that is off in either direction.
             Some(OTHER_CLOCK.to_owned())
         } else if visitor.segments > 0 {
             Some("the process has already joined".to_owned())
@@ -239,7 +240,7 @@ impl Door {
         let command: Arc<str> = printable.take(MAX_COMMAND_BYTES).collect::<String>().into();
         if let Some(segment) = self.give_segment(id) {
             tracing::debug!(user, pid, %command, "joined");
-            self.tell(DoorNews::Joined { visitor: id, user, pid, command, segment });
+            self.tell(TickerEvent::Joined { visitor: id, user, pid, command, segment });
         }
     }
 
@@ -260,7 +261,7 @@ impl Door {
             return self.answer(id, &error);
         }
         if let Some(segment) = self.give_segment(id) {
-            self.tell(DoorNews::More { visitor: id, segment });
+            self.tell(TickerEvent::More { visitor: id, segment });
         }
     }
 
@@ -275,12 +276,12 @@ impl Door {
                 return None;
             }
         };
-        // A process reads the beat of its first segment.
+        // A process reads the tick report of its first segment.
         if visitor.segments == 0 {
-            segment.set_beat(&self.shared.beats.load().of(visitor.user));
+            segment.set_tick_report(&self.shared.tick_reports.load().of(visitor.user));
         }
-        let seat = Answer::Seat { version: DOOR_VERSION, layout: VERSION, clock_ns: monotonic_ns() };
-        let line = serde_json::to_string(&seat).unwrap_or_default();
+        let joined = Answer::Joined { version: CONTROL_VERSION, layout: VERSION, clock_ns: monotonic_ns() };
+        let line = serde_json::to_string(&joined).unwrap_or_default();
         match send_with(&visitor.stream, &line, &[memory.rows, memory.grants]) {
             Ok(true) => {
                 visitor.segments += 1;
@@ -348,18 +349,18 @@ impl Door {
 
     /// Says why, as far as that goes, and is done with it.
     fn send_away(&mut self, id: VisitorId, error: String) {
-        self.tell(DoorNews::Refused(1));
+        self.tell(TickerEvent::Refused(1));
         self.answer(id, &Answer::Error(error));
         self.close(id);
     }
 
     fn close(&mut self, id: VisitorId) {
         if self.visitors.remove(&id).is_some_and(|visitor| visitor.segments > 0) {
-            self.tell(DoorNews::Gone(id));
+            self.tell(TickerEvent::Gone(id));
         }
     }
 
-    fn tell(&self, news: DoorNews) {
+    fn tell(&self, news: TickerEvent) {
         // Without a ticker the daemon is about to end.
         let _ = self.ticker.send(news);
     }

@@ -10,8 +10,8 @@ pub enum NodeChoice {
     /// The process's own capacity, without regard to other processes.
     #[default]
     Own,
-    /// The machine's, where a daemon runs ([`usual_sockets`](crate::door::usual_sockets)), also one that comes later;
-    /// else the process's own.
+    /// The machine's, where a daemon runs ([`usual_sockets`](crate::control_socket::usual_sockets)), also one that
+    /// comes later; else the process's own.
     Auto,
     /// The machine's, whose daemon is at this socket.
     At(PathBuf),

@@ -10,7 +10,7 @@ use tracing::Span;
 use crate::format::blocks::HashKey;
 use crate::take::disk::committer::{Committer, GroupJob};
 use crate::take::disk::compare::ComparingReader;
-use crate::take::disk::disk_queue::{DiskJob, DiskQueue};
+use crate::take::disk::disk_state::{DiskJob, DiskState};
 use crate::take::disk::durable::Durable;
 use crate::take::disk::tree::Tree;
 use crate::take::disk::worker::Worker;
@@ -18,13 +18,13 @@ use crate::take::fetch::pool::BufferPool;
 use crate::take::news::TakeNews;
 
 /// The threads that a taker has at its disk, from when it is known what they are for, and the jobs that they have.
-pub(crate) struct Crew {
+pub(crate) struct DiskThreads {
     /// `None` once there is no more work.
     work: Option<Sender<DiskJob>>,
     jobs: Receiver<DiskJob>,
     news: Sender<TakeNews>,
     pool: BufferPool,
-    hired: Option<Hired>,
+    writers: Option<Writers>,
     /// Of a dry run: the only thread.
     reader: Option<JoinHandle<()>>,
     /// Jobs that are with the workers, parcels aside.
@@ -34,16 +34,16 @@ pub(crate) struct Crew {
 }
 
 /// Threads that write.
-struct Hired {
-    desk: Arc<DiskQueue>,
+struct Writers {
+    disk: Arc<DiskState>,
     group: Sender<GroupJob>,
-    grouper: JoinHandle<()>,
+    committer: JoinHandle<()>,
     workers: Vec<JoinHandle<()>>,
 }
 
 const MAX_WORKERS: usize = 4;
 
-impl Crew {
+impl DiskThreads {
     /// One without threads. Jobs are sent by `work` and received from `jobs`; results go to `news`.
     pub(crate) fn new(
         work: Sender<DiskJob>,
@@ -51,39 +51,39 @@ impl Crew {
         news: Sender<TakeNews>,
         pool: BufferPool,
     ) -> Self {
-        let (hired, reader) = (None, None);
-        Self { work: Some(work), jobs, news, pool, hired, reader, open: 0, open_of_holes: 0 }
+        let (writers, reader) = (None, None);
+        Self { work: Some(work), jobs, news, pool, writers, reader, open: 0, open_of_holes: 0 }
     }
 
     /// Starts the threads that write.
-    pub(crate) fn hire(&mut self, desk: DiskQueue, durable: Durable, span: &Span) -> io::Result<()> {
-        let desk = Arc::new(desk);
+    pub(crate) fn start_writers(&mut self, disk: DiskState, durable: Durable, span: &Span) -> io::Result<()> {
+        let disk = Arc::new(disk);
         let (group, grouped) = unbounded();
-        let grouper = Committer::new(Arc::clone(&desk), durable, grouped, self.news.clone());
+        let committer = Committer::new(Arc::clone(&disk), durable, grouped, self.news.clone());
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         let span = span.clone();
-        let grouper = named("fairwave-place").spawn(move || span.in_scope(|| grouper.run()))?;
+        let committer = named("fairwave-place").spawn(move || span.in_scope(|| committer.run()))?;
         let count = thread::available_parallelism().map_or(1, |count| count.get().clamp(1, MAX_WORKERS));
         let mut workers = Vec::with_capacity(count);
         for _ in 0..count {
-            let (desk, jobs, group) = (Arc::clone(&desk), self.jobs.clone(), group.clone());
-            let worker = Worker { desk, jobs, group, news: self.news.clone(), pool: self.pool.clone() };
+            let (disk, jobs, group) = (Arc::clone(&disk), self.jobs.clone(), group.clone());
+            let worker = Worker { disk, jobs, group, news: self.news.clone(), pool: self.pool.clone() };
             workers.push(named("fairwave-disk").spawn(move || worker.run())?);
         }
-        self.hired = Some(Hired { desk, group, grouper, workers });
+        self.writers = Some(Writers { disk, group, committer, workers });
         Ok(())
     }
 
     /// Starts the one that compares files in a dry run.
-    pub(crate) fn hire_reader(&mut self, tree: Arc<Tree>, hashes: HashKey) -> io::Result<()> {
+    pub(crate) fn start_reader(&mut self, tree: Arc<Tree>, hashes: HashKey) -> io::Result<()> {
         let (jobs, news, pool) = (self.jobs.clone(), self.news.clone(), self.pool.clone());
         self.reader = Some(ComparingReader { tree, hashes, jobs, news, pool }.start()?);
         Ok(())
     }
 
     /// The state that the writing threads share, while they run.
-    pub(crate) fn desk(&self) -> Option<&DiskQueue> {
-        self.hired.as_ref().map(|hired| &*hired.desk)
+    pub(crate) fn disk(&self) -> Option<&DiskState> {
+        self.writers.as_ref().map(|writers| &*writers.disk)
     }
 
     /// Sends the workers a job that is not a parcel.
@@ -113,11 +113,11 @@ impl Crew {
 
     /// Stops the committer from waiting for more. Returns whether it received that.
     pub(crate) fn flush(&self) -> bool {
-        self.hired.as_ref().is_some_and(|hired| hired.group.send(GroupJob::Flush).is_ok())
+        self.writers.as_ref().is_some_and(|writers| writers.group.send(GroupJob::Flush).is_ok())
     }
 
     /// The threads finish their work and end. Returns the writing threads' shared state, if there were any.
-    pub(crate) fn dismiss(&mut self) -> Option<Arc<DiskQueue>> {
+    pub(crate) fn stop_threads(&mut self) -> Option<Arc<DiskState>> {
         if let Some(reader) = self.reader.take() {
             if let Some(work) = &self.work {
                 let _ = work.send(DiskJob::Leave);
@@ -125,7 +125,7 @@ impl Crew {
             // A thread that panicked has already reported it.
             let _ = reader.join();
         }
-        let Hired { desk, group, grouper, workers } = self.hired.take()?;
+        let Writers { disk, group, committer, workers } = self.writers.take()?;
         if let Some(work) = self.work.take() {
             for _ in &workers {
                 let _ = work.send(DiskJob::Leave);
@@ -136,10 +136,10 @@ impl Crew {
             let _ = worker.join();
         }
         let _ = group.send(GroupJob::Leave);
-        let _ = grouper.join();
+        let _ = committer.join();
         // All writes have ended.
-        let given_back = desk.temps.give_back();
-        let _ = desk.journal.append(&[], desk.temps.stamps(given_back));
-        Some(desk)
+        let given_back = disk.temps.give_back();
+        let _ = disk.journal.append(&[], disk.temps.stamps(given_back));
+        Some(disk)
     }
 }

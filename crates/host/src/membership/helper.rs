@@ -9,39 +9,41 @@ use crossbeam_channel::{Receiver, Sender};
 use fairwave_table::{ProcessSegment, SegmentMemory, TableError, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::door::{DOOR_VERSION, DoorError, DoorStream, MAX_COMMAND_BYTES, Question, monotonic_ns, usual_sockets};
-use crate::seat::facts::NodeChoice;
+use crate::control_socket::{
+    CONTROL_VERSION, ControlError, ControlStream, MAX_COMMAND_BYTES, Question, monotonic_ns, usual_sockets,
+};
+use crate::membership::facts::NodeChoice;
 use crate::thread_waker::ThreadWaker;
 
 /// Events for the network thread.
-pub(super) enum SeatNews {
-    /// A daemon has a seat for this process.
-    Seat(PathBuf, ProcessSegment),
+pub(super) enum MembershipEvent {
+    /// A daemon admits this process.
+    Joined(PathBuf, ProcessSegment),
     /// It has more rows.
     More(ProcessSegment),
     /// It has no more rows.
     NoMore,
     /// The daemon is gone.
     Gone,
-    /// No seat is available; `is_absent` if no daemon has ever run.
+    /// No daemon admits it; `is_absent` if no daemon has ever run.
     None { is_absent: bool },
 }
 
 /// The network thread's end of the helper; dropping it ends the helper.
 pub(super) struct Helper {
-    pub(super) news: Receiver<SeatNews>,
+    pub(super) news: Receiver<MembershipEvent>,
     bell: Arc<ThreadWaker>,
-    shared: Arc<Wishes>,
+    shared: Arc<HelperRequests>,
 }
 
 #[derive(Default)]
-struct Wishes {
+struct HelperRequests {
     more: AtomicBool,
     is_over: AtomicBool,
 }
 
-/// Retry period of a process without a seat, ms, give or take a quarter: processes that lost one daemon do not all ask
-/// at once.
+/// Retry period of a process that is not a member, ms, give or take a quarter: processes that lost one daemon do not
+/// all ask at once.
 const ASK_EVERY_MS: u64 = 1000;
 
 impl Helper {
@@ -49,7 +51,7 @@ impl Helper {
     pub(super) fn start(choice: NodeChoice, network: Arc<ThreadWaker>) -> std::io::Result<Self> {
         let (tell, news) = crossbeam_channel::unbounded();
         let bell = ThreadWaker::new()?;
-        let shared = Arc::new(Wishes::default());
+        let shared = Arc::new(HelperRequests::default());
         let run = HelperThread { choice, network, tell, bell: Arc::clone(&bell), shared: Arc::clone(&shared) };
         std::thread::Builder::new().name("fairwave-seat".to_owned()).spawn(move || run.run())?;
         Ok(Self { news, bell, shared })
@@ -72,32 +74,32 @@ impl Drop for Helper {
 struct HelperThread {
     choice: NodeChoice,
     network: Arc<ThreadWaker>,
-    tell: Sender<SeatNews>,
+    tell: Sender<MembershipEvent>,
     bell: Arc<ThreadWaker>,
-    shared: Arc<Wishes>,
+    shared: Arc<HelperRequests>,
 }
 
 impl HelperThread {
     fn run(self) {
-        let mut told = None;
+        let mut reported = None;
         while !self.is_over() {
             match self.join() {
                 Ok((socket, mut stream, segment)) => {
                     tracing::info!(socket = %socket.display(), "joined the machine's end node");
-                    told = None;
-                    self.say(SeatNews::Seat(socket, segment));
+                    reported = None;
+                    self.say(MembershipEvent::Joined(socket, segment));
                     self.attend(&mut stream);
                     if !self.is_over() {
                         tracing::info!("the daemon has stopped");
-                        self.say(SeatNews::Gone);
+                        self.say(MembershipEvent::Gone);
                     }
                 }
                 Err(error) => {
                     let is_absent = error.is_absence();
-                    if told != Some(is_absent) {
+                    if reported != Some(is_absent) {
                         tracing::debug!(%error, "no daemon on this machine");
-                        told = Some(is_absent);
-                        self.say(SeatNews::None { is_absent });
+                        reported = Some(is_absent);
+                        self.say(MembershipEvent::None { is_absent });
                     }
                 }
             }
@@ -109,13 +111,13 @@ impl HelperThread {
         self.shared.is_over.load(Ordering::SeqCst)
     }
 
-    fn say(&self, news: SeatNews) {
+    fn say(&self, news: MembershipEvent) {
         if self.tell.send(news).is_ok() {
             self.network.ring();
         }
     }
 
-    fn join(&self) -> Result<(PathBuf, DoorStream, ProcessSegment), DoorError> {
+    fn join(&self) -> Result<(PathBuf, ControlStream, ProcessSegment), ControlError> {
         let sockets = match &self.choice {
             NodeChoice::At(socket) => vec![socket.clone()],
             NodeChoice::Own | NodeChoice::Auto => usual_sockets(),
@@ -124,7 +126,7 @@ impl HelperThread {
     }
 
     /// Stays until the daemon has stopped, or this end.
-    fn attend(&self, stream: &mut DoorStream) {
+    fn attend(&self, stream: &mut ControlStream) {
         loop {
             self.bell.hush();
             if self.is_over() {
@@ -133,10 +135,10 @@ impl HelperThread {
             if self.shared.more.swap(false, Ordering::SeqCst) {
                 self.bell.wake(false);
                 match segment(stream, &Question::More) {
-                    Ok(segment) => self.say(SeatNews::More(segment)),
-                    Err(DoorError::Refused(error)) => {
+                    Ok(segment) => self.say(MembershipEvent::More(segment)),
+                    Err(ControlError::Refused(error)) => {
                         tracing::warn!(error, "the daemon's table is full: further sessions wait");
-                        self.say(SeatNews::NoMore);
+                        self.say(MembershipEvent::NoMore);
                     }
                     Err(_) => return,
                 }
@@ -176,32 +178,33 @@ impl HelperThread {
 }
 
 /// The first seat that is to be had, else what is wrong: where something is there, that.
-fn join_any(sockets: Vec<PathBuf>) -> Result<(PathBuf, DoorStream, ProcessSegment), DoorError> {
+fn join_any(sockets: Vec<PathBuf>) -> Result<(PathBuf, ControlStream, ProcessSegment), ControlError> {
     let mut found = None;
     for socket in sockets {
         match join_at(&socket) {
             Ok((stream, segment)) => return Ok((socket, stream, segment)),
             Err(error) => {
-                if found.as_ref().is_none_or(|found: &DoorError| found.is_absence() || !error.is_absence()) {
+                if found.as_ref().is_none_or(|found: &ControlError| found.is_absence() || !error.is_absence()) {
                     found = Some(error);
                 }
             }
         }
     }
-    Err(found.unwrap_or_else(|| DoorError::Refused("no directory for a socket".to_owned())))
+    Err(found.unwrap_or_else(|| ControlError::Refused("no directory for a socket".to_owned())))
 }
 
 /// Asks the daemon at a socket for a seat.
-fn join_at(socket: &std::path::Path) -> Result<(DoorStream, ProcessSegment), DoorError> {
-    let mut stream = DoorStream::connect(socket)?;
-    let join = Question::Join { version: DOOR_VERSION, layout: VERSION, clock_ns: monotonic_ns(), command: command() };
+fn join_at(socket: &std::path::Path) -> Result<(ControlStream, ProcessSegment), ControlError> {
+    let mut stream = ControlStream::connect(socket)?;
+    let join =
+        Question::Join { version: CONTROL_VERSION, layout: VERSION, clock_ns: monotonic_ns(), command: command() };
     let segment = segment(&mut stream, &join)?;
     Ok((stream, segment))
 }
 
-fn segment(stream: &mut DoorStream, question: &Question) -> Result<ProcessSegment, DoorError> {
-    let [rows, grants] = stream.ask_for_seat(question)?;
-    let of_table = |error: TableError| DoorError::Refused(error.to_string());
+fn segment(stream: &mut ControlStream, question: &Question) -> Result<ProcessSegment, ControlError> {
+    let [rows, grants] = stream.join(question)?;
+    let of_table = |error: TableError| ControlError::Refused(error.to_string());
     ProcessSegment::map(SegmentMemory { rows, grants }).map_err(of_table)
 }
 

@@ -18,7 +18,7 @@ pub enum IntervalRule {
 
 /// When a node ticks.
 #[derive(Clone, Debug)]
-pub struct Beat {
+pub struct TickSchedule {
     rule: IntervalRule,
     interval: Duration,
     last_tick: Option<Time>,
@@ -46,7 +46,7 @@ impl IntervalRule {
     }
 }
 
-impl Beat {
+impl TickSchedule {
     /// The first tick is at `phase` from now.
     pub(crate) fn new(now: Time, phase: Duration, rule: IntervalRule) -> Self {
         Self { rule, interval: rule.interval(None), last_tick: None, next_tick: now.saturating_add(phase) }
@@ -80,8 +80,8 @@ impl Beat {
         self.last_tick = Some(now);
     }
 
-    /// A tick is over. Ticks keep their beat though each comes a little late; one that comes later than the next starts
-    /// again.
+    /// A tick is over. Ticks keep their schedule though each comes a little late; one that comes later than the next
+    /// starts again.
     pub(crate) fn end_tick(&mut self, now: Time, largest_rtt: Option<Duration>) {
         self.note_tick(now);
         self.interval = self.rule.interval(largest_rtt);
@@ -96,7 +96,7 @@ impl Beat {
         self.last_tick = None;
     }
 
-    /// The node was not looked at while it had no sessions: its ticks go on with their beat.
+    /// The node was not looked at while it had no sessions: its ticks go on with their schedule.
     pub(crate) fn resume(&mut self, now: Time) {
         if self.next_tick <= now {
             let beats = now.since(self.next_tick).as_nanos() / self.interval.as_nanos() + 1;

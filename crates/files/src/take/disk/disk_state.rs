@@ -13,7 +13,7 @@ use crate::take::resume::journal::Journal;
 use crate::take::resume::temps::Temps;
 
 /// The state that the disk threads of a transfer share.
-pub(crate) struct DiskQueue {
+pub(crate) struct DiskState {
     pub(crate) temps: Temps,
     pub(crate) journal: Journal,
     pub(crate) hashes: HashKey,
@@ -23,7 +23,7 @@ pub(crate) struct DiskQueue {
     pub(crate) quota: Option<Quota>,
 }
 
-impl DiskQueue {
+impl DiskState {
     /// Reserves this many bytes for a file, which stays incomplete after them if it has several blocks. Keep the
     /// reservation until they are written.
     pub(crate) fn claim(&self, item: &TakenFile, bytes: u64) -> Result<Option<Reservation>, OverQuota> {
@@ -127,9 +127,9 @@ pub(crate) struct Report {
 
 impl Report {
     /// Fails a file; its temporary is removed to free the space.
-    pub(crate) fn fail(&mut self, desk: &DiskQueue, item: &Arc<TakenFile>, trouble: impl Into<Trouble>) {
+    pub(crate) fn fail(&mut self, disk: &DiskState, item: &Arc<TakenFile>, trouble: impl Into<Trouble>) {
         if item.fail() {
-            desk.discard(item);
+            disk.discard(item);
             let trouble = trouble.into();
             self.is_full |= trouble.is_full();
             self.failed.push((Arc::clone(item), trouble));

@@ -7,20 +7,20 @@ use fairwave_units::{Bytes, Rate, Time};
 use crate::session::Session;
 
 /// A session as described in its row.
-pub(crate) struct Seated<'a> {
+pub(crate) struct MemberSession<'a> {
     pub(crate) session: &'a Session,
     pub(crate) wire_bytes: [u64; 2],
 }
 
 /// The row of a session in a direction; `taken` is the last tick whose grants are in force.
 pub(super) fn row(
-    seated: &Seated<'_>,
+    member: &MemberSession<'_>,
     direction: Direction,
     measured_at: Time,
     looked: &Looked,
     taken: u64,
 ) -> ProcessRow {
-    let (session, stats) = (seated.session, seated.session.stats());
+    let (session, stats) = (member.session, member.session.stats());
     let is_limit = |rate: &Rate| rate.as_bps() < f64::MAX;
     let (held_by, lost, path, sink) = match direction {
         Direction::Sending => {
@@ -56,7 +56,7 @@ pub(super) fn row(
         }),
         limited_by: held_by.map_or(0, number),
         peer: session.facts().peer.ip(),
-        wire_bytes: Bytes::new(seated.wire_bytes[direction as usize]),
+        wire_bytes: Bytes::new(member.wire_bytes[direction as usize]),
         lost: lost as u32,
         holding: looked.standing.map(|standing| holding(&standing, taken)),
     }

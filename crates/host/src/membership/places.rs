@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fairwave_proto::codec::SessionId;
 use fairwave_proto::{AssignedGrant, Direction};
 use fairwave_schemes::Grant;
-use fairwave_table::{Beat, GrantState, Holding, ProcessRow, ProcessSegment, RowPlace};
+use fairwave_table::{GrantState, Holding, ProcessRow, ProcessSegment, RowPlace, TickReport};
 use fairwave_units::{Rate, Time};
 
 /// The segments of a process, and which row each of its sessions has in a direction.
@@ -25,7 +25,7 @@ struct Row {
     /// The content of its row.
     said: ProcessRow,
     /// Whether this look has told of it.
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Places {
@@ -40,17 +40,17 @@ impl Places {
 
     /// Changes with each tick of the daemon.
     pub(super) fn pulse(&self) -> u64 {
-        // A tick ends with the beat of the first segment.
+        // A tick ends with the tick report of the first segment.
         self.segments.first().map_or(0, ProcessSegment::pulse)
     }
 
-    pub(super) fn beat(&self) -> Option<Beat> {
-        self.segments.first().and_then(ProcessSegment::beat)
+    pub(super) fn tick_report(&self) -> Option<TickReport> {
+        self.segments.first().and_then(ProcessSegment::tick_report)
     }
 
     /// A look starts: rows of a direction that it does not mention are released at its end.
     pub(super) fn begin(&mut self, direction: Direction) {
-        self.rows[direction as usize].values_mut().for_each(|row| row.is_told = false);
+        self.rows[direction as usize].values_mut().for_each(|row| row.is_reported = false);
     }
 
     /// Writes the state of a session; assigns it a row if it has none and one is left. Returns whether it has one.
@@ -61,17 +61,17 @@ impl Places {
             std::collections::btree_map::Entry::Vacant(new) => {
                 let take = |(at, segment): (usize, &mut ProcessSegment)| segment.take_row().map(|place| (at, place));
                 let Some((segment, place)) = self.segments.iter_mut().enumerate().find_map(take) else { return false };
-                new.insert(Row { segment, place, expected: Some(said.start), said: *said, is_told: true })
+                new.insert(Row { segment, place, expected: Some(said.start), said: *said, is_reported: true })
             }
         };
-        (row.is_told, row.said) = (true, *said);
+        (row.is_reported, row.said) = (true, *said);
         self.segments.get(row.segment).is_some_and(|segment| segment.set_row(row.place, said))
     }
 
     /// A session has ended, but data of it may still arrive: its row stays, and only holds those.
     pub(super) fn linger(&mut self, direction: Direction, session: SessionId, at: Time, holding: Holding) {
         let Some(row) = self.rows[direction as usize].get_mut(&session) else { return };
-        row.is_told = true;
+        row.is_reported = true;
         let claim = Some(Rate::ZERO);
         row.said = ProcessRow {
             measured: Rate::ZERO,
@@ -88,12 +88,12 @@ impl Places {
     pub(super) fn end(&mut self, direction: Direction) {
         let segments = &mut self.segments;
         self.rows[direction as usize].retain(|_, row| {
-            if !row.is_told
+            if !row.is_reported
                 && let Some(segment) = segments.get_mut(row.segment)
             {
                 segment.give_back(row.place);
             }
-            row.is_told
+            row.is_reported
         });
     }
 
