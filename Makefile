@@ -11,7 +11,7 @@ OUT    ?= out
 export PYTHONDONTWRITEBYTECODE := 1
 export MPLBACKEND := Agg
 
-.PHONY: help build python demo test test-all test-compile test-rust test-bytes test-papers test-python test-crate quick
+.PHONY: help build python demo test test-all test-compile test-files test-hosts test-cores test-bytes test-papers test-python test-crate quick
 .PHONY: check check-rust check-targets check-licences check-python install library release wheel release-check bench soak live busy fuzz compare
 .PHONY: report report-wire audit clean
 
@@ -52,9 +52,9 @@ test:            ## everything that must be green, on any machine; leaves nothin
 	@echo "all tests passed"
 
 # Many tests wait for other processes, and the papers compute: side by side they take the time of either. The output of
-# test-rust comes as it is written (+), that of the others when they end.
+# test-files comes as it is written (+), that of the others when they end.
 test-all: test-compile
-	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target test-rust test-bytes test-papers test-python
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target test-files test-hosts test-cores test-papers test-bytes test-python
 
 test-compile: $(VENV)/.installed
 	$(CARGO) build $(TARGETS)
@@ -63,21 +63,30 @@ test-compile: $(VENV)/.installed
 # Tests at once, by default one a core: more overlap what they wait for (cli on two cores: 112 s with two).
 export RUST_TEST_THREADS ?= 4
 
+# Three parts of the crates: files and hosts take about the same time, and cores run in virtual time.
+part = $(CARGO) test $(TARGETS) --no-fail-fast --config 'target."cfg(all())".runner = ["$(CURDIR)/tests/part.sh", "$(1)"]'
+
+test-files: test-compile
+	+$(call part,files)
+
 # The example of a scheme from outside runs as its page says.
-test-rust: test-compile
-	+$(CARGO) test $(TARGETS) --no-fail-fast
-	+$(CARGO) test --locked --workspace --doc --no-fail-fast
-	+target/debug/own-scheme
+test-hosts: test-compile
+	$(call part,hosts)
+	$(CARGO) test --locked --workspace --doc --no-fail-fast
+	target/debug/own-scheme
+
+test-cores: test-compile
+	$(call part,cores)
 
 test-bytes: test-compile
-	bash tests/same_bytes.sh $(TEST_BIN)
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" bash tests/generated.sh $(TEST_BIN)
+	tests/once.sh bash tests/same_bytes.sh $(TEST_BIN)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tests/once.sh bash tests/generated.sh $(TEST_BIN)
 
 test-papers: test-compile
-	bash tests/papers.sh $(TEST_BIN)
+	tests/once.sh bash tests/papers.sh $(TEST_BIN)
 
 test-python: test-compile
-	FAIRWAVE=$(TEST_BIN) $(VENV)/bin/python -m pytest
+	FAIRWAVE=$(TEST_BIN) tests/once.sh $(VENV)/bin/python -m pytest
 
 quick:           ## formatting, lints and unit tests of the crates without I/O, in two minutes
 	$(CARGO) fmt --check

@@ -4,14 +4,9 @@
 # usage: tests/papers.sh FAIRWAVE
 set -euo pipefail
 fairwave=$1
-# Experiments and verdicts are built in, and a build gives the same bytes each time: what passed need not run again.
-passed=$(dirname "$fairwave")/papers.passed
-build=$(sha256sum <"$fairwave")
-if [ -f "$passed" ] && [ "$(cat "$passed")" = "$build" ]; then echo "papers: this build has passed"; exit; fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 "$fairwave" papers run all --quick --out "$dir" >"$dir/text" || { grep -B2 -A3 '  miss ' "$dir/text"; exit 1; }
 if grep -o 'No picture: [^<]*' "$dir/report.html"; then exit 1; fi
 tail -1 "$dir/text"
-echo "$build" >"$passed"
