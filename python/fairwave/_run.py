@@ -136,10 +136,13 @@ class Run:
     def links(self) -> pd.DataFrame:
         """The summary's links as a table, one row per link or used direction of a node ("d1:in", "s1:out").
 
-        ``utilisation`` and ``mean_queue_packets`` are means over the summary's window.
+        ``utilisation`` and ``mean_queue_packets`` are means over the summary's window. ``marked_packets`` is present if
+        a queue marks, and NaN for those that do not.
         """
-        columns = ("name", "capacity_bps", "utilisation", "mean_queue_packets", "max_queue_packets", "dropped_packets")
-        return pd.DataFrame(self.summary["links"], columns=list(columns))
+        columns = ["name", "capacity_bps", "utilisation", "mean_queue_packets", "max_queue_packets", "dropped_packets"]
+        if any("marked_packets" in link for link in self.summary["links"]):
+            columns.append("marked_packets")
+        return pd.DataFrame(self.summary["links"], columns=columns)
 
     def rates(self) -> pd.DataFrame:
         """Rates per sample and session, the columns of ``rates.csv``, in order of time, then of sessions.
@@ -158,7 +161,8 @@ class Run:
         """Queues per sample and link, the columns of ``queues.csv``, in order of time, then of links.
 
         ``link`` is a link's name, or a node's and the direction ("d1:in", "s1:out"). ``queue_packets`` and
-        ``queue_bytes`` are taken at the end of the sample, ``dropped_packets`` counts within it.
+        ``queue_bytes`` are taken at the end of the sample, ``dropped_packets`` counts within it, and so
+        does ``marked_packets`` if a queue marks.
         """
         return self._named(self._core.queues(), "link", "links")
 
@@ -174,7 +178,8 @@ class Run:
     def losses(self) -> pd.DataFrame:
         """Loss events, the columns of ``losses.csv``; empty in the fluid model.
 
-        ``time_s``, ``session``, and ``kind``: "timeout" if its retransmission timer expired, otherwise "loss".
+        ``time_s``, ``session``, and ``kind``: "timeout" if its retransmission timer expired, "mark" for a
+        congestion mark, otherwise "loss".
         """
         return self._named(self._core.losses(), "session", "sessions")
 

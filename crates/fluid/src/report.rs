@@ -91,6 +91,7 @@ pub(crate) fn report(
             mean_queue_packets: if span == 0 { 0.0 } else { load.area / span as f64 / GRAIN_NS_PER_BYTE / packet },
             max_queue_packets: grain::bytes(load.largest) / packet,
             dropped_packets: (grain::bytes(load.dropped) / packet).round() as u64,
+            marked_packets: None,
         });
     }
     let course = Course {

@@ -83,6 +83,9 @@ impl Run {
         columns.set_item("queue_packets", PyArray1::from_slice(py, &samples.queue_packets))?;
         columns.set_item("queue_bytes", PyArray1::from_slice(py, &samples.queue_bytes))?;
         columns.set_item("dropped_packets", PyArray1::from_slice(py, &samples.dropped_packets))?;
+        if !samples.marked_packets.is_empty() {
+            columns.set_item("marked_packets", PyArray1::from_slice(py, &samples.marked_packets))?;
+        }
         Ok(columns)
     }
 

@@ -36,9 +36,12 @@ pub fn write_rates(run: &Run, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes `queues.csv`: a row per sample and link, sample by sample. Only the header if queues were not recorded.
+/// Writes `queues.csv`: a row per sample and link, sample by sample. Only the header if queues were not recorded. The
+/// last column is written only if a queue marks.
 pub fn write_queues(run: &Run, out: &mut impl Write) -> io::Result<()> {
-    out.write_all(b"time_s,link,queue_packets,queue_bytes,dropped_packets\n")?;
+    let marked = run.queues.as_ref().map_or(&[][..], |queues| &queues.marked_packets);
+    let marks = if marked.is_empty() { "" } else { ",marked_packets" };
+    writeln!(out, "time_s,link,queue_packets,queue_bytes,dropped_packets{marks}")?;
     let Some(queues) = &run.queues else { return Ok(()) };
     let names: Vec<_> = run.summary.links.iter().map(|link| field(&link.name)).collect();
     for (sample, end) in queues.ends.iter().enumerate() {
@@ -47,7 +50,11 @@ pub fn write_queues(run: &Run, out: &mut impl Write) -> io::Result<()> {
             let at = sample * queues.links + link;
             let (packets, bytes) = (entry(&queues.queue_packets, at), entry(&queues.queue_bytes, at));
             let dropped = queues.dropped_packets.get(at).copied().unwrap_or_default();
-            writeln!(out, "{end},{name},{packets},{bytes},{dropped}")?;
+            write!(out, "{end},{name},{packets},{bytes},{dropped}")?;
+            match marked.get(at) {
+                Some(marked) => writeln!(out, ",{marked}")?,
+                None => writeln!(out)?,
+            }
         }
     }
     Ok(())
@@ -186,8 +193,13 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
             queue_bytes: vec![1560.0],
             queue_packets: vec![1.5], // 1560 B / 1040 B
             dropped_packets: vec![2],
+            marked_packets: Vec::new(),
         });
         let expected = "time_s,link,queue_packets,queue_bytes,dropped_packets\n0.1,\"a,b:in\",1.5,1560,2\n";
+        assert_eq!(text(|out| write_queues(&run, out)), expected);
+        run.queues.as_mut().unwrap().marked_packets = vec![3];
+        let expected =
+            "time_s,link,queue_packets,queue_bytes,dropped_packets,marked_packets\n0.1,\"a,b:in\",1.5,1560,2,3\n";
         assert_eq!(text(|out| write_queues(&run, out)), expected);
     }
 
@@ -280,6 +292,7 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
             sent_packets: 0,
             lost_packets: 0,
             retransmitted_packets: 0,
+            marked_packets: None,
             timeouts: 0,
             completed_s: None,
             completion_s: None,
@@ -295,6 +308,7 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
             mean_queue_packets: 0.0,
             max_queue_packets: 0.0,
             dropped_packets: 0,
+            marked_packets: None,
         }
     }
 }

@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(non_snake_case))]
 
 mod allocation;
+mod aqm;
 mod by_scheme;
 pub mod csv;
 mod delay;
@@ -30,6 +31,7 @@ mod size;
 mod trace;
 
 pub use allocation::{Allocation, AllocationLimit, allocate};
+pub use aqm::{Aqm, MarkFrom};
 pub use by_scheme::{SchemeOptions, SchemeSummary, by_scheme};
 pub use delay::{CompletionSummary, DelayHistogram, DelaySummary};
 pub use document::{Case, Document, Selection};

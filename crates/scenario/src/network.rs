@@ -3,6 +3,8 @@
 use fairwave_schemes::scheme::Scheme;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
+use crate::Aqm;
+
 /// Sizes of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSizes {
@@ -36,6 +38,8 @@ pub struct Node {
     pub receive_loss: f64,
     /// The queue's discipline; `None` is that of the scenario's scheme.
     pub discipline: Option<Discipline>,
+    /// Parameters of the discipline.
+    pub aqm: Aqm,
     /// Share of the capacity that GTP may allocate, 0 < share <= 1.
     pub gtp_share: f64,
     /// The weight of all traffic that is not GTP's, as one more group next to GTP's sessions: the part of its share
@@ -74,8 +78,19 @@ pub enum Discipline {
     DropTail,
     /// Random early detection.
     Red,
-    /// First in, first out, marking (ECN) packets that arrive at a queue of a seventh of a bandwidth-delay product.
+    /// First in, first out, marking (ECN) packets that arrive at a long queue: a seventh of a bandwidth-delay product,
+    /// unless set.
     EcnStep,
+    /// Controlled delay (RFC 8289).
+    Codel,
+    /// A queue per flow, each with CoDel (RFC 8290).
+    FqCodel,
+    /// A queue per flow, in turn, without control of delay.
+    Fq,
+    /// Proportional integral controller enhanced (RFC 8033).
+    Pie,
+    /// Two coupled queues, for L4S and for other traffic (RFC 9332).
+    DualPi2,
     /// XCP's router rule.
     Xcp,
     /// iXCP's.
@@ -95,12 +110,22 @@ pub enum Discipline {
 }
 
 impl Discipline {
+    /// Whether it decides when packets leave the queue, or in which order.
+    pub const fn acts_at_departure(self) -> bool {
+        matches!(self, Self::Codel | Self::FqCodel | Self::Fq | Self::Pie | Self::DualPi2)
+    }
+
     /// Its name in scenario files, which is also that of the scheme whose links run it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::DropTail => "drop-tail",
             Self::Red => "red",
             Self::EcnStep => "ecn-step",
+            Self::Codel => "codel",
+            Self::FqCodel => "fq-codel",
+            Self::Fq => "fq",
+            Self::Pie => "pie",
+            Self::DualPi2 => "dualpi2",
             Self::Xcp => "xcp",
             Self::Ixcp => "ixcp",
             Self::Pxcp => "pxcp",
@@ -137,6 +162,8 @@ pub struct Link {
     pub queue: QueueLimit,
     /// The queue's discipline; `None` is that of the scenario's scheme.
     pub discipline: Option<Discipline>,
+    /// Parameters of the discipline, except RED's.
+    pub aqm: Aqm,
     /// RED's parameters.
     pub red: Red,
     /// Probability that a packet is lost on it, 0 <= p < 1.

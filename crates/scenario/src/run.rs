@@ -95,6 +95,9 @@ pub struct LinkSummary {
     pub max_queue_packets: f64,
     /// Packets dropped.
     pub dropped_packets: u64,
+    /// Packets marked. Omitted from JSON if the queue does not mark.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marked_packets: Option<u64>,
 }
 
 /// Results of one table of background traffic, all its sources together.
@@ -181,6 +184,8 @@ pub struct QueueSamples {
     pub queue_packets: Vec<f64>,
     /// Packets dropped in the sample.
     pub dropped_packets: Vec<u64>,
+    /// Packets marked in the sample; empty if no queue marks.
+    pub marked_packets: Vec<u64>,
 }
 
 /// Windows per sample and session, at the end of the sample: entry `sample * sessions + session`. NaN for a scheme
@@ -206,7 +211,7 @@ pub struct MaxMinStep {
     pub rates_bps: Vec<f64>,
 }
 
-/// A session cut its rate because of loss.
+/// A session cut its rate because of loss or a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossEvent {
     /// Time of the event.
@@ -217,13 +222,15 @@ pub struct LossEvent {
     pub kind: LossKind,
 }
 
-/// Signals of a loss.
+/// Signals of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossKind {
     /// The other end: duplicate or selective acknowledgements, or a report.
     Loss,
     /// The session's retransmission timer expired.
     Timeout,
+    /// A congestion mark (ECN).
+    Mark,
 }
 
 impl LossKind {
@@ -232,6 +239,7 @@ impl LossKind {
         match self {
             Self::Loss => "loss",
             Self::Timeout => "timeout",
+            Self::Mark => "mark",
         }
     }
 }

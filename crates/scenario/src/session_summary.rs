@@ -36,6 +36,9 @@ pub struct SessionSummary {
     pub lost_packets: u64,
     /// Retransmitted data packets.
     pub retransmitted_packets: u64,
+    /// Data packets that arrived with a congestion mark. Omitted from JSON if no queue marks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marked_packets: Option<u64>,
     /// Expirations of its retransmission timer, including repeated ones for the same packet; 0 for sessions without a
     /// window.
     pub timeouts: u64,

@@ -54,8 +54,10 @@ pub enum LoadCode {
 /// The ECN codepoint of a packet (RFC 3168 s5), if its scheme responds to marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EcnCode {
-    /// ECT: both ends understand marks.
+    /// ECT(0): both ends understand marks.
     Capable,
+    /// ECT(1): the sender responds to marks as L4S requires (RFC 9331).
+    CapableL4s,
     /// CE: a link on the path marked the packet.
     Experienced,
 }

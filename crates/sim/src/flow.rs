@@ -76,6 +76,8 @@ pub(crate) struct FlowCounts {
     pub(crate) resent: u64,
     pub(crate) timeouts: u64,
     pub(crate) arrived: u64,
+    /// Data packets that arrived with a congestion mark.
+    pub(crate) marked: u64,
     pub(crate) dropped: u64,
     pub(crate) in_flight: u64,
     pub(crate) acks_arrived: u64,

@@ -31,6 +31,8 @@ mod pacer;
 mod packet;
 mod packet_gaps;
 mod pipe;
+mod queue;
+mod queued;
 mod ranges;
 mod rated;
 mod rbudp;

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use fairwave_scenario::random::RandomStream;
-use fairwave_schemes::header::{CongestionHeader, EcnCode};
 use fairwave_units::{Duration, Time};
 
 use crate::card::CardCounter;
 use crate::controlled::Controlled;
 use crate::packet::{HeaderStore, SimPacketKind};
+use crate::queue::QueueDiscipline;
+use crate::queued::Queued;
 use crate::red_queue::RedQueue;
 use crate::transmitter::Transmitter;
 
@@ -27,17 +28,30 @@ pub(crate) struct SimLink {
     /// removed when the queue, or the memory for it, may be full.
     departures: VecDeque<Time>,
     loss: Option<Box<Bernoulli>>,
-    /// Drops before the queue is full, if the discipline is RED, with the size of the packets that it counts in.
-    red: Option<Box<(RedQueue, f64)>>,
+    /// Drops before the queue is full, if the discipline is RED.
+    red: Option<Box<RedFront>>,
     /// Queue length in bytes from which arriving packets are marked, if their ends understand marks.
     marks_from: Option<u64>,
     /// The rule that reads and writes congestion headers here, if there is one.
     control: Option<Box<Controlled>>,
+    /// The queue, if its rule decides when packets leave.
+    pub(crate) queued: Option<Box<Queued>>,
     /// Counts departures, if a host reads them.
     card: Option<Box<CardCounter>>,
+    /// Whether its queue sets congestion marks.
+    pub(crate) is_marking: bool,
     pub(crate) counts: LinkCounts,
     /// The part of the run over which the summary's means are taken.
     window: (Time, Time),
+}
+
+/// RED in front of a queue.
+struct RedFront {
+    red: RedQueue,
+    /// Size of the packets that it counts in.
+    packet_bytes: f64,
+    /// Whether it marks ECN-capable packets instead of dropping them.
+    marks: bool,
 }
 
 /// Statistics of a link. Means and sums are over its window, the maximum over the whole run.
@@ -48,6 +62,7 @@ pub(crate) struct LinkCounts {
     pub(crate) offered_bytes: u64,
     pub(crate) dropped_packets: u64,
     pub(crate) lost_packets: u64,
+    pub(crate) marked_packets: u64,
     /// Bytes that left within the window; for a packet on the wire at a boundary its part.
     pub(crate) carried_bytes: f64,
     /// Integral of the queued bytes within the window, in byte-nanoseconds.
@@ -65,6 +80,8 @@ pub(crate) enum LinkVerdict {
     Dropped,
     /// It was lost at random, before the queue.
     Lost,
+    /// It has to be put into the queue, whose rule decides its fate.
+    Queued,
 }
 
 impl SimLink {
@@ -72,12 +89,31 @@ impl SimLink {
         let (departures, counts) = (VecDeque::new(), LinkCounts::default());
         let loss = loss.map(Box::new);
         let wire = Transmitter::new(rate_bps);
-        Self { wire, limit, departures, loss, red: None, marks_from: None, control: None, card: None, counts, window }
+        Self {
+            wire,
+            limit,
+            departures,
+            loss,
+            red: None,
+            marks_from: None,
+            control: None,
+            queued: None,
+            card: None,
+            is_marking: false,
+            counts,
+            window,
+        }
     }
 
-    /// Puts RED in front of the queue, in packets of `packet_bytes`.
-    pub(crate) fn with_red(mut self, red: RedQueue, packet_bytes: f64) -> Self {
-        self.red = Some(Box::new((red, packet_bytes)));
+    /// Puts RED in front of the queue, in packets of `packet_bytes`; with `marks` it marks instead of dropping.
+    pub(crate) fn with_red(mut self, red: RedQueue, packet_bytes: f64, marks: bool) -> Self {
+        self.red = Some(Box::new(RedFront { red, packet_bytes, marks }));
+        self
+    }
+
+    /// Lets a rule decide when packets leave.
+    pub(crate) fn with_queue(mut self, discipline: Box<dyn QueueDiscipline>) -> Self {
+        self.queued = Some(Box::new(Queued::new(discipline)));
         self
     }
 
@@ -113,6 +149,7 @@ impl SimLink {
 
     /// Ends the window of the means. Packets queued at this point were counted as if they left within the window.
     pub(crate) fn close(&mut self, now: Time) {
+        self.count_area(now);
         self.window.1 = now;
         self.counts.carried_bytes = (self.counts.carried_bytes - self.wire.backlog_bytes(now)).max(0.0);
     }
@@ -136,8 +173,11 @@ impl SimLink {
         if let Some(control) = &mut self.control {
             control.on_arrival(now, bytes, kind, headers);
         }
+        if self.queued.is_some() {
+            return LinkVerdict::Queued;
+        }
         let starts = self.wire.free_at().max(now);
-        if self.red_drops(now) || (starts > now && !self.has_room(now, bytes)) {
+        if self.red_drops(now, kind, headers) || (starts > now && !self.has_room(now, bytes)) {
             self.counts.dropped_packets += 1;
             return LinkVerdict::Dropped;
         }
@@ -149,10 +189,8 @@ impl SimLink {
         }
         if let Some(from) = self.marks_from
             && self.wire.backlog_bytes(now) >= from as f64
-            && let Some(CongestionHeader::Ecn(code)) = headers.get_mut(kind)
-            && kind.is_data()
         {
-            *code = EcnCode::Experienced;
+            self.counts.marked_packets += u64::from(headers.mark(kind));
         }
         let leaves = self.wire.send(now, bytes);
         if let Some(control) = &mut self.control {
@@ -164,6 +202,9 @@ impl SimLink {
 
     /// Maximum of the queued bytes.
     pub(crate) fn max_waiting_bytes(&self) -> f64 {
+        if let Some(queued) = &self.queued {
+            return queued.most_bytes() as f64;
+        }
         // Bytes ahead of the packet that waited longest.
         self.wire.bytes_in(self.counts.longest_wait)
     }
@@ -195,23 +236,44 @@ impl SimLink {
 
     /// Bytes in the queue and on the wire.
     pub(crate) fn backlog_bytes(&self, now: Time) -> f64 {
-        self.wire.backlog_bytes(now)
+        let queued = self.queued.as_ref().map_or(0, |queued| queued.bytes());
+        self.wire.backlog_bytes(now) + queued as f64
+    }
+
+    /// Adds the queue since the last change to its integral, if a rule decides when packets leave.
+    pub(crate) fn count_area(&mut self, now: Time) {
+        if let Some(queued) = &mut self.queued {
+            self.counts.waiting_byte_ns += queued.area(now, self.window);
+        }
+    }
+
+    /// Sends a packet now, and returns the time at which its last bit has left.
+    pub(crate) fn transmit(&mut self, now: Time, bytes: u32) -> Time {
+        let leaves = self.wire.send(now, bytes);
+        self.count(now, now, leaves, bytes);
+        leaves
     }
 
     #[inline]
-    fn red_drops(&mut self, now: Time) -> bool {
+    fn red_drops(&mut self, now: Time, kind: SimPacketKind, headers: &mut HeaderStore) -> bool {
         if self.red.is_none() {
             return false;
         }
         self.forget_departed(now);
-        let Some((red, packet_bytes)) = self.red.as_deref_mut() else { return false };
+        let Some(RedFront { red, packet_bytes, marks }) = self.red.as_deref_mut() else { return false };
         let free_at = self.wire.free_at();
         let queue_packets = if red.counts_bytes() {
             self.wire.backlog_bytes(now) / *packet_bytes
         } else {
             self.departures.len() as f64
         };
-        red.drops(now, queue_packets, (free_at <= now).then_some(free_at))
+        let is_selected = red.drops(now, queue_packets, (free_at <= now).then_some(free_at));
+        // RFC 3168 s7: marks up to the upper threshold, drops beyond it.
+        if is_selected && *marks && !red.is_beyond_thresholds() && headers.mark(kind) {
+            self.counts.marked_packets += 1;
+            return false;
+        }
+        is_selected
     }
 
     #[inline]
@@ -342,7 +404,7 @@ mod tests {
                     }
                 }
                 LinkVerdict::Dropped => dropped += 1,
-                LinkVerdict::Lost => unreachable!("the link loses nothing at random"),
+                LinkVerdict::Lost | LinkVerdict::Queued => unreachable!("the link loses nothing at random"),
             }
         }
         // Of each 18 488.9 packets offered the link cannot take 8.9, once its queue of a hundred is full: 1 in 2080.

@@ -20,6 +20,7 @@ pub(crate) struct Log {
     offered: Vec<u64>,
     pub(crate) queue_bytes: Vec<f64>,
     dropped: Vec<u64>,
+    marked: Vec<u64>,
     has_windows: bool,
     has_rates: bool,
     /// Rates known to the end nodes of flows. Empty unless requested.
@@ -62,6 +63,7 @@ impl Log {
             self.offered.push(link.counts.offered_bytes);
             self.queue_bytes.push(link.backlog_bytes(now));
             self.dropped.push(link.counts.dropped_packets);
+            self.marked.push(link.counts.marked_packets);
         }
         self.backgrounds = simulator.backgrounds.len();
         for background in &simulator.backgrounds {
@@ -85,5 +87,10 @@ impl Log {
     /// Packets dropped at links.
     pub(crate) fn dropped(&self) -> Totals<'_> {
         Totals::new(&self.ends, self.links, &self.dropped)
+    }
+
+    /// Packets marked at links.
+    pub(crate) fn marked(&self) -> Totals<'_> {
+        Totals::new(&self.ends, self.links, &self.marked)
     }
 }

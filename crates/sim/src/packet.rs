@@ -1,6 +1,6 @@
 //! A packet in the network: a small plain value, without payload bytes.
 
-use fairwave_schemes::header::CongestionHeader;
+use fairwave_schemes::header::{CongestionHeader, EcnCode};
 use fairwave_units::Time;
 
 /// A data packet or an acknowledgement, in half a cache line.
@@ -142,6 +142,13 @@ impl HeaderStore {
     #[inline]
     pub(crate) fn get_mut(&mut self, kind: SimPacketKind) -> Option<&mut CongestionHeader> {
         kind.header_place().map(|place| &mut self.headers[place].0)
+    }
+
+    /// Marks a data packet in flight; returns false if its ends do not understand marks.
+    pub(crate) fn mark(&mut self, kind: SimPacketKind) -> bool {
+        let Some(CongestionHeader::Ecn(code)) = self.get_mut(kind).filter(|_| kind.is_data()) else { return false };
+        *code = EcnCode::Experienced;
+        true
     }
 
     /// The kind of a packet in flight without its header.

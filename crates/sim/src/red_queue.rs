@@ -52,6 +52,11 @@ impl RedQueue {
         self.config.bytes
     }
 
+    /// Whether the average queue exceeds the upper threshold.
+    pub(crate) fn is_beyond_thresholds(&self) -> bool {
+        self.average_packets >= self.max_th_packets
+    }
+
     /// A packet arrives at a queue of `queue_packets`, which became empty at `empty_since` if it is empty. Returns
     /// whether it is dropped.
     pub(crate) fn drops(&mut self, now: Time, queue_packets: f64, empty_since: Option<Time>) -> bool {

@@ -1,6 +1,6 @@
 //! Converts the simulation's counts into the result of a run ([`fairwave_scenario::report`]).
 
-use fairwave_scenario::report::{ClosedCounts, Counts, Recording, SessionCounts, run_of};
+use fairwave_scenario::report::{ClosedCounts, Counts, Recording, SessionCounts, Totals, run_of};
 use fairwave_scenario::{
     BackgroundSummary, DelayHistogram, Engine, LinkSummary, LossEvent, QueueSamples, Run, Scenario, WindowSamples,
 };
@@ -32,12 +32,13 @@ pub(crate) fn report(
         ssthresh_packets: std::mem::take(&mut log.ssthresh_packets),
     });
     let hops = simulator.network().links.iter().map(|link| link.counts.hops).sum();
+    let has_marks = simulator.network().links.iter().any(|link| link.is_marking);
     let mut losses = Vec::new();
     for (at, flow) in (0_u32..).zip(simulator.sessions()) {
         losses.extend(flow.losses.iter().map(|(time, kind)| LossEvent { time: *time, session: at, kind: *kind }));
     }
     let counts = Counts {
-        sessions: simulator.sessions().iter().map(|flow| counts(scenario, flow)).collect(),
+        sessions: simulator.sessions().iter().map(|flow| counts(scenario, flow, has_marks)).collect(),
         closed: simulator.closed().map(|totals| ClosedCounts { at: totals.at, sessions: totals.sessions.clone() }),
         ends: log.ends,
         delivered: log.delivered,
@@ -59,7 +60,7 @@ fn delays(flow: &SimFlow) -> DelayHistogram {
     flow.delays.as_ref().map(|delays| delays.queueing.clone()).unwrap_or_default()
 }
 
-fn counts(scenario: &Scenario, flow: &SimFlow) -> SessionCounts {
+fn counts(scenario: &Scenario, flow: &SimFlow, has_marks: bool) -> SessionCounts {
     let [payload_bits, wire_bits] = flow.bits(scenario.packet.payload.as_bits_f64());
     let delivered_bytes = if flow.source.is_between_hosts() {
         flow.delivered()
@@ -74,6 +75,7 @@ fn counts(scenario: &Scenario, flow: &SimFlow) -> SessionCounts {
         lost: flow.counts.dropped,
         resent: flow.counts.resent,
         timeouts: flow.counts.timeouts,
+        marked: has_marks.then_some(flow.counts.marked),
         completed: flow.completed,
     }
 }
@@ -102,6 +104,7 @@ fn links(
             mean_queue_packets: link.counts.waiting_byte_ns / span_ns / packet,
             max_queue_packets: link.max_waiting_bytes() / packet,
             dropped_packets: link.counts.dropped_packets,
+            marked_packets: link.is_marking.then_some(link.counts.marked_packets),
         });
     }
     (summaries, peak)
@@ -134,13 +137,15 @@ fn queue_samples(scenario: &Scenario, simulator: &Simulator<'_>, log: &mut Log) 
     let links = simulator.network().links.len();
     let packet = scenario.full_packet().get() as f64;
     let queue_bytes = std::mem::take(&mut log.queue_bytes);
-    let dropped = (0..log.ends.len()).flat_map(|sample| (0..links).map(move |link| (link, sample)));
-    let counts = log.dropped();
+    let each = || (0..log.ends.len()).flat_map(|sample| (0..links).map(move |link| (link, sample)));
+    let changes = |counts: Totals<'_>| each().map(|(link, sample)| counts.change(link, sample)).collect();
+    let has_marks = simulator.network().links.iter().any(|link| link.is_marking);
     QueueSamples {
         ends: log.ends.clone(),
         links,
         queue_packets: queue_bytes.iter().map(|bytes| bytes / packet).collect(),
         queue_bytes,
-        dropped_packets: dropped.map(|(link, sample)| counts.change(link, sample)).collect(),
+        dropped_packets: changes(log.dropped()),
+        marked_packets: if has_marks { changes(log.marked()) } else { Vec::new() },
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use fairwave_scenario::random;
-use fairwave_scenario::{Background, Discipline, Node, QueueLimit, Red, Scenario, SchemeChoice, SessionSpec};
+use fairwave_scenario::{
+    Aqm, Background, Discipline, MarkFrom, Node, QueueLimit, Red, Scenario, SchemeChoice, SessionSpec,
+};
 use fairwave_schemes::header::LinkId;
 use fairwave_schemes::link::{LinkController, LinkSetup, link_controller};
 use fairwave_schemes::scheme::{Options, Scheme, SchemeKind, find};
@@ -13,6 +15,11 @@ use crate::controlled::Controlled;
 use crate::link::{Bernoulli, LinkVerdict, QueueBound, SimLink};
 use crate::packet::{HeaderStore, SimPacket};
 use crate::pipe::{Pipe, PipeEnd, PipePool};
+use crate::queue::QueueDiscipline;
+use crate::queue::codel::{CodelConfig, CodelQueue};
+use crate::queue::dualpi2::DualPi2;
+use crate::queue::flows::FlowQueues;
+use crate::queue::pie::PieQueue;
 use crate::red_queue;
 
 /// Marking threshold of a queue that marks, as a share of the bandwidth-delay product: a seventh (Alizadeh et al.,
@@ -240,18 +247,27 @@ impl Builder<'_> {
 
     fn link(&self, origin: Origin) -> Option<(String, Rate, SimLink)> {
         let direction = |node: &Node, way: &str| format!("{}:{way}", node.name);
-        let (name, capacity, queue, loss, discipline, red) = match origin {
+        let (name, capacity, queue, loss, discipline, aqm, red) = match origin {
             Origin::Send(node) => {
                 let node = &self.scenario.nodes[node as usize];
-                (direction(node, "out"), node.send?, node.queue, node.send_loss, node.discipline, Red::default())
+                (
+                    direction(node, "out"),
+                    node.send?,
+                    node.queue,
+                    node.send_loss,
+                    node.discipline,
+                    node.aqm,
+                    Red::default(),
+                )
             }
             Origin::Receive(node) => {
                 let node = &self.scenario.nodes[node as usize];
-                (direction(node, "in"), node.receive?, node.queue, node.receive_loss, node.discipline, Red::default())
+                let (loss, rule) = (node.receive_loss, node.discipline);
+                (direction(node, "in"), node.receive?, node.queue, loss, rule, node.aqm, Red::default())
             }
             Origin::Link(link) => {
                 let link = &self.scenario.links[link as usize];
-                (link.name.to_string(), link.capacity?, link.queue, link.loss, link.discipline, link.red)
+                (link.name.to_string(), link.capacity?, link.queue, link.loss, link.discipline, link.aqm, link.red)
             }
         };
         let rtt = self.largest_rtt.get(&origin).copied().unwrap_or_default();
@@ -264,23 +280,64 @@ impl Builder<'_> {
             QueueLimit::Packets(packets) => QueueBound::Packets(packets),
             QueueLimit::Bytes(bytes) => QueueBound::Bytes(bytes.get()),
             QueueLimit::Bdp(share) => QueueBound::Packets(bdp_packets(share).max(2)),
-            QueueLimit::Usual => QueueBound::Packets(bdp_packets(1.0).max(self.least_queue_packets(origin))),
+            QueueLimit::Usual => QueueBound::Packets(match discipline.and_then(usual_packets) {
+                Some(packets) => packets,
+                None => bdp_packets(1.0).max(self.least_queue_packets(origin)),
+            }),
         };
         let losses = Bernoulli::new(loss, random::stream(self.scenario.seed, &format!("loss {name}")));
         let mut link = SimLink::new(capacity.as_bps().round() as u64, limit, losses, self.window);
         if discipline == Some(Discipline::Red) {
             let packets_per_s = capacity.as_bps() / packet.as_bits_f64();
             let stream = random::stream(self.scenario.seed, &format!("red {name}"));
-            link = link.with_red(red_queue::RedQueue::new(red, packets_per_s, stream), packet.get() as f64);
+            let red = red_queue::RedQueue::new(red, packets_per_s, stream);
+            link = link.with_red(red, packet.get() as f64, aqm.marks(Discipline::Red));
         }
         if discipline == Some(Discipline::EcnStep) {
             let bdp = capacity.as_bps() / 8.0 * rtt.as_secs_f64();
-            link = link.with_marks(((bdp * MARKS_FROM) as u64).max(2 * packet.get()));
+            let from = aqm.mark_from.map(|from| from.bytes(capacity, packet));
+            link = link.with_marks(from.unwrap_or(((bdp * MARKS_FROM) as u64).max(2 * packet.get())));
+        }
+        if let Some(discipline) = discipline {
+            link.is_marking = aqm.marks(discipline);
+            if let Some(queue) = self.queue(discipline, &aqm, limit, capacity, &name) {
+                link = link.with_queue(queue);
+            }
         }
         if let Some(rule) = self.rule(discipline, &name, capacity) {
             link = link.with_control(Controlled::new(rule));
         }
         Some((name, capacity, link))
+    }
+
+    /// The queue of a link whose discipline decides when packets leave.
+    fn queue(
+        &self,
+        discipline: Discipline,
+        aqm: &Aqm,
+        limit: QueueBound,
+        capacity: Rate,
+        name: &str,
+    ) -> Option<Box<dyn QueueDiscipline>> {
+        let packet = self.scenario.full_packet();
+        let ecn = aqm.marks(discipline);
+        let codel = CodelConfig::new(aqm, ecn, packet.get());
+        let quantum = aqm.quantum.unwrap_or(packet).get();
+        let stream = || random::stream(self.scenario.seed, &format!("aqm {name}"));
+        Some(match discipline {
+            Discipline::Codel => Box::new(CodelQueue::new(codel, limit)),
+            Discipline::FqCodel => Box::new(FlowQueues::new(quantum, Some(codel), limit)),
+            Discipline::Fq => Box::new(FlowQueues::new(quantum, None, limit)),
+            Discipline::Pie => Box::new(PieQueue::new(aqm, ecn, limit, packet.get(), stream())),
+            Discipline::DualPi2 => {
+                let step = aqm.mark_from.and_then(|from| match from {
+                    MarkFrom::Delay(delay) => Some(delay),
+                    _ => Duration::from_secs_f64(from.bytes(capacity, packet) as f64 * 8.0 / capacity.as_bps()),
+                });
+                Box::new(DualPi2::new(aqm, step, limit, packet.get(), stream()))
+            }
+            _ => return None,
+        })
     }
 
     /// Minimum size in packets of a queue without a configured size. A host's own queue does not lose them: its
@@ -349,6 +406,16 @@ impl Builder<'_> {
             self.network.lines.push(line);
         }
         line
+    }
+}
+
+/// Limit in packets of a queue that controls its delay or divides it by flows, if none is set: Linux's.
+fn usual_packets(discipline: Discipline) -> Option<u64> {
+    match discipline {
+        Discipline::Codel | Discipline::Pie => Some(1000),
+        Discipline::FqCodel => Some(10_240),
+        Discipline::Fq | Discipline::DualPi2 => Some(10_000),
+        _ => None,
     }
 }
 

@@ -41,6 +41,8 @@ pub(crate) enum SimEvent {
     Offer(u32),
     /// A table of web traffic has a new flow, or stops.
     Background(u32),
+    /// The wire of a link is free, and the rule of its queue decides what leaves.
+    Departure(u32),
     /// The rule of a link is due.
     Control(u32),
     /// The timer of a host of GTP is due.
@@ -243,6 +245,7 @@ impl Simulator<'_> {
                     self.send_all(flow);
                 }
                 SimEvent::Background(index) => self.on_background(index),
+                SimEvent::Departure(link) => self.depart(link),
                 SimEvent::Control(link) => self.on_control(link),
                 SimEvent::Host(host) => self.on_host_timer(host),
                 SimEvent::Demand(flow) => self.change_demand(flow),
@@ -329,15 +332,22 @@ impl Simulator<'_> {
                     self.trace(packet, TraceKind::Lost, Some(link));
                     return self.drop(packet);
                 }
+                LinkVerdict::Queued => return self.enqueue(link, packet),
             },
             RouteStep::Delay { line } => (line, self.now),
             RouteStep::End => return self.arrive(packet),
         };
+        self.leave(line, leaves, packet);
+    }
+
+    /// Puts a packet on the line after its link, which it leaves at `leaves`.
+    #[inline]
+    pub(crate) fn leave(&mut self, line: u32, leaves: Time, packet: SimPacket) {
         let arrives = leaves.saturating_add(self.network.lines[line as usize].delay);
         self.put(line, arrives, SimPacket { stage: packet.stage + 1, ..packet });
     }
 
-    fn drop(&mut self, packet: SimPacket) {
+    pub(crate) fn drop(&mut self, packet: SimPacket) {
         let (_, plain) = self.headers.take(packet.kind);
         self.blocks.take(plain);
         let flow = &mut self.flows[packet.flow as usize];
@@ -426,12 +436,17 @@ impl Simulator<'_> {
 
     /// Counts each flow's data packets in flight, and checks that packets are conserved.
     pub(crate) fn count_in_flight(&mut self) {
+        let now = self.now;
+        self.network.links.iter_mut().for_each(|link| link.count_area(now));
+        let mut in_flight = vec![[0_u64; 2]; self.flows.len()];
+        let mut count = |packet: &SimPacket| in_flight[packet.flow as usize][usize::from(packet.kind.is_data())] += 1;
         for line in &self.network.lines {
-            for packet in line.packets(&self.network.pool) {
-                let counts = &mut self.flows[packet.flow as usize].counts;
-                counts.in_flight += u64::from(packet.kind.is_data());
-                counts.acks_in_flight += u64::from(!packet.kind.is_data());
-            }
+            line.packets(&self.network.pool).for_each(&mut count);
+        }
+        self.visit_queued(&mut count);
+        for (flow, [acks, data]) in self.flows.iter_mut().zip(in_flight) {
+            flow.counts.in_flight += data;
+            flow.counts.acks_in_flight += acks;
         }
         for (index, flow) in self.flows.iter().enumerate() {
             let FlowCounts { sent, arrived, dropped, in_flight, acks_arrived, acks_dropped, acks_in_flight, .. } =

@@ -59,6 +59,7 @@ pub(crate) fn counts(scenario: &Scenario, plan: &Plan, seen: &RunReports, window
             lost: source.lost,
             resent: source.resent,
             timeouts: 0,
+            marked: None,
             completed: sink.completed_ns.map(Time::from_nanos),
         });
     }
@@ -144,6 +145,7 @@ fn links(scenario: &Scenario, plan: &Plan, seen: &RunReports, (from, to): (Time,
                     Direction::Down => (0..plan.places.len()).map(|other| flows(other).queue_drops).sum(),
                     Direction::Up => 0,
                 },
+                marked_packets: None,
             });
             columns.push(queues);
         }
@@ -155,6 +157,7 @@ fn links(scenario: &Scenario, plan: &Plan, seen: &RunReports, (from, to): (Time,
         links: columns.len(),
         queue_packets: queue_bytes.iter().map(|bytes| bytes / packet).collect(),
         dropped_packets: vec![0; queue_bytes.len()],
+        marked_packets: Vec::new(),
         queue_bytes,
     });
 }

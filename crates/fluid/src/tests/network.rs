@@ -54,6 +54,7 @@ impl Network {
             send_loss: 0.0,
             receive_loss: 0.0,
             discipline: None,
+            aqm: fairwave_scenario::Aqm::default(),
             gtp_share: 1.0,
             yields: None,
             alpha: None,
@@ -117,6 +118,7 @@ impl Network {
                 delay: Duration::from_millis(delay_ms),
                 queue: QueueLimit::Bdp(1.0),
                 discipline,
+                aqm: fairwave_scenario::Aqm::default(),
                 red: Red::default(),
                 loss: 0.0,
             });

@@ -4,10 +4,15 @@ use super::mistake::ReadResult;
 use super::reader::Field;
 use crate::Discipline;
 
-const DISCIPLINES: [(&str, Discipline); 11] = [
+const DISCIPLINES: [(&str, Discipline); 16] = [
     ("drop-tail", Discipline::DropTail),
     ("red", Discipline::Red),
     ("ecn-step", Discipline::EcnStep),
+    ("codel", Discipline::Codel),
+    ("fq-codel", Discipline::FqCodel),
+    ("fq", Discipline::Fq),
+    ("pie", Discipline::Pie),
+    ("dualpi2", Discipline::DualPi2),
     ("xcp", Discipline::Xcp),
     ("ixcp", Discipline::Ixcp),
     ("pxcp", Discipline::Pxcp),

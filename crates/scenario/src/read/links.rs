@@ -1,5 +1,6 @@
 //! `[[link]]`: the directions between nodes and routers.
 
+use super::aqm::aqm;
 use super::discipline::discipline;
 use super::elements::{Patches, TakenNames, default_name, lookup, tables};
 use super::mistake::ReadResult;
@@ -8,10 +9,10 @@ use super::pattern::Pattern;
 use super::position::Position;
 use super::reader::{Field, TableReader, Thing};
 use super::tree::TomlTable;
-use crate::{Link, LinkEnd, QueueLimit, Red, limits};
+use crate::{Discipline, Link, LinkEnd, QueueLimit, Red, limits};
 
 pub(super) const KEYS: &[&str] =
-    &["capacity", "delay", "discipline", "duplex", "from", "loss", "name", "pair", "queue", "red", "to"];
+    &["aqm", "capacity", "delay", "discipline", "duplex", "from", "loss", "name", "pair", "queue", "red", "to"];
 pub(super) const RED_KEYS: &[&str] =
     &["adaptive", "bottom", "bytes", "gentle", "max_p", "max_th", "min_th", "q_weight", "target_delay", "wait"];
 
@@ -159,14 +160,19 @@ pub(crate) fn wrong_count(field: Field<'_>, names: u64, elements: u64) -> super:
 fn link(reader: &TableReader<'_>) -> ReadResult<Link> {
     let capacity = reader.need("capacity", "for instance capacity = \"155 Mb/s\", or \"inf\"")?;
     let delay = reader.need("delay", "for instance delay = \"20 ms\", one way")?;
+    let discipline = reader.read("discipline", discipline)?;
+    // A queue that controls its delay has its own limit, in Linux a thousand packets or more.
+    let acts_at_departure = discipline.is_some_and(Discipline::acts_at_departure);
+    let usual = if acts_at_departure { QueueLimit::Usual } else { QueueLimit::Bdp(1.0) };
     Ok(Link {
         name: Box::default(),
         from: LinkEnd::Node(0),
         to: LinkEnd::Node(0),
         capacity: capacity.or_inf(Field::capacity)?,
         delay: delay.span(limits::DELAY)?,
-        queue: reader.read_or("queue", QueueLimit::Bdp(1.0), Field::queue)?,
-        discipline: reader.read("discipline", discipline)?,
+        queue: reader.read_or("queue", usual, Field::queue)?,
+        discipline,
+        aqm: aqm(reader, discipline)?,
         red: match reader.get("red") {
             Some(field) => red(field)?,
             None => Red::default(),

@@ -1,6 +1,7 @@
 //! From text to a scenario, in small steps: [`tree`] (values with their lines), [`layer`] (changes of variants and
 //! --set), then one file for each kind of table.
 
+mod aqm;
 pub(crate) mod arrivals;
 pub(crate) mod background;
 pub(crate) mod content;
@@ -30,12 +31,13 @@ pub(crate) mod tree;
 #[cfg(test)]
 mod tests {
     /// The keys of every table, with the heading or sentence that their list follows on the page.
-    const TABLES: [(&str, &[&str]); 9] = [
+    const TABLES: [(&str, &[&str]); 10] = [
         ("## The file as a whole", super::reader::TOP_KEYS),
         ("Below `[packet]`", super::scenario::PACKET_KEYS),
         ("## Nodes", super::nodes::KEYS),
         ("## Sessions", super::sessions::KEYS),
         ("Links:", super::links::KEYS),
+        ("Parameters in `aqm", super::aqm::AQM_KEYS),
         ("Parameters in `red", super::links::RED_KEYS),
         ("## Arrivals", super::arrivals::KEYS),
         ("Background traffic", super::background::KEYS),

@@ -2,6 +2,7 @@
 
 use fairwave_units::Duration;
 
+use super::aqm::aqm;
 use super::discipline::discipline;
 use super::drawn::{Drawn, keep_own};
 use super::elements::{Patches, TakenNames, lookup, raw_name, tables};
@@ -11,10 +12,11 @@ use super::pattern::Pattern;
 use super::position::Position;
 use super::reader::{Field, TableReader, Thing};
 use super::tree::{TomlTable, TomlValue};
-use crate::{LinkEnd, Node, QueueLimit, Router, limits};
+use crate::{Aqm, LinkEnd, Node, QueueLimit, Router, limits};
 
 pub(super) const KEYS: &[&str] = &[
     "alpha",
+    "aqm",
     "beta",
     "capacity",
     "discipline",
@@ -141,6 +143,7 @@ pub(crate) fn default_node() -> Node {
         send_loss: 0.0,
         receive_loss: 0.0,
         discipline: None,
+        aqm: Aqm::default(),
         gtp_share: 1.0,
         yields: None,
         alpha: None,
@@ -178,6 +181,9 @@ impl NodeTemplate {
         node.send_loss = reader.read_or("send_loss", node.send_loss, Field::chance)?;
         node.receive_loss = reader.read_or("receive_loss", node.receive_loss, Field::chance)?;
         node.discipline = reader.read("discipline", discipline)?.or(node.discipline);
+        if reader.get("aqm").is_some() {
+            node.aqm = aqm(reader, node.discipline)?;
+        }
         node.gtp_share = reader.read_or("gtp_share", node.gtp_share, |field| {
             let share = field.number(0.0, 1.0, false)?;
             if share > 0.0 {

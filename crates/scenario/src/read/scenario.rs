@@ -14,7 +14,7 @@ use super::reader::{DEFAULT_SCHEME, Field, TOP_KEYS, TableReader, Thing};
 use super::sessions::Sessions;
 use super::tree::TomlTable;
 use super::{arrivals, background, generate, jitter, links, nodes, options};
-use crate::{DemandBy, Discipline, Link, Node, PacketSizes, Scenario, SchemeChoice, SessionSpec, limits};
+use crate::{DemandBy, Link, Node, PacketSizes, Scenario, SchemeChoice, SessionSpec, limits};
 
 /// The keys of `[packet]`.
 pub(super) const PACKET_KEYS: &[&str] = &["header", "payload"];
@@ -126,17 +126,18 @@ fn check_window_demands(
 
 /// A note if a queue marks packets and no session's scheme responds to marks.
 fn unanswered_marks(scheme: &SchemeChoice, nodes: &[Node], links: &[Link], sessions: &[SessionSpec]) -> Option<String> {
-    let at_nodes = nodes.iter().map(|node| ("node", &node.name, node.discipline));
-    let at_links = links.iter().map(|link| ("link", &link.name, link.discipline));
-    let (kind, name, _) = at_nodes.chain(at_links).find(|(.., discipline)| *discipline == Some(Discipline::EcnStep))?;
+    let at_nodes = nodes.iter().map(|node| ("node", &node.name, node.discipline, node.aqm));
+    let at_links = links.iter().map(|link| ("link", &link.name, link.discipline, link.aqm));
+    let mut marking = at_nodes.chain(at_links).filter_map(|(kind, name, rule, aqm)| Some((kind, name, rule?, aqm)));
+    let (kind, name, discipline, _) = marking.find(|(.., discipline, aqm)| aqm.marks(*discipline))?;
     let schemes = sessions.iter().map(|session| session.scheme.as_deref().unwrap_or(scheme).scheme);
     let mut deaf: Vec<&str> = schemes.filter(|scheme| !scheme.answers_marks).map(|scheme| scheme.name).collect();
     deaf.sort_unstable();
     deaf.dedup();
     (!deaf.is_empty()).then(|| {
         format!(
-            "{kind} \"{name}\" marks packets (ecn-step), and {} does not respond to marks: its packets are not marked, \
-             and find a drop-tail queue",
+            "{kind} \"{name}\" marks packets ({}), and {} does not respond to marks: its packets are not marked",
+            discipline.name(),
             deaf.join(", ")
         )
     })

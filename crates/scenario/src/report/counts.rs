@@ -68,6 +68,8 @@ pub struct SessionCounts {
     pub lost: u64,
     /// Retransmitted data packets.
     pub resent: u64,
+    /// Data packets that arrived with a mark; `None` if no queue marks.
+    pub marked: Option<u64>,
     /// Expirations of its retransmission timer.
     pub timeouts: u64,
     /// Time at which its last byte was delivered, for a session of finite size.
@@ -179,6 +181,7 @@ impl Counted<'_> {
             sent_packets: counts.sent,
             lost_packets: counts.lost,
             retransmitted_packets: counts.resent,
+            marked_packets: counts.marked,
             timeouts: counts.timeouts,
             completed: counts.completed,
         }

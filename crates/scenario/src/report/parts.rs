@@ -36,6 +36,8 @@ pub struct SessionOutcome {
     pub lost_packets: u64,
     /// Retransmitted data packets.
     pub retransmitted_packets: u64,
+    /// Data packets that arrived with a mark; `None` if no queue marks.
+    pub marked_packets: Option<u64>,
     /// Expirations of its retransmission timer.
     pub timeouts: u64,
     /// Time at which the last byte of its size was delivered; `None` for a session without a size.
@@ -134,6 +136,7 @@ fn summary(
         sent_packets: outcome.sent_packets,
         lost_packets: outcome.lost_packets,
         retransmitted_packets: outcome.retransmitted_packets,
+        marked_packets: outcome.marked_packets,
         timeouts: outcome.timeouts,
         completed_s: completed.map(Time::as_secs_f64),
         completion_s: completed.map(|at| at.since(session.start.min(at)).as_secs_f64()),

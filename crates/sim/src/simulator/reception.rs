@@ -1,7 +1,7 @@
 //! Processing of a packet at the end of its path: the acknowledgement at its sink, further packets at its source.
 
 use fairwave_scenario::{LossKind, TraceKind};
-use fairwave_schemes::header::CongestionHeader;
+use fairwave_schemes::header::{CongestionHeader, EcnCode};
 use fairwave_units::Time;
 
 use super::{SimEvent, Simulator};
@@ -45,6 +45,7 @@ impl Simulator<'_> {
         }
         let mut stamp = packet.stamp;
         let (mut header, _) = self.headers.take(packet.kind);
+        flow.counts.marked += u64::from(header == Some(CongestionHeader::Ecn(EcnCode::Experienced)));
         if let Some(delayed) = &mut flow.delayed_ack {
             if let Some(header) = header {
                 delayed.hold(header);

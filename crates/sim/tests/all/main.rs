@@ -10,6 +10,7 @@ mod node_rules;
 mod options;
 mod oracle;
 mod path;
+mod queues;
 mod rbudp;
 mod rcp;
 mod rivals;
