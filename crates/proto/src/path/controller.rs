@@ -5,6 +5,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::cubic::CubicPath;
 use crate::receive::socket_share::MIN_PERIOD;
+use crate::session::rtt::FIRST_RTT;
 
 /// By what a source goes on a path that others use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,9 +25,6 @@ const FIRST_PACKETS: u64 = 32;
 const FIRST_BYTES: u64 = FIRST_PACKETS * 1500;
 /// but ten in any case.
 const MIN_FIRST_PACKETS: u64 = 10;
-
-/// Assumed while the round-trip time is unknown.
-const FIRST_RTT: Duration = Duration::from_millis(100);
 
 /// The first window, for packets of this size.
 fn first_window(packet: Bytes) -> Bytes {

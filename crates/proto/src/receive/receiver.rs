@@ -18,6 +18,7 @@ use crate::receive::stamps::Stamps;
 use crate::send::stall_detector::Evidence;
 use crate::send::usage::Usage;
 use crate::session::hold::Hold;
+use crate::session::rtt::FIRST_RTT;
 use crate::wire::codec::{Frame, Writer};
 use crate::wire::packet::{DataPacket, MAX_FRAME_BYTES};
 use crate::wire::tunnel::tunnel_of;
@@ -104,8 +105,6 @@ pub struct ReceiverCounts {
     pub missed_packets: u64,
 }
 
-/// Assumed while the round-trip time is unknown.
-const FIRST_RTT: Duration = Duration::from_millis(100);
 /// Reports and requests per round trip,
 const PARTS: u64 = 4;
 /// and per round trip at the start of a session on a shared path. There a source doubles its rate in the round trip

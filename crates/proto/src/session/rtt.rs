@@ -23,7 +23,7 @@ const LEAST: Duration = Duration::from_micros(1);
 /// Longer samples are ignored.
 const MOST: Duration = Duration::from_secs(60);
 /// Assumed round-trip time before the first sample.
-const FIRST: Duration = Duration::from_millis(100);
+pub(crate) const FIRST_RTT: Duration = Duration::from_millis(100);
 /// Length of a span: the minimum is that of the last ten to twenty seconds (BBR: 10 s).
 const SPAN: Duration = Duration::from_secs(10);
 
@@ -55,7 +55,7 @@ impl Rtt {
 
     /// The smoothed one; without any sample, 100 ms.
     pub(crate) fn smoothed(&self) -> Duration {
-        self.smoothed.unwrap_or(FIRST)
+        self.smoothed.unwrap_or(FIRST_RTT)
     }
 
     /// The last sample.
@@ -70,7 +70,7 @@ impl Rtt {
 
     /// The least one recently; without any sample, 100 ms.
     pub(crate) fn min(&self) -> Duration {
-        self.spans.into_iter().flatten().min().unwrap_or(FIRST)
+        self.spans.into_iter().flatten().min().unwrap_or(FIRST_RTT)
     }
 }
 
