@@ -4,54 +4,28 @@
 //! one's packets are in the network: so there are as many slots as there were simultaneous flows, in a run of any
 //! length.
 
-use fairwave_scenario::{BackgroundKind, Scenario, random};
+use fairwave_scenario::{BackgroundKind, Scenario, TraceKind, random};
 use fairwave_schemes::scheme::{Options, find};
 use fairwave_schemes::session::{CongestionController, controller};
 use fairwave_units::{Duration, Time};
 
-use crate::flow::SimFlow;
+use crate::event::SimEvent;
 use crate::on_off::OnOff;
-use crate::route::Route;
 use crate::sender::{SenderConfig, WindowSender};
-use crate::simulator::{SimEvent, Simulator};
-use crate::source::TrafficSource;
+use crate::transit::Transit;
 use crate::web::Web;
-use crate::window_source::{initial_rto, min_rto};
+use crate::window_source::{self, initial_rto, min_rto};
+use table::BackgroundTable;
+
+pub(crate) mod table;
 
 /// The scheme of web flows.
 const WEB_SCHEME: &str = "sack";
 
-/// A table of background traffic.
-pub(crate) struct BackgroundTable {
-    /// Draws the flows of web traffic; on-off sources draw for themselves.
-    web: Option<Web>,
-    /// Paths in both directions: one for all sources, or one for each.
-    routes: Vec<[Route; 2]>,
-    /// Bytes of a data packet and of an acknowledgement on the wire.
-    bytes: [u32; 2],
-    stop: Time,
-    /// Indices of its flows in the simulator: one per source, or one per simultaneous web flow.
-    flows: Vec<u32>,
-    /// Those of `flows` that are finished, with no packet in the network.
-    idle: Vec<u32>,
-    /// Packets delivered by earlier flows of reused slots.
-    delivered_before: u64,
-}
-
-/// Running totals of a table of background traffic, in packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct BackgroundCounts {
-    /// Packets delivered for the first time.
-    pub(crate) delivered: u64,
-    /// Packets that arrived, including duplicates.
-    pub(crate) arrived: u64,
-    pub(crate) dropped: u64,
-}
-
 /// Adds all background traffic of a scenario, after its sessions.
-pub(crate) fn add(simulator: &mut Simulator<'_>, scenario: &Scenario) {
+pub(crate) fn add(transit: &mut Transit<'_>, scenario: &Scenario) {
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-    let routes = std::mem::take(&mut simulator.network_mut().background_routes);
+    let routes = std::mem::take(&mut transit.network.background_routes);
     for (table, routes) in scenario.background.iter().zip(routes) {
         let packet = scenario.packet;
         let stop = table.stop.unwrap_or(Time::MAX);
@@ -70,12 +44,8 @@ pub(crate) fn add(simulator: &mut Simulator<'_>, scenario: &Scenario) {
             idle: Vec::new(),
             delivered_before: 0,
         };
-        let index = u32::try_from(simulator.backgrounds.len()).expect("a scenario has at most 10^7 elements");
         match table.kind {
             BackgroundKind::Web { mean_size, shape } => {
-                for route in background.routes.iter().flatten() {
-                    simulator.network_mut().open(*route, true);
-                }
                 let wire_bytes = background.bytes[0];
                 let stream = random::stream(scenario.seed, &name);
                 let (rate, sources) = (table.rate, table.sources);
@@ -84,24 +54,24 @@ pub(crate) fn add(simulator: &mut Simulator<'_>, scenario: &Scenario) {
                 background.web = Some(web);
                 // Flows arrive later, on any of the paths.
                 for route in background.routes.iter().flatten() {
-                    simulator.network_mut().open(*route, true);
+                    transit.network.open(*route, true);
                 }
-                simulator.schedule(first.min(stop), SimEvent::Background(index));
-                simulator.backgrounds.push(background);
+                let index = transit.flows.add_table(background);
+                transit.agenda.schedule(first.min(stop), SimEvent::Background(index));
             }
             BackgroundKind::OnOff { on, off } => {
                 let share = on.as_secs_f64() / (on.as_secs_f64() + off.as_secs_f64());
                 let peak_bps = table.rate.as_bps() / share / f64::from(table.sources);
                 let interval_s = f64::from(background.bytes[0]) * 8.0 / peak_bps;
                 let span = (table.start, stop.min(scenario.end().saturating_add(Duration::from_nanos(1))));
-                simulator.backgrounds.push(background);
+                let index = transit.flows.add_table(background);
                 for source in 0..table.sources {
                     let stream = random::stream(scenario.seed, &format!("{name} {}", source + 1));
                     let traffic = OnOff::new(interval_s, on, off, span, stream);
                     let first = traffic.next();
-                    let flow = simulator.add_background_flow(index, source, traffic.into());
+                    let flow = transit.add_background(index, source, traffic.into());
                     if let Some(first) = first {
-                        simulator.schedule(first, SimEvent::Offer(flow));
+                        transit.agenda.schedule(first, SimEvent::Offer(flow));
                     }
                 }
             }
@@ -127,94 +97,42 @@ fn web_sender(packet_bytes: u32, size_packets: u64) -> WindowSender {
     WindowSender::new(controller, config)
 }
 
-impl Simulator<'_> {
-    /// An event of a table of web traffic: a flow arrives, or all stop.
-    pub(crate) fn on_background(&mut self, index: u32) {
-        let now = self.now();
-        let background = &mut self.backgrounds[index as usize];
-        if now >= background.stop {
-            for flow in &background.flows {
-                if let Some(sender) = self.flows[*flow as usize].source.sender_mut() {
-                    sender.stop();
-                }
+/// An event of a table of web traffic: a flow arrives, or all stop.
+pub(crate) fn on_event(transit: &mut Transit<'_>, index: u32) {
+    let now = transit.now();
+    let table = transit.flows.table_mut(index);
+    if now >= table.stop {
+        for flow in table.flows.clone() {
+            if let Some(sender) = transit.flows[flow].source.sender_mut() {
+                sender.stop();
             }
-            return;
         }
-        let Some(web) = &mut background.web else { return };
-        let arrival = web.arrival();
-        let next = web.next(now).min(background.stop);
-        let sender = web_sender(background.bytes[0], arrival.packets);
-        let flow = match background.idle.pop() {
-            Some(flow) => {
-                background.delivered_before += self.flows[flow as usize].begin_again(background.way(arrival.source));
-                if let Some(place) = self.flows[flow as usize].source.sender_mut() {
-                    *place = sender;
-                }
-                flow
-            }
-            None => self.add_background_flow(index, arrival.source, sender.into()),
-        };
-        self.schedule(next, SimEvent::Background(index));
-        self.send_all(flow);
+        return;
     }
-
-    /// Adds a flow to a table of background traffic, and returns its index.
-    fn add_background_flow(&mut self, index: u32, source: u32, sender: TrafficSource) -> u32 {
-        let background = &self.backgrounds[index as usize];
-        let flow = self.push_flow(sender, background.way(source), background.bytes);
-        self.owners.push(index);
-        self.backgrounds[index as usize].flows.push(flow);
-        flow
-    }
-
-    /// Frees the slot of a background flow if it is finished: it has nothing to send, and no packet in the network.
-    pub(crate) fn free_if_over(&mut self, index: u32) {
-        let flow = &self.flows[index as usize];
-        let Some(sender) = flow.source.sender() else { return };
-        if sender.is_done() && !flow.has_packets_under_way() {
-            let owner = self.owners[index as usize - self.sessions];
-            self.backgrounds[owner as usize].idle.push(index);
+    let Some(web) = &mut table.web else { return };
+    let arrival = web.arrival();
+    let next = web.next(now).min(table.stop);
+    let (sender, routes) = (web_sender(table.bytes[0], arrival.packets), table.way(arrival.source));
+    let flow = match table.idle.pop() {
+        Some(flow) => {
+            let delivered = transit.flows[flow].begin_again(routes, sender.into());
+            transit.flows.table_mut(index).delivered_before += delivered;
+            flow
         }
-    }
-
-    /// Totals of a table of background traffic so far.
-    pub(crate) fn background_counts(&self, background: &BackgroundTable) -> BackgroundCounts {
-        let mut counts = BackgroundCounts { delivered: background.delivered_before, ..BackgroundCounts::default() };
-        for flow in &background.flows {
-            let flow = &self.flows[*flow as usize];
-            counts.arrived += flow.counts.arrived;
-            counts.dropped += flow.counts.dropped;
-            counts.delivered += flow.delivered();
-        }
-        counts
-    }
+        None => transit.add_background(index, arrival.source, sender.into()),
+    };
+    transit.agenda.schedule(next, SimEvent::Background(index));
+    window_source::send(transit, flow);
 }
 
-impl BackgroundTable {
-    /// Bytes of a data packet on the wire.
-    pub(crate) fn data_bytes(&self) -> u32 {
-        self.bytes[0]
-    }
-
-    fn way(&self, source: u32) -> [Route; 2] {
-        self.routes[source as usize % self.routes.len()]
-    }
-}
-
-impl SimFlow {
-    /// Resets the flow for another life on these paths, and returns the packets that the last one delivered.
-    fn begin_again(&mut self, routes: [Route; 2]) -> u64 {
-        self.routes = routes;
-        self.life += 1;
-        self.completed = None;
-        self.losses.clear();
-        std::mem::take(&mut self.receiver).delivered_packets()
-    }
-
-    /// Whether any of its packets or acknowledgements is in the network. Every arrival is answered immediately.
-    fn has_packets_under_way(&self) -> bool {
-        let counts = &self.counts;
-        counts.sent != counts.arrived + counts.dropped || counts.arrived != counts.acks_arrived + counts.acks_dropped
+/// An on-off source sends its next packet.
+pub(crate) fn send_on_off(transit: &mut Transit<'_>, index: u32) {
+    let Some(source) = transit.flows[index].source.on_off_mut() else { return };
+    let number = source.send();
+    let again = source.next();
+    transit.send(index, number, TraceKind::Sent);
+    if let Some(again) = again {
+        transit.agenda.schedule(again, SimEvent::Offer(index));
     }
 }
 
@@ -224,6 +142,7 @@ mod tests {
 
     use super::*;
     use crate::route;
+    use crate::simulator::Simulator;
 
     /// 8 Mb/s of web traffic for 40 s next to an idle session, over links with loss in both directions; the number of
     /// slots at each of these instants, in seconds.
@@ -242,15 +161,15 @@ mod tests {
         let network = route::build(&scenario, (Time::ZERO, scenario.end()));
         let mut simulator = Simulator::new(network, false);
         // Background traffic only, without a session.
-        simulator.network_mut().routes.clear();
-        add(&mut simulator, &scenario);
+        simulator.transit.network.routes.clear();
+        add(&mut simulator.transit, &scenario);
         let places = instants_s.iter().map(|at| {
             simulator.run_until(Time::from_secs(*at), &mut |_| {});
-            let background = &simulator.backgrounds[0];
+            let background = &simulator.transit.flows.tables()[0];
             (background.flows.len(), background.idle.len())
         });
         let places = places.collect();
-        simulator.count_in_flight();
+        simulator.transit.count_in_flight();
         places
     }
 

@@ -1,26 +1,10 @@
 //! A source that sends at its desired rate, without any response to the network.
 
-use fairwave_scenario::random::{self, RandomStream};
-use fairwave_scenario::{Demand, TraceKind};
+use fairwave_scenario::Demand;
+use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::flow::FlowOptions;
-use crate::simulator::{SimEvent, Simulator};
-use crate::source::SourceKind;
 use crate::transmitter::Transmitter;
-
-/// Sessions that send at their demand. Their sinks do not answer.
-pub(crate) const KIND: SourceKind = SourceKind::new(
-    |scheme| scheme.name == "cbr",
-    |simulator, new| {
-        let is_dithered = new.choice.scheme.flag(&new.choice.options, "dither");
-        let name = format!("dither {}", new.session.name);
-        let stream = is_dithered.then(|| random::stream(new.scenario.seed, &name));
-        let source = Constant::new(&new.session.demand, new.session.stop, new.size_packets, stream);
-        simulator.add_flow(source.into(), [new.data_bytes, 0], None, new.active(), FlowOptions::default());
-        Ok(())
-    },
-);
 
 /// Packets at a constant rate: the n-th is due at floor(start + n x bits / rate), exact to the nanosecond.
 ///
@@ -80,21 +64,5 @@ impl Constant {
         let after_ns = self.dither.as_mut().map_or(0, |stream| stream.uniform(0.0, period_ns) as u64);
         let again = self.due.saturating_add(Duration::from_nanos(after_ns)).max(now);
         (Some(self.next - 1), Some(again))
-    }
-}
-
-impl Simulator<'_> {
-    /// A source of a constant rate sends its next packet.
-    pub(crate) fn send_constant(&mut self, index: u32) {
-        let now = self.now();
-        let flow = &mut self.flows[index as usize];
-        let Some(constant) = flow.source.constant_mut() else { return };
-        let (number, again) = constant.poll_send(now, flow.data_bytes);
-        if let Some(number) = number {
-            self.send(index, number, TraceKind::Sent);
-        }
-        if let Some(again) = again {
-            self.schedule(again, SimEvent::Offer(index));
-        }
     }
 }

@@ -1,105 +1,19 @@
 //! Running a scenario.
 
-use fairwave_proto::MAX_SESSIONS;
-use fairwave_scenario::node_rule;
 use fairwave_scenario::report::Recording;
 use fairwave_scenario::{Discipline, MeanWindow, Run, Scenario, SchemeChoice, SessionSpec, Settings};
-use fairwave_schemes::scheme::{Model, NodeRule, OptionSpec, schemes};
-use fairwave_schemes::session::RuleError;
+use fairwave_schemes::scheme::{Model, NodeRule, OptionSpec};
 use fairwave_units::{Rate, Time};
-use thiserror::Error;
 
 use crate::background;
+use crate::closing::Closing;
+use crate::error::SimError;
+use crate::kind::NewSession;
+use crate::kinds;
 use crate::log::Log;
 use crate::report;
 use crate::route;
 use crate::simulator::Simulator;
-use crate::source::{self, NewSession};
-
-/// Error of a scenario that the packet model cannot run. [`SimError::hint`] has the remedy.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum SimError {
-    /// The scheme has no packet form in this version.
-    #[error("scheme \"{scheme}\" of session \"{session}\" does not run in the packet model")]
-    Scheme {
-        /// The scheme.
-        scheme: &'static str,
-        /// The first session with that scheme.
-        session: Box<str>,
-    },
-    /// The options of a scheme contradict each other.
-    #[error("session \"{session}\": {problem}")]
-    Options {
-        /// The first session with these options.
-        session: Box<str>,
-        /// The problem.
-        problem: RuleError,
-    },
-    /// Two sessions of one node ask its host to run different rules.
-    #[error(
-        "node \"{node}\" cannot run two rules: session \"{first}\" uses {first_rule}, session \"{second}\" uses \
-         {second_rule}"
-    )]
-    Mixed {
-        /// The node.
-        node: Box<str>,
-        /// A session.
-        first: Box<str>,
-        /// Its scheme and options.
-        first_rule: String,
-        /// Another session there.
-        second: Box<str>,
-        /// Its scheme and options.
-        second_rule: String,
-    },
-    /// A node has more sessions at once than its host has room for.
-    #[error("node \"{node}\" has {sessions} concurrent sessions, the maximum is {MAX_SESSIONS}")]
-    Crowded {
-        /// The node.
-        node: Box<str>,
-        /// Its maximum number of simultaneous sessions.
-        sessions: usize,
-    },
-    /// A key has no effect in the packet model of this version.
-    #[error("{what} is not supported by the packet model")]
-    Unsupported {
-        /// The item and the key.
-        what: String,
-        /// An alternative.
-        hint: &'static str,
-    },
-    /// A session lacks information that its scheme needs.
-    #[error("session \"{session}\" needs {what} to run \"{scheme}\"")]
-    Incomplete {
-        /// The session.
-        session: Box<str>,
-        /// Its scheme.
-        scheme: &'static str,
-        /// The missing information.
-        what: &'static str,
-        /// The key to add.
-        hint: &'static str,
-    },
-    /// A session has no limit.
-    #[error("{0}")]
-    Unlimited(String),
-}
-
-impl SimError {
-    /// The remedy, for users.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Scheme { .. } => format!("the packet model runs {}", runs()),
-            Self::Mixed { .. } => node_rule::SAME_RULE_HINT.to_owned(),
-            Self::Crowded { .. } => CROWDED_HINT.to_owned(),
-            Self::Unsupported { hint, .. } | Self::Incomplete { hint, .. } => (*hint).to_owned(),
-            Self::Options { .. } | Self::Unlimited(_) => return None,
-        })
-    }
-}
-
-const CROWDED_HINT: &str =
-    "give the sessions several nodes, let some stop before others start, or take the fluid model";
 
 /// Runs a scenario to its end. The result is a function of scenario and settings, to the last bit.
 pub fn simulate(scenario: &Scenario, settings: Settings<'_>) -> Result<Run, SimError> {
@@ -121,16 +35,17 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     let MeanWindow { from, to, closes_early } = MeanWindow::of(scenario, window);
     let network = route::build(scenario, (from, to));
     let mut simulator = Simulator::new(network, is_naive);
-    simulator.observer = trace;
-    simulator.window = (from, to);
-    source::prepare(&mut simulator, scenario)?;
+    simulator.transit.observer = trace;
+    simulator.transit.window = (from, to);
+    kinds::prepare(&mut simulator.transit, &mut simulator.gtp, scenario)?;
     for session in &scenario.sessions {
         add(&mut simulator, scenario, session)?;
     }
     if closes_early {
-        simulator.close_with_the_last_of(scenario.sessions.iter().filter(|session| session.start < end).count());
+        let sessions = scenario.sessions.iter().filter(|session| session.start < end).count();
+        simulator.transit.closing = Some(Closing::new(sessions));
     }
-    background::add(&mut simulator, scenario);
+    background::add(&mut simulator.transit, scenario);
     simulator.arm_links();
     let mut log = Log::new(record);
     let mut at = Time::ZERO;
@@ -140,8 +55,8 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
         log.read(&simulator);
         progress(at);
     }
-    simulator.count_in_flight();
-    report::report(scenario, &simulator, log, &Recording { window: (from, to), record }, progress)
+    simulator.transit.count_in_flight();
+    report::report(scenario, &simulator.transit, log, &Recording { window: (from, to), record }, progress)
 }
 
 fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &SessionSpec) -> Result<(), SimError> {
@@ -151,18 +66,12 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &SessionSpec
     let data_bytes = bytes(scenario.packet.on_link(choice.scheme).get());
 
     let size_packets = session.size.map_or(u64::MAX, |size| size.get().div_ceil(scenario.packet.payload.get().max(1)));
-    let Some(kind) = source::kind_of(choice.scheme) else {
+    let Some(kind) = kinds::kind_of(choice.scheme) else {
         return Err(SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() });
     };
     let message_bytes = bytes(header);
-    (kind.add)(simulator, &NewSession { scenario, session, choice, size_packets, data_bytes, message_bytes })
-}
-
-/// The schemes that run in the packet model, for users.
-fn runs() -> String {
-    let names: Vec<_> =
-        schemes().iter().filter(|scheme| scheme.runs_in(Model::Packet)).map(|scheme| scheme.name).collect();
-    names.join(" ")
+    let new = NewSession { scenario, session, choice, size_packets, data_bytes, message_bytes };
+    (kind.add)(&mut simulator.transit, &simulator.gtp, &new)
 }
 
 /// Rejects features of a scenario that this version does not support.
@@ -172,7 +81,7 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
         if !choice.scheme.runs_in(Model::Packet) {
             return Err(SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() });
         }
-        if let Some(kind) = source::kind_of(choice.scheme) {
+        if let Some(kind) = kinds::kind_of(choice.scheme) {
             (kind.refuse)(scenario, session)?;
         }
         if let Some(rule) = choice.scheme.node

@@ -6,6 +6,7 @@ use fairwave_units::Time;
 use crate::delay_log::DelayLog;
 use crate::delayed_ack::DelayedAck;
 use crate::jitter::Jitter;
+use crate::pending_timer::PendingTimer;
 use crate::receiver::WindowReceiver;
 use crate::route::Route;
 use crate::source::TrafficSource;
@@ -18,11 +19,7 @@ pub(crate) struct SimFlow {
     pub(crate) routes: [Route; 2],
     pub(crate) data_bytes: u32,
     pub(crate) ack_bytes: u32,
-    /// Time of the pending timer event. Events are not removed: one that fires too early is rescheduled, and if the
-    /// deadline moves to an earlier time, another one is added.
-    pub(crate) timer: Option<Time>,
-    /// Time of the timer event that was pending when an earlier one was added.
-    pub(crate) later_timer: Option<Time>,
+    pub(crate) timer: PendingTimer,
     /// The application's offer, if limited.
     pub(crate) offer: Option<TokenBucket>,
     pub(crate) options: FlowOptions,
@@ -60,6 +57,60 @@ impl Default for FlowOptions {
 }
 
 impl SimFlow {
+    /// A flow on a path, with the bytes of its data packets and of its acknowledgements.
+    pub(crate) fn new(source: TrafficSource, routes: [Route; 2], [data_bytes, ack_bytes]: [u32; 2]) -> Self {
+        Self {
+            source,
+            receiver: WindowReceiver::default(),
+            routes,
+            data_bytes,
+            ack_bytes,
+            timer: PendingTimer::default(),
+            offer: None,
+            options: FlowOptions::default(),
+            jitter: None,
+            delayed_ack: None,
+            losses: Vec::new(),
+            completed: None,
+            has_ended: false,
+            counts: FlowCounts::default(),
+            delays: None,
+            life: 0,
+        }
+    }
+
+    /// Amount that its sink received for the first time: packets, or bytes of GTP.
+    pub(crate) fn delivered(&self) -> u64 {
+        match &self.source {
+            TrafficSource::Gtp(session) => session.delivered_bytes,
+            TrafficSource::OnOff(_) => self.counts.arrived,
+            TrafficSource::Window(_) | TrafficSource::Constant(_) | TrafficSource::Rated(_) => {
+                self.receiver.delivered_packets()
+            }
+        }
+    }
+
+    /// Amount that reached its sink, including duplicates: packets, or bytes of GTP on the wire.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.source.gtp().map_or(self.counts.arrived, |session| session.arrived_bytes)
+    }
+
+    /// Resets the flow for another life with this source on these paths, and returns the packets that the last one delivered.
+    pub(crate) fn begin_again(&mut self, routes: [Route; 2], source: TrafficSource) -> u64 {
+        self.routes = routes;
+        self.source = source;
+        self.life += 1;
+        self.completed = None;
+        self.losses.clear();
+        std::mem::take(&mut self.receiver).delivered_packets()
+    }
+
+    /// Whether any of its packets or acknowledgements is in the network. Every arrival is answered immediately.
+    pub(crate) fn has_packets_under_way(&self) -> bool {
+        let counts = &self.counts;
+        counts.sent != counts.arrived + counts.dropped || counts.arrived != counts.acks_arrived + counts.acks_dropped
+    }
+
     /// Bits of [`SimFlow::delivered`] and of [`SimFlow::arrived`], given the payload of a packet.
     pub(crate) fn bits(&self, payload_bits: f64) -> [f64; 2] {
         if self.source.is_between_hosts() {

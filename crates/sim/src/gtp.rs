@@ -4,7 +4,8 @@
 //! session's forward path; the sink's messages take the return path. Addresses identify the ends of a packet: every
 //! session has its own pair.
 
-mod parcel;
+pub(crate) mod parcel;
+pub(crate) mod session;
 mod setup;
 mod wire;
 mod yielding;
@@ -15,36 +16,36 @@ use std::net::{Ipv4Addr, SocketAddr};
 use fairwave_proto::codec::{CloseReason, SessionId, TicketId};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator};
 use fairwave_proto::{
-    Direction, Ecn, Event as Heard, Host, IntervalRule, OpenError, OpenRequest, Packet as Content, SessionOptions,
-    Transmit,
+    Direction, Ecn, Event as Heard, Host, IntervalRule, OpenError, OpenRequest, Packet as Content, Transmit,
 };
+use fairwave_scenario::TraceKind;
 use fairwave_scenario::report::KnownRates;
-use fairwave_scenario::{Demand, TraceKind};
-use fairwave_units::{Duration, Rate, Time};
+use fairwave_units::{Duration, Rate};
 
-use crate::gtp::parcel::{GtpParcel, Parcels};
-use crate::gtp::wire::DatagramCodec;
-use crate::gtp::yielding::Yielding;
+use crate::event::SimEvent;
+use crate::flow::SimFlow;
 use crate::packet::{SimPacket, SimPacketKind};
-use crate::simulator::{SimEvent, Simulator};
+use crate::pending_timer::PendingTimer;
+use crate::transit::Transit;
+use parcel::GtpParcel;
+use session::{GtpEnd, GtpSession};
+use wire::DatagramCodec;
+use yielding::Yielding;
 
 pub(crate) use setup::KIND;
 
-/// The hosts of all nodes that have sessions of GTP, and their packets in the network.
+/// The hosts of all nodes that have sessions of GTP.
 #[derive(Default)]
 pub(crate) struct GtpHosts {
     hosts: Vec<HostAt>,
     /// Index of the host of each node that has one.
     places: BTreeMap<u32, u32>,
-    pub(crate) parcels: Parcels,
     wire: DatagramCodec,
 }
 
 struct HostAt {
     host: Host<Insecure>,
-    /// Time of its pending timer event, and that of the one pending when this was added.
-    timer: Option<Time>,
-    later_timer: Option<Time>,
+    timer: PendingTimer,
     /// The flows of its sessions, by their names here.
     flows: BTreeMap<SessionId, u32>,
     /// Round-trip times of its sessions, without queueing, with their numbers: they set its interval if the scenario
@@ -56,40 +57,6 @@ struct HostAt {
     yields: Vec<Yielding>,
     /// Bytes of IP and UDP around a datagram.
     lower_bytes: u32,
-}
-
-/// A session: its two ends, and the progress of its data.
-pub(crate) struct GtpSession {
-    source: GtpEnd,
-    sink: GtpEnd,
-    demand: Demand,
-    size_bytes: Option<u64>,
-    /// Round-trip propagation delay.
-    rtt: Duration,
-    /// Whether its packets are sealed datagrams.
-    is_wire: bool,
-    is_stopped: bool,
-    /// Bytes that the sink received for the first time.
-    pub(crate) delivered_bytes: u64,
-    /// Bytes on the wire that reached the sink, of data and of the source's messages: both are in the rates of GTP.
-    pub(crate) arrived_bytes: u64,
-    /// One above the highest byte that was sent.
-    sent_below: u64,
-    /// Attempts of its sink to open it.
-    attempts: u32,
-    /// Messages sent so far: by the source, by the sink.
-    messages: [u64; 2],
-}
-
-/// One end of a session.
-struct GtpEnd {
-    /// Index of its host.
-    host: u32,
-    /// Its name there, while it is open.
-    session: Option<SessionId>,
-    options: SessionOptions,
-    /// Whether its host's capacity is known, so that a rule grants rates.
-    is_ruled: bool,
 }
 
 /// The demand of an application, unlimited by default.
@@ -132,29 +99,16 @@ impl HostAt {
     }
 }
 
-impl GtpSession {
-    fn end(&mut self, is_source: bool) -> &mut GtpEnd {
-        if is_source { &mut self.source } else { &mut self.sink }
-    }
-
-    /// Whether a piece is a retransmission; bytes that were never sent are recorded as sent.
-    fn is_again(&mut self, offset: u64, length: u32) -> bool {
-        let end = offset + u64::from(length);
-        let is_again = end <= self.sent_below;
-        self.sent_below = self.sent_below.max(end);
-        is_again
-    }
+/// The session of a flow between hosts.
+fn session_of<'a>(transit: &'a mut Transit<'_>, flow: u32) -> &'a mut GtpSession {
+    transit.flows[flow].source.gtp_mut().expect("hosts have sessions of GTP alone")
 }
 
-impl Simulator<'_> {
-    fn gtp_session(&mut self, flow: u32) -> &mut GtpSession {
-        self.flows[flow as usize].source.gtp_mut().expect("hosts have sessions of GTP alone")
-    }
-
+impl GtpHosts {
     /// A session starts: its sink connects to its source.
-    pub(crate) fn start_gtp(&mut self, flow: u32) {
-        let now = self.now();
-        let gtp = self.gtp_session(flow);
+    pub(crate) fn start(&mut self, transit: &mut Transit<'_>, flow: u32) {
+        let now = transit.now();
+        let gtp = session_of(transit, flow);
         if gtp.is_stopped {
             return;
         }
@@ -163,64 +117,63 @@ impl Simulator<'_> {
         let nonce = u64::from(flow) << 32 | u64::from(gtp.attempts);
         let request = OpenRequest { sends: false, receives: true, greeting: &[], options };
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, nonce);
-        let name = self.gtp.hosts[at as usize].host.connect(now, address(flow, true), crypto, &request);
+        let name = self.hosts[at as usize].host.connect(now, address(flow, true), crypto, &request);
         if name == Err(OpenError::TooMany) {
             // A host keeps a session for a while after its end: the next one waits until it is removed.
-            return self.schedule(now.saturating_add(ASKS_AGAIN), SimEvent::Start(flow));
+            return transit.agenda.schedule(now.saturating_add(ASKS_AGAIN), SimEvent::Start(flow));
         }
         let name = name.expect("what a scenario takes for options of a session, a host takes, too");
-        self.gtp.hosts[at as usize].flows.insert(name, flow);
-        self.gtp_session(flow).sink.session = Some(name);
-        self.attend(at);
+        self.hosts[at as usize].flows.insert(name, flow);
+        session_of(transit, flow).sink.session = Some(name);
+        self.attend(transit, at);
     }
 
     /// A session stops: its source closes it, or its sink if there is no source yet.
-    pub(crate) fn stop_gtp(&mut self, flow: u32) {
-        let now = self.now();
-        let gtp = self.gtp_session(flow);
+    pub(crate) fn stop(&mut self, transit: &mut Transit<'_>, flow: u32) {
+        let now = transit.now();
+        let gtp = session_of(transit, flow);
         gtp.is_stopped = true;
         let ends = [(gtp.source.host, gtp.source.session), (gtp.sink.host, gtp.sink.session)];
         if let Some((host, Some(session))) = ends.into_iter().find(|(_, session)| session.is_some()) {
-            self.gtp.hosts[host as usize].host.close(now, session, CloseReason::Stopped);
-            self.attend(host);
+            self.hosts[host as usize].host.close(now, session, CloseReason::Stopped);
+            self.attend(transit, host);
         }
     }
 
     /// The demand of a session changes.
-    pub(crate) fn change_demand(&mut self, flow: u32) {
-        let now = self.now();
-        let gtp = self.gtp_session(flow);
+    pub(crate) fn change_demand(&mut self, transit: &mut Transit<'_>, flow: u32) {
+        let now = transit.now();
+        let gtp = session_of(transit, flow);
         let (rate, next, host) = (desired(gtp.demand.at(now)), gtp.demand.next_change(now), gtp.source.host);
         if let Some(session) = gtp.source.session {
-            self.gtp.hosts[host as usize].host.set_desired(now, session, rate);
-            self.attend(host);
+            self.hosts[host as usize].host.set_desired(now, session, rate);
+            self.attend(transit, host);
         }
         if let Some(next) = next {
-            self.schedule(next, SimEvent::Demand(flow));
+            transit.agenda.schedule(next, SimEvent::Demand(flow));
         }
     }
 
     /// A host's timer.
-    pub(crate) fn on_host_timer(&mut self, at: u32) {
-        let now = self.now();
-        let host = &mut self.gtp.hosts[at as usize];
-        if host.timer != Some(now) {
+    pub(crate) fn on_timer(&mut self, transit: &mut Transit<'_>, at: u32) {
+        let now = transit.now();
+        let host = &mut self.hosts[at as usize];
+        if !host.timer.fires(now) {
             return;
         }
-        host.timer = host.later_timer.take();
         for yielding in &mut host.yields {
-            yielding.tell(now, &mut host.host, &mut self.network);
+            yielding.tell(now, &mut host.host, &mut transit.network);
         }
         host.host.handle_timeout(now);
-        self.attend(at);
+        self.attend(transit, at);
     }
 
     /// A packet of GTP reaches its end.
-    pub(crate) fn arrive_gtp(&mut self, packet: SimPacket) {
-        let now = self.now();
+    pub(crate) fn arrive(&mut self, transit: &mut Transit<'_>, packet: SimPacket) {
+        let now = transit.now();
         let is_data = packet.kind == SimPacketKind::DATA;
         let from_source = packet.kind != SimPacketKind::PLAIN_ACK;
-        let flow = &mut self.flows[packet.flow as usize];
+        let flow = &mut transit.flows[packet.flow];
         if is_data {
             flow.counts.arrived += 1;
         } else {
@@ -236,13 +189,13 @@ impl Simulator<'_> {
         let Some(session) = flow.source.gtp_mut() else { return };
         session.arrived_bytes += u64::from(packet.bytes) * u64::from(from_source);
         let at = session.end(!from_source).host;
-        let host = &mut self.gtp.hosts[at as usize].host;
-        let content = match self.gtp.parcels.take(packet.number) {
+        let host = &mut self.hosts[at as usize].host;
+        let content = match transit.contents.parcels.take(packet.number) {
             GtpParcel::Value(content) => content,
             GtpParcel::Bytes(datagram) => {
                 let keys = |name| host.keys(name).map(|keys| (*keys, !from_source));
-                let (content, room) = self.gtp.wire.open(packet.flow, &keys, datagram);
-                self.gtp.parcels.reuse(room);
+                let (content, room) = self.wire.open(packet.flow, &keys, datagram);
+                transit.contents.parcels.reuse(room);
                 // Belongs to a session that is over.
                 let Some(content) = content else { return };
                 content
@@ -257,7 +210,7 @@ impl Simulator<'_> {
                     if let Some(name) = session.sink.session {
                         host.close(now, name, CloseReason::Done);
                     }
-                    self.note_end(packet.flow, now);
+                    transit.note_end(packet.flow, now);
                 }
             }
             Content::Control(control) => _ = host.handle_control(now, from, control),
@@ -266,46 +219,43 @@ impl Simulator<'_> {
                 host.handle_handshake(now, from, datagram, &mut |_| Ok(options));
             }
         }
-        self.attend(at);
+        self.attend(transit, at);
     }
 
     /// Handles a host's events, sends its packets, and schedules its timer.
-    fn attend(&mut self, at: u32) {
-        let now = self.now();
+    fn attend(&mut self, transit: &mut Transit<'_>, at: u32) {
+        let now = transit.now();
         loop {
-            let host = &mut self.gtp.hosts[at as usize].host;
+            let host = &mut self.hosts[at as usize].host;
             if let Some(heard) = host.poll_event() {
-                self.on_host_event(at, heard);
+                self.on_host_event(transit, at, heard);
             } else if let Some(transmit) = host.poll_transmit(now) {
-                self.carry(at, transmit);
+                self.carry(transit, at, transmit);
             } else {
                 break;
             }
         }
-        let host = &mut self.gtp.hosts[at as usize];
+        let host = &mut self.hosts[at as usize];
         if let Some(deadline) = host.host.poll_timeout()
-            && host.timer.is_none_or(|timer| deadline < timer)
+            && let Some(deadline) = host.timer.arm(deadline, now)
         {
-            let deadline = deadline.max(now);
-            host.later_timer = host.later_timer.or(host.timer);
-            host.timer = Some(deadline);
-            self.schedule(deadline, SimEvent::Host(at));
+            transit.agenda.schedule(deadline, SimEvent::Host(at));
         }
     }
 
     /// Handles an event of a host.
-    fn on_host_event(&mut self, at: u32, heard: Heard) {
-        let now = self.now();
+    fn on_host_event(&mut self, transit: &mut Transit<'_>, at: u32, heard: Heard) {
+        let now = transit.now();
         match heard {
             Heard::Open(opened) => {
                 let session = opened.session;
                 let (flow, peer_is_source) = end_at(opened.address);
-                let gtp = self.gtp_session(flow);
+                let gtp = session_of(transit, flow);
                 let is_stopped = gtp.is_stopped;
                 let (rate, size) = (gtp.demand.at(now), gtp.size_bytes.unwrap_or(ENDLESS));
                 gtp.end(!peer_is_source).session = Some(session);
                 let rtt = gtp.rtt;
-                let place = &mut self.gtp.hosts[at as usize];
+                let place = &mut self.hosts[at as usize];
                 place.count(rtt, true);
                 let HostAt { host, flows, .. } = place;
                 flows.insert(session, flow);
@@ -318,11 +268,11 @@ impl Simulator<'_> {
                 }
             }
             Heard::Requested { session, stream, range } => {
-                self.gtp.hosts[at as usize].host.serve(now, session, stream, range);
+                self.hosts[at as usize].host.serve(now, session, stream, range);
             }
             Heard::Closed { session, .. } => {
-                if let Some(flow) = self.gtp.hosts[at as usize].flows.remove(&session) {
-                    let gtp = self.gtp_session(flow);
+                if let Some(flow) = self.hosts[at as usize].flows.remove(&session) {
+                    let gtp = session_of(transit, flow);
                     let rtt = gtp.rtt;
                     for is_source in [true, false] {
                         let end = gtp.end(is_source);
@@ -330,14 +280,14 @@ impl Simulator<'_> {
                             end.session = None;
                         }
                     }
-                    self.gtp.hosts[at as usize].count(rtt, false);
+                    self.hosts[at as usize].count(rtt, false);
                 }
             }
             Heard::Failed { session, .. } => {
-                if let Some(flow) = self.gtp.hosts[at as usize].flows.remove(&session) {
-                    let gtp = self.gtp_session(flow);
+                if let Some(flow) = self.hosts[at as usize].flows.remove(&session) {
+                    let gtp = session_of(transit, flow);
                     gtp.sink.session = None;
-                    self.start_gtp(flow);
+                    self.start(transit, flow);
                 }
             }
             // Sources here have all data that are requested.
@@ -345,11 +295,11 @@ impl Simulator<'_> {
         }
     }
 
-    fn carry(&mut self, at: u32, transmit: Transmit) {
+    fn carry(&mut self, transit: &mut Transit<'_>, at: u32, transmit: Transmit) {
         let Transmit { to, session: name, packet: content, .. } = transmit;
         let (index, to_source) = end_at(to);
-        let bytes = content.datagram_bytes() + self.gtp.hosts[at as usize].lower_bytes;
-        let flow = &mut self.flows[index as usize];
+        let bytes = content.datagram_bytes() + self.hosts[at as usize].lower_bytes;
+        let flow = &mut transit.flows[index];
         let Some(session) = flow.source.gtp_mut() else { return };
         let (kind, what, number) = if let Content::Data(data) = &content {
             let is_again = session.is_again(data.piece.offset, data.piece.length);
@@ -363,22 +313,21 @@ impl Simulator<'_> {
         };
         let stage = flow.routes[usize::from(to_source)].begin;
         let parcel = if session.is_wire {
-            let room = self.gtp.parcels.room();
-            let keys = name.and_then(|name| self.gtp.hosts[at as usize].host.keys(name));
-            GtpParcel::Bytes(self.gtp.wire.seal(index, keys.map(|keys| (*keys, to_source)), &content, room))
+            let room = transit.contents.parcels.room();
+            let keys = name.and_then(|name| self.hosts[at as usize].host.keys(name));
+            GtpParcel::Bytes(self.wire.seal(index, keys.map(|keys| (*keys, to_source)), &content, room))
         } else {
             GtpParcel::Value(content)
         };
-        let place = self.gtp.parcels.keep(number, parcel);
-        let packet = SimPacket { number: place, stamp: self.now(), flow: index, bytes, stage, kind };
-        self.trace(packet, what, None);
-        self.forward(packet);
+        let place = transit.contents.parcels.keep(number, parcel);
+        let packet = SimPacket { number: place, stamp: transit.now(), flow: index, bytes, stage, kind };
+        transit.launch(packet, what);
     }
 
     /// The rates of a session as known to its end nodes.
-    pub(crate) fn known_rates(&self, flow: usize) -> KnownRates {
-        let Some(session) = self.flows[flow].source.gtp() else { return KnownRates::NONE };
-        let host = |end: &GtpEnd| &self.gtp.hosts[end.host as usize].host;
+    pub(crate) fn known_rates(&self, flow: &SimFlow) -> KnownRates {
+        let Some(session) = flow.source.gtp() else { return KnownRates::NONE };
+        let host = |end: &GtpEnd| &self.hosts[end.host as usize].host;
         let ruled = |end: &GtpEnd| end.session.filter(|_| end.is_ruled);
         let of_source = session.source.session.and_then(|name| host(&session.source).source_rates(name));
         let of_sink = ruled(&session.sink).and_then(|name| host(&session.sink).sink_rates(name));

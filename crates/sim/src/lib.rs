@@ -6,23 +6,32 @@
 //! event. The event queue holds a handful of entries, one per ring and a few timers, for any number of packets in
 //! flight.
 //!
-//! Read [`simulate`] first, then `simulator.rs` (the loop), `source.rs` (the sources), `transmitter.rs` (the arithmetic
-//! of a link) and `scoreboard.rs` (a sender's knowledge).
+//! Read [`simulate`] first, then `simulator.rs` (the loop), `transit.rs` (packets on their way), `source.rs` (the
+//! sources), `transmitter.rs` (the arithmetic of a link) and `scoreboard.rs` (a sender's knowledge).
 
 #![cfg_attr(test, allow(non_snake_case))]
 
+mod agenda;
 mod background;
 mod card;
+mod closing;
 mod constant;
+mod constant_source;
+mod contents;
 mod controlled;
 mod delay_log;
 mod delayed_ack;
 mod deliveries;
 mod engine;
+mod error;
+mod event;
 mod event_queue;
 mod flow;
+mod flows;
 mod gtp;
 mod jitter;
+mod kind;
+mod kinds;
 mod link;
 mod log;
 mod messages;
@@ -30,11 +39,13 @@ mod on_off;
 mod pacer;
 mod packet;
 mod packet_gaps;
+mod pending_timer;
 mod pipe;
 mod queue;
 mod queued;
 mod ranges;
 mod rated;
+mod rated_source;
 mod rbudp;
 mod receiver;
 mod red_queue;
@@ -47,12 +58,15 @@ mod simulator;
 mod source;
 mod token_bucket;
 mod tracer;
+mod transit;
 mod transmitter;
 mod udt;
 mod web;
+mod window_sink;
 mod window_source;
 
 #[doc(hidden)]
 pub use engine::simulate_naive;
-pub use engine::{SimError, is_fluid_only, simulate};
+pub use engine::{is_fluid_only, simulate};
+pub use error::SimError;
 pub use fairwave_scenario::{Record, Settings};

@@ -7,18 +7,12 @@ use fairwave_units::{Duration, Time};
 
 use crate::card::CardCounter;
 use crate::controlled::Controlled;
-use crate::packet::{HeaderStore, SimPacketKind};
-use crate::queue::QueueDiscipline;
+use crate::packet::{HeaderStore, SimPacket, SimPacketKind};
+use crate::queue::bound::QueueBound;
+use crate::queue::{QueueDiscipline, Stored};
 use crate::queued::Queued;
 use crate::red_queue::RedQueue;
 use crate::transmitter::Transmitter;
-
-/// Limit of the queue at a link. It excludes the packet on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QueueBound {
-    Packets(u64),
-    Bytes(u64),
-}
 
 /// A link that sends one packet after another, with a drop-tail queue.
 pub(crate) struct SimLink {
@@ -247,11 +241,21 @@ impl SimLink {
         }
     }
 
-    /// Sends a packet now, and returns the time at which its last bit has left.
-    pub(crate) fn transmit(&mut self, now: Time, bytes: u32) -> Time {
-        let leaves = self.wire.send(now, bytes);
-        self.count(now, now, leaves, bytes);
-        leaves
+    /// A packet reaches the queue, whose rule decides its fate. Returns whether the link is idle, so that one may leave.
+    pub(crate) fn enqueue(&mut self, now: Time, packet: SimPacket, headers: &mut HeaderStore) -> bool {
+        self.count_area(now);
+        let marked = &mut self.counts.marked_packets;
+        self.queued.as_mut().is_some_and(|queued| queued.enqueue(now, packet, headers, marked))
+    }
+
+    /// The wire is free: the packet that leaves now, with the time of its last bit.
+    pub(crate) fn dequeue(&mut self, now: Time, headers: &mut HeaderStore) -> Option<(SimPacket, Time)> {
+        self.count_area(now);
+        let Stored { packet, since } = self.queued.as_mut()?.dequeue(now, headers, &mut self.counts.marked_packets)?;
+        let leaves = self.wire.send(now, packet.bytes);
+        self.count(now, now, leaves, packet.bytes);
+        self.counts.longest_wait = self.counts.longest_wait.max(now.since(since));
+        Some((packet, leaves))
     }
 
     #[inline]

@@ -4,8 +4,9 @@ use fairwave_scenario::Record;
 use fairwave_scenario::report::{KnownRates, Totals};
 use fairwave_units::Time;
 
-use crate::background::BackgroundCounts;
+use crate::background::table::BackgroundCounts;
 use crate::simulator::Simulator;
+use crate::transit::Transit;
 
 /// Running totals at the ends of the samples: entry `sample * flows + flow` or `sample * links + link`.
 #[derive(Debug, Default)]
@@ -42,32 +43,33 @@ impl Log {
 
     /// Records the current totals, at the end of a sample.
     pub(crate) fn read(&mut self, simulator: &Simulator<'_>) {
-        let now = simulator.now();
-        self.links = simulator.network().links.len();
+        let Transit { network, flows, agenda, .. } = &simulator.transit;
+        let now = agenda.now();
+        self.links = network.links.len();
         self.ends.push(now);
-        for flow in simulator.sessions() {
+        for flow in flows.sessions() {
             self.delivered.push(flow.delivered());
             self.arrived.push(flow.arrived());
         }
         if self.has_windows {
-            for flow in simulator.sessions() {
+            for flow in flows.sessions() {
                 let (cwnd, ssthresh) = flow.source.window_packets().unwrap_or((f64::NAN, f64::NAN));
                 self.cwnd_packets.push(cwnd);
                 self.ssthresh_packets.push(ssthresh);
             }
         }
         if self.has_rates {
-            self.known.extend((0..simulator.sessions().len()).map(|flow| simulator.known_rates(flow)));
+            self.known.extend(flows.sessions().iter().map(|flow| simulator.gtp.known_rates(flow)));
         }
-        for link in &simulator.network().links {
+        for link in &network.links {
             self.offered.push(link.counts.offered_bytes);
             self.queue_bytes.push(link.backlog_bytes(now));
             self.dropped.push(link.counts.dropped_packets);
             self.marked.push(link.counts.marked_packets);
         }
-        self.backgrounds = simulator.backgrounds.len();
-        for background in &simulator.backgrounds {
-            let BackgroundCounts { delivered, arrived, .. } = simulator.background_counts(background);
+        self.backgrounds = flows.tables().len();
+        for table in flows.tables() {
+            let BackgroundCounts { delivered, arrived, .. } = flows.totals(table);
             self.background_delivered.push(delivered);
             self.background_arrived.push(arrived);
         }

@@ -1,10 +1,8 @@
 //! A source that sends at a constant rate while it is on, and nothing while it is off.
 
-use fairwave_scenario::TraceKind;
 use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Duration, Time};
 
-use crate::simulator::{SimEvent, Simulator};
 use crate::web::exponential;
 
 /// Draws the departures of a source's packets. On and off periods are exponential. The time left to the next packet
@@ -83,19 +81,6 @@ impl OnOff {
             at = on_from.saturating_add(left);
         }
         self.next = (at < self.end).then_some(at);
-    }
-}
-
-impl Simulator<'_> {
-    /// An on-off source sends its next packet.
-    pub(crate) fn send_on_off(&mut self, index: u32) {
-        let Some(source) = self.flows[index as usize].source.on_off_mut() else { return };
-        let number = source.send();
-        let again = source.next();
-        self.send(index, number, TraceKind::Sent);
-        if let Some(again) = again {
-            self.schedule(again, SimEvent::Offer(index));
-        }
     }
 }
 

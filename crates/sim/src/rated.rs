@@ -1,10 +1,8 @@
 //! Sessions that set their own rate, with a protocol between their two ends: their interface to the loop.
 
-use fairwave_scenario::{LossKind, TraceKind};
 use fairwave_units::Time;
 
 use crate::receiver::WindowReceiver;
-use crate::simulator::Simulator;
 
 /// Both ends of such a session. At any event they may send, by way of `out`. Messages are small packets; their
 /// recipient looks up the contents by number. Messages of one direction do not overtake each other.
@@ -51,36 +49,4 @@ pub(crate) enum Input {
     Data(u64),
     AtSource(u64),
     AtSink(u64),
-}
-
-impl Simulator<'_> {
-    /// Passes an event to a session that sets its own rate, and processes its output.
-    pub(crate) fn drive(&mut self, index: u32, input: Input) {
-        let now = self.now();
-        let flow = &mut self.flows[index as usize];
-        let Some(session) = flow.source.rated_mut() else { return };
-        let mut out = std::mem::take(&mut self.outbox);
-        match input {
-            Input::Wake => session.on_wake(now, &flow.receiver, &mut out),
-            Input::Data(number) => session.on_data(now, number, &flow.receiver, &mut out),
-            Input::AtSource(message) => session.at_source(now, message, &flow.receiver, &mut out),
-            Input::AtSink(message) => session.at_sink(now, message, &flow.receiver, &mut out),
-        }
-        let wake = session.wake();
-        for wanted in out.drain(..) {
-            match wanted {
-                Out::Data { number, is_again } => {
-                    self.flows[index as usize].counts.resent += u64::from(is_again);
-                    self.send(index, number, if is_again { TraceKind::Resent } else { TraceKind::Sent });
-                }
-                Out::ToSource { message, bytes } => self.send_message(index, message, bytes, true),
-                Out::ToSink { message, bytes } => self.send_message(index, message, bytes, false),
-                Out::Loss => self.flows[index as usize].losses.push((now, LossKind::Loss)),
-            }
-        }
-        self.outbox = out;
-        if let Some(wake) = wake {
-            self.arm_at(index, wake);
-        }
-    }
 }

@@ -9,19 +9,20 @@ use fairwave_scenario::Demand;
 use fairwave_schemes::session::Rbudp;
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::engine::SimError;
+use crate::error::SimError;
 use crate::flow::FlowOptions;
+use crate::gtp::GtpHosts;
+use crate::kind::{NewSession, SourceKind};
 use crate::rated::{Out, Rated};
 use crate::receiver::WindowReceiver;
 use crate::rtt::{MinRto, RttEstimator};
-use crate::simulator::Simulator;
-use crate::source::{NewSession, SourceKind};
+use crate::transit::Transit;
 use crate::transmitter::Transmitter;
 
 /// Sessions that send blasts at their demand.
 pub(crate) const KIND: SourceKind = SourceKind::new(|scheme| scheme.name == "rbudp", add);
 
-fn add(simulator: &mut Simulator<'_>, asked: &NewSession<'_>) -> Result<(), SimError> {
+fn add(transit: &mut Transit<'_>, _: &GtpHosts, asked: &NewSession<'_>) -> Result<(), SimError> {
     let NewSession { session, choice, size_packets, data_bytes, message_bytes, .. } = *asked;
     let needs =
         |what, hint| SimError::Incomplete { session: session.name.clone(), scheme: choice.scheme.name, what, hint };
@@ -34,7 +35,7 @@ fn add(simulator: &mut Simulator<'_>, asked: &NewSession<'_>) -> Result<(), SimE
     let (rate, rtt) = (session.demand.clone(), session.rtt);
     let config = RbudpConfig { rate, size_packets, data_bytes, message_bytes, rtt };
     let source = RbudpSession::new(config, session.start);
-    simulator.add_flow(source.into(), asked.bytes(), None, asked.active(), FlowOptions::default());
+    transit.add_session(source.into(), asked.bytes(), None, asked.active(), FlowOptions::default());
     Ok(())
 }
 

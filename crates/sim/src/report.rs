@@ -7,39 +7,39 @@ use fairwave_scenario::{
 use fairwave_schemes::scheme::Model;
 use fairwave_units::Time;
 
-use crate::engine::SimError;
+use crate::error::SimError;
 use crate::flow::SimFlow;
 use crate::log::Log;
-use crate::simulator::Simulator;
+use crate::transit::Transit;
 
 /// The result of a finished run. `on_step` is called between steps that may take long.
 pub(crate) fn report(
     scenario: &Scenario,
-    simulator: &Simulator<'_>,
+    transit: &Transit<'_>,
     mut log: Log,
     asked: &Recording,
     on_step: &mut dyn FnMut(Time),
 ) -> Result<Run, SimError> {
     let (from, to) = asked.window;
-    let window = (from, simulator.closed().map_or(to, |totals| totals.at));
-    let (links, peak_overload) = links(scenario, simulator, &log, window);
-    let background = background(scenario, simulator, &log, window);
-    let queues = asked.record.queues.then(|| queue_samples(scenario, simulator, &mut log));
+    let window = (from, transit.closed().map_or(to, |totals| totals.at));
+    let (links, peak_overload) = links(scenario, transit, &log, window);
+    let background = background(scenario, transit, &log, window);
+    let queues = asked.record.queues.then(|| queue_samples(scenario, transit, &mut log));
     let windows = asked.record.windows.then(|| WindowSamples {
         ends: log.ends.clone(),
         sessions: scenario.sessions.len(),
         cwnd_packets: std::mem::take(&mut log.cwnd_packets),
         ssthresh_packets: std::mem::take(&mut log.ssthresh_packets),
     });
-    let hops = simulator.network().links.iter().map(|link| link.counts.hops).sum();
-    let has_marks = simulator.network().links.iter().any(|link| link.is_marking);
+    let hops = transit.network.links.iter().map(|link| link.counts.hops).sum();
+    let has_marks = transit.network.links.iter().any(|link| link.is_marking);
     let mut losses = Vec::new();
-    for (at, flow) in (0_u32..).zip(simulator.sessions()) {
+    for (at, flow) in (0_u32..).zip(transit.flows.sessions()) {
         losses.extend(flow.losses.iter().map(|(time, kind)| LossEvent { time: *time, session: at, kind: *kind }));
     }
     let counts = Counts {
-        sessions: simulator.sessions().iter().map(|flow| counts(scenario, flow, has_marks)).collect(),
-        closed: simulator.closed().map(|totals| ClosedCounts { at: totals.at, sessions: totals.sessions.clone() }),
+        sessions: transit.flows.sessions().iter().map(|flow| counts(scenario, flow, has_marks)).collect(),
+        closed: transit.closed().map(|totals| ClosedCounts { at: totals.at, sessions: totals.sessions.clone() }),
         ends: log.ends,
         delivered: log.delivered,
         arrived: log.arrived,
@@ -49,9 +49,9 @@ pub(crate) fn report(
         queues,
         windows,
         losses,
-        delays: simulator.sessions().iter().map(delays).collect(),
+        delays: transit.flows.sessions().iter().map(delays).collect(),
         background,
-        engine: Engine { events: simulator.events, packet_hops: hops, ..Engine::default() },
+        engine: Engine { events: transit.agenda.events, packet_hops: hops, ..Engine::default() },
     };
     run_of(scenario, Model::Packet, counts, asked, on_step).map_err(|error| SimError::Unlimited(error.message))
 }
@@ -80,13 +80,8 @@ fn counts(scenario: &Scenario, flow: &SimFlow, has_marks: bool) -> SessionCounts
     }
 }
 
-fn links(
-    scenario: &Scenario,
-    simulator: &Simulator<'_>,
-    log: &Log,
-    (from, to): (Time, Time),
-) -> (Vec<LinkSummary>, f64) {
-    let network = simulator.network();
+fn links(scenario: &Scenario, transit: &Transit<'_>, log: &Log, (from, to): (Time, Time)) -> (Vec<LinkSummary>, f64) {
+    let network = &transit.network;
     let packet = scenario.full_packet().get() as f64;
     let span_ns = to.since(from).as_nanos().max(1) as f64;
     let offered = log.offered();
@@ -112,34 +107,34 @@ fn links(
 
 fn background(
     scenario: &Scenario,
-    simulator: &Simulator<'_>,
+    transit: &Transit<'_>,
     log: &Log,
     (from, to): (Time, Time),
 ) -> Vec<BackgroundSummary> {
     let span_s = to.since(from).as_secs_f64();
-    let tables = scenario.background.iter().zip(&simulator.backgrounds).enumerate();
+    let tables = scenario.background.iter().zip(transit.flows.tables()).enumerate();
     tables
         .map(|(at, (table, background))| {
-            let closed = simulator.closed().map(|totals| totals.backgrounds[at].map(|total| total as f64));
+            let closed = transit.closed().map(|totals| totals.backgrounds[at].map(|total| total as f64));
             let ends = [log.background_until(at, from), closed.unwrap_or_else(|| log.background_until(at, to))];
             let packets_per_s = |what: usize| if span_s > 0.0 { (ends[1][what] - ends[0][what]) / span_s } else { 0.0 };
             BackgroundSummary {
                 name: table.name.clone(),
                 rate_bps: packets_per_s(0) * scenario.packet.payload.as_bits_f64(),
                 wire_rate_bps: packets_per_s(1) * f64::from(background.data_bytes()) * 8.0,
-                lost_packets: simulator.background_counts(background).dropped,
+                lost_packets: transit.flows.totals(background).dropped,
             }
         })
         .collect()
 }
 
-fn queue_samples(scenario: &Scenario, simulator: &Simulator<'_>, log: &mut Log) -> QueueSamples {
-    let links = simulator.network().links.len();
+fn queue_samples(scenario: &Scenario, transit: &Transit<'_>, log: &mut Log) -> QueueSamples {
+    let links = transit.network.links.len();
     let packet = scenario.full_packet().get() as f64;
     let queue_bytes = std::mem::take(&mut log.queue_bytes);
     let each = || (0..log.ends.len()).flat_map(|sample| (0..links).map(move |link| (link, sample)));
     let changes = |counts: Totals<'_>| each().map(|(link, sample)| counts.change(link, sample)).collect();
-    let has_marks = simulator.network().links.iter().any(|link| link.is_marking);
+    let has_marks = transit.network.links.iter().any(|link| link.is_marking);
     QueueSamples {
         ends: log.ends.clone(),
         links,

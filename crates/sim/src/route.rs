@@ -12,10 +12,11 @@ use fairwave_schemes::scheme::{Options, Scheme, SchemeKind, find};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::controlled::Controlled;
-use crate::link::{Bernoulli, LinkVerdict, QueueBound, SimLink};
+use crate::link::{Bernoulli, LinkVerdict, SimLink};
 use crate::packet::{HeaderStore, SimPacket};
 use crate::pipe::{Pipe, PipeEnd, PipePool};
 use crate::queue::QueueDiscipline;
+use crate::queue::bound::QueueBound;
 use crate::queue::codel::{CodelConfig, CodelQueue};
 use crate::queue::dualpi2::DualPi2;
 use crate::queue::flows::FlowQueues;

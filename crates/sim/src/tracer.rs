@@ -1,44 +1,43 @@
 //! Reporting packet events to an observer.
 
-use fairwave_scenario::{TraceContent, TraceEvent, TraceKind, TraceLink, TraceOwner, TracePacket};
+use fairwave_scenario::{TraceContent, TraceEvent, TraceKind, TraceLink, TracePacket};
+use fairwave_units::Time;
 
+use crate::contents::Contents;
+use crate::flows::Flows;
 use crate::packet::{SimPacket, SimPacketKind};
-use crate::simulator::Simulator;
+use crate::route::Network;
 
 /// Called for all events of packets.
 pub(crate) type Observer<'a> = dyn FnMut(&TraceEvent<'_>) + 'a;
 
-impl Simulator<'_> {
-    /// Reports an event of a packet. Without an observer this is one test of a pointer; the packet is passed by value,
-    /// as a reference would keep it out of registers everywhere.
-    #[expect(clippy::inline_always, reason = "a call a hop would cost what the observer must not")]
-    #[inline(always)]
-    pub(crate) fn trace(&mut self, packet: SimPacket, what: TraceKind, link: Option<u32>) {
-        if self.observer.is_some() {
-            self.tell(packet, what, link);
-        }
-    }
+/// What an observer sees of a packet.
+pub(crate) struct Sight<'a> {
+    pub(crate) network: &'a Network,
+    pub(crate) flows: &'a Flows,
+    pub(crate) contents: &'a Contents,
+}
 
-    #[cold]
-    #[inline(never)]
-    fn tell(&mut self, packet: SimPacket, what: TraceKind, link: Option<u32>) {
-        let time = self.now();
-        let Self { observer: Some(observer), flows, sessions, owners, .. } = self else { return };
-        let network = &self.network;
-        let flow = &flows[packet.flow as usize];
-        let owner = match (packet.flow as usize).checked_sub(*sessions) {
-            None => TraceOwner::Session(packet.flow),
-            Some(place) => TraceOwner::Background { table: owners[place], place: place as u32, life: flow.life },
-        };
-        let number =
-            if flow.source.is_between_hosts() { self.gtp.parcels.number(packet.number) } else { packet.number };
+impl Sight<'_> {
+    /// Reports an event of a packet, at a link if it is there.
+    pub(crate) fn report(
+        &self,
+        observer: &mut Observer<'_>,
+        time: Time,
+        packet: SimPacket,
+        what: TraceKind,
+        link: Option<u32>,
+    ) {
+        let Contents { blocks, headers, parcels } = self.contents;
+        let flow = &self.flows[packet.flow];
+        let number = if flow.source.is_between_hosts() { parcels.number(packet.number) } else { packet.number };
         let absolute = |number: u32| packet.number + u64::from(number);
         let content = if packet.kind.is_data() {
             TraceContent::Data(number)
         } else if flow.source.has_messages() {
             TraceContent::Message { number, to_sink: packet.kind == SimPacketKind::NOTICE }
         } else {
-            let blocks = self.blocks.get(self.headers.plain(packet.kind)).copied().unwrap_or_default();
+            let blocks = blocks.get(headers.plain(packet.kind)).copied().unwrap_or_default();
             TraceContent::Ack {
                 next: packet.number,
                 blocks: blocks.map(|block| (absolute(block.begin), absolute(block.end))),
@@ -49,10 +48,10 @@ impl Simulator<'_> {
             what,
             link: link.map(|index| TraceLink {
                 index,
-                name: &network.names[index as usize],
-                capacity_bps: network.rates[index as usize].as_bps(),
+                name: &self.network.names[index as usize],
+                capacity_bps: self.network.rates[index as usize].as_bps(),
             }),
-            owner,
+            owner: self.flows.owner(packet.flow),
             packet: TracePacket { bytes: packet.bytes, is_acknowledged: flow.source.is_acknowledged(), content },
         });
     }

@@ -12,27 +12,28 @@ use fairwave_scenario::random::{self, RandomStream};
 use fairwave_schemes::session::{Udt, UdtAck, UdtConfig};
 use fairwave_units::{Duration, Time};
 
-use crate::engine::SimError;
+use crate::error::SimError;
 use crate::flow::FlowOptions;
+use crate::gtp::GtpHosts;
+use crate::kind::{NewSession, SourceKind};
 use crate::messages::Messages;
 use crate::packet_gaps::PacketGaps;
 use crate::ranges::Ranges;
 use crate::rated::{Out, Rated};
 use crate::receiver::WindowReceiver;
-use crate::simulator::Simulator;
-use crate::source::{NewSession, SourceKind};
 use crate::token_bucket::TokenBucket;
+use crate::transit::Transit;
 
 pub(crate) const KIND: SourceKind = SourceKind::new(|scheme| scheme.name == "udt", add);
 
 #[expect(clippy::unnecessary_wraps, reason = "other kinds refuse sessions here")]
-fn add(simulator: &mut Simulator<'_>, new: &NewSession<'_>) -> Result<(), SimError> {
+fn add(transit: &mut Transit<'_>, _: &GtpHosts, new: &NewSession<'_>) -> Result<(), SimError> {
     let NewSession { scenario, session, size_packets, data_bytes, message_bytes, .. } = *new;
     let (max_window_packets, offer) = new.limits();
     let stream = random::stream(scenario.seed, &format!("udt {}", session.name));
     let setup = UdtSetup { size_packets, max_window_packets, data_bytes, message_bytes, offer, stream };
     let source = UdtSession::new(setup, session.start);
-    simulator.add_flow(source.into(), new.bytes(), None, new.active(), FlowOptions::default());
+    transit.add_session(source.into(), new.bytes(), None, new.active(), FlowOptions::default());
     Ok(())
 }
 

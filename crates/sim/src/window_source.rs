@@ -5,19 +5,22 @@ use fairwave_schemes::scheme::{OptionValue, Options, Scheme, SchemeKind};
 use fairwave_schemes::session::{WindowConfig, led_controller};
 use fairwave_units::Duration;
 
-use crate::engine::SimError;
+use crate::error::SimError;
+use crate::event::SimEvent;
 use crate::flow::FlowOptions;
+use crate::gtp::GtpHosts;
+use crate::kind::{NewSession, SourceKind};
+use crate::packet::SimPacket;
 use crate::route::link_rule;
 use crate::rtt::MinRto;
 use crate::sender::{Next, SenderConfig, TimerOutcome, WindowSender};
-use crate::simulator::{SimEvent, Simulator};
-use crate::source::{NewSession, SourceKind};
+use crate::transit::Transit;
 
 /// Runs every rule that is a `CongestionController`.
 pub(crate) const KIND: SourceKind =
     SourceKind { refuse: refuse_unled, ..SourceKind::new(|scheme| scheme.controller.is_some(), add) };
 
-fn add(simulator: &mut Simulator<'_>, new: &NewSession<'_>) -> Result<(), SimError> {
+fn add(transit: &mut Transit<'_>, _: &GtpHosts, new: &NewSession<'_>) -> Result<(), SimError> {
     let NewSession { scenario, session, choice, size_packets, data_bytes, .. } = *new;
     let (max_window_packets, offer) = new.limits();
     let sack = choice.scheme.flag(&choice.options, "sack");
@@ -50,10 +53,10 @@ fn add(simulator: &mut Simulator<'_>, new: &NewSession<'_>) -> Result<(), SimErr
         is_headed: is_led || (controller.takes_samples() && has_marks(scenario)),
     };
     let sender = WindowSender::new(controller, config);
-    let flow = simulator.add_flow(sender.into(), new.bytes(), offer, new.active(), flow_options);
+    let flow = transit.add_session(sender.into(), new.bytes(), offer, new.active(), flow_options);
     if let Some(most) = options.time("send_jitter").filter(|most| !most.is_zero()) {
         let stream = random::stream(scenario.seed, &format!("jitter {}", session.name));
-        simulator.add_jitter(flow, most, stream);
+        transit.add_jitter(flow, most, stream);
     }
     Ok(())
 }
@@ -110,78 +113,111 @@ fn refuse_unled(scenario: &Scenario, session: &SessionSpec) -> Result<(), SimErr
     )
 }
 
-impl Simulator<'_> {
-    /// Sends all that window, application and pacer allow.
-    pub(crate) fn send_window(&mut self, index: u32) {
-        let now = self.now();
-        for burst in 0_u64.. {
-            let flow = &mut self.flows[index as usize];
-            let Some(sender) = flow.source.sender_mut() else { return };
-            let offered = flow.offer.as_mut().is_none_or(|offer| offer.has_packet(now, flow.data_bytes));
-            if burst == flow.options.max_burst {
-                sender.end_burst(offered);
-                break;
+/// Sends all that window, application and pacer allow.
+pub(crate) fn send(transit: &mut Transit<'_>, index: u32) {
+    let now = transit.now();
+    for burst in 0_u64.. {
+        let flow = &mut transit.flows[index];
+        let Some(sender) = flow.source.sender_mut() else { return };
+        let offered = flow.offer.as_mut().is_none_or(|offer| offer.has_packet(now, flow.data_bytes));
+        if burst == flow.options.max_burst {
+            sender.end_burst(offered);
+            break;
+        }
+        let (number, what) = match sender.poll_send(now, offered) {
+            None => break,
+            Some(Next::New(number)) => {
+                if let Some(offer) = &mut flow.offer {
+                    offer.take(flow.data_bytes);
+                }
+                (number, TraceKind::Sent)
             }
-            let (number, what) = match sender.poll_send(now, offered) {
-                None => break,
-                Some(Next::New(number)) => {
-                    if let Some(offer) = &mut flow.offer {
-                        offer.take(flow.data_bytes);
-                    }
-                    (number, TraceKind::Sent)
-                }
-                Some(Next::Again(number)) => {
-                    flow.counts.resent += 1;
-                    (number, TraceKind::Resent)
-                }
-            };
-            self.send(index, number, what);
-        }
-        self.arm(index);
-        self.await_offer(index);
+            Some(Next::Again(number)) => {
+                flow.counts.resent += 1;
+                (number, TraceKind::Resent)
+            }
+        };
+        transit.send(index, number, what);
     }
+    arm(transit, index);
+    await_offer(transit, index);
+}
 
-    /// If only the application limits the flow: schedules an event for its next packet.
-    fn await_offer(&mut self, index: u32) {
-        let now = self.now();
-        let flow = &mut self.flows[index as usize];
-        let (Some(sender), Some(offer)) = (flow.source.sender(), &mut flow.offer) else { return };
-        // An application without remaining data needs no event.
-        if sender.is_window_limited() || sender.has_sent_all() || offer.is_waiting {
-            return;
-        }
-        if let Some(at) = offer.next_packet(now, flow.data_bytes) {
-            offer.is_waiting = true;
-            self.schedule(at, SimEvent::Offer(index));
-        }
+/// If only the application limits the flow: schedules an event for its next packet.
+fn await_offer(transit: &mut Transit<'_>, index: u32) {
+    let now = transit.now();
+    let flow = &mut transit.flows[index];
+    let (Some(sender), Some(offer)) = (flow.source.sender(), &mut flow.offer) else { return };
+    // An application without remaining data needs no event.
+    if sender.is_window_limited() || sender.has_sent_all() || offer.is_waiting {
+        return;
     }
+    if let Some(at) = offer.next_packet(now, flow.data_bytes) {
+        offer.is_waiting = true;
+        transit.agenda.schedule(at, SimEvent::Offer(index));
+    }
+}
 
-    /// Schedules the timer event and the pacer's if they are needed and not pending.
-    fn arm(&mut self, index: u32) {
-        let flow = &mut self.flows[index as usize];
-        let Some(sender) = flow.source.sender_mut() else { return };
-        let paced = sender.arm_pace();
-        if let Some(deadline) = sender.deadline() {
-            self.arm_at(index, deadline);
-        }
-        if let Some(at) = paced {
-            self.schedule(at, SimEvent::Pace(index));
-        }
+/// Schedules the timer event and the pacer's if they are needed and not pending.
+fn arm(transit: &mut Transit<'_>, index: u32) {
+    let flow = &mut transit.flows[index];
+    let Some(sender) = flow.source.sender_mut() else { return };
+    let paced = sender.arm_pace();
+    if let Some(deadline) = sender.deadline() {
+        transit.arm_at(index, deadline);
     }
+    if let Some(at) = paced {
+        transit.agenda.schedule(at, SimEvent::Pace(index));
+    }
+}
 
-    pub(crate) fn on_window_timer(&mut self, index: u32) {
-        let now = self.now();
-        let flow = &mut self.flows[index as usize];
-        let Some(sender) = flow.source.sender_mut() else { return };
-        let expiry = sender.on_timer(now);
-        flow.counts.timeouts += u64::from(expiry != TimerOutcome::Moved);
-        if expiry == TimerOutcome::Cut {
-            flow.losses.push((now, LossKind::Timeout));
-        }
-        if expiry == TimerOutcome::Moved {
-            self.arm(index);
-        } else {
-            self.send_all(index);
-        }
+/// The retransmission timer fires, perhaps too early.
+pub(crate) fn on_timer(transit: &mut Transit<'_>, index: u32) {
+    let now = transit.now();
+    let flow = &mut transit.flows[index];
+    let Some(sender) = flow.source.sender_mut() else { return };
+    let expiry = sender.on_timer(now);
+    flow.counts.timeouts += u64::from(expiry != TimerOutcome::Moved);
+    if expiry == TimerOutcome::Cut {
+        flow.losses.push((now, LossKind::Timeout));
     }
+    if expiry == TimerOutcome::Moved {
+        arm(transit, index);
+    } else {
+        send(transit, index);
+    }
+}
+
+/// The pacer releases the next packet.
+pub(crate) fn on_pace(transit: &mut Transit<'_>, index: u32) {
+    let now = transit.now();
+    if let Some(sender) = transit.flows[index].source.sender_mut()
+        && sender.on_pace(now)
+    {
+        send(transit, index);
+    }
+}
+
+/// An acknowledgement arrives.
+pub(crate) fn arrive(transit: &mut Transit<'_>, packet: SimPacket) {
+    let now = transit.now();
+    let flow = &mut transit.flows[packet.flow];
+    flow.counts.acks_arrived += 1;
+    let (header, plain) = transit.contents.headers.take(packet.kind);
+    let blocks = transit.contents.blocks.take(plain).unwrap_or_default();
+    let Some(sender) = flow.source.sender_mut() else { return };
+    if let Some(delays) = &mut flow.delays {
+        delays.on_ack(now, packet.stamp);
+    }
+    if let Some(header) = header {
+        sender.on_header(header);
+    }
+    if sender.on_ack(now, packet.number, &blocks, packet.stamp) {
+        flow.losses.push((now, LossKind::Loss));
+    }
+    if let Some(header) = header {
+        sender.on_feedback(now, header);
+    }
+    send(transit, packet.flow);
+    transit.flows.free_if_over(packet.flow);
 }

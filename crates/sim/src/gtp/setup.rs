@@ -9,33 +9,31 @@ use fairwave_proto::{
     PathControl, PathKind, SessionOptions,
 };
 use fairwave_scenario::node_rule::{self, MixedRules, TickSchedule};
-use fairwave_scenario::{Node, Scenario, SchemeChoice, SessionSpec, random};
+use fairwave_scenario::{Demand, Node, Scenario, SchemeChoice, SessionSpec, random};
 use fairwave_schemes::node::tally::{TallyOptions, react};
 use fairwave_schemes::scheme::Scheme;
 use fairwave_units::{Bytes, Rate, Time};
 
-use super::{Demand, GtpEnd, GtpSession, HostAt, TICKET, Yielding};
-use crate::engine::SimError;
+use super::session::{GtpEnd, GtpSession};
+use super::yielding::Yielding;
+use super::{GtpHosts, HostAt, TICKET};
+use crate::error::SimError;
+use crate::event::SimEvent;
 use crate::flow::FlowOptions;
-use crate::simulator::{SimEvent, Simulator};
-use crate::source::{NewSession, SourceKind};
+use crate::kind::{NewSession, SourceKind};
+use crate::pending_timer::PendingTimer;
+use crate::transit::Transit;
 
 /// Sessions whose ends are hosts.
-pub(crate) const KIND: SourceKind = SourceKind {
-    prepare: |simulator, scenario| {
-        simulator.gtp.places = hosts(simulator, scenario)?;
-        Ok(())
-    },
-    ..SourceKind::new(is_run_by_hosts, add)
-};
+pub(crate) const KIND: SourceKind = SourceKind { prepare, ..SourceKind::new(is_run_by_hosts, add) };
 
 /// Whether hosts run a scheme, as declared by its rule.
 fn is_run_by_hosts(scheme: &Scheme) -> bool {
     scheme.runs_on_hosts()
 }
 
-/// Makes the hosts of all nodes that have sessions of GTP, and returns the index of each node's host.
-fn hosts(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<BTreeMap<u32, u32>, SimError> {
+/// Makes the hosts of all nodes that have sessions of GTP.
+fn prepare(transit: &mut Transit<'_>, hosts: &mut GtpHosts, scenario: &Scenario) -> Result<(), SimError> {
     let mut first = BTreeMap::new();
     for session in scenario.sessions.iter().filter(|session| is_run_by_hosts(scenario.scheme_of(session).scheme)) {
         refuse_unlimited(scenario, session)?;
@@ -48,17 +46,16 @@ fn hosts(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<BTreeMap<
             there.push(session);
         }
     }
-    let mut places = BTreeMap::new();
     for (node, sessions) in first {
         refuse_crowd(&scenario.nodes[node as usize], &sessions)?;
-        places.insert(node, simulator.gtp.hosts.len() as u32);
+        hosts.places.insert(node, hosts.hosts.len() as u32);
         let mut host = host(scenario, &scenario.nodes[node as usize], &sessions)?;
         if let Some(weight) = scenario.nodes[node as usize].yields {
-            host.yields = Yielding::of(node, weight, simulator.network_mut());
+            host.yields = Yielding::of(node, weight, &mut transit.network);
         }
-        simulator.gtp.hosts.push(host);
+        hosts.hosts.push(host);
     }
-    Ok(places)
+    Ok(())
 }
 
 /// Rejects more simultaneous sessions than a host supports. A session with a size may end before it stops, but the time
@@ -174,8 +171,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
     }
     Ok(HostAt {
         host,
-        timer: None,
-        later_timer: None,
+        timer: PendingTimer::default(),
         flows: BTreeMap::new(),
         rtts: schedule.follows_rtt().then(BTreeMap::new),
         packet_times: [node.send, node.receive]
@@ -199,10 +195,10 @@ fn options(scenario: &Scenario, session: &SessionSpec, node: &Node) -> SessionOp
 
 /// Adds a session between hosts.
 #[expect(clippy::unnecessary_wraps, reason = "other kinds refuse sessions here")]
-fn add(simulator: &mut Simulator<'_>, new: &NewSession<'_>) -> Result<(), SimError> {
+fn add(transit: &mut Transit<'_>, hosts: &GtpHosts, new: &NewSession<'_>) -> Result<(), SimError> {
     let NewSession { scenario, session, choice, .. } = *new;
     let end = |node: u32, capacity: Option<Rate>| GtpEnd {
-        host: simulator.gtp.places[&node],
+        host: hosts.places[&node],
         session: None,
         options: options(scenario, session, &scenario.nodes[node as usize]),
         is_ruled: capacity.is_some(),
@@ -221,11 +217,11 @@ fn add(simulator: &mut Simulator<'_>, new: &NewSession<'_>) -> Result<(), SimErr
         attempts: 0,
         messages: [0; 2],
     };
-    let flow = simulator.add_flow(gtp.into(), new.bytes(), None, new.active(), FlowOptions::default());
+    let flow = transit.add_session(gtp.into(), new.bytes(), None, new.active(), FlowOptions::default());
     if let Demand::Schedule(_) = &session.demand
         && let Some(change) = session.demand.next_change(session.start)
     {
-        simulator.schedule(change, SimEvent::Demand(flow));
+        transit.agenda.schedule(change, SimEvent::Demand(flow));
     }
     Ok(())
 }

@@ -4,8 +4,8 @@ use fairwave_scenario::Aqm;
 use fairwave_units::{Duration, Time};
 
 use super::{Fates, Fifo, QueueDiscipline, Stored};
-use crate::link::QueueBound;
 use crate::packet::SimPacket;
+use crate::queue::bound::QueueBound;
 
 /// Target of the minimum queueing delay (RFC 8289 s4.3).
 const TARGET: Duration = Duration::from_millis(5);

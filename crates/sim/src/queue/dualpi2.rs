@@ -6,8 +6,8 @@ use fairwave_schemes::header::{CongestionHeader, EcnCode};
 use fairwave_units::{Duration, Time};
 
 use super::{Fates, Fifo, QueueDiscipline, Stored};
-use crate::link::QueueBound;
 use crate::packet::SimPacket;
+use crate::queue::bound::QueueBound;
 
 /// Target delay of the classic queue.
 const TARGET: Duration = Duration::from_millis(15);

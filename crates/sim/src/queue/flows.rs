@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::codel::{Codel, CodelConfig};
 use super::{Fates, Fifo, QueueDiscipline, Stored};
-use crate::link::QueueBound;
 use crate::packet::SimPacket;
+use crate::queue::bound::QueueBound;
 
 /// Maximum number of packets that are dropped at once when all queues together are full (RFC 8290 s4.1.2).
 const DROP_BATCH: u64 = 64;

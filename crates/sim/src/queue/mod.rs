@@ -5,6 +5,7 @@
 //! links of [`crate::link`]. Periodic updates of a rule need no event: nothing changes between two packets, so that a
 //! rule catches up when the next one arrives or leaves.
 
+pub(crate) mod bound;
 pub(crate) mod codel;
 pub(crate) mod dualpi2;
 mod fifo;
@@ -15,7 +16,6 @@ use fairwave_units::Time;
 
 pub(crate) use fifo::{Fifo, Stored};
 
-use crate::link::QueueBound;
 use crate::packet::{HeaderStore, SimPacket};
 
 /// The rule of a queue.
@@ -54,16 +54,6 @@ impl Fates<'_> {
     /// Drops a packet.
     pub(crate) fn drop(&mut self, packet: SimPacket) {
         self.dropped.push(packet);
-    }
-}
-
-impl QueueBound {
-    /// Whether a queue of `packets` and `bytes` has room for `more` bytes.
-    fn has_room(self, packets: usize, bytes: u64, more: u32) -> bool {
-        match self {
-            Self::Packets(limit) => (packets as u64) < limit,
-            Self::Bytes(limit) => bytes + u64::from(more) <= limit,
-        }
     }
 }
 

@@ -5,8 +5,8 @@ use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Duration, Time};
 
 use super::{Fates, Fifo, QueueDiscipline, Stored};
-use crate::link::QueueBound;
 use crate::packet::SimPacket;
+use crate::queue::bound::QueueBound;
 
 /// Target of the queueing delay in seconds (RFC 8033 s5.1, QDELAY_REF).
 const TARGET_S: f64 = 0.015;
