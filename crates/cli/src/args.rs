@@ -18,7 +18,6 @@ Examples:
   fairwave serve big.bin > big.ticket
   fairwave get @big.ticket .
   fairwave cp results server:data
-  fairwave simulate five-to-one
 
 Data goes to stdout, messages and progress to stderr. Exit status: 0 done; 1 failed; 2 wrong usage;
 3 some files failed; 4 other end unreachable or lost; 5 some source files vanished; 130 interrupted.")]
@@ -40,6 +39,7 @@ pub(crate) enum CliCommand {
     Get(crate::transfer::get::Args),
     Put(crate::transfer::put::Args),
     Cp(crate::transfer::cp::Args),
+    Ls(crate::transfer::ls::Args),
     Bridge(crate::machine::bridge::Args),
     Run(crate::machine::run::Args),
     Bench(crate::transfer::bench::Args),

@@ -31,7 +31,7 @@ fn cp_ask() {
     bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|input: &[u8]| {
         for ask in read::<CpRequest>(input) {
             let paths = match ask.what {
-                What::Give(paths) => paths,
+                What::Give(paths) | What::List { paths, .. } => paths,
                 What::Take { place, .. } => vec![place],
             };
             for path in paths {

@@ -26,7 +26,7 @@ use common::failure::Done;
 use common::{staging, terminal};
 use lab::{allocate, papers, schemes, simulate, sweep, testbed};
 use machine::{bridge, daemon, doctor, run, status, top};
-use transfer::{bench, cp, get, put, serve};
+use transfer::{bench, cp, get, ls, put, serve};
 
 fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| habits::advise(error, env::args().nth(1).as_deref()).exit());
@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         CliCommand::Get(args) => get::run(&args),
         CliCommand::Put(args) => put::run(&args),
         CliCommand::Cp(args) => cp::run(&args),
+        CliCommand::Ls(args) => ls::run(&args),
         CliCommand::Bridge(args) => bridge::run(&args),
         CliCommand::Run(args) => match run::run(&args) {
             Ok(code) => return code,

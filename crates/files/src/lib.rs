@@ -21,6 +21,7 @@ mod format;
 #[cfg(test)]
 mod fuzz;
 mod give;
+mod listed;
 #[cfg(test)]
 mod loopback;
 mod once;
@@ -30,11 +31,13 @@ mod take;
 mod transfer;
 
 pub use filter::choice::Filter;
+pub use filter::glob::{expand, is_glob};
 pub use filter::rules::{RuleError, RuleList, Rules};
 pub use format::keeps::Keeps;
 pub use format::names::escaped;
 pub use format::results::FileAction;
 pub use give::put::{PutOptions, put, put_renewed};
+pub use listed::{ListFailure, ListFilter, ListedEntry, ListedKind, list, list_path};
 pub use share::{Share, ShareOptions};
 pub use take::disk::durable::{Durable, UnknownDurable};
 pub use take::get::{GetOptions, get, get_renewed};

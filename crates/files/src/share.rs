@@ -156,6 +156,7 @@ impl Share {
                     changed_until_unix_s: visitor.goes_on_since_unix_s,
                     filter: Filter { stays_on_file_system: walk.stays_on_file_system, ..Filter::default() },
                     names: NameSelection::default(),
+                    depth: None,
                     lists_left_out: walk.lists_left_out,
                 };
                 let source = source.listing(listing).held_by(holder);

@@ -69,7 +69,7 @@ pub(crate) fn transfer_failure(error: &TransferError, ticket: &Ticket) -> Comman
     }
 }
 
-fn refusal(error: &ConnectError) -> Option<Refusal> {
+pub(crate) fn refusal(error: &ConnectError) -> Option<Refusal> {
     match error {
         ConnectError::Handshake(fairwave_host::HandshakeError::Refused(refusal)) => Some(*refusal),
         _ => None,

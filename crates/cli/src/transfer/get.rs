@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use fairwave_files::{Durable, GetOptions, Keeps, get, get_renewed};
+use fairwave_files::{Durable, GetOptions, Keeps, get, get_renewed, is_glob};
 use fairwave_host::Ticket;
 use fairwave_units::Rate;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use crate::common::quantity::positive_rate;
 use crate::common::screen::Screen;
 use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING};
 use crate::transfer::connecting;
+use crate::transfer::cp::place::Target;
 use crate::transfer::far_tunnel::FarRoute;
 use crate::transfer::follow::{KnownBefore, follow};
 use crate::transfer::link::{LinkArgs, NO_SSH, OF_TICKETS};
@@ -26,20 +27,21 @@ use crate::transfer::ticket;
 ///
 /// Data that is already complete is not transferred again: after an interrupt or a crash, repeat the command to resume.
 /// If the connection or the server is lost, the transfer reconnects by itself (--retry). A file appears under its name
-/// only when it is complete and its hash is verified.
+/// only when it is complete and its hash is verified. Names keep their directories, and may have wildcards (`*`, `?`,
+/// `[...]`). DEST is a directory, or the new name of a single NAME.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave get [OPTIONS] TICKET [NAME]... DEST")]
 #[command(after_help = "\
 Examples:
   fairwave get @big.ticket .
-  ssh server cat big.ticket | fairwave get - data/2024 downloads
+  fairwave get @big.ticket 'data/*.h5' downloads
+  ssh server cat big.ticket | fairwave get - data/2024 downloads/
   fairwave get @big.ticket --check --json downloads
 
 Exit status: 0 done; 1 failed; 2 wrong usage; 3 some files failed; 4 other end unreachable or lost;
 5 some source files vanished; 130 interrupted.")]
 pub(crate) struct Args {
     /// Ticket (@FILE, - for stdin, its text, or in $FAIRWAVE_TICKET), names to fetch (default all), destination
-    /// directory
     #[arg(required = true, value_name = "TICKET [NAME]... DEST", hide = false)]
     words: Vec<OsString>,
     #[command(flatten)]
@@ -167,6 +169,8 @@ impl Taking {
 pub(crate) fn run(args: &Args) -> Done {
     let (ticket, names, destination) = words(&args.words)?;
     let mut choice = args.choice.read("get")?;
+    let (globs, names): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| is_glob(name));
+    let is_single = choice.names.is_none() && globs.is_empty() && names.len() == 1;
     if let Some(listed) = &mut choice.names {
         listed.extend(names);
     } else {
@@ -174,12 +178,15 @@ pub(crate) fn run(args: &Args) -> Done {
     }
     let screen = Screen::new(args.output);
     args.link.check_carrier("get", &OF_TICKETS, NO_SSH)?;
-    if choice.is_nothing() {
+    if choice.is_nothing() && globs.is_empty() {
         screen.note(NOTHING);
         return Ok(());
     }
     let strict = args.taking.look.strict;
-    fetch(&screen, &args.link, None, &ticket, &args.taking.options(choice, destination), strict)
+    let Target { directory, rename, may_be_own } = Target::read(&destination, is_single);
+    let options = args.taking.options(choice, directory);
+    let options = GetOptions { globs, rename, continues_rename: may_be_own, ..options };
+    fetch(&screen, &args.link, None, &ticket, &options, strict)
 }
 
 /// Fetches with a ticket, and shows how it goes; `ssh` is what carries it where nobody answers by UDP, and starts the

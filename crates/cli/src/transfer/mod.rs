@@ -8,6 +8,7 @@ mod far_tunnel;
 mod follow;
 pub(crate) mod get;
 pub(crate) mod link;
+pub(crate) mod ls;
 mod meter;
 pub(crate) mod monitor;
 mod name;

@@ -62,6 +62,16 @@ pub(super) fn expression(pattern: &[u8]) -> Option<String> {
     Some(text)
 }
 
+/// The expression of one name of a path, whose wildcards match within it; `None` if it matches no name.
+pub(super) fn name_expression(name: &[u8]) -> Option<String> {
+    let mut text = "(?-u)^".to_owned();
+    for token in &tokens(name)? {
+        token.write(&mut text);
+    }
+    text.push('$');
+    Some(text)
+}
+
 impl Token {
     fn write(&self, text: &mut String) {
         // Writing to a string does not fail.

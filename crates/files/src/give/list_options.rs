@@ -10,6 +10,8 @@ pub(crate) struct ListOptions {
     pub(crate) changed_until_unix_s: Option<u64>,
     pub(crate) filter: Filter,
     pub(crate) names: NameSelection,
+    /// Max number of names in a path; deeper entries are not listed. `None` for all.
+    pub(crate) depth: Option<usize>,
     /// Whether the list has the filter's rules and names what they or sizes leave out: the taker deletes what it lacks.
     pub(crate) lists_left_out: bool,
 }

@@ -149,7 +149,7 @@ pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn 
     let names = options.names.iter().flatten().map(|name| name.as_bytes());
     let (filter, names) = (options.filter.clone(), NameSelection::new(names));
     let lists_left_out = options.deletes.is_some();
-    let listing = ListOptions { changed_until_unix_s: None, filter, names, lists_left_out };
+    let listing = ListOptions { changed_until_unix_s: None, filter, names, depth: None, lists_left_out };
     let readers = Readers::start().map_err(TransferError::Thread)?;
     let ledger = Ledger::default();
     let source = GivingEnd::new(roots, share_name(paths), readers, ledger.clone())

@@ -28,7 +28,7 @@ pub(crate) fn scan(
     listing: ListOptions,
     found: &mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let ListOptions { changed_until_unix_s, filter, names: asked, lists_left_out } = listing;
+    let ListOptions { changed_until_unix_s, filter, names: asked, depth, lists_left_out } = listing;
     let changed_until_s = changed_until_unix_s.map_or(i64::MAX, |until| i64::try_from(until).unwrap_or(i64::MAX));
     let stays_on = filter.stays_on_file_system.then_some(0);
     if lists_left_out {
@@ -37,7 +37,7 @@ pub(crate) fn scan(
     let verdicts = Verdicts::new(filter);
     let (names, bytes, holes) = (Vec::new(), Vec::new(), 0);
     let mut walk =
-        Walk { roots, changed_until_s, asked, verdicts, stays_on, lists_left_out, found, names, bytes, holes };
+        Walk { roots, changed_until_s, asked, depth, verdicts, stays_on, lists_left_out, found, names, bytes, holes };
     for name in roots.names() {
         match roots.stat(name) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
@@ -96,6 +96,7 @@ struct Walk<'a> {
     roots: &'a Roots,
     changed_until_s: i64,
     asked: NameSelection,
+    depth: Option<usize>,
     verdicts: Verdicts,
     /// The device of the root, if others are not entered.
     stays_on: Option<u64>,
@@ -169,7 +170,10 @@ impl Walk<'_> {
             let fd = directory.fd();
             match fd.and_then(|fd| statat(fd, name, AtFlags::SYMLINK_NOFOLLOW)) {
                 Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
-                    if self.enters(&below) {
+                    let names = || below.split(|byte| *byte == b'/').count();
+                    if self.depth.is_some_and(|depth| names() >= depth) {
+                        (self.found)(&TreeEntry::Directory { path: &below, meta: meta(&stat) })?;
+                    } else if self.enters(&below) {
                         waiting.push(below.clone());
                     }
                 }
@@ -334,7 +338,7 @@ fn shown(path: &[u8]) -> &[u8] {
     if path.is_empty() { b"." } else { path }
 }
 
-fn meta(stat: &Stat) -> Meta {
+pub(crate) fn meta(stat: &Stat) -> Meta {
     let mtime_ns = u32::try_from(stat.st_mtime_nsec).unwrap_or(0);
     Meta { mode: (stat.st_mode & 0o777) as u16, mtime_s: stat.st_mtime, mtime_ns }
 }

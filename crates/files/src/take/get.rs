@@ -41,6 +41,8 @@ use crate::transfer::retry::{Destination, Opening, RETRY, persist};
 pub struct GetOptions {
     /// Paths in the share, each with all that is below it; without any, all of it. They keep their places in its tree.
     pub names: Vec<OsString>,
+    /// More such paths, whose wildcards (`*`, `?`, `[...]`) match as in a shell.
+    pub globs: Vec<OsString>,
     /// Whether the share's top is one directory whose contents are taken: names and rules are relative to it, and its
     /// name is not part of the destination paths.
     pub is_inside: bool,
@@ -51,7 +53,8 @@ pub struct GetOptions {
     pub top_names: Option<TopNames>,
     /// The directory to write into, created if it does not exist.
     pub destination: PathBuf,
-    /// The name at the destination of the only thing at the share's top that is asked for, if it is to have another.
+    /// The name at the destination of the only path in [`GetOptions::names`], or of the only thing at the share's top, if
+    /// it is to have another.
     pub rename: Option<OsString>,
     /// Whether an unfinished transfer of the same, in the directory around the destination and with the destination's
     /// name for [`GetOptions::rename`], is resumed: it made the destination itself. Without one this has no effect.
@@ -91,6 +94,7 @@ impl Default for GetOptions {
     fn default() -> Self {
         Self {
             names: Vec::new(),
+            globs: Vec::new(),
             is_inside: false,
             filter: Filter::default(),
             top_names: None,
@@ -159,12 +163,14 @@ fn begin(
 ) -> Result<Opening, TransferError> {
     let stays_on_file_system = options.filter.stays_on_file_system;
     let walk = Walk { stays_on_file_system, lists_left_out: stays_on_file_system && options.deletes.is_some() };
-    let at_top = options.is_inside && options.names.is_empty();
+    let at_top = options.is_inside && options.names.is_empty() && options.globs.is_empty();
     let tree = if options.dry_run { look_for(&options.destination) } else { open(&options.destination).map(Some) };
+    let [names, globs] =
+        [&options.names, &options.globs].map(|words| words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
     let made = options.continues_rename.then(|| Former::of(&options.destination)).flatten();
     let (sink, transfer) = take(TakeOptions {
         tree: tree.map_err(|error| TransferError::Destination { path: options.destination, error })?,
-        selection: NameSelection::new(options.names.iter().map(|name| name.as_bytes())),
+        selection: NameSelection::with_globs(&names, &globs),
         filter: options.filter,
         is_inside: options.is_inside,
         top_names: options.top_names,

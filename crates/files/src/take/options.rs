@@ -29,7 +29,8 @@ pub(crate) struct TakeOptions {
     pub(crate) is_inside: bool,
     /// The names that may stand at the top of the list, if they are known.
     pub(crate) top_names: Option<TopNames>,
-    /// The name at the destination of the only thing at the top that is taken, if it is to have another.
+    /// The name at the destination of the only name that is asked for, or of the only thing at the top that is taken, if
+    /// it is to have another.
     pub(crate) rename: Option<Vec<u8>>,
     /// The place where an unfinished transfer of the same may have made the destination.
     pub(crate) former: Option<Former>,

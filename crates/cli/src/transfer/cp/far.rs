@@ -3,16 +3,19 @@
 //! It hears on stdin what is wanted, answers on stdout how it can be reached, and moves the files by itself, through ssh only
 //! where nothing else leads there: it goes on when ssh is gone, for as long as the other end may come back.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use fairwave_files::{Share, ShareOptions, Transfer};
+use fairwave_files::{ListedEntry, ListedKind, Share, ShareOptions, Transfer, expand, list_path};
 use fairwave_host::{
     Carriers, CloseReason, Endpoint, Keyring, Listen, SessionOptions, ShareId, TicketId, TunnelWatch, Validity,
     advertised, ask_to_leave, at_end, runtime_dir,
@@ -21,7 +24,7 @@ use fairwave_units::Rate;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::identity::identity;
-use super::message::{self, CpReply, CpRequest, What};
+use super::message::{self, CpReply, CpRequest, FarEntry, What};
 use super::place::Target;
 use crate::common::failure::{CommandFailure, Done, plain};
 use crate::common::output_args::OutputArgs;
@@ -48,6 +51,9 @@ pub(crate) fn run() -> Done {
             "this option is internal: run `fairwave cp` instead",
         )
     })?;
+    if let What::List { paths, is_recursive } = &ask.what {
+        return list(paths, *is_recursive);
+    }
     let begun = begin(&ask);
     let answer = match &begun {
         Ok(far) => far.answer(),
@@ -62,6 +68,45 @@ pub(crate) fn run() -> Done {
         far.stay();
     }
     Ok(())
+}
+
+/// Entries of a message.
+const LISTED_AT_ONCE: usize = 1000;
+
+/// Lists these paths on stdout.
+fn list(paths: &[message::RemotePath], is_recursive: bool) -> Done {
+    let mut entries = Vec::new();
+    let send = |reply: &CpReply| message::send(&mut io::stdout().lock(), reply);
+    let mut done = Ok(());
+    let mut tell = |entries: &mut Vec<FarEntry>, path: &Path, entry: &ListedEntry<'_>| {
+        entries.push(FarEntry::new(path.as_os_str(), entry));
+        if entries.len() == LISTED_AT_ONCE {
+            done = send(&CpReply::Entries(std::mem::take(entries)));
+        }
+        if done.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    for path in paths {
+        let path = path.to_os_string().map(|path| home_relative(path.into()));
+        for root in path.and_then(|path| expand(&path)).map_err(|error| CommandFailure::Usage(error.to_string()))? {
+            // The names in the home directory are not written with a dot.
+            let prefix = if root == Path::new(".") { Path::new("") } else { &root };
+            let mut found = |entry: &ListedEntry<'_>| {
+                let below = OsStr::from_bytes(entry.path);
+                let path = if below.is_empty() { prefix.to_owned() } else { prefix.join(below) };
+                tell(&mut entries, &path, entry)
+            };
+            if let Err(error) = list_path(&root, is_recursive, &mut found) {
+                let reason = error.to_string();
+                let reason = reason.strip_prefix(&format!("{}: ", root.display())).unwrap_or(&reason);
+                let kind = ListedKind::Failed(reason);
+                let _ = tell(&mut entries, &root, &ListedEntry { path: b"", kind, mode: 0, modified: (0, 0) });
+            }
+        }
+    }
+    let last = [CpReply::Entries(entries), CpReply::Entries(Vec::new())];
+    let is_empty = |reply: &CpReply| matches!(reply, CpReply::Entries(entries) if entries.is_empty());
+    let skipped = usize::from(is_empty(&last[0]));
+    done.and_then(|()| last.iter().skip(skipped).try_for_each(send)).map_err(|error| CommandFailure::writing(&error))
 }
 
 struct Far {
@@ -136,11 +181,17 @@ fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), Comma
     };
     match what {
         What::Give(paths) => {
-            let paths = paths.iter().map(path).collect::<Result<Vec<_>, _>>()?;
+            let mut expanded = Vec::new();
+            for path in paths.iter().map(path) {
+                let found = expand(&path?).map_err(|error| CommandFailure::Usage(error.to_string()))?;
+                expanded.extend(found);
+            }
+            let paths = expanded;
             let id = ShareId::of(&paths, false);
             let share = Share::new(paths, ShareOptions { session, ..ShareOptions::default() });
             Ok((share.map_err(|error| CommandFailure::Usage(error.to_string()))?, id))
         }
+        What::List { .. } => Err(CommandFailure::Usage("a list is not shared".to_owned())),
         What::Take { place, is_single, is_dry, durable, keeps_links, deletes } => {
             let place = path(place)?;
             let id = ShareId::of([&place], true);
@@ -290,8 +341,6 @@ fn client_of(connection: &str) -> Option<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]

@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use data_encoding::BASE64;
+use fairwave_files::{ListedEntry, ListedKind};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,13 @@ pub(crate) struct CpRequest {
 pub(crate) enum What {
     /// The far end gives these paths.
     Give(Vec<RemotePath>),
+    /// The far end lists these paths. One that does not know of it ends without a reply.
+    List {
+        /// As the call has them.
+        paths: Vec<RemotePath>,
+        /// Whether it lists everything below directories.
+        is_recursive: bool,
+    },
     /// It takes what comes to this place: a single thing, which may get a new name there, or several.
     Take {
         /// As the call has it.
@@ -88,8 +96,80 @@ pub(crate) enum CpReply {
         #[serde(default)]
         carries: bool,
     },
+    /// Some entries of a list; the last message of it has none.
+    Entries(Vec<FarEntry>),
     /// It cannot do that.
     Refused { version: u32, message: String },
+}
+
+impl CpRequest {
+    /// A request with the defaults of the other fields.
+    pub(crate) fn of(what: What) -> Self {
+        Self {
+            version: VERSION,
+            what,
+            capacity_bps: None,
+            ports: None,
+            is_plain: false,
+            is_dedicated: false,
+            interval_s: None,
+            alpha: None,
+            beta: None,
+            rule: None,
+            path_control: PathControlName::default(),
+            run: None,
+        }
+    }
+}
+
+/// An entry of a list.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FarEntry {
+    /// As the near end may ask for it.
+    pub(crate) path: RemotePath,
+    kind: FarKind,
+    mode: u16,
+    modified: (i64, u32),
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FarKind {
+    File(u64),
+    Directory,
+    Symlink(RemotePath),
+    Skipped(String),
+    Failed(String),
+}
+
+impl FarEntry {
+    pub(crate) fn new(path: &OsStr, entry: &ListedEntry<'_>) -> Self {
+        let kind = match entry.kind {
+            ListedKind::File(bytes) => FarKind::File(bytes),
+            ListedKind::Directory => FarKind::Directory,
+            ListedKind::Symlink(target) => FarKind::Symlink(RemotePath::new(OsStr::from_bytes(target))),
+            ListedKind::Skipped(reason) => FarKind::Skipped(reason.to_owned()),
+            ListedKind::Failed(reason) => FarKind::Failed(reason.to_owned()),
+        };
+        Self { path: RemotePath::new(path), kind, mode: entry.mode, modified: entry.modified }
+    }
+
+    /// Calls `found` with the entry.
+    pub(crate) fn read<T>(&self, found: impl FnOnce(&ListedEntry<'_>) -> T) -> io::Result<T> {
+        let path = self.path.to_os_string()?;
+        let target;
+        let kind = match &self.kind {
+            FarKind::File(bytes) => ListedKind::File(*bytes),
+            FarKind::Directory => ListedKind::Directory,
+            FarKind::Symlink(path) => {
+                target = path.to_os_string()?;
+                ListedKind::Symlink(target.as_bytes())
+            }
+            FarKind::Skipped(reason) => ListedKind::Skipped(reason),
+            FarKind::Failed(reason) => ListedKind::Failed(reason),
+        };
+        Ok(found(&ListedEntry { path: path.as_bytes(), kind, mode: self.mode, modified: self.modified }))
+    }
 }
 
 impl RemotePath {

@@ -3,7 +3,7 @@
 pub(crate) mod far;
 mod identity;
 pub(crate) mod message;
-mod place;
+pub(crate) mod place;
 mod ssh;
 
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fairwave_files::{GetOptions, Share, ShareOptions, TopNames};
+use fairwave_files::{GetOptions, ListedEntry, Share, ShareOptions, TopNames, is_glob};
 use fairwave_host::{Carrier, Keyring, Listen, ShareId, Validity};
 use fairwave_units::Duration;
 
@@ -33,15 +33,16 @@ use ssh::{FarEnd, SshCall};
 /// Copy files to or from a machine that ssh reaches; no server is needed there.
 ///
 /// ssh starts `fairwave` on the other machine. The files then travel over UDP, next to ssh, or through ssh if UDP is
-/// blocked. DEST is a directory, or the new name of a single SRC; missing directories are created. Data that is already
-/// complete is not transferred again: after an interrupt or a crash, repeat the command to resume. If the connection is
-/// lost, the transfer reconnects by itself (--retry).
+/// blocked. DEST is a directory, or the new name of a single SRC; missing directories are created. The other machine
+/// expands wildcards (`*`, `?`, `[...]`) in HOST:SRC. Data that is already complete is not transferred again: after an
+/// interrupt or a crash, repeat the command to resume. If the connection is lost, the transfer reconnects by itself
+/// (--retry).
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave cp [OPTIONS] [HOST:]SRC... [HOST:]DEST")]
 #[command(after_help = "\
 Examples:
   fairwave cp results server:data
-  fairwave cp server:data/a.bin server:data/b.bin .
+  fairwave cp server:data/a.bin 'server:data/*.h5' .
   fairwave cp --ssh \"ssh -p 2222\" --port 50000-50010 me@server:big.bin downloads")]
 pub(crate) struct Args {
     /// Files and directories, then the destination; one side may be on another machine
@@ -88,7 +89,8 @@ pub(crate) fn run(args: &Args) -> Done {
             let far = FarEnd::start(SshCall { ssh: args.ssh.clone(), host, request: ask(args, what) })?;
             // The far end is not trusted: its list contains the names.
             let names = TopNames::of(from.iter().map(|path| far::home_relative(path.into())));
-            let options = GetOptions { top_names: Some(names), ..into(args, choice, &to, from.len()) };
+            let is_single = from.len() == 1 && !is_glob(&from[0]);
+            let options = GetOptions { top_names: Some(names), ..into(args, choice, &to, is_single) };
             let ssh = far.route(args.link.carrier);
             let done = get::fetch(&screen, &args.link, ssh, &far.ticket, &options, args.taking.look.strict);
             far.end();
@@ -112,6 +114,19 @@ pub(crate) fn run(args: &Args) -> Done {
             done
         }
     }
+}
+
+/// Lists files of a machine that ssh reaches.
+pub(crate) fn list(
+    ssh: &str,
+    host: String,
+    paths: &[OsString],
+    is_recursive: bool,
+    found: &mut dyn FnMut(&ListedEntry<'_>) -> Done,
+) -> Done {
+    let paths = paths.iter().map(|path| message::RemotePath::new(path)).collect();
+    let request = CpRequest::of(What::List { paths, is_recursive });
+    ssh::list(&SshCall { ssh: ssh.to_owned(), host, request }, found)
 }
 
 fn way(words: &[OsString]) -> Result<CopyDirection, CommandFailure> {
@@ -157,8 +172,6 @@ fn way(words: &[OsString]) -> Result<CopyDirection, CommandFailure> {
 
 fn ask(args: &Args, what: What) -> CpRequest {
     CpRequest {
-        version: message::VERSION,
-        what,
         capacity_bps: args.link.capacity.map(fairwave_units::Rate::as_bps),
         ports: args.port.as_ref().map(|ports| (*ports.0.start(), *ports.0.end())),
         is_plain: args.link.plain,
@@ -170,13 +183,14 @@ fn ask(args: &Args, what: What) -> CpRequest {
         path_control: args.link.path_control,
         // Without a number it is as one of before that knew of none.
         run: getrandom::u64().ok().map(|run| format!("{run:016x}")),
+        ..CpRequest::of(what)
     }
 }
 
-/// Options of receiving from this many sources.
-fn into(args: &Args, choice: Choice, to: &std::path::Path, sources: usize) -> GetOptions {
+/// Options of receiving a single source, or several.
+fn into(args: &Args, choice: Choice, to: &std::path::Path, is_single: bool) -> GetOptions {
     let is_inside = choice.names.is_some();
-    let Target { directory, rename, may_be_own } = Target::read(to, sources == 1 && !is_inside);
+    let Target { directory, rename, may_be_own } = Target::read(to, is_single && !is_inside);
     GetOptions { rename, continues_rename: may_be_own, is_inside, ..args.taking.options(choice, directory) }
 }
 
@@ -227,7 +241,7 @@ fn copy_here(screen: &Screen, args: &Args, choice: Choice, from: &[PathBuf], to:
     };
     let paths = from.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
     refuse_into_itself(&paths, to)?;
-    let options = into(args, choice, to, from.len());
+    let options = into(args, choice, to, from.len() == 1);
     if options.deletes.is_some() {
         refuse_to_delete_source(&paths, &options)?;
     }

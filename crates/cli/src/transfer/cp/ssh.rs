@@ -7,12 +7,12 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use fairwave_files::RenewError;
+use fairwave_files::{ListedEntry, RenewError};
 use fairwave_host::{Carrier, Carriers, MAX_ADDRESSES, Ticket};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::message::{self, CpReply, CpRequest};
-use crate::common::failure::{CommandFailure, plain};
+use crate::common::failure::{CommandFailure, Done, plain};
 use crate::transfer::far_tunnel::{FarRoute, FarTunnel};
 
 /// All that ever goes through a remote shell.
@@ -95,24 +95,70 @@ impl FarEnd {
     }
 }
 
+/// Lists files at the far end.
+pub(super) fn list(call: &SshCall, found: &mut dyn FnMut(&ListedEntry<'_>) -> Done) -> Done {
+    let mut child = spawn(call).map_err(|error| match error {
+        NoFarEnd::Usage(failure) => failure,
+        NoFarEnd::Mute(message) | NoFarEnd::Refused(message) => CommandFailure::Run(message),
+    })?;
+    let done = exchange(&mut child, &call.request).map_err(|error| {
+        let message = why(&mut child, &error);
+        CommandFailure::Lost(format!("{}: {message}", call.host))
+    });
+    let done = done.and_then(|reply| read_list(&mut child, &call.host, reply, found));
+    if done.is_err() {
+        kill(&mut child);
+    }
+    end(&mut child);
+    done
+}
+
+fn read_list(
+    child: &mut Child,
+    host: &str,
+    mut reply: CpReply,
+    found: &mut dyn FnMut(&ListedEntry<'_>) -> Done,
+) -> Done {
+    let lost = |error: io::Error| CommandFailure::Lost(format!("{host}: the list is incomplete: {error}"));
+    loop {
+        match &reply {
+            CpReply::Entries(entries) if entries.is_empty() => return Ok(()),
+            CpReply::Entries(entries) => {
+                for entry in entries {
+                    entry.read(&mut *found).map_err(lost)??;
+                }
+            }
+            CpReply::Refused { message, .. } => return Err(CommandFailure::Run(said_by(host, message))),
+            CpReply::Ready { .. } => return Err(lost(io::Error::other("unexpected reply"))),
+        }
+        let Some(stdout) = child.stdout.as_mut() else { return Ok(()) };
+        reply = message::receive(stdout).map_err(lost)?;
+    }
+}
+
+/// Runs ssh with the command of the far end.
+fn spawn(call: &SshCall) -> Result<Child, NoFarEnd> {
+    let mut words = call.ssh.split_whitespace();
+    let usage = |message: String, hint| NoFarEnd::Usage(CommandFailure::usage(message, hint));
+    let program = words
+        .next()
+        .ok_or_else(|| usage("--ssh: the command is empty".to_owned(), "omit --ssh, or write --ssh \"ssh -p 2222\""))?;
+    let begun = Command::new(program)
+        .args(words)
+        .args([call.host.as_str(), REMOTE])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    begun.map_err(|error| {
+        usage(format!("{}: {}", program.escape_debug(), plain(&error)), "use --ssh COMMAND to name another command")
+    })
+}
+
 impl StartedFar {
     /// Starts it. With `is_stopped` it has a limited time to answer, and ends early when stopped.
     fn begin(call: &SshCall, is_stopped: Option<&(dyn Fn() -> bool + Sync)>) -> Result<Self, NoFarEnd> {
-        let (host, mut words) = (&call.host, call.ssh.split_whitespace());
-        let usage = |message: String, hint| NoFarEnd::Usage(CommandFailure::usage(message, hint));
-        let program = words.next().ok_or_else(|| {
-            usage("--ssh: the command is empty".to_owned(), "omit --ssh, or write --ssh \"ssh -p 2222\"")
-        })?;
-        let words: Vec<_> = words.collect();
-        let begun = Command::new(program)
-            .args(&words)
-            .args([host, REMOTE])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn();
-        let mut child = begun.map_err(|error| {
-            usage(format!("{}: {}", program.escape_debug(), plain(&error)), "use --ssh COMMAND to name another command")
-        })?;
+        let host = &call.host;
+        let mut child = spawn(call)?;
         let answer = match is_stopped {
             Some(is_stopped) => exchange_within(&mut child, &call.request, is_stopped),
             None => exchange(&mut child, &call.request),
@@ -126,6 +172,7 @@ impl StartedFar {
                 (ticket, ssh_address, carries)
             }
             Ok(CpReply::Refused { message, .. }) => return refuse(&mut child, message),
+            Ok(CpReply::Entries(_)) => return refuse(&mut child, "unexpected reply".to_owned()),
             Ok(CpReply::Ready { version, .. }) => {
                 let message = format!("incompatible fairwave version: protocol {version}, expected 1");
                 return refuse(&mut child, message);
@@ -143,7 +190,7 @@ impl StartedFar {
         let port = ticket.addresses.first().map(SocketAddr::port);
         if let Some(port) = port {
             let at = |ip| SocketAddr::new(ip, port);
-            let resolved = hostname(program, &words, host).map_or_else(Vec::new, |name| resolve(&name, port));
+            let resolved = hostname(call).map_or_else(Vec::new, |name| resolve(&name, port));
             let rest = std::mem::take(&mut ticket.addresses);
             ticket.addresses = in_order(resolved.into_iter().chain(ssh_address.map(at)).chain(rest));
         }
@@ -237,9 +284,10 @@ fn kill(child: &mut Child) {
 }
 
 /// The name behind a host's, as ssh's own configuration has it.
-fn hostname(program: &str, words: &[&str], host: &str) -> Option<String> {
-    let asked =
-        Command::new(program).args(words).args(["-G", host]).stdin(Stdio::null()).stderr(Stdio::null()).output();
+fn hostname(call: &SshCall) -> Option<String> {
+    let mut words = call.ssh.split_whitespace();
+    let mut command = Command::new(words.next()?);
+    let asked = command.args(words).args(["-G", &call.host]).stdin(Stdio::null()).stderr(Stdio::null()).output();
     let out = asked.ok().filter(|out| out.status.success())?;
     let text = String::from_utf8(out.stdout).ok()?;
     let name = text.lines().find_map(|line| line.strip_prefix("hostname "))?.trim();

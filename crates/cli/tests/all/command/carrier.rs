@@ -184,7 +184,7 @@ fn get_and_put__over_tcp_go_on_after_a_cut() {
     host.write("sent.bin", &bytes(BYTES));
     let (serve, firewall, _) = serve_behind(&host, &["box", "--writable", "--readable"]);
     let ticket = serve.at();
-    for words in [&["get", &ticket, "box/big.bin", "to"][..], &["put", "sent.bin", &ticket]] {
+    for words in [&["get", &ticket, "box/big.bin", "to/"][..], &["put", "sent.bin", &ticket]] {
         firewall.pass(9_500_000);
         let mut process = host.start(&[words, &["--json", "--carrier", "tcp"]].concat());
         process.moves(6_000_000);

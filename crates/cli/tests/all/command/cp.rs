@@ -8,7 +8,7 @@ use super::*;
 
 impl Host {
     /// Stands for ssh to a machine that is not one's friend: whatever is asked of its far end, it gives these paths.
-    fn hostile_ssh(&self, paths: &[&str]) -> String {
+    pub(super) fn hostile_ssh(&self, paths: &[&str]) -> String {
         let give: Vec<_> = paths.iter().map(|path| BASE64.encode(path.as_bytes())).collect();
         let ask = serde_json::json!({
             "version": 2, "what": {"give": give}, "is_plain": false, "is_dedicated": false,

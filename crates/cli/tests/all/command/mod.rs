@@ -12,6 +12,7 @@ mod cp;
 mod disk;
 mod exit_codes;
 mod gate;
+mod globs;
 mod help;
 mod host;
 mod lab;

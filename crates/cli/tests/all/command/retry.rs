@@ -84,7 +84,7 @@ fn get_and_put__go_on_when_the_server_was_killed() {
         let mut serve = gate.serve(&host, &offer);
         let ticket = serve.at();
         let words =
-            if is_get { ["get", &ticket, "box/big.bin", "to"] } else { ["put", "sent.bin", &ticket, "--quiet"] };
+            if is_get { ["get", &ticket, "box/big.bin", "to/"] } else { ["put", "sent.bin", &ticket, "--quiet"] };
         let mut client = host.start(&[&words[..], &["--json"]].concat());
         client.moves(HALF);
         serve.process.kill();

@@ -85,8 +85,8 @@ fn ticket__comes_from_a_file_stdin_or_the_environment() {
         let mut command = host.command(&[]);
         match to {
             "file" => command.args(["get", &serve.at(), to]),
-            "stdin" => command.args(["get", "-", "a.txt", to]).stdin(std::fs::File::open(&serve.ticket).unwrap()),
-            "variable" => command.args(["get", "a.txt", to]).env("FAIRWAVE_TICKET", text.trim()),
+            "stdin" => command.args(["get", "-", "a.txt", "stdin/"]).stdin(std::fs::File::open(&serve.ticket).unwrap()),
+            "variable" => command.args(["get", "a.txt", "variable/"]).env("FAIRWAVE_TICKET", text.trim()),
             _ => command.args(["get", text.trim(), to]),
         };
         let done = finish(&mut command);

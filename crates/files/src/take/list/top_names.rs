@@ -7,6 +7,7 @@ use std::path::Path;
 
 use thiserror::Error;
 
+use crate::filter::glob::Glob;
 use crate::format::names::escaped;
 
 /// The allowed names at the top of a list: those of the requested paths.
@@ -16,6 +17,8 @@ use crate::format::names::escaped;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopNames {
     named: BTreeSet<OsString>,
+    /// Patterns of names.
+    globs: Vec<Glob>,
     /// Paths whose names only the giver knows.
     unnamed: usize,
 }
@@ -49,13 +52,16 @@ const MAX_TOLD: usize = 3;
 impl TopNames {
     /// The names of these paths as the giver reads them: `a/b.bin` has the name `b.bin` and `a/` the name `a`. Only the
     /// giver knows the names of `.`, `..`, `/` and the empty path: it may choose one name for each, but none that
-    /// starts with a dot.
+    /// starts with a dot. Of a path with wildcards, it may choose what they match.
     pub fn of<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Self {
         let mut names = Self::default();
         for path in paths {
             // As the giver has it: see `Root::find`.
             match path.as_ref().file_name() {
-                Some(name) => _ = names.named.insert(name.to_owned()),
+                Some(name) => {
+                    names.globs.extend(Glob::new(name.as_bytes()));
+                    names.named.insert(name.to_owned());
+                }
                 None => names.unnamed += 1,
             }
         }
@@ -91,7 +97,8 @@ impl Gate {
     /// is.
     pub(crate) fn admit(&mut self, path: &[u8]) -> Result<(), Unasked> {
         let top = path.split(|byte| *byte == b'/').next().unwrap_or_default();
-        if self.names.named.contains(std::ffi::OsStr::from_bytes(top)) || self.chosen.contains(top) {
+        let is_named = self.names.named.contains(std::ffi::OsStr::from_bytes(top));
+        if is_named || self.chosen.contains(top) || self.names.globs.iter().any(|glob| glob.takes(top)) {
             return Ok(());
         }
         if self.chosen.len() >= self.names.unnamed {
@@ -134,6 +141,18 @@ mod tests {
         let error = gate.admit(b"third/\x1b[2J").unwrap_err();
         let says = "the peer sent \"third/\\x1b[2J\", expected \"a\" and 2 directories";
         assert_eq!(error.to_string(), says);
+    }
+
+    #[test]
+    fn admit__what_a_pattern_matches() {
+        let mut gate = gate(&["data/*.h5", "run-?/"]);
+        for path in ["a.h5", "run-1/.bashrc", "*.h5"] {
+            assert_eq!(gate.admit(path.as_bytes()), Ok(()), "{path}");
+        }
+        for path in [".a.h5", ".bashrc", "data/a.h5", "a.h5x", "run-10"] {
+            assert!(gate.admit(path.as_bytes()).is_err(), "{path}");
+        }
+        assert!(super::tests::gate(&["*"]).admit(b".ssh/authorized_keys").is_err());
     }
 
     #[test]

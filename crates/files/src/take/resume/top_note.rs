@@ -2,7 +2,7 @@
 //!
 //! `cp tree rem` makes `rem` of the tree if there is no `rem`, and puts the tree into it if there is one. After an
 //! interrupt `rem` exists, made by the call itself: the note in the directory of temporaries records the meaning of the
-//! first call. It holds a MAC under a key of this host, and the name.
+//! first call. It holds a MAC under a key of this host, the name, and the path that has this name if only that is taken.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -30,8 +30,8 @@ pub(crate) struct Former {
 
 const NAME: &str = "top";
 const NEXT: &str = "top.new";
-/// No name is longer.
-const MOST_BYTES: u64 = 4096;
+/// No name with its path is longer.
+const MOST_BYTES: u64 = 8192;
 
 impl Former {
     /// Of a destination that has a name, and a directory around it that can be read.
@@ -41,9 +41,9 @@ impl Former {
         Some(Self { tree: Arc::new(Tree::open(parent).ok()?), name: name.as_bytes().to_vec() })
     }
 
-    /// Whether this transfer started there under that name, and is unfinished.
-    pub(crate) fn is_unfinished(&self, key: &KeptKey, transfer: &TemporaryKey) -> bool {
-        let is_noted = || read(&self.tree, key, transfer).is_some_and(|noted| noted == self.name);
+    /// Whether this transfer, of only this path if it is of one, started there under that name, and is unfinished.
+    pub(crate) fn is_unfinished(&self, key: &KeptKey, transfer: &TemporaryKey, only: Option<&[u8]>) -> bool {
+        let is_noted = || read(&self.tree, key, transfer).is_some_and(|noted| noted == content(&self.name, only));
         is_directory(&self.tree, &self.name) && is_noted()
     }
 }
@@ -54,12 +54,17 @@ pub(crate) fn is_directory(tree: &Tree, name: &[u8]) -> bool {
 }
 
 /// Notes the name in the directory of a transfer's temporaries; `key` is the transfer's.
-pub(crate) fn write(temporaries: &OwnedFd, key: &KeptKey, name: &[u8]) -> io::Result<()> {
+pub(crate) fn write(temporaries: &OwnedFd, key: &KeptKey, name: &[u8], only: Option<&[u8]>) -> io::Result<()> {
+    let noted = content(name, only);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(temporaries, NEXT, flags, Mode::RUSR | Mode::WUSR)?;
-    write_all(&file, 0, &[&key.mac(name)[..], name].concat())?;
+    write_all(&file, 0, &[&key.mac(&noted)[..], &noted].concat())?;
     fdatasync(&file)?;
     Ok(renameat(temporaries, NEXT, temporaries, NAME)?)
+}
+
+fn content(name: &[u8], only: Option<&[u8]>) -> Vec<u8> {
+    only.map_or_else(|| name.to_vec(), |only| [name, b"\0", only].concat())
 }
 
 /// The note of this user on this host.
@@ -93,23 +98,24 @@ mod tests {
         let former = |name: &str| Former::of(&place.path().join(name)).unwrap();
         fs::create_dir(place.path().join("rem")).unwrap();
         fs::create_dir(place.path().join("other")).unwrap();
-        assert!(!former("rem").is_unfinished(&KEY, &[1; 16]), "nothing is there of it");
+        assert!(!former("rem").is_unfinished(&KEY, &[1; 16], None), "nothing is there of it");
         let temps = Temps::open(Arc::clone(&tree), &[1; 16]).unwrap();
-        assert!(!former("rem").is_unfinished(&KEY, &[1; 16]), "it goes by its own name");
-        write(temps.directory(), &KEY.of_transfer(&[1; 16]), b"a longer name").unwrap();
-        write(temps.directory(), &KEY, b"rem").unwrap();
-        assert!(!former("rem").is_unfinished(&KEY, &[1; 16]), "under another key");
-        write(temps.directory(), &KEY.of_transfer(&[1; 16]), b"rem").unwrap();
-        assert!(former("rem").is_unfinished(&KEY, &[1; 16]));
-        assert!(!former("rem").is_unfinished(&KEY, &[2; 16]), "another transfer");
-        assert!(!former("other").is_unfinished(&KEY, &[1; 16]), "another name");
+        assert!(!former("rem").is_unfinished(&KEY, &[1; 16], None), "it goes by its own name");
+        write(temps.directory(), &KEY.of_transfer(&[1; 16]), b"a longer name", None).unwrap();
+        write(temps.directory(), &KEY, b"rem", None).unwrap();
+        assert!(!former("rem").is_unfinished(&KEY, &[1; 16], None), "under another key");
+        write(temps.directory(), &KEY.of_transfer(&[1; 16]), b"rem", None).unwrap();
+        assert!(former("rem").is_unfinished(&KEY, &[1; 16], None));
+        assert!(!former("rem").is_unfinished(&KEY, &[2; 16], None), "another transfer");
+        assert!(!former("rem").is_unfinished(&KEY, &[1; 16], Some(b"data/a")), "of something else");
+        assert!(!former("other").is_unfinished(&KEY, &[1; 16], None), "another name");
         // An entry of others in its place does not count as its own.
         fs::remove_dir(place.path().join("rem")).unwrap();
         std::os::unix::fs::symlink("other", place.path().join("rem")).unwrap();
-        assert!(!former("rem").is_unfinished(&KEY, &[1; 16]));
+        assert!(!former("rem").is_unfinished(&KEY, &[1; 16], None));
         fs::remove_file(place.path().join("rem")).unwrap();
         fs::create_dir(place.path().join("rem")).unwrap();
         temps.clear();
-        assert!(!former("rem").is_unfinished(&KEY, &[1; 16]), "it is finished");
+        assert!(!former("rem").is_unfinished(&KEY, &[1; 16], None), "it is finished");
     }
 }

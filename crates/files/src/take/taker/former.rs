@@ -10,7 +10,8 @@ impl Taker {
     /// Interprets the destination as an unfinished transfer of the same did.
     pub(super) fn go_on_with_former(&mut self, transfer: &TemporaryKey) {
         let key = &self.options.kept_key;
-        let unfinished = self.options.former.take_if(|former| former.is_unfinished(key, transfer));
+        let only = self.options.selection.only();
+        let unfinished = self.options.former.take_if(|former| former.is_unfinished(key, transfer, only));
         let Some(Former { tree, name }) = unfinished else { return };
         self.options.tree = Some(tree);
         self.options.rename = Some(name);

@@ -117,7 +117,8 @@ impl Taker {
         }
         if let Some(name) = &self.options.rename {
             let secret = self.options.kept_key.of_transfer(&transfer);
-            let noted = top_note::write(temps.directory(), &secret, name).inspect_err(|error| self.tell_no_room(error));
+            let noted = top_note::write(temps.directory(), &secret, name, self.options.selection.only());
+            let noted = noted.inspect_err(|error| self.tell_no_room(error));
             noted.map_err(|error| TakeError::Name { name: name.clone(), error })?;
         }
         self.parcels.open_parts(&temps, self.options.most_parts(), quota.as_ref(), self.options.holder);

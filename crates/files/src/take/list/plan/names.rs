@@ -17,7 +17,7 @@ pub(super) struct PlannedNames {
     /// Checks the names at the top, if they are known.
     gate: Option<Gate>,
     rename: Option<Vec<u8>>,
-    /// The top name that replaces its own.
+    /// The path that it replaces: that of the only name that is asked for, or a name at the top.
     top: Option<Box<[u8]>>,
 }
 
@@ -29,7 +29,8 @@ impl PlannedNames {
         let (selection, is_inside) = (options.selection.clone(), options.is_inside);
         // The giver of a put is inside already.
         let has_top = options.tells;
-        Self { selection, verdicts, is_inside, has_top, gate, rename, top: None }
+        let top = selection.only().filter(|_| rename.is_some()).map(Box::from);
+        Self { selection, verdicts, is_inside, has_top, gate, rename, top }
     }
 
     /// Whether the list may have it.
@@ -91,12 +92,12 @@ impl PlannedNames {
     pub(super) fn renamed(&mut self, path: RelativePath) -> Result<RelativePath, EntryError> {
         let Some(name) = &self.rename else { return Ok(path) };
         let bytes = path.as_bytes();
-        let (top, rest) = bytes.split_at(bytes.iter().position(|byte| *byte == b'/').unwrap_or(bytes.len()));
-        if **self.top.get_or_insert_with(|| top.into()) != *top {
-            let first = self.top.clone().unwrap_or_default();
-            return Err(EntryError::Renamed { first, name: name.as_slice().into() });
+        let first_name = || bytes.split(|byte| *byte == b'/').next().unwrap_or_default().into();
+        let top = self.top.get_or_insert_with(first_name);
+        match bytes.strip_prefix(&**top).filter(|rest| is_end(rest)) {
+            Some(rest) => Ok(RelativePath::new(&[name, rest].concat())?),
+            None => Err(EntryError::Renamed { first: top.clone(), name: name.as_slice().into() }),
         }
-        Ok(RelativePath::new(&[name, rest].concat())?)
     }
 }
 
