@@ -14,6 +14,7 @@ mod cycles;
 mod links;
 mod names;
 mod schemes;
+mod walks;
 
 /// The root of the checkout.
 fn root() -> PathBuf {
