@@ -2,7 +2,7 @@
 
 use fairwave_units::{Bytes, Duration, Rate};
 
-use crate::Discipline;
+use crate::discipline::Discipline;
 
 /// Parameters of a queue's rule; `None` selects the rule's own constant.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

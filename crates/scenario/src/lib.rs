@@ -12,6 +12,7 @@ mod aqm;
 mod by_scheme;
 pub mod csv;
 mod delay;
+mod discipline;
 mod document;
 mod error;
 mod limits;
@@ -34,10 +35,11 @@ pub use allocation::{Allocation, AllocationLimit, allocate};
 pub use aqm::{Aqm, MarkFrom};
 pub use by_scheme::{SchemeOptions, SchemeSummary, by_scheme};
 pub use delay::{CompletionSummary, DelayHistogram, DelaySummary};
+pub use discipline::Discipline;
 pub use document::{Case, Document, Selection};
 pub use error::ScenarioError;
 pub use metrics::{Course, Metrics, is_far};
-pub use network::{Background, BackgroundKind, Discipline, Link, LinkEnd, Node, PacketSizes, QueueLimit, Red, Router};
+pub use network::{Background, BackgroundKind, Link, LinkEnd, Node, PacketSizes, QueueLimit, Red, Router};
 pub use run::{
     BackgroundSummary, Engine, LinkSummary, LossEvent, LossKind, MaxMinStep, QueueSamples, RateSamples, Run, Summary,
     Window, WindowSamples,
