@@ -169,6 +169,7 @@ fn drive(rule: &mut dyn CongestionController, packets: u64) -> f64 {
             in_flight_packets: window as u32,
             round: 0,
             window_limited: true,
+            marked_packets: 0,
             in_recovery: false,
         });
     }

@@ -9,13 +9,14 @@ use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use fairwave_schemes::header::EcnCode;
 use fairwave_schemes::node::DRIVER_OPTIONS;
 use fairwave_schemes::scheme::{
     Domain, NodeRule, OptionSpec, OptionValue, Options, Scheme, own_node, own_session, with_own,
 };
 use fairwave_schemes::session::{
-    Ack, Allowance, CongestionController, CongestionWindow, Loss, MakeController, RuleError, SENDER_OPTIONS,
-    WindowConfig,
+    Ack, Allowance, CongestionController, CongestionWindow, Loss, MakeController, MarkResponse, RuleError,
+    SENDER_OPTIONS, WindowConfig,
 };
 use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
 use fairwave_units::Rate;
@@ -217,6 +218,7 @@ struct SessionRule {
     on_ack: Py<PyAny>,
     on_loss: Option<Py<PyAny>>,
     on_timeout: Option<Py<PyAny>>,
+    on_mark: Option<Py<PyAny>>,
     /// Whether it also receives acknowledgements in recovery, and those while the application limits.
     hears_all: bool,
     has_window: bool,
@@ -240,6 +242,7 @@ impl SessionRule {
             on_ack: object.getattr("on_ack")?.unbind(),
             on_loss: method("on_loss")?,
             on_timeout: method("on_timeout")?,
+            on_mark: method("on_mark")?,
             hears_all,
             has_window,
             has_rate,
@@ -301,7 +304,17 @@ impl CongestionController for SessionRule {
         &mut self.window
     }
 
+    fn mark_response(&self) -> MarkResponse {
+        if self.on_mark.is_some() { MarkResponse::Own(EcnCode::Capable) } else { MarkResponse::None }
+    }
+
     fn on_ack(&mut self, ack: &Ack) {
+        if ack.marked_packets > 0 {
+            self.tell(|rule, py| {
+                let Some(on_mark) = &rule.on_mark else { return Ok(()) };
+                on_mark.bind(py).call1((ack.marked_packets, ack.now.as_secs_f64())).map(drop)
+            });
+        }
         if !self.hears_all && (ack.in_recovery || !ack.window_limited) {
             return;
         }

@@ -16,6 +16,11 @@ pub enum CongestionHeader {
     Rcp(RcpHeader),
     /// The two ECN bits of the IP header, open to any scheme.
     Ecn(EcnCode),
+    /// In acknowledgements: the receiver's count of marked packets, as AccECN has it (RFC 9768).
+    EcnEcho {
+        /// Data packets that arrived with CE so far.
+        marked_packets: u64,
+    },
 }
 
 /// XCP's congestion header in the form of draft-falk-xcp-spec-03, with the bottleneck ids of iXCP (Zan & Yang 2007).

@@ -2,7 +2,7 @@
 //! the packets in flight.
 
 use fairwave_schemes::header::{CongestionHeader, EcnCode};
-use fairwave_schemes::session::{Ack, Allowance, CongestionController, Feedback, Loss, Sending};
+use fairwave_schemes::session::{Ack, Allowance, CongestionController, Feedback, Loss, MarkResponse, Sending};
 use fairwave_units::{Duration, Time};
 
 use crate::deliveries::Deliveries;
@@ -59,8 +59,7 @@ pub(crate) struct WindowSender {
     usage: WindowUsage,
     /// Send time of the last packet.
     last_sent: Time,
-    /// Whether the next acknowledgement carries a congestion mark.
-    is_marked: bool,
+    marks: MarkEchoes,
     /// Exists only if packets are or were paced: by option from the start, by the rule from the time when it first sets
     /// a rate.
     pacer: Option<Box<WindowPacer>>,
@@ -90,6 +89,20 @@ impl WindowUsage {
     fn lets_grow(&self, window_packets: f64, is_slow_start: bool) -> bool {
         self.is_limited || (is_slow_start && window_packets < 2.0 * self.most_packets as f64)
     }
+}
+
+/// Congestion marks that the receiver reported.
+#[derive(Clone, Copy, Debug, Default)]
+struct MarkEchoes {
+    /// The receiver's count so far.
+    count: u64,
+    /// Marks that the rule has not been told about, and those of the current acknowledgement.
+    pending: u64,
+    new: u64,
+    /// A mark was answered as a loss: no other one until this number is acknowledged.
+    answered_until: u64,
+    /// Whether the last acknowledgement cut the window by a mark.
+    has_cut: bool,
 }
 
 /// State of a sender.
@@ -144,7 +157,7 @@ impl WindowSender {
             window_limited: true,
             usage: WindowUsage { is_limited: true, ..WindowUsage::default() },
             last_sent: Time::ZERO,
-            is_marked: false,
+            marks: MarkEchoes::default(),
             pacer: config.pacing.then(|| Box::new(WindowPacer::new(true, config.packet_bytes))),
         }
     }
@@ -319,8 +332,14 @@ impl WindowSender {
         }
     }
 
-    /// The congestion header of the packet that was polled last.
-    pub(crate) fn header(&self) -> Option<CongestionHeader> {
+    /// The congestion header of the packet that was polled last, which `is_again` if it was sent before.
+    pub(crate) fn header(&self, is_again: bool) -> Option<CongestionHeader> {
+        match self.controller.mark_response() {
+            MarkResponse::None => {}
+            // RFC 3168 s6.1.5: retransmissions are not ECN-capable.
+            MarkResponse::AsLoss => return (!is_again).then_some(CongestionHeader::Ecn(EcnCode::Capable)),
+            MarkResponse::Own(code) => return Some(CongestionHeader::Ecn(code)),
+        }
         let smoothed = self.rtt.smoothed();
         let window = (self.controller.allowance().window_packets as u64).min(self.config.max_window_packets);
         // A window that the application does not fill is not in use.
@@ -342,7 +361,32 @@ impl WindowSender {
 
     /// A congestion header of the acknowledgement for which [`WindowSender::on_ack`] is called next.
     pub(crate) fn on_header(&mut self, header: CongestionHeader) {
-        self.is_marked = header == CongestionHeader::Ecn(EcnCode::Experienced);
+        if let CongestionHeader::EcnEcho { marked_packets } = header {
+            let new = marked_packets.saturating_sub(self.marks.count);
+            self.marks =
+                MarkEchoes { count: self.marks.count + new, pending: self.marks.pending + new, new, ..self.marks };
+        }
+    }
+
+    /// Whether the last acknowledgement cut the window by a mark.
+    pub(crate) fn has_cut_by_mark(&self) -> bool {
+        self.marks.has_cut
+    }
+
+    /// Answers a mark as a loss, at most once per window of data (RFC 3168 s6.1.2).
+    fn answer_mark(&mut self, now: Time, pipe: u64) {
+        self.marks.has_cut = false;
+        if self.marks.new == 0
+            || self.state != SenderState::Open
+            || self.board.una() < self.marks.answered_until
+            || self.controller.mark_response() != MarkResponse::AsLoss
+        {
+            return;
+        }
+        self.marks.new = 0;
+        self.controller.on_loss(&Loss { now, in_flight_packets: u32::try_from(pipe).unwrap_or(u32::MAX) });
+        self.marks.answered_until = self.board.next();
+        self.marks.has_cut = true;
     }
 
     /// Processes an acknowledgement of all numbers below `number` and of `blocks` above it; `stamp` is the send time of
@@ -363,6 +407,9 @@ impl WindowSender {
             self.round_end = self.board.next();
         }
         self.sample(now, stamp, news.acked_packets);
+        if self.marks.count > 0 {
+            self.answer_mark(now, pipe);
+        }
         let was_in_recovery = matches!(self.state, SenderState::Recovery { .. });
         if news.advanced {
             self.judge_timeout(stamp);
@@ -384,7 +431,9 @@ impl WindowSender {
                 in_flight_packets: u32::try_from(pipe).unwrap_or(u32::MAX),
                 round: self.round,
                 window_limited,
-                in_recovery: was_in_recovery,
+                marked_packets: u32::try_from(std::mem::take(&mut self.marks.pending)).unwrap_or(u32::MAX),
+                // RFC 3168 s6.1.2: no growth in the round trip after a mark, whose acknowledgements repeat it.
+                in_recovery: was_in_recovery || self.board.una() < self.marks.answered_until,
             });
         }
         let is_lost = if self.config.sack { self.board.has_lost() } else { self.has_three_duplicates() };
@@ -397,16 +446,16 @@ impl WindowSender {
 
     /// Passes the acknowledgement's deliveries to a rule that takes samples.
     fn sample(&mut self, now: Time, stamp: Time, acked_packets: u64) {
-        let is_marked = std::mem::take(&mut self.is_marked);
         if self.board.deliveries().is_none() {
             return;
         }
+        let marked_packets = std::mem::take(&mut self.marks.new);
         // RFC 8985 s6.2: a quarter of the minimum round-trip time as reordering window.
         let window_ns = self.rtt.least().as_nanos() / 4;
         self.board.lose_repairs(Time::from_nanos(stamp.as_nanos().saturating_sub(window_ns)));
         let Some(deliveries) = self.board.deliveries() else { return };
-        if is_marked {
-            deliveries.on_marked(acked_packets);
+        if marked_packets > 0 {
+            deliveries.on_marked(marked_packets);
         }
         let sample = deliveries.sample(now, (acked_packets > 0).then(|| now.since(stamp)));
         self.controller.on_sample(now, &sample);
@@ -463,7 +512,10 @@ impl WindowSender {
         // RFC 5681 s3.2 step 2: FlightSize without the packets of limited transmit.
         let flight = self.board.outstanding() - self.limited_transmits;
         let in_flight_packets = u32::try_from(flight).unwrap_or(u32::MAX);
-        self.controller.on_loss(&Loss { now, in_flight_packets });
+        // A mark and a loss in one window of data are one sign of congestion (RFC 3168 s6.1.2).
+        if self.board.una() >= self.marks.answered_until {
+            self.controller.on_loss(&Loss { now, in_flight_packets });
+        }
         self.state = SenderState::Recovery { point: self.board.next(), partial_acks: 0, is_rescued: false };
         self.inflation = i64::from(DUP_THRESH);
         self.limited_transmits = 0;

@@ -16,7 +16,6 @@ use crate::link::LinkVerdict;
 use crate::packet::{SimPacket, SimPacketKind};
 use crate::rated::Out;
 use crate::route::{Network, Route, RouteStep};
-use crate::sender::WindowSender;
 use crate::source::TrafficSource;
 use crate::token_bucket::TokenBucket;
 use crate::tracer::{Observer, Sight};
@@ -130,7 +129,7 @@ impl Transit<'_> {
         let flow = &mut self.flows[index];
         flow.counts.sent += 1;
         let sender = flow.source.sender().filter(|_| flow.options.is_headed);
-        let header = sender.and_then(WindowSender::header);
+        let header = sender.and_then(|sender| sender.header(what == TraceKind::Resent));
         let mut packet = SimPacket {
             number,
             stamp: self.agenda.now(),

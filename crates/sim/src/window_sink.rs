@@ -34,6 +34,10 @@ fn acknowledge(transit: &mut Transit<'_>, index: u32, stamp: Time, header: Optio
     let flow = &transit.flows[index];
     let contents = &mut transit.contents;
     let blocks = if flow.options.sack { flow.receiver.blocks() } else { None };
+    let header = header.map(|header| match header {
+        CongestionHeader::Ecn(_) => CongestionHeader::EcnEcho { marked_packets: flow.counts.marked },
+        _ => header,
+    });
     let plain = blocks.map_or(SimPacketKind::PLAIN_ACK, |blocks| contents.blocks.keep(blocks));
     let ack = SimPacket {
         number: flow.receiver.next(),

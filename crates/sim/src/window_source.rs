@@ -1,8 +1,8 @@
 //! The source that acknowledgements drive: its construction, and its part of the loop.
 
-use fairwave_scenario::{Discipline, LossKind, Scenario, SessionSpec, TraceKind, random};
+use fairwave_scenario::{LossKind, Scenario, SessionSpec, TraceKind, random};
 use fairwave_schemes::scheme::{OptionValue, Options, Scheme, SchemeKind};
-use fairwave_schemes::session::{WindowConfig, led_controller};
+use fairwave_schemes::session::{MarkResponse, WindowConfig, led_controller};
 use fairwave_units::Duration;
 
 use crate::error::SimError;
@@ -43,14 +43,14 @@ fn add(transit: &mut Transit<'_>, _: &GtpHosts, new: &NewSession<'_>) -> Result<
         initial_rto: initial_rto(choice.scheme, &options),
         restart_window_packets,
         size_packets,
-        pacing: options.flag("pacing"),
+        pacing: choice.scheme.flag(&options, "pacing"),
         packet_bytes: data_bytes,
     };
     let flow_options = FlowOptions {
         max_burst: options.packets("max_burst").unwrap_or(u64::MAX),
         delayed_ack: options.flag("delayed_ack"),
         sack,
-        is_headed: is_led || (controller.takes_samples() && has_marks(scenario)),
+        is_headed: is_led || (controller.mark_response() != MarkResponse::None && has_marks(scenario)),
     };
     let sender = WindowSender::new(controller, config);
     let flow = transit.add_session(sender.into(), new.bytes(), offer, new.active(), flow_options);
@@ -63,8 +63,9 @@ fn add(transit: &mut Transit<'_>, _: &GtpHosts, new: &NewSession<'_>) -> Result<
 
 /// Whether any queue sets congestion marks: only then packets are ECN-capable.
 fn has_marks(scenario: &Scenario) -> bool {
-    let nodes = scenario.nodes.iter().map(|node| node.discipline);
-    nodes.chain(scenario.links.iter().map(|link| link.discipline)).any(|rule| rule == Some(Discipline::EcnStep))
+    let nodes = scenario.nodes.iter().map(|node| (node.discipline, node.aqm));
+    let mut all = nodes.chain(scenario.links.iter().map(|link| (link.discipline, link.aqm)));
+    all.any(|(discipline, aqm)| discipline.is_some_and(|discipline| aqm.marks(discipline)))
 }
 
 /// The bound of a scheme's time-out, as set or by default.
@@ -214,6 +215,8 @@ pub(crate) fn arrive(transit: &mut Transit<'_>, packet: SimPacket) {
     }
     if sender.on_ack(now, packet.number, &blocks, packet.stamp) {
         flow.losses.push((now, LossKind::Loss));
+    } else if sender.has_cut_by_mark() {
+        flow.losses.push((now, LossKind::Mark));
     }
     if let Some(header) = header {
         sender.on_feedback(now, header);

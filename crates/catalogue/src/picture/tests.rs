@@ -268,6 +268,7 @@ fn summary(k: usize, fair_bps: f64) -> SessionSummary {
         sent_packets: 0,
         lost_packets: 0,
         retransmitted_packets: 0,
+        marked_packets: None,
         timeouts: 0,
         completed_s: None,
         completion_s: None,

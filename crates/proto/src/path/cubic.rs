@@ -111,6 +111,7 @@ impl CubicPath {
                 in_flight_packets: in_flight,
                 round: self.round,
                 window_limited: !sample.is_app_limited,
+                marked_packets: 0,
                 in_recovery: self.recovers_until.is_some(),
             });
         }

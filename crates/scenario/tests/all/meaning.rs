@@ -592,7 +592,7 @@ fn notes__name_dropped_settings() {
     // Two spines of equal delay, and a queue whose marks no session answers.
     let text = "
         name = 't'
-        scheme = 'cubic'
+        scheme = 'bbr'
         duration = '1 s'
         router = [{ name = 'leaf{1..2}' }, { name = 'spine{1..2}' }]
         node = [
@@ -604,8 +604,8 @@ fn notes__name_dropped_settings() {
     ";
     let notes = all(text, &Selection::default()).remove(0).1.join("\n");
     assert!(notes.contains("several shortest paths lead from \"a\" to \"b\"") && notes.contains("ECMP"), "{notes}");
-    assert!(notes.contains("node \"b\" marks packets (ecn-step), and cubic does not respond"), "{notes}");
-    let single = text.replace("cubic", "path").replace("spine{1..2}", "spine{1..1}");
+    assert!(notes.contains("node \"b\" marks packets (ecn-step), and bbr does not respond"), "{notes}");
+    let single = text.replace("bbr", "path").replace("spine{1..2}", "spine{1..1}");
     let notes = all(&single, &Selection::default()).remove(0).1;
     assert!(notes.is_empty(), "{notes:?}");
 }

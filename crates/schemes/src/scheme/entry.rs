@@ -152,7 +152,13 @@ pub(crate) const fn window(
     options: &'static [OptionSpec],
     make: MakeController,
 ) -> Scheme {
-    Scheme { models: &[Model::Packet], options, controller: Some(make), ..session(name, help, cites) }
+    Scheme {
+        models: &[Model::Packet],
+        options,
+        answers_marks: true,
+        controller: Some(make),
+        ..session(name, help, cites)
+    }
 }
 
 /// Marks an entry as also available in kernels, for the testbed.

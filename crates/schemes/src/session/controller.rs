@@ -7,7 +7,7 @@ use super::error::RuleError;
 use super::event::{Ack, Loss};
 use super::rate_sample::RateSample;
 use super::window::{CongestionWindow, WindowConfig};
-use crate::header::CongestionHeader;
+use crate::header::{CongestionHeader, EcnCode};
 use crate::scheme::option::Options;
 
 /// Makes the controller of a session, with the options of its scheme.
@@ -72,6 +72,11 @@ pub trait CongestionController: Send {
         self.window_mut().set(window_packets);
     }
 
+    /// The response to congestion marks (ECN). Packets are ECN-capable only if there is one.
+    fn mark_response(&self) -> MarkResponse {
+        MarkResponse::None
+    }
+
     /// The congestion header of the data packet that is sent now; `None` for rules that do not use links.
     fn header(&self, _sending: &Sending) -> Option<CongestionHeader> {
         None
@@ -80,6 +85,17 @@ pub trait CongestionController: Send {
     /// An acknowledgement brought a congestion header back, including duplicate acknowledgements. Called after
     /// [`CongestionController::on_ack`] for the same one.
     fn on_feedback(&mut self, _feedback: &Feedback) {}
+}
+
+/// A rule's response to congestion marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkResponse {
+    /// None: its packets are not ECN-capable.
+    None,
+    /// A mark is answered as a loss, at most once per window of data (RFC 3168 s6.1.2).
+    AsLoss,
+    /// The rule counts [`Ack::marked_packets`] itself; its packets carry this code.
+    Own(EcnCode),
 }
 
 /// A data packet that is being sent.

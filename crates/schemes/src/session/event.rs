@@ -21,6 +21,8 @@ pub struct Ack {
     pub round: u64,
     /// Whether the window, not the application or the receiver, limited what was sent.
     pub window_limited: bool,
+    /// Packets that arrived with a congestion mark since the last acknowledgement; zero without ECN.
+    pub marked_packets: u32,
     /// Whether the session is in recovery.
     pub in_recovery: bool,
 }
@@ -54,6 +56,7 @@ pub(crate) fn test_ack(acked_packets: u32) -> Ack {
         in_flight_packets: 1,
         round: 0,
         window_limited: true,
+        marked_packets: 0,
         in_recovery: false,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use fairwave_units::{Duration, Time};
 
 use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
-use super::{Ack, CongestionController, CongestionWindow, Loss, WindowConfig};
+use super::{Ack, CongestionController, CongestionWindow, Loss, MarkResponse, WindowConfig};
 use crate::scheme::entry;
 use crate::scheme::option::{HALF_OPEN_UNIT, POSITIVE, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
@@ -68,6 +68,10 @@ impl CongestionController for Fast {
 
     fn window_mut(&mut self) -> &mut CongestionWindow {
         &mut self.window
+    }
+
+    fn mark_response(&self) -> MarkResponse {
+        MarkResponse::AsLoss
     }
 
     fn on_ack(&mut self, ack: &Ack) {

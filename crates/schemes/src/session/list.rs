@@ -1,6 +1,8 @@
 //! The lists of session schemes.
 
-use super::{aimd, bbr, bbr1, bic, cubic, fast, hstcp, htcp, kernel, new_reno, path, rbudp, stcp, udt, vegas};
+use super::{
+    aimd, bbr, bbr1, bic, cubic, dctcp, fast, hstcp, htcp, kernel, new_reno, path, prague, rbudp, stcp, udt, vegas,
+};
 use crate::scheme::entry::{self, Model, Scheme};
 use crate::scheme::option;
 
@@ -15,6 +17,8 @@ pub(crate) const WINDOWED: &[Scheme] = &[
     aimd::SCHEME,
     bic::SCHEME,
     cubic::SCHEME,
+    dctcp::SCHEME,
+    prague::SCHEME,
     bbr::SCHEME,
     bbr1::SCHEME,
     path::SCHEME,

@@ -217,6 +217,7 @@ mod tests {
                 CongestionHeader::Vcp([LoadCode::Low, LoadCode::High, LoadCode::Overload][usize::from(what) % 3])
             }
             CongestionHeader::Rcp(header) => CongestionHeader::Rcp(RcpHeader { rate_bps, ..header }),
+            CongestionHeader::EcnEcho { .. } => unreachable!("only acknowledgements have it"),
             CongestionHeader::Ecn(_) => {
                 CongestionHeader::Ecn([EcnCode::Capable, EcnCode::Experienced][usize::from(what) % 2])
             }

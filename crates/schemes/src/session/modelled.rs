@@ -7,8 +7,8 @@ use super::delivery_rate::SentStamp;
 use super::rate_sample::RateSample;
 use super::tcp_options::{LINUX_MIN_RTO, SACK};
 use super::window::{CongestionWindow, WindowConfig};
-use super::{Ack, Allowance, CongestionController, Loss, Sending};
-use crate::header::{CongestionHeader, EcnCode};
+use super::{Ack, Allowance, CongestionController, Loss, MarkResponse};
+use crate::header::EcnCode;
 use crate::scheme::option::{flag, packets, time};
 use crate::scheme::{OptionSpec, Options};
 
@@ -104,8 +104,8 @@ impl<M: PathModel, F: Fn(Time, BbrConfig) -> M + Send> CongestionController for 
         self.follow();
     }
 
-    fn header(&self, _sending: &Sending) -> Option<CongestionHeader> {
-        self.answers_marks.then_some(CongestionHeader::Ecn(EcnCode::Capable))
+    fn mark_response(&self) -> MarkResponse {
+        if self.answers_marks { MarkResponse::Own(EcnCode::Capable) } else { MarkResponse::None }
     }
 
     fn allowance(&self) -> Allowance {

@@ -74,6 +74,7 @@ impl Solo {
             in_flight_packets,
             round: self.round,
             window_limited: true,
+            marked_packets: 0,
             in_recovery: false,
         });
     }

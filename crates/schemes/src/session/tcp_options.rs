@@ -57,6 +57,14 @@ pub(super) const fn tcp(sack: &'static str, min_rto: &'static str) -> [OptionSpe
 pub const SENDER_OPTIONS: &[OptionSpec] = &TCP;
 pub(super) const TCP: [OptionSpec; TCP_OPTIONS] = tcp("true", RFC_6298);
 pub(super) const NEWRENO: [OptionSpec; TCP_OPTIONS] = tcp("false", RFC_6298);
+/// As for Linux, with pacing.
+pub(super) const PACED_TCP: [OptionSpec; TCP_OPTIONS] = {
+    let mut options = LINUX_TCP;
+    options[PACING] = OptionSpec { default: "true", ..options[PACING] };
+    options
+};
+/// Index of "pacing" in the list.
+const PACING: usize = 2;
 /// For schemes that Linux has, or that were measured there.
 pub(super) const LINUX_TCP: [OptionSpec; TCP_OPTIONS] = tcp("true", LINUX);
 

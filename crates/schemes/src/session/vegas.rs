@@ -4,7 +4,7 @@
 use fairwave_units::Duration;
 
 use super::tcp_options::{NS2, TCP_OPTIONS, tcp};
-use super::{Ack, CongestionController, CongestionWindow, Loss, WindowConfig};
+use super::{Ack, CongestionController, CongestionWindow, Loss, MarkResponse, WindowConfig};
 use crate::scheme::entry;
 use crate::scheme::option::{POSITIVE, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
@@ -88,6 +88,10 @@ impl CongestionController for Vegas {
 
     fn window_mut(&mut self) -> &mut CongestionWindow {
         &mut self.window
+    }
+
+    fn mark_response(&self) -> MarkResponse {
+        MarkResponse::AsLoss
     }
 
     fn on_ack(&mut self, ack: &Ack) {

@@ -2,7 +2,7 @@
 
 use fairwave_units::{Duration, Time};
 
-use super::controller::CongestionController;
+use super::controller::{CongestionController, MarkResponse};
 use super::event::{Ack, Loss};
 use super::slow_start::SlowStart;
 use super::window::{CongestionWindow, WindowConfig};
@@ -81,6 +81,10 @@ impl<R: WindowRule> CongestionController for Windowed<R> {
             if self.is_probing { growth.max(self.slow_start.floor_while_probing(window, ack)) } else { growth }
         };
         self.window.set(window + growth);
+    }
+
+    fn mark_response(&self) -> MarkResponse {
+        MarkResponse::AsLoss
     }
 
     fn on_loss(&mut self, loss: &Loss) {

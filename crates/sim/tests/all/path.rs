@@ -149,7 +149,7 @@ fn marks__end_probes_before_the_queue_is_long() {
 
 #[test]
 fn marks__are_for_those_that_answer_them() {
-    let [plain, marking] = ["drop-tail", "ecn-step"].map(|rule| alone_under(rule, "cubic").summary);
+    let [plain, marking] = ["drop-tail", "ecn-step"].map(|rule| alone_under(rule, "bbr").summary);
     let of = |link: &fairwave_scenario::LinkSummary| (link.utilisation, link.mean_queue_packets);
     assert_eq!(plain.links.iter().map(of).collect::<Vec<_>>(), marking.links.iter().map(of).collect::<Vec<_>>());
 }

@@ -2,7 +2,7 @@
 
 #![allow(non_snake_case)]
 
-use fairwave_scenario::{Document, LinkSummary, Run, Selection};
+use fairwave_scenario::{Document, LinkSummary, LossKind, Run, Selection};
 use fairwave_sim::{Record, Settings, simulate};
 
 fn run(text: &str) -> Run {
@@ -77,4 +77,73 @@ fn counts__of_a_queue_with_its_own_clock_agree() {
     assert_eq!(lost, bottleneck_link(&run).dropped_packets);
     assert_eq!(lost, queues.dropped_packets.iter().sum::<u64>());
     assert!(queues.marked_packets.is_empty() && bottleneck_link(&run).marked_packets.is_none());
+}
+
+#[test]
+fn marks__are_answered_once_per_window_without_loss() {
+    for scheme in ["newreno", "sack", "cubic", "bic", "htcp", "vegas", "fast", "dctcp"] {
+        let queue = "discipline = \"codel\"\naqm = { ecn = true }\nqueue = \"10000 packets\"";
+        let run = bottleneck(scheme, queue, FOUR);
+        let marked = bottleneck_link(&run).marked_packets.unwrap();
+        let arrived: u64 = run.summary.sessions.iter().map(|session| session.marked_packets.unwrap()).sum();
+        let lost: u64 = run.summary.sessions.iter().map(|session| session.lost_packets).sum();
+        println!("{scheme}: {marked} marks, {} ms, {}", mean_ms(&run), bottleneck_link(&run).utilisation);
+        assert!(lost == 0 && marked >= arrived && marked - arrived < 100, "{scheme}: {lost} {marked} {arrived}");
+        assert_eq!(marked, run.queues.as_ref().unwrap().marked_packets.iter().sum::<u64>());
+        // DCTCP has its own response, and FAST keeps its packets in the queue.
+        if ["dctcp", "fast"].contains(&scheme) {
+            continue;
+        }
+        assert!(scheme == "vegas" || marked > 20, "{scheme}: {marked}");
+        assert!(mean_ms(&run) < 15.0, "{scheme}: {} ms", mean_ms(&run));
+        let cuts = run.losses.iter().filter(|loss| loss.kind == LossKind::Mark).count() as u64;
+        assert!(cuts <= marked && cuts * 3 >= marked, "{scheme}: {cuts} cuts for {marked} marks");
+    }
+}
+
+#[test]
+fn red__marks_instead_of_dropping() {
+    let queue = |ecn: &str| format!("discipline = \"red\"\n{ecn}queue = \"500 packets\"");
+    let plain = bottleneck("sack", &queue(""), FOUR);
+    let marking = bottleneck("sack", &queue("aqm = { ecn = true }\n"), FOUR);
+    assert!(bottleneck_link(&plain).dropped_packets > 100);
+    // The rest is dropped above the upper threshold, at the start.
+    assert!(bottleneck_link(&marking).dropped_packets < bottleneck_link(&plain).dropped_packets);
+    assert!(bottleneck_link(&marking).marked_packets > Some(100), "{:?}", bottleneck_link(&marking));
+}
+
+/// DCTCP on 10 Gb/s and 100 us, with 1500 B packets: the queue every 10 us after 100 ms.
+fn dctcp_queue(sessions: u32) -> Vec<f64> {
+    let run = run(&format!(
+        "name = \"dctcp\"\nduration = \"200 ms\"\nscheme = \"dctcp\"\nsample = \"10 us\"\n\
+         packet = {{ payload = \"1460 B\", header = \"40 B\" }}\n\
+         [[node]]\nname = \"d\"\nreceive = \"10 Gb/s\"\nsend = \"100 Gb/s\"\nqueue = \"1000 packets\"\n\
+         discipline = \"ecn-step\"\naqm = {{ mark_from = \"65 packets\" }}\n\
+         [[node]]\nname = \"s{{1..{sessions}}}\"\ncapacity = \"100 Gb/s\"\n\
+         [[session]]\nfrom = \"s{{1..{sessions}}}\"\nto = \"d\"\nrtt = \"100 us\"\n"
+    ));
+    let link = run.summary.links.iter().position(|link| &*link.name == "d:in").unwrap();
+    let queues = run.queues.unwrap();
+    assert!(run.summary.links[link].utilisation > 0.999);
+    queues.queue_packets.iter().skip(link).step_by(queues.links).skip(10_000).copied().collect()
+}
+
+/// The paper's sawtooth (Alizadeh et al. 2010, s3.3): amplitude sqrt(2 N (B + K)) / 2 below K + N, every
+/// sqrt(2 (B + K) / N) / 2 round trips. B = 83.3 packets, K = 65.
+#[test]
+fn dctcp__queue_is_the_sawtooth_of_the_paper() {
+    let queue = dctcp_queue(2);
+    let (least, most) = queue.iter().fold((f64::MAX, 0.0_f64), |(least, most), at| (least.min(*at), most.max(*at)));
+    // Falls from the threshold to near the bottom, in samples of 10 us; a round trip is B + K packets of 1.2 us.
+    let (mut falls, mut was_full) = (0, false);
+    for packets in &queue {
+        was_full |= *packets >= 65.0;
+        if was_full && *packets <= 57.0 {
+            (falls, was_full) = (falls + 1, false);
+        }
+    }
+    let period = queue.len() as f64 * 10.0 / f64::from(falls) / (148.3 * 1.2);
+    println!("{least} to {most} packets, every {period} round trips");
+    assert!((least - 54.8).abs() < 1.5 && (most - 67.0).abs() < 0.5, "{least} to {most}");
+    assert!((period - 6.09).abs() < 0.3, "{period}");
 }

@@ -12,13 +12,16 @@ use crate::scheme::{Scheme, entry};
 const ANSWERS_MARKS: bool = false;
 
 /// The scheme's registry entry.
-pub(crate) const SCHEME: Scheme = entry::window(
-    "bbr1",
-    "BBR version 1, as in Linux: ignores loss, and cycles through eight gains",
-    "Cardwell et al., BBR: Congestion-Based Congestion Control, 2016",
-    &OPTIONS,
-    |options, window| Ok(Box::new(Modelled::new(options, &window, ANSWERS_MARKS, Bbr1::new))),
-);
+pub(crate) const SCHEME: Scheme = Scheme {
+    answers_marks: ANSWERS_MARKS,
+    ..entry::window(
+        "bbr1",
+        "BBR version 1, as in Linux: ignores loss, and cycles through eight gains",
+        "Cardwell et al., BBR: Congestion-Based Congestion Control, 2016",
+        &OPTIONS,
+        |options, window| Ok(Box::new(Modelled::new(options, &window, ANSWERS_MARKS, Bbr1::new))),
+    )
+};
 
 impl PathModel for Bbr1 {
     fn on_sent(&mut self, now: Time, bytes: Bytes, stamp: &SentStamp) {

@@ -68,6 +68,7 @@ impl LossWindow {
                 in_flight_packets: 0,
                 round: 0,
                 window_limited: true,
+                marked_packets: 0,
                 in_recovery: false,
             };
             self.packets += self.rule.increase(self.packets, &ack);
