@@ -1,7 +1,9 @@
-//! Tips for options that rsync and scp have and a copy does not.
+//! Tips for options that rsync and scp have and a copy does not, and for commands that a build leaves out.
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::args::FEATURES;
 
 const WHOLE: &str = "directories are copied with all they hold, links and times; no option is needed";
 /// Options of rsync 3.2 and of OpenSSH's scp, and what to type instead.
@@ -18,8 +20,12 @@ const TIPS: [(&[&str], &str); 7] = [
     (&["--bwlimit"], "use --limit \"200 Mb/s\""),
 ];
 
-/// Replaces the parser's tip about an unknown option of `cp`, `get` or `put` by one for users of rsync and scp.
+/// Replaces the parser's tip about an unknown option of `cp`, `get` or `put` by one for users of rsync and scp, and the
+/// error about a command that this build leaves out.
 pub(crate) fn advise(mut error: clap::Error, command: Option<&str>) -> clap::Error {
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
+        return left_out(name).unwrap_or(error);
+    }
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return error };
     let tip = TIPS.iter().find(|(options, _)| options.contains(&option.as_str())).map(|(_, tip)| StyledStr::from(*tip));
     if let (ErrorKind::UnknownArgument, Some("cp" | "get" | "put"), Some(tip)) = (error.kind(), command, tip) {
@@ -27,4 +33,15 @@ pub(crate) fn advise(mut error: clap::Error, command: Option<&str>) -> clap::Err
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
     error
+}
+
+/// The error about a command of a feature that is not built in.
+fn left_out(name: &str) -> Option<clap::Error> {
+    let feature = FEATURES.iter().find(|feature| !feature.is_built_in && feature.commands.contains(&name))?;
+    let feature = feature.name;
+    let text = format!(
+        "'{name}' is not in this build, which leaves out the feature '{feature}'\n\n  \
+         tip: install the whole command, or build it with --features {feature}\n"
+    );
+    Some(clap::Error::raw(ErrorKind::InvalidSubcommand, text))
 }

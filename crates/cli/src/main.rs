@@ -2,18 +2,25 @@
 //! does not hold, 2 the call or its input is wrong.
 //!
 //! Each subcommand is a file of `transfer`, `machine` or `lab`: its arguments and what it does. Read [`args`] first.
+//!
+//! The features `transfer`, `lab` and `testbed` are all on by default; `testbed` needs both others.
 
 #![cfg_attr(test, allow(non_snake_case))]
+// Each half uses a part of what is common.
+#![cfg_attr(not(all(feature = "transfer", feature = "lab")), allow(dead_code))]
 
 mod args;
 mod common;
 mod completions;
-#[cfg(test)]
+#[cfg(all(test, feature = "transfer"))]
 mod fuzz;
 mod habits;
+#[cfg(feature = "lab")]
 mod lab;
+#[cfg(feature = "transfer")]
 mod machine;
 mod man;
+#[cfg(feature = "transfer")]
 mod transfer;
 
 use std::env;
@@ -22,63 +29,99 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use args::{Cli, CliCommand};
-use common::failure::Done;
-use common::{staging, terminal};
-use lab::{allocate, papers, schemes, simulate, sweep, testbed};
-use machine::{bridge, daemon, doctor, run, status, top};
-use transfer::{bench, cp, get, ls, put, serve};
+use common::failure::{CommandFailure, Done};
+use common::{interrupt, terminal};
 
 fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| habits::advise(error, env::args().nth(1).as_deref()).exit());
-    if let CliCommand::Testbed(args) = &cli.command
-        && let Err(failure) = testbed::enter(args)
-    {
-        return ended(&Err(failure));
+    match run(cli.command) {
+        Ok(code) => ended(&terminal::flush(), code),
+        Err(failure) => ended(&Err(failure), ExitCode::SUCCESS),
     }
-    if let CliCommand::Papers(args) = &cli.command {
-        papers::enter(args);
-    }
-    if let CliCommand::Daemon(_) = &cli.command {
+}
+
+fn run(command: CliCommand) -> Result<ExitCode, CommandFailure> {
+    match command {
+        #[cfg(feature = "transfer")]
+        CliCommand::Transfer(command) => return run_transfer(&command),
+        #[cfg(feature = "lab")]
+        CliCommand::Lab(command) => run_lab(&command),
+        CliCommand::Completions(args) => completions::run(&args, Cli::command()),
+        CliCommand::Man(args) => man::run(&args, Cli::command()),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(feature = "transfer")]
+fn run_transfer(command: &args::TransferCommand) -> Result<ExitCode, CommandFailure> {
+    use args::TransferCommand::{Bench, Bridge, Cp, Daemon, Doctor, Get, Ls, Put, Run, Serve, Status, Top, Why};
+    use machine::{bridge, daemon, doctor, run, status, top};
+    use transfer::{bench, cp, get, ls, put, serve};
+
+    if let Daemon(_) = command {
         daemon::enter();
     }
     // A program that replaces this process inherits its signals unchanged: nohup's as well.
-    let is_left_alone = matches!(&cli.command, CliCommand::Run(args) if args.is_start());
-    if !is_left_alone && !matches!(&cli.command, CliCommand::Testbed(args) if testbed::is_end(args)) {
-        staging::clean_up_on_interrupt();
+    if !matches!(command, Run(args) if args.is_start()) {
+        interrupt::clean_up_on_interrupt();
     }
-    let done = match cli.command {
-        CliCommand::Schemes(args) => schemes::run(&args),
-        CliCommand::Allocate(args) => allocate::run(&args),
-        CliCommand::Simulate(args) => simulate::run(&args),
-        CliCommand::Sweep(args) => sweep::run(&args),
-        CliCommand::Papers(args) => papers::run(&args),
-        CliCommand::Testbed(args) => testbed::run(&args),
-        CliCommand::Serve(args) => serve::run(&args),
-        CliCommand::Get(args) => get::run(&args),
-        CliCommand::Put(args) => put::run(&args),
-        CliCommand::Cp(args) => cp::run(&args),
-        CliCommand::Ls(args) => ls::run(&args),
-        CliCommand::Bridge(args) => bridge::run(&args),
-        CliCommand::Run(args) => match run::run(&args) {
-            Ok(code) => return code,
-            Err(failure) => Err(failure),
-        },
-        CliCommand::Bench(args) => bench::run(&args),
-        CliCommand::Daemon(args) => daemon::run(&args),
-        CliCommand::Doctor(args) => doctor::run(&args),
-        CliCommand::Status(args) => status::run(&args),
-        CliCommand::Top(args) => top::run(&args),
-        CliCommand::Why(args) => status::why(&args),
-        CliCommand::Completions(args) => completions::run(&args, Cli::command()),
-        CliCommand::Man(args) => man::run(&args, Cli::command()),
-    };
-    ended(&done.and_then(|()| terminal::flush()))
+    match command {
+        Serve(args) => serve::run(args),
+        Get(args) => get::run(args),
+        Put(args) => put::run(args),
+        Cp(args) => cp::run(args),
+        Ls(args) => ls::run(args),
+        Bridge(args) => bridge::run(args),
+        Run(args) => return run::run(args),
+        Bench(args) => bench::run(args),
+        Daemon(args) => daemon::run(args),
+        Doctor(args) => doctor::run(args),
+        Status(args) => status::run(args),
+        Top(args) => top::run(args),
+        Why(args) => status::why(args),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(feature = "lab")]
+fn run_lab(command: &args::LabCommand) -> Done {
+    #[cfg(feature = "testbed")]
+    use args::LabCommand::Testbed;
+    use args::LabCommand::{Allocate, Papers, Schemes, Simulate, Sweep};
+    #[cfg(feature = "testbed")]
+    use lab::testbed;
+    use lab::{allocate, papers, schemes, simulate, sweep};
+
+    // Namespaces are entered before the thread of signals starts.
+    match command {
+        #[cfg(feature = "testbed")]
+        Testbed(args) => testbed::enter(args)?,
+        #[cfg(feature = "testbed")]
+        Papers(args) => papers::enter(args),
+        _ => {}
+    }
+    #[cfg(feature = "testbed")]
+    let leaves_signals = matches!(command, Testbed(args) if testbed::is_end(args));
+    #[cfg(not(feature = "testbed"))]
+    let leaves_signals = false;
+    if !leaves_signals {
+        interrupt::clean_up_on_interrupt();
+    }
+    match command {
+        Simulate(args) => simulate::run(args),
+        Sweep(args) => sweep::run(args),
+        Allocate(args) => allocate::run(args),
+        Schemes(args) => schemes::run(args),
+        Papers(args) => papers::run(args),
+        #[cfg(feature = "testbed")]
+        Testbed(args) => testbed::run(args),
+    }
 }
 
 /// Prints an error, and returns the exit code.
-fn ended(done: &Done) -> ExitCode {
+fn ended(done: &Done, code: ExitCode) -> ExitCode {
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => code,
         Err(failure) => {
             if let Some(message) = failure.message() {
                 terminal::complain(message);

@@ -2,8 +2,6 @@
 
 use std::io;
 
-use fairwave_scenario::ScenarioError;
-
 /// The end of a command that did not do all it was asked for.
 #[derive(Debug)]
 pub(crate) enum CommandFailure {
@@ -32,16 +30,6 @@ impl CommandFailure {
     /// A wrong call: what is wrong, and how to mend it.
     pub(crate) fn usage(message: impl Into<String>, hint: &str) -> Self {
         Self::Usage(format!("{}\nhint: {hint}", message.into()))
-    }
-
-    /// An error of the testbed.
-    pub(crate) fn of_testbed(error: fairwave_testbed::Error) -> Self {
-        let text = error.to_string();
-        match error {
-            fairwave_testbed::Error::Interrupted => Self::Interrupted(text),
-            error if error.is_of_the_call() => Self::Usage(text),
-            _ => Self::Run(text),
-        }
     }
 
     /// The message for people, if any.
@@ -76,12 +64,6 @@ impl CommandFailure {
             io::ErrorKind::BrokenPipe => Self::Unread,
             _ => Self::Run(format!("stdout: {}", plain(error))),
         }
-    }
-}
-
-impl From<ScenarioError> for CommandFailure {
-    fn from(error: ScenarioError) -> Self {
-        Self::Usage(error.to_string())
     }
 }
 

@@ -19,7 +19,20 @@ pub(crate) fn is_asked() -> bool {
 }
 
 /// An interrupt came: whether it has been dealt with.
-pub(crate) fn note() -> bool {
+fn note() -> bool {
     let is_first = TIMES.fetch_add(1, Ordering::SeqCst) == 0;
     is_first && IS_GENTLE.load(Ordering::SeqCst)
+}
+
+/// Makes Ctrl-C, SIGTERM and SIGHUP remove results that are not in place yet, and end the command with code 130.
+pub(crate) fn clean_up_on_interrupt() {
+    // Without a handler the command still ends, it only leaves its hidden directory.
+    let _ = ctrlc::set_handler(|| {
+        if note() {
+            return;
+        }
+        #[cfg(feature = "lab")]
+        crate::lab::staging::discard_all();
+        std::process::exit(EXIT.into());
+    });
 }

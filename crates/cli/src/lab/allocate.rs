@@ -7,11 +7,11 @@ use fairwave_units::{Bytes, Duration, Time};
 use serde::Serialize;
 
 use crate::common::failure::{CommandFailure, Done};
-use crate::common::input;
 use crate::common::output::print_json;
 use crate::common::quantity::{assignment, quantity, rate};
 use crate::common::table::{TextTable, shortened};
 use crate::common::terminal::{self, BOLD, DIM, paint, print};
+use crate::lab::input;
 
 /// So many sessions are listed; of more, the first few.
 const LISTED: usize = 60;

@@ -27,7 +27,8 @@ enum PapersCommand {
     Run(run::Args),
 }
 
-/// Prepares the process for what it is to run: to be called before it has a second thread.
+/// Prepares the process for experiments with real programs. Call it before a second thread starts.
+#[cfg(feature = "testbed")]
 pub(crate) fn enter(args: &Args) {
     if let PapersCommand::Run(args) = &args.command {
         wire::enter(args.runs());

@@ -4,6 +4,7 @@ mod emulate;
 mod run;
 
 use clap::Subcommand;
+use fairwave_testbed::Error;
 
 use crate::common::failure::{CommandFailure, Done};
 
@@ -35,9 +36,7 @@ enum TestbedCommand {
 /// Makes the process one that may have namespaces: to be called before it has a second thread.
 pub(crate) fn enter(args: &Args) -> Done {
     match args.command {
-        TestbedCommand::Run(_) | TestbedCommand::Emulate(_) => {
-            fairwave_testbed::enter().map_err(CommandFailure::of_testbed)
-        }
+        TestbedCommand::Run(_) | TestbedCommand::Emulate(_) => fairwave_testbed::enter().map_err(failed),
         TestbedCommand::End => Ok(()),
     }
 }
@@ -45,6 +44,15 @@ pub(crate) fn enter(args: &Args) -> Done {
 /// Whether this is the program at one node, which leaves signals to the system.
 pub(crate) fn is_end(args: &Args) -> bool {
     matches!(args.command, TestbedCommand::End)
+}
+
+fn failed(error: Error) -> CommandFailure {
+    let text = error.to_string();
+    match error {
+        Error::Interrupted => CommandFailure::Interrupted(text),
+        error if error.is_of_the_call() => CommandFailure::Usage(text),
+        _ => CommandFailure::Run(text),
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Done {

@@ -14,9 +14,9 @@ use super::wrapped::{self, wrapped};
 use super::{verdict, wire};
 use crate::common::failure::{CommandFailure, Done};
 use crate::common::output::json_line;
-use crate::common::progress::StepProgress;
-use crate::common::staging::Staging;
 use crate::common::terminal::{self, BAD, BOLD, DIM, GOOD, WARY, paint};
+use crate::lab::progress::StepProgress;
+use crate::lab::staging::Staging;
 
 /// Steps of the progress bar.
 const STEPS: u64 = 10_000;

@@ -11,7 +11,7 @@ use fairwave_scenario::{
 use serde::Serialize;
 
 use crate::common::failure::{CommandFailure, Done};
-use crate::common::staging::Staging;
+use crate::lab::staging::Staging;
 
 /// A run's summary as a function of scenario and seed: without wall-clock values.
 #[derive(Serialize)]

@@ -14,12 +14,12 @@ use fairwave_units::{Bytes, Time};
 use super::trace::{Format, Trace};
 use super::{files, report};
 use crate::common::failure::{CommandFailure, Done};
-use crate::common::input;
 use crate::common::interrupt;
 use crate::common::output::json_line;
-use crate::common::progress::StepProgress;
-use crate::common::staging::{self, Staging};
 use crate::common::terminal;
+use crate::lab::input;
+use crate::lab::progress::StepProgress;
+use crate::lab::staging::{self, Staging};
 
 /// So many results are reported in full; more get a line each.
 const FULL_REPORTS: usize = 3;

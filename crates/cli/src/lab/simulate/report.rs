@@ -6,10 +6,10 @@ use fairwave_catalogue::picture::FEW_SESSIONS;
 use fairwave_scenario::{Run, Scenario};
 
 use super::tables;
-use crate::common::blocks;
 use crate::common::quantity::rate;
 use crate::common::table::{TextTable, shortened};
 use crate::common::terminal::{ACCENT, BAD, BOLD, DIM, GOOD, paint};
+use crate::lab::blocks;
 
 /// Width of the plots' curves: with names and numbers they fit 80 columns.
 const CURVE: usize = 48;

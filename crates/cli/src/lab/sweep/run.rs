@@ -12,10 +12,10 @@ use fairwave_units::{Bytes, Time};
 
 use super::overview;
 use crate::common::failure::{CommandFailure, Done};
-use crate::common::input;
 use crate::common::interrupt;
-use crate::common::progress::StepProgress;
 use crate::common::terminal;
+use crate::lab::input;
+use crate::lab::progress::StepProgress;
 
 /// Max delay until an interrupt is noticed.
 const PATIENCE: Duration = Duration::from_millis(50);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use fairwave_testbed::{Calibration, Options, calibrate};
 use serde::Serialize;
 
+use super::failed;
 use crate::common::failure::{CommandFailure, Done};
 use crate::common::interrupt;
 use crate::common::output::print_json;
@@ -42,9 +43,9 @@ struct EmulateReport<'a> {
 
 pub(super) fn run(args: &Args) -> Done {
     interrupt::be_gentle();
-    let options = Options::of_this_program().map_err(CommandFailure::of_testbed)?;
+    let options = Options::of_this_program().map_err(failed)?;
     let mut look = || if interrupt::is_asked() { Err(fairwave_testbed::Error::Interrupted) } else { Ok(()) };
-    let calibration = calibrate(&options.command, EACH, &mut look).map_err(CommandFailure::of_testbed)?;
+    let calibration = calibrate(&options.command, EACH, &mut look).map_err(failed)?;
     let misses = calibration.misses();
     let is_quiet = misses.is_empty();
     if args.json {

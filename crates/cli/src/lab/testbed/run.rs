@@ -11,15 +11,16 @@ use fairwave_schemes::scheme::Model;
 use fairwave_testbed::{Calibration, Lateness, Options, Outcome, Processes, Wired, calibrate};
 use serde::Serialize;
 
+use super::failed;
 use crate::common::failure::{CommandFailure, Done};
-use crate::common::input;
 use crate::common::interrupt;
 use crate::common::output::print_json;
 use crate::common::quantity::weight;
-use crate::common::staging::Staging;
 use crate::common::terminal;
 use crate::common::terminal::{WARY, paint};
+use crate::lab::input;
 use crate::lab::simulate::{CaseArgs, files, report};
+use crate::lab::staging::Staging;
 
 /// Recorded data of a run.
 const RECORD: Record = Record { rates: true, queues: true, windows: false, distances: true };
@@ -139,7 +140,7 @@ pub(super) fn run(args: &Args) -> Done {
         ProcessesName::Node => Processes::Node,
         ProcessesName::Session => Processes::Session,
     };
-    let usual = Options::of_this_program().map_err(CommandFailure::of_testbed)?;
+    let usual = Options::of_this_program().map_err(failed)?;
     let options =
         Options { processes, accepts_busy: args.busy, is_interrupted: &interrupt::is_asked, tell: &note, ..usual };
     // A run that would not fit into memory is not even built.
@@ -155,7 +156,7 @@ pub(super) fn run(args: &Args) -> Done {
             let message = format!("--window: {to} lies after the end of the run at {}", scenario.end());
             return Err(CommandFailure::usage(message, "choose a part of the run, or a longer --duration"));
         }
-        fairwave_testbed::check(scenario).map_err(CommandFailure::of_testbed)?;
+        fairwave_testbed::check(scenario).map_err(failed)?;
     }
     let staging = args.out.as_deref().map(Staging::begin).transpose()?;
     let places = files::places(&cases);
@@ -170,7 +171,7 @@ pub(super) fn run(args: &Args) -> Done {
             note(&format!("run {} of {}", index + 1, scenarios.len()));
         }
         let settings = Settings { record: RECORD, window: args.case.window, progress: None, trace: None };
-        match fairwave_testbed::run(&scenario, settings, &options).map_err(CommandFailure::of_testbed)? {
+        match fairwave_testbed::run(&scenario, settings, &options).map_err(failed)? {
             Outcome::Ran(wired) => {
                 if let Some(staging) = &staging {
                     files::write(staging, &places[index], &scenario, &wired.run)?;
@@ -242,8 +243,7 @@ fn print(args: &Args, scenario: &Scenario, scale: f64, wired: &Wired, index: usi
 fn auto(scenario: &Scenario, options: &Options<'_>) -> Result<f64, CommandFailure> {
     let total_bps = allocate(scenario, None)?.total().as_bps();
     let look = &mut || if interrupt::is_asked() { Err(fairwave_testbed::Error::Interrupted) } else { Ok(()) };
-    let calibration =
-        calibrate(&options.command, StdDuration::from_secs(1), look).map_err(CommandFailure::of_testbed)?;
+    let calibration = calibrate(&options.command, StdDuration::from_secs(1), look).map_err(failed)?;
     let factor = scale_for(total_bps, calibration.twenty_flows.carried_bps);
     (options.tell)(&format!("--scale auto: {factor:.2}"));
     Ok(factor)

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use fairwave_catalogue::{memory, scenario_names, scenario_text};
-use fairwave_scenario::{Case, Document, WorkKind};
+use fairwave_scenario::{Case, Document, ScenarioError, WorkKind};
 use fairwave_schemes::scheme::Model;
 use fairwave_units::Bytes;
 
@@ -25,6 +25,12 @@ pub(crate) fn text(file: &str) -> Result<(String, Vec<u8>), CommandFailure> {
             Some(text) if !Path::new(file).exists() => Ok((file.into(), text.as_bytes().to_vec())),
             _ => Ok((file.into(), from_disk(file)?)),
         },
+    }
+}
+
+impl From<ScenarioError> for CommandFailure {
+    fn from(error: ScenarioError) -> Self {
+        Self::Usage(error.to_string())
     }
 }
 

@@ -14,7 +14,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::common::failure::{CommandFailure, Done, plain};
-use crate::common::interrupt;
 
 /// Hidden directories that are not in place yet: an interrupted command removes them.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -211,18 +210,6 @@ pub(crate) fn discard_all() {
     }
     // The lock is never released: no other thread may start while the process ends.
     std::mem::forget(all);
-}
-
-/// Makes Ctrl-C, SIGTERM and SIGHUP remove what is not in place yet, and end the command with code 130.
-pub(crate) fn clean_up_on_interrupt() {
-    // Without a handler the command still ends, it only leaves its hidden directory.
-    let _ = ctrlc::set_handler(|| {
-        if interrupt::note() {
-            return;
-        }
-        discard_all();
-        std::process::exit(interrupt::EXIT.into());
-    });
 }
 
 #[cfg(test)]
