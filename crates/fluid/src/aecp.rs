@@ -191,7 +191,7 @@ impl<'a> AecpSimulator<'a> {
                 let packet_bits = self.plan.scenario.full_packet().as_bits_f64();
                 let first_bps = FIRST_WINDOW_PACKETS * packet_bits / session.rtt.as_secs_f64().max(MIN_RTT_S);
                 let initial_bps = session.initial_rate.as_bps();
-                source.ln_rate = if initial_bps > 0.0 { initial_bps } else { first_bps }.ln();
+                source.ln_rate = libm::log(if initial_bps > 0.0 { initial_bps } else { first_bps });
                 source.demand_bps = self.plan.demand(k, now);
                 (flow.is_active, flow.has_started, self.is_changed) = (true, true, true);
             }

@@ -331,7 +331,7 @@ impl Bernoulli {
         if p <= 0.0 {
             return None;
         }
-        let mut losses = Self { stream, log_spared: (1.0 - p).ln(), spared: 0 };
+        let mut losses = Self { stream, log_spared: libm::log(1.0 - p), spared: 0 };
         losses.spared = losses.draw();
         Some(losses)
     }
@@ -348,7 +348,7 @@ impl Bernoulli {
 
     /// Packets until the next loss: geometric, by inversion.
     fn draw(&mut self) -> u64 {
-        ((1.0 - self.stream.unit()).ln() / self.log_spared) as u64
+        (libm::log(1.0 - self.stream.unit()) / self.log_spared) as u64
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct RedQueue {
 impl RedQueue {
     /// The rule of a queue at a link that sends `packets_per_s` full packets per second.
     pub(crate) fn new(config: RedConfig, packets_per_s: f64, stream: RandomStream) -> Self {
-        let weight = if config.q_weight > 0.0 { config.q_weight } else { 1.0 - (-1.0 / packets_per_s).exp() };
+        let weight = if config.q_weight > 0.0 { config.q_weight } else { 1.0 - libm::exp(-1.0 / packets_per_s) };
         let min_th_packets = match config.min_th_packets {
             // Floyd, Gummadi & Shenker 2001: half of the target delay, at least five packets.
             0 => (packets_per_s * config.target_delay.as_secs_f64() / 2.0).max(5.0),
@@ -69,7 +69,7 @@ impl RedQueue {
         if let Some(since) = empty_since {
             // As many samples of an empty queue as packets that could have been sent in that time.
             let missed = now.since(since).as_secs_f64() * self.packets_per_s;
-            self.average_packets *= (1.0 - self.weight).powf(missed);
+            self.average_packets *= libm::pow(1.0 - self.weight, missed);
         }
         self.average_packets += self.weight * (queue_packets - self.average_packets);
         let p = self.chance();

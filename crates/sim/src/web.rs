@@ -57,7 +57,7 @@ impl Web {
 /// An exponential time with this mean, in whole nanoseconds.
 pub(crate) fn exponential(stream: &mut RandomStream, mean_ns: f64) -> Duration {
     // The unit is below one, and the cast saturates.
-    Duration::from_nanos((-(1.0 - stream.unit()).ln() * mean_ns) as u64)
+    Duration::from_nanos((-libm::log(1.0 - stream.unit()) * mean_ns) as u64)
 }
 
 /// Pareto sizes: a share (least / x)^shape of them is above x, from the minimum size on.
@@ -75,7 +75,7 @@ impl Pareto {
 
     /// By inversion, from a number in [0, 1).
     fn draw(self, unit: f64) -> f64 {
-        self.least * (1.0 - unit).powf(-1.0 / self.shape)
+        self.least * libm::pow(1.0 - unit, -1.0 / self.shape)
     }
 
     /// Mean number of pieces of at most `piece` that a size is cut into: the sum over k of the probability that a size
@@ -83,7 +83,7 @@ impl Pareto {
     fn mean_pieces(self, piece: f64) -> f64 {
         /// Terms that are added one by one, before the Euler-Maclaurin formula covers the rest.
         const TERMS: f64 = 32.0;
-        let above = |k: f64| (self.least / (k * piece)).powf(self.shape);
+        let above = |k: f64| libm::pow(self.least / (k * piece), self.shape);
         // Every size is at least the minimum.
         let sure = (self.least / piece).floor() + 1.0;
         let mut sum = sure;

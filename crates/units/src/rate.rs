@@ -143,15 +143,15 @@ impl fmt::Display for Rate {
     /// Prints the rate in the largest unit of which it is at least one; `{:.2}` rounds, `{}` reads back to the same
     /// rate.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (exponent, unit) = match self.0 {
-            bps if bps >= 1e12 => (12, "Tb/s"),
-            bps if bps >= 1e9 => (9, "Gb/s"),
-            bps if bps >= 1e6 => (6, "Mb/s"),
-            bps if bps >= 1e3 => (3, "kb/s"),
-            _ => (0, "b/s"),
+        let (exponent, scale, unit) = match self.0 {
+            bps if bps >= 1e12 => (12, 1e12, "Tb/s"),
+            bps if bps >= 1e9 => (9, 1e9, "Gb/s"),
+            bps if bps >= 1e6 => (6, 1e6, "Mb/s"),
+            bps if bps >= 1e3 => (3, 1e3, "kb/s"),
+            _ => (0, 1.0, "b/s"),
         };
         match f.precision() {
-            Some(places) => write!(f, "{:.places$} {unit}", self.0 / 10f64.powi(exponent)),
+            Some(places) => write!(f, "{:.places$} {unit}", self.0 / scale),
             None => write!(f, "{} {unit}", number::shifted(self.0, exponent)),
         }
     }

@@ -102,7 +102,7 @@ impl AecpSource {
 
     /// Its current send rate.
     pub(crate) fn rate_bps(&self) -> f64 {
-        self.ln_rate.exp().min(self.demand_bps)
+        libm::exp(self.ln_rate).min(self.demand_bps)
     }
 }
 
@@ -120,13 +120,13 @@ impl AecpResource {
             load_bps: 0.0,
             dropped_bits: 0.0,
         };
-        line.ln_factor = line.within((capacity_bps * first).ln());
+        line.ln_factor = line.within(libm::log(capacity_bps * first));
         line
     }
 
     /// Limits a factor to between one packet per second and [`MAX_SHARE`] of the capacity.
     fn within(&self, ln_factor: f64) -> f64 {
-        ln_factor.min((self.capacity_bps * MAX_SHARE).ln()).max(self.packet_bits.ln())
+        ln_factor.min(libm::log(self.capacity_bps * MAX_SHARE)).max(libm::log(self.packet_bits))
     }
 
     /// Eq. 2 over r: the growth of the logarithm of the rate factor, in 1/s.
@@ -229,7 +229,7 @@ impl Slopes {
     fn rates(&mut self, sources: &[AecpSource], ln_rate: impl Fn(usize, &AecpSource) -> f64) {
         for (k, (rate_bps, source)) in self.rates_bps.iter_mut().zip(sources).enumerate() {
             let active = source.demand_bps > 0.0;
-            *rate_bps = if active { ln_rate(k, source).exp().min(source.demand_bps) } else { 0.0 };
+            *rate_bps = if active { libm::exp(ln_rate(k, source)).min(source.demand_bps) } else { 0.0 };
         }
     }
 

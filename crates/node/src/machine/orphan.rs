@@ -23,6 +23,6 @@ impl Orphan {
 
     /// The capacity of the process's own node now.
     pub fn capacity(&self, now: Time) -> Rate {
-        self.sum * LEFT_A_MINUTE.powf(now.since(self.since).as_secs_f64() / 60.0)
+        self.sum * libm::pow(LEFT_A_MINUTE, now.since(self.since).as_secs_f64() / 60.0)
     }
 }

@@ -131,6 +131,6 @@ impl Lane {
 
 /// A number of the normal distribution (Box and Muller 1958).
 fn normal(random: &mut Random) -> f64 {
-    let (radius, angle) = ((-2.0 * (1.0 - random.unit()).ln()).sqrt(), std::f64::consts::TAU * random.unit());
-    radius * angle.cos()
+    let (radius, angle) = ((-2.0 * libm::log(1.0 - random.unit())).sqrt(), std::f64::consts::TAU * random.unit());
+    radius * libm::cos(angle)
 }

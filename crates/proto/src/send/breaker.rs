@@ -80,7 +80,7 @@ impl Breaker {
 
     /// The most that may be sent because of it.
     pub(crate) fn cap(&self) -> Option<Rate> {
-        (self.halvings > 0).then(|| self.before * 0.5_f64.powi(self.halvings.cast_signed()))
+        (self.halvings > 0).then(|| self.before * libm::scalbn(1.0, -self.halvings.cast_signed()))
     }
 }
 

@@ -159,7 +159,7 @@ impl Silence {
     pub(crate) fn cap(&self) -> Option<Rate> {
         match self.phase {
             SilencePhase::Heard => None,
-            SilencePhase::Halved { times, before, .. } => Some(before * 0.5_f64.powi(times.cast_signed())),
+            SilencePhase::Halved { times, before, .. } => Some(before * libm::scalbn(1.0, -times.cast_signed())),
             SilencePhase::Returned { before, .. } => Some(before * 0.5),
             SilencePhase::Stopped { .. } | SilencePhase::Closed => Some(Rate::ZERO),
         }

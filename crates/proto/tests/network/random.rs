@@ -37,7 +37,7 @@ impl Random {
 
     /// As many between 1 and 2 as between 10 and 20.
     pub(crate) fn scaled(&mut self, range: Range<f64>) -> f64 {
-        range.start * (range.end / range.start).powf(self.unit())
+        range.start * libm::pow(range.end / range.start, self.unit())
     }
 
     pub(crate) fn pick<T: Copy>(&mut self, of: &[T]) -> T {

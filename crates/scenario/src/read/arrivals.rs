@@ -95,7 +95,7 @@ impl<'a> ArrivalsPlan<'a> {
             let name = format!("{}-{}", self.name, index + 1);
             sessions.names.take("session", &name, (), reader.place)?;
             let mut draws = random::stream(sessions.seed, &format!("arrivals {name}"));
-            after_s -= gap_s * (1.0 - draws.unit()).ln();
+            after_s -= gap_s * libm::log(1.0 - draws.unit());
             let size = sizes.at(draws.unit());
             let (from, to) = loop {
                 let mut one = |nodes: &[u32]| nodes[draws.below(nodes.len() as u64) as usize];

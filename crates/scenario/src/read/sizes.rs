@@ -48,7 +48,7 @@ impl Sizes {
     pub(super) fn at(&self, unit: f64) -> Bytes {
         let bytes = match self {
             Self::Equal(size) => return *size,
-            Self::Exponential(mean) => -(1.0 - unit).ln() * mean.get() as f64,
+            Self::Exponential(mean) => -libm::log(1.0 - unit) * mean.get() as f64,
             Self::Quantiles(points) => {
                 let at = points.partition_point(|(share, _)| *share <= unit).clamp(1, points.len() - 1);
                 let ((low, least), (high, most)) = (points[at - 1], points[at]);

@@ -1,5 +1,6 @@
 //! The meaning of scenario files.
 #![allow(non_snake_case)]
+#![allow(clippy::disallowed_methods, reason = "tests may compute what they expect with the system's library")]
 
 use fairwave_scenario::{
     BackgroundKind, Case, Demand, DemandBy, Discipline, Document, LinkEnd, QueueLimit, Scenario, Selection,

@@ -46,7 +46,7 @@ impl AecpConfig {
         let growth_per_s = self.growth_per_s(capacity, arrivals, queue);
         // Differs from the paper, which has no bounds: if sessions cannot use their share the factor would grow without
         // end, and take as long to return.
-        (rate_factor * (interval_s * growth_per_s).exp()).min(capacity).max(1.0)
+        (rate_factor * libm::exp(interval_s * growth_per_s)).min(capacity).max(1.0)
     }
 
     /// Relative growth in 1/s of the rate factor of a link of `capacity` with `arrivals` per second and a queue, all in

@@ -7,7 +7,7 @@ use crate::session::AecpSourceConfig;
 /// 2010, Eq. 1 and Fig. 1; Verhulst). With AECP's beta it is the rate of sources that follow their link immediately
 /// (Eq. 22, for a target queue of zero).
 pub fn logistic(start: f64, most: f64, growth_per_s: f64, at_s: f64) -> f64 {
-    most / (1.0 + (most / start - 1.0) * (-growth_per_s * at_s).exp())
+    most / (1.0 + (most / start - 1.0) * libm::exp(-growth_per_s * at_s))
 }
 
 /// Theorem 2 (Huang et al. 2010, Eq. 18): the earliest and the latest time in seconds at which sessions that together
@@ -19,8 +19,8 @@ pub fn aecp_efficiency_s(
     start_share: f64,
     efficiency: f64,
 ) -> (f64, f64) {
-    let of_link = (efficiency / (1.0 - efficiency) / start_share).ln() / link.beta_per_s;
-    let of_source = (start_share.ln() / efficiency.ln()).ln() / source.alpha_per_s;
+    let of_link = libm::log(efficiency / (1.0 - efficiency) / start_share) / link.beta_per_s;
+    let of_source = libm::log(libm::log(start_share) / libm::log(efficiency)) / source.alpha_per_s;
     (of_link.max(of_source), of_link + of_source)
 }
 
@@ -28,13 +28,13 @@ pub fn aecp_efficiency_s(
 /// `fairness` of theirs. Both follow the same factor, so their ratio g has g' = -alpha g ln g, independent of that
 /// factor (Huang et al. 2010, Eq. 31): ln g falls by e^(-alpha t).
 pub fn aecp_fairness_s(source: &AecpSourceConfig, start_share: f64, fairness: f64) -> f64 {
-    (start_share.ln() / fairness.ln()).ln() / source.alpha_per_s
+    libm::log(libm::log(start_share) / libm::log(fairness)) / source.alpha_per_s
 }
 
 /// [`aecp_fairness_s`] as Theorem 3 prints it (Eq. 29), ln ln (fairness / start_share) / alpha: the term of Eq. 31's
 /// upper bound, ln ln (1 / fairness), moved into the logarithm. It is too early for a fairness near 1.
 pub fn aecp_fairness_printed_s(source: &AecpSourceConfig, start_share: f64, fairness: f64) -> f64 {
-    (fairness / start_share).ln().ln() / source.alpha_per_s
+    libm::log(libm::log(fairness / start_share)) / source.alpha_per_s
 }
 
 /// Delay margin in seconds: the maximum feedback delay at which AECP's loop is stable near its equilibrium. It is the
@@ -42,14 +42,14 @@ pub fn aecp_fairness_printed_s(source: &AecpSourceConfig, start_share: f64, fair
 /// that frequency. It does not depend on the number of sessions or the capacity.
 pub fn aecp_delay_margin_s(source: &AecpSourceConfig, link: &AecpConfig) -> f64 {
     let (alpha, beta, t_s) = (source.alpha_per_s, link.beta_per_s, link.t.as_secs_f64());
-    let gain = |w: f64| alpha * beta * w.hypot(1.0 / t_s) / (w * w * w.hypot(alpha));
+    let gain = |w: f64| alpha * beta * libm::hypot(w, 1.0 / t_s) / (w * w * libm::hypot(w, alpha));
     // The gain falls from infinity to zero.
     let (mut low, mut high) = (1e-9, 1e9);
     for _ in 0..200 {
         let middle = f64::sqrt(low * high);
         if gain(middle) > 1.0 { low = middle } else { high = middle }
     }
-    ((low * t_s).atan() - (low / alpha).atan()) / low
+    (libm::atan(low * t_s) - libm::atan(low / alpha)) / low
 }
 
 #[cfg(test)]

@@ -245,7 +245,7 @@ impl LoweredBudget {
     fn budget_bps(&self) -> f64 {
         // RFC 9438, Eq. 1: W_cubic(t) = C (t - K)^3 + W_max, with C such that it starts at the lowered budget.
         let from_failed = (self.calm_s - BACK_S) / BACK_S;
-        self.failed_bps + (self.failed_bps - self.lowered_bps) * from_failed.powi(3)
+        self.failed_bps + (self.failed_bps - self.lowered_bps) * (from_failed * from_failed * from_failed)
     }
 }
 

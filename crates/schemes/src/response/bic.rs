@@ -46,13 +46,13 @@ impl BicConfig {
     /// LambertW form and the line before Eq. 7): independent of s_max.
     pub fn mean_window_of_search_packets(&self, loss_rate: f64) -> f64 {
         let w_max = self.largest_window_of_search_packets(loss_rate);
-        1.0 / loss_rate / ((w_max * self.beta / self.s_min_packets).log2() + 2.0)
+        1.0 / loss_rate / (libm::log2(w_max * self.beta / self.s_min_packets) + 2.0)
     }
 
     /// The corresponding largest window: the W with W = 1 / ((log2(W beta / s_min) + 2 (1 - beta)) p).
     pub fn largest_window_of_search_packets(&self, loss_rate: f64) -> f64 {
         let (beta, least) = (self.beta, self.s_min_packets);
-        let y = 4.0 * LN_2 * beta * (-2.0 * LN_2 * beta).exp() / (loss_rate * least);
+        let y = 4.0 * LN_2 * beta * libm::exp(-2.0 * LN_2 * beta) / (loss_rate * least);
         LN_2 / (lambert_w(y) * loss_rate)
     }
 
@@ -73,7 +73,7 @@ impl BicConfig {
     fn large(&self, loss_rate: f64) -> (f64, f64, f64) {
         let (beta, most, least) = (self.beta, self.s_max_packets, self.s_min_packets);
         let a = beta * (2.0 - beta) / (2.0 * most);
-        let b = (most / least).log2() + (2.0 - beta) / 2.0;
+        let b = libm::log2(most / least) + (2.0 - beta) / 2.0;
         let c = most - least;
         (a, b, (b * b + 4.0 * a * (c + 1.0 / loss_rate)).sqrt())
     }
@@ -87,7 +87,7 @@ impl BicConfig {
     /// (`window_packets` at most 2 s_max / beta): 1 / ((log2(w beta / s_min) + 2 (1 - beta)) w). Wu 2007, after Eq.
     /// II.9, gives it as 1 / ((log2(w / 0.08) + 1.75) w).
     pub fn loss_rate(&self, window_packets: f64) -> f64 {
-        let searches = (window_packets * self.beta / self.s_min_packets).log2();
+        let searches = libm::log2(window_packets * self.beta / self.s_min_packets);
         1.0 / ((searches + 2.0 * (1.0 - self.beta)) * window_packets)
     }
 
@@ -99,7 +99,7 @@ impl BicConfig {
         let second = first.min(2.0 * self.s_max_packets);
         let third = second.min(2.0 * least);
         let additive = (first - second) / self.s_max_packets;
-        let search = 2.0 * (second / third).ln();
+        let search = 2.0 * libm::log(second / third);
         let last = third / least;
         let gaps = additive * (first + second) / 2.0 + 2.0 * (second - third) + last * third / 2.0;
         let rounds = additive + search + last;
@@ -112,7 +112,7 @@ impl BicConfig {
         let lost = w_max * self.beta;
         let additive = (lost / most - 2.0).max(0.0); // Xu et al. 2004: N1
         let searched = lost - additive * most;
-        let search = (searched / least).log2().max(0.0) + 2.0; // N2
+        let search = libm::log2(searched / least).max(0.0) + 2.0; // N2
         let first = 0.5 * (2.0 * w_max * (1.0 - self.beta) + (additive - 1.0) * most) * additive; // Eq. 2
         let second = w_max * search - 2.0 * searched + least; // Eq. 3
         (first + second, additive + search)
@@ -122,9 +122,9 @@ impl BicConfig {
 /// The x with x e^x = y, for y above zero.
 fn lambert_w(y: f64) -> f64 {
     // Newton's step on x + ln x = ln y, from above: convex, so it never leaves x > 0.
-    let mut x = y.ln_1p();
+    let mut x = libm::log1p(y);
     for _ in 0..50 {
-        x *= (1.0 + y.ln() - x.ln()) / (1.0 + x);
+        x *= (1.0 + libm::log(y) - libm::log(x)) / (1.0 + x);
     }
     x
 }

@@ -10,7 +10,8 @@ impl CubicConfig {
     /// (RTT^3 / p^3)^(1/4) for the defaults; that of TCP if it is larger (s4.3).
     pub fn mean_window_packets(&self, loss_rate: f64, rtt: Duration) -> f64 {
         let Self { c, beta, .. } = *self;
-        let cubic = (c * (3.0 + beta) / (4.0 * (1.0 - beta))).powf(0.25) * (rtt.as_secs_f64() / loss_rate).powf(0.75);
+        let cubic =
+            libm::pow(c * (3.0 + beta) / (4.0 * (1.0 - beta)), 0.25) * libm::pow(rtt.as_secs_f64() / loss_rate, 0.75);
         // RFC 9438, Eq. 4: additive increase by alpha keeps TCP's mean window with CUBIC's cut.
         let alpha = 3.0 * (1.0 - beta) / (1.0 + beta);
         cubic.max(aimd(loss_rate, alpha, 1.0 - beta))

@@ -30,7 +30,7 @@ impl ScalableConfig {
 
     /// RTTs after a loss to recover the previous window: ln(1 / (1 - b)) / ln(1 + a), independent of the rate.
     pub fn recovery_rtts(&self) -> f64 {
-        -(1.0 - self.decrease).ln() / self.increase_packets.ln_1p()
+        -libm::log(1.0 - self.decrease) / libm::log1p(self.increase_packets)
     }
 }
 

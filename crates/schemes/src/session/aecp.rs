@@ -51,7 +51,7 @@ impl Aecp {
         // Differs from the paper: from half a second on the exponent of x would be negative.
         let share = (self.config.alpha_per_s * rtt_s).min(MAX_SHARE);
         let least_bps = self.packet_bits / rtt_s;
-        (rate_bps.powf(1.0 - share) * self.rate_factor_bps.powf(share)).max(least_bps)
+        (libm::pow(rate_bps, 1.0 - share) * libm::pow(self.rate_factor_bps, share)).max(least_bps)
     }
 }
 

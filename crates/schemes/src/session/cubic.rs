@@ -53,7 +53,7 @@ impl Cubic {
     fn begin(&mut self, now: Time, window_packets: f64) -> Epoch {
         // RFC 9438 s4.8: the first congestion avoidance after a time-out starts at K = 0 and W_max = cwnd.
         self.max_packets = self.max_packets.max(window_packets);
-        let (k_s, origin_packets) = (((self.max_packets - window_packets) / self.config.c).cbrt(), self.max_packets);
+        let (k_s, origin_packets) = (libm::cbrt((self.max_packets - window_packets) / self.config.c), self.max_packets);
         Epoch { start: now, k_s, origin_packets, reno_packets: window_packets }
     }
 

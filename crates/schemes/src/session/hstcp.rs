@@ -43,16 +43,16 @@ impl HighSpeed {
     pub fn new(config: HighSpeedConfig) -> Self {
         let HighSpeedConfig { low_window_packets: low, low_p, high_window_packets: high, high_p, high_decrease } =
             config;
-        let span = high.ln() - low.ln();
-        let p_slope = (high_p.ln() - low_p.ln()) / span;
+        let span = libm::log(high) - libm::log(low);
+        let p_slope = (libm::log(high_p) - libm::log(low_p)) / span;
         let b_slope = (high_decrease - 0.5) / span;
         Self {
             low_window_packets: low,
             low_p,
             p_slope,
-            p_at_1: low_p.ln() - p_slope * low.ln(),
+            p_at_1: libm::log(low_p) - p_slope * libm::log(low),
             b_slope,
-            b_at_1: 0.5 - b_slope * low.ln(),
+            b_at_1: 0.5 - b_slope * libm::log(low),
         }
     }
 
@@ -63,7 +63,7 @@ impl HighSpeed {
         }
         // RFC 3649, Appendix B: the line continues beyond the high window, 0.09 at 94 717 packets. It would reach zero
         // at about half a million, and the growth with it, which the RFC does not mention.
-        (self.b_at_1 + self.b_slope * window_packets.ln()).max(MIN_DECREASE)
+        (self.b_at_1 + self.b_slope * libm::log(window_packets)).max(MIN_DECREASE)
     }
 
     /// a(w): packets per round trip (RFC 3649 s5): w^2 p(w) 2 b(w) / (2 - b(w)).
@@ -95,12 +95,12 @@ impl HighSpeed {
 
     /// The mean window on the line, also in TCP's range.
     pub fn line_window_packets(&self, loss_rate: f64) -> f64 {
-        ((loss_rate.ln() - self.p_at_1) / self.p_slope).exp()
+        libm::exp((libm::log(loss_rate) - self.p_at_1) / self.p_slope)
     }
 
     /// p(w) on the line, also below the low window.
     fn line(&self, window_packets: f64) -> f64 {
-        (self.p_at_1 + self.p_slope * window_packets.ln()).exp()
+        libm::exp(self.p_at_1 + self.p_slope * libm::log(window_packets))
     }
 }
 

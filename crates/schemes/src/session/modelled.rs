@@ -44,7 +44,7 @@ pub(super) struct Modelled<M, F> {
 impl<M: PathModel, F: Fn(Time, BbrConfig) -> M> Modelled<M, F> {
     pub(super) fn new(options: &Options, config: &WindowConfig, answers_marks: bool, start: F) -> Self {
         // Its sessions differ at the start only by this number.
-        let seed = (config.dither_packets * 2.0_f64.powi(53)) as u64;
+        let seed = (config.dither_packets * (1_u64 << 53) as f64) as u64;
         let has_selective_acks = SACK.flag(options);
         let window = CongestionWindow::new(config);
         Self { model: None, start, answers_marks, has_selective_acks, packet_bytes: 1.0, window, seed }

@@ -168,7 +168,7 @@ impl Udt {
         if spare > 0.0 {
             let bits_per_s = spare * bytes * 8.0;
             // One to ten per cent of the spare rate, in powers of ten.
-            (10_f64.powi(bits_per_s.log10().ceil().clamp(-300.0, 300.0) as i32) * self.config.gain / bytes).max(least)
+            (libm::pow(10.0, libm::log10(bits_per_s).ceil().clamp(-300.0, 300.0)) * self.config.gain / bytes).max(least)
         } else {
             least
         }

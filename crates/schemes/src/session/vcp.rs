@@ -51,7 +51,7 @@ impl VcpSourceConfig {
     /// section 4: equal growth over time for any round-trip time).
     fn multiplied_packets(&self, rtt: Duration) -> f64 {
         let intervals = rtt.as_secs_f64() / self.t_rho.as_secs_f64();
-        (1.0 + self.xi).powf(intervals.min(MAX_INTERVALS)) - 1.0
+        libm::pow(1.0 + self.xi, intervals.min(MAX_INTERVALS)) - 1.0
     }
 
     /// Additive increase of a round trip of this length, in packets: proportional to its square, so that rates grow

@@ -25,7 +25,7 @@ const MIN_PACKETS: f64 = 4.0;
 /// Time that CUBIC takes to grow back to a window of `packets` after a loss (K of RFC 9438 s4.2).
 pub(super) fn recovery_time(packets: u64) -> Duration {
     let config = CubicConfig::default();
-    let seconds = (packets as f64 * (1.0 - config.beta) / config.c).cbrt();
+    let seconds = libm::cbrt(packets as f64 * (1.0 - config.beta) / config.c);
     Duration::from_secs_f64(seconds).unwrap_or(Duration::ZERO)
 }
 
