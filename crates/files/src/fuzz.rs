@@ -107,6 +107,7 @@ fn manifest() {
                 lists_files: bit(6),
                 deletes: bit(7).then_some(Deletions { most: 3, at_top: false, stays_on_file_system: bit(6) }),
             },
+            whole_file: false,
             durable: Durable::None,
             limit: None,
             memory: fairwave_units::Bytes::new(1 << 20),

@@ -5,17 +5,19 @@
 //! stream 1  hashes: a record for each block of 4 MiB           giver -> taker
 //! stream 2  tree: the bytes of all files, end to end           giver -> taker
 //! stream 3  results: failed writes (only of a put)              taker -> giver
+//! stream 4  chunks: a list for each block, of its content       giver -> taker
 //! ```
 //!
 //! An application calls [`get`] or [`put`], or offers a [`Share`] at an [`Endpoint`](fairwave_host::Endpoint); each is
 //! a [`Transfer`] then. Inside, read `format::manifest::TreeEntry` and `format::blocks::Layout` first: the encoding of
 //! a tree, and the layout of its bytes. The folders, each on those before it: `format` (the encodings), `transfer` (a
-//! running transfer, over all its sessions), `give` and `take` (the two ends), and the share, which has both.
+//! running transfer, over all its sessions), `delta` (only the changed parts of a file), `give` and `take` (the two ends), and the share, which has both.
 
 #![cfg_attr(test, allow(non_snake_case))]
 
 #[cfg(test)]
 mod collector;
+mod delta;
 mod filter;
 mod format;
 #[cfg(test)]

@@ -79,6 +79,9 @@ pub(crate) struct LookArgs {
     /// With --delete, delete at most N files and directories
     #[arg(long, value_name = "N", requires = "delete", hide_short_help = true)]
     pub(crate) max_delete: Option<u64>,
+    /// Transfer changed files whole, not only what an existing version lacks
+    #[arg(long, short = 'W', hide_short_help = true)]
+    pub(crate) whole_file: bool,
     /// Always on, and accepted for users of rsync
     #[arg(long, short, hide = true)]
     recursive: bool,
@@ -153,6 +156,7 @@ impl Taking {
             filter: choice.filter,
             destination,
             check: self.look.check,
+            whole_file: self.look.whole_file,
             dry_run: self.look.dry_run,
             keeps_links: self.look.links,
             modify_window_s: self.look.modify_window,

@@ -73,6 +73,7 @@ pub(crate) fn run(args: &Args) -> Done {
 pub(crate) fn options(look: LookArgs, choice: Choice, limit: Option<Rate>, patience: Patience) -> PutOptions {
     PutOptions {
         check: look.check,
+        whole_file: look.whole_file,
         dry_run: look.dry_run,
         keeps_links: look.links,
         modify_window_s: look.modify_window,

@@ -9,3 +9,5 @@ pub(crate) const HASHES: u32 = 1;
 pub(crate) const TREE: u32 = 2;
 /// The stream of what the taker of a put could not write.
 pub(crate) const RESULTS: u32 = 3;
+/// The stream of the lists of the blocks' chunks. A giver without them refuses every request, and blocks are fetched.
+pub(crate) const CHUNKS: u32 = 4;

@@ -18,8 +18,9 @@ use super::list_options::ListOptions;
 use super::reading::BatchBytes;
 use super::roots::GivenPaths;
 use super::supply::{Readers, Supply, SupplyNews};
+use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::HASH_RECORD_BYTES;
-use crate::format::streams::{HASHES, MANIFEST, TREE};
+use crate::format::streams::{CHUNKS, HASHES, MANIFEST, TREE};
 use crate::transfer::ledger::Ledger;
 use crate::transfer::memory::Holder;
 use crate::transfer::outcome::{Ended, Outcome};
@@ -28,6 +29,8 @@ use crate::transfer::outcome::{Ended, Outcome};
 const MAX_CACHED_BYTES: u64 = 64 << 20;
 /// And batches, however small.
 const MAX_CACHED: usize = 512;
+/// Bytes of lists of chunks that stay in memory: those of 16 GiB, mostly.
+const MAX_LIST_BYTES: usize = 4 << 20;
 /// Reading ahead stops waiting for a batch if nothing has been lent for this time.
 const STALL: Duration = Duration::from_secs(1);
 
@@ -39,7 +42,6 @@ pub(crate) struct GivingEnd {
     state: GivingState,
 }
 
-#[expect(clippy::large_enum_variant, reason = "one for a session, and soon opened")]
 enum GivingState {
     Waiting(Setup),
     Open(LentFile),
@@ -68,6 +70,9 @@ struct LentFile {
     batches_bytes: u64,
     /// The records of all batches that were read, by the first block.
     records: BTreeMap<u64, Vec<u8>>,
+    /// The lists of blocks' chunks, by the block.
+    lists: BTreeMap<u64, Vec<u8>>,
+    list_bytes: usize,
     hashed_alone: HashedAlone,
     given: GivenBytes,
     /// Whether the last refused range follows later.
@@ -183,6 +188,7 @@ impl Handler for GivingEnd {
             MANIFEST => open.lend_manifest(range, take),
             TREE => open.lend_tree(range, take),
             HASHES => open.lend_hashes(range, take),
+            CHUNKS => open.lend_lists(range, take),
             _ => Err(VoidReason::Vanished),
         }
     }
@@ -234,6 +240,8 @@ impl LentFile {
             batches: BTreeMap::new(),
             batches_bytes: 0,
             records: BTreeMap::new(),
+            lists: BTreeMap::new(),
+            list_bytes: 0,
             hashed_alone: HashedAlone::new(fetches_within),
             given: GivenBytes::default(),
             comes_later: false,
@@ -286,6 +294,15 @@ impl LentFile {
     fn keep(&mut self, mut read: BatchBytes, is_awaited: bool) {
         if !read.records.is_empty() {
             self.records.insert(read.blocks.start, std::mem::take(&mut read.records));
+        }
+        for (block, list) in (read.blocks.start..).zip(read.lists.take().into_iter().flatten()) {
+            self.list_bytes += list.len();
+            self.list_bytes -= self.lists.insert(block, list).map_or(0, |before| before.len());
+        }
+        while self.list_bytes > MAX_LIST_BYTES
+            && let Some((_, list)) = self.lists.pop_first()
+        {
+            self.list_bytes -= list.len();
         }
         self.clock += 1;
         self.batches_bytes += read.content.len() as u64;
@@ -346,6 +363,26 @@ impl LentFile {
             // If nothing was read, the previous batch ends too early.
             take(records.get((at - start) as usize..(to - start) as usize).ok_or(VoidReason::Unreadable)?);
             at = to;
+        }
+        Ok(())
+    }
+
+    fn lend_lists(&mut self, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        let (mut at, end) = (range.start, range.end);
+        while at < end {
+            let (block, within) = (at / SLOT_BYTES, (at % SLOT_BYTES) as usize);
+            let list = self.lists.get(&block).and_then(|list| list.get(within..)).unwrap_or_default();
+            let part = &list[..list.len().min((end - at) as usize)];
+            if part.is_empty() {
+                self.supply.step(|schedule, steps| {
+                    schedule.on_list_dropped(block);
+                    schedule.on_request(CHUNKS, range.clone(), steps);
+                });
+                self.comes_later = true;
+                return Err(VoidReason::Vanished);
+            }
+            take(part);
+            at += part.len() as u64;
         }
         Ok(())
     }

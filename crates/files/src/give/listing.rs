@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use fairwave_proto::ByteRanges;
 
+use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::{BLOCK_BYTES, FileSpan, HASH_RECORD_BYTES, Layout, blocks_of};
 use crate::format::holes::Holes;
 use crate::format::manifest::{FileIdentity, SegmentEntries, TreeEntry};
@@ -226,6 +227,7 @@ impl Listing {
             crate::format::streams::MANIFEST => self.manifest_bytes(),
             crate::format::streams::TREE => self.layout.bytes(),
             crate::format::streams::HASHES => self.layout.blocks() * HASH_RECORD_BYTES,
+            crate::format::streams::CHUNKS => self.layout.blocks() * SLOT_BYTES,
             _ => 0,
         }
     }

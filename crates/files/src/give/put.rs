@@ -23,7 +23,7 @@ use crate::format::greeting::{Deletions, Greeting, Look};
 use crate::format::keeps::Keeps;
 use crate::format::results::{Before, Records, ResultRecord};
 use crate::format::segments::SegmentReader;
-use crate::format::streams::{RESULTS, TREE};
+use crate::format::streams::{CHUNKS, RESULTS, TREE};
 use crate::transfer::error::{ShareError, TransferError};
 use crate::transfer::failures::Failures;
 use crate::transfer::ledger::{Ledger, Transfer};
@@ -40,6 +40,8 @@ pub struct PutOptions {
     /// Whether the server reads files that seem complete there, having the right size and time, and compares their
     /// hashes.
     pub check: bool,
+    /// Whether files are sent whole. Otherwise what an older file at the server has of one is not sent.
+    pub whole_file: bool,
     /// Whether nothing is written, and the outcome only counts what would be sent.
     pub dry_run: bool,
     /// Whether links whose targets lead out of the tree are kept unchanged, if the server allows it; otherwise they
@@ -71,6 +73,7 @@ impl Default for PutOptions {
     fn default() -> Self {
         Self {
             check: false,
+            whole_file: false,
             dry_run: false,
             keeps_links: false,
             modify_window_s: 0,
@@ -156,7 +159,11 @@ pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn 
         .with_limit(options.limit)
         .listing(listing)
         .counting_holes();
-    let giver = Giver { lists_files: options.lists_files, ..Giver::new(source, ledger.clone(), options.dry_run) };
+    let giver = Giver {
+        lists_files: options.lists_files,
+        whole_file: options.whole_file,
+        ..Giver::new(source, ledger.clone(), options.dry_run)
+    };
     Ok((Box::new(giver), ledger.transfer()))
 }
 
@@ -172,6 +179,8 @@ struct Giver {
     is_dry: bool,
     /// Whether the results list each file.
     lists_files: bool,
+    /// Whether no chunks of files are listed.
+    whole_file: bool,
 }
 
 /// A taker within the bounds of its lists never sends more.
@@ -182,7 +191,17 @@ const MAX_PLANNED_BYTES: usize = 1 << 30;
 impl Giver {
     fn new(source: GivingEnd, ledger: Ledger, is_dry: bool) -> Self {
         let (told, before) = (Outcome::empty(Ended::Done), Before::default());
-        Self { source, ledger, results: None, told, before, told_bytes: 0, is_dry, lists_files: is_dry }
+        Self {
+            source,
+            ledger,
+            results: None,
+            told,
+            before,
+            told_bytes: 0,
+            is_dry,
+            lists_files: is_dry,
+            whole_file: false,
+        }
     }
 
     /// Reads the results received so far.
@@ -281,6 +300,9 @@ impl Handler for Giver {
     }
 
     fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+        if stream == CHUNKS && self.whole_file {
+            return session.refuse(stream, range, VoidReason::Vanished);
+        }
         self.source.on_request(session, stream, range);
     }
 

@@ -1,5 +1,6 @@
 //! Reading batches of files: what a disk worker does.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
@@ -14,6 +15,7 @@ use rustix::io::{Errno, pread};
 use super::listing::{BatchPlan, Listed};
 use super::roots::Roots;
 use super::scan::{ChangeTime, changed_at, identity};
+use crate::delta::chunks::ChunkSizes;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, HASH_RECORD_BYTES, HashKey, block_value, blocks_of};
 use crate::format::reason::reason;
 use crate::transfer::zeros::wait_for_zeros;
@@ -24,6 +26,11 @@ const MAX_OPEN: usize = 64;
 const MAX_TRIES: u32 = 4;
 /// Max verifications of the read parts of a file after its attributes have changed: each reads all of it again.
 const MAX_MOVES: u32 = 64;
+
+thread_local! {
+    /// A block and the bytes around it: fresh memory costs as much as cutting it.
+    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// The files of a share, to be read by any thread.
 pub(crate) struct Disk {
@@ -61,6 +68,8 @@ pub(crate) struct BatchBytes {
     pub(crate) content: Vec<u8>,
     /// The records of its blocks, if they were hashed.
     pub(crate) records: Vec<u8>,
+    /// The lists of its blocks' chunks, if they were cut.
+    pub(crate) lists: Option<Vec<Vec<u8>>>,
     /// The ranges of it that could not be read.
     pub(crate) voids: Arc<[Void]>,
 }
@@ -141,12 +150,13 @@ impl Disk {
         self.roots.get().ok_or(io::ErrorKind::NotFound)?.open_file(path)
     }
 
-    /// Reads a batch, and hashes each of its blocks if there is a key. `room` is a buffer to reuse. Ranges that cannot
+    /// Reads a batch, and hashes each of its blocks if there is a key, or cuts it into chunks. `room` is a buffer to reuse. Ranges that cannot
     /// be read are reported separately.
     pub(crate) fn read(
         &self,
         batch: &BatchPlan,
         key: Option<&HashKey>,
+        is_cut: bool,
         mut room: Vec<u8>,
         fail: &mut dyn FnMut(usize, &[u8], &Gone),
     ) -> BatchBytes {
@@ -162,6 +172,7 @@ impl Disk {
         let blocks = batch.blocks.end - batch.blocks.start;
         let mut records = Vec::with_capacity(key.map_or(0, |_| (blocks * HASH_RECORD_BYTES) as usize));
         let (mut voids, mut files_ended, mut hole_bytes) = (Vec::new(), 0, 0);
+        let mut lists = is_cut.then(Vec::new);
         let (mut at, mut block, mut offset) = (batch.bytes.start, batch.blocks.start, batch.offset);
         for (file, listed) in batch.files.clone().zip(batch.listed()) {
             let part = (listed.bytes - offset).min(BLOCK_BYTES);
@@ -180,6 +191,9 @@ impl Disk {
                         value.map(|_| ())
                     }
                 };
+                if let Some(lists) = &mut lists {
+                    lists.push(if outcome.is_ok() { self.list(file, &listed, offset, content) } else { Vec::new() });
+                }
                 if outcome.is_ok() {
                     hole_bytes += batch.holes.within(&here).map(|hole| hole.end - hole.start).sum::<u64>();
                 }
@@ -193,7 +207,22 @@ impl Disk {
             offset = 0;
         }
         let (bytes, blocks) = (batch.bytes.clone(), batch.blocks.clone());
-        BatchBytes { bytes, blocks, files_ended, hole_bytes, content: room, records, voids: voids.into() }
+        BatchBytes { bytes, blocks, files_ended, hole_bytes, content: room, records, lists, voids: voids.into() }
+    }
+
+    /// The list of the chunks of a block. It may be wrong if the file changes now: the block's hash decides.
+    fn list(&self, file: usize, listed: &Listed<'_>, offset: u64, block: &[u8]) -> Vec<u8> {
+        let (sizes, end) = (ChunkSizes::of(listed.bytes), offset + block.len() as u64);
+        let around = sizes.around(&(offset..end), listed.bytes);
+        let mut content = ROOM.take();
+        content.resize((around.end - around.start) as usize, 0);
+        let part = (offset - around.start) as usize..(end - around.start) as usize;
+        let before = self.read_part(file, listed, around.start, &mut content[..part.start]);
+        let after = before.and_then(|()| self.read_part(file, listed, end, &mut content[part.end..]));
+        content[part.clone()].copy_from_slice(block);
+        let list = after.map_or_else(|_| Vec::new(), |()| sizes.list(&content, part));
+        ROOM.set(content);
+        list
     }
 
     /// The content of a file that was read when it was listed.
@@ -387,7 +416,7 @@ mod tests {
         let key = HashKey::new([2; 32]);
         let (mut at, mut block, mut content, mut room) = (0, 0, Vec::new(), vec![0xff; 10]);
         while let Some(batch) = listing.batch_at(at) {
-            let read = disk.read(&batch, Some(&key), room, &mut |_, _, gone| panic!("{gone:?}"));
+            let read = disk.read(&batch, Some(&key), false, room, &mut |_, _, gone| panic!("{gone:?}"));
             content.extend_from_slice(&read.content[..(batch.bytes.end - at) as usize]);
             for record in read.records.chunks(48) {
                 assert!(key.check(block, record).is_some());
@@ -415,7 +444,7 @@ mod tests {
         let mut change = Some(change);
         for block in 0..3 {
             let batch = listing.batch_of_block(block).unwrap();
-            disk.read(&batch, Some(&key), Vec::new(), &mut |_, _, gone| failed.push(gone.why()));
+            disk.read(&batch, Some(&key), false, Vec::new(), &mut |_, _, gone| failed.push(gone.why()));
             if let Some(change) = change.take() {
                 change(&root.join("00000"));
             }
@@ -461,7 +490,7 @@ mod tests {
         for file in 0..100 {
             // Only the last byte.
             let batch = listing.batch_at((file + 1) * (BLOCK_BYTES + 1) - 1).unwrap();
-            let read = disk.read(&batch, None, Vec::new(), &mut |_, _, gone| panic!("{gone:?}"));
+            let read = disk.read(&batch, None, false, Vec::new(), &mut |_, _, gone| panic!("{gone:?}"));
             assert_eq!((read.content.len(), read.records.len()), (1, 0));
         }
         assert_eq!(disk.open.lock().len(), MAX_OPEN);
@@ -469,7 +498,7 @@ mod tests {
         fs::write(root.join("099"), "short").unwrap();
         let mut failed = Vec::new();
         let batch = listing.batch_at(100 * (BLOCK_BYTES + 1) - 1).unwrap();
-        let read = disk.read(&batch, None, Vec::new(), &mut |file, path, gone| {
+        let read = disk.read(&batch, None, false, Vec::new(), &mut |file, path, gone| {
             failed.push((file, path.to_vec(), gone.why()));
         });
         assert_eq!(failed, [(99, b"data/099".to_vec(), "truncated during the transfer".to_owned())]);

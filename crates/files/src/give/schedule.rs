@@ -9,8 +9,9 @@ use fairwave_proto::{ByteRanges, MAX_OPEN_BYTES};
 
 use super::listing::{BatchPlan, Listing, ManifestPart};
 use super::reading::{BatchBytes, Void};
+use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::HASH_RECORD_BYTES;
-use crate::format::streams::{HASHES, MANIFEST, TREE};
+use crate::format::streams::{CHUNKS, HASHES, MANIFEST, TREE};
 use crate::transfer::hold::Hold;
 use crate::transfer::memory::{BLOCKS, Holder, LISTS, Room};
 
@@ -21,10 +22,12 @@ const READ_AHEAD: u64 = 32 << 20;
 const MIN_CHARGE: u64 = 64 << 10;
 /// Requests that wait to be read; a taker has 256 open.
 const MAX_WAITING: usize = 1024;
-/// Max concurrent batches that are read only for their hashes.
+/// Max concurrent batches that are read only for their hashes and chunks.
 const HASHED_ALONE: usize = 2;
 /// Parts of one batch, or of the manifest, that are waited for.
 const MAX_PARTS: usize = 1024;
+/// A batch is cut into chunks this often at most: a list is some bytes, and each cut reads all of the batch.
+const MAX_CUTS: u32 = 4;
 
 /// The requests of a taker that wait for the disk or for the walk, and what has been read for them.
 ///
@@ -38,15 +41,19 @@ pub(crate) struct Schedule {
     tree: VecDeque<Range<u64>>,
     /// Of the hashes, before it was looked which batches they are of.
     hashes: VecDeque<Range<u64>>,
-    /// Batches of which only the hashes are requested. They are read when no others are requested: mostly the bytes are
+    /// Of the lists of chunks, likewise.
+    chunks: VecDeque<Range<u64>>,
+    /// Batches of which only the hashes and chunks are requested. They are read when no others are requested: mostly the bytes are
     /// requested soon after, and one read serves both.
-    parked: BTreeMap<u64, ByteRanges>,
+    parked: BTreeMap<u64, BatchWaiter>,
     /// By the number of a batch's first block, here and below.
     reading: HashMap<u64, BatchWaiter>,
     /// Batches in memory, with what is void in them.
     cached: HashMap<u64, Arc<[Void]>>,
     /// Batches whose blocks' values are known, with their void ranges.
     hashed: HashMap<u64, Arc<[Void]>>,
+    /// Batches that were cut into chunks.
+    cut: HashMap<u64, CutBatch>,
     ahead: u64,
     /// Batches that are being read or in memory, and the memory of all that they take.
     held: HashMap<u64, u64>,
@@ -66,6 +73,18 @@ pub(crate) struct Schedule {
 struct BatchWaiter {
     tree: ByteRanges,
     hashes: ByteRanges,
+    chunks: ByteRanges,
+    /// Whether the batch is being cut into chunks.
+    is_cut: bool,
+}
+
+/// The lists of a batch's chunks.
+#[derive(Default)]
+struct CutBatch {
+    /// Bytes of each block's list, while the lists are in memory.
+    lists: Option<Box<[u64]>>,
+    /// Number of times that it was cut.
+    cuts: u32,
 }
 
 /// A step for the caller to do.
@@ -74,8 +93,9 @@ pub(crate) enum WorkStep {
     Serve(u32, Range<u64>),
     /// This will never be.
     Refuse(u32, Range<u64>, VoidReason),
-    /// This has to be read, and hashed if its values are not known; [`Schedule::on_read`] follows.
-    Read(BatchPlan, bool),
+    /// This has to be read, hashed if its values are not known, and cut into chunks if those are requested;
+    /// [`Schedule::on_read`] follows.
+    Read(BatchPlan, bool, bool),
 }
 
 impl Schedule {
@@ -127,7 +147,7 @@ impl Schedule {
 
     /// The taker requests a range, perhaps again.
     pub(crate) fn on_request(&mut self, stream: u32, range: Range<u64>, steps: &mut Vec<WorkStep>) {
-        if !matches!(stream, MANIFEST | TREE | HASHES) {
+        if !matches!(stream, MANIFEST | TREE | HASHES | CHUNKS) {
             steps.push(WorkStep::Refuse(stream, range, VoidReason::Vanished));
             return;
         }
@@ -147,7 +167,11 @@ impl Schedule {
         }
         // No source sends more than that for its open requests; the rest will be requested again.
         let there = there.start..there.end.min(there.start.saturating_add(MAX_OPEN_BYTES.get()));
-        let queue = if stream == TREE { &mut self.tree } else { &mut self.hashes };
+        let queue = match stream {
+            TREE => &mut self.tree,
+            HASHES => &mut self.hashes,
+            _ => &mut self.chunks,
+        };
         let is_known = queue.iter().any(|known| known.start <= there.start && there.end <= known.end);
         if !is_known && queue.len() < MAX_WAITING {
             queue.push_back(there);
@@ -162,10 +186,17 @@ impl Schedule {
         if !read.records.is_empty() {
             self.hashed.insert(key, read.voids.clone());
         }
-        if let Some(BatchWaiter { tree, hashes }) = self.reading.remove(&key) {
+        if let Some(lists) = &read.lists {
+            let cut = self.cut.entry(key).or_default();
+            cut.lists = Some(lists.iter().map(|list| list.len() as u64).collect());
+            cut.cuts += 1;
+        }
+        if let Some(BatchWaiter { tree, hashes, chunks, .. }) = self.reading.remove(&key) {
             let voids = self.hashed.get(&key).unwrap_or(&read.voids);
             tree.iter().for_each(|range| answer(TREE, range, &read.voids, steps));
             hashes.iter().for_each(|range| answer(HASHES, range, voids, steps));
+            let lists = self.cut.get(&key).and_then(|cut| cut.lists.as_deref()).unwrap_or_default();
+            chunks.iter().for_each(|range| answer_lists(&range, key, lists, steps));
         }
         let is_awaited = steps.iter().any(|step| matches!(step, WorkStep::Serve(TREE, _)));
         if is_awaited {
@@ -208,6 +239,14 @@ impl Schedule {
         }
     }
 
+    /// The list of a block's chunks is not in memory any more.
+    pub(crate) fn on_list_dropped(&mut self, block: u64) {
+        let batch = self.listing.batch_of_block(block);
+        if let Some(cut) = batch.and_then(|batch| self.cut.get_mut(&batch.blocks.start)) {
+            cut.lists = None;
+        }
+    }
+
     /// Whether requests wait for memory.
     pub(crate) fn is_held_up(&self) -> bool {
         !self.tree.is_empty() || !self.parked.is_empty()
@@ -219,7 +258,11 @@ impl Schedule {
             Hold::Nothing
         } else if !self.tree.is_empty() || self.reading.values().any(|waiting| !waiting.tree.is_empty()) {
             Hold::Disk
-        } else if !self.reading.is_empty() || !self.parked.is_empty() || !self.hashes.is_empty() {
+        } else if !self.reading.is_empty()
+            || !self.parked.is_empty()
+            || !self.hashes.is_empty()
+            || !self.chunks.is_empty()
+        {
             Hold::Comparing
         } else {
             Hold::Peer
@@ -230,6 +273,7 @@ impl Schedule {
     pub(crate) fn clear(&mut self) {
         self.tree.clear();
         self.hashes.clear();
+        self.chunks.clear();
         self.parked.clear();
         self.reading.clear();
         self.awaited = ByteRanges::default();
@@ -264,19 +308,34 @@ impl Schedule {
             } else if let Some(waiting) = self.reading.get_mut(&key) {
                 waiting.add(HASHES, part.clone());
             } else if self.parked.len() < MAX_WAITING {
-                let parked = self.parked.entry(key).or_default();
-                if parked.len() < MAX_PARTS {
-                    parked.insert(part.clone());
-                }
+                self.parked.entry(key).or_default().add(HASHES, part.clone());
             } else {
                 break;
             }
             advance(&mut self.hashes, part.end);
         }
+        while let Some(range) = self.chunks.front().cloned()
+            && let Some(batch) = self.listing.batch_of_block(range.start / SLOT_BYTES)
+        {
+            let part = range.start..range.end.min(batch.blocks.end * SLOT_BYTES);
+            let key = batch.blocks.start;
+            let cut = self.cut.get(&key).filter(|cut| cut.lists.is_some() || cut.cuts >= MAX_CUTS);
+            if let Some(cut) = cut {
+                answer_lists(&part, key, cut.lists.as_deref().unwrap_or_default(), steps);
+            } else if let Some(waiting) = self.reading.get_mut(&key).filter(|waiting| waiting.is_cut) {
+                waiting.add(CHUNKS, part.clone());
+            } else if self.parked.len() < MAX_WAITING {
+                self.parked.entry(key).or_default().add(CHUNKS, part.clone());
+            } else {
+                break;
+            }
+            advance(&mut self.chunks, part.end);
+        }
         while self.tree.is_empty()
             && self.reading.len() < HASHED_ALONE
             && self.reading.values().all(|waiting| waiting.tree.is_empty())
-            && let Some(batch) = self.parked.keys().next().and_then(|block| self.listing.batch_of_block(*block))
+            && let Some(block) = self.parked.keys().find(|block| !self.reading.contains_key(*block)).copied()
+            && let Some(batch) = self.listing.batch_of_block(block)
             && self.begin(batch, steps)
         {}
     }
@@ -298,11 +357,13 @@ impl Schedule {
             self.held.insert(key, bytes);
         }
         self.ahead += charge;
-        let hashes = self.parked.remove(&key).unwrap_or_default();
-        self.reading.insert(key, BatchWaiter { tree: ByteRanges::default(), hashes });
+        let mut waiter = self.parked.remove(&key).unwrap_or_default();
+        let is_cut = !waiter.chunks.is_empty();
+        waiter.is_cut = is_cut;
+        self.reading.insert(key, waiter);
         // Void ranges may become readable.
         let is_hashed = self.hashed.get(&key).is_some_and(|voids| voids.is_empty());
-        steps.push(WorkStep::Read(batch, !is_hashed));
+        steps.push(WorkStep::Read(batch, !is_hashed, is_cut));
         true
     }
 }
@@ -319,7 +380,11 @@ fn advance(queue: &mut VecDeque<Range<u64>>, to: u64) {
 
 impl BatchWaiter {
     fn add(&mut self, stream: u32, range: Range<u64>) {
-        let ranges = if stream == TREE { &mut self.tree } else { &mut self.hashes };
+        let ranges = match stream {
+            TREE => &mut self.tree,
+            HASHES => &mut self.hashes,
+            _ => &mut self.chunks,
+        };
         if ranges.len() < MAX_PARTS {
             ranges.insert(range);
         }
@@ -333,6 +398,23 @@ fn charge(batch: &Range<u64>) -> u64 {
 /// The range of the records of these blocks in the stream of hashes.
 pub(crate) fn records_of(blocks: &Range<u64>) -> Range<u64> {
     blocks.start * HASH_RECORD_BYTES..blocks.end * HASH_RECORD_BYTES
+}
+
+/// Serves the lists in a range of the stream of chunks, of a batch that starts with this block.
+fn answer_lists(range: &Range<u64>, first: u64, lists: &[u64], steps: &mut Vec<WorkStep>) {
+    let mut at = range.start;
+    while at < range.end {
+        let slot = at - at % SLOT_BYTES;
+        let list_bytes = usize::try_from(at / SLOT_BYTES - first).ok().and_then(|block| lists.get(block)).unwrap_or(&0);
+        let (end, next) = ((slot + list_bytes).clamp(at, range.end), range.end.min(slot + SLOT_BYTES));
+        if at < end {
+            steps.push(WorkStep::Serve(CHUNKS, at..end));
+        }
+        if end < next {
+            steps.push(WorkStep::Refuse(CHUNKS, end..next, VoidReason::Shrank));
+        }
+        at = next;
+    }
 }
 
 /// Serves a range of a batch except its void parts.
@@ -391,7 +473,7 @@ mod tests {
             lines.push(match step {
                 WorkStep::Serve(stream, range) => format!("serve {} {range:?}", name(stream)),
                 WorkStep::Refuse(stream, range, reason) => format!("refuse {} {range:?} {reason:?}", name(stream)),
-                WorkStep::Read(batch, is_hashed) => {
+                WorkStep::Read(batch, is_hashed, _) => {
                     reads.push(batch.clone());
                     format!("{} {:?}", if is_hashed { "hash" } else { "read" }, batch.bytes)
                 }
@@ -408,7 +490,55 @@ mod tests {
     fn read(batch: &BatchPlan, voids: Vec<Void>) -> BatchBytes {
         let (bytes, blocks) = (batch.bytes.clone(), batch.blocks.clone());
         let records = vec![0; 48 * (blocks.end - blocks.start) as usize];
-        BatchBytes { bytes, blocks, files_ended: 0, hole_bytes: 0, content: Vec::new(), records, voids: voids.into() }
+        BatchBytes {
+            bytes,
+            blocks,
+            files_ended: 0,
+            hole_bytes: 0,
+            content: Vec::new(),
+            records,
+            lists: None,
+            voids: voids.into(),
+        }
+    }
+
+    #[test]
+    fn on_request__lists_of_chunks_end_somewhere_in_their_slots() {
+        let (mut schedule, mut steps) = (schedule(&[BLOCK_BYTES + 1, 10]), Vec::new());
+        schedule.on_request(CHUNKS, 0..3 * SLOT_BYTES, &mut steps);
+        let (lines, reads) = taken(&mut steps);
+        // Two batches at a time are read without their bytes being asked for.
+        assert_eq!((lines.len(), reads.len()), (2, 2));
+        for (batch, bytes) in reads.iter().zip([100, 0]) {
+            let lists = Some(vec![vec![1; bytes]]);
+            let batch = BatchBytes { lists, ..read(batch, Vec::new()) };
+            assert!(!schedule.on_read(&batch, &mut steps));
+        }
+        let lines = taken(&mut steps).0;
+        for expected in ["serve 4 0..100", "refuse 4 100..8192 Shrank", "refuse 4 8192..16384 Shrank"] {
+            assert!(lines.iter().any(|line| line == expected), "{expected}: {lines:?}");
+        }
+        // They are known.
+        schedule.on_request(CHUNKS, 50..8193, &mut steps);
+        let again = ["serve 4 50..100", "refuse 4 100..8192 Shrank", "refuse 4 8192..8193 Shrank"];
+        assert_eq!(taken(&mut steps).0, again);
+    }
+
+    #[test]
+    fn on_request__a_batch_is_cut_only_some_times() {
+        let (mut schedule, mut steps) = (schedule(&[3 * BLOCK_BYTES]), Vec::new());
+        for _ in 0..10 {
+            schedule.on_request(CHUNKS, 0..10, &mut steps);
+            for batch in taken(&mut steps).1 {
+                let batch = BatchBytes { lists: Some(vec![vec![1; 10]]), ..read(&batch, Vec::new()) };
+                schedule.on_read(&batch, &mut steps);
+            }
+            steps.clear();
+            schedule.on_list_dropped(0);
+        }
+        assert_eq!(schedule.cut[&0].cuts, MAX_CUTS);
+        schedule.on_request(CHUNKS, 0..10, &mut steps);
+        assert_eq!(taken(&mut steps).0, ["refuse 4 0..10 Shrank"]);
     }
 
     #[test]

@@ -55,8 +55,8 @@ pub(crate) struct Readers {
 
 /// Something that the network thread need not wait for.
 enum SupplyJob {
-    /// To read a batch, and to hash it if so.
-    Read(Arc<Supply>, BatchPlan, bool),
+    /// To read a batch, to hash it if so, and to cut it into chunks if so.
+    Read(Arc<Supply>, BatchPlan, bool, bool),
     /// Drops unused values: long lists take their time.
     Drop(Vec<Visit>),
 }
@@ -109,7 +109,7 @@ impl Readers {
             let jobs = Arc::clone(&jobs);
             let work = move || {
                 jobs.work(|job| match job {
-                    SupplyJob::Read(supply, batch, is_hashed) => supply.read(&batch, is_hashed),
+                    SupplyJob::Read(supply, batch, is_hashed, is_cut) => supply.read(&batch, is_hashed, is_cut),
                     SupplyJob::Drop(visits) => drop(visits),
                 });
             };
@@ -205,8 +205,8 @@ impl Supply {
                     self.session.serve(stream, range);
                 }
                 WorkStep::Refuse(stream, range, reason) => self.session.refuse(stream, range, reason),
-                WorkStep::Read(batch, is_hashed) => {
-                    let job = SupplyJob::Read(self.clone(), batch, is_hashed);
+                WorkStep::Read(batch, is_hashed, is_cut) => {
+                    let job = SupplyJob::Read(self.clone(), batch, is_hashed, is_cut);
                     if !self.readers.jobs.push(self.ticket, self.session.id().0, job) {
                         // All of them have panicked: nothing can be given any more.
                         self.session.close(CloseReason::Stopped);
@@ -307,13 +307,13 @@ impl Supply {
     }
 
     /// Work of a reader.
-    fn read(self: &Arc<Self>, batch: &BatchPlan, is_hashed: bool) {
+    fn read(self: &Arc<Self>, batch: &BatchPlan, is_hashed: bool, is_cut: bool) {
         if self.is_closed.load(Ordering::SeqCst) {
             return;
         }
         let room = self.take_spare((batch.bytes.end - batch.bytes.start) as usize);
         let key = is_hashed.then_some(&self.hash_key);
-        let read = self.disk.read(batch, key, room, &mut |file, path, gone| self.fail(file, path, gone));
+        let read = self.disk.read(batch, key, is_cut, room, &mut |file, path, gone| self.fail(file, path, gone));
         self.step(|schedule, steps| {
             let is_awaited = schedule.on_read(&read, steps);
             self.tell(SupplyNews::Read(read, is_awaited));

@@ -61,6 +61,8 @@ pub struct GetOptions {
     pub continues_rename: bool,
     /// Whether files that seem complete, having the right size and time, are read and their hashes compared.
     pub check: bool,
+    /// Whether files are fetched whole. Otherwise what an older file at the place of one has of it is not fetched.
+    pub whole_file: bool,
     /// Whether to write nothing, and only to find out what would be fetched: that is what the outcome counts.
     pub dry_run: bool,
     /// Whether symbolic links whose targets lead out of the destination are kept unchanged, as text, and not followed;
@@ -102,6 +104,7 @@ impl Default for GetOptions {
             rename: None,
             continues_rename: false,
             check: false,
+            whole_file: false,
             dry_run: false,
             keeps_links: false,
             modify_window_s: 0,
@@ -176,6 +179,7 @@ fn begin(
         top_names: options.top_names,
         rename: options.rename.map(OsString::into_vec),
         former: made,
+        whole_file: options.whole_file,
         look: Look {
             does_check: options.check,
             is_dry: options.dry_run,
@@ -290,6 +294,7 @@ impl Intake {
             rename: self.rename.map(OsString::into_vec),
             former,
             look,
+            whole_file: false,
             durable: self.durable,
             limit: None,
             memory: MEMORY,

@@ -35,6 +35,8 @@ pub(crate) struct TakeOptions {
     /// The place where an unfinished transfer of the same may have made the destination.
     pub(crate) former: Option<Former>,
     pub(crate) look: Look,
+    /// Whether files are fetched whole, also those of which the destination has an older version.
+    pub(crate) whole_file: bool,
     pub(crate) durable: Durable,
     /// Max rate of receiving.
     pub(crate) limit: Option<Rate>,

@@ -242,6 +242,9 @@ impl Taker {
             self.threads.send(job);
         }
         // Few at a time, so that what comes does not wait for what need not.
+        while let Some(job) = self.threads.takes_holes().then(|| self.plan.next_segment()).flatten() {
+            self.threads.send(job);
+        }
         while let Some(job) = self.threads.takes_holes().then(|| self.plan.next_hollow()).flatten() {
             self.threads.send(job);
         }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::delta::base::CopiedRange;
 use crate::format::blocks::{BlockHash, HashKey};
 use crate::take::disk::disk_error::{DiskError, Doing, Trouble};
 use crate::take::disk::quota::{OverQuota, Quota, Reservation};
@@ -73,6 +74,8 @@ pub(crate) enum DiskJob {
     Make(Vec<Arc<TakenFile>>),
     /// To see to blocks that are in holes.
     Holes(Vec<Hollow>),
+    /// To cut a segment of the older file at a file's place into chunks.
+    Cut(Arc<TakenFile>, Range<u64>),
     /// To hash again what a journal of another boot lists.
     Rehash(Vec<(Arc<TakenFile>, BlockMap)>),
     /// Finishes files of which every block has been written.
@@ -106,7 +109,7 @@ pub(crate) struct Report {
     pub(crate) written_bytes: u64,
     /// Bytes that are in holes.
     pub(crate) hole_bytes: u64,
-    /// Whether it was only about holes.
+    /// Whether it was about holes or chunks, which received data do not wait for.
     pub(crate) is_of_holes: bool,
     /// Files that failed, each once.
     pub(crate) failed: Vec<(Arc<TakenFile>, Trouble)>,
@@ -117,10 +120,14 @@ pub(crate) struct Report {
     /// Pieces that failed their check, with the number of fetches.
     pub(crate) wrong: Vec<ParcelBlock>,
     pub(crate) tries: u32,
-    /// Whether they were only to be compared.
+    /// Whether no bytes of them were fetched.
     pub(crate) is_check: bool,
     /// Pieces that were compared with the existing file, with their values if they are equal.
     pub(crate) checked: Vec<(ParcelBlock, Option<BlockHash>)>,
+    /// A file of which the older one is cut into chunks.
+    pub(crate) cut: Option<Arc<TakenFile>>,
+    /// Pieces of which the lists of chunks are here, with what the older file has of them.
+    pub(crate) listed: Vec<(ParcelBlock, Arc<[CopiedRange]>)>,
     /// Files with their complete blocks.
     pub(crate) rehashed: Vec<(Arc<TakenFile>, BlockMap)>,
 }

@@ -29,7 +29,7 @@ pub(crate) struct DiskThreads {
     reader: Option<JoinHandle<()>>,
     /// Jobs that are with the workers, parcels aside.
     open: usize,
-    /// Of those, jobs about holes.
+    /// Of those, jobs about holes or chunks.
     open_of_holes: usize,
 }
 
@@ -89,7 +89,7 @@ impl DiskThreads {
     /// Sends the workers a job that is not a parcel.
     pub(crate) fn send(&mut self, job: DiskJob) {
         self.open += 1;
-        self.open_of_holes += usize::from(matches!(job, DiskJob::Holes(_)));
+        self.open_of_holes += usize::from(matches!(job, DiskJob::Holes(_) | DiskJob::Cut(..)));
         if let Some(work) = &self.work {
             let _ = work.send(job);
         }
@@ -106,7 +106,7 @@ impl DiskThreads {
         self.open > 0
     }
 
-    /// Whether a job about holes would start soon: received data do not wait for holes.
+    /// Whether a job about holes or chunks would start soon: received data do not wait for them.
     pub(crate) fn takes_holes(&self) -> bool {
         self.open_of_holes < MAX_WORKERS
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 
+use crate::delta::base::read_at;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, block_value};
 use crate::take::disk::committer::GroupJob;
 use crate::take::disk::compare::{Comparer, read_block};
@@ -11,7 +12,7 @@ use crate::take::disk::disk_error::{DiskError, Doing, Trouble};
 use crate::take::disk::disk_state::{BlockMap, DiskJob, DiskState, Hollow, Report};
 use crate::take::disk::sparse::{Below, write_sparse};
 use crate::take::disk::tree::Old;
-use crate::take::fetch::parcel::{Parcel, ParcelBlock};
+use crate::take::fetch::parcel::{Parcel, ParcelBlock, ParcelKind};
 use crate::take::fetch::pool::BufferPool;
 use crate::take::fetch::taken_file::{TakenFile, Temporary};
 use crate::take::news::{Placed, TakeNews};
@@ -60,16 +61,27 @@ impl Worker {
                     batch.report.held_bytes = parcel.held_bytes();
                     batch.report.kept_bytes = parcel.recalled_bytes();
                     (batch.report.tries, batch.report.is_check) = (parcel.tries, parcel.is_check());
-                    if parcel.is_check() {
-                        self.comparer().check(&parcel, &mut batch.report, &mut buffer);
-                    } else {
-                        parcel.fill_holes();
-                        self.write(&parcel, &mut batch, &mut buffer);
+                    match parcel.kind() {
+                        ParcelKind::Hashes => self.comparer().check(&parcel, &mut batch.report, &mut buffer),
+                        ParcelKind::Chunks => find_copies(&parcel, &mut batch.report),
+                        ParcelKind::Blocks => {
+                            self.copy_old(&mut parcel);
+                            parcel.fill_holes();
+                            self.write(&parcel, &mut batch, &mut buffer);
+                        }
                     }
                     self.pool.give((*parcel).into_buffer());
                 }
                 DiskJob::Make(items) => self.make(items, &mut batch),
                 DiskJob::Holes(hollow) => self.leave(hollow, &mut batch, &mut buffer),
+                DiskJob::Cut(item, segment) => {
+                    batch.report.is_of_holes = true;
+                    let is_last = item
+                        .base
+                        .as_ref()
+                        .is_some_and(|base| base.cut(self.disk.temps.tree().read(&item.path), &segment, &mut buffer));
+                    batch.report.cut = is_last.then_some(item);
+                }
                 DiskJob::Rehash(items) => self.rehash(items, &mut batch, &mut buffer),
                 DiskJob::Leave => return,
                 DiskJob::Finish(items) => {
@@ -112,7 +124,7 @@ impl Worker {
             }
             if item.is_whole() {
                 if self.write_whole(piece, data, value, batch) {
-                    batch.report.resumed_bytes += parcel.recalled_of(piece);
+                    batch.report.resumed_bytes += parcel.recalled_of(piece) + piece.copied_bytes();
                 }
                 continue;
             }
@@ -124,7 +136,7 @@ impl Worker {
             let data_bytes = data.len() as u64 - hole_bytes;
             batch.report.written_bytes += data_bytes;
             batch.report.hole_bytes += hole_bytes;
-            batch.report.resumed_bytes += parcel.recalled_of(piece);
+            batch.report.resumed_bytes += parcel.recalled_of(piece) + piece.copied_bytes();
             batch.written.push(Written { key: item.key, block: piece.in_file(), value });
             if item.complete(piece.in_file(), value) {
                 self.finish(Arc::clone(item), batch);
@@ -132,6 +144,16 @@ impl Worker {
                 let bytes = batch.touched.take().map_or(0, |(_, bytes)| bytes) + data_bytes;
                 batch.touched = Some((Arc::clone(item), bytes));
             }
+        }
+    }
+
+    /// Adds to the blocks of a parcel what the older files at their places have of them.
+    fn copy_old(&self, parcel: &mut Parcel) {
+        let pieces: Vec<_> = parcel.pieces.iter().filter(|piece| piece.copied_bytes() > 0).cloned().collect();
+        for piece in pieces {
+            let Ok(old) = self.disk.temps.tree().read(&piece.item.path) else { continue };
+            // What is not read fails the check of the block's hash, and is fetched.
+            parcel.copy(&piece, |length| self.pool.take(length), |from, into| _ = read_at(&old, from, into));
         }
     }
 
@@ -397,6 +419,16 @@ impl JobEffects {
     fn note(&mut self, item: &Arc<TakenFile>, Finished { stamp, unset }: Finished) {
         self.stamps.push((item.key, stamp));
         self.report.unset.extend(unset.map(|error| (Arc::clone(item), error)));
+    }
+}
+
+/// Finds what the older files at the pieces' places have of them, by the lists of their chunks.
+fn find_copies(parcel: &Parcel, report: &mut Report) {
+    for piece in &parcel.pieces {
+        let Some(base) = piece.item.base.as_ref() else { continue };
+        let bytes = piece.bytes();
+        let copies = base.copies(parcel.record(piece), bytes.end - bytes.start);
+        report.listed.push((piece.clone(), copies.into()));
     }
 }
 

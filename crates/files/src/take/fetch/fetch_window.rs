@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use fairwave_host::Session;
 
+use crate::delta::base::CopiedRange;
 use crate::format::blocks::BLOCK_BYTES;
-use crate::take::fetch::parcel::{Parcel, ParcelBlock};
+use crate::take::fetch::parcel::{Parcel, ParcelBlock, ParcelKind};
 use crate::take::fetch::taken_file::TakenFile;
 use crate::transfer::memory::{BLOCKS, Holder, Room};
 
@@ -29,7 +30,7 @@ pub(crate) struct FetchWindow {
     at_work: u64,
     /// Parcels in either state.
     parcels: usize,
-    /// Of those, parcels that fetch only hashes.
+    /// Of those, parcels that fetch no bytes of files.
     checks: usize,
     arrivals: RecentBytes,
 }
@@ -40,8 +41,10 @@ pub(crate) struct WantedBlocks {
     pub(crate) item: Arc<TakenFile>,
     pub(crate) blocks: Range<u64>,
     pub(crate) tries: u32,
-    /// Whether only their hashes are fetched, to compare them with the existing file.
-    pub(crate) is_check: bool,
+    /// What is fetched of them.
+    pub(crate) kind: ParcelKind,
+    /// Bytes of the only block that the older file at its place has.
+    pub(crate) copies: Option<Arc<[CopiedRange]>>,
 }
 
 /// Bytes received recently.
@@ -78,7 +81,7 @@ impl FetchWindow {
     pub(crate) fn remove_larger(&mut self, mut room: impl FnMut(&[u8]) -> u64) -> Vec<(WantedBlocks, u64)> {
         let mut removed = Vec::new();
         for wanted in std::mem::take(&mut self.queue) {
-            let room = if wanted.is_check { u64::MAX } else { room(wanted.item.path.parent()) };
+            let room = if wanted.kind == ParcelKind::Hashes { u64::MAX } else { room(wanted.item.path.parent()) };
             if wanted.data_bytes() <= room {
                 self.queue.push_back(wanted);
             } else {
@@ -91,6 +94,14 @@ impl FetchWindow {
     /// The files of which blocks are to be fetched and are not asked for.
     pub(crate) fn items(&self) -> impl Iterator<Item = &TakenFile> {
         self.queue.iter().map(|wanted| &*wanted.item)
+    }
+
+    /// A block is to be fetched before others whose chunks are not known yet: no more of them are asked for than are
+    /// fetched.
+    pub(crate) fn want_next(&mut self, wanted: WantedBlocks) {
+        let is_next = |other: &WantedBlocks| other.copies.is_none() && other.tries == 0;
+        let at = self.queue.iter().position(is_next).unwrap_or(self.queue.len());
+        self.queue.insert(at, wanted);
     }
 
     /// Blocks are to be fetched before all others.
@@ -115,7 +126,7 @@ impl FetchWindow {
             self.room.shrink(BLOCK_BYTES);
             return None;
         };
-        // A parcel of hashes holds no block.
+        // A parcel of hashes or chunks holds no block.
         let held = if parcel.is_check() { 0 } else { parcel.bytes.end - parcel.bytes.start };
         self.room.shrink(BLOCK_BYTES.saturating_sub(held));
         self.parcels += 1;
@@ -172,15 +183,16 @@ impl FetchWindow {
                 wanted.blocks.start = end;
                 continue;
             }
-            let piece = ParcelBlock { item: Arc::clone(&wanted.item), block: wanted.blocks.start };
+            let piece = ParcelBlock {
+                item: Arc::clone(&wanted.item),
+                block: wanted.blocks.start,
+                copies: wanted.copies.clone(),
+            };
             let range = piece.bytes();
             let length = range.end - range.start;
             let follows = pieces.last().is_none_or(|last: &ParcelBlock| last.block + 1 == piece.block);
             let fits = pieces.is_empty() || (bytes + length <= PARCEL_BYTES && pieces.len() < MAX_PIECES);
-            if !follows
-                || !fits
-                || *kind.get_or_insert((wanted.tries, wanted.is_check)) != (wanted.tries, wanted.is_check)
-            {
+            if !follows || !fits || *kind.get_or_insert((wanted.tries, wanted.kind)) != (wanted.tries, wanted.kind) {
                 break;
             }
             pieces.push(piece);
@@ -190,12 +202,17 @@ impl FetchWindow {
                 self.queue.pop_front();
             }
         }
-        let (tries, is_check) = kind?;
-        Some(Parcel::new(pieces, tries, is_check))
+        let (tries, kind) = kind?;
+        Some(Parcel::new(pieces, tries, kind))
     }
 }
 
 impl WantedBlocks {
+    /// Blocks of a file, of which this is fetched for the first time.
+    pub(crate) fn new(item: Arc<TakenFile>, blocks: Range<u64>, kind: ParcelKind) -> Self {
+        Self { item, blocks, tries: 0, kind, copies: None }
+    }
+
     /// Total bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let Range { start, end } = self.blocks;
@@ -205,7 +222,7 @@ impl WantedBlocks {
     /// The end of the hole that contains its first block, if that need not be requested.
     fn hole_end(&self) -> Option<u64> {
         let (Range { start, end }, first) = (self.blocks.clone(), self.item.span.blocks.start);
-        if self.is_check || self.item.holes.is_empty() {
+        if self.kind != ParcelKind::Blocks || self.item.holes.is_empty() {
             return None;
         }
         let hollow = self.item.hollow(start - first..end - first).next()?;
@@ -270,7 +287,7 @@ mod tests {
     fn want_all(flow: &mut FetchWindow, items: &[Arc<TakenFile>]) {
         for item in items {
             let (item, blocks) = (Arc::clone(item), item.span.blocks.clone());
-            flow.want(WantedBlocks { item, blocks, tries: 0, is_check: false });
+            flow.want(WantedBlocks::new(item, blocks, ParcelKind::Blocks));
         }
     }
 
@@ -319,14 +336,14 @@ mod tests {
     fn is_comparing__while_nothing_but_hashes_comes() {
         let mut flow = FetchWindow::new(1 << 40, Holder::Own);
         let items = items(&[2 * BLOCK_BYTES, 10]);
-        let want = |flow: &mut FetchWindow, item: &Arc<TakenFile>, is_check| {
-            flow.want(WantedBlocks { item: Arc::clone(item), blocks: item.span.blocks.clone(), tries: 0, is_check });
+        let want = |flow: &mut FetchWindow, item: &Arc<TakenFile>, kind| {
+            flow.want(WantedBlocks::new(Arc::clone(item), item.span.blocks.clone(), kind));
         };
-        want(&mut flow, &items[0], true);
+        want(&mut flow, &items[0], ParcelKind::Hashes);
         assert!(!flow.is_comparing());
         assert_eq!(std::iter::from_fn(|| flow.next(0)).count(), 2);
         assert!(flow.is_comparing());
-        want(&mut flow, &items[1], false);
+        want(&mut flow, &items[1], ParcelKind::Blocks);
         assert_eq!(std::iter::from_fn(|| flow.next(0)).count(), 1);
         assert!(!flow.is_comparing());
         flow.on_worked(10, false);

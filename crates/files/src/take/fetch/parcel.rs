@@ -6,8 +6,11 @@ use std::sync::Arc;
 use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::VoidReason;
 
+use crate::delta::base::CopiedRange;
+use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::holes::Holes;
+use crate::format::streams::{CHUNKS, HASHES};
 use crate::take::fetch::buffer::Buffer;
 use crate::take::fetch::taken_file::TakenFile;
 
@@ -22,11 +25,14 @@ pub(crate) struct Parcel {
     pub(crate) pieces: Vec<ParcelBlock>,
     /// Number of earlier fetches that failed the check.
     pub(crate) tries: u32,
-    is_check: bool,
+    kind: ParcelKind,
     data: Reassembly,
+    /// Records of hashes, or lists of chunks.
     records: Reassembly,
     /// Zeros among its bytes that are not requested.
     holes: Holes,
+    /// Bytes of older files at the blocks' places, which are not requested.
+    copied: ByteRanges,
     /// Bytes that an earlier session left.
     recalled: ByteRanges,
     /// Bytes that will not arrive.
@@ -36,12 +42,26 @@ pub(crate) struct Parcel {
     void_bytes: Vec<(Range<u64>, VoidReason)>,
 }
 
+/// What a parcel fetches of its blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ParcelKind {
+    /// Their bytes, with their hashes.
+    #[default]
+    Blocks,
+    /// Only their hashes, to compare them with existing blocks.
+    Hashes,
+    /// Only the lists of their chunks, to find those that the file at their place has.
+    Chunks,
+}
+
 /// A block of a parcel.
 #[derive(Clone, Debug)]
 pub(crate) struct ParcelBlock {
     pub(crate) item: Arc<TakenFile>,
     /// Its number in the stream of hashes.
     pub(crate) block: u64,
+    /// Bytes of it that the older file at its place has.
+    pub(crate) copies: Option<Arc<[CopiedRange]>>,
 }
 
 /// Bytes of a stream that arrive in any order.
@@ -78,6 +98,18 @@ impl ParcelBlock {
         holes.map(move |hole| hole.start + start..hole.end + start)
     }
 
+    /// Bytes of it that the older file has, in the stream of the tree, and their offsets in that file.
+    pub(crate) fn copied(&self) -> impl Iterator<Item = (Range<u64>, u64)> + use<'_> {
+        let start = self.bytes().start;
+        let copies = self.copies.as_deref().unwrap_or_default().iter();
+        copies.map(move |copy| (start + copy.start..start + copy.start + copy.bytes, copy.from))
+    }
+
+    /// Bytes of it that the older file has.
+    pub(crate) fn copied_bytes(&self) -> u64 {
+        self.copies.iter().flat_map(|copies| copies.iter()).map(|copy| copy.bytes).sum()
+    }
+
     /// Bytes of it that are in holes.
     pub(crate) fn hole_bytes(&self) -> u64 {
         self.holes().map(|hole| hole.end - hole.start).sum()
@@ -86,25 +118,37 @@ impl ParcelBlock {
 
 impl Parcel {
     /// Of pieces that follow each other: at least one.
-    pub(crate) fn new(pieces: Vec<ParcelBlock>, tries: u32, is_check: bool) -> Self {
+    pub(crate) fn new(pieces: Vec<ParcelBlock>, tries: u32, kind: ParcelKind) -> Self {
         let ends = pieces.first().zip(pieces.last());
         let (blocks, bytes) = ends
             .map_or((0..0, 0..0), |(first, last)| (first.block..last.block + 1, first.bytes().start..last.bytes().end));
-        let mut data = Reassembly::new(if is_check { bytes.start..bytes.start } else { bytes.clone() });
+        let mut data =
+            Reassembly::new(if kind == ParcelKind::Blocks { bytes.clone() } else { bytes.start..bytes.start });
         let mut holes = Holes::default();
-        for hole in pieces.iter().flat_map(ParcelBlock::holes).filter(|_| !is_check) {
+        for hole in pieces.iter().flat_map(ParcelBlock::holes).filter(|_| kind == ParcelKind::Blocks) {
             data.skip(&hole);
             holes.push(hole);
         }
-        let records = Reassembly::new(blocks.start * HASH_RECORD_BYTES..blocks.end * HASH_RECORD_BYTES);
+        let mut copied = ByteRanges::default();
+        for (range, _) in pieces.iter().flat_map(ParcelBlock::copied) {
+            data.skip(&range);
+            copied.insert(range);
+        }
+        let unit = kind.record_bytes();
+        let records = Reassembly::new(blocks.start * unit..blocks.end * unit);
         let (recalled, absent) = (ByteRanges::default(), ByteRanges::default());
         let (voids, void_bytes) = (Vec::new(), Vec::new());
-        Self { blocks, bytes, pieces, tries, is_check, data, records, holes, recalled, absent, voids, void_bytes }
+        Self { blocks, bytes, pieces, tries, kind, data, records, holes, copied, recalled, absent, voids, void_bytes }
     }
 
-    /// Whether only the hashes are fetched, to compare them with the existing file.
+    /// What it fetches.
+    pub(crate) fn kind(&self) -> ParcelKind {
+        self.kind
+    }
+
+    /// Whether no bytes of files are fetched, and only what is compared with the existing files.
     pub(crate) fn is_check(&self) -> bool {
-        self.is_check
+        self.kind != ParcelKind::Blocks
     }
 
     /// Ranges to request in the stream of the tree.
@@ -124,7 +168,8 @@ impl Parcel {
 
     fn held(&self) -> ByteRanges {
         let mut held = self.data.dealt_with();
-        self.holes.iter().chain(self.absent.iter()).for_each(|range| _ = held.remove(&range));
+        let elsewhere = self.holes.iter().chain(self.absent.iter()).chain(self.copied.iter());
+        elsewhere.for_each(|range| _ = held.remove(&range));
         held
     }
 
@@ -160,6 +205,7 @@ impl Parcel {
         self.data.on_data(start, part, buffer);
         self.recalled.insert(start..end);
         self.holes.within(&(start..end)).for_each(|hole| _ = self.recalled.remove(&hole));
+        self.copied.iter().for_each(|range| _ = self.recalled.remove(&range));
     }
 
     /// Bytes that an earlier session left.
@@ -181,7 +227,26 @@ impl Parcel {
         }
     }
 
-    /// The range to request in the stream of hashes.
+    /// Adds the bytes of a piece that the older file has, as `read` fills them from their offset in that. Those that
+    /// cannot be read are wrong, as the block's hash will show.
+    pub(crate) fn copy(
+        &mut self,
+        piece: &ParcelBlock,
+        buffer: impl FnOnce(usize) -> Buffer,
+        mut read: impl FnMut(u64, &mut [u8]),
+    ) {
+        self.data.fill(buffer);
+        for (range, from) in piece.copied() {
+            read(from, self.data.part_mut(&range));
+        }
+    }
+
+    /// The stream of its records: of hashes, or of chunks.
+    pub(crate) fn record_stream(&self) -> u32 {
+        if self.kind == ParcelKind::Chunks { CHUNKS } else { HASHES }
+    }
+
+    /// The range to request in the stream of its records.
     pub(crate) fn wanted_records(&self) -> &Range<u64> {
         &self.records.range
     }
@@ -191,7 +256,7 @@ impl Parcel {
         self.data.on_data(offset, bytes, buffer);
     }
 
-    /// Adds received records of hashes.
+    /// Adds received records.
     pub(crate) fn on_records(&mut self, offset: u64, bytes: &[u8]) {
         self.records.on_data(offset, bytes, Buffer::new);
     }
@@ -206,9 +271,10 @@ impl Parcel {
         }
     }
 
-    /// Records of hashes will not arrive.
+    /// Records will not arrive.
     pub(crate) fn on_void_records(&mut self, range: &Range<u64>, reason: VoidReason) {
-        if self.records.skip(range) {
+        // A list of chunks ends somewhere in its slot.
+        if self.records.skip(range) && self.kind != ParcelKind::Chunks {
             self.voids.push((range.start / HASH_RECORD_BYTES..range.end.div_ceil(HASH_RECORD_BYTES), reason));
         }
     }
@@ -232,14 +298,22 @@ impl Parcel {
         self.data.part(&piece.bytes())
     }
 
-    /// A piece's record of its hash.
+    /// A piece's record of its hash, or the list of its chunks.
     pub(crate) fn record(&self, piece: &ParcelBlock) -> &[u8] {
-        self.records.part(&(piece.block * HASH_RECORD_BYTES..(piece.block + 1) * HASH_RECORD_BYTES))
+        let unit = self.kind.record_bytes();
+        self.records.part(&(piece.block * unit..(piece.block + 1) * unit))
     }
 
     /// The buffer, to be used again.
     pub(crate) fn into_buffer(self) -> Buffer {
         self.data.buffer
+    }
+}
+
+impl ParcelKind {
+    /// Bytes of a block's record.
+    fn record_bytes(self) -> u64 {
+        if self == Self::Chunks { SLOT_BYTES } else { HASH_RECORD_BYTES }
     }
 }
 
@@ -286,12 +360,16 @@ impl Reassembly {
         if start >= end {
             return;
         }
-        if self.buffer.is_empty() {
-            self.buffer = buffer((self.range.end - self.range.start) as usize);
-        }
+        self.fill(buffer);
         let place = (start - self.range.start) as usize..(end - self.range.start) as usize;
         self.buffer[place].copy_from_slice(&bytes[(start - offset) as usize..(end - offset) as usize]);
         self.take(start..end);
+    }
+
+    fn fill(&mut self, buffer: impl FnOnce(usize) -> Buffer) {
+        if self.buffer.is_empty() {
+            self.buffer = buffer((self.range.end - self.range.start) as usize);
+        }
     }
 
     /// A part has arrived, or will not arrive.
@@ -318,9 +396,13 @@ impl Reassembly {
     }
 
     fn clear(&mut self, range: &Range<u64>) {
-        let place = (range.start - self.range.start) as usize..(range.end - self.range.start) as usize;
         // Without a buffer nothing arrived, and it is void.
-        self.buffer.get_mut(place).unwrap_or_default().fill(0);
+        self.part_mut(range).fill(0);
+    }
+
+    fn part_mut(&mut self, range: &Range<u64>) -> &mut [u8] {
+        let place = (range.start - self.range.start) as usize..(range.end - self.range.start) as usize;
+        self.buffer.get_mut(place).unwrap_or_default()
     }
 
     fn part(&self, range: &Range<u64>) -> &[u8] {
@@ -349,9 +431,9 @@ mod tests {
             if name == "b" {
                 holes.push(10..20);
             }
-            pieces.push(ParcelBlock { item: Arc::new(item.with_holes(holes)), block: span.blocks.start });
+            pieces.push(ParcelBlock { item: Arc::new(item.with_holes(holes)), block: span.blocks.start, copies: None });
         }
-        Parcel::new(pieces, 0, false)
+        Parcel::new(pieces, 0, ParcelKind::Blocks)
     }
 
     fn parts(parcel: &Parcel, piece: usize) -> Vec<(u64, Vec<u8>)> {
@@ -400,9 +482,9 @@ mod tests {
             let span = layout.push(bytes).unwrap();
             let path = RelativePath::new(number.to_string().as_bytes()).unwrap();
             let item = TakenFile::new(path, span.clone(), Meta::default(), FileIdentity([1; 16]), Old::Nothing);
-            ParcelBlock { item: Arc::new(item), block: span.blocks.start }
+            ParcelBlock { item: Arc::new(item), block: span.blocks.start, copies: None }
         });
-        Parcel::new(pieces.collect(), 0, false)
+        Parcel::new(pieces.collect(), 0, ParcelKind::Blocks)
     }
 
     /// Each void would look at all the gaps before it: two hundred thousand times a hundred thousand.

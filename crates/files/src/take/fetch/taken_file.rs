@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acqui
 use fairwave_host::{Held, Lock};
 use rustix::fs::FileType;
 
+use crate::delta::base::Base;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, FileSpan};
 use crate::format::footprint::{Gauge, Weighed};
 use crate::format::holes::Holes;
@@ -31,6 +32,8 @@ pub(crate) struct TakenFile {
     pub(crate) old: Old,
     /// Zeros of it that are not sent.
     pub(crate) holes: Holes,
+    /// The older file at its place, if it may have much of the content.
+    pub(crate) base: Option<Box<Base>>,
     /// Number of blocks that are missing.
     left: AtomicU64,
     is_failed: AtomicBool,
@@ -74,6 +77,7 @@ impl TakenFile {
             version,
             old,
             holes,
+            base: None,
             left,
             is_failed,
             temporary,
@@ -87,6 +91,16 @@ impl TakenFile {
     pub(crate) fn with_holes(mut self, mut holes: Holes) -> Self {
         holes.shrink();
         self.holes = holes;
+        self
+    }
+
+    /// What the older file at its place has of it is not fetched.
+    pub(crate) fn on_base(mut self) -> Self {
+        if let Old::There(There { kind: FileType::RegularFile, bytes, .. }) = self.old
+            && self.holes.is_empty()
+        {
+            self.base = Base::new(self.bytes(), bytes).map(Box::new);
+        }
         self
     }
 

@@ -7,8 +7,9 @@ use crossbeam_channel::{Receiver, Sender};
 use fairwave_host::{Handler, Session};
 use fairwave_proto::codec::{CloseReason, VoidReason};
 
+use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::HASH_RECORD_BYTES;
-use crate::format::streams::{HASHES, MANIFEST, RESULTS, TREE};
+use crate::format::streams::{CHUNKS, HASHES, MANIFEST, RESULTS, TREE};
 use crate::take::disk::disk_state::DiskJob;
 use crate::take::fetch::parcel::Parcel;
 use crate::take::fetch::pool::BufferPool;
@@ -75,10 +76,11 @@ impl TakingEnd {
         }
     }
 
-    fn on_records(&mut self, mut offset: u64, mut bytes: &[u8]) {
+    fn on_records(&mut self, stream: u32, mut offset: u64, mut bytes: &[u8]) {
+        let unit = if stream == CHUNKS { SLOT_BYTES } else { HASH_RECORD_BYTES };
         while !bytes.is_empty() {
-            let found = self.open.range_mut(..=offset / HASH_RECORD_BYTES).next_back();
-            let Some((&block, parcel)) = found else { return };
+            let found = self.open.range_mut(..=offset / unit).next_back();
+            let Some((&block, parcel)) = found.filter(|(_, parcel)| parcel.record_stream() == stream) else { return };
             let left = usize::try_from(parcel.wanted_records().end.saturating_sub(offset)).unwrap_or(usize::MAX);
             if left == 0 {
                 return;
@@ -97,7 +99,7 @@ impl TakingEnd {
         for parcel in self.open.values_mut() {
             if stream == TREE {
                 parcel.on_void_bytes(range, reason);
-            } else {
+            } else if parcel.record_stream() == stream {
                 parcel.on_void_records(range, reason);
             }
         }
@@ -156,7 +158,7 @@ impl Handler for TakingEnd {
                 self.ledger.tally().come(bytes.len() as u64);
                 self.on_bytes(offset, bytes);
             }
-            HASHES => self.on_records(offset, bytes),
+            HASHES | CHUNKS => self.on_records(stream, offset, bytes),
             _ => {}
         }
     }
@@ -165,7 +167,7 @@ impl Handler for TakingEnd {
         self.take_expected();
         match stream {
             MANIFEST => _ = self.news.send(TakeNews::ManifestVoid(range)),
-            TREE | HASHES => self.on_void_of_files(stream, &range, reason),
+            TREE | HASHES | CHUNKS => self.on_void_of_files(stream, &range, reason),
             _ => {}
         }
     }

@@ -28,6 +28,7 @@ use crate::take::disk::disk_state::{DiskJob, DiskState};
 use crate::take::disk::quota::{PAGE, Quota};
 use crate::take::disk::tree::{Old, Tree, look};
 use crate::take::fetch::fetch_window::WantedBlocks;
+use crate::take::fetch::parcel::ParcelKind;
 use crate::take::fetch::taken_file::TakenFile;
 use crate::take::list::claims::{PathClaim, PathClaims};
 use crate::take::list::entry_error::EntryError;
@@ -60,6 +61,8 @@ pub(crate) struct TakePlan {
     look: Look,
     names: PlannedNames,
     own: OwnDirectory,
+    /// Whether older files at the places of files have no part in them.
+    whole_file: bool,
     /// Rules for deletions; `None` if nothing is deleted.
     protection: Option<Protection>,
     layout: Layout,
@@ -97,6 +100,8 @@ pub(crate) struct TakePlan {
     most_memory: u64,
     /// Memory of the list, charged to the shared budget.
     room: Room,
+    /// That of the chunks of older files.
+    base_room: Room,
 }
 
 impl TakePlan {
@@ -108,6 +113,7 @@ impl TakePlan {
             look: options.look,
             names: PlannedNames::new(options),
             own: OwnDirectory::new(tree.map(Arc::as_ref)),
+            whole_file: options.whole_file || options.look.is_dry,
             protection: options.look.deletes.map(|_| Protection::new(options)),
             layout: Layout::default(),
             claims: PathClaims::default(),
@@ -133,6 +139,7 @@ impl TakePlan {
             gauge: Gauge::default(),
             most_memory: options.list_memory.get(),
             room: Room::new(&LISTS, options.holder),
+            base_room: Room::new(&LISTS, options.holder),
         }
     }
 
@@ -347,6 +354,16 @@ impl TakePlan {
         self.todo.wanted.drain(..)
     }
 
+    /// Part of an older file, for a worker to cut into chunks.
+    pub(crate) fn next_segment(&mut self) -> Option<DiskJob> {
+        self.todo.next_segment(&mut self.base_room)
+    }
+
+    /// Whether older files wait for their turn to be cut into chunks.
+    pub(crate) fn has_bases(&self) -> bool {
+        self.todo.has_bases()
+    }
+
     /// The accumulated jobs for the workers; all of them if `is_all`.
     pub(crate) fn jobs(&mut self, is_all: bool) -> Vec<DiskJob> {
         self.todo.jobs(is_all)
@@ -361,7 +378,8 @@ impl TakePlan {
     /// compare.
     pub(crate) fn count_as_done(&mut self, comparing: u64) -> Vec<WantedBlocks> {
         let todo = std::mem::take(&mut self.todo);
-        let (checks, fetches): (Vec<_>, Vec<_>) = todo.wanted.into_iter().partition(|wanted| wanted.is_check);
+        let (checks, fetches): (Vec<_>, Vec<_>) =
+            todo.wanted.into_iter().partition(|wanted| wanted.kind == ParcelKind::Hashes);
         for wanted in fetches {
             self.outcome.bytes += wanted.bytes();
             self.ledger.tally().pass_over(wanted.bytes() - wanted.data_bytes());

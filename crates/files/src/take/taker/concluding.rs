@@ -117,6 +117,10 @@ impl Taker {
 
     /// Whether all files that are missing are in the queue or in a parcel.
     fn has_planned_all(&self) -> bool {
-        self.state.is_listed() && !self.threads.is_busy() && self.comparisons.is_empty() && !self.plan.has_wanted()
+        self.state.is_listed()
+            && !self.threads.is_busy()
+            && self.comparisons.is_empty()
+            && !self.plan.has_wanted()
+            && !self.plan.has_bases()
     }
 }

@@ -6,7 +6,7 @@ use crossbeam_channel::{Receiver, Sender};
 use fairwave_host::Session;
 
 use super::parts::{KeptParts, Parts};
-use crate::format::streams::{HASHES, TREE};
+use crate::format::streams::TREE;
 use crate::take::disk::disk_state::DiskState;
 use crate::take::disk::quota::Quota;
 use crate::take::fetch::parcel::Parcel;
@@ -49,10 +49,11 @@ impl OpenParcels {
     /// Asks for what is not there of a parcel: how many bytes an earlier session left of it.
     pub(super) fn ask(&mut self, session: &Session, mut parcel: Parcel) -> u64 {
         let recalled_bytes = self.parts.fill(&mut parcel, &self.pool);
-        let (records, parts) = (parcel.wanted_records().clone(), parcel.wanted_bytes());
+        let (stream, records) = (parcel.record_stream(), parcel.wanted_records().clone());
+        let parts = parcel.wanted_bytes();
         // The receiver of the bytes must know of it before they can arrive.
         let _ = self.expected.send(parcel);
-        session.want(HASHES, records);
+        session.want(stream, records);
         for part in parts {
             session.want(TREE, part);
         }

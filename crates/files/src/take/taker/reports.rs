@@ -10,7 +10,7 @@ use crate::take::disk::free_space::FreeSpace;
 use crate::take::disk::quota::Quota;
 use crate::take::disk::tree::{Old, There};
 use crate::take::fetch::fetch_window::WantedBlocks;
-use crate::take::fetch::parcel::ParcelBlock;
+use crate::take::fetch::parcel::{ParcelBlock, ParcelKind};
 use crate::take::fetch::taken_file::Temporary;
 use crate::take::list::entry_error::EntryError;
 use crate::take::news::Placed;
@@ -54,6 +54,16 @@ impl Taker {
         for (piece, value) in report.checked {
             self.on_checked(&piece, value);
         }
+        if let Some(item) = report.cut {
+            for blocks in item.base.iter().flat_map(|base| base.take_wanted()) {
+                self.flow.want(WantedBlocks::new(Arc::clone(&item), blocks, ParcelKind::Chunks));
+            }
+            self.drop_what_does_not_fit();
+        }
+        for (ParcelBlock { item, block, .. }, copies) in report.listed {
+            let wanted = WantedBlocks::new(item, block..block + 1, ParcelKind::Blocks);
+            self.flow.want_next(WantedBlocks { copies: Some(copies), ..wanted });
+        }
         for (item, blocks) in report.rehashed {
             self.plan.prove(item, &blocks);
         }
@@ -81,10 +91,11 @@ impl Taker {
     }
 
     fn on_wrong(&mut self, piece: ParcelBlock, tries: u32, is_check: bool) {
-        let ParcelBlock { item, block } = piece;
+        let ParcelBlock { item, block, .. } = piece;
         tracing::debug!(path = ?item.path, block, tries, "a block failed verification");
         if tries < MAX_TRIES {
-            self.flow.want_again(WantedBlocks { item, blocks: block..block + 1, tries, is_check });
+            let kind = if is_check { ParcelKind::Hashes } else { ParcelKind::Blocks };
+            self.flow.want_again(WantedBlocks { tries, ..WantedBlocks::new(item, block..block + 1, kind) });
         } else if item.fail() {
             if let Some(disk) = self.threads.disk() {
                 disk.discard(&item);

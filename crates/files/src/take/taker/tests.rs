@@ -1,6 +1,7 @@
 //! A taker against the real giver, over ways that lose, reorder and forge; and against a giver that is hostile.
 
 mod compare;
+mod delta;
 mod disk;
 mod fake;
 mod filter;
@@ -61,6 +62,7 @@ struct Get {
     deletes: Option<Deletions>,
     lists_files: bool,
     is_dry: bool,
+    whole_file: bool,
     durable: Durable,
     memory: u64,
     list_memory: u64,
@@ -88,6 +90,7 @@ impl Default for Get {
             deletes: None,
             lists_files: false,
             is_dry: false,
+            whole_file: false,
             durable,
             memory: 256 << 20,
             list_memory: 1 << 30,
@@ -185,6 +188,7 @@ impl World {
                 deletes: get.deletes,
                 lists_files: get.lists_files,
             },
+            whole_file: get.whole_file,
             durable: get.durable,
             limit: None,
             memory: Bytes::new(get.memory),

@@ -15,6 +15,7 @@ use crate::take::disk::disk_error::Doing;
 use crate::take::disk::sparse::Below;
 use crate::take::disk::tree::{Old, There, set_time};
 use crate::take::fetch::fetch_window::WantedBlocks;
+use crate::take::fetch::parcel::ParcelKind;
 use crate::take::fetch::taken_file::{TakenFile, Temporary, key, version};
 use crate::take::list::claims::PathClaim;
 use crate::take::list::entry_error::EntryError;
@@ -58,13 +59,14 @@ impl TakePlan {
             && holes.blocks_within(&(0..bytes), bytes).map(|blocks| blocks.end - blocks.start).sum::<u64>()
                 <= MAX_HOLLOW;
         let item = TakenFile::new(path, span, meta, identity, old).with_holes(holes).weighed(&self.gauge);
+        let item = if self.whole_file { item } else { item.on_base() };
         let item = Arc::new(if is_only { item.with_values() } else { item });
         self.only = is_only.then(|| Arc::clone(&item));
         self.unresolved += 1;
         let comparable = if self.look.does_check { item.comparable_blocks() } else { 0 };
         if comparable > 0 {
             let blocks = item.span.blocks.start..item.span.blocks.start + comparable;
-            self.todo.wanted.push(WantedBlocks { item, blocks, tries: 0, is_check: true });
+            self.todo.wanted.push(WantedBlocks::new(item, blocks, ParcelKind::Hashes));
         } else {
             self.start(item);
         }
@@ -126,7 +128,7 @@ impl TakePlan {
         for run in blocks.chunk_by(|one, next| one.0 + 1 == next.0) {
             let (start, end) = (run[0].0, run[run.len() - 1].0);
             let blocks = first + start..first + end + 1;
-            self.todo.wanted.push(WantedBlocks { item: Arc::clone(&item), blocks, tries: 0, is_check: true });
+            self.todo.wanted.push(WantedBlocks::new(Arc::clone(&item), blocks, ParcelKind::Hashes));
         }
     }
 

@@ -29,7 +29,7 @@ fn get__check_of_a_file_that_grew_or_shrank_brings_what_differs() {
         let ask = Get { does_check: true, is_dry: true, ..Get::default() };
         let dry = world.get(&ask);
         assert_eq!((dry.outcome.files, dry.outcome.files_failed), (1, 0), "{old} -> {}: {:?}", new.len(), dry.outcome);
-        let run = world.get_all(&Get { does_check: true, ..Get::default() });
+        let run = world.get_all(&Get { does_check: true, whole_file: true, ..Get::default() });
         let (least, most) = (comes as u64, comes as u64 + 20_000);
         assert!((least..most).contains(&run.carried), "{old} -> {}: {} bytes came", new.len(), run.carried);
         assert_eq!(run.resumed, (new.len() - comes) as u64, "{old} -> {}", new.len());

@@ -6,10 +6,11 @@ use fairwave_host::Handler;
 use fairwave_proto::codec::VoidReason;
 
 use super::*;
+use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::{BLOCK_BYTES, HashKey, Layout, block_value};
 use crate::format::manifest::{FileIdentity, Meta, TreeEntry};
 use crate::format::segments::SegmentWriter;
-use crate::format::streams::{HASHES, MANIFEST, TREE};
+use crate::format::streams::{CHUNKS, HASHES, MANIFEST, TREE};
 
 /// A giver with made-up entries and bytes. Requests beyond them are refused.
 #[derive(Default)]
@@ -23,6 +24,8 @@ pub(super) struct Fake {
     /// Mode of all files and directories, instead of the usual.
     pub(super) mode: Option<u16>,
     pub(super) streams: [Vec<u8>; 3],
+    /// Lists of chunks, of each block.
+    pub(super) lists: Vec<Vec<u8>>,
 }
 
 #[derive(Clone)]
@@ -134,6 +137,16 @@ impl Handler for Fake {
     }
 
     fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+        if stream == CHUNKS {
+            for block in range.start / SLOT_BYTES..range.end.div_ceil(SLOT_BYTES) {
+                let (slot, list) = (block * SLOT_BYTES, self.lists.get(block as usize).map_or(0, Vec::len) as u64);
+                if list > 0 {
+                    session.serve(stream, slot..slot + list);
+                }
+                session.refuse(stream, slot + list..slot + SLOT_BYTES, VoidReason::Vanished);
+            }
+            return;
+        }
         let end = (self.streams[stream as usize].len() as u64).clamp(range.start, range.end);
         let is_withheld = stream != MANIFEST && self.entries.iter().any(|said| matches!(said, Said::Begun(..)));
         if end < range.end && !is_withheld {
@@ -156,6 +169,17 @@ impl Handler for Fake {
     }
 
     fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        if stream == CHUNKS {
+            // Lists that fill their slots follow each other.
+            let mut at = range.start;
+            while at < range.end {
+                let (list, start) = (&self.lists[(at / SLOT_BYTES) as usize], (at % SLOT_BYTES) as usize);
+                let end = list.len().min(start + (range.end - at) as usize);
+                take(&list[start..end]);
+                at += (end - start) as u64;
+            }
+            return Ok(());
+        }
         take(&self.streams[stream as usize][range.start as usize..range.end as usize]);
         Ok(())
     }

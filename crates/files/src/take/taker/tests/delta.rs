@@ -1,0 +1,166 @@
+//! Files of which the destination has an older version.
+
+use super::fake::{Fake, file};
+use super::*;
+use crate::delta::chunks::ChunkSizes;
+
+const BYTES: usize = 3 * BLOCK + 12_345;
+/// Chunks have 64 KiB at most.
+const CHUNK: u64 = 64 << 10;
+/// Lists of all chunks, hashes and the manifest: 6 bytes for each chunk of at least 4 KiB.
+const LISTS: u64 = BYTES as u64 / 512 + 4096;
+
+/// A world whose destination has an older version of the only file.
+fn older(new: &[u8], old: &[u8]) -> World {
+    let world = World::new();
+    world.file("large", new);
+    fs::create_dir(world.to().join("data")).unwrap();
+    fs::write(world.to().join("data/large"), old).unwrap();
+    world
+}
+
+fn joined(parts: &[&[u8]]) -> Vec<u8> {
+    parts.concat()
+}
+
+#[test]
+fn get__inserted_bytes_cost_about_what_they_are() {
+    let old = content(1, BYTES);
+    let inserted = content(2, 300_001);
+    for at in [0, BYTES / 2, BYTES] {
+        let world = older(&joined(&[&old[..at], &inserted, &old[at..]]), &old);
+        let run = world.get_all(&Get::default());
+        let most = inserted.len() as u64 + 2 * CHUNK + LISTS;
+        assert!(run.carried < most, "{} bytes came for those inserted at {at}, and not {most}", run.carried);
+        assert!(run.resumed + most > BYTES as u64, "{} bytes were there", run.resumed);
+    }
+}
+
+#[test]
+fn get__removed_and_moved_bytes_cost_next_to_nothing() {
+    let old = content(1, BYTES);
+    let (one, two) = (BLOCK / 2, 2 * BLOCK + 77);
+    let world = older(&joined(&[&old[two..], &old[one..two]]), &old);
+    let run = world.get_all(&Get::default());
+    assert!(run.carried < 4 * CHUNK + LISTS, "{} bytes came", run.carried);
+}
+
+#[test]
+fn get__bytes_that_changed_in_place() {
+    let old = content(1, BYTES);
+    let mut new = old.clone();
+    let places = [0, 1_000_000, BLOCK, BYTES - 1];
+    for at in places {
+        new[at] ^= 1;
+    }
+    let world = older(&new, &old);
+    let run = world.get_all(&Get::default());
+    // Each change costs its chunk, and one after it that begins elsewhere.
+    assert!(run.carried < 2 * 4 * CHUNK + LISTS, "{} bytes came", run.carried);
+}
+
+#[test]
+fn get__a_file_of_one_block_and_an_older_one() {
+    let old = content(1, BLOCK - 5);
+    let world = older(&joined(&[b"new", &old]), &old);
+    let run = world.get_all(&Get::default());
+    assert!(run.carried < 2 * CHUNK + LISTS, "{} bytes came", run.carried);
+}
+
+#[test]
+fn get__over_a_bad_way_only_what_changed() {
+    let old = content(1, BYTES);
+    let world = older(&joined(&[&old[..BLOCK], b"new", &old[BLOCK..]]), &old);
+    let run = world.get_all(&Get { way: LoopbackPath { seed: 5, ..ROUGH }, ..Get::default() });
+    assert!(run.resumed > BYTES as u64 / 2, "{} bytes were there", run.resumed);
+}
+
+#[test]
+fn get__whole_files_if_asked() {
+    let old = content(1, BYTES);
+    let world = older(&joined(&[b"new", &old]), &old);
+    let run = world.get_all(&Get { whole_file: true, ..Get::default() });
+    assert!(run.carried > BYTES as u64 && run.resumed == 0, "{} bytes came", run.carried);
+}
+
+#[test]
+fn get__nothing_in_common_costs_a_list_more() {
+    let world = older(&content(1, BYTES), &content(2, BYTES - 1));
+    let run = world.get_all(&Get::default());
+    assert!(run.carried < BYTES as u64 + LISTS, "{} bytes came", run.carried);
+}
+
+#[test]
+fn get__the_older_file_changes_meanwhile() {
+    let old = content(1, BYTES);
+    let world = older(&joined(&[b"new", &old]), &old);
+    let (mut loopback, transfer) = world.open(&Get::default());
+    // Its inode stays: what was found in it is there no more.
+    fs::write(world.to().join("data/large"), content(9, BYTES)).unwrap();
+    loopback.run_out(LASTS);
+    let run = finish(&loopback, &transfer);
+    assert!(run.outcome.is_complete(), "{:?}", run.outcome);
+    world.assert_same();
+}
+
+/// A giver of a file with these lists of chunks, and a destination with an older one.
+fn listed(new: &[u8], old: &[u8], lists: Vec<Vec<u8>>) -> (World, Run) {
+    let world = older(new, old);
+    let mut fake = Fake::new([file("data/large", new)]);
+    fake.lists = lists;
+    let run = fake.get(&world, &Get::default());
+    (world, run)
+}
+
+fn assert_taken(world: &World, run: &Run, new: &[u8], what: &str) {
+    assert!(run.outcome.is_complete(), "{what}: {:?}", run.outcome);
+    assert!(fs::read(world.to().join("data/large")).unwrap() == new, "{what}");
+}
+
+#[test]
+fn get__a_giver_without_chunks_sends_whole_files() {
+    let old = content(1, BYTES);
+    let new = joined(&[b"new", &old]);
+    let (world, run) = listed(&new, &old, Vec::new());
+    assert_taken(&world, &run, &new, "none");
+    assert_eq!(run.resumed, 0);
+}
+
+#[test]
+fn hostile__lists_of_chunks_that_lie_cost_each_block_once_more() {
+    let old = content(1, BYTES);
+    let mut new = old.clone();
+    new[5] ^= 1;
+    // The older file's own chunks: what they say of the new one is wrong.
+    let sizes = ChunkSizes::of(BYTES as u64);
+    let lie = |block: usize| {
+        let part = block * BLOCK..BYTES.min((block + 1) * BLOCK);
+        let around = sizes.around(&(part.start as u64..part.end as u64), BYTES as u64);
+        let start = around.start as usize;
+        sizes.list(&old[start..around.end as usize], part.start - start..part.end - start)
+    };
+    let lists: Vec<_> = (0..4).map(lie).collect();
+    let (world, run) = listed(&new, &old, lists.clone());
+    assert_taken(&world, &run, &new, "a lie");
+    // The first block was made of the older file, was wrong, and came whole.
+    let most = BLOCK as u64 + LISTS;
+    assert!((BLOCK as u64..most).contains(&run.carried), "{} bytes came", run.carried);
+    let long = |length: u32, count: usize| {
+        let entry = [&length.to_le_bytes()[..3], &[7; 3]].concat();
+        [&[0; 6][..], &entry.repeat(count)].concat()
+    };
+    let others = [
+        ("lengths beyond the block", long(100_000, 1000)),
+        ("a chunk bomb", long(0xff_ffff, 1)),
+        ("a thousand chunks of a byte", long(1, 1300)),
+        ("a lead that is none", [&[0xff; 6][..], &lists[0][6..]].concat()),
+        ("a list that is cut", lists[0][..13].to_vec()),
+        ("zeros", vec![0; 8 << 10]),
+    ];
+    for (what, list) in others {
+        let (world, run) = listed(&new, &old, vec![list; 4]);
+        assert_taken(&world, &run, &new, what);
+        // What was fetched next to a copy that is wrong is fetched again with all of its block.
+        assert!(run.carried < 2 * BYTES as u64 + 4 * (8 << 10) + LISTS, "{what}: {} bytes came", run.carried);
+    }
+}
