@@ -34,7 +34,7 @@ pub(crate) struct LinkArgs {
     ///
     /// TCP and ssh are slower on long or lossy paths. `auto` uses UDP, and if the peer does not answer over UDP, ssh
     /// for cp and TCP for the other commands.
-    #[arg(long, value_name = "CARRIER", value_parser = carriers, default_value = "auto")]
+    #[arg(long, value_name = "CARRIER", default_value = "auto")]
     pub(crate) carrier: Carriers,
     /// Congestion control on a shared path
     #[arg(long, value_enum, value_name = "NAME", default_value = "bbr", hide_short_help = true)]
@@ -270,10 +270,6 @@ impl std::str::FromStr for Ports {
         }
         Ok(Self(first..=last))
     }
-}
-
-fn carriers(text: &str) -> Result<Carriers, String> {
-    text.parse()
 }
 
 /// Carriers without ssh.
