@@ -7,12 +7,16 @@
 
 #![cfg_attr(test, allow(non_snake_case))]
 
+#[cfg(target_os = "linux")]
+mod death;
 mod process;
 
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
+#[cfg(target_os = "linux")]
+pub use death::run_until_death;
 pub use process::{Process, end_with_parent};
 
 /// Time limit for any single event in a test. Long enough that only a hang reaches it: a test process at `nice -n 19`

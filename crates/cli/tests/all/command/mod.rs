@@ -9,6 +9,7 @@ mod carrier;
 mod choice;
 mod clock;
 mod cp;
+mod deaths;
 mod disk;
 mod exit_codes;
 mod gate;
