@@ -105,7 +105,12 @@ fn manifest() {
                 modify_window_s: 0,
                 keeps: Keeps::default(),
                 lists_files: bit(6),
-                deletes: bit(7).then_some(Deletions { most: 3, at_top: false, stays_on_file_system: bit(6) }),
+                deletes: bit(7).then_some(Deletions {
+                    most: 3,
+                    at_top: false,
+                    stays_on_file_system: bit(6),
+                    keeps_ignored: bit(5),
+                }),
             },
             whole_file: false,
             durable: Durable::None,

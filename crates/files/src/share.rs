@@ -154,7 +154,12 @@ impl Share {
                 let holder = Holder::Visitor(visitor.ticket, Prefix::of(visitor.from.ip()));
                 let listing = ListOptions {
                     changed_until_unix_s: visitor.goes_on_since_unix_s,
-                    filter: Filter { stays_on_file_system: walk.stays_on_file_system, ..Filter::default() },
+                    filter: Filter {
+                        stays_on_file_system: walk.stays_on_file_system,
+                        obeys_gitignore: walk.obeys_gitignore,
+                        ..Filter::default()
+                    },
+                    holder,
                     names: NameSelection::default(),
                     depth: None,
                     lists_left_out: walk.lists_left_out,

@@ -45,6 +45,9 @@ struct Words {
     /// Do not cross file system boundaries: mount points are copied as empty directories
     #[arg(long, short = 'x', hide_short_help = true)]
     one_file_system: bool,
+    /// Skip what the .gitignore files of the copied trees ignore; --delete keeps it
+    #[arg(long, hide_short_help = true)]
+    gitignore: bool,
 }
 
 /// Where rules are named.
@@ -73,7 +76,7 @@ pub(crate) struct Choice {
 impl ChoiceArgs {
     /// Reads the files with rules and names.
     pub(crate) fn read(&self, command: &str) -> Result<Choice, CommandFailure> {
-        let Words { files_from, from0, max_size, min_size, one_file_system, .. } = &self.words;
+        let Words { files_from, from0, max_size, min_size, one_file_system, gitignore, .. } = &self.words;
         let mut list = RuleList::default();
         let wrong = |error: RuleError| {
             CommandFailure::usage(format!("{command}: {error}"), "name the files with --files-from instead")
@@ -100,6 +103,7 @@ impl ChoiceArgs {
             min_bytes: min_size.unwrap_or(0),
             max_bytes: *max_size,
             stays_on_file_system: *one_file_system,
+            obeys_gitignore: *gitignore,
         };
         Ok(Choice { filter, names })
     }

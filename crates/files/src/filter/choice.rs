@@ -13,6 +13,8 @@ pub struct Filter {
     pub max_bytes: Option<u64>,
     /// Whether directories of other file systems than that of their root are left empty.
     pub stays_on_file_system: bool,
+    /// Whether entries that the `.gitignore` files of the tree ignore are left out.
+    pub obeys_gitignore: bool,
 }
 
 /// The verdicts of a filter on the entries of a list, in any order.

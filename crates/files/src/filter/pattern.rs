@@ -21,6 +21,8 @@ enum Token {
     InName,
     /// `**`
     Any,
+    /// `**/` of gitignore(5): no directory, or some.
+    Directories,
     /// `[...]`
     Class(Box<[bool; 256]>),
 }
@@ -62,6 +64,25 @@ pub(super) fn expression(pattern: &[u8]) -> Option<String> {
     Some(text)
 }
 
+/// The expression of a line of a `.gitignore` file, without `!`; `None` if it matches no path.
+pub(super) fn gitignore_expression(pattern: &[u8]) -> Option<String> {
+    let (pattern, end) = match pattern.strip_suffix(b"/") {
+        Some(pattern) => (pattern, r"\x00$"),
+        None => (pattern, r"\x00?$"),
+    };
+    // A slash anywhere but at its end ties it to the directory of the file.
+    let start = if pattern.contains(&b'/') { "^/" } else { "/" };
+    let tokens = read_tokens(pattern.strip_prefix(b"/").unwrap_or(pattern), Stars::Gitignore)?;
+    if tokens.is_empty() {
+        return None;
+    }
+    let mut text = format!("(?-u){start}");
+    for token in &tokens {
+        token.write(&mut text);
+    }
+    Some(text + end)
+}
+
 /// The expression of one name of a path, whose wildcards match within it; `None` if it matches no name.
 pub(super) fn name_expression(name: &[u8]) -> Option<String> {
     let mut text = "(?-u)^".to_owned();
@@ -80,6 +101,7 @@ impl Token {
             Self::One => write!(text, "{IN_NAME}"),
             Self::InName => write!(text, "{IN_NAME}*"),
             Self::Any => write!(text, "{ANY}*"),
+            Self::Directories => write!(text, "(?:{ANY}*/)?"),
             Self::Class(bytes) => {
                 text.push('[');
                 for (byte, _) in bytes.iter().enumerate().filter(|(_, is_in)| **is_in) {
@@ -91,8 +113,21 @@ impl Token {
     }
 }
 
+/// What two stars mean.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stars {
+    /// Anything.
+    Rsync,
+    /// Directories between slashes, anything below a slash, else as one star.
+    Gitignore,
+}
+
 /// The parts of a pattern with wildcards; `None` if one of them matches nothing.
 fn tokens(pattern: &[u8]) -> Option<Vec<Token>> {
+    read_tokens(pattern, Stars::Rsync)
+}
+
+fn read_tokens(pattern: &[u8], stars: Stars) -> Option<Vec<Token>> {
     let (mut tokens, mut rest) = (Vec::new(), pattern);
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
@@ -106,7 +141,20 @@ fn tokens(pattern: &[u8]) -> Option<Vec<Token>> {
             b'*' => {
                 let more = rest.iter().take_while(|byte| **byte == b'*').count();
                 rest = &rest[more..];
-                if more == 0 { Token::InName } else { Token::Any }
+                let is_after_slash = matches!(tokens.last(), None | Some(Token::Byte(b'/') | Token::Directories));
+                match (more > 0, stars, rest) {
+                    (true, Stars::Rsync, _) => Token::Any,
+                    (true, Stars::Gitignore, [b'/', after @ ..]) if is_after_slash => {
+                        rest = after;
+                        Token::Directories
+                    }
+                    (true, Stars::Gitignore, [])
+                        if matches!(tokens.last(), Some(Token::Byte(b'/') | Token::Directories)) =>
+                    {
+                        Token::Any
+                    }
+                    _ => Token::InName,
+                }
             }
             b'[' => {
                 let (class, after) = class(rest)?;

@@ -60,6 +60,15 @@ pub enum RuleError {
     /// Together they are longer than they may be.
     #[error("more than {} MiB of rules", MAX_RULES_BYTES >> 20)]
     Total,
+    /// The `.gitignore` files that apply to one path are too large.
+    #[error("the .gitignore files on its path have more than {kib} KiB")]
+    Ignored {
+        /// The limit.
+        kib: usize,
+    },
+    /// Too many of them apply to one path.
+    #[error("more than {0} .gitignore files on its path")]
+    Nested(usize),
     /// Together they need too much memory.
     #[error("the rules need more than {} MiB when compiled", MAX_COMPILED_BYTES >> 20)]
     Complex,

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! greeting = version (1), kind (1), more
-//! more     = of a get: nothing, or flags (1): 1 does not enter other file systems, 2 lists what is left out
+//! more     = of a get: nothing, or flags (1): 1 does not enter other file systems, 2 lists what is left out, 4 obeys
+//!            .gitignore files
 //!            of a put: nothing, or flags (1): 1 compares hashes, 2 dry run, 4 keeps links, 8 a window follows: seconds (u32 BE,
 //!            not 0), 16 makes nothing new, 32 keeps what is there, 64 keeps what is newer, 128 flags of the end follow
 //!            of a bench: opaque bytes up to the end
 //! flags of the end = flags (1): 1 deletes, at most as many as follow (u64 BE), 2 at the destination's top as well, 4 not
-//!            in other file systems, 8 lists what was done with each file
+//!            in other file systems, 8 lists what was done with each file, 16 keeps what .gitignore files ignore
 //! ```
 
 use super::keeps::Keeps;
@@ -34,6 +35,8 @@ pub(crate) struct Walk {
     pub(crate) stays_on_file_system: bool,
     /// Whether the list names what is left out: a taker that deletes keeps it.
     pub(crate) lists_left_out: bool,
+    /// Whether entries that the `.gitignore` files of the tree ignore are left out.
+    pub(crate) obeys_gitignore: bool,
 }
 
 /// Deletions by a taker: of entries that the giver lacks, in the directories that it lists.
@@ -45,6 +48,8 @@ pub(crate) struct Deletions {
     pub(crate) at_top: bool,
     /// Whether nothing is deleted in other file systems than that of the topmost listed directory.
     pub(crate) stays_on_file_system: bool,
+    /// Whether nothing is deleted that the destination's `.gitignore` files ignore.
+    pub(crate) keeps_ignored: bool,
 }
 
 /// Options of a taker's comparison with existing files, before any transfer.
@@ -67,6 +72,7 @@ pub(crate) struct Look {
 
 const STAYS_ON_FILE_SYSTEM: u8 = 1;
 const LISTS_LEFT_OUT: u8 = 2;
+const OBEYS_GITIGNORE: u8 = 4;
 const CHECKS: u8 = 1;
 const IS_DRY: u8 = 2;
 const KEEPS_LINKS: u8 = 4;
@@ -79,6 +85,7 @@ const DELETES: u8 = 1;
 const DELETES_AT_TOP: u8 = 2;
 const DELETES_STAYING: u8 = 4;
 const LISTS_FILES: u8 = 8;
+const KEEPS_IGNORED: u8 = 16;
 const GET: u8 = Purpose::Get as u8;
 const PUT: u8 = Purpose::Put as u8;
 const BENCH: u8 = Purpose::Bench as u8;
@@ -94,9 +101,10 @@ impl<'a> Greeting<'a> {
         let greeting = match reader.u8("the greeting's kind")? {
             GET if reader.is_empty() => Self::Get(Walk::default()),
             GET => match reader.u8("the greeting's flags")? {
-                flags @ 1..=3 => Self::Get(Walk {
+                flags @ 1..=7 => Self::Get(Walk {
                     stays_on_file_system: flags & STAYS_ON_FILE_SYSTEM != 0,
                     lists_left_out: flags & LISTS_LEFT_OUT != 0,
+                    obeys_gitignore: flags & OBEYS_GITIGNORE != 0,
                 }),
                 _ => return Err(FormatError::Range("the greeting's flags")),
             },
@@ -139,9 +147,12 @@ impl<'a> Greeting<'a> {
         let mut said;
         let (kind, more): (u8, &[u8]) = match self {
             Self::Get(walk) if walk == Walk::default() => (GET, &[]),
-            Self::Get(Walk { stays_on_file_system, lists_left_out }) => {
-                let staying = u8::from(stays_on_file_system) * STAYS_ON_FILE_SYSTEM;
-                said = vec![staying | (u8::from(lists_left_out) * LISTS_LEFT_OUT)];
+            Self::Get(Walk { stays_on_file_system, lists_left_out, obeys_gitignore }) => {
+                said = vec![
+                    (u8::from(stays_on_file_system) * STAYS_ON_FILE_SYSTEM)
+                        | (u8::from(lists_left_out) * LISTS_LEFT_OUT)
+                        | (u8::from(obeys_gitignore) * OBEYS_GITIGNORE),
+                ];
                 (GET, &said)
             }
             Self::Put(look) if look == Look::default() => (PUT, &[]),
@@ -179,18 +190,20 @@ fn read_end(reader: &mut Reader<'_>) -> Result<(Option<Deletions>, bool), Format
     let flags = reader.u8(FLAGS)?;
     let (deletes, lists_files) = (flags & DELETES != 0, flags & LISTS_FILES != 0);
     let (at_top, stays_on_file_system) = (flags & DELETES_AT_TOP != 0, flags & DELETES_STAYING != 0);
-    let is_known = flags != 0 && flags <= (DELETES | DELETES_AT_TOP | DELETES_STAYING | LISTS_FILES);
-    if !is_known || (!deletes && (at_top || stays_on_file_system)) {
+    let keeps_ignored = flags & KEEPS_IGNORED != 0;
+    let is_known = flags != 0 && flags <= (DELETES | DELETES_AT_TOP | DELETES_STAYING | LISTS_FILES | KEEPS_IGNORED);
+    if !is_known || (!deletes && (at_top || stays_on_file_system || keeps_ignored)) {
         return Err(FormatError::Range(FLAGS));
     }
     let most = if deletes { Some(reader.u64("the most deletions")?) } else { None };
-    Ok((most.map(|most| Deletions { most, at_top, stays_on_file_system }), lists_files))
+    Ok((most.map(|most| Deletions { most, at_top, stays_on_file_system, keeps_ignored }), lists_files))
 }
 
 fn end_bytes(deletes: Option<Deletions>, lists_files: bool) -> Vec<u8> {
     let deletions = deletes.map_or(0, |deletions| {
         let at_top = u8::from(deletions.at_top) * DELETES_AT_TOP;
-        DELETES | at_top | (u8::from(deletions.stays_on_file_system) * DELETES_STAYING)
+        let staying = u8::from(deletions.stays_on_file_system) * DELETES_STAYING;
+        DELETES | at_top | staying | (u8::from(deletions.keeps_ignored) * KEEPS_IGNORED)
     });
     let mut bytes = vec![deletions | (u8::from(lists_files) * LISTS_FILES)];
     bytes.extend(deletes.iter().flat_map(|deletions| deletions.most.to_be_bytes()));
@@ -203,9 +216,11 @@ mod tests {
 
     #[test]
     fn greeting__is_read_as_it_was_written() {
-        let get = |stays_on_file_system, lists_left_out| Greeting::Get(Walk { stays_on_file_system, lists_left_out });
-        let gets = [get(false, false), get(true, false), get(false, true), get(true, true)];
-        for greeting in gets.into_iter().chain([Greeting::Bench(b""), Greeting::Bench(&[9; 510])]) {
+        let gets = (0..8).map(|flags| {
+            let [stays_on_file_system, lists_left_out, obeys_gitignore] = [1, 2, 4].map(|flag| flags & flag != 0);
+            Greeting::Get(Walk { stays_on_file_system, lists_left_out, obeys_gitignore })
+        });
+        for greeting in gets.chain([Greeting::Bench(b""), Greeting::Bench(&[9; 510])]) {
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
         for flags in 0..3 * 8 * 64 {
@@ -213,7 +228,9 @@ mod tests {
             let [does_check, is_dry, keeps_links, only_existing, existing, newer] = is_set;
             let modify_window_s = [0, 1, u32::MAX][flags >> 9];
             let [is_some, at_top, lists_files] = [64, 128, 256].map(|flag| flags & flag != 0);
-            let deletions = Deletions { most: u64::MAX - flags as u64, at_top, stays_on_file_system: does_check };
+            let (stays_on_file_system, keeps_ignored) = (does_check, is_dry);
+            let most = u64::MAX - flags as u64;
+            let deletions = Deletions { most, at_top, stays_on_file_system, keeps_ignored };
             let deletes = is_some.then_some(deletions);
             let keeps = Keeps { only_existing, existing, newer };
             let look = Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files };
@@ -232,11 +249,11 @@ mod tests {
         assert_eq!(Greeting::read(&[1, PUT, 0]), Err(FormatError::Range("the greeting's flags")));
         assert_eq!(Greeting::read(&[1, PUT, 128]), Err(FormatError::Short("the flags of the end")));
         assert_eq!(Greeting::read(&[1, PUT, 128, 1]), Err(FormatError::Short("the most deletions")));
-        for flags in [0, 2, 4, 16, 255] {
+        for flags in [0, 2, 4, 16, 32, 255] {
             assert_eq!(Greeting::read(&[1, PUT, 128, flags]), Err(FormatError::Range("the flags of the end")));
         }
         assert_eq!(Greeting::read(&[1, PUT, 1, 0]), Err(FormatError::Range("the greeting's length")));
-        for flags in [0, 4, 255] {
+        for flags in [0, 8, 255] {
             assert_eq!(Greeting::read(&[1, GET, flags]), Err(FormatError::Range("the greeting's flags")));
         }
         assert_eq!(Greeting::read(&[1, GET, 1, 0]), Err(FormatError::Range("the greeting's length")));

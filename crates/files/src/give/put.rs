@@ -138,6 +138,7 @@ pub(crate) fn look(options: &PutOptions) -> Look {
         most,
         at_top: options.names.as_ref().is_some_and(Vec::is_empty),
         stays_on_file_system: options.filter.stays_on_file_system,
+        keeps_ignored: options.filter.obeys_gitignore,
     });
     Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files }
 }
@@ -152,7 +153,7 @@ pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn 
     let names = options.names.iter().flatten().map(|name| name.as_bytes());
     let (filter, names) = (options.filter.clone(), NameSelection::new(names));
     let lists_left_out = options.deletes.is_some();
-    let listing = ListOptions { changed_until_unix_s: None, filter, names, depth: None, lists_left_out };
+    let listing = ListOptions { filter, names, lists_left_out, ..ListOptions::default() };
     let readers = Readers::start().map_err(TransferError::Thread)?;
     let ledger = Ledger::default();
     let source = GivingEnd::new(roots, share_name(paths), readers, ledger.clone())

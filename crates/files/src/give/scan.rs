@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use super::list_options::ListOptions;
 use super::roots::Roots;
 use crate::filter::choice::Verdicts;
+use crate::filter::gitignore::{self, GITIGNORE, Gitignores};
 use crate::filter::selection::NameSelection;
 use crate::format::holes::{Holes, MAX_HOLES, MIN_HOLE};
 use crate::format::manifest::{FileIdentity, MAX_PATH_BYTES, Meta, TreeEntry};
@@ -17,6 +18,7 @@ use crate::format::names::is_reserved;
 use crate::format::reason::reason;
 use crate::format::short_hash::short;
 use crate::transfer::boot::directory_id;
+use crate::transfer::memory::{LISTS, Room};
 
 /// Calls `found` for every entry below the roots: a directory, then its entries except directories, then those, each by
 /// name; and for the holes of a file before it. A directory that cannot be listed is a failed entry; an entry that is
@@ -28,16 +30,29 @@ pub(crate) fn scan(
     listing: ListOptions,
     found: &mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let ListOptions { changed_until_unix_s, filter, names: asked, depth, lists_left_out } = listing;
+    let ListOptions { changed_until_unix_s, filter, names: asked, depth, holder, lists_left_out } = listing;
     let changed_until_s = changed_until_unix_s.map_or(i64::MAX, |until| i64::try_from(until).unwrap_or(i64::MAX));
     let stays_on = filter.stays_on_file_system.then_some(0);
     if lists_left_out {
         filter.rules.iter().try_for_each(|(pattern, includes)| found(&TreeEntry::Rule { includes, pattern }))?;
     }
+    let ignored = filter.obeys_gitignore.then(|| Ignored::new(Room::new(&LISTS, holder)));
     let verdicts = Verdicts::new(filter);
     let (names, bytes, holes) = (Vec::new(), Vec::new(), 0);
-    let mut walk =
-        Walk { roots, changed_until_s, asked, depth, verdicts, stays_on, lists_left_out, found, names, bytes, holes };
+    let mut walk = Walk {
+        roots,
+        changed_until_s,
+        asked,
+        depth,
+        verdicts,
+        ignored,
+        stays_on,
+        lists_left_out,
+        found,
+        names,
+        bytes,
+        holes,
+    };
     for name in roots.names() {
         match roots.stat(name) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
@@ -98,6 +113,8 @@ struct Walk<'a> {
     asked: NameSelection,
     depth: Option<usize>,
     verdicts: Verdicts,
+    /// What `.gitignore` files leave out, if they are obeyed.
+    ignored: Option<Ignored>,
     /// The device of the root, if others are not entered.
     stays_on: Option<u64>,
     lists_left_out: bool,
@@ -107,6 +124,19 @@ struct Walk<'a> {
     bytes: Vec<u8>,
     /// Holes that were reported.
     holes: usize,
+}
+
+/// The rules of the `.gitignore` files of a walk.
+struct Ignored {
+    rules: Gitignores,
+    /// Memory for them, once there are any.
+    room: Room,
+}
+
+impl Ignored {
+    fn new(room: Room) -> Self {
+        Self { rules: Gitignores::default(), room }
+    }
 }
 
 impl Walk<'_> {
@@ -151,6 +181,10 @@ impl Walk<'_> {
             };
         }
         let error = self.list(&mut directory).err();
+        if let Err(reason) = self.read_gitignore(path) {
+            // Without its rules it is not known what to leave out.
+            return (self.found)(&TreeEntry::Failed { path: shown(path), reason: &reason });
+        }
         let (names, bytes) = (std::mem::take(&mut self.names), std::mem::take(&mut self.bytes));
         let stem = if path.is_empty() { Vec::new() } else { [path, b"/"].concat() };
         let (mut below, mut has_long) = (stem, false);
@@ -171,7 +205,9 @@ impl Walk<'_> {
             match fd.and_then(|fd| statat(fd, name, AtFlags::SYMLINK_NOFOLLOW)) {
                 Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
                     let names = || below.split(|byte| *byte == b'/').count();
-                    if self.depth.is_some_and(|depth| names() >= depth) {
+                    if self.ignores(&below, true) {
+                        self.leave_out(&below)?;
+                    } else if self.depth.is_some_and(|depth| names() >= depth) {
                         (self.found)(&TreeEntry::Directory { path: &below, meta: meta(&stat) })?;
                     } else if self.enters(&below) {
                         waiting.push(below.clone());
@@ -192,6 +228,31 @@ impl Walk<'_> {
             (self.found)(&TreeEntry::Failed { path: shown(path), reason: &reason })?;
         }
         error.map_or(ControlFlow::Continue(()), |error| self.fail(path, &error))
+    }
+
+    /// Reads the rules of the directory whose names are listed.
+    fn read_gitignore(&mut self, directory: &[u8]) -> Result<(), String> {
+        let Some(ignored) = &mut self.ignored else { return Ok(()) };
+        let is_there = self.names.iter().any(|&(start, end)| self.bytes.get(start..end) == Some(GITIGNORE));
+        let slash: &[u8] = if directory.is_empty() { b"" } else { b"/" };
+        let opened = || self.roots.open_file(&[directory, slash, GITIGNORE].concat());
+        let content = if is_there { gitignore::content(opened()) } else { Ok(None) };
+        let content = content.map_err(|error| format!("cannot read its .gitignore file: {}", reason(&error)))?;
+        if content.is_some() && ignored.room.bytes() == 0 && !ignored.room.grow(Gitignores::MAX_BYTES) {
+            return Err("this end has no memory left for the rules of .gitignore files".to_owned());
+        }
+        ignored.rules.enter(directory, content.as_deref()).map_err(|error| error.to_string())
+    }
+
+    /// Whether `.gitignore` files leave a path out.
+    fn ignores(&self, path: &[u8], is_directory: bool) -> bool {
+        self.ignored.as_ref().is_some_and(|ignored| ignored.rules.ignores(path, is_directory))
+    }
+
+    /// Names an entry that is left out, for a taker that deletes.
+    fn leave_out(&mut self, path: &[u8]) -> ControlFlow<()> {
+        let is_named = self.lists_left_out && self.asked.takes(path);
+        if is_named { (self.found)(&TreeEntry::Kept { path }) } else { ControlFlow::Continue(()) }
     }
 
     /// Whether a directory is listed: it is asked for, or something in it, and it is not excluded.
@@ -236,12 +297,14 @@ impl Walk<'_> {
 
     /// Adds an entry that is not a directory.
     fn leaf(&mut self, path: &[u8], stat: &Stat, target: &dyn Fn() -> rustix::io::Result<Vec<u8>>) -> ControlFlow<()> {
+        if self.ignores(path, false) {
+            return self.leave_out(path);
+        }
         if !self.chooses(path, stat) {
             // Rules are in the list; sizes are not.
             let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
             let is_sized = is_file && !self.verdicts.takes_bytes(stat.st_size.cast_unsigned());
-            let is_named = self.lists_left_out && is_sized && self.asked.takes(path);
-            return if is_named { (self.found)(&TreeEntry::Kept { path }) } else { ControlFlow::Continue(()) };
+            return if is_sized { self.leave_out(path) } else { ControlFlow::Continue(()) };
         }
         let meta = meta(stat);
         let what = match FileType::from_raw_mode(stat.st_mode) {

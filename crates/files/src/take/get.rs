@@ -165,7 +165,12 @@ fn begin(
     former: Option<&Session>,
 ) -> Result<Opening, TransferError> {
     let stays_on_file_system = options.filter.stays_on_file_system;
-    let walk = Walk { stays_on_file_system, lists_left_out: stays_on_file_system && options.deletes.is_some() };
+    let keeps_ignored = options.filter.obeys_gitignore;
+    let walk = Walk {
+        stays_on_file_system,
+        lists_left_out: (stays_on_file_system || keeps_ignored) && options.deletes.is_some(),
+        obeys_gitignore: keeps_ignored,
+    };
     let at_top = options.is_inside && options.names.is_empty() && options.globs.is_empty();
     let tree = if options.dry_run { look_for(&options.destination) } else { open(&options.destination).map(Some) };
     let [names, globs] =
@@ -186,7 +191,7 @@ fn begin(
             keeps_links: options.keeps_links,
             modify_window_s: options.modify_window_s,
             keeps: options.keeps,
-            deletes: options.deletes.map(|most| Deletions { most, at_top, stays_on_file_system }),
+            deletes: options.deletes.map(|most| Deletions { most, at_top, stays_on_file_system, keeps_ignored }),
             lists_files: options.lists_files,
         },
         durable: options.durable,

@@ -36,9 +36,10 @@ struct HeldBytes {
 }
 
 /// For whom memory is taken.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Holder {
     /// A transfer of this process's own: its options bound it.
+    #[default]
     Own,
     Visitor(TicketId, Prefix),
 }

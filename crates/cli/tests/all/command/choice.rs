@@ -134,6 +134,38 @@ fn choose__names_from_a_file_or_stdin() {
     assert!(done.code() == Some(0) && done.stderr().contains("names no file"), "{}", done.stderr());
 }
 
+/// With --delete what is ignored stays, at either end's rules.
+#[test]
+fn choose__by_gitignore_at_either_end() {
+    let host = Host::new();
+    for root in ["tree", "home/tree"] {
+        fill(&host, root);
+        host.write(&format!("{root}/.gitignore"), b"*.o\n/tmp/\n.git\nbig.bin\n");
+    }
+    let serve = host.serve(&["tree", "--listen", "127.0.0.1:0"]);
+    std::fs::create_dir(host.path("inbox")).unwrap();
+    let inbox = host.serve(&["inbox", "--writable", "--delete", "--listen", "127.0.0.1:0"]);
+    let ssh = host.ssh();
+    for (call, to) in [
+        (&["get", &serve.at(), "got"][..], "got"),
+        (&["put", "tree", &inbox.at()], "inbox"),
+        (&["cp", "tree", "to/"], "to"),
+        (&["cp", "--ssh", &ssh, "tree", "server:sent/"], "home/sent"),
+        (&["cp", "--ssh", &ssh, "server:tree", "fetched/"], "fetched"),
+    ] {
+        let call = [call, &["--gitignore", "--delete"]].concat();
+        host.run(&call).good();
+        let chosen = ["/tree/.gitignore", "/tree/a.c", "/tree/sub/b.c", "/tree/sub/tmp/x.c"];
+        assert_eq!(paths(&host, to), chosen, "{call:?}");
+        for name in ["old.c", "old.o", "tmp/old.c", "big.bin"] {
+            host.write(&format!("{to}/tree/{name}"), b"old");
+        }
+        host.run(&call).good();
+        let kept = [&chosen[..2], &["/tree/big.bin", "/tree/old.o"], &chosen[2..], &["/tree/tmp/old.c"]].concat();
+        assert_eq!(paths(&host, to), kept, "{call:?}");
+    }
+}
+
 #[test]
 fn choose__what_is_wrong_is_named() {
     let host = Host::new();

@@ -4,12 +4,15 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+use fairwave_proto::codec::TicketId;
+use fairwave_proto::handshake::Prefix;
 use rustix::fs::{CWD, Mode, mkfifoat};
 
 use super::*;
 use crate::collector::{as_nobody, open_place};
 use crate::filter::choice::Filter;
 use crate::filter::rules::RuleList;
+use crate::transfer::memory::Holder;
 
 /// Entries as lines.
 fn scanned(paths: &[PathBuf]) -> Vec<String> {
@@ -354,4 +357,65 @@ fn scan__a_top_that_has_gone_is_a_failure() {
     assert_eq!(scanned_for_mirror(&roots, Filter::default()), [""; 0]);
     fs::remove_dir(&data).unwrap();
     assert_eq!(scanned_for_mirror(&roots, Filter::default()), ["failed ."]);
+}
+
+#[test]
+fn scan__gitignore_files_are_obeyed_as_git_does() {
+    let place = tempfile::tempdir().unwrap();
+    fs::create_dir_all(place.path().join("sub/build/deep")).unwrap();
+    fs::create_dir_all(place.path().join("subject")).unwrap();
+    for file in ["a.o", "keep.o", "sub/b.o", "sub/x.log", "sub/build/deep/y", "build", "subject/x.log", "subject/a.o"] {
+        fs::write(place.path().join(file), "1").unwrap();
+    }
+    fs::write(place.path().join(".gitignore"), "# objects\n*.o\n!keep.o\n[\nbuild/\n").unwrap();
+    fs::write(place.path().join("sub/.gitignore"), "!b.o\n/x.log\n").unwrap();
+    let filter = Filter { obeys_gitignore: true, ..Filter::default() };
+    let expected = [".gitignore", "build", "keep.o", "sub/", "sub/.gitignore", "sub/b.o", "subject/", "subject/x.log"];
+    assert_eq!(listed_inside(place.path(), filter, &[]), expected);
+}
+
+/// Without its rules it is not known what is to be left out, and nothing of the directory is listed.
+#[test]
+fn scan__a_directory_whose_gitignore_file_is_beyond_the_bounds_fails() {
+    let place = tempfile::tempdir().unwrap();
+    for directory in ["deep", "long", "fine"] {
+        fs::create_dir(place.path().join(directory)).unwrap();
+        fs::write(place.path().join(directory).join("a"), "1").unwrap();
+    }
+    fs::write(place.path().join("long/.gitignore"), "x\n".repeat(40_000)).unwrap();
+    let mut deep = place.path().join("deep");
+    for _ in 0..20 {
+        fs::write(deep.join(".gitignore"), "x\n").unwrap();
+        deep.push("d");
+        fs::create_dir(&deep).unwrap();
+    }
+    // Links and pipes are not read.
+    fs::create_dir(place.path().join("odd")).unwrap();
+    symlink("/dev/zero", place.path().join("odd/.gitignore")).unwrap();
+    let filter = Filter { obeys_gitignore: true, ..Filter::default() };
+    let listed = listed_inside(place.path(), filter.clone(), &[]);
+    let failed: Vec<_> = listed.iter().filter(|line| line.starts_with("failed")).collect();
+    let nested = format!("failed deep/{}: more than 16 .gitignore files on its path", ["d"; 16].join("/"));
+    assert_eq!(failed, [&nested, "failed long: the .gitignore files on its path have more than 64 KiB"]);
+    assert!(listed.contains(&"fine/a".to_owned()) && !listed.contains(&"long/a".to_owned()));
+    assert!(listed.contains(&"odd/.gitignore -> /dev/zero".to_owned()));
+}
+
+/// What visitors' lists need is taken from their part of the memory.
+#[test]
+fn scan__rules_of_gitignore_files_take_the_visitors_memory() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join(".gitignore"), "x\n").unwrap();
+    let prefix = Prefix::of([192, 0, 2, 77].into());
+    let holder = Holder::Visitor(TicketId(0x617), prefix);
+    let mut taken = Room::new(&LISTS, holder);
+    while taken.grow(1 << 20) {}
+    let filter = Filter { obeys_gitignore: true, ..Filter::default() };
+    let mut failed = Vec::new();
+    let listing = ListOptions { filter, holder, ..ListOptions::default() };
+    let _ = scan(&Roots::find_inside(place.path()).unwrap(), listing, &mut |entry| {
+        failed.extend(matches!(entry, TreeEntry::Failed { .. }).then(|| format!("{entry:?}")));
+        ControlFlow::Continue(())
+    });
+    assert!(failed.len() == 1 && failed[0].contains("no memory left"), "{failed:?}");
 }

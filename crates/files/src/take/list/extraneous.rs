@@ -3,9 +3,10 @@
 use std::os::fd::OwnedFd;
 
 use fairwave_host::OwnPlaces;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat, fchmod, fstat, statat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fchmod, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
+use crate::filter::gitignore::{self, GITIGNORE, Gitignores};
 use crate::filter::rules::Rules;
 use crate::format::greeting::Deletions;
 use crate::format::names::is_reserved;
@@ -15,12 +16,15 @@ use crate::take::list::claims::{PathClaim, PathClaims};
 
 /// Entries of the destination that the giver does not have, in the directories that it lists.
 ///
-/// These stay: what the list names, whatever became of it; what the rules exclude; names that are reserved for
+/// These stay: what the list names, whatever became of it; what the rules exclude, and the `.gitignore` files of the
+/// destination if they are obeyed; names that are reserved for
 /// temporaries; places of keys; what other file systems have; and each directory in which something stays.
 pub(crate) struct Extraneous<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) claims: &'a PathClaims,
     pub(crate) rules: &'a Rules,
+    /// The rules of the destination's `.gitignore` files.
+    pub(crate) ignored: Gitignores,
     /// The path of an entry as the rules know it.
     pub(crate) as_listed: &'a dyn Fn(&[u8]) -> Vec<u8>,
     pub(crate) own: Option<&'a OwnPlaces>,
@@ -111,6 +115,7 @@ impl Extraneous<'_> {
                 return Ok(());
             }
         }
+        self.read_gitignore(&path, &opened)?;
         let mut extraneous = Vec::new();
         for name in names(&opened)? {
             let below = join(&path, &name);
@@ -170,6 +175,7 @@ impl Extraneous<'_> {
         }
         let opened = self.tree.directory(path).doing(DELETE)?;
         let stat = fstat(&opened).doing(DELETE)?;
+        self.read_gitignore(path, &opened)?;
         let (mut is_clear, before) = (true, steps.len());
         for name in names(&opened)? {
             let below = join(path, &name);
@@ -181,6 +187,19 @@ impl Extraneous<'_> {
         }
         steps[before..].reverse();
         Ok(is_clear)
+    }
+
+    /// Reads the rules of an open directory, if they are obeyed.
+    fn read_gitignore(&mut self, path: &[u8], directory: &OwnedFd) -> Result<(), DiskError> {
+        if !self.deletions.keeps_ignored {
+            return Ok(());
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = openat(directory, GITIGNORE, flags, Mode::empty());
+        let content = gitignore::content(opened.map_err(Into::into));
+        let failed = |error| DiskError { doing: "read its .gitignore file", error };
+        let content = content.map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+        self.ignored.enter(path, content.as_deref()).map_err(|_| failed(Errno::FBIG))
     }
 
     /// An extraneous entry of an open directory: deletes it, unless it is a directory.
@@ -195,7 +214,8 @@ impl Extraneous<'_> {
         let is_own = |own: &OwnPlaces| {
             own.is_directory(node) || own.is_file(node) || own.is_next((around.st_dev, around.st_ino), name)
         };
-        let is_excluded = || !self.rules.includes(&(self.as_listed)(path), is_directory);
+        let is_excluded =
+            || !self.rules.includes(&(self.as_listed)(path), is_directory) || self.ignored.ignores(path, is_directory);
         if is_reserved(name) || self.own.is_some_and(is_own) || is_excluded() {
             return Found::Stays;
         }

@@ -2,6 +2,7 @@
 
 use super::TakePlan;
 use super::protection::Protection;
+use crate::filter::gitignore::Gitignores;
 use crate::filter::rules::Rules;
 use crate::format::greeting::Deletions;
 use crate::format::names::escaped;
@@ -47,6 +48,10 @@ impl TakePlan {
                 return;
             }
         };
+        if deletions.keeps_ignored && !self.room.grow(Gitignores::MAX_BYTES) {
+            self.fail(b".", EntryError::NoRoomForRules);
+            return;
+        }
         let (is_dry, most_memory) = (self.look.is_dry, self.most_memory);
         let is_listed = is_dry || self.look.lists_files;
         let Self { outcome, claims, names, room, directories, ledger, .. } = self;
@@ -70,7 +75,9 @@ impl TakePlan {
         let own = directories.as_ref().and_then(Directories::own);
         let as_listed = |path: &[u8]| names.as_listed(path);
         let (claims, rules, tell, as_listed) = (&*claims, &rules, &mut tell, &as_listed);
-        let search = Extraneous { tree: &tree, claims, rules, as_listed, own, deletions, is_dry, is_stopped, tell };
+        let ignored = Gitignores::default();
+        let search =
+            Extraneous { tree: &tree, claims, rules, ignored, as_listed, own, deletions, is_dry, is_stopped, tell };
         search.delete();
     }
 }

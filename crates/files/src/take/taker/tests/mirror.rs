@@ -6,7 +6,8 @@ use super::*;
 use crate::filter::rules::{RuleError, RuleList};
 use crate::format::manifest::TreeEntry;
 
-pub(super) const ALL: Deletions = Deletions { most: u64::MAX, at_top: false, stays_on_file_system: false };
+pub(super) const ALL: Deletions =
+    Deletions { most: u64::MAX, at_top: false, stays_on_file_system: false, keeps_ignored: false };
 
 fn mirror() -> Get {
     Get { deletes: Some(ALL), ..Get::default() }
@@ -229,5 +230,22 @@ fn mirror__rules_of_a_peer_are_bounded_and_stand_at_the_start() {
     // The taker of a get has its own, and without deletions there are none.
     for (get, tells) in [(mirror(), false), (Get::default(), true)] {
         assert_eq!(plan(&get, tells).on_entry(rule(b"x")), Err(ListError::Rule));
+    }
+}
+
+/// The rules of the destination's own files protect, and those that the list does not bring.
+#[test]
+fn mirror__what_gitignore_files_ignore_stays() {
+    let world = World::new();
+    at_destination(
+        &world,
+        &["data/build/x", "data/a.o", "data/old", "data/sub/.gitignore", "data/sub/keep", "data/sub/old"],
+    );
+    fs::write(world.to().join("data/.gitignore"), "*.o\nbuild/\n").unwrap();
+    fs::write(world.to().join("data/sub/.gitignore"), "keep\n").unwrap();
+    let deletes = Some(Deletions { keeps_ignored: true, ..ALL });
+    world.get(&Get { deletes, ..Get::default() });
+    for (name, is_there) in [("build/x", true), ("a.o", true), ("old", false), ("sub/keep", true), ("sub/old", false)] {
+        assert_eq!(world.to().join("data").join(name).exists(), is_there, "{name}");
     }
 }
