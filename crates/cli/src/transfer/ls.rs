@@ -15,7 +15,7 @@ use crate::common::output_args::OutputArgs;
 use crate::common::screen::Screen;
 use crate::common::terminal::{print, tamed};
 use crate::transfer::connecting;
-use crate::transfer::cp::{self, place::CpPlace};
+use crate::transfer::cp::{self, SshArgs, place::CpPlace};
 use crate::transfer::link::{LinkArgs, NO_SSH, OF_TICKETS};
 use crate::transfer::name::Name;
 use crate::transfer::ticket;
@@ -38,9 +38,8 @@ pub(crate) struct Args {
     /// List everything below the named directories
     #[arg(long, short = 'R')]
     recursive: bool,
-    /// Command to run instead of ssh
-    #[arg(long, value_name = "COMMAND", env = "FAIRWAVE_SSH", default_value = "ssh")]
-    ssh: String,
+    #[command(flatten)]
+    ssh: SshArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]

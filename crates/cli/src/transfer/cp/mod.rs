@@ -51,9 +51,8 @@ pub(crate) struct Args {
     /// UDP ports, one of which the other machine listens on [default: 8642, or any]
     #[arg(long, value_name = "A-B")]
     port: Option<Ports>,
-    /// Command to run instead of ssh
-    #[arg(long, value_name = "COMMAND", env = "FAIRWAVE_SSH", default_value = "ssh")]
-    ssh: String,
+    #[command(flatten)]
+    ssh: SshArgs,
     #[command(flatten)]
     choice: ChoiceArgs,
     #[command(flatten)]
@@ -62,6 +61,23 @@ pub(crate) struct Args {
     output: OutputArgs,
     #[command(flatten)]
     link: LinkArgs,
+}
+
+/// How the other machine is reached.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SshArgs {
+    /// Command to run instead of ssh
+    #[arg(long, value_name = "COMMAND", env = "FAIRWAVE_SSH", default_value = "ssh")]
+    ssh: String,
+    /// The other machine's fairwave command [default: fairwave, or that in ~/.local/bin or ~/.cargo/bin]
+    #[arg(long, value_name = "PATH", hide_short_help = true)]
+    remote_command: Option<String>,
+}
+
+impl SshArgs {
+    fn call(&self, host: String, request: CpRequest) -> SshCall {
+        SshCall { ssh: self.ssh.clone(), remote_command: self.remote_command.clone(), host, request }
+    }
 }
 
 /// Direction of a copy.
@@ -86,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Done {
         CopyDirection::Local { from, to } => copy_here(&screen, args, choice, &from, &to),
         CopyDirection::Fetch { host, from, to } => {
             let what = What::Give(from.iter().map(|path| message::RemotePath::new(path)).collect());
-            let far = FarEnd::start(SshCall { ssh: args.ssh.clone(), host, request: ask(args, what) })?;
+            let far = FarEnd::start(args.ssh.call(host, ask(args, what)))?;
             // The far end is not trusted: its list contains the names.
             let names = TopNames::of(from.iter().map(|path| far::home_relative(path.into())));
             let is_single = from.len() == 1 && !is_glob(&from[0]);
@@ -106,7 +122,7 @@ pub(crate) fn run(args: &Args) -> Done {
                 keeps_links: args.taking.look.links,
                 deletes: args.taking.look.delete,
             };
-            let far = FarEnd::start(SshCall { ssh: args.ssh.clone(), host, request: ask(args, what) })?;
+            let far = FarEnd::start(args.ssh.call(host, ask(args, what)))?;
             let options = put::options(args.taking.look, choice, args.taking.limit, args.taking.patience);
             let ssh = far.route(args.link.carrier);
             let done = put::send(&screen, &args.link, ssh, &far.ticket, &from, &options, args.taking.look.strict);
@@ -118,7 +134,7 @@ pub(crate) fn run(args: &Args) -> Done {
 
 /// Lists files of a machine that ssh reaches.
 pub(crate) fn list(
-    ssh: &str,
+    ssh: &SshArgs,
     host: String,
     paths: &[OsString],
     is_recursive: bool,
@@ -126,7 +142,7 @@ pub(crate) fn list(
 ) -> Done {
     let paths = paths.iter().map(|path| message::RemotePath::new(path)).collect();
     let request = CpRequest::of(What::List { paths, is_recursive });
-    ssh::list(&SshCall { ssh: ssh.to_owned(), host, request }, found)
+    ssh::list(&ssh.call(host, request), found)
 }
 
 fn way(words: &[OsString]) -> Result<CopyDirection, CommandFailure> {

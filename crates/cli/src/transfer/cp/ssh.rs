@@ -15,8 +15,12 @@ use super::message::{self, CpReply, CpRequest};
 use crate::common::failure::{CommandFailure, Done, plain};
 use crate::transfer::far_tunnel::{FarRoute, FarTunnel};
 
-/// All that ever goes through a remote shell.
-const REMOTE: &str = "fairwave serve --bootstrap";
+/// What the far end runs, after its command: nothing else ever goes through a remote shell.
+const REMOTE: &str = "serve --bootstrap";
+/// Its commands, tried in turn: ssh's PATH often lacks the directories that users install into.
+const COMMANDS: [&str; 3] = ["fairwave", "~/.local/bin/fairwave", "~/.cargo/bin/fairwave"];
+/// Exit status of a shell that does not find a command (POSIX).
+const NOT_FOUND: i32 = 127;
 /// Time for the far end to end by itself.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// An ssh that is started during a transfer has answered by then, even if a user types a password.
@@ -27,6 +31,8 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) struct SshCall {
     /// The command in place of ssh, with its own arguments.
     pub(super) ssh: String,
+    /// The far end's command, if the user names it.
+    pub(super) remote_command: Option<String>,
     pub(super) host: String,
     pub(super) request: CpRequest,
 }
@@ -97,15 +103,12 @@ impl FarEnd {
 
 /// Lists files at the far end.
 pub(super) fn list(call: &SshCall, found: &mut dyn FnMut(&ListedEntry<'_>) -> Done) -> Done {
-    let mut child = spawn(call).map_err(|error| match error {
+    let (mut child, reply) = ask(call, None).map_err(|error| match error {
         NoFarEnd::Usage(failure) => failure,
-        NoFarEnd::Mute(message) | NoFarEnd::Refused(message) => CommandFailure::Run(message),
+        NoFarEnd::Mute(message) => CommandFailure::Lost(message),
+        NoFarEnd::Refused(message) => CommandFailure::Run(message),
     })?;
-    let done = exchange(&mut child, &call.request).map_err(|error| {
-        let message = why(&mut child, &error);
-        CommandFailure::Lost(format!("{}: {message}", call.host))
-    });
-    let done = done.and_then(|reply| read_list(&mut child, &call.host, reply, found));
+    let done = read_list(&mut child, &call.host, reply, found);
     if done.is_err() {
         kill(&mut child);
     }
@@ -136,8 +139,34 @@ fn read_list(
     }
 }
 
-/// Runs ssh with the command of the far end.
-fn spawn(call: &SshCall) -> Result<Child, NoFarEnd> {
+/// Starts the far end and sends the request; returns its reply. A shell that does not find the command is asked for the
+/// next one.
+fn ask(call: &SshCall, is_stopped: Option<&(dyn Fn() -> bool + Sync)>) -> Result<(Child, CpReply), NoFarEnd> {
+    let named = call.remote_command.as_ref().map(|command| format!("{command} {REMOTE}"));
+    let commands =
+        named.map_or_else(|| COMMANDS.map(|command| format!("{command} {REMOTE}")).to_vec(), |one| vec![one]);
+    let mut commands = commands.iter().peekable();
+    while let Some(command) = commands.next() {
+        let mut child = spawn(call, command)?;
+        let answer = match is_stopped {
+            Some(is_stopped) => exchange_within(&mut child, &call.request, is_stopped),
+            None => exchange(&mut child, &call.request),
+        };
+        let error = match answer {
+            Ok(reply) => return Ok((child, reply)),
+            Err(error) => error,
+        };
+        let status = status(&mut child);
+        end(&mut child);
+        if status != Some(NOT_FOUND) || commands.peek().is_none() {
+            return Err(NoFarEnd::Mute(format!("{}: {}", call.host, why(call, status, &error))));
+        }
+    }
+    Err(NoFarEnd::Mute(call.host.clone()))
+}
+
+/// Runs ssh with a command of the far end.
+fn spawn(call: &SshCall, command: &str) -> Result<Child, NoFarEnd> {
     let mut words = call.ssh.split_whitespace();
     let usage = |message: String, hint| NoFarEnd::Usage(CommandFailure::usage(message, hint));
     let program = words
@@ -145,7 +174,7 @@ fn spawn(call: &SshCall) -> Result<Child, NoFarEnd> {
         .ok_or_else(|| usage("--ssh: the command is empty".to_owned(), "omit --ssh, or write --ssh \"ssh -p 2222\""))?;
     let begun = Command::new(program)
         .args(words)
-        .args([call.host.as_str(), REMOTE])
+        .args([call.host.as_str(), command])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn();
@@ -158,29 +187,20 @@ impl StartedFar {
     /// Starts it. With `is_stopped` it has a limited time to answer, and ends early when stopped.
     fn begin(call: &SshCall, is_stopped: Option<&(dyn Fn() -> bool + Sync)>) -> Result<Self, NoFarEnd> {
         let host = &call.host;
-        let mut child = spawn(call)?;
-        let answer = match is_stopped {
-            Some(is_stopped) => exchange_within(&mut child, &call.request, is_stopped),
-            None => exchange(&mut child, &call.request),
-        };
+        let (mut child, reply) = ask(call, is_stopped)?;
         let refuse = |child: &mut Child, message: String| {
             end(child);
             Err(NoFarEnd::Refused(said_by(host, &message)))
         };
-        let (text, ssh_address, carries) = match answer {
-            Ok(CpReply::Ready { version: message::VERSION, ticket, ssh_address, carries }) => {
+        let (text, ssh_address, carries) = match reply {
+            CpReply::Ready { version: message::VERSION, ticket, ssh_address, carries } => {
                 (ticket, ssh_address, carries)
             }
-            Ok(CpReply::Refused { message, .. }) => return refuse(&mut child, message),
-            Ok(CpReply::Entries(_)) => return refuse(&mut child, "unexpected reply".to_owned()),
-            Ok(CpReply::Ready { version, .. }) => {
+            CpReply::Refused { message, .. } => return refuse(&mut child, message),
+            CpReply::Entries(_) => return refuse(&mut child, "unexpected reply".to_owned()),
+            CpReply::Ready { version, .. } => {
                 let message = format!("incompatible fairwave version: protocol {version}, expected 1");
                 return refuse(&mut child, message);
-            }
-            Err(error) => {
-                let message = why(&mut child, &error);
-                end(&mut child);
-                return Err(NoFarEnd::Mute(format!("{host}: {message}")));
             }
         };
         let mut ticket: Ticket = match text.parse() {
@@ -244,21 +264,30 @@ fn said_by(host: &str, message: &str) -> String {
     lines.join("\n")
 }
 
-/// The reason why no answer came. ssh's own messages are on stderr already.
-fn why(child: &mut Child, error: &io::Error) -> String {
+/// The exit status of an ssh that brought no answer.
+fn status(child: &mut Child) -> Option<i32> {
     let until = Instant::now() + PATIENCE;
     drop(child.stdin.take());
-    let status = loop {
+    loop {
         match child.try_wait() {
-            Ok(Some(status)) => break Some(status),
+            Ok(Some(status)) => return status.code(),
             Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
-            _ => break None,
+            _ => return None,
         }
-    };
-    match status.and_then(|status| status.code()) {
-        Some(127) => {
-            "fairwave is not in the PATH\nhint: install it there until `ssh HOST fairwave --version` works".into()
-        }
+    }
+}
+
+/// The reason why no answer came. ssh's own messages are on stderr already.
+fn why(call: &SshCall, status: Option<i32>, error: &io::Error) -> String {
+    match status {
+        Some(NOT_FOUND) => match &call.remote_command {
+            Some(command) => format!("{command}: no such command there"),
+            None => {
+                "fairwave is not in the PATH, ~/.local/bin or ~/.cargo/bin\nhint: install it there, or name it with \
+                     --remote-command PATH"
+                    .into()
+            }
+        },
         Some(255) => "ssh cannot connect".into(),
         Some(code) if code != 0 => format!("the remote fairwave exited with status {code}"),
         _ if error.kind() == io::ErrorKind::UnexpectedEof => "the remote fairwave exited without a reply".into(),

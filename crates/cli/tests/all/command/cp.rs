@@ -123,3 +123,32 @@ fn cp__an_unfinished_tree_under_a_new_name_is_gone_on_with() {
         assert!(host.tree(&format!("{rem}/tree")) == host.tree("tree"), "{to}");
     }
 }
+
+/// ssh's PATH often lacks the directories that users install into.
+#[test]
+fn cp__the_remote_command_is_found_in_a_home_directory_or_named() {
+    let host = Host::new();
+    host.write("home/a.txt", b"hello");
+    let body = format!(
+        "[ \"$1\" = -G ] && {{ echo hostname 127.0.0.1; exit 0; }}\n\
+         cd '{home}' && export HOME='{home}' SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22' PATH=/usr/bin:/bin && exec sh -c \"$2\"",
+        home = host.path("home").display(),
+    );
+    let ssh = host.script("bare-ssh", &body);
+    let call = ["cp", "--ssh", &ssh, "server:a.txt"];
+    let failed = host.run(&[&call[..], &["none"]].concat());
+    assert_eq!(failed.code(), Some(4), "{}", failed.stderr());
+    assert!(failed.stderr().contains("is not in the PATH, ~/.local/bin or ~/.cargo/bin"), "{}", failed.stderr());
+    for place in [".cargo/bin", ".local/bin"] {
+        let directory = host.path("home").join(place);
+        std::fs::create_dir_all(&directory).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fairwave"), directory.join("fairwave")).unwrap();
+        host.run(&[&call[..], &["to/"]].concat()).good();
+        host.run(&["ls", "--ssh", &ssh, "server:a.txt"]).good();
+        std::fs::rename(directory.join("fairwave"), host.path("home/own")).unwrap();
+        host.run(&[&call[..], &["to/", "--remote-command", "./own"]].concat()).good();
+        let failed = host.run(&[&call[..], &["to/", "--remote-command", "./none"]].concat());
+        assert!(failed.stderr().contains("./none: no such command there"), "{}", failed.stderr());
+    }
+    assert_eq!(std::fs::read(host.path("to/a.txt")).unwrap(), b"hello");
+}
