@@ -40,10 +40,11 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The folders of `files`, each with those that it may use. What is above them may use all.
 const FOLDERS: &[(&str, &[&str])] = &[
     ("format", &[]),
+    ("delta", &[]),
     ("filter", &["format"]),
     ("transfer", &["format"]),
-    ("give", &["format", "filter", "transfer"]),
-    ("take", &["format", "filter", "transfer"]),
+    ("give", &["format", "delta", "filter", "transfer"]),
+    ("take", &["format", "delta", "filter", "transfer"]),
 ];
 
 /// Rooms that do no I/O and never look at a clock.
