@@ -1,7 +1,8 @@
 //! The lists of session schemes.
 
 use super::{
-    aimd, bbr, bbr1, bic, cubic, dctcp, fast, hstcp, htcp, kernel, new_reno, path, prague, rbudp, stcp, udt, vegas,
+    aimd, bbr, bbr1, bic, cubic, dctcp, fast, hstcp, htcp, hybla, illinois, kernel, new_reno, path, prague, rbudp,
+    stcp, udt, vegas, westwood,
 };
 use crate::scheme::entry::{self, Model, Scheme};
 use crate::scheme::option;
@@ -22,6 +23,9 @@ pub(crate) const WINDOWED: &[Scheme] = &[
     bbr::SCHEME,
     bbr1::SCHEME,
     path::SCHEME,
+    westwood::SCHEME,
+    hybla::SCHEME,
+    illinois::SCHEME,
     vegas::SCHEME,
     fast::SCHEME,
 ];

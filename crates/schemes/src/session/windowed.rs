@@ -13,6 +13,12 @@ pub trait WindowRule: Send {
     /// rules that respond to delay.
     fn increase(&mut self, window_packets: f64, ack: &Ack) -> f64;
 
+    /// Growth of the window, in packets, for one acknowledgement in slow start; `None` for that of the session's form
+    /// of slow start.
+    fn slow_start(&mut self, _window_packets: f64, _ack: &Ack) -> Option<f64> {
+        None
+    }
+
     /// The window after a loss, in packets.
     fn decrease(&mut self, window_packets: f64, loss: &Loss) -> f64;
 
@@ -75,7 +81,7 @@ impl<R: WindowRule> CongestionController for Windowed<R> {
         }
         let window = self.window.packets();
         let growth = if window < self.window.ssthresh_packets {
-            self.slow_start.increase(window, ack)
+            self.rule.slow_start(window, ack).unwrap_or_else(|| self.slow_start.increase(window, ack))
         } else {
             let growth = self.rule.increase(window, ack);
             if self.is_probing { growth.max(self.slow_start.floor_while_probing(window, ack)) } else { growth }
