@@ -11,6 +11,7 @@
 mod allocation;
 mod aqm;
 mod by_scheme;
+mod conditions;
 pub mod csv;
 mod delay;
 mod discipline;
@@ -35,6 +36,7 @@ mod trace;
 pub use allocation::{Allocation, AllocationLimit, allocate};
 pub use aqm::{Aqm, MarkFrom};
 pub use by_scheme::{SchemeOptions, SchemeSummary, by_scheme};
+pub use conditions::{Conditions, Steps};
 pub use delay::{CompletionSummary, DelayHistogram, DelaySummary};
 pub use discipline::Discipline;
 pub use document::{Case, Document, Selection};

@@ -1,9 +1,12 @@
 //! End nodes, routers, links, queues and background traffic.
 
+use std::sync::Arc;
+
 use fairwave_schemes::scheme::Scheme;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::aqm::Aqm;
+use crate::conditions::Conditions;
 use crate::discipline::Discipline;
 
 /// Sizes of packets.
@@ -102,6 +105,8 @@ pub struct Link {
     pub red: Red,
     /// Probability that a packet is lost on it, 0 <= p < 1.
     pub loss: f64,
+    /// What changes over time, and what happens to its packets besides queueing.
+    pub conditions: Option<Arc<Conditions>>,
 }
 
 /// An end of a link.

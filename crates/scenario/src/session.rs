@@ -42,6 +42,9 @@ pub struct SessionSpec {
     pub path: Box<[u32]>,
     /// The links of its return path.
     pub path_back: Box<[u32]>,
+    /// Other paths of the same length: if there are any, each data packet takes one of all paths at random. Models of
+    /// rates use the first.
+    pub spread: Box<[Box<[u32]>]>,
 }
 
 /// The desired rate of a session.

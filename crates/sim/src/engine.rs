@@ -1,5 +1,6 @@
 //! Running a scenario.
 
+use fairwave_scenario::random;
 use fairwave_scenario::report::Recording;
 use fairwave_scenario::{Discipline, MeanWindow, Run, Scenario, SchemeChoice, SessionSpec, Settings};
 use fairwave_schemes::scheme::{Model, NodeRule, OptionSpec};
@@ -12,7 +13,7 @@ use crate::kind::NewSession;
 use crate::kinds;
 use crate::log::Log;
 use crate::report;
-use crate::route;
+use crate::route::{self, link_rule};
 use crate::simulator::Simulator;
 
 /// Runs a scenario to its end. The result is a function of scenario and settings, to the last bit.
@@ -40,6 +41,9 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     kinds::prepare(&mut simulator.transit, &mut simulator.gtp, scenario)?;
     for session in &scenario.sessions {
         add(&mut simulator, scenario, session)?;
+    }
+    for (session, spec) in (0_u32..).zip(&scenario.sessions).filter(|(_, spec)| !spec.spread.is_empty()) {
+        simulator.transit.add_spread(session, random::stream(scenario.seed, &format!("ecmp {}", spec.name)));
     }
     if closes_early {
         let sessions = scenario.sessions.iter().filter(|session| session.start < end).count();
@@ -88,6 +92,18 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
             && let Some(key) = fluid_key(choice, session, rule)
         {
             return Err(unsupported(format!("{key} of session \"{}\"", session.name), AS_FLUID));
+        }
+    }
+    for link in scenario.links.iter().filter(|link| link.conditions.is_some()) {
+        let of_scheme = link_rule(scenario.scheme.scheme).is_some();
+        let is_plain = match link.discipline {
+            None => !of_scheme,
+            Some(Discipline::DropTail | Discipline::EcnStep) => true,
+            Some(discipline) => discipline.acts_at_departure(),
+        };
+        if !is_plain {
+            let hint = "its discipline can be drop-tail, ecn-step, codel, fq-codel, fq, pie or dualpi2";
+            return Err(unsupported(format!("conditions of link \"{}\" with its discipline", link.name), hint));
         }
     }
     let nodes = scenario.nodes.iter().map(|node| (&node.name, node.discipline));

@@ -1,6 +1,7 @@
 //! A flow: its source, its receiver, and the fate of its packets.
 
 use fairwave_scenario::LossKind;
+use fairwave_scenario::random::RandomStream;
 use fairwave_units::Time;
 
 use crate::delay_log::DelayLog;
@@ -24,6 +25,8 @@ pub(crate) struct SimFlow {
     pub(crate) offer: Option<TokenBucket>,
     pub(crate) options: FlowOptions,
     pub(crate) jitter: Option<Box<Jitter>>,
+    /// The paths of its data packets, if there are several.
+    pub(crate) spread: Option<Box<Spread>>,
     pub(crate) delayed_ack: Option<Box<DelayedAck>>,
     /// Times and causes of window cuts.
     pub(crate) losses: Vec<(Time, LossKind)>,
@@ -35,6 +38,19 @@ pub(crate) struct SimFlow {
     pub(crate) delays: Option<Box<DelayLog>>,
     /// For background traffic: number of earlier flows in its slot.
     pub(crate) life: u32,
+}
+
+/// Paths of equal cost, of which each packet takes one.
+pub(crate) struct Spread {
+    pub(crate) routes: Vec<Route>,
+    pub(crate) stream: RandomStream,
+}
+
+impl Spread {
+    /// The path of the next packet.
+    pub(crate) fn next_route(&mut self) -> Route {
+        self.routes[self.stream.below(self.routes.len() as u64) as usize]
+    }
 }
 
 /// Scenario options for any sender's departures.
@@ -69,6 +85,7 @@ impl SimFlow {
             offer: None,
             options: FlowOptions::default(),
             jitter: None,
+            spread: None,
             delayed_ack: None,
             losses: Vec::new(),
             completed: None,
@@ -108,7 +125,8 @@ impl SimFlow {
     /// Whether any of its packets or acknowledgements is in the network. Every arrival is answered immediately.
     pub(crate) fn has_packets_under_way(&self) -> bool {
         let counts = &self.counts;
-        counts.sent != counts.arrived + counts.dropped || counts.arrived != counts.acks_arrived + counts.acks_dropped
+        counts.sent + counts.copied != counts.arrived + counts.dropped
+            || counts.arrived + counts.acks_copied != counts.acks_arrived + counts.acks_dropped
     }
 
     /// Bits of [`SimFlow::delivered`] and of [`SimFlow::arrived`], given the payload of a packet.
@@ -120,7 +138,7 @@ impl SimFlow {
     }
 }
 
-/// Counts of a flow's packets: for data, sent = arrived + dropped + in flight.
+/// Counts of a flow's packets: for data, sent + copied = arrived + dropped + in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlowCounts {
     pub(crate) sent: u64,
@@ -131,6 +149,9 @@ pub(crate) struct FlowCounts {
     pub(crate) marked: u64,
     pub(crate) dropped: u64,
     pub(crate) in_flight: u64,
+    /// Packets that a link doubled.
+    pub(crate) copied: u64,
+    pub(crate) acks_copied: u64,
     pub(crate) acks_arrived: u64,
     pub(crate) acks_dropped: u64,
     pub(crate) acks_in_flight: u64,

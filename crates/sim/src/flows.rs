@@ -119,12 +119,18 @@ impl Flows {
             queued.visit(&mut count);
         }
         for (index, flow) in self.all.iter().enumerate() {
-            let FlowCounts { sent, arrived, dropped, in_flight, acks_arrived, acks_dropped, acks_in_flight, .. } =
-                flow.counts;
-            assert_eq!(sent, arrived + dropped + in_flight, "packets of flow {index} are conserved: {:?}", flow.counts);
+            let FlowCounts { sent, copied, arrived, dropped, in_flight, .. } = flow.counts;
+            let FlowCounts { acks_copied, acks_arrived, acks_dropped, acks_in_flight, .. } = flow.counts;
+            let all = arrived + dropped + in_flight;
+            assert_eq!(sent + copied, all, "packets of flow {index} are conserved: {:?}", flow.counts);
             if flow.source.is_acknowledged() && flow.delayed_ack.is_none() {
                 let acks = acks_arrived + acks_dropped + acks_in_flight;
-                assert_eq!(arrived, acks, "acknowledgements of flow {index} are conserved: {:?}", flow.counts);
+                assert_eq!(
+                    arrived + acks_copied,
+                    acks,
+                    "acknowledgements of flow {index} are conserved: {:?}",
+                    flow.counts
+                );
             }
         }
     }

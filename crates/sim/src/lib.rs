@@ -16,6 +16,7 @@ mod agenda;
 mod background;
 mod card;
 mod closing;
+mod conditions;
 mod constant;
 mod constant_source;
 mod contents;

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use fairwave_scenario::random::RandomStream;
-use fairwave_units::{Duration, Time};
+use fairwave_units::{Duration, Rate, Time};
 
 use crate::card::CardCounter;
+use crate::conditions::{LinkConditions, Refusal};
 use crate::controlled::Controlled;
 use crate::packet::{HeaderStore, SimPacket, SimPacketKind};
 use crate::queue::bound::QueueBound;
@@ -105,9 +106,13 @@ impl SimLink {
         self
     }
 
-    /// Lets a rule decide when packets leave.
-    pub(crate) fn with_queue(mut self, discipline: Box<dyn QueueDiscipline>) -> Self {
-        self.queued = Some(Box::new(Queued::new(discipline)));
+    /// Lets a rule decide when packets leave, under these conditions.
+    pub(crate) fn with_queue(
+        mut self,
+        discipline: Box<dyn QueueDiscipline>,
+        conditions: Option<LinkConditions>,
+    ) -> Self {
+        self.queued = Some(Box::new(Queued::new(discipline, conditions)));
         self
     }
 
@@ -242,6 +247,40 @@ impl SimLink {
     }
 
     /// A packet reaches the queue, whose rule decides its fate. Returns whether the link is idle, so that one may leave.
+    /// Whether the conditions keep a packet out of the queue.
+    pub(crate) fn refuses(&mut self, now: Time, packet: &SimPacket) -> Option<Refusal> {
+        let refusal = self.conditions()?.refuses(now, packet);
+        match refusal {
+            Some(Refusal::Lost) => self.counts.lost_packets += 1,
+            Some(Refusal::Policed) => self.counts.dropped_packets += 1,
+            None => {}
+        }
+        refusal
+    }
+
+    /// The conditions, if there are any.
+    pub(crate) fn conditions(&mut self) -> Option<&mut LinkConditions> {
+        self.queued.as_mut()?.conditions.as_mut()
+    }
+
+    /// Sets the capacity of this instant. During an outage it returns the time of the next change.
+    pub(crate) fn follow_capacity(&mut self, now: Time) -> Option<Time> {
+        let (rate, next) = self.conditions()?.capacity(now)?;
+        if rate > Rate::ZERO {
+            self.wire.set_rate(rate.as_bps().round() as u64);
+            return None;
+        }
+        if let Some(queued) = &mut self.queued {
+            queued.await_capacity();
+        }
+        Some(next.unwrap_or(Time::MAX))
+    }
+
+    /// Queue length in bytes from which arriving packets are marked, if any are.
+    pub(crate) fn marks_from(&self) -> Option<u64> {
+        self.marks_from
+    }
+
     pub(crate) fn enqueue(&mut self, now: Time, packet: SimPacket, headers: &mut HeaderStore) -> bool {
         self.count_area(now);
         let marked = &mut self.counts.marked_packets;

@@ -89,6 +89,11 @@ impl Pipe {
         self.length == 1
     }
 
+    /// Time of arrival of the last packet.
+    pub(crate) fn last_arrival(&self, pool: &PipePool) -> Option<Time> {
+        (self.length > 0).then(|| pool.at(self.last).0.time())
+    }
+
     /// Removes the arriving packet, and returns it with the time of the next arrival.
     #[inline]
     pub(crate) fn pop(&mut self, pool: &mut PipePool) -> (Option<SimPacket>, Option<EventTime>) {

@@ -2,12 +2,14 @@
 
 use fairwave_units::Time;
 
+use crate::conditions::LinkConditions;
 use crate::packet::{HeaderStore, SimPacket};
 use crate::queue::{Fates, QueueDiscipline, Stored};
 
 /// Such a queue.
 pub(crate) struct Queued {
     discipline: Box<dyn QueueDiscipline>,
+    pub(crate) conditions: Option<LinkConditions>,
     /// Whether an event is pending for the end of the packet on the wire.
     is_busy: bool,
     /// Packets dropped at this event.
@@ -18,8 +20,14 @@ pub(crate) struct Queued {
 }
 
 impl Queued {
-    pub(crate) fn new(discipline: Box<dyn QueueDiscipline>) -> Self {
-        Self { discipline, is_busy: false, dropped: Vec::new(), most_bytes: 0, counted_until: Time::ZERO }
+    pub(crate) fn new(discipline: Box<dyn QueueDiscipline>, conditions: Option<LinkConditions>) -> Self {
+        let (dropped, counted_until) = (Vec::new(), Time::ZERO);
+        Self { discipline, conditions, is_busy: false, dropped, most_bytes: 0, counted_until }
+    }
+
+    /// An outage: an event is pending for its end.
+    pub(crate) fn await_capacity(&mut self) {
+        self.is_busy = true;
     }
 
     pub(crate) fn bytes(&self) -> u64 {

@@ -11,6 +11,7 @@ use fairwave_schemes::link::{LinkController, LinkSetup, link_controller};
 use fairwave_schemes::scheme::{Options, Scheme, SchemeKind, find};
 use fairwave_units::{Duration, Rate, Time};
 
+use crate::conditions::LinkConditions;
 use crate::controlled::Controlled;
 use crate::link::{Bernoulli, LinkVerdict, SimLink};
 use crate::packet::{HeaderStore, SimPacket};
@@ -21,6 +22,7 @@ use crate::queue::codel::{CodelConfig, CodelQueue};
 use crate::queue::dualpi2::DualPi2;
 use crate::queue::flows::FlowQueues;
 use crate::queue::pie::PieQueue;
+use crate::queue::tail_drop::TailDrop;
 use crate::red_queue;
 
 /// Marking threshold of a queue that marks, as a share of the bandwidth-delay product: a seventh (Alizadeh et al.,
@@ -55,6 +57,8 @@ pub(crate) struct Network {
     pub(crate) stages: Vec<RouteStep>,
     /// Paths of data and of acknowledgements, by session.
     pub(crate) routes: Vec<[Route; 2]>,
+    /// Paths of data of sessions whose packets take several, by session: the first again, and the others.
+    pub(crate) spreads: BTreeMap<u32, Vec<Route>>,
     /// Paths of background traffic: by table, one for all its sources or one for each.
     pub(crate) background_routes: Vec<Vec<[Route; 2]>>,
     /// The link of each node's direction that has a capacity: by node, and whether it is the receiving one.
@@ -75,6 +79,19 @@ impl Network {
         line.open(PipeEnd::Busy);
         self.lines.push(line);
         index
+    }
+
+    /// The line of packets that are `late` after a link, and overtaken by those on `line`.
+    pub(crate) fn late_line(&mut self, link: u32, line: u32, late: Duration) -> u32 {
+        let conditions = self.links[link as usize].conditions();
+        if let Some(known) = conditions.and_then(|conditions| conditions.late_lines.get(&line).copied()) {
+            return known;
+        }
+        let own = self.add_line(self.lines[line as usize].delay + late);
+        if let Some(conditions) = self.links[link as usize].conditions() {
+            conditions.late_lines.insert(line, own);
+        }
+        own
     }
 
     /// Propagation delay of a path.
@@ -132,12 +149,19 @@ pub(crate) fn build(scenario: &Scenario, window: (Time, Time)) -> Network {
             pool: PipePool::default(),
             stages: Vec::new(),
             routes: Vec::new(),
+            spreads: BTreeMap::new(),
             background_routes: Vec::new(),
             sides: BTreeMap::new(),
         },
     };
     for session in &scenario.sessions {
         let routes = builder.ways(&Trip::of(session));
+        if !session.spread.is_empty() {
+            let mut all = vec![routes[0]];
+            all.extend(session.spread.iter().map(|path| builder.way(&Trip { path, ..Trip::of(session) }, false)));
+            let index = builder.network.routes.len() as u32;
+            builder.network.spreads.insert(index, all);
+        }
         builder.network.routes.push(routes);
     }
     for table in &scenario.background {
@@ -302,13 +326,44 @@ impl Builder<'_> {
         if let Some(discipline) = discipline {
             link.is_marking = aqm.marks(discipline);
             if let Some(queue) = self.queue(discipline, &aqm, limit, capacity, &name) {
-                link = link.with_queue(queue);
+                return Some(self.with_conditions(origin, name, capacity, link, queue));
             }
+        }
+        if let Origin::Link(index) = origin
+            && self.scenario.links[index as usize].conditions.is_some()
+        {
+            let marks_from = link.marks_from();
+            let queue = Box::new(TailDrop::new(limit, marks_from));
+            return Some(self.with_conditions(origin, name, capacity, link, queue));
         }
         if let Some(rule) = self.rule(discipline, &name, capacity) {
             link = link.with_control(Controlled::new(rule));
         }
         Some((name, capacity, link))
+    }
+
+    /// A link whose queue decides when packets leave, with the conditions of its scenario, and its mean capacity.
+    fn with_conditions(
+        &self,
+        origin: Origin,
+        name: String,
+        mut capacity: Rate,
+        link: SimLink,
+        queue: Box<dyn QueueDiscipline>,
+    ) -> (String, Rate, SimLink) {
+        let spec = match origin {
+            Origin::Link(index) => Some(&self.scenario.links[index as usize]),
+            Origin::Send(_) | Origin::Receive(_) => None,
+        };
+        let conditions = spec.and_then(|spec| {
+            let conditions = spec.conditions.as_deref()?;
+            if let Some(steps) = &conditions.capacity {
+                capacity = steps.mean(self.window);
+            }
+            let stream = random::stream(self.scenario.seed, &format!("conditions {name}"));
+            Some(LinkConditions::new(conditions.clone(), spec.delay, stream))
+        });
+        (name, capacity, link.with_queue(queue, conditions))
     }
 
     /// The queue of a link whose discipline decides when packets leave.
@@ -440,6 +495,9 @@ fn largest_rtts(scenario: &Scenario) -> BTreeMap<Origin, Duration> {
     };
     for session in &scenario.sessions {
         take(&mut largest, &Trip::of(session));
+        for path in &session.spread {
+            take(&mut largest, &Trip { path, ..Trip::of(session) });
+        }
     }
     for table in &scenario.background {
         let rtt = table.rtts.iter().copied().max().unwrap_or_default();

@@ -6,10 +6,11 @@ use fairwave_units::{Duration, Time};
 
 use crate::agenda::Agenda;
 use crate::closing::{Closing, WindowTotals};
+use crate::conditions::{Crossing, Refusal};
 use crate::contents::Contents;
 use crate::delay_log::DelayLog;
 use crate::event::SimEvent;
-use crate::flow::{FlowOptions, SimFlow};
+use crate::flow::{FlowOptions, SimFlow, Spread};
 use crate::flows::Flows;
 use crate::jitter::Jitter;
 use crate::link::LinkVerdict;
@@ -73,11 +74,15 @@ impl Transit<'_> {
         flow.offer = offer;
         flow.options = options;
         flow.delayed_ack = options.delayed_ack.then(Box::default);
-        if flow.source.is_answered() {
+        let is_answered = flow.source.is_answered();
+        if is_answered {
             let ways = routes.map(|route| self.network.propagation(route));
             flow.delays = Some(Box::new(DelayLog::new(self.window, ways)));
         }
         let index = self.flows.add_session(flow);
+        for route in self.network.spreads.get(&index).cloned().unwrap_or_default() {
+            self.network.open(route, is_answered);
+        }
         self.agenda.schedule(start, SimEvent::Start(index));
         if let Some(stop) = stop {
             self.agenda.schedule(stop, SimEvent::Stop(index));
@@ -91,6 +96,12 @@ impl Transit<'_> {
         let (routes, bytes) = (background.way(source), background.bytes);
         self.open(routes, sender.is_answered());
         self.flows.add_background(table, SimFlow::new(sender, routes, bytes))
+    }
+
+    /// Lets each data packet of a session take one of several paths.
+    pub(crate) fn add_spread(&mut self, flow: u32, stream: RandomStream) {
+        let routes = self.network.spreads.get(&flow).cloned();
+        self.flows[flow].spread = routes.map(|routes| Box::new(Spread { routes, stream }));
     }
 
     fn open(&mut self, routes: [Route; 2], is_answered: bool) {
@@ -135,7 +146,7 @@ impl Transit<'_> {
             stamp: self.agenda.now(),
             flow: index,
             bytes: flow.data_bytes,
-            stage: flow.routes[0].begin,
+            stage: flow.spread.as_mut().map_or(flow.routes[0], |spread| spread.next_route()).begin,
             kind: header.map_or(SimPacketKind::DATA, |header| self.contents.headers.keep(header)),
         };
         self.trace(packet, what, None);
@@ -220,6 +231,11 @@ impl Transit<'_> {
     #[inline(never)]
     fn enqueue(&mut self, link: u32, packet: SimPacket) {
         let now = self.now();
+        if let Some(refusal) = self.network.links[link as usize].refuses(now, &packet) {
+            let what = if refusal == Refusal::Lost { TraceKind::Lost } else { TraceKind::Dropped };
+            self.trace(packet, what, Some(link));
+            return self.drop(packet);
+        }
         let at = &mut self.network.links[link as usize];
         let is_idle = at.enqueue(now, packet, &mut self.contents.headers);
         if at.queued.as_ref().is_none_or(|queued| !queued.has_dropped(&packet)) {
@@ -234,6 +250,9 @@ impl Transit<'_> {
     /// The wire of a link is free: sends the next packet.
     pub(crate) fn depart(&mut self, link: u32) {
         let now = self.now();
+        if let Some(at) = self.network.links[link as usize].follow_capacity(now) {
+            return self.agenda.schedule(at, SimEvent::Departure(link));
+        }
         let next = self.network.links[link as usize].dequeue(now, &mut self.contents.headers);
         self.drop_selected(link);
         let Some((packet, leaves)) = next else { return };
@@ -242,7 +261,37 @@ impl Transit<'_> {
         let RouteStep::Link { line, .. } = self.network.stages[packet.stage as usize] else {
             unreachable!("a queued packet is at a link");
         };
-        self.leave(line, leaves, packet);
+        match self.network.links[link as usize].conditions().map(|conditions| conditions.cross(now)) {
+            None => self.leave(line, leaves, packet),
+            Some(crossing) => self.cross(link, line, leaves, packet, crossing),
+        }
+    }
+
+    /// Puts a packet on the line after a link with conditions.
+    fn cross(&mut self, link: u32, line: u32, leaves: Time, packet: SimPacket, crossing: Crossing) {
+        let line = crossing.late.map_or(line, |late| self.network.late_line(link, line, late));
+        let pipe = &self.network.lines[line as usize];
+        let delay = Duration::from_nanos(pipe.delay.as_nanos().saturating_add_signed(crossing.extra_ns));
+        // Packets of a line keep their order.
+        let earliest = pipe.last_arrival(&self.network.pool).unwrap_or(leaves);
+        let arrives = leaves.saturating_add(delay).max(earliest);
+        let packet = SimPacket { stage: packet.stage + 1, ..packet };
+        let copy = if crossing.is_doubled { self.copy(packet) } else { None };
+        for packet in [Some(packet), copy].into_iter().flatten() {
+            self.put(line, arrives, packet);
+        }
+    }
+
+    /// A second copy of a packet; `None` for messages, whose contents exist once.
+    fn copy(&mut self, packet: SimPacket) -> Option<SimPacket> {
+        let flow = &mut self.flows[packet.flow];
+        let is_data = packet.kind.is_data();
+        if flow.source.is_between_hosts() || !(is_data || flow.source.is_acknowledged()) {
+            return None;
+        }
+        let copied = if is_data { &mut flow.counts.copied } else { &mut flow.counts.acks_copied };
+        *copied += 1;
+        Some(self.contents.copy(packet))
     }
 
     /// Drops what the queue of a link selected.

@@ -33,6 +33,13 @@ impl Transmitter {
         Self { rate, free_at: Time::ZERO, remainder: 0, known }
     }
 
+    /// Changes the rate for later packets.
+    pub(crate) fn set_rate(&mut self, rate: u64) {
+        if self.rate != rate.max(1) {
+            *self = Self { free_at: self.free_at, ..Self::new(rate) };
+        }
+    }
+
     /// Time at which the last packet so far has left.
     #[inline]
     pub(crate) fn free_at(&self) -> Time {

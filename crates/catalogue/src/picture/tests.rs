@@ -249,6 +249,7 @@ fn session(k: usize) -> SessionSpec {
         initial_rate: Rate::ZERO,
         path: Box::new([]),
         path_back: Box::new([]),
+        spread: Box::new([]),
     }
 }
 

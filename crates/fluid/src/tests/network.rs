@@ -97,6 +97,7 @@ impl Network {
             initial_rate: Rate::ZERO,
             path: Box::new([]),
             path_back: Box::new([]),
+            spread: Box::new([]),
         };
         change(&mut session);
         self.0.sessions.push(session);
@@ -121,6 +122,7 @@ impl Network {
                 aqm: fairwave_scenario::Aqm::default(),
                 red: Red::default(),
                 loss: 0.0,
+                conditions: None,
             });
         }
         self

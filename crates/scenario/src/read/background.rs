@@ -96,9 +96,9 @@ fn one(
         above => above,
     };
     let way = if paths.is_lambda() {
-        RoundTripRoute { there: Box::default(), back: Box::default(), delay: Duration::ZERO }
+        RoundTripRoute::default()
     } else {
-        let way = paths.find(from, to, None);
+        let way = paths.find(from, to, None, "background");
         way.map_err(|why| no_way(reader, paths, &why, from, to))?
     };
     let sources = reader.read_or("sources", 1, |field| field.whole(1, limits::ELEMENTS))? as u32;

@@ -171,7 +171,7 @@ pub(crate) fn lookup<T: Copy>(
     })
 }
 
-/// Sets the keys of one element; `aqm`, `options` and `red` key by key. Another scheme drops the options of the previous one,
+/// Sets the keys of one element; `aqm`, `conditions`, `options` and `red` key by key. Another scheme drops the options of the previous one,
 /// which are returned for a note.
 pub(crate) fn merge_element(table: &mut TomlTable, changes: &TomlTable) -> ReadResult<Option<String>> {
     let mut dropped = None;
@@ -182,7 +182,7 @@ pub(crate) fn merge_element(table: &mut TomlTable, changes: &TomlTable) -> ReadR
         dropped = key_list("options", &options);
     }
     for change in changes.entries() {
-        let is_section = matches!(&*change.key, "aqm" | "options" | "red");
+        let is_section = matches!(&*change.key, "aqm" | "conditions" | "options" | "red");
         match table.get_mut(&change.key).map(|item| &mut item.value) {
             Some(TomlValue::Table(inner)) if is_section => {
                 let TomlValue::Table(keys) = &change.item.value else {

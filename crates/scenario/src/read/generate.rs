@@ -147,5 +147,6 @@ fn session(name: String) -> SessionSpec {
         initial_rate: Rate::ZERO,
         path: Box::default(),
         path_back: Box::default(),
+        spread: Box::default(),
     }
 }

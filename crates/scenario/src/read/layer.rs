@@ -9,7 +9,8 @@ use super::reader::Thing;
 use super::tree::{Located, TableKey, TomlTable, TomlValue};
 
 /// Keys of the file that a change may set, in addition to elements by name.
-const TOP: [&str; 9] = ["cites", "duration", "runs", "sample", "scheme", "seed", "start_jitter", "title", "name"];
+const TOP: [&str; 10] =
+    ["cites", "duration", "ecmp", "runs", "sample", "scheme", "seed", "start_jitter", "title", "name"];
 /// Tables of the file that a change may set key by key.
 const SECTIONS: [&str; 3] = ["generate", "options", "packet"];
 /// Kinds of elements that a change may set by name.

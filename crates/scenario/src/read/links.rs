@@ -1,6 +1,9 @@
 //! `[[link]]`: the directions between nodes and routers.
 
+use std::sync::Arc;
+
 use super::aqm::aqm;
+use super::conditions::conditions;
 use super::discipline::discipline;
 use super::elements::{Patches, TakenNames, default_name, lookup, tables};
 use super::mistake::ReadResult;
@@ -9,10 +12,23 @@ use super::pattern::Pattern;
 use super::position::Position;
 use super::reader::{Field, TableReader, Thing};
 use super::tree::TomlTable;
-use crate::{Discipline, Link, LinkEnd, QueueLimit, Red, limits};
+use crate::{Conditions, Discipline, Link, LinkEnd, QueueLimit, Red, limits};
 
-pub(super) const KEYS: &[&str] =
-    &["aqm", "capacity", "delay", "discipline", "duplex", "from", "loss", "name", "pair", "queue", "red", "to"];
+pub(super) const KEYS: &[&str] = &[
+    "aqm",
+    "capacity",
+    "conditions",
+    "delay",
+    "discipline",
+    "duplex",
+    "from",
+    "loss",
+    "name",
+    "pair",
+    "queue",
+    "red",
+    "to",
+];
 pub(super) const RED_KEYS: &[&str] =
     &["adaptive", "bottom", "bytes", "gentle", "max_p", "max_th", "min_th", "q_weight", "target_delay", "wait"];
 
@@ -178,7 +194,18 @@ fn link(reader: &TableReader<'_>) -> ReadResult<Link> {
             None => Red::default(),
         },
         loss: reader.read_or("loss", 0.0, Field::chance)?,
+        conditions: link_conditions(reader)?,
     })
+}
+
+/// The conditions of a link of finite capacity.
+fn link_conditions(reader: &TableReader<'_>) -> ReadResult<Option<Arc<Conditions>>> {
+    let Some(field) = reader.get("conditions") else { return Ok(None) };
+    if reader.get("capacity").is_some_and(Field::is_inf) {
+        return Err(field.wrong("needs a link of finite capacity", "for instance capacity = \"10 Gb/s\""));
+    }
+    let conditions = conditions(field)?;
+    Ok((!conditions.is_default()).then(|| Arc::new(conditions)))
 }
 
 fn red(field: Field<'_>) -> ReadResult<Red> {

@@ -4,6 +4,7 @@
 mod aqm;
 pub(crate) mod arrivals;
 pub(crate) mod background;
+mod conditions;
 pub(crate) mod content;
 pub(crate) mod demand;
 mod discipline;
@@ -31,12 +32,13 @@ pub(crate) mod tree;
 #[cfg(test)]
 mod tests {
     /// The keys of every table, with the heading or sentence that their list follows on the page.
-    const TABLES: [(&str, &[&str]); 10] = [
+    const TABLES: [(&str, &[&str]); 11] = [
         ("## The file as a whole", super::reader::TOP_KEYS),
         ("Below `[packet]`", super::scenario::PACKET_KEYS),
         ("## Nodes", super::nodes::KEYS),
         ("## Sessions", super::sessions::KEYS),
         ("Links:", super::links::KEYS),
+        ("Conditions of a link", super::conditions::CONDITION_KEYS),
         ("Parameters in `aqm", super::aqm::AQM_KEYS),
         ("Parameters in `red", super::links::RED_KEYS),
         ("## Arrivals", super::arrivals::KEYS),

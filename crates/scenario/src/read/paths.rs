@@ -8,7 +8,7 @@ use fairwave_units::Duration;
 use super::mistake::{Mistake, quoted};
 use super::nodes::KnownNodes;
 use super::reader::TableReader;
-use crate::{Link, LinkEnd, limits};
+use crate::{Link, LinkEnd, limits, random};
 
 /// The paths through a network.
 pub(crate) struct Routes<'a> {
@@ -26,9 +26,25 @@ pub(crate) struct Routes<'a> {
     trees: HashMap<u32, Vec<RouteEnd>>,
     /// Links on all paths found so far.
     crossings: usize,
+    /// How traffic is spread over several shortest paths; `None` takes the first.
+    ecmp: Option<Ecmp>,
+    /// Links between routers, by the router at their end: (link, router at its start).
+    inward: Vec<Vec<(u32, u32)>>,
     /// The ends of the first session that has several shortest paths.
     pub(crate) tied: Option<(u32, u32)>,
 }
+
+/// How traffic is spread over paths of equal cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ecmp {
+    /// Each session has one path, by a hash of its name and this seed.
+    Flow(u64),
+    /// Each packet takes one at random.
+    Packet,
+}
+
+/// Maximum number of paths of equal cost that are used: that of Linux (`fib_multipath`) is 64 in most routers.
+const MAX_PATHS: usize = 64;
 
 /// The end of the shortest path to a router.
 #[derive(Clone, Copy)]
@@ -49,9 +65,11 @@ const NOTHING: u32 = u32::MAX;
 const NEVER: Cost = (u64::MAX, u32::MAX);
 
 /// A path and its return path, with the total delay of both.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RoundTripRoute {
     pub(crate) there: Box<[u32]>,
+    /// Other paths of equal cost, if each packet takes one.
+    pub(crate) others: Box<[Box<[u32]>]>,
     pub(crate) back: Box<[u32]>,
     pub(crate) delay: Duration,
 }
@@ -70,9 +88,10 @@ pub(crate) enum NoWay {
 }
 
 impl<'a> Routes<'a> {
-    pub(crate) fn new(ends: &'a KnownNodes, links: &'a [Link]) -> Self {
+    pub(crate) fn new(ends: &'a KnownNodes, links: &'a [Link], ecmp: Option<Ecmp>) -> Self {
         let mut hops = HashMap::new();
         let mut onward = vec![Vec::new(); ends.routers.len()];
+        let mut inward = vec![Vec::new(); ends.routers.len()];
         let nodes = if links.is_empty() { 0 } else { ends.nodes.len() };
         let (mut entries, mut exits) = (vec![Vec::new(); nodes], vec![Vec::new(); nodes]);
         for (index, link) in links.iter().enumerate() {
@@ -82,14 +101,18 @@ impl<'a> Routes<'a> {
                 *best = index;
             }
             match (link.from, link.to) {
-                (LinkEnd::Router(from), LinkEnd::Router(to)) => onward[from as usize].push((index, to)),
+                (LinkEnd::Router(from), LinkEnd::Router(to)) => {
+                    onward[from as usize].push((index, to));
+                    inward[to as usize].push((index, from));
+                }
                 (LinkEnd::Node(node), LinkEnd::Router(_)) => entries[node as usize].push(index),
                 (LinkEnd::Router(_), LinkEnd::Node(node)) => exits[node as usize].push(index),
                 // Between two nodes: only in `hops`.
                 (LinkEnd::Node(_), LinkEnd::Node(_)) => {}
             }
         }
-        Self { ends, links, hops, onward, entries, exits, trees: HashMap::new(), crossings: 0, tied: None }
+        let (trees, crossings, tied) = (HashMap::new(), 0, None);
+        Self { ends, links, hops, onward, entries, exits, trees, crossings, ecmp, inward, tied }
     }
 
     /// Whether the network has no links, so that sessions cross none.
@@ -107,12 +130,34 @@ impl<'a> Routes<'a> {
 
     /// The path between two nodes, over the named routers or the shortest, and the return path over the same routers in
     /// reverse.
-    pub(crate) fn find(&mut self, from: u32, to: u32, routers: Option<&[u32]>) -> Result<RoundTripRoute, NoWay> {
-        let stops = match routers {
-            Some(routers) => routers.iter().map(|router| LinkEnd::Router(*router)).collect(),
+    /// `name` is hashed to choose among several.
+    pub(crate) fn find(
+        &mut self,
+        from: u32,
+        to: u32,
+        routers: Option<&[u32]>,
+        name: &str,
+    ) -> Result<RoundTripRoute, NoWay> {
+        let mut all = match routers {
+            Some(routers) => vec![routers.iter().map(|router| LinkEnd::Router(*router)).collect()],
             None => self.shortest(from, to).ok_or(NoWay::There)?,
         };
-        let stops: Vec<LinkEnd> = [LinkEnd::Node(from)].into_iter().chain(stops).chain([LinkEnd::Node(to)]).collect();
+        let ends = |stops: Vec<LinkEnd>| -> Vec<LinkEnd> {
+            [LinkEnd::Node(from)].into_iter().chain(stops).chain([LinkEnd::Node(to)]).collect()
+        };
+        let chosen = match self.ecmp {
+            Some(Ecmp::Flow(seed)) => random::stream(seed, &format!("ecmp {name}")).below(all.len() as u64) as usize,
+            Some(Ecmp::Packet) | None => 0,
+        };
+        let stops = ends(all.swap_remove(chosen));
+        let mut others = Vec::new();
+        if self.ecmp == Some(Ecmp::Packet) {
+            for stops in all {
+                let there = self.walk(ends(stops).into_iter()).map_err(|(a, b)| NoWay::Hop(a, b))?;
+                self.crossings += there.len();
+                others.push(there.into());
+            }
+        }
         let there = self.walk(stops.iter().copied()).map_err(|(a, b)| NoWay::Hop(a, b))?;
         let back = self.walk(stops.iter().rev().copied()).map_err(|(a, b)| NoWay::Back(a, b))?;
         self.crossings += there.len() + back.len();
@@ -123,7 +168,8 @@ impl<'a> Routes<'a> {
             .iter()
             .chain(&back)
             .fold(0_u64, |sum, link| sum.saturating_add(self.links[*link as usize].delay.as_nanos()));
-        Ok(RoundTripRoute { there: there.into(), back: back.into(), delay: Duration::from_nanos(delay) })
+        let delay = Duration::from_nanos(delay);
+        Ok(RoundTripRoute { there: there.into(), others: others.into(), back: back.into(), delay })
     }
 
     /// The links between consecutive stops; or the pair without one.
@@ -146,8 +192,9 @@ impl<'a> Routes<'a> {
         }
     }
 
-    /// The routers on the shortest path; of equal delays the fewest links, then the first in the file.
-    fn shortest(&mut self, from: u32, to: u32) -> Option<Vec<LinkEnd>> {
+    /// The routers on the shortest path; of equal delays the fewest links, then the first in the file. With ECMP those
+    /// of all paths of equal cost, except others between the same two routers.
+    fn shortest(&mut self, from: u32, to: u32) -> Option<Vec<Vec<LinkEnd>>> {
         let mut best: Option<(Cost, u32, u32)> = None; // cost, first and last router
         for (first, enter) in self.access(from, true) {
             self.grow(first);
@@ -162,9 +209,14 @@ impl<'a> Routes<'a> {
         if let Some(direct) = direct
             && (self.links[*direct as usize].delay.as_nanos(), 1) <= best.map_or(NEVER, |(cost, ..)| cost)
         {
-            return Some(Vec::new());
+            return Some(vec![Vec::new()]);
         }
         let (_, first, last) = best?;
+        if self.ecmp.is_some() {
+            let mut all = Vec::new();
+            self.equal(first, last, &mut vec![last], &mut all);
+            return Some(all);
+        }
         let mut is_tied = false;
         let mut routers = vec![LinkEnd::Router(last)];
         let mut at = last;
@@ -182,7 +234,27 @@ impl<'a> Routes<'a> {
             self.tied.get_or_insert((from, to));
         }
         routers.reverse();
-        Some(routers)
+        Some(vec![routers])
+    }
+
+    /// Adds all shortest paths from the root `first` to `at`, of which `after` are the routers from there on, last
+    /// first; at most [`MAX_PATHS`].
+    fn equal(&self, first: u32, at: u32, after: &mut Vec<u32>, all: &mut Vec<Vec<LinkEnd>>) {
+        if at == first {
+            all.push(after.iter().rev().map(|router| LinkEnd::Router(*router)).collect());
+            return;
+        }
+        let tree = &self.trees[&first];
+        let mut seen = Vec::new();
+        for (link, before) in &self.inward[at as usize] {
+            let cost = add(tree[*before as usize].cost, (self.links[*link as usize].delay.as_nanos(), 1));
+            if cost == tree[at as usize].cost && cost != NEVER && all.len() < MAX_PATHS && !seen.contains(before) {
+                seen.push(*before);
+                after.push(*before);
+                self.equal(first, *before, after, all);
+                after.pop();
+            }
+        }
     }
 
     /// The routers next to a node with the cost between them, in the direction into (or out of) the network.

@@ -12,6 +12,7 @@ pub(crate) const TOP_KEYS: &[&str] = &[
     "background",
     "cites",
     "duration",
+    "ecmp",
     "generate",
     "link",
     "name",

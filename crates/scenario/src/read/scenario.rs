@@ -8,7 +8,7 @@ use fairwave_units::{Bytes, Duration};
 use super::elements::Patches;
 use super::mistake::{Mistake, ReadResult};
 use super::nodes::KnownNodes;
-use super::paths::Routes;
+use super::paths::{Ecmp, Routes};
 use super::position::Position;
 use super::reader::{DEFAULT_SCHEME, Field, TOP_KEYS, TableReader, Thing};
 use super::sessions::Sessions;
@@ -57,12 +57,13 @@ pub(crate) fn read(
     let mut ends = nodes::read(root, seed, &mut patches, notes)?;
     let links = links::read(root, &ends, &mut patches, notes)?;
     patches.finish("link", links.iter().map(|link| &*link.name))?;
+    let ecmp = top.read("ecmp", |field| field.word(&[("flow", Ecmp::Flow(seed)), ("packet", Ecmp::Packet)]))?;
     let mut sessions = Vec::new();
     if let Some(field) = top.get("generate") {
         (ends.nodes, sessions) = generate::read(field.item, seed, &mut patches, notes)?;
     }
     patches.finish("node", ends.nodes.iter().map(|node| &*node.name))?;
-    let mut maker = Sessions::new(seed, &ends, Routes::new(&ends, &links), sessions);
+    let mut maker = Sessions::new(seed, &ends, Routes::new(&ends, &links, ecmp), sessions);
     maker.read(root, &mut patches, notes)?;
     arrivals::read(root, &mut maker, (packet, &scheme), &mut patches, notes)?;
     patches.finish("session", maker.made.iter().map(|session| &*session.name))?;
@@ -70,7 +71,7 @@ pub(crate) fn read(
     if let Some((from, to)) = maker.paths.tied {
         notes.push(format!(
             "several shortest paths lead from \"{}\" to \"{}\": all packets take the one whose links come first in the \
-             file, as ECMP is not modelled; to spread sessions, name the routers of each with path = [...]",
+             file; ecmp = \"flow\" or \"packet\" spreads them",
             ends.nodes[from as usize].name, ends.nodes[to as usize].name
         ));
     }

@@ -234,6 +234,7 @@ impl<'a> Sessions<'a> {
             initial_rate: reader.read_or("initial_rate", Rate::ZERO, Field::rate)?,
             path: Box::default(),
             path_back: Box::default(),
+            spread: Box::default(),
         };
         Ok(SessionTemplate {
             rtt: reader.read("rtt", |field| Drawn::read(field, count, |field| field.positive_span(limits::DELAY)))?,
@@ -281,10 +282,10 @@ impl<'a> Sessions<'a> {
             })?;
             return Ok(session);
         }
-        let way = self.paths.find(from, to, template.routers.as_deref());
+        let way = self.paths.find(from, to, template.routers.as_deref(), name);
         let way = way.map_err(|why| no_way(reader, &self.paths, &why, from, to))?;
         session.rtt = whole_rtt(reader, rtt, &way)?;
-        (session.path, session.path_back) = (way.there, way.back);
+        (session.path, session.path_back, session.spread) = (way.there, way.back, way.others);
         check_minimum(reader, &session, self.ends, self.paths.links)?;
         Ok(session)
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests may compute what they expect with the system's library")]
 
 use fairwave_scenario::{
-    BackgroundKind, Case, Demand, DemandBy, Discipline, Document, LinkEnd, QueueLimit, Scenario, Selection,
+    BackgroundKind, Case, Demand, DemandBy, Discipline, Document, LinkEnd, QueueLimit, Scenario, Selection, SessionSpec,
 };
 use fairwave_schemes::scheme::OptionValue;
 use fairwave_units::{Bytes, Duration, Rate, Time};
@@ -604,7 +604,7 @@ fn notes__name_dropped_settings() {
         session = [{ from = 'a', to = 'b' }]
     ";
     let notes = all(text, &Selection::default()).remove(0).1.join("\n");
-    assert!(notes.contains("several shortest paths lead from \"a\" to \"b\"") && notes.contains("ECMP"), "{notes}");
+    assert!(notes.contains("several shortest paths lead from \"a\" to \"b\"") && notes.contains("ecmp"), "{notes}");
     assert!(notes.contains("node \"b\" marks packets (ecn-step), and bbr does not respond"), "{notes}");
     let single = text.replace("bbr", "path").replace("spine{1..2}", "spine{1..1}");
     let notes = all(&single, &Selection::default()).remove(0).1;
@@ -653,4 +653,37 @@ fn arrivals__single_transfers_and_shared_nodes() {
     assert_eq!((changed[1].size, changed[1].start), (Some(Bytes::new(5_000_000)), plain[1].start));
     assert_eq!((changed[2].size, changed[2].start, changed[2].weight), (plain[2].size, Time::ZERO, 2.0));
     assert_eq!(changed[3], plain[3]);
+}
+
+/// Two leaves and four spines: the spines that the sessions cross, and their numbers of other paths.
+fn spines(ecmp: &str, seed: u64) -> Vec<(String, usize)> {
+    let text = format!(
+        "name = 't'\nscheme = 'cubic'\nduration = '1 s'\n{ecmp}
+        router = [{{ name = 'leaf{{1..2}}' }}, {{ name = 'spine{{1..4}}' }}]
+        node = [{{ name = 'a', router = 'leaf1' }}, {{ name = 'b', router = 'leaf2' }}]
+        link = [{{ from = 'leaf{{1..2}}', to = 'spine{{1..4}}', capacity = '1 Gb/s', delay = '1 us', duplex = true }}]
+        session = [{{ from = 'a', to = 'b', count = 400 }}]"
+    );
+    let (scenario, _) = all(&text, &Selection { seed: Some(seed), ..Selection::default() }).remove(0);
+    let spine = |session: &SessionSpec| scenario.links[session.path[0] as usize].name.replace("leaf1-", "");
+    scenario.sessions.iter().map(|session| (spine(session), session.spread.len())).collect()
+}
+
+#[test]
+fn ecmp__by_flow_spreads_sessions_by_the_seed() {
+    let chosen = spines("ecmp = 'flow'", 1);
+    for spine in 1..=4 {
+        let count = chosen.iter().filter(|(name, _)| *name == format!("spine{spine}")).count();
+        // 100 on average, standard deviation 8.7.
+        assert!((65..=135).contains(&count), "spine{spine}: {count}");
+    }
+    assert_eq!(chosen, spines("ecmp = 'flow'", 1));
+    assert_ne!(chosen, spines("ecmp = 'flow'", 2));
+    assert!(chosen.iter().all(|(_, others)| *others == 0));
+}
+
+#[test]
+fn ecmp__by_packet_has_all_paths() {
+    assert!(spines("ecmp = 'packet'", 1).iter().all(|one| *one == ("spine1".to_owned(), 3)));
+    assert!(spines("", 1).iter().all(|one| *one == ("spine1".to_owned(), 0)));
 }

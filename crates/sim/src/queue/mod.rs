@@ -11,6 +11,7 @@ pub(crate) mod dualpi2;
 mod fifo;
 pub(crate) mod flows;
 pub(crate) mod pie;
+pub(crate) mod tail_drop;
 
 use fairwave_units::Time;
 

@@ -2,6 +2,7 @@
 
 mod any_network;
 mod background;
+mod conditions;
 mod delay;
 mod every_bdp;
 mod explicit;
