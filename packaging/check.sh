@@ -2,7 +2,7 @@
 # Installs what `make release` made, and what `cargo install` makes, each into an empty root, home or venv, and uses it
 # there: the command moves a file, the module simulates. The other machine's command runs under qemu-user. A check that
 # this machine cannot do is reported as skipped; one that fails ends the script.
-# usage: packaging/check.sh TOOLS [sums|tar|across|image|deb|install|bill|again|wheel|sdist|cargo]...
+# usage: packaging/check.sh TOOLS [sums|tar|across|image|deb|install|bill|again|wheel|sdist|cargo|crates]...
 set -euo pipefail
 . "$(dirname "$0")/words.sh"
 cd "$root"
@@ -10,7 +10,7 @@ tools=$(realpath "$1")
 python=$tools/bin/python
 shift
 wanted=("$@")
-if [ ${#wanted[@]} = 0 ]; then wanted=(sums tar across image deb install bill again wheel sdist cargo); fi
+if [ ${#wanted[@]} = 0 ]; then wanted=(sums tar across image deb install bill again wheel sdist cargo crates); fi
 place=$(mktemp -d)
 server=
 cleanup() { if [ -n "$server" ]; then kill -- "-$server" 2>/dev/null || true; fi; rm -rf "$place"; }
@@ -293,8 +293,16 @@ check_cargo() {
   good "cargo install: moves a file"
 }
 
+# Packed and compiled as crates.io would have them; nothing is uploaded.
+check_crates() {
+  local crates
+  mapfile -t crates < <(sed -n 's/^\(fairwave-[a-z]*\) = {.* version = .*/\1/p' Cargo.toml)
+  "${CARGO:-cargo}" publish --dry-run --quiet --locked "${crates[@]/#/--package=}" || fail "crates"
+  good "crates: ${crates[*]} can be published"
+}
+
 for what in "${wanted[@]}"; do
-  declare -F "check_$what" >/dev/null || fail "$what: is none of sums, tar, across, image, deb, install, bill, again, wheel, sdist, cargo"
+  declare -F "check_$what" >/dev/null || fail "$what: is none of sums, tar, across, image, deb, install, bill, again, wheel, sdist, cargo, crates"
   "check_$what"
 done
 say "$passed passed, 0 failed, $skipped skipped"

@@ -8,6 +8,33 @@
 //! stream 4  chunks: a list for each block, of its content       giver -> taker
 //! ```
 //!
+//! ```
+//! use std::fs;
+//! use std::sync::Arc;
+//!
+//! use fairwave_files::{GetOptions, Share, ShareOptions, get};
+//! use fairwave_host::{Endpoint, EndpointConfig, Identity, Keyring, ShareId, Validity};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let place = tempfile::tempdir()?;
+//! fs::write(place.path().join("a.txt"), "hello")?;
+//! let config = EndpointConfig { listen: Some("127.0.0.1:0".parse()?), ..EndpointConfig::default() };
+//! let (server, client) = (Endpoint::bind(&config)?, Endpoint::bind(&config)?);
+//!
+//! let share = Arc::new(Share::new(vec![place.path().join("a.txt")], ShareOptions::default())?);
+//! let keyring = Arc::new(Keyring::in_memory(Identity::random()?, ShareId(1)));
+//! server.listen_with(Arc::clone(&keyring), share.judges(), share.accept());
+//! let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()])?;
+//!
+//! let destination = place.path().join("copy");
+//! let transfer = get(&client, &ticket, GetOptions { destination: destination.clone(), ..GetOptions::default() })?;
+//! let outcome = transfer.wait(None).ok_or("still running")?;
+//! assert!(outcome.is_complete());
+//! assert_eq!(fs::read_to_string(destination.join("a.txt"))?, "hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! An application calls [`get`] or [`put`], or offers a [`Share`] at an [`Endpoint`](fairwave_host::Endpoint); each is
 //! a [`Transfer`] then. Inside, read `format::manifest::TreeEntry` and `format::blocks::Layout` first: the encoding of
 //! a tree, and the layout of its bytes. The folders, each on those before it: `format` (the encodings), `transfer` (a

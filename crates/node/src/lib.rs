@@ -10,6 +10,36 @@
 //! machine reach its daemon.
 //!
 //! Read [`EndNode`] and [`Machine`] first.
+//!
+//! Two sessions that use what they are granted come to equal shares, here by GTP:
+//!
+//! ```
+//! use fairwave_node::{Beginning, Direction, EndNode, Flow, IntervalRule, NodeConfig, SessionId, SessionOptions};
+//! use fairwave_schemes::node::Gtp;
+//! use fairwave_units::{Duration, Rate, Time};
+//!
+//! let mut node = EndNode::new(Time::ZERO, Direction::Sending, NodeConfig {
+//!     capacity: Rate::mbps(100.0),
+//!     share: 1.0,
+//!     interval: IntervalRule::Fixed(Duration::from_millis(20)),
+//!     phase: Duration::from_millis(5),
+//!     allocator: Box::new(Gtp::default()),
+//!     exchange: None,
+//! });
+//! let starts = [80.0, 0.0].map(Rate::mbps);
+//! for (session, start) in (0..).map(SessionId).zip(starts) {
+//!     let flow = Flow::new(session, SessionOptions::default(), Duration::from_millis(10));
+//!     node.join(Time::ZERO, flow, start, Beginning::Plain)?;
+//! }
+//! let mut used = starts;
+//! for _ in 0..100 {
+//!     let now = node.next_tick().ok_or("it divides a capacity itself")?;
+//!     let outcomes = node.tick(now, |session| used[session.0 as usize]);
+//!     used = [0, 1].map(|session| outcomes[session].share.grant.expected);
+//! }
+//! assert!(used.iter().all(|rate| (rate.as_mbps() - 50.0).abs() < 0.1), "{used:?}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![cfg_attr(test, allow(non_snake_case))]
 

@@ -10,6 +10,70 @@
 //!
 //! Packets are values ([`Packet`]); only [`codec`] handles bytes. All input is checked, and the state that is kept of
 //! it is bounded. `docs/reference/wire-format.md` describes the protocol.
+//!
+//! Two hosts, with nothing between them and no encryption; one requests 5000 bytes of the other:
+//!
+//! ```
+//! use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
+//! use fairwave_proto::{
+//!     Ecn, Event, Host, HostConfig, Lasts, OpenRequest, Packet, PathControl, PathKind, SessionOptions, codec::TicketId,
+//! };
+//! use fairwave_units::{Bytes, Time};
+//!
+//! let (ticket, secret) = (TicketId(1), 4711);
+//! let mut hosts: [Host<Insecure>; 2] = [1, 2].map(|seed| {
+//!     Host::new(Time::ZERO, HostConfig {
+//!         lower_bytes: 28,
+//!         piece_bytes: 1200,
+//!         send_bytes: Bytes::new(1),
+//!         sending: None,
+//!         receiving: None,
+//!         fair_start: false,
+//!         room: Bytes::new(1 << 20),
+//!         buffer: None,
+//!         seed: [seed; 32],
+//!         path: PathKind::default(),
+//!         path_control: PathControl::default(),
+//!         probes_mtu: false,
+//!         is_plain: false,
+//!         lasts: Lasts::default(),
+//!         crypto: InsecureResponder::new(u64::from(seed), [(ticket, secret)]),
+//!     })
+//! });
+//! let address = "192.0.2.1:8642".parse()?;
+//! let options = SessionOptions::default();
+//! let request = OpenRequest { sends: false, receives: true, greeting: b"", options };
+//! hosts[1].connect(Time::ZERO, address, InsecureInitiator::new(ticket, secret, 1), &request)?;
+//!
+//! let (mut now, mut bytes) = (Time::ZERO, 0);
+//! while bytes < 5000 {
+//!     for at in [0, 1] {
+//!         while let Some(event) = hosts[at].poll_event() {
+//!             match event {
+//!                 Event::Open(opened) if opened.receives => hosts[at].want(now, opened.session, 0, 0..5000),
+//!                 Event::Requested { session, stream, range } => hosts[at].serve(now, session, stream, range),
+//!                 _ => {}
+//!             }
+//!         }
+//!         while let Some(transmit) = hosts[at].poll_transmit(now) {
+//!             let other = &mut hosts[1 - at];
+//!             match transmit.packet {
+//!                 Packet::Handshake(datagram) => {
+//!                     other.handle_handshake(now, address, &datagram, &mut |_| Ok(options));
+//!                 }
+//!                 Packet::Control(packet) => {
+//!                     other.handle_control(now, address, &packet);
+//!                 }
+//!                 Packet::Data(packet) => bytes += other.handle_data(now, address, Ecn::NotCapable, &packet).bytes,
+//!             }
+//!         }
+//!     }
+//!     now = hosts.iter().filter_map(Host::poll_timeout).min().ok_or("nothing to wait for")?.max(now);
+//!     hosts.iter_mut().for_each(|host| host.handle_timeout(now));
+//! }
+//! assert_eq!(bytes, 5000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![cfg_attr(test, allow(non_snake_case, clippy::single_range_in_vec_init))]
 

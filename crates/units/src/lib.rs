@@ -5,6 +5,16 @@
 //! others. It has no dependencies. Arithmetic that leaves a type's range is an error or a panic, never a wrap.
 //!
 //! Read [`Rate`] and [`Time`] first.
+//!
+//! ```
+//! use fairwave_units::{Bytes, Duration, Rate};
+//!
+//! let rate: Rate = "500 Mb/s".parse()?;
+//! let size: Bytes = "1 GB".parse()?;
+//! assert_eq!(rate.time_for(size), Some(Duration::from_secs(16)));
+//! assert_eq!(rate.to_string(), "500 Mb/s");
+//! # Ok::<(), fairwave_units::ParseError>(())
+//! ```
 
 #![cfg_attr(test, allow(non_snake_case))]
 

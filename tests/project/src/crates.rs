@@ -47,6 +47,9 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ("take", &["format", "delta", "filter", "transfer"]),
 ];
 
+/// Crates for others to use, each after those that it needs. The rest is not published.
+const PUBLISHED: &[&str] = &["units", "schemes", "table", "node", "proto", "host", "files"];
+
 /// Rooms that do no I/O and never look at a clock.
 const CORES: &[&str] = &["units", "schemes", "node", "proto", "scenario", "sim", "fluid"];
 
@@ -115,6 +118,24 @@ fn cores__ban_clocks_sockets_and_files() {
 }
 
 #[test]
+fn published__crates_need_only_published_ones_of_this_version() {
+    let metadata = metadata();
+    for package in metadata["packages"].as_array().expect("a list of packages") {
+        let Some(name) = room(&package["name"]) else { continue };
+        let at = PUBLISHED.iter().position(|published| *published == name);
+        assert_eq!(package["publish"].is_null(), at.is_some(), "{name}: published or not");
+        let Some(at) = at else { continue };
+        assert!(package["description"].is_string() && package["readme"].is_string(), "{name}: description, readme");
+        let wanted = format!("^{}", package["version"].as_str().expect("a version"));
+        for dependency in package["dependencies"].as_array().expect("a list of dependencies") {
+            let Some(used) = room(&dependency["name"]).filter(|_| dependency["kind"].is_null()) else { continue };
+            assert!(PUBLISHED[..at].contains(&used.as_str()), "{name} needs {used}");
+            assert_eq!(dependency["req"].as_str(), Some(wanted.as_str()), "{name}: version of {used}");
+        }
+    }
+}
+
+#[test]
 fn peers__are_no_part_of_the_workspace() {
     assert!(!packages().contains_key("peers"));
     let text =
@@ -143,14 +164,7 @@ fn closure() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
 
 /// Our crates and the ones of ours that each of them depends on, for builds and for tests.
 fn packages() -> BTreeMap<String, BTreeSet<String>> {
-    let out = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--format-version", "1", "--offline", "--manifest-path"])
-        .arg(root().join("Cargo.toml"))
-        .output()
-        .expect("cargo runs");
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let metadata: Value = serde_json::from_slice(&out.stdout).expect("cargo metadata prints JSON");
-    let room = |name: &Value| name.as_str().and_then(|name| name.strip_prefix("fairwave-")).map(str::to_owned);
+    let metadata = metadata();
     let mut found = BTreeMap::new();
     for package in metadata["packages"].as_array().expect("a list of packages") {
         // The example of a scheme from outside, and these tests, may use any crate.
@@ -159,6 +173,21 @@ fn packages() -> BTreeMap<String, BTreeSet<String>> {
         found.insert(name, uses.filter_map(|dependency| room(&dependency["name"])).collect());
     }
     found
+}
+
+/// The name of a crate of ours, without its prefix.
+fn room(name: &Value) -> Option<String> {
+    name.as_str()?.strip_prefix("fairwave-").map(str::to_owned)
+}
+
+fn metadata() -> Value {
+    let out = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline", "--manifest-path"])
+        .arg(root().join("Cargo.toml"))
+        .output()
+        .expect("cargo runs");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).expect("cargo metadata prints JSON")
 }
 
 fn src(room: &str) -> PathBuf {
