@@ -63,7 +63,7 @@ fn run_transfer(command: &args::TransferCommand) -> Result<ExitCode, CommandFail
     }
     // A program that replaces this process inherits its signals unchanged: nohup's as well.
     if !matches!(command, Run(args) if args.is_start()) {
-        interrupt::clean_up_on_interrupt();
+        interrupt::clean_up_on_interrupt(|| {});
     }
     match command {
         Serve(args) => serve::run(args),
@@ -105,7 +105,7 @@ fn run_lab(command: &args::LabCommand) -> Done {
     #[cfg(not(feature = "testbed"))]
     let leaves_signals = false;
     if !leaves_signals {
-        interrupt::clean_up_on_interrupt();
+        interrupt::clean_up_on_interrupt(lab::staging::discard_all);
     }
     match command {
         Simulate(args) => simulate::run(args),

@@ -24,15 +24,14 @@ fn note() -> bool {
     is_first && IS_GENTLE.load(Ordering::SeqCst)
 }
 
-/// Makes Ctrl-C, SIGTERM and SIGHUP remove results that are not in place yet, and end the command with code 130.
-pub(crate) fn clean_up_on_interrupt() {
+/// Makes Ctrl-C, SIGTERM and SIGHUP call `clean_up`, and end the command with code 130.
+pub(crate) fn clean_up_on_interrupt(clean_up: fn()) {
     // Without a handler the command still ends, it only leaves its hidden directory.
-    let _ = ctrlc::set_handler(|| {
+    let _ = ctrlc::set_handler(move || {
         if note() {
             return;
         }
-        #[cfg(feature = "lab")]
-        crate::lab::staging::discard_all();
+        clean_up();
         std::process::exit(EXIT.into());
     });
 }

@@ -1,11 +1,12 @@
 //! `fairwave testbed`.
 
 mod emulate;
+mod failed;
 mod run;
 
 use clap::Subcommand;
-use fairwave_testbed::Error;
 
+use self::failed::failed;
 use crate::common::failure::{CommandFailure, Done};
 
 /// Run scenarios with real programs, in network namespaces of this machine.
@@ -44,15 +45,6 @@ pub(crate) fn enter(args: &Args) -> Done {
 /// Whether this is the program at one node, which leaves signals to the system.
 pub(crate) fn is_end(args: &Args) -> bool {
     matches!(args.command, TestbedCommand::End)
-}
-
-fn failed(error: Error) -> CommandFailure {
-    let text = error.to_string();
-    match error {
-        Error::Interrupted => CommandFailure::Interrupted(text),
-        error if error.is_of_the_call() => CommandFailure::Usage(text),
-        _ => CommandFailure::Run(text),
-    }
 }
 
 pub(crate) fn run(args: &Args) -> Done {

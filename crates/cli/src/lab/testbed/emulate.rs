@@ -5,7 +5,7 @@ use std::time::Duration;
 use fairwave_testbed::{Calibration, Options, calibrate};
 use serde::Serialize;
 
-use super::failed;
+use super::failed::failed;
 use crate::common::failure::{CommandFailure, Done};
 use crate::common::interrupt;
 use crate::common::output::print_json;

@@ -11,7 +11,7 @@ use fairwave_schemes::scheme::Model;
 use fairwave_testbed::{Calibration, Lateness, Options, Outcome, Processes, Wired, calibrate};
 use serde::Serialize;
 
-use super::failed;
+use super::failed::failed;
 use crate::common::failure::{CommandFailure, Done};
 use crate::common::interrupt;
 use crate::common::output::print_json;

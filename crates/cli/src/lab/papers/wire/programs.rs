@@ -13,7 +13,7 @@ static ENTERED: OnceLock<Result<(), String>> = OnceLock::new();
 
 /// Enters namespaces if these experiments need them: call it before the process has a second thread. If the system
 /// forbids it, they are skipped.
-pub(in super::super) fn enter(ids: &[String]) {
+pub(crate) fn enter(ids: &[String]) {
     let is_wired = select(ids).is_ok_and(|chosen| chosen.iter().any(|experiment| experiment.wire.is_some()));
     if is_wired {
         // Set once: this is the beginning of the process.
@@ -33,11 +33,7 @@ impl Broken {
 }
 
 /// Runs a scenario on the testbed. Runs that did not happen are reported as skipped, so that the report has the others.
-pub(in super::super) fn on_testbed(
-    scenario: &Scenario,
-    settings: Settings<'_>,
-    broken: &Broken,
-) -> Result<OnTestbed, String> {
+pub(crate) fn on_testbed(scenario: &Scenario, settings: Settings<'_>, broken: &Broken) -> Result<OnTestbed, String> {
     let failed = |error: Error| broken.note(&scenario.name, &error);
     ENTERED.get().cloned().unwrap_or_else(|| Err("the testbed's namespaces were not created".to_owned()))?;
     let options = Options::of_this_program().map_err(failed)?;
