@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use fairwave_host::{Accept, Judge, Refusal, SessionOptions, Visitor};
+use fairwave_host::{Accept, Judge, Refusal, Terms, Visitor};
 use fairwave_pipe::{Pipe, PipeOptions, Pump};
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -27,7 +27,7 @@ pub struct FarOptions {
     /// The server: an address or a name, and a port. Nothing else can be reached.
     pub to: String,
     /// This end node's options for each session.
-    pub session: SessionOptions,
+    pub session: Terms,
     /// Memory limits of a connection.
     pub pipe: PipeOptions,
 }
@@ -155,8 +155,7 @@ mod tests {
     }
 
     fn far(to: SocketAddr) -> Far {
-        let options =
-            FarOptions { to: to.to_string(), session: SessionOptions::default(), pipe: PipeOptions::default() };
+        let options = FarOptions { to: to.to_string(), session: Terms::default(), pipe: PipeOptions::default() };
         Far::new(options, Pump::start().unwrap(), |_| {})
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use fairwave_host::{ConnectError, ConnectOptions, Endpoint, HandshakeError, Lock, Refusal, SessionOptions, Ticket};
+use fairwave_host::{ConnectError, ConnectOptions, Endpoint, HandshakeError, Lock, Refusal, Terms, Ticket};
 use fairwave_pipe::{PipeOptions, Pump};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -40,7 +40,7 @@ pub struct Way {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NearOptions {
     /// This end node's options for each session.
-    pub session: SessionOptions,
+    pub session: Terms,
     /// Memory limits of a connection.
     pub pipe: PipeOptions,
 }

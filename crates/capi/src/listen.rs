@@ -8,8 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use fairwave_host::{
-    Accept, Handler, Identity, Keyring, Lock, Refusal, SessionOptions, ShareId, Validity, Visitor, WeakEndpoint,
-    advertised,
+    Accept, Handler, Identity, Keyring, Lock, Refusal, ShareId, Terms, Validity, Visitor, WeakEndpoint, advertised,
 };
 use fairwave_pipe::read_greeting;
 use rustix::net::{
@@ -113,7 +112,7 @@ impl Listener {
     }
 
     /// Somebody calls: a socket of that session goes to the program.
-    fn hand_over(&mut self, visitor: &Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
+    fn hand_over(&mut self, visitor: &Visitor<'_>) -> Result<(Terms, Box<dyn Handler>), Refusal> {
         read_greeting(visitor.greeting).ok_or(Refusal::Purpose)?;
         let (Some(library), Some(listening)) = (current(), self.socket.upgrade()) else {
             return Err(Refusal::UnknownName);

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Weak};
 
 use fairwave_host::{
-    CloseReason, Endpoint, EndpointConfig, Lasts, Lock, NodeChoice, PathKind, Session, SessionOptions, StatusSample,
-    Ticket,
+    CloseReason, Endpoint, EndpointConfig, Lasts, Lock, NodeChoice, PathKind, Session, StatusSample, Terms, Ticket,
 };
 use fairwave_pipe::{OPENS_WITHIN, Pipe, PipeOptions, Watch};
 use fairwave_units::{Bytes, Rate};
@@ -64,7 +63,7 @@ pub(crate) enum Stage {
 /// The options that a program has set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SocketOptions {
-    pub(crate) session: SessionOptions,
+    pub(crate) session: Terms,
     pub(crate) desired: Option<Rate>,
     pub(crate) path: PathKind,
     pub(crate) is_plain: bool,
@@ -76,7 +75,7 @@ pub(crate) struct SocketOptions {
 impl Default for SocketOptions {
     fn default() -> Self {
         Self {
-            session: SessionOptions::default(),
+            session: Terms::default(),
             desired: None,
             path: PathKind::Shared,
             is_plain: false,

@@ -8,8 +8,8 @@ use std::time::Duration as StdDuration;
 
 use fairwave_daemon::{Daemon, Settings};
 use fairwave_host::control_socket::{CONTROL_VERSION, ControlStream, Question, monotonic_ns};
-use fairwave_node::{CardCapacity, MachineLimits};
-use fairwave_table::{Ask, ProcessRow, ProcessSegment, RowPlace, SegmentMemory, VERSION};
+use fairwave_node::{CardCapacity, MachineLimits, Terms};
+use fairwave_table::{ProcessRow, ProcessSegment, RowPlace, SegmentMemory, VERSION};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 /// Rows of a process: as many as a segment has.
@@ -85,14 +85,7 @@ impl Process {
                 measured: Rate::mbps(*rate),
                 measured_at: now,
                 // Some want little.
-                ask: Ask {
-                    desired: (at % 3 == 0).then(|| Rate::mbps(0.5)),
-                    weight: 1.0,
-                    minimum: Rate::ZERO,
-                    maximum: None,
-                    alpha: 0.1,
-                    beta: 0.2,
-                },
+                terms: Terms { desired: (at % 3 == 0).then(|| Rate::mbps(0.5)), ..Terms::default() },
                 rtt: Duration::from_millis(20),
                 waiting: None,
                 start: Rate::mbps(*rate),

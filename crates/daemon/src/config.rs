@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use fairwave_node::CardCapacity;
-use fairwave_schemes::GroupTerms;
+use fairwave_schemes::Terms;
 use fairwave_units::Rate;
 use thiserror::Error;
 use toml::Spanned;
@@ -204,7 +204,7 @@ fn unknown(name: &Spanned<String>, what: &str, hint: &str) -> Mistake {
     Mistake::new(name.span(), problem, hint)
 }
 
-fn terms(user: &User) -> Result<GroupTerms, Mistake> {
+fn terms(user: &User) -> Result<Terms, Mistake> {
     let minimum = user.minimum.as_ref().map_or(Ok(Rate::ZERO), |minimum| rate(minimum, "minimum", false))?;
     let maximum = user.maximum.as_ref().map(|maximum| rate(maximum, "maximum", true)).transpose()?;
     if let (Some(maximum), Some(said)) = (maximum.filter(|maximum| *maximum < minimum), &user.maximum) {
@@ -212,7 +212,7 @@ fn terms(user: &User) -> Result<GroupTerms, Mistake> {
         return Err(Mistake::new(said.span(), problem, "omit one of them"));
     }
     let weight = user.weight.as_ref().map_or(Ok(1.0), weight)?;
-    Ok(GroupTerms { weight, minimum, maximum })
+    Ok(Terms { weight, minimum, maximum, ..Terms::default() })
 }
 
 /// A weight, which an administrator may choose freely.

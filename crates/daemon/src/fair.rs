@@ -2,26 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use fairwave_schemes::GroupTerms;
+use fairwave_schemes::Terms;
 use fairwave_schemes::node::tally::{SharedKind, SharedNode, SharedRow};
+use fairwave_units::Rate;
 
 /// A session at a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Claim {
-    /// Its owner.
-    pub(crate) group: u32,
-    /// Terms of its owner.
-    pub(crate) terms: GroupTerms,
-    /// Its weight within its group.
-    pub(crate) weight: f64,
+    /// Its terms within its group.
+    pub(crate) terms: Terms,
+    /// Terms of its group.
+    pub(crate) group_terms: Terms,
     /// Its measured rate, bit/s: a session that uses less than its grant wants no more than that.
     pub(crate) measured_bps: f64,
     /// Its grant, bit/s.
     pub(crate) expected_bps: f64,
-    /// Its max rate, bit/s.
-    pub(crate) most_bps: f64,
-    /// Its promised min rate, bit/s.
-    pub(crate) least_bps: f64,
 }
 
 /// Below this share of its grant a session is held by something else than its node.
@@ -30,21 +25,20 @@ const USED_UP: f64 = 0.95;
 impl Claim {
     fn demand(&self) -> f64 {
         let is_held_here = self.measured_bps >= USED_UP * self.expected_bps;
-        (if is_held_here { f64::INFINITY } else { self.measured_bps }).min(self.most_bps)
+        (if is_held_here { f64::INFINITY } else { self.measured_bps })
+            .min(self.terms.limit().map_or(f64::INFINITY, Rate::as_bps))
     }
 }
 
 /// The rate of each session if groups, and then the sessions of each, share a capacity by max-min fairness with their
 /// weights, minima and maxima.
 pub(crate) fn max_min(capacity_bps: f64, claims: &[Claim]) -> Vec<f64> {
-    let owners: BTreeMap<u32, GroupTerms> = claims.iter().map(|claim| (claim.group, claim.terms)).collect();
+    let owners: BTreeMap<u32, Terms> = claims.iter().map(|claim| (claim.terms.group, claim.group_terms)).collect();
     let names: Vec<u32> = owners.keys().copied().collect();
-    let groups: Vec<GroupTerms> = owners.values().copied().collect();
+    let groups: Vec<Terms> = owners.values().copied().collect();
     let row = |claim: &Claim| SharedRow {
-        group: names.binary_search(&claim.group).expect("each claim's group is among them"),
-        weight: claim.weight,
-        minimum_bps: claim.least_bps,
-        maximum_bps: claim.most_bps,
+        group: names.binary_search(&claim.terms.group).expect("each claim's group is among them"),
+        terms: Terms { maximum: claim.terms.limit(), ..claim.terms },
         claim_bps: claim.demand(),
         granted_bps: 0.0,
         reserved_bps: 0.0,
@@ -69,13 +63,10 @@ mod tests {
 
     fn claim(group: u32, used: f64) -> Claim {
         Claim {
-            group,
-            terms: GroupTerms::default(),
-            weight: 1.0,
+            terms: Terms { group, ..Terms::default() },
+            group_terms: Terms::default(),
             measured_bps: used,
             expected_bps: 100.0,
-            most_bps: f64::INFINITY,
-            least_bps: 0.0,
         }
     }
 
@@ -95,11 +86,13 @@ mod tests {
 
     #[test]
     fn max_min__knows_weights_minima_and_maxima() {
-        let heavy = Claim { weight: 3.0, ..claim(1, 100.0) };
+        let one = claim(1, 100.0).terms;
+        let with = |terms| Claim { terms, ..claim(1, 100.0) };
+        let heavy = with(Terms { weight: 3.0, ..one });
         assert_eq!(rounded(&max_min(100.0, &[claim(1, 100.0), heavy])), [25.0, 75.0]);
-        let promised = Claim { least_bps: 60.0, ..claim(1, 100.0) };
+        let promised = with(Terms { minimum: Rate::nearest_bps(60.0), ..one });
         assert_eq!(rounded(&max_min(100.0, &[claim(1, 100.0), promised])), [40.0, 60.0]);
-        let capped = Claim { most_bps: 10.0, ..claim(1, 100.0) };
+        let capped = with(Terms { maximum: Some(Rate::nearest_bps(10.0)), ..one });
         assert_eq!(rounded(&max_min(100.0, &[claim(1, 100.0), capped])), [90.0, 10.0]);
         assert_eq!(gap(&[], &[]), None);
     }

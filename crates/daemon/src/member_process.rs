@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use fairwave_node::{
-    CardId, Direction, MachineGrant, MachineRow, MachineStanding, MemberId, RowState, SessionOptions, Standing,
-};
-use fairwave_table::{Ask, DaemonSegment, GrantRow, GrantState, Holding, ProcessRow, ROWS, RowError, TickReport};
+use fairwave_node::{CardId, Direction, MachineGrant, MachineRow, MachineStanding, MemberId, RowState, Standing};
+use fairwave_table::{DaemonSegment, GrantRow, GrantState, Holding, ProcessRow, ROWS, RowError, TickReport};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::view::RowView;
@@ -197,16 +195,13 @@ impl KnownRow {
 
 /// A process's row as input of the machine.
 pub(crate) fn machine_row(said: &ProcessRow, card: Option<CardId>) -> MachineRow {
-    let Ask { desired, weight, minimum, maximum, alpha, beta } = said.ask;
     MachineRow {
         generation: said.generation,
         direction: if said.receives { Direction::Receiving } else { Direction::Sending },
         card,
         measured: said.measured,
         measured_at: said.measured_at,
-        options: SessionOptions { weight, alpha, beta, minimum },
-        maximum,
-        desired,
+        terms: said.terms,
         rtt: said.rtt,
         waiting: said.waiting,
         start: said.start,

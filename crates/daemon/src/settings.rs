@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fairwave_node::{CardCapacity, MachineLimits, ShareBy};
-use fairwave_schemes::GroupTerms;
+use fairwave_schemes::Terms;
 use fairwave_units::{Duration, Rate};
 
 /// Configuration of a daemon. Its reader validates it: rates are above zero, users are numeric ids. A running daemon
@@ -54,7 +54,7 @@ pub struct UserSettings {
     /// The user's number.
     pub user: u32,
     /// Weight, minimum and maximum of all its sessions together.
-    pub terms: GroupTerms,
+    pub terms: Terms,
     /// Max number of sessions; [`Settings::limits`] if `None`.
     pub sessions: Option<usize>,
 }

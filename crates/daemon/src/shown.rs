@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use fairwave_host::limited_by_word;
 use fairwave_node::{CardId, Direction, RowState, ShareBy};
 use fairwave_schemes::node::left_to_other;
-use fairwave_schemes::{GroupTerms, Others as OtherRow};
+use fairwave_schemes::{Others, Terms};
 use fairwave_units::{Duration, Rate};
 
 use crate::fair::{Claim, gap, max_min};
 use crate::snapshot::{
     MachineSnapshot, NodeSnapshot, OtherTraffic, RowSnapshot, SNAPSHOT_VERSION, ShownState, UserSnapshot,
 };
-use crate::view::{MachineView, MemberView, Others, RowView};
+use crate::view::{MachineView, MemberView, RowView};
 
 type NodeName = (CardId, Direction);
 
@@ -69,28 +69,23 @@ impl NodeShares {
         for (number, member) in view.members.iter().enumerate() {
             for (at, row) in member.rows.iter().enumerate().filter(|(_, row)| row.node() == Some(name)) {
                 places.push((number, at));
-                let ask = &row.row.ask;
-                let most = ask.desired.into_iter().chain(ask.maximum).map(Rate::as_bps).fold(f64::INFINITY, f64::min);
                 claims.push(Claim {
-                    group: member.group,
-                    terms: member.terms,
-                    weight: ask.weight,
+                    terms: Terms { group: member.group, ..row.row.terms },
+                    group_terms: member.terms,
                     measured_bps: row.row.measured.as_bps(),
                     expected_bps: row.expected.as_bps(),
-                    most_bps: most,
-                    least_bps: ask.minimum.as_bps(),
                 });
             }
         }
-        let other = view.others.iter().find(|other| other.node == name);
+        let other = view.others.iter().find(|(node, _)| *node == name).map(|(_, other)| *other);
         let shares = shares(capacity, &claims, other);
         let gap = gap(&claims, &shares);
         Self { name, capacity, claims, shares: places.into_iter().zip(shares).collect(), gap }
     }
 
-    fn snapshot(&self, card: Option<String>, others: &[Others]) -> NodeSnapshot {
+    fn snapshot(&self, card: Option<String>, others: &[(NodeName, Others)]) -> NodeSnapshot {
         let measured_bps: f64 = self.claims.iter().map(|claim| claim.measured_bps).sum();
-        let other = others.iter().find(|other| other.node == self.name).map(|other| OtherTraffic {
+        let other = others.iter().find(|(node, _)| *node == self.name).map(|(_, other)| OtherTraffic {
             weight: other.weight,
             measured_bps: other.measured.as_bps(),
             expected_bps: (self.capacity.as_bps() - measured_bps).max(0.0),
@@ -109,21 +104,20 @@ impl NodeShares {
 }
 
 /// The max-min rates of a node's sessions, after the rule's share for other traffic.
-fn shares(capacity: Rate, claims: &[Claim], other: Option<&Others>) -> Vec<f64> {
+fn shares(capacity: Rate, claims: &[Claim], other: Option<Others>) -> Vec<f64> {
     let Some(other) = other.filter(|other| other.measured > Rate::ZERO) else {
         return max_min(capacity.as_bps(), claims);
     };
-    let with_other = |most_bps: f64| {
-        let terms = GroupTerms { weight: other.weight, ..GroupTerms::default() };
+    let with_other = |maximum: Option<Rate>| {
+        let group_terms = Terms { weight: other.weight, ..Terms::default() };
+        let terms = Terms { group: OTHER, maximum, ..Terms::default() };
         // It wants all that it can have.
-        let wants =
-            Claim { group: OTHER, terms, weight: 1.0, measured_bps: 1.0, expected_bps: 1.0, most_bps, least_bps: 0.0 };
+        let wants = Claim { terms, group_terms, measured_bps: 1.0, expected_bps: 1.0 };
         let all: Vec<Claim> = claims.iter().copied().chain([wants]).collect();
         max_min(capacity.as_bps(), &all)
     };
-    let share = with_other(f64::INFINITY).pop().unwrap_or_default();
-    let row = OtherRow { weight: other.weight, measured: other.measured };
-    let mut shares = with_other(left_to_other(row, Rate::nearest_bps(share)).as_bps());
+    let share = with_other(None).pop().unwrap_or_default();
+    let mut shares = with_other(Some(left_to_other(other, Rate::nearest_bps(share))));
     shares.pop();
     shares
 }
@@ -153,10 +147,10 @@ fn row_snapshot(member: &MemberView, view: &RowView, card: Option<String>, fair:
         expected_bps: view.expected.as_bps(),
         target_bps: view.target.as_bps(),
         max_min_bps: fair,
-        desired_bps: bps(row.ask.desired),
-        weight: row.ask.weight,
-        minimum_bps: row.ask.minimum.as_bps(),
-        maximum_bps: bps(row.ask.maximum),
+        desired_bps: bps(row.terms.desired),
+        weight: row.terms.weight,
+        minimum_bps: row.terms.minimum.as_bps(),
+        maximum_bps: bps(row.terms.maximum),
         remote_bps: bps(row.remote.map(|remote| remote.rate)),
         path_rate_bps: bps(row.path),
         limited_by: limited_by_word(row.limited_by).map(str::to_owned),
@@ -204,7 +198,7 @@ mod tests {
 
     use super::*;
     use fairwave_node::MachineNode;
-    use fairwave_table::{Ask, ProcessRow};
+    use fairwave_table::ProcessRow;
     use fairwave_units::{Bytes, Time};
 
     const NODE: NodeName = (CardId(3), Direction::Receiving);
@@ -227,12 +221,12 @@ mod tests {
             pid: 1,
             command: Arc::from("get"),
             group: 1000,
-            terms: GroupTerms::default(),
+            terms: Terms::default(),
             rows: vec![row],
         };
         MachineView {
             nodes: vec![MachineNode { card: NODE.0, direction: NODE.1, capacity: Rate::mbps(100.0), sessions: 1 }],
-            others: vec![Others { node: NODE, weight: 1.0, measured: Rate::mbps(other_mbps) }],
+            others: vec![(NODE, Others { weight: 1.0, measured: Rate::mbps(other_mbps) })],
             members: vec![member],
             at: Time::ZERO,
             ..MachineView::default()
@@ -246,7 +240,7 @@ mod tests {
             receives: true,
             measured,
             measured_at: Time::ZERO,
-            ask: Ask { desired: None, weight: 1.0, minimum: Rate::ZERO, maximum: None, alpha: 0.1, beta: 0.2 },
+            terms: Terms::default(),
             rtt: Duration::from_millis(20),
             waiting: None,
             start: measured,

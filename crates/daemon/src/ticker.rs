@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Receiver;
 use fairwave_host::control_socket::monotonic_ns;
-use fairwave_node::{Direction, Machine, MachineConfig, MachineNode, MemberId, ShareBy};
+use fairwave_node::{CardId, Direction, Machine, MachineConfig, MachineNode, MemberId, ShareBy};
+use fairwave_schemes::Others;
 use fairwave_table::TickReport;
 use fairwave_units::{Duration, Rate, Time};
 use rustix::time::{ClockId, Timespec};
@@ -18,7 +19,7 @@ use crate::neighbours::{Moved, Neighbours};
 use crate::news::{InitialReports, Shared, TickerEvent, VisitorId};
 use crate::settings::Settings;
 use crate::snapshot::DaemonCounts;
-use crate::view::{MachineView, MemberView, Others};
+use crate::view::{MachineView, MemberView};
 
 /// The machine, and the processes at its table.
 pub(crate) struct Ticker {
@@ -279,11 +280,11 @@ impl Ticker {
     }
 
     /// Other traffic of each node.
-    fn others(&self) -> Vec<Others> {
+    fn others(&self) -> Vec<((CardId, Direction), Others)> {
         let Some(weight) = self.settings.yields else { return Vec::new() };
         let of = |node: MachineNode| {
             let measured = self.machine.other_traffic(node.card, node.direction)?;
-            Some(Others { node: (node.card, node.direction), weight, measured })
+            Some(((node.card, node.direction), Others { weight, measured }))
         };
         self.machine.nodes().filter_map(of).collect()
     }

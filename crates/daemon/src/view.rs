@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fairwave_node::{CardId, Direction, MachineNode, RowState, ShareBy};
-use fairwave_schemes::GroupTerms;
+use fairwave_schemes::{Others, Terms};
 use fairwave_table::ProcessRow;
 use fairwave_units::{Duration, Rate, Time};
 
@@ -21,19 +21,12 @@ pub(crate) struct MachineView {
     pub(crate) is_grace: bool,
     pub(crate) share_by: ShareBy,
     pub(crate) nodes: Vec<MachineNode>,
-    pub(crate) others: Vec<Others>,
+    /// Other traffic of the nodes in which it has a part.
+    pub(crate) others: Vec<((CardId, Direction), Others)>,
     /// Names of cards; `None` if one capacity is for everything.
     pub(crate) cards: Vec<(CardId, Option<String>)>,
     pub(crate) members: Vec<MemberView>,
     pub(crate) counts: DaemonCounts,
-}
-
-/// Other traffic of a node, if it has a part.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Others {
-    pub(crate) node: (CardId, Direction),
-    pub(crate) weight: f64,
-    pub(crate) measured: Rate,
 }
 
 /// A process.
@@ -43,7 +36,7 @@ pub(crate) struct MemberView {
     pub(crate) pid: u32,
     pub(crate) command: Arc<str>,
     pub(crate) group: u32,
-    pub(crate) terms: GroupTerms,
+    pub(crate) terms: Terms,
     pub(crate) rows: Vec<RowView>,
 }
 

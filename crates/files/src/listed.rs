@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_host::{ConnectOptions, Endpoint, Handler, Session, Ticket};
-use fairwave_proto::SessionOptions;
+use fairwave_proto::Terms;
 use fairwave_proto::codec::{CloseReason, VoidReason};
 use rustix::fs::{CWD, FileType};
 use thiserror::Error;
@@ -114,7 +114,7 @@ impl ListFilter {
 pub fn list(
     endpoint: &Endpoint,
     ticket: &Ticket,
-    options: SessionOptions,
+    options: Terms,
     mut filter: ListFilter,
     found: &mut dyn FnMut(&ListedEntry<'_>) -> ControlFlow<()>,
 ) -> Result<(), ListFailure> {

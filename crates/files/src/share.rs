@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use fairwave_host::{Accept, Handler, Judge, Lock, OwnPlaces, Visitor};
-use fairwave_proto::SessionOptions;
+use fairwave_proto::Terms;
 use fairwave_proto::codec::{Refusal, TicketId};
 use fairwave_proto::handshake::Prefix;
 use fairwave_units::{Bytes, Rate};
@@ -65,7 +65,7 @@ pub struct ShareOptions {
     /// Each session sends no faster than this.
     pub limit: Option<Rate>,
     /// Options of its sessions at this end node.
-    pub session: SessionOptions,
+    pub session: Terms,
 }
 
 /// Files that a server offers to the holders of its tickets.
@@ -115,7 +115,7 @@ impl Share {
 
     /// Whether a visitor is allowed its request, without disk access: an answer for
     /// [`fairwave_host::Endpoint::listen_with`].
-    pub fn judge(&self, visitor: &Visitor<'_>) -> Result<SessionOptions, Refusal> {
+    pub fn judge(&self, visitor: &Visitor<'_>) -> Result<Terms, Refusal> {
         if !self.opens.lock().has_room(Instant::now(), visitor.ticket) {
             return Err(Refusal::NoRoom);
         }
@@ -142,7 +142,7 @@ impl Share {
     }
 
     /// Handles a visitor whose session is open: an answer for [`fairwave_host::Endpoint::listen`].
-    pub fn visit(&self, visitor: &Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
+    pub fn visit(&self, visitor: &Visitor<'_>) -> Result<(Terms, Box<dyn Handler>), Refusal> {
         self.judge(visitor)?;
         self.opens.lock().count(Instant::now(), visitor.ticket);
         match Greeting::read(visitor.greeting) {

@@ -11,8 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use fairwave_files::{Durable, Ended, GetOptions, Share, ShareOptions, get};
 use fairwave_host::{
-    ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Session, SessionOptions, ShareId, Validity,
-    VoidReason,
+    ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Session, ShareId, Terms, Validity, VoidReason,
 };
 use fairwave_units::{Bytes, Duration, Rate};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -127,7 +126,7 @@ fn peak(entries: Vec<Vec<u8>>, names: &[&str]) -> (usize, Ended) {
         keyring,
         Box::new(move |_| {
             let lister = lister.lock().expect("nobody panicked").take().ok_or(fairwave_host::Refusal::UnknownName)?;
-            Ok((SessionOptions::default(), Box::new(lister)))
+            Ok((Terms::default(), Box::new(lister)))
         }),
     );
     let place = tempfile::tempdir().expect("there is room");
@@ -233,7 +232,7 @@ fn visitors__of_one_ticket_hold_no_more_than_its_share() {
     for _ in 0..40 {
         // Greeting of a client for a get.
         let greeting = vec![1, 1];
-        let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
+        let options = ConnectOptions { sends: false, receives: true, greeting, options: Terms::default() };
         client.connect(&ticket, options, Box::new(Sipping)).expect("it is let in");
     }
     let begin = std::time::Instant::now();

@@ -230,7 +230,7 @@ impl<'a> FluidSimulator<'a> {
         let post = &self.posts[self.plan.rows[row].resource as usize];
         if post.is_source {
             let demand = self.flows.all[k].demand;
-            self.table[post.entry(row)].0.desired = demand.is_finite().then(|| Rate::nearest_bps(demand));
+            self.table[post.entry(row)].0.terms.desired = demand.is_finite().then(|| Rate::nearest_bps(demand));
         }
     }
 
@@ -239,7 +239,7 @@ impl<'a> FluidSimulator<'a> {
         let resource = self.plan.rows[row].resource as usize;
         let (here, post) = (&self.plan.resources[resource], &self.posts[resource]);
         let present = here.rows.clone().filter(|row| self.is_present(*row));
-        let weights = present.map(|row| self.table[post.entry(row)].0.weight).sum();
+        let weights = present.map(|row| self.table[post.entry(row)].0.terms.weight).sum();
         here.allocatable.map(|capacity| (capacity, weights))
     }
 
@@ -328,7 +328,7 @@ impl<'a> FluidSimulator<'a> {
         for resource in resources() {
             let post = &self.posts[resource as usize];
             for row in post.rows() {
-                touched ^= self.flows.touch_row(row) ^ self.table[post.entry(row)].0.weight.to_bits();
+                touched ^= self.flows.touch_row(row) ^ self.table[post.entry(row)].0.terms.weight.to_bits();
             }
         }
         for row in rows() {

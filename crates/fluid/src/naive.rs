@@ -223,7 +223,7 @@ impl<'a> Naive<'a> {
                     let row = &mut self.rows[*row as usize];
                     row.present = true;
                     row.from = now + forward;
-                    row.row.desired = None;
+                    row.row.terms.desired = None;
                 }
             }
             NaiveEventKind::Start => self.start(whom),
@@ -275,7 +275,7 @@ impl<'a> Naive<'a> {
     fn weights_at(&self, row: usize) -> Option<(Rate, f64)> {
         let here = &self.plan.resources[self.plan.rows[row].resource as usize];
         let present = here.rows.clone().filter(|row| self.rows[*row].present);
-        let weights = present.map(|row| self.rows[row].row.weight).sum();
+        let weights = present.map(|row| self.rows[row].row.terms.weight).sum();
         here.allocatable.map(|capacity| (capacity, weights))
     }
 
@@ -309,7 +309,7 @@ impl<'a> Naive<'a> {
         let row = self.plan.rows_of(k)[0] as usize;
         if matches!(self.plan.resources[self.plan.rows[row].resource as usize].place, crate::plan::ResourceKind::Out(_))
         {
-            self.rows[row].row.desired = demand.is_finite().then(|| Rate::nearest_bps(demand));
+            self.rows[row].row.terms.desired = demand.is_finite().then(|| Rate::nearest_bps(demand));
         }
     }
 

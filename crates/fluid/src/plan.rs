@@ -6,7 +6,7 @@ use std::ops::Range;
 use fairwave_scenario::node_rule::{self, MixedRules, TickSchedule};
 use fairwave_scenario::{Demand, Discipline, Link, MeanWindow, QueueLimit, Scenario, SessionSpec};
 use fairwave_schemes::node;
-use fairwave_schemes::{RateAllocator, Row};
+use fairwave_schemes::{RateAllocator, Row, Terms};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::check::{EngineKind, check, is_aecp};
@@ -305,7 +305,8 @@ impl<'a> FluidPlan<'a> {
         };
         let alpha = node_rule::alpha(self.scenario, session, node);
         let beta = node_rule::beta(self.scenario, session, node);
-        Row { minimum: session.minimum, weight: session.weight, ..Row::new(Rate::ZERO, alpha, beta) }
+        let terms = Terms { minimum: session.minimum, weight: session.weight, alpha, beta, ..Terms::default() };
+        Row { measured: Rate::ZERO, terms }
     }
 
     /// The rule of a resource.

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use fairwave_host::{
-    Endpoint, EndpointConfig, Identity, Keyring, MemorySource, SessionOptions, ShareId, StreamReader, Validity,
+    Endpoint, EndpointConfig, Identity, Keyring, MemorySource, ShareId, StreamReader, Terms, Validity,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Arc::clone(&keyring),
         Box::new(move |visitor| {
             println!("{} says {:?}", visitor.from, String::from_utf8_lossy(visitor.greeting));
-            Ok((SessionOptions::default(), Box::new(source.clone())))
+            Ok((Terms::default(), Box::new(source.clone())))
         }),
     );
     let ticket = keyring.issue(Validity { lasts_s: Some(3600), is_once: false }, vec![server.local_addr()])?;

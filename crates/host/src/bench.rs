@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration as StdDuration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
-use fairwave_proto::SessionOptions;
+use fairwave_proto::Terms;
 use fairwave_proto::codec::{CloseReason, Refusal, VoidReason};
 use fairwave_schemes::global::metrics::jain_index;
 use fairwave_units::Rate;
@@ -46,7 +46,7 @@ pub struct BenchOptions {
     /// Max rate of a session, in each direction.
     pub limit: Option<Rate>,
     /// This end node's options for each session.
-    pub session: SessionOptions,
+    pub session: Terms,
     /// How often to tell how it goes.
     pub every: StdDuration,
 }
@@ -148,12 +148,12 @@ const REPORT_PATIENCE: StdDuration = StdDuration::from_secs(10);
 
 /// Judges the visitors of a bench server, with the end node's options for each session. Requests for files are refused:
 /// tickets for a bench are for nothing else.
-pub fn bench_judge(session: SessionOptions) -> Judge {
+pub fn bench_judge(session: Terms) -> Judge {
     Box::new(move |visitor| client_sends(visitor).map(|_| session))
 }
 
 /// How a bench server handles its visitors.
-pub fn bench_accept(session: SessionOptions) -> Accept {
+pub fn bench_accept(session: Terms) -> Accept {
     Box::new(move |visitor| Ok((session, Box::new(Load::new(None, client_sends(visitor)?)))))
 }
 
@@ -507,8 +507,8 @@ mod tests {
 
     #[test]
     fn bench_accept__takes_no_ticket_for_one_of_files() {
-        let mut accept = bench_accept(SessionOptions::default());
-        let mut judge = bench_judge(SessionOptions::default());
+        let mut accept = bench_accept(Terms::default());
+        let mut judge = bench_judge(Terms::default());
         let mut refused = |greeting: &[u8]| {
             let from = ([127, 0, 0, 1], 9).into();
             let (sends, receives) = (true, true);

@@ -1,6 +1,6 @@
 //! How a session is opened, and why it cannot be.
 
-use fairwave_proto::SessionOptions;
+use fairwave_proto::Terms;
 use fairwave_proto::handshake::HandshakeError;
 use thiserror::Error;
 
@@ -17,7 +17,7 @@ pub struct ConnectOptions {
     /// Greeting for the peer's application, at most 512 bytes.
     pub greeting: Vec<u8>,
     /// This end node's options for it.
-    pub options: SessionOptions,
+    pub options: Terms,
 }
 
 /// Reason why a session could not be opened.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use fairwave_proto::SessionOptions;
+use fairwave_proto::Terms;
 
 use crate::commands::Commands;
 use crate::config::{BindError, EndpointConfig, EndpointFacts};
@@ -103,7 +103,7 @@ impl Endpoint {
     /// Answers visitors that open a session with a ticket of this keyring, by `accept`. The keyring itself refuses
     /// tickets that are expired or used up; the sessions of a revoked ticket end within a second or two.
     pub fn listen(&self, tickets: Arc<Keyring>, accept: Accept) {
-        self.listen_with(tickets, Box::new(|_| Ok(SessionOptions::default())), accept);
+        self.listen_with(tickets, Box::new(|_| Ok(Terms::default())), accept);
     }
 
     /// Listens like [`Endpoint::listen`], with a `judge` that decides at the hello on known refusals and on the

@@ -12,7 +12,7 @@
 //! use std::sync::{Arc, mpsc};
 //!
 //! use fairwave_host::{
-//!     CloseReason, ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Session, SessionOptions, ShareId,
+//!     CloseReason, ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Session, Terms, ShareId,
 //!     Validity, VoidReason,
 //! };
 //!
@@ -47,12 +47,12 @@
 //! let config = EndpointConfig { listen: Some("127.0.0.1:0".parse()?), ..EndpointConfig::default() };
 //! let (server, client) = (Endpoint::bind(&config)?, Endpoint::bind(&config)?);
 //! let keyring = Arc::new(Keyring::in_memory(Identity::random()?, ShareId(1)));
-//! server.listen(Arc::clone(&keyring), Box::new(|_| Ok((SessionOptions::default(), Box::new(Giver)))));
+//! server.listen(Arc::clone(&keyring), Box::new(|_| Ok((Terms::default(), Box::new(Giver)))));
 //! let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()])?;
 //!
 //! let (tell, told) = mpsc::channel();
 //! let options =
-//!     ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
+//!     ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: Terms::default() };
 //! client.connect(&ticket, options, Box::new(Taker(tell)))?;
 //! assert_eq!(told.recv()?, b"hello");
 //! # Ok(())
@@ -134,7 +134,7 @@ pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidR
 pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{
     Hold, IntervalRule, Lasts, PathControl, PathCounts, PathDeclaration, PathDeclarations, PathFacts, PathKind,
-    RateTerm, SessionOptions, SessionRates,
+    RateTerm, SessionRates, Terms,
 };
 pub use fairwave_schemes::node::NodeError;
 pub use handler::Handler;

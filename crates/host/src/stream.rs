@@ -12,7 +12,7 @@ use std::task::Poll;
 
 use atomic_waker::AtomicWaker;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
-use fairwave_proto::SessionOptions;
+use fairwave_proto::Terms;
 use fairwave_proto::codec::{CloseReason, VoidReason};
 use thiserror::Error;
 
@@ -273,5 +273,5 @@ impl Drop for StreamReader {
 }
 
 fn options(greeting: &[u8]) -> ConnectOptions {
-    ConnectOptions { sends: false, receives: true, greeting: greeting.to_vec(), options: SessionOptions::default() }
+    ConnectOptions { sends: false, receives: true, greeting: greeting.to_vec(), options: Terms::default() }
 }

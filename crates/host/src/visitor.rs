@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use fairwave_proto::SessionOptions;
+use fairwave_proto::Terms;
 use fairwave_proto::codec::{Refusal, TicketId};
 
 use crate::handler::Handler;
@@ -33,9 +33,9 @@ pub struct Visitor<'a> {
 /// Judges a hello: this end node's options for the session, or the reason of its refusal. It is called on the network
 /// thread, as often as hellos arrive, also for repeated ones, and for some that lead to no session: it must use only
 /// its argument and memory, and must not start anything.
-pub type Judge = Box<dyn FnMut(&Visitor<'_>) -> Result<SessionOptions, Refusal> + Send>;
+pub type Judge = Box<dyn FnMut(&Visitor<'_>) -> Result<Terms, Refusal> + Send>;
 
 /// Takes part in a session that is open: what this end node knows of it, and what the application makes of it; or why
 /// it cannot, which closes the session with [`CloseReason::Refused`](crate::CloseReason::Refused). It is called once a
 /// session, when the first packet under its keys has come: nobody gets so far who has only recorded what others sent.
-pub type Accept = Box<dyn FnMut(&Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> + Send>;
+pub type Accept = Box<dyn FnMut(&Visitor<'_>) -> Result<(Terms, Box<dyn Handler>), Refusal> + Send>;

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use fairwave_host::{
-    ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Lasts, MemorySource, Session, SessionOptions,
-    ShareId, Validity,
+    ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Lasts, MemorySource, Session, ShareId, Terms,
+    Validity,
 };
 
 use fairwave_testing::{LIMIT, wait_for};
@@ -40,12 +40,11 @@ fn sessions__take_less_memory_than_stated() {
     let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(1)));
     let bytes: Arc<[u8]> = vec![7; 100_000].into();
     let source = MemorySource::new([(1, bytes)]);
-    server.listen(Arc::clone(&keyring), Box::new(move |_| Ok((SessionOptions::default(), Box::new(source.clone())))));
+    server.listen(Arc::clone(&keyring), Box::new(move |_| Ok((Terms::default(), Box::new(source.clone())))));
     let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).unwrap();
     let client = Endpoint::bind(&config).unwrap();
     let open = || -> Session {
-        let options =
-            ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
+        let options = ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: Terms::default() };
         let session = client.connect(&ticket, options, Box::new(Sink)).unwrap();
         session.want(1, 0..100_000);
         wait_for("the bytes come", || session.stats().received_bytes >= 100_000);

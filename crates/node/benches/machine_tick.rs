@@ -8,7 +8,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use fairwave_node::{
     CardCapacity, CardId, Direction, Machine, MachineConfig, MachineGrant, MachineLimits, MachineRow, MachineStanding,
-    MemberId, SessionOptions, ShareBy, Standing,
+    MemberId, ShareBy, Standing, Terms,
 };
 use fairwave_units::{Duration, Rate, Time};
 
@@ -78,9 +78,7 @@ fn row(at: u32) -> MachineRow {
         card: Some(CARD),
         measured: Rate::ZERO,
         measured_at: Time::ZERO,
-        options: SessionOptions::default(),
-        maximum: at.is_multiple_of(3).then(|| Rate::mbps(0.1)),
-        desired: None,
+        terms: Terms { maximum: at.is_multiple_of(3).then(|| Rate::mbps(0.1)), ..Terms::default() },
         rtt: Duration::from_millis(10),
         waiting: Some(Duration::ZERO),
         start: Rate::ZERO,
@@ -104,7 +102,7 @@ fn row_of_tally(at: u32) -> MachineRow {
         is_silent: false,
         is_plain: false,
     };
-    MachineRow { maximum: None, standing: Some(MachineStanding { standing, taken: 0 }), ..row(at) }
+    MachineRow { terms: Terms::default(), standing: Some(MachineStanding { standing, taken: 0 }), ..row(at) }
 }
 
 criterion_group!(benches, tick);

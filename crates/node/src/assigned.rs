@@ -5,9 +5,9 @@ use fairwave_schemes::node::tally::Standing;
 use fairwave_units::{Duration, Rate};
 
 use crate::capacity::Capacity;
-use crate::options::SessionOptions;
 use crate::session::SessionId;
 use crate::share::unlimited;
+use fairwave_schemes::Terms;
 
 /// The machine's assignment to a host, for a direction whose capacity the machine divides.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,11 +29,9 @@ pub struct Looked {
     pub session: SessionId,
     /// Its mean rate, no more than 1.25 times what it was granted lately.
     pub measured: Rate,
-    /// The session's options as given to this host, with the weight by which the machine gives the sessions of a group
-    /// together what one session of weight 1 has: the machine knows no groups of sessions.
-    pub options: SessionOptions,
-    /// Max rate that its application wants to use or receive; `None` if unlimited.
-    pub desired: Option<Rate>,
+    /// The session's terms at this host, with the weight by which the machine gives the sessions of a group together
+    /// what one session of weight 1 has: the machine knows no groups of sessions.
+    pub terms: Terms,
     /// Its smoothed round-trip time; zero before the first sample.
     pub rtt: Duration,
     /// At a sink: for how long its packets waited at least.

@@ -108,7 +108,7 @@ impl EndNode {
         let Some(entry) = self.table.get_mut(session) else { return false };
         let mut flow = entry.flow;
         change(&mut flow);
-        if flow.options.check().is_err() {
+        if flow.terms.check().is_err() {
             return false;
         }
         if let Some(exchange) = self.divider.exchange_mut() {

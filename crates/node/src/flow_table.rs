@@ -1,12 +1,10 @@
 //! The sessions of an end node.
 
-use fairwave_schemes::Row;
-use fairwave_schemes::global::WEIGHTS;
+use fairwave_schemes::{Row, Terms, TermsError};
 use fairwave_units::{Duration, Rate, Time};
 use thiserror::Error;
 
 use crate::granted::Granted;
-use crate::options::SessionOptions;
 use crate::session::SessionId;
 
 /// A session as an end node's rule sees it.
@@ -14,23 +12,16 @@ use crate::session::SessionId;
 pub struct Flow {
     /// Its name at this host.
     pub session: SessionId,
-    /// Options as given to this host: its weight in [`WEIGHTS`], 0 < alpha < 1, 0 <= beta <= 1 (Wu 2007, Eq. VI.3), and
-    /// its guaranteed rate.
-    pub options: SessionOptions,
-    /// Max rate that its application at this host wants or receives; `None` if unlimited or unknown.
-    pub desired: Option<Rate>,
+    /// Its terms at this host: `desired` is what its application wants or receives at most, if known.
+    pub terms: Terms,
     /// Round-trip time, by one's own clock.
     pub rtt: Duration,
-    /// Whose it is, where owners share; zero if it is in no group.
-    pub group: u32,
-    /// It is never granted more.
-    pub maximum: Option<Rate>,
 }
 
 impl Flow {
-    /// A session in no group, whose application sets no limit.
-    pub fn new(session: SessionId, options: SessionOptions, rtt: Duration) -> Self {
-        Self { session, options, desired: None, rtt, group: 0, maximum: None }
+    /// A session of this host.
+    pub fn new(session: SessionId, terms: Terms, rtt: Duration) -> Self {
+        Self { session, terms, rtt }
     }
 }
 
@@ -40,15 +31,9 @@ pub enum JoinError {
     /// It is there.
     #[error("session {0:x} is already in the table")]
     Known(u64),
-    /// Its weight is out of range.
-    #[error("weight {0} must be from {least:e} to {most:e}", least = WEIGHTS.start(), most = WEIGHTS.end())]
-    Weight(f64),
-    /// Its alpha would overshoot or stand still.
-    #[error("alpha {0} must be above 0 and below 1")]
-    Alpha(f64),
-    /// Its beta is out of its domain.
-    #[error("beta {0} must be from 0 to 1")]
-    Beta(f64),
+    /// No rule can run with its terms.
+    #[error(transparent)]
+    Terms(#[from] TermsError),
 }
 
 /// The sessions that share one capacity, in the order of their names: the node rule breaks ties by it.
@@ -92,26 +77,9 @@ const EXCESS_LASTS: Duration = Duration::from_secs(2);
 /// wait.
 const EXCESS_GRAIN_BITS: f64 = 24_000.0;
 
-impl SessionOptions {
-    /// Whether a rule can run with these.
-    pub fn check(self) -> Result<(), JoinError> {
-        let Self { weight, alpha, beta, minimum: _ } = self;
-        if !WEIGHTS.contains(&weight) {
-            return Err(JoinError::Weight(weight));
-        }
-        if !(alpha > 0.0 && alpha < 1.0) {
-            return Err(JoinError::Alpha(alpha));
-        }
-        if !(0.0..=1.0).contains(&beta) {
-            return Err(JoinError::Beta(beta));
-        }
-        Ok(())
-    }
-}
-
 impl FlowTable {
     pub(crate) fn join(&mut self, flow: Flow, start: Rate) -> Result<(), JoinError> {
-        flow.options.check()?;
+        flow.terms.check()?;
         let at = self.find(flow.session).err().ok_or(JoinError::Known(flow.session.0))?;
         let granted = Granted::new(start);
         let (measured, recent, is_heard) = (Rate::ZERO, Rate::ZERO, false);
@@ -166,13 +134,13 @@ impl FlowTable {
 
     /// The sum of all weights.
     pub(crate) fn weights(&self) -> f64 {
-        self.entries.iter().map(|entry| entry.flow.options.weight).sum()
+        self.entries.iter().map(|entry| entry.flow.terms.weight).sum()
     }
 
     /// Of the sessions that the machine has not granted anything: what they start with together, and their weights.
     pub(crate) fn unheard(&self) -> (Rate, f64) {
         let unheard = self.entries.iter().filter(|entry| !entry.is_heard);
-        let of = |entry: &FlowEntry| (entry.granted.current(), entry.flow.options.weight);
+        let of = |entry: &FlowEntry| (entry.granted.current(), entry.flow.terms.weight);
         unheard.map(of).fold((Rate::ZERO, 0.0), |(rates, weights), (rate, weight)| (rates + rate, weights + weight))
     }
 
@@ -194,8 +162,7 @@ impl FlowEntry {
         self.recent = self.granted.largest(now, span);
         self.measured = measured.min(self.recent * TOLERANCE);
         self.note_excess(interval, measured.as_bps() - self.recent.as_bps() * EXCESS);
-        let Flow { options: SessionOptions { weight, alpha, beta, minimum }, desired, maximum, group, .. } = self.flow;
-        Row { desired, minimum, maximum, group, weight, ..Row::new(self.measured, alpha, beta) }
+        Row { measured: self.measured, terms: self.flow.terms }
     }
 
     /// Adds an interval whose rate was `over_bps` above the highest rate that recent grants explain,
@@ -223,15 +190,15 @@ mod tests {
 
     fn flow(session: u64) -> Flow {
         let rtt = Duration::from_millis(50);
-        Flow::new(SessionId(session), SessionOptions::default(), rtt)
+        Flow::new(SessionId(session), Terms::default(), rtt)
     }
 
     #[test]
     fn join__keeps_the_order_of_names() {
         let mut table = FlowTable::default();
         for session in [5, 1, 3] {
-            let options = SessionOptions { weight: session as f64, ..SessionOptions::default() };
-            assert_eq!(table.join(Flow { options, ..flow(session) }, Rate::ZERO), Ok(()));
+            let options = Terms { weight: session as f64, ..Terms::default() };
+            assert_eq!(table.join(Flow { terms: options, ..flow(session) }, Rate::ZERO), Ok(()));
         }
         assert!(table.leave(SessionId(1)) && !table.leave(SessionId(1)));
         let names: Vec<_> = table.iter_mut().map(|entry| entry.flow.session.0).collect();
@@ -243,12 +210,12 @@ mod tests {
     fn join__refuses_what_no_rule_can_run() {
         let mut table = FlowTable::default();
         let good = flow(10);
-        let usual = SessionOptions::default();
-        let mut join = |options| table.join(Flow { options, ..good }, Rate::ZERO);
-        assert_eq!(join(SessionOptions { weight: 0.0, ..usual }), Err(JoinError::Weight(0.0)));
-        assert_eq!(join(SessionOptions { alpha: 1.0, ..usual }), Err(JoinError::Alpha(1.0)));
-        assert!(join(SessionOptions { alpha: f64::NAN, ..usual }).is_err());
-        assert_eq!(join(SessionOptions { beta: -0.1, ..usual }), Err(JoinError::Beta(-0.1)));
+        let usual = Terms::default();
+        let mut join = |terms| table.join(Flow { terms, ..good }, Rate::ZERO);
+        assert_eq!(join(Terms { weight: 0.0, ..usual }), Err(TermsError::Weight(0.0).into()));
+        assert_eq!(join(Terms { alpha: 1.0, ..usual }), Err(TermsError::Alpha(1.0).into()));
+        assert!(join(Terms { alpha: f64::NAN, ..usual }).is_err());
+        assert_eq!(join(Terms { beta: -0.1, ..usual }), Err(TermsError::Beta(-0.1).into()));
         assert_eq!(table.join(good, Rate::ZERO), Ok(()));
         let error = table.join(good, Rate::ZERO).unwrap_err();
         assert_eq!(error.to_string(), "session a is already in the table");

@@ -51,7 +51,6 @@ mod exchange;
 mod flow_table;
 mod granted;
 mod machine;
-mod options;
 mod promised_starts;
 mod session;
 mod share;
@@ -64,13 +63,13 @@ pub use divider::{Divider, RuleDivider};
 pub use end_node::{EndNode, NodeConfig, TickOutcome};
 pub use exchange::{Beginning, Exchange, ExchangeConfig, Word};
 pub use fairwave_schemes::node::tally::{ClaimMessage, GrantMessage, Standing};
+pub use fairwave_schemes::{Terms, TermsError};
 pub use flow_table::{Flow, FlowTable, JoinError};
 pub use granted::Granted;
 pub use machine::{
     CardCapacity, CardId, GRACE, Machine, MachineConfig, MachineGrant, MachineLimits, MachineNode, MachineRow,
     MachineStanding, MemberId, Orphan, Refusal, RowState, ShareBy,
 };
-pub use options::SessionOptions;
 pub use session::{Direction, SessionId};
 pub use share::Share;
 pub use tick_schedule::{IntervalRule, TickSchedule};

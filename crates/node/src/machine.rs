@@ -16,13 +16,12 @@ mod young;
 
 use std::collections::BTreeMap;
 
-use fairwave_schemes::{Grant, GroupTerms};
+use fairwave_schemes::{Grant, Terms};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::exchange::Beginning;
 use crate::flow_table::Flow;
 use crate::granted::Granted;
-use crate::options::SessionOptions;
 use crate::session::Direction;
 use crate::session::SessionId;
 use crate::tick_schedule::MIN_INTERVAL;
@@ -77,7 +76,7 @@ pub struct Machine {
     cards: BTreeMap<CardId, Card>,
     /// Cards' other traffic.
     neighbours: Neighbours,
-    users: BTreeMap<u32, GroupTerms>,
+    users: BTreeMap<u32, Terms>,
     /// Max rows of users that have their own limit.
     most_rows: BTreeMap<u32, usize>,
     grants: Vec<MachineGrant>,
@@ -139,12 +138,8 @@ pub struct MachineRow {
     pub measured: Rate,
     /// When, by the member's word: that it changes shows that the member lives.
     pub measured_at: Time,
-    /// Its weight, steps and minimum.
-    pub options: SessionOptions,
-    /// Upper bound of its grants.
-    pub maximum: Option<Rate>,
-    /// All that its application can use.
-    pub desired: Option<Rate>,
+    /// The terms that it asks for. Its member sets the group.
+    pub terms: Terms,
     /// Its round-trip time.
     pub rtt: Duration,
     /// Least waiting time of its packets.
@@ -264,7 +259,7 @@ impl Machine {
     }
 
     /// Sets the terms of a user's sessions together, if users share; `None` for the default.
-    pub fn set_user(&mut self, user: u32, terms: Option<GroupTerms>) {
+    pub fn set_user(&mut self, user: u32, terms: Option<Terms>) {
         if self.config.share_by != ShareBy::User {
             return;
         }
@@ -387,7 +382,7 @@ impl Machine {
                 let node = self.cards.get_mut(&place.card).and_then(|card| card.node_mut(place.direction));
                 node.is_some_and(|node| node.join(now, flow, said.start, Beginning::Plain).is_ok())
             }
-            None => flow.options.check().is_ok(),
+            None => flow.terms.check().is_ok(),
         };
         if !taken {
             if at < self.slots.len() {
@@ -431,7 +426,7 @@ impl Machine {
                 held.say(now, standing);
             }
         }
-        let flow = flow(name(at), slot.flow.group, said, is_privileged);
+        let flow = flow(name(at), slot.flow.terms.group, said, is_privileged);
         if slot.flow != flow {
             slot.flow = flow;
             if let Some(place) = slot.place
@@ -472,14 +467,13 @@ impl Machine {
 
 /// A row's terms, as far as its member may ask for them.
 fn flow(session: SessionId, group: u32, said: &MachineRow, is_privileged: bool) -> Flow {
-    let mut options = said.options;
+    let mut terms = Terms { group, ..said.terms };
     if !is_privileged {
         // Not `min`, which returns the other operand if one is NaN.
-        options.weight = if options.weight > 1.0 { 1.0 } else { options.weight };
-        options.minimum = Rate::ZERO;
+        terms.weight = if terms.weight > 1.0 { 1.0 } else { terms.weight };
+        terms.minimum = Rate::ZERO;
     }
-    let (desired, maximum, rtt) = (said.desired, said.maximum, said.rtt.min(MAX_RTT));
-    Flow { session, options, desired, rtt, group, maximum }
+    Flow::new(session, terms, said.rtt.min(MAX_RTT))
 }
 
 fn name(slot: usize) -> SessionId {

@@ -13,7 +13,7 @@
 //! use std::os::unix::net::UnixStream;
 //! use std::sync::Arc;
 //!
-//! use fairwave_host::{ConnectOptions, Endpoint, EndpointConfig, Identity, Keyring, SessionOptions, ShareId, Validity};
+//! use fairwave_host::{ConnectOptions, Endpoint, EndpointConfig, Identity, Keyring, Terms, ShareId, Validity};
 //! use fairwave_pipe::{PipeOptions, Pump, greeting};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,7 +27,7 @@
 //! let (pipe, handler) = pump.pipe(PipeOptions::default(), Box::new(()));
 //! pipe.attach(theirs.into());
 //! let mut handler = Some(handler);
-//! server.listen(Arc::clone(&keyring), Box::new(move |_| Ok((SessionOptions::default(), handler.take().unwrap()))));
+//! server.listen(Arc::clone(&keyring), Box::new(move |_| Ok((Terms::default(), handler.take().unwrap()))));
 //! let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()])?;
 //!
 //! // The end that calls.
@@ -35,7 +35,7 @@
 //! let (pipe, handler) = pump.pipe(PipeOptions::default(), Box::new(()));
 //! pipe.attach(ours.into());
 //! let options =
-//!     ConnectOptions { sends: true, receives: true, greeting: greeting(b""), options: SessionOptions::default() };
+//!     ConnectOptions { sends: true, receives: true, greeting: greeting(b""), options: Terms::default() };
 //! client.connect(&ticket, options, handler)?;
 //!
 //! asking.write_all(b"ping")?;

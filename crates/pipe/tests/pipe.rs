@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use fairwave_host::{
     CloseReason, ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Lasts, Refusal, Session,
-    SessionOptions, ShareId, Ticket, Validity, VoidReason,
+    ShareId, Terms, Ticket, Validity, VoidReason,
 };
 use fairwave_pipe::{Pipe, PipeOptions, Pump, Watch, greeting, read_greeting, reset};
 use fairwave_testing::{Deadline, LIMIT, wait_for};
@@ -74,7 +74,7 @@ impl World {
                 let (told, heard) = channel();
                 let (pipe, handler) = pumps.pipe(PipeOptions::default(), Box::new(Teller(told)));
                 let _ = tell.send((pipe, heard));
-                Ok((SessionOptions::default(), handler))
+                Ok((Terms::default(), handler))
             }),
         );
         let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).unwrap();
@@ -82,7 +82,7 @@ impl World {
     }
 
     fn options() -> ConnectOptions {
-        ConnectOptions { sends: true, receives: true, greeting: greeting(b"hello"), options: SessionOptions::default() }
+        ConnectOptions { sends: true, receives: true, greeting: greeting(b"hello"), options: Terms::default() }
     }
 
     /// Programs with descriptors of this kind, which are joined.

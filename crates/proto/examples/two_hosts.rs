@@ -10,7 +10,7 @@ mod network;
 use std::time::Instant;
 
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator};
-use fairwave_proto::{Ecn, Event, Host, OpenRequest, Packet, SessionOptions};
+use fairwave_proto::{Ecn, Event, Host, OpenRequest, Packet, Terms};
 use fairwave_units::{Bytes, Time};
 
 use network::{Setup, TICKET, address};
@@ -22,7 +22,7 @@ fn main() {
 }
 
 fn run(sessions: usize, loses_one_in: u64) {
-    let (address, options) = (address(1), SessionOptions::default());
+    let (address, options) = (address(1), Terms::default());
     let setup = Setup { capacity_bps: Some(10e9), fair_start: false, room: Bytes::new(1 << 30), ..Setup::default() };
     let mut hosts: [Host<Insecure>; 2] = [1, 2].map(|seed| Host::new(Time::ZERO, setup.config(seed)));
     for nonce in 0..sessions as u64 {

@@ -91,8 +91,7 @@ mod session;
 mod wire;
 
 pub use fairwave_node::{
-    AssignedGrant, Assignment, Direction, ExchangeConfig, IntervalRule, JoinError, Looked, NodeConfig, SessionOptions,
-    Standing,
+    AssignedGrant, Assignment, Direction, ExchangeConfig, IntervalRule, Looked, NodeConfig, Standing, Terms, TermsError,
 };
 pub use path::PathControl;
 pub use path::ecn::{Ecn, EcnCounts};

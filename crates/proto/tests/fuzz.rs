@@ -12,7 +12,7 @@ use fairwave_proto::codec::{
     Refusal, TicketId, Writer, open_datagram,
 };
 use fairwave_proto::handshake::insecure::{InsecureInitiator, InsecureResponder};
-use fairwave_proto::handshake::{AttemptProgress, Incoming, Initiator, Responder, Terms};
+use fairwave_proto::handshake::{AttemptProgress, HandshakeTerms, Incoming, Initiator, Responder};
 use fairwave_proto::{Features, Outstanding, PathDeclaration, PieceAt, Repairs, Settlement, Verdict};
 use fairwave_units::{Duration, Time};
 
@@ -139,7 +139,7 @@ fn terms() {
     });
 }
 
-const TERMS: Terms = Terms {
+const TERMS: HandshakeTerms = HandshakeTerms {
     session: fairwave_proto::codec::SessionId(1),
     declared: PathDeclaration::Shared,
     is_plain: false,

@@ -96,15 +96,16 @@ impl Node {
             let measured = Rate::from_bps(measured_bps).map_err(|error| format!("measured_bps[{k}]: {error}"))?;
             let mut row = Row::new(measured, alpha, beta);
             if let Some(weights) = weights {
-                row.weight = weights[k];
-                if !(1e-6..=1e6).contains(&row.weight) {
-                    return Err(format!("weights[{k}]: {} must be from 1e-6 to 1e6", row.weight));
+                row.terms.weight = weights[k];
+                if !(1e-6..=1e6).contains(&row.terms.weight) {
+                    return Err(format!("weights[{k}]: {} must be from 1e-6 to 1e6", row.terms.weight));
                 }
             }
             if let Some(demands) = demands
                 && demands[k] != f64::INFINITY
             {
-                row.desired = Some(Rate::from_bps(demands[k]).map_err(|error| format!("demand_bps[{k}]: {error}"))?);
+                row.terms.desired =
+                    Some(Rate::from_bps(demands[k]).map_err(|error| format!("demand_bps[{k}]: {error}"))?);
             }
             self.rows.push(row);
         }

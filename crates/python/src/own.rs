@@ -360,8 +360,8 @@ impl NodeOfOne {
         let column = |of: fn(&Row) -> f64| PyArray1::from_vec(py, rows.iter().map(of).collect());
         let measured = column(|row| row.measured.as_bps());
         let named = PyDict::new(py);
-        named.set_item("weights", column(|row| row.weight))?;
-        named.set_item("demand_bps", column(|row| row.desired.map_or(f64::INFINITY, Rate::as_bps)))?;
+        named.set_item("weights", column(|row| row.terms.weight))?;
+        named.set_item("demand_bps", column(|row| row.terms.desired.map_or(f64::INFINITY, Rate::as_bps)))?;
         named.set_item("elapsed_s", interval.elapsed.as_secs_f64())?;
         let given = self.allocate.bind(py).call((interval.capacity.as_bps(), measured), Some(&named))?;
         let given: PyArrayLike1<'_, f64, AllowTypeChange> = given.extract()?;

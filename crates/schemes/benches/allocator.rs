@@ -38,7 +38,7 @@ fn bench(criterion: &mut Criterion, name: &str, mut rule: Box<dyn RateAllocator>
         group.throughput(Throughput::Elements(size as u64));
         for (state, mut tables) in [("steady", steady(size)), ("shuffled", shuffled(size))] {
             for (at, row) in tables.iter_mut().flat_map(|table| (0..).zip(table)) {
-                row.group = at % owners;
+                row.terms.group = at % owners;
             }
             let mut grants = vec![Grant::default(); size];
             let interval = Interval { capacity: Rate::gbps(1.0), elapsed: Duration::from_millis(50) };

@@ -1,6 +1,9 @@
 //! The interface of a node rule.
 
 use fairwave_units::{Duration, Rate};
+use thiserror::Error;
+
+use crate::global::WEIGHTS;
 
 /// The rule that an end node runs once per control interval, for its sending or for its receiving capacity: measured
 /// rates in, expected rates out (Wu 2007, Eq. VI.1).
@@ -23,7 +26,7 @@ pub trait RateAllocator: Send {
     fn see_queue(&mut self, _waiting: Duration) {}
 
     /// Sets the terms of a group of sessions; `None` restores the default. A rule without groups ignores it.
-    fn set_group(&mut self, _group: u32, _terms: Option<GroupTerms>) {}
+    fn set_group(&mut self, _group: u32, _terms: Option<Terms>) {}
 
     /// Reports traffic outside the rule's control that uses the same capacity, and its terms; `None` if the sessions
     /// have the capacity to themselves. A driver calls this before it allocates; a rule without groups ignores it.
@@ -50,49 +53,89 @@ pub struct Row {
     /// Mean rate over the interval that just ended: bytes sent (at a source) or offered (at a sink, in front of its
     /// queue).
     pub measured: Rate,
-    /// The desired rate, if the session declared one. Only the ATM rules use it.
-    pub desired: Option<Rate>,
-    /// Guaranteed rate.
-    pub minimum: Rate,
-    /// Upper bound of the session's grants; only GTP uses it.
-    pub maximum: Option<Rate>,
-    /// Owner of the session; sessions of one owner share the owner's allocation. Only [`Groups`](crate::node::Groups)
-    /// uses it.
-    pub group: u32,
-    /// Weight relative to the other sessions, above zero.
+    /// Its terms.
+    pub terms: Terms,
+}
+
+impl Row {
+    /// A session of weight one in group 0, without declared demand, minimum or maximum.
+    pub fn new(measured: Rate, alpha: f64, beta: f64) -> Self {
+        Self { measured, terms: Terms { alpha, beta, ..Terms::default() } }
+    }
+}
+
+/// Terms of a session at a node; or of a group, the sessions of one owner together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Terms {
+    /// Weight relative to the other sessions or groups, above zero.
     pub weight: f64,
+    /// Guaranteed rate; of a group as far as its sessions use it.
+    pub minimum: Rate,
+    /// Upper bound of the grants; of sessions only GTP uses it.
+    pub maximum: Option<Rate>,
+    /// The desired rate, if the session's application declared one. Of the rules only those of ATM use it.
+    pub desired: Option<Rate>,
+    /// Owner of the session; sessions of one owner share the owner's allocation. Zero is none. Only
+    /// [`Groups`](crate::node::Groups) uses it.
+    pub group: u32,
     /// Share of the gap to the target rate that is closed per interval, 0 < alpha < 1 (Wu 2007, Eq. VI.3).
     pub alpha: f64,
     /// Minimum step, as a share of alpha x target rate, 0 <= beta <= 1.
     pub beta: f64,
 }
 
-impl Row {
-    /// A session of weight one in group 0, without declared demand, minimum or maximum.
-    pub fn new(measured: Rate, alpha: f64, beta: f64) -> Self {
-        Self { measured, desired: None, minimum: Rate::ZERO, maximum: None, group: 0, weight: 1.0, alpha, beta }
+/// Terms that no rule can run with.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum TermsError {
+    /// The weight is out of range.
+    #[error("weight {0} must be from {least:e} to {most:e}", least = WEIGHTS.start(), most = WEIGHTS.end())]
+    Weight(f64),
+    /// Alpha would overshoot or stand still.
+    #[error("alpha {0} must be above 0 and below 1")]
+    Alpha(f64),
+    /// Beta is out of its domain.
+    #[error("beta {0} must be from 0 to 1")]
+    Beta(f64),
+}
+
+impl Default for Terms {
+    // Wu 2007, VII: alpha = 0.1, beta = 0.2.
+    fn default() -> Self {
+        let (minimum, maximum, desired) = (Rate::ZERO, None, None);
+        Self { weight: 1.0, minimum, maximum, desired, group: 0, alpha: 0.1, beta: 0.2 }
     }
 }
 
-/// Terms of a group, the sessions of one owner ([`Row::group`]).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GroupTerms {
-    /// Weight relative to other groups, above zero.
-    pub weight: f64,
-    /// Guaranteed rate of its sessions in total, as far as they use it.
-    pub minimum: Rate,
-    /// Maximum rate of its sessions in total.
-    pub maximum: Option<Rate>,
-}
+impl Terms {
+    /// These weight, minimum and steps, with the desired rate, maximum and owner of `other`.
+    #[must_use]
+    pub fn with_bounds_of(&self, other: &Self) -> Self {
+        Self { maximum: other.maximum, desired: other.desired, group: other.group, ..*self }
+    }
 
-impl Default for GroupTerms {
-    fn default() -> Self {
-        Self { weight: 1.0, minimum: Rate::ZERO, maximum: None }
+    /// The smaller of the desired rate and the maximum.
+    pub fn limit(&self) -> Option<Rate> {
+        self.desired.into_iter().chain(self.maximum).reduce(Rate::min)
+    }
+
+    /// Whether a rule can run with them.
+    pub fn check(&self) -> Result<(), TermsError> {
+        let Self { weight, alpha, beta, .. } = *self;
+        if !WEIGHTS.contains(&weight) {
+            return Err(TermsError::Weight(weight));
+        }
+        if !(alpha > 0.0 && alpha < 1.0) {
+            return Err(TermsError::Alpha(alpha));
+        }
+        if !(0.0..=1.0).contains(&beta) {
+            return Err(TermsError::Beta(beta));
+        }
+        Ok(())
     }
 }
 
 /// Traffic that shares a node's capacity without asking for it (Wu 2007, VIII.1.B): it counts as one more group
-/// ([`Row::group`]), whose grant is not enforced.
+/// ([`Terms::group`]), whose grant is not enforced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Others {
     /// Weight relative to groups, above zero.

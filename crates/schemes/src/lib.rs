@@ -32,4 +32,4 @@ pub mod response;
 pub mod scheme;
 pub mod session;
 
-pub use allocator::{Grant, GroupTerms, Interval, Others, RateAllocator, Row};
+pub use allocator::{Grant, Interval, Others, RateAllocator, Row, Terms, TermsError};

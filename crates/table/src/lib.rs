@@ -44,6 +44,6 @@ pub use holding::Holding;
 pub use layout::{
     HEAD_WORDS, LABEL_WORDS, PROCESS_ROW_WORDS, PROCESSES_A_USER, ROWS, ROWS_A_USER, ROWS_IN_ALL, VERSION,
 };
-pub use process_row::{Ask, ProcessRow, Remote};
+pub use process_row::{ProcessRow, Remote};
 pub use process_segment::{ProcessSegment, RowPlace};
 pub use tick_report::TickReport;

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use fairwave_schemes::Terms;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::error::RowError;
@@ -43,7 +44,7 @@ pub struct ProcessRow {
     /// When, by CLOCK_MONOTONIC.
     pub measured_at: Time,
     /// The session's request to its node.
-    pub ask: Ask,
+    pub terms: Terms,
     /// By the process's own clock, in whole microseconds.
     pub rtt: Duration,
     /// Min queueing delay of packets in the interval, if known; in whole microseconds.
@@ -64,23 +65,6 @@ pub struct ProcessRow {
     pub lost: u32,
     /// Its state, if its process shares by Tally.
     pub holding: Option<Holding>,
-}
-
-/// A session's request to its node.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ask {
-    /// Max rate that its application can use, if limited.
-    pub desired: Option<Rate>,
-    /// Its share relative to others, finite and above zero.
-    pub weight: f64,
-    /// A rate that it is to have, to 24 bits.
-    pub minimum: Rate,
-    /// A rate that it is not to go beyond, to 24 bits.
-    pub maximum: Option<Rate>,
-    /// Share of the gap to the target that is closed in an interval, 0 < alpha < 1, in whole parts of 10^9.
-    pub alpha: f64,
-    /// Least step, as a share of alpha x target, 0 <= beta <= 1, in whole parts of 10^9.
-    pub beta: f64,
 }
 
 /// The report of a session's other end.
@@ -117,7 +101,7 @@ impl ProcessRow {
             | u64::from(self.limited_by) << 8
             | u64::from(self.generation) << 16
             | u64::from(self.lost) << 32;
-        let Ask { desired, weight, minimum, maximum, alpha, beta } = self.ask;
+        let Terms { desired, weight, minimum, maximum, alpha, beta, group: _ } = self.terms;
         let (remote, offer) = self.remote.map_or((Rate::ZERO, Rate::ZERO), |Remote { rate, offer, .. }| (rate, offer));
         let address = match self.peer {
             IpAddr::V4(address) => address.to_ipv6_mapped(),
@@ -198,13 +182,14 @@ impl ProcessRow {
         if beta > 1.0 {
             return Err(RowError::Rubbish("beta"));
         }
-        let ask = Ask {
+        let terms = Terms {
             desired: limit(f64::from_bits(desired), "desired rate")?,
             weight,
             minimum: rate(narrow_bps(minimum), "minimum")?,
             maximum: limit(narrow_bps(maximum), "maximum")?,
             alpha,
             beta,
+            group: 0,
         };
         let remote = Remote {
             rate: rate(f64::from_bits(remote), "other end's rate")?,
@@ -219,7 +204,7 @@ impl ProcessRow {
             receives: state & RECEIVES != 0,
             measured: rate(f64::from_bits(measured), "measured rate")?,
             measured_at: Time::from_nanos(at),
-            ask,
+            terms,
             rtt: Duration::from_micros(u64::from(rtt)),
             waiting: (waiting != NOT_KNOWN).then(|| Duration::from_micros(u64::from(waiting))),
             start: rate(narrow_bps(start), "start")?,

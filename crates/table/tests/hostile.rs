@@ -7,8 +7,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
 
+use fairwave_schemes::Terms;
 use fairwave_table::{
-    Ask, DaemonSegment, GrantRow, GrantState, ProcessRow, ProcessSegment, ROWS, RowError, SegmentMemory, TableError,
+    DaemonSegment, GrantRow, GrantState, ProcessRow, ProcessSegment, ROWS, RowError, SegmentMemory, TableError,
     TickReport,
 };
 use fairwave_units::{Bytes, Duration, Rate, Time};
@@ -24,7 +25,7 @@ fn row(measured: f64) -> ProcessRow {
         receives: false,
         measured: Rate::mbps(measured),
         measured_at: Time::from_nanos(1),
-        ask: Ask { desired: None, weight: 1.0, minimum: Rate::ZERO, maximum: None, alpha: 0.1, beta: 0.2 },
+        terms: Terms::default(),
         rtt: Duration::from_millis(20),
         waiting: None,
         start: Rate::ZERO,
@@ -169,7 +170,7 @@ fn process__that_writes_rubbish_is_read_in_finite_time_and_as_rows_or_errors() {
         assert!(daemon.used().all(|at| at < ROWS));
         for at in 0..ROWS {
             if let Ok(row) = daemon.row(at) {
-                assert!(row.measured.as_bps().is_finite() && row.ask.weight > 0.0, "round {round}: {row:?}");
+                assert!(row.measured.as_bps().is_finite() && row.terms.weight > 0.0, "round {round}: {row:?}");
             }
         }
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use crossbeam_channel::Receiver;
 use fairwave_host::{
     CloseReason, ConnectError, ConnectOptions, Endpoint, EndpointConfig, Handler, Here, Identity, IntervalRule,
-    Keyring, NodeChoice, PathKind, Refusal, Session, SessionOptions, ShareId, StatusSample, Ticket, Validity, Visitor,
+    Keyring, NodeChoice, PathKind, Refusal, Session, ShareId, StatusSample, Terms, Ticket, Validity, Visitor,
     VoidReason,
 };
 use fairwave_units::{Duration, Rate};
@@ -329,12 +329,13 @@ fn requested_part<'a>(parts: &'a BTreeMap<usize, Part>, visitor: &Visitor<'_>) -
     parts.get(&(u32::from_be_bytes(number) as usize)).ok_or(Refusal::UnknownName)
 }
 
-fn options(part: &Part) -> SessionOptions {
-    SessionOptions {
+fn options(part: &Part) -> Terms {
+    Terms {
         weight: part.weight,
         alpha: part.alpha,
         beta: part.beta,
         minimum: Rate::nearest_bps(part.minimum_bps),
+        ..Terms::default()
     }
 }
 

@@ -15,7 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // What the tests of host and files put between hosts.
     ("wan", &["testing"]),
     // What tests with real sockets, threads and processes share.
-    ("table", &["units", "testing"]),
+    ("table", &["schemes", "testing"]),
     // What is loaded into other programs: it uses the C library alone.
     ("preload", &[]),
     ("schemes", &["units"]),

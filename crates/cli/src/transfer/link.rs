@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use fairwave_daemon::config::MAX_MINIMA;
 use fairwave_host::{
     Capacity, CapacityOrigin, Carrier, Carriers, Endpoint, EndpointConfig, IntervalRule, Listen, ListenError,
-    NodeChoice, NodeOrigin, PathControl, PathKind, SessionOptions,
+    NodeChoice, NodeOrigin, PathControl, PathKind, Terms,
 };
 use fairwave_schemes::node::host_rule;
 use fairwave_units::{Duration, Rate};
@@ -157,13 +157,14 @@ impl LinkArgs {
     }
 
     /// Options of a session at this end node.
-    pub(crate) fn session(&self) -> SessionOptions {
-        let options = SessionOptions::default();
-        SessionOptions {
+    pub(crate) fn session(&self) -> Terms {
+        let options = Terms::default();
+        Terms {
             alpha: self.alpha.unwrap_or(options.alpha),
             beta: self.beta.unwrap_or(options.beta),
             weight: self.weight.unwrap_or(options.weight),
             minimum: self.minimum.unwrap_or(options.minimum),
+            ..options
         }
     }
 
@@ -328,7 +329,7 @@ mod tests {
     #[test]
     fn session__takes_what_was_said() {
         let link = LinkArgs { alpha: Some(0.3), ..LinkArgs::default() };
-        let expected = SessionOptions { alpha: 0.3, ..SessionOptions::default() };
+        let expected = Terms { alpha: 0.3, ..Terms::default() };
         assert_eq!(link.session(), expected);
         assert_eq!((share("0.5"), closed_share("1")), (Ok(0.5), Ok(1.0)));
         for wrong in ["0", "-1", "1.5", "NaN", "x"] {

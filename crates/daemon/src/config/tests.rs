@@ -33,7 +33,7 @@ fn parse__reads_all_that_may_stand_there() {
     .unwrap();
     let user = |user, weight, minimum, maximum, sessions| UserSettings {
         user,
-        terms: GroupTerms { weight, minimum, maximum },
+        terms: Terms { weight, minimum, maximum, ..Terms::default() },
         sessions,
     };
     assert_eq!(

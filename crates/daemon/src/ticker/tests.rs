@@ -10,8 +10,8 @@ use std::sync::atomic::AtomicBool;
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Sender, bounded, unbounded};
 use fairwave_host::{Capacity, CapacityOrigin};
-use fairwave_node::CardId;
-use fairwave_table::{Ask, DaemonSegment, GrantState, ProcessRow, ProcessSegment, RowPlace};
+use fairwave_node::{CardId, Terms};
+use fairwave_table::{DaemonSegment, GrantState, ProcessRow, ProcessSegment, RowPlace};
 use fairwave_units::{Bytes, Rate};
 
 use super::*;
@@ -98,7 +98,7 @@ fn row(session: u64, peer: IpAddr) -> ProcessRow {
         receives: false,
         measured: Rate::mbps(10.0),
         measured_at: now(),
-        ask: Ask { desired: None, weight: 1.0, minimum: Rate::ZERO, maximum: None, alpha: 0.1, beta: 0.2 },
+        terms: Terms::default(),
         rtt: Duration::from_millis(1),
         waiting: None,
         start: Rate::mbps(10.0),

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use fairwave_daemon::{Daemon, Settings, ShownState};
 use fairwave_host::{
-    BenchDirection, BenchOptions, Endpoint, EndpointConfig, Identity, Keyring, Lasts, NodeChoice, NodeOrigin,
-    SessionOptions, ShareId, Ticket, Validity, bench, bench_accept,
+    BenchDirection, BenchOptions, Endpoint, EndpointConfig, Identity, Keyring, Lasts, NodeChoice, NodeOrigin, ShareId,
+    Terms, Ticket, Validity, bench, bench_accept,
 };
 use fairwave_node::CardCapacity;
 use fairwave_testing::{LIMIT, wait_for};
@@ -48,7 +48,7 @@ impl World {
     fn serve(&mut self, rule: &str) {
         let endpoint = Endpoint::bind(&config(rule, &self.socket())).unwrap();
         let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(1)));
-        endpoint.listen(Arc::clone(&keyring), bench_accept(SessionOptions::default()));
+        endpoint.listen(Arc::clone(&keyring), bench_accept(Terms::default()));
         let validity = Validity { lasts_s: None, is_once: false };
         let ticket = keyring.issue(validity, vec![endpoint.local_addr()]).unwrap();
         self.servers.push((endpoint, ticket));
@@ -63,7 +63,7 @@ impl World {
             sessions: 1,
             direction: BenchDirection::Receive,
             limit: None,
-            session: SessionOptions::default(),
+            session: Terms::default(),
             every: Duration::from_secs(60),
         };
         // It ends when its session is closed.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use fairwave_host::{ConnectOptions, Endpoint, Handler, Session, Ticket};
-use fairwave_proto::SessionOptions;
+use fairwave_proto::Terms;
 use fairwave_proto::codec::{CloseReason, VoidReason};
 use fairwave_units::{Duration, Rate};
 
@@ -66,7 +66,7 @@ pub struct PutOptions {
     /// As [`GetOptions::retry`](crate::GetOptions::retry).
     pub retry: Duration,
     /// Options of the session at this end node.
-    pub session: SessionOptions,
+    pub session: Terms,
 }
 
 impl Default for PutOptions {
@@ -84,7 +84,7 @@ impl Default for PutOptions {
             names: None,
             limit: None,
             retry: RETRY,
-            session: SessionOptions::default(),
+            session: Terms::default(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use fairwave_host::{
     ConnectError, ConnectOptions, Endpoint, EndpointConfig, Identity, Keyring, ShareId, Ticket, Validity,
 };
-use fairwave_proto::SessionOptions;
+use fairwave_proto::Terms;
 
 use super::super::share::{Share, ShareOptions};
 use super::*;
@@ -182,7 +182,7 @@ impl Thief {
 
     fn open(&self, at: &Endpoint, ticket: &Ticket, former: Option<&Session>) -> Result<Session, ConnectError> {
         let greeting = Greeting::Get(Walk::default()).to_bytes();
-        let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
+        let options = ConnectOptions { sends: false, receives: true, greeting, options: Terms::default() };
         at.begin(ticket, options, Box::new(self.clone()), former)?.recv().unwrap_or(Err(ConnectError::Closed))
     }
 
@@ -304,7 +304,7 @@ fn put__a_look_uses_nothing_up_and_what_is_there_does() {
     assert_eq!(fs::read(into.join("from")).unwrap(), b"hello");
     assert_eq!(server.refusal(), Some(Refusal::UsedUp));
     let greeting = Greeting::Put(Look::default()).to_bytes();
-    let options = ConnectOptions { sends: true, receives: true, greeting, options: SessionOptions::default() };
+    let options = ConnectOptions { sends: true, receives: true, greeting, options: Terms::default() };
     let late = client.connect(&server.ticket, options, Box::new(Thief::of(1)));
     assert_eq!(refused(late), Refusal::UsedUp);
 }
@@ -337,7 +337,7 @@ fn network_thread__opens_no_file_of_a_get_or_a_put() {
     if cfg!(debug_assertions) {
         let (tell, may_wait) = std::sync::mpsc::channel();
         let greeting = Greeting::Get(Walk::default()).to_bytes();
-        let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
+        let options = ConnectOptions { sends: false, receives: true, greeting, options: Terms::default() };
         client.connect(&ticket, options, Box::new(Asking(tell))).unwrap();
         assert_eq!(may_wait.recv(), Ok(false), "the guard is not there");
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fairwave_host::{ConnectOptions, Endpoint, Handler, OwnPlaces, Session, Ticket};
-use fairwave_proto::SessionOptions;
+use fairwave_proto::Terms;
 use fairwave_proto::codec::{Refusal, TicketId};
 use fairwave_proto::handshake::Prefix;
 use fairwave_units::{Bytes, Duration, Rate};
@@ -89,7 +89,7 @@ pub struct GetOptions {
     /// for never, except when keys are old.
     pub retry: Duration,
     /// Options of the session at this end node.
-    pub session: SessionOptions,
+    pub session: Terms,
 }
 
 impl Default for GetOptions {
@@ -116,7 +116,7 @@ impl Default for GetOptions {
             memory: MEMORY,
             list_memory: LIST_MEMORY,
             retry: RETRY,
-            session: SessionOptions::default(),
+            session: Terms::default(),
         }
     }
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fairwave_files::{Ended, GetOptions, PutOptions, Transfer, get, put};
 use fairwave_host::{
-    ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, SessionOptions, ShareId, Ticket, Validity,
+    ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, ShareId, Terms, Ticket, Validity,
 };
 use fairwave_testing::{LIMIT, wait_for};
 use fairwave_units::Rate;
@@ -160,7 +160,7 @@ fn accept__is_called_when_the_first_packet_under_the_sessions_keys_has_come() {
     let count = Arc::clone(&accepted);
     let accept = Box::new(move |_: &fairwave_host::Visitor<'_>| {
         count.fetch_add(1, Ordering::SeqCst);
-        Ok((SessionOptions::default(), Box::new(Nobody) as Box<dyn Handler>))
+        Ok((Terms::default(), Box::new(Nobody) as Box<dyn Handler>))
     });
     server.listen(Arc::clone(&keyring), accept);
     let recorder = Recorder::new(server.local_addr());
@@ -168,8 +168,7 @@ fn accept__is_called_when_the_first_packet_under_the_sessions_keys_has_come() {
     let validity = Validity { lasts_s: None, is_once: false };
     let ticket = keyring.issue(validity, vec![recorder.address()]).expect("nothing is written");
     let client = client();
-    let request =
-        ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
+    let request = ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: Terms::default() };
     std::thread::scope(|scope| {
         let opening = scope.spawn(|| client.connect(&ticket, request, Box::new(Nobody)).map(drop));
         wait_for("the client gets a reply", || recorder.session_packets() >= 2);

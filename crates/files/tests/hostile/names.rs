@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fairwave_files::{Ended, GetOptions, Outcome, escaped, get};
-use fairwave_host::SessionOptions;
+use fairwave_host::Terms;
 use fairwave_testing::LIMIT;
 use fairwave_units::Duration;
 
@@ -23,7 +23,7 @@ fn fetch(home: &Path, lines: Vec<Line>) -> Outcome {
         keyring,
         Box::new(move |_| {
             let handler = handler.take().ok_or(fairwave_host::Refusal::UnknownName)?;
-            Ok((SessionOptions::default(), Box::new(handler)))
+            Ok((Terms::default(), Box::new(handler)))
         }),
     );
     let options = GetOptions { destination: home.join("inside"), ..GetOptions::default() };

@@ -11,8 +11,7 @@ use fairwave_proto::codec::{
     Writer, is_handshake, open_datagram, seal_datagram,
 };
 use fairwave_proto::{
-    ControlPacket, Event, Host, HostConfig, Lasts, OpenRequest, Opened, Packet, PathControl, PathKind, SessionOptions,
-    Transmit,
+    ControlPacket, Event, Host, HostConfig, Lasts, OpenRequest, Opened, Packet, PathControl, PathKind, Terms, Transmit,
 };
 use fairwave_testing::LIMIT;
 use fairwave_units::{Bytes, Time};
@@ -56,7 +55,7 @@ impl Peer {
     pub(crate) fn call(ticket: &Ticket, (sends, receives): (bool, bool), greeting: &[u8]) -> Self {
         let mut cores = Cores::new(bind());
         let to = ticket.addresses[0];
-        let request = OpenRequest { sends, receives, greeting, options: SessionOptions::default() };
+        let request = OpenRequest { sends, receives, greeting, options: Terms::default() };
         cores.host.connect(cores.now(), to, NoiseInitiator::new(ticket), &request).expect("the greeting fits");
         cores.open()
     }
@@ -200,7 +199,7 @@ impl Cores {
             let Some((length, from)) = receive(&self.socket, &mut room) else { continue };
             let datagram = &mut room[..length];
             if is_handshake(datagram) {
-                self.host.handle_handshake(now, from, datagram, &mut |_| Ok(SessionOptions::default()));
+                self.host.handle_handshake(now, from, datagram, &mut |_| Ok(Terms::default()));
             } else {
                 is_heard |= self.on_control(from, datagram);
             }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use fairwave_proto::SessionOptions;
+use fairwave_proto::Terms;
 use fairwave_proto::codec::{CloseReason, Header, PacketKind, Reader, Refusal, SessionId, VoidReason, Writer};
 use fairwave_proto::handshake::{HALF_OPEN_LASTS, HandshakeError};
 use fairwave_testing::Deadline;
@@ -124,9 +124,8 @@ impl End {
     /// Lets in who has a ticket of this keyring.
     fn listen(&self, tickets: &Arc<Keyring>) {
         let tell = self.tell.clone();
-        let accept: crate::visitor::Accept =
-            Box::new(move |_| Ok((SessionOptions::default(), Box::new(Teller(tell.clone())))));
-        let judge: crate::visitor::Judge = Box::new(|_| Ok(SessionOptions::default()));
+        let accept: crate::visitor::Accept = Box::new(move |_| Ok((Terms::default(), Box::new(Teller(tell.clone())))));
+        let judge: crate::visitor::Judge = Box::new(|_| Ok(Terms::default()));
         self.orders.send(EndpointOrder::Listen { tickets: Arc::clone(tickets), judge, accept }).unwrap();
     }
 
@@ -150,8 +149,7 @@ impl End {
         handler: Box<dyn Handler>,
         proof: Option<Proof>,
     ) -> Receiver<Result<Session, ConnectError>> {
-        let options =
-            ConnectOptions { sends: false, receives: true, greeting: vec![], options: SessionOptions::default() };
+        let options = ConnectOptions { sends: false, receives: true, greeting: vec![], options: Terms::default() };
         let (reply, answer) = bounded(1);
         let call = Call { to, options, handler, proof, reply };
         self.orders.send(EndpointOrder::Connect(Box::new(call))).unwrap();

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use fairwave_proto::SessionOptions;
+use fairwave_proto::Terms;
 use fairwave_proto::codec::{Refusal, SessionId, TicketId};
 use fairwave_proto::handshake::{HALF_OPEN_LASTS, PendingVisit, Prefix};
 use fairwave_units::{Duration, Time};
@@ -41,7 +41,7 @@ pub(super) struct Visits {
 /// The application's part of an accepted session.
 pub(super) struct Accepted {
     /// If that is another thing than what was agreed: what the end node knows of it.
-    pub(super) options: Option<SessionOptions>,
+    pub(super) options: Option<Terms>,
     pub(super) handler: Box<dyn Handler>,
     pub(super) link: Link,
     /// The session that it follows, if that is still open here: its other end has seen its end first.
@@ -68,7 +68,7 @@ pub(super) struct Admitted {
     greeting: Vec<u8>,
     sends: bool,
     receives: bool,
-    options: SessionOptions,
+    options: Terms,
 }
 
 /// Period of checks for revoked tickets.
@@ -93,7 +93,7 @@ impl Visits {
         visit: &PendingVisit<Noise>,
         entries: &OpenSessions,
         is_plain: bool,
-    ) -> Result<SessionOptions, Refusal> {
+    ) -> Result<Terms, Refusal> {
         let (from, ticket) = (visit.from(), visit.prologue.ticket);
         let is_agreed = visit.prologue.is_plain == is_plain;
         let judged = if is_agreed { self.judgement(now, visit, entries) } else { Err(Refusal::Plain) };
@@ -112,7 +112,7 @@ impl Visits {
         now: Time,
         visit: &PendingVisit<Noise>,
         entries: &OpenSessions,
-    ) -> Result<(SessionOptions, bool), Refusal> {
+    ) -> Result<(Terms, bool), Refusal> {
         let Some(Reception { tickets, judge, .. }) = &mut self.reception else { return Err(Refusal::UnknownName) };
         let (from, ticket) = (visit.from(), visit.prologue.ticket);
         let (proof, greeting) = returns::read(&visit.greeting).ok_or(Refusal::UnknownName)?;

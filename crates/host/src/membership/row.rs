@@ -1,7 +1,7 @@
 //! The row that a process writes about one of its sessions.
 
 use fairwave_proto::{Direction, Hold, Looked, Standing};
-use fairwave_table::{Ask, Holding, ProcessRow, Remote};
+use fairwave_table::{Holding, ProcessRow, Remote};
 use fairwave_units::{Bytes, Rate, Time};
 
 use crate::session::Session;
@@ -36,14 +36,7 @@ pub(super) fn row(
         receives: direction == Direction::Receiving,
         measured: looked.measured,
         measured_at,
-        ask: Ask {
-            desired: looked.desired,
-            weight: looked.options.weight,
-            minimum: looked.options.minimum,
-            maximum: None,
-            alpha: looked.options.alpha,
-            beta: looked.options.beta,
-        },
+        terms: looked.terms,
         rtt: looked.rtt,
         waiting: looked.waiting,
         // A session that nothing held starts with its measured use.

@@ -12,7 +12,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_host::{
     BenchDirection, BenchError, BenchOptions, BindError, CloseReason, ConnectError, ConnectOptions, Endpoint,
     EndpointConfig, Handler, Identity, Keyring, Lasts, MemorySource, PathDeclaration, PathDeclarations, PathKind,
-    ReadError, Refusal, Session, SessionOptions, ShareId, StreamReader, Ticket, Validity, Visitor, VoidReason, bench,
+    ReadError, Refusal, Session, ShareId, StreamReader, Terms, Ticket, Validity, Visitor, VoidReason, bench,
     bench_accept, bench_judge,
 };
 use fairwave_proto::handshake::HandshakeError;
@@ -95,7 +95,7 @@ impl Server {
                 if visitor.greeting == b"nobody" {
                     return Err(Refusal::UnknownName);
                 }
-                Ok((SessionOptions::default(), Box::new(Teller { seen: tell.clone(), length })))
+                Ok((Terms::default(), Box::new(Teller { seen: tell.clone(), length })))
             }),
         );
         Self { endpoint, keyring, seen }
@@ -110,7 +110,7 @@ impl Server {
 fn connect(endpoint: &Endpoint, ticket: &Ticket, greeting: &[u8]) -> Result<(Session, Receiver<Seen>), ConnectError> {
     let (seen, see) = unbounded();
     let greeting = greeting.to_vec();
-    let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
+    let options = ConnectOptions { sends: false, receives: true, greeting, options: Terms::default() };
     Ok((endpoint.connect(ticket, options, Box::new(Teller { seen, length: 0 }))?, see))
 }
 
@@ -327,7 +327,7 @@ fn bench__measures_both_directions() {
     let listen = Some("127.0.0.1:0".parse().unwrap());
     let server = Endpoint::bind(&EndpointConfig { listen, ..with_capacity() }).unwrap();
     let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(7)));
-    server.listen(Arc::clone(&keyring), bench_accept(SessionOptions::default()));
+    server.listen(Arc::clone(&keyring), bench_accept(Terms::default()));
     let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).unwrap();
     let client = Endpoint::bind(&with_capacity()).unwrap();
     for (direction, flows) in [(BenchDirection::Send, 2), (BenchDirection::Receive, 2), (BenchDirection::Both, 4)] {
@@ -336,7 +336,7 @@ fn bench__measures_both_directions() {
             sessions: 2,
             direction,
             limit: Some(Rate::mbps(20.0)),
-            session: SessionOptions::default(),
+            session: Terms::default(),
             every: Duration::from_millis(1),
         };
         let (mut told, begin) = (0, Instant::now());
@@ -364,7 +364,7 @@ fn bench__ends_when_its_ticket_is_taken_back() {
     let listen = Some("127.0.0.1:0".parse().unwrap());
     let server = Endpoint::bind(&EndpointConfig { listen, ..with_capacity() }).unwrap();
     let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(7)));
-    let session = SessionOptions::default();
+    let session = Terms::default();
     server.listen_with(Arc::clone(&keyring), bench_judge(session), bench_accept(session));
     let issue = || keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).unwrap();
     let (ticket, other) = (issue(), issue());
@@ -393,12 +393,12 @@ fn listen_with__bounds_the_sessions_of_a_ticket() {
     let (tell, _seen) = unbounded();
     let judge = Box::new(
         |visitor: &Visitor<'_>| {
-            if visitor.sessions < 2 { Ok(SessionOptions::default()) } else { Err(Refusal::NoRoom) }
+            if visitor.sessions < 2 { Ok(Terms::default()) } else { Err(Refusal::NoRoom) }
         },
     );
     let accept = Box::new(move |_: &Visitor<'_>| {
         let teller: Box<dyn Handler> = Box::new(Teller { seen: tell.clone(), length: 10 });
-        Ok((SessionOptions::default(), teller))
+        Ok((Terms::default(), teller))
     });
     server.endpoint.listen_with(Arc::clone(&server.keyring), judge, accept);
     let client = Endpoint::bind(&config()).unwrap();
@@ -417,8 +417,7 @@ fn connect__futures_are_for_any_executor() {
     let server = Server::new(&config(), 10);
     let client = Endpoint::bind(&config()).unwrap();
     let (seen, see) = unbounded();
-    let options =
-        ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
+    let options = ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: Terms::default() };
     let ticket = server.ticket();
     let connecting = client.connect_async(&ticket, options, Box::new(Teller { seen, length: 0 }));
     let session = block_on(connecting).unwrap();
@@ -450,7 +449,7 @@ fn memory_server(bytes: &Arc<[u8]>) -> (Endpoint, Ticket) {
     let server = Endpoint::bind(&EndpointConfig { listen, ..config() }).unwrap();
     let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(7)));
     let source = MemorySource::new([(3, Arc::clone(bytes))]);
-    server.listen(Arc::clone(&keyring), Box::new(move |_| Ok((SessionOptions::default(), Box::new(source.clone())))));
+    server.listen(Arc::clone(&keyring), Box::new(move |_| Ok((Terms::default(), Box::new(source.clone())))));
     let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).unwrap();
     (server, ticket)
 }

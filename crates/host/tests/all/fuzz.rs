@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fairwave_host::{
     CloseReason, ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Lasts, PathKind, Session,
-    SessionOptions, ShareId, Ticket, Validity, VoidReason,
+    ShareId, Terms, Ticket, Validity, VoidReason,
 };
 use fairwave_testing::LIMIT;
 use fairwave_units::{Bytes, Rate};
@@ -100,13 +100,12 @@ impl Scene {
         let address = inside.local_addr().expect("it is bound");
         let ticket: Ticket =
             keyring.issue(Validity { lasts_s: None, is_once: false }, vec![address]).expect("nothing is written");
-        server.listen(keyring, Box::new(|_| Ok((SessionOptions::default(), Box::new(Giver)))));
+        server.listen(keyring, Box::new(|_| Ok((Terms::default(), Box::new(Giver)))));
         let passed = Arc::new(Mutex::new(Vec::new()));
         carry(&inside, &outside, server.local_addr(), &passed);
         let client = Endpoint::bind(&config()).expect("a port is free");
         let (news, events) = channel();
-        let request =
-            ConnectOptions { sends: true, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
+        let request = ConnectOptions { sends: true, receives: true, greeting: Vec::new(), options: Terms::default() };
         let session = client.connect(&ticket, request, Box::new(Peer(news))).expect("it is let in");
         let mut scene = Self {
             server: server.local_addr(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_host::{
     CloseReason, ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Lasts, PathKind, Session,
-    SessionOptions, ShareId, Ticket, Validity, VoidReason,
+    ShareId, Terms, Ticket, Validity, VoidReason,
 };
 use fairwave_proto::codec::{HEADER_BYTES, Header, PIECE_BYTES, PacketKind, Reader, TAG_BYTES};
 use fairwave_testing::{LIMIT, wait_for};
@@ -79,13 +79,12 @@ impl Scene {
         let tell = unbounded().0;
         server.listen(
             Arc::clone(&keyring),
-            Box::new(move |_| Ok((SessionOptions::default(), Box::new(End { seen: tell.clone() })))),
+            Box::new(move |_| Ok((Terms::default(), Box::new(End { seen: tell.clone() })))),
         );
         let path = Path::new(server.local_addr());
         let ticket: Ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![path.address()]).unwrap();
         let (seen, see) = unbounded();
-        let request =
-            ConnectOptions { sends: false, receives: true, greeting: vec![], options: SessionOptions::default() };
+        let request = ConnectOptions { sends: false, receives: true, greeting: vec![], options: Terms::default() };
         let session = client.connect(&ticket, request, Box::new(End { seen })).unwrap();
         Self { session, seen: see, _client: client, server, path }
     }

@@ -9,9 +9,9 @@ use crate::assigned::{Assigned, AssignedGrant, Assignment, Looked};
 use crate::divider::Divider;
 use crate::exchange::Exchange;
 use crate::flow_table::FlowTable;
-use crate::options::SessionOptions;
 use crate::session::SessionId;
 use crate::share::{Share, unlimited};
+use fairwave_schemes::Terms;
 
 /// A session of GTP that uses this share of its grant is limited by it.
 const USES_GRANT: f64 = 0.8;
@@ -85,8 +85,7 @@ impl EndNode {
             report(Looked {
                 session,
                 measured: entry.measured,
-                options: SessionOptions { weight, ..entry.flow.options },
-                desired: entry.flow.desired,
+                terms: Terms { weight, ..entry.flow.terms },
                 rtt: entry.flow.rtt,
                 waiting: None,
                 expected: entry.granted.current(),
@@ -146,7 +145,7 @@ fn weights_at_machine(flows: &FlowTable, rows: &[Row], standings: &[(SessionId, 
     let (mut groups, mut claims) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
     for (entry, row) in flows.iter().zip(rows) {
         used_bps += row.measured.as_bps();
-        groups.push(row.group);
+        groups.push(row.terms.group);
         let at = standings.binary_search_by_key(&entry.flow.session, |(session, _)| *session);
         let claim_bps = match at {
             Ok(at) => standings[at].1.claim.map_or(endless, Rate::as_bps),
@@ -154,7 +153,7 @@ fn weights_at_machine(flows: &FlowTable, rows: &[Row], standings: &[(SessionId, 
             Err(_) if row.measured < entry.granted.current() * USES_GRANT => row.measured.as_bps(),
             Err(_) => endless,
         };
-        claims.push(Claimant { claim_bps, weight: row.weight, minimum_bps: row.minimum.as_bps() });
+        claims.push(Claimant { claim_bps, weight: row.terms.weight, minimum_bps: row.terms.minimum.as_bps() });
     }
     weigh_by_group(used_bps, &groups, &mut claims);
     claims.into_iter().map(|claim| claim.weight).collect()
@@ -165,8 +164,7 @@ fn lingering(session: SessionId, standing: Standing) -> Looked {
     Looked {
         session,
         measured: Rate::ZERO,
-        options: SessionOptions::default(),
-        desired: None,
+        terms: Terms::default(),
         rtt: Duration::ZERO,
         waiting: None,
         expected: standing.granted,

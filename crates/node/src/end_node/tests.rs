@@ -6,7 +6,7 @@ use fairwave_schemes::scheme::{OptionValue, Options};
 use proptest::prelude::*;
 
 use super::*;
-use crate::options::SessionOptions;
+use fairwave_schemes::Terms;
 
 mod assigned;
 
@@ -18,7 +18,7 @@ fn ms(ms: u64) -> Time {
 
 fn flow(session: u64, rtt_ms: u64) -> Flow {
     let rtt = Duration::from_millis(rtt_ms);
-    Flow::new(SessionId(session), SessionOptions::default(), rtt)
+    Flow::new(SessionId(session), Terms::default(), rtt)
 }
 
 fn join(node: &mut EndNode, flow: Flow, start: Rate) {
@@ -105,7 +105,7 @@ fn tick__a_ticket_with_many_sessions_has_the_share_of_one() {
     let mut node = node_of(config(100.0, IntervalRule::Fixed(MS * 20), groups));
     for session in 1..=41 {
         join(&mut node, flow(session, 50), Rate::mbps(1.0));
-        assert!(node.change(SessionId(session), |flow| flow.group = if session == 41 { 2 } else { 1 }));
+        assert!(node.change(SessionId(session), |flow| flow.terms.group = if session == 41 { 2 } else { 1 }));
     }
     let mut granted = [Rate::mbps(1.0); 41];
     for tick in 0..2000 {
@@ -280,8 +280,8 @@ impl Network {
         let start = fair_start(weight, ends.map(|end| self.nodes[end].fair_start_end(weight)));
         let start = start.filter(|_| fair).unwrap_or(Rate::ZERO);
         for end in ends {
-            let options = SessionOptions { weight, ..SessionOptions::default() };
-            join(&mut self.nodes[end], Flow { options, ..flow(name, rtt_ms) }, start);
+            let options = Terms { weight, ..Terms::default() };
+            join(&mut self.nodes[end], Flow { terms: options, ..flow(name, rtt_ms) }, start);
         }
         self.sessions.push(Session {
             ends,

@@ -38,7 +38,7 @@ impl SinkHalf {
         let terms = terms(flow);
         match begins {
             Beginning::Plain => {
-                let (alpha, beta) = (flow.options.alpha, flow.options.beta);
+                let (alpha, beta) = (flow.terms.alpha, flow.terms.beta);
                 self.node.open_plain(now, flow.session.0, &terms, alpha, beta);
             }
             Beginning::Claimed { claim, parts } => {
@@ -62,9 +62,9 @@ impl SinkHalf {
         if let Some(known) = self.sessions.get_mut(&session) {
             known.flow = *flow;
             self.node.set_terms(session.0, terms(flow));
-            self.node.set_plain_steps(session.0, flow.options.alpha, flow.options.beta);
-            self.node.set_group(session.0, flow.group);
-            self.node.set_ceiling(session.0, flow.desired);
+            self.node.set_plain_steps(session.0, flow.terms.alpha, flow.terms.beta);
+            self.node.set_group(session.0, flow.terms.group);
+            self.node.set_ceiling(session.0, flow.terms.desired);
         }
     }
 
@@ -85,8 +85,8 @@ impl SinkHalf {
         } else {
             self.node.on_claim(now, session.0, &terms, claim, &mut self.out);
         }
-        self.node.set_ceiling(session.0, flow.desired);
-        self.node.set_group(session.0, flow.group);
+        self.node.set_ceiling(session.0, flow.terms.desired);
+        self.node.set_group(session.0, flow.terms.group);
     }
 
     /// `bytes` of a session came since the last tick. For a source that sends no claims, [its sending

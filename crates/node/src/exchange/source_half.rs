@@ -37,7 +37,8 @@ impl SourceHalf {
 
     pub(super) fn open(&mut self, now: Time, flow: &Flow, begins: Beginning) {
         let exchanges = begins != Beginning::Plain;
-        self.sessions.insert(flow.session, SourceSession { desired: flow.desired, is_declared: false, exchanges });
+        self.sessions
+            .insert(flow.session, SourceSession { desired: flow.terms.desired, is_declared: false, exchanges });
         let (session, terms) = (flow.session.0, terms(flow));
         match begins {
             Beginning::Plain => self.node.open_plain(now, session, terms, None),
@@ -58,12 +59,14 @@ impl SourceHalf {
     pub(super) fn change(&mut self, flow: &Flow) {
         let session = flow.session;
         self.node.set_terms(session.0, terms(flow));
-        self.node.set_group(session.0, flow.group);
-        let Some(known) = self.sessions.get_mut(&session).filter(|known| known.desired != flow.desired) else { return };
-        known.desired = flow.desired;
+        self.node.set_group(session.0, flow.terms.group);
+        let Some(known) = self.sessions.get_mut(&session).filter(|known| known.desired != flow.terms.desired) else {
+            return;
+        };
+        known.desired = flow.terms.desired;
         if known.is_declared {
-            known.is_declared = flow.desired.is_some();
-            self.node.declare(session.0, flow.desired);
+            known.is_declared = flow.terms.desired.is_some();
+            self.node.declare(session.0, flow.terms.desired);
         }
     }
 

@@ -3,7 +3,7 @@
 use fairwave_units::Bytes;
 
 use super::*;
-use crate::options::SessionOptions;
+use fairwave_schemes::Terms;
 
 const C: f64 = 1e9;
 /// The largest number that a message carries.
@@ -19,7 +19,7 @@ fn at(ms: u64) -> Time {
 
 fn flow(session: u64) -> Flow {
     let rtt = Duration::from_millis(20);
-    Flow::new(SessionId(session), SessionOptions::default(), rtt)
+    Flow::new(SessionId(session), Terms::default(), rtt)
 }
 
 fn exchange(direction: Direction) -> Exchange {

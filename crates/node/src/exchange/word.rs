@@ -15,5 +15,5 @@ pub enum Word {
 
 /// A session's terms.
 pub(super) fn terms(flow: &Flow) -> SessionTerms {
-    SessionTerms { weight: flow.options.weight, minimum: flow.options.minimum, rtt: flow.rtt }
+    SessionTerms { weight: flow.terms.weight, minimum: flow.terms.minimum, rtt: flow.rtt }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairwave_schemes::GroupTerms;
+use fairwave_schemes::Terms;
 use fairwave_units::{Duration, Rate, Time};
 
 use super::young::Young;
@@ -41,7 +41,7 @@ pub(super) struct FairParts<'a> {
     was_free: Rate,
     /// The sum of its sessions' weights, by group.
     sessions: &'a BTreeMap<u32, f64>,
-    users: &'a BTreeMap<u32, GroupTerms>,
+    users: &'a BTreeMap<u32, Terms>,
     /// The sum of the groups' weights.
     groups: f64,
 }
@@ -51,7 +51,7 @@ impl<'a> FairParts<'a> {
         capacity: Rate,
         was_free: Rate,
         sessions: &'a BTreeMap<u32, f64>,
-        users: &'a BTreeMap<u32, GroupTerms>,
+        users: &'a BTreeMap<u32, Terms>,
     ) -> Self {
         let groups = sessions.keys().map(|group| users.get(group).copied().unwrap_or_default().weight).sum();
         Self { capacity, was_free, sessions, users, groups }
@@ -94,11 +94,11 @@ impl<'a> FairParts<'a> {
 
     /// That of a session, as far as it can use it.
     fn part(&self, slot: &Slot) -> Rate {
-        let terms = self.users.get(&slot.flow.group).copied().unwrap_or_default();
+        let terms = self.users.get(&slot.flow.terms.group).copied().unwrap_or_default();
         let of_group = self.capacity * (terms.weight / self.groups);
         let of_group = terms.maximum.map_or(of_group, |maximum| maximum.min(of_group));
-        let weights = self.sessions.get(&slot.flow.group).copied().unwrap_or(f64::INFINITY);
-        let part = of_group * (slot.flow.options.weight / weights);
-        slot.flow.maximum.into_iter().chain(slot.flow.desired).fold(part, Rate::min)
+        let weights = self.sessions.get(&slot.flow.terms.group).copied().unwrap_or(f64::INFINITY);
+        let part = of_group * (slot.flow.terms.weight / weights);
+        slot.flow.terms.limit().into_iter().fold(part, Rate::min)
     }
 }

@@ -1,6 +1,6 @@
 //! A network card of a machine: an end node a direction.
 
-use fairwave_schemes::GroupTerms;
+use fairwave_schemes::Terms;
 use fairwave_schemes::node::tally::SharedNode;
 use fairwave_schemes::node::{Groups, Reading};
 use fairwave_schemes::scheme::{OptionValue, Options};
@@ -60,7 +60,7 @@ impl Card {
         }
     }
 
-    pub(super) fn set_group(&mut self, group: u32, terms: Option<GroupTerms>) {
+    pub(super) fn set_group(&mut self, group: u32, terms: Option<Terms>) {
         let rules = self.nodes.iter_mut().flatten().filter_map(|node| node.divider.rule_mut());
         rules.for_each(|rule| rule.set_group(group, terms));
     }
@@ -103,6 +103,6 @@ fn rule_of_groups(drain: bool) -> Groups {
 /// The terms of a session changed. Options that no rule can run with leave those of before.
 pub(super) fn change(node: &mut EndNode, flow: &Flow) {
     if !node.change(flow.session, |known| *known = *flow) {
-        node.change(flow.session, |known| *known = Flow { options: known.options, ..*flow });
+        node.change(flow.session, |known| *known = Flow { terms: known.terms.with_bounds_of(&flow.terms), ..*flow });
     }
 }

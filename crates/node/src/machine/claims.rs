@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 
 use fairwave_schemes::node::tally::{SharedKind, SharedNode, SharedRow};
-use fairwave_schemes::{Grant, GroupTerms, Others, Row};
+use fairwave_schemes::{Grant, Others, Row, Terms};
 use fairwave_units::{Rate, Time};
 
 use super::held::{Counted, Held};
 use crate::flow_table::{FlowEntry, FlowTable};
-use crate::options::SessionOptions;
 use crate::session::Direction;
 use crate::share::{Share, Shares};
 
 /// The inputs of a node's division, next to its rows.
-pub(super) struct Terms<'a> {
+pub(super) struct NodeTerms<'a> {
     pub(super) now: Time,
     pub(super) tick: u64,
     pub(super) direction: Direction,
@@ -26,7 +25,7 @@ pub(super) struct Terms<'a> {
     pub(super) is_by_user: bool,
     /// The card's other traffic.
     pub(super) other: Option<Others>,
-    pub(super) users: &'a BTreeMap<u32, GroupTerms>,
+    pub(super) users: &'a BTreeMap<u32, Terms>,
 }
 
 /// A row of the node, in the order of the node's rows.
@@ -51,7 +50,7 @@ struct RecentRow {
 /// Returns each row's share.
 pub(super) fn divide(
     node: &mut SharedNode,
-    terms: &Terms<'_>,
+    terms: &NodeTerms<'_>,
     flows: &FlowTable,
     rows: &[Row],
     mut claiming: Vec<Claiming<'_>>,
@@ -62,8 +61,7 @@ pub(super) fn divide(
     let mut names: Vec<u32> = claiming.iter().map(|row| row.group).collect();
     names.sort_unstable();
     names.dedup();
-    let mut groups: Vec<GroupTerms> =
-        names.iter().map(|name| terms.users.get(name).copied().unwrap_or_default()).collect();
+    let mut groups: Vec<Terms> = names.iter().map(|name| terms.users.get(name).copied().unwrap_or_default()).collect();
     let weights: f64 = groups.iter().map(|group| group.weight).sum();
     let capacity_bps =
         terms.capacity.as_bps() - terms.other.map_or(0.0, |other| left_to(other, terms.capacity, weights));
@@ -109,7 +107,7 @@ pub(super) fn divide(
 
 /// The share that remains for traffic without grants: what it uses and a step as of a session, up to its share.
 fn left_to(other: Others, capacity: Rate, weights: f64) -> f64 {
-    let SessionOptions { alpha, beta, .. } = SessionOptions::default();
+    let Terms { alpha, beta, .. } = Terms::default();
     let share = capacity.as_bps() * other.weight / (other.weight + weights);
     let gap = (share - other.measured.as_bps()).max(0.0);
     let step = (alpha * gap).max(alpha * beta * share).min(gap);
@@ -119,24 +117,21 @@ fn left_to(other: Others, capacity: Rate, weights: f64) -> f64 {
 fn base(group: usize, row: &RecentRow) -> SharedRow {
     SharedRow {
         group,
-        weight: row.row.weight,
-        minimum_bps: row.row.minimum.as_bps(),
-        maximum_bps: row.row.maximum.map_or(f64::INFINITY, Rate::as_bps),
+        terms: row.row.terms,
         claim_bps: 0.0,
         granted_bps: 0.0,
         reserved_bps: 0.0,
-        kind: SharedKind::Plain { alpha: row.row.alpha, beta: row.row.beta },
+        kind: SharedKind::Plain,
     }
 }
 
 /// A session of GTP claims what it uses, and holds what it was granted recently.
 fn row_of_gtp(group: usize, row: &RecentRow, given: Rate) -> SharedRow {
     let base = base(group, row);
-    let desired_bps = row.row.desired.map_or(f64::INFINITY, Rate::as_bps);
     let held_bps = row.recent.min(given).as_bps();
-    let maximum_bps = base.maximum_bps.min(desired_bps);
+    let terms = Terms { maximum: base.terms.limit(), ..base.terms };
     let claim_bps = row.row.measured.as_bps();
-    SharedRow { maximum_bps, claim_bps, granted_bps: held_bps, reserved_bps: held_bps, ..base }
+    SharedRow { terms, claim_bps, granted_bps: held_bps, reserved_bps: held_bps, ..base }
 }
 
 /// The rate that a row claims to hold beyond its grants here, bit/s.
@@ -191,7 +186,7 @@ fn believe(
     capacity_bps: f64,
     left_behind: &BTreeMap<u32, Rate>,
     owners: &[u32],
-    groups: &[GroupTerms],
+    groups: &[Terms],
     rows: &mut [SharedRow],
     beyond: &[Beyond],
 ) {
@@ -255,7 +250,7 @@ fn narrow(
     capacity_bps: f64,
     left_behind: &BTreeMap<u32, Rate>,
     names: &[u32],
-    groups: &mut [GroupTerms],
+    groups: &mut [Terms],
     rows: &[SharedRow],
 ) {
     if left_behind.is_empty() {

@@ -121,9 +121,7 @@ impl Session {
             card: Some(CARD),
             measured: Rate::nearest_bps(self.says.unwrap_or(self.rate) * 1e6),
             measured_at: now,
-            options: SessionOptions::default(),
-            maximum: None,
-            desired: None,
+            terms: Terms::default(),
             rtt: Duration::from_millis(10),
             waiting: None,
             start: Rate::nearest_bps(self.start * 1e6),
@@ -174,13 +172,13 @@ fn set_user__gives_weights_minima_and_maxima_and_takes_them_back() {
         let member = world.member(user);
         world.open(member, 0);
     }
-    world.machine.set_user(1, Some(GroupTerms { weight: 5.0, ..GroupTerms::default() }));
+    world.machine.set_user(1, Some(Terms { weight: 5.0, ..Terms::default() }));
     world.run_for(SETTLED);
     assert_eq!(world.rates(), [500.0, 100.0, 100.0]);
-    world.machine.set_user(2, Some(GroupTerms { minimum: Rate::mbps(400.0), ..GroupTerms::default() }));
+    world.machine.set_user(2, Some(Terms { minimum: Rate::mbps(400.0), ..Terms::default() }));
     world.run_for(SETTLED);
     assert_eq!(world.rates(), [250.0, 400.0, 50.0]);
-    let least = GroupTerms { maximum: Some(Rate::mbps(60.0)), ..GroupTerms::default() };
+    let least = Terms { maximum: Some(Rate::mbps(60.0)), ..Terms::default() };
     world.machine.set_user(1, Some(least));
     world.machine.set_user(2, None);
     world.run_for(SETTLED);
@@ -389,21 +387,21 @@ fn look__of_who_is_not_privileged_takes_no_minimum_and_no_weight_above_one() {
         world.open(member, 0);
     }
     world.sessions[0].ask = |row| {
-        row.options.weight = 1000.0;
-        row.options.minimum = Rate::mbps(600.0);
+        row.terms.weight = 1000.0;
+        row.terms.minimum = Rate::mbps(600.0);
     };
     world.run_for(SETTLED);
     assert_eq!(world.rates(), [233.333; 3]);
     // The one of root has what it asks for.
-    world.sessions[2].ask = |row| row.options.minimum = Rate::mbps(500.0);
+    world.sessions[2].ask = |row| row.terms.minimum = Rate::mbps(500.0);
     world.run_for(SETTLED);
     assert_eq!(world.rates(), [100.0, 100.0, 500.0]);
-    world.sessions[2].ask = |row| row.maximum = Some(Rate::mbps(100.0));
+    world.sessions[2].ask = |row| row.terms.maximum = Some(Rate::mbps(100.0));
     world.run_for(SETTLED);
     assert_eq!(world.rates(), [300.0, 300.0, 100.0]);
     // And less than one is anybody's right.
     world.sessions[2].ask = |_| {};
-    world.sessions[0].ask = |row| row.options.weight = 0.5;
+    world.sessions[0].ask = |row| row.terms.weight = 0.5;
     world.run_for(SETTLED);
     assert_eq!(world.rates(), [140.0, 280.0, 280.0]);
 }
@@ -413,9 +411,9 @@ fn look__refuses_what_no_rule_can_run_with() {
     let mut world = World::new(ShareBy::User);
     let member = world.member(1);
     let mut said = world_session(member, 0).row(world.now);
-    said.options.weight = f64::NAN;
+    said.terms.weight = f64::NAN;
     assert_eq!(world.machine.look(world.now, member, 0, Some(&said)), RowState::Refused);
-    said.options.weight = -1.0;
+    said.terms.weight = -1.0;
     assert_eq!(world.machine.look(world.now, member, 0, Some(&said)), RowState::Refused);
     said.card = None;
     assert_eq!(world.machine.look(world.now, member, 0, Some(&said)), RowState::Refused);
@@ -423,7 +421,7 @@ fn look__refuses_what_no_rule_can_run_with() {
     // A weight that becomes invalid later changes nothing.
     said = world_session(member, 0).row(world.now);
     assert_eq!(world.machine.look(world.now, member, 0, Some(&said)), RowState::Shares);
-    said.options.weight = 0.0;
+    said.terms.weight = 0.0;
     assert_eq!(world.machine.look(world.now, member, 0, Some(&said)), RowState::Shares);
     world.machine.tick(world.now);
     assert_eq!(world.machine.look(world.now, MemberId(99), 0, Some(&said)), RowState::Refused);

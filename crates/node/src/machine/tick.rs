@@ -6,7 +6,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::births::FairParts;
 use super::card::Place;
-use super::claims::{self, Claiming, Terms};
+use super::claims::{self, Claiming, NodeTerms};
 use super::{GRACE, MAX_RTT, Machine, MachineGrant, ShareBy, Slot, name};
 use crate::end_node::{MAX_QUEUE, TickOutcome};
 use crate::session::{Direction, SessionId};
@@ -85,7 +85,7 @@ impl Machine {
             self.used.push((name, if is_grace { slot.start } else { slot.measured }));
             uses.has_claims |= slot.held.is_some();
             uses.has_young |= slot.is_young(now, self.interval);
-            *uses.weights.entry(slot.flow.group).or_default() += slot.flow.options.weight;
+            *uses.weights.entry(slot.flow.terms.group).or_default() += slot.flow.terms.weight;
             // A member that reports no queue has seen none: else a single liar among such members would be the median.
             let longest = uses.waiting.entry(slot.user).or_default();
             *longest = slot.waiting.unwrap_or(Duration::ZERO).max(*longest);
@@ -121,7 +121,7 @@ impl Machine {
             node.tick(now, measured);
             return;
         }
-        let mut terms = Terms {
+        let mut terms = NodeTerms {
             now,
             tick: self.ticks,
             direction: place.direction,
@@ -135,7 +135,7 @@ impl Machine {
         // The node's rows are in the order of its slots.
         let here = self.slots.iter_mut().flatten().filter(|slot| slot.place == Some(place));
         let claiming = here.map(|slot| Claiming {
-            group: slot.flow.group,
+            group: slot.flow.terms.group,
             user: slot.user,
             given: slot.given.largest(now, MAX_GRANT_AGE),
             changed: slot.changed,

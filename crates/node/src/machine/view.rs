@@ -1,6 +1,6 @@
 //! The visible state of a machine between two ticks.
 
-use fairwave_schemes::GroupTerms;
+use fairwave_schemes::Terms;
 use fairwave_units::{Rate, Time};
 
 use super::{CardId, GRACE, Machine, MemberId};
@@ -36,7 +36,7 @@ impl Machine {
     }
 
     /// Terms that the sessions of a member's group share; the default if none were set.
-    pub fn terms(&self, member: MemberId) -> GroupTerms {
+    pub fn terms(&self, member: MemberId) -> Terms {
         self.users.get(&self.group(member)).copied().unwrap_or_default()
     }
 

@@ -1,7 +1,7 @@
 //! Sources and sinks at the two ends of one link that all of them share.
 
 use fairwave_proto::codec::CloseReason;
-use fairwave_proto::{Event, PathControl, PathKind, SessionOptions};
+use fairwave_proto::{Event, PathControl, PathKind, Terms};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::network::{Flow, Line, Link, Network, Setup, tally};
@@ -90,7 +90,7 @@ pub(crate) fn run(plan: &RoadPlan, seed: u64, until: Time) -> RoadOutcome {
         network.links[source][sink] = Link { line: Some(0), ..link };
     }
     for plan in &plan.flows {
-        let options = SessionOptions { weight: plan.weight, ..SessionOptions::default() };
+        let options = Terms { weight: plan.weight, ..Terms::default() };
         let flow = Flow::endless(plan.pair, pairs + plan.pair).from(plan.begins);
         network.flows.push(Flow { options, desired: plan.desired, ends: plan.ends, ..flow });
     }

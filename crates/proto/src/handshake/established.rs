@@ -11,7 +11,7 @@ use crate::wire::features::Features;
 
 /// One end's terms for a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Terms {
+pub struct HandshakeTerms {
     /// Its name for the session, which packets towards it bear. No other session at this host has it.
     pub session: SessionId,
     /// Its declaration about the path: the session's is dedicated if both ends declare it and know their capacities.
@@ -82,7 +82,7 @@ const MIN_LARGEST: u64 = 1200;
 /// And no datagram is larger.
 const MAX_LARGEST: u64 = 65_507;
 
-impl Terms {
+impl HandshakeTerms {
     /// This end's part of its capacities, for what it sends and for what it receives.
     pub(super) fn shares(&self) -> [Option<Rate>; 2] {
         [self.send_end, self.receive_end].map(|end| fair_start(self.weight, end))

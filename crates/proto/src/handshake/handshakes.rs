@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 
-use fairwave_node::SessionOptions;
+use fairwave_node::Terms;
 use fairwave_units::{Duration, Time};
 
 use crate::handshake::{
-    AttemptProgress, Crypto, Established, HalfOpen, HandshakeError, Incoming, Initiator, PendingVisit, Responder, Terms,
+    AttemptProgress, Crypto, Established, HalfOpen, HandshakeError, HandshakeTerms, Incoming, Initiator, PendingVisit,
+    Responder,
 };
 use crate::session::slots::Slots;
 use crate::wire::codec::{Full, Refusal, Reset, SessionId};
@@ -18,13 +19,13 @@ pub(crate) struct Handshakes<C: Crypto> {
     /// How long an attempt lasts.
     lasts: Duration,
     /// Of half-open sessions.
-    options: Slots<SessionOptions>,
+    options: Slots<Terms>,
 }
 
 struct Attempt<C: Crypto> {
     initiator: Initiator<C::Initiator>,
     to: SocketAddr,
-    options: SessionOptions,
+    options: Terms,
 }
 
 /// The outcome of a datagram.
@@ -34,7 +35,7 @@ pub(crate) enum DatagramOutcome<C: Crypto> {
     /// This goes back.
     Answer(Vec<u8>),
     /// A session is there.
-    Established(Box<Established<C::Keys>>, SocketAddr, SessionOptions),
+    Established(Box<Established<C::Keys>>, SocketAddr, Terms),
     /// The attempt failed.
     Failed(SessionId, HandshakeError),
     /// A peer requests a session.
@@ -61,9 +62,9 @@ impl<C: Crypto> Handshakes<C> {
         now: Time,
         to: SocketAddr,
         crypto: C::Initiator,
-        terms: Terms,
+        terms: HandshakeTerms,
         flows: (bool, bool),
-        (greeting, options): (&[u8], SessionOptions),
+        (greeting, options): (&[u8], Terms),
     ) -> Result<(), Full> {
         let session = terms.session;
         let initiator = Initiator::new(now, crypto, terms, flows, greeting)?.lasting(self.lasts);
@@ -111,7 +112,7 @@ impl<C: Crypto> Handshakes<C> {
         &mut self,
         now: Time,
         asked: PendingVisit<C>,
-        decision: Result<(Terms, SessionOptions), Refusal>,
+        decision: Result<(HandshakeTerms, Terms), Refusal>,
     ) -> (Vec<u8>, bool) {
         let answered = match decision {
             Ok((terms, options)) => {
@@ -140,7 +141,7 @@ impl<C: Crypto> Handshakes<C> {
     }
 
     /// The first packet of a session has been opened.
-    pub(crate) fn confirm(&mut self, now: Time, session: SessionId) -> Option<(Established<C::Keys>, SessionOptions)> {
+    pub(crate) fn confirm(&mut self, now: Time, session: SessionId) -> Option<(Established<C::Keys>, Terms)> {
         let established = self.responder.confirm(now, session)?;
         self.options.remove(session).map(|options| (established, options))
     }

@@ -4,7 +4,7 @@ use fairwave_units::{Duration, Time};
 use thiserror::Error;
 
 use super::InitiatorCrypto;
-use super::established::{Established, Terms, start, to_bps};
+use super::established::{Established, HandshakeTerms, start, to_bps};
 use crate::path::path_kind::{PathDeclaration, PathDeclarations, PathKind};
 use crate::session::lasts::Lasts;
 use crate::wire::codec::{Ahead, Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Writer};
@@ -25,7 +25,7 @@ use crate::wire::features::Features;
 #[derive(Debug)]
 pub struct Initiator<C> {
     crypto: C,
-    terms: Terms,
+    terms: HandshakeTerms,
     prologue: Prologue,
     /// Its sealed offer.
     offer: Vec<u8>,
@@ -96,7 +96,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
     pub fn new(
         now: Time,
         mut crypto: C,
-        terms: Terms,
+        terms: HandshakeTerms,
         (sends, receives): (bool, bool),
         greeting: &[u8],
     ) -> Result<Self, Full> {

@@ -29,7 +29,7 @@ mod resets;
 mod responder;
 
 pub use crypto::{Crypto, InitiatorCrypto, ResponderCrypto};
-pub use established::{Established, Terms};
+pub use established::{Established, HandshakeTerms};
 pub use initiator::{AttemptProgress, HandshakeError, Initiator};
 pub use prefix::Prefix;
 pub use responder::{

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use fairwave_units::{Duration, Rate, Time};
 
-use super::established::{Established, Terms, start, to_bps};
+use super::established::{Established, HandshakeTerms, start, to_bps};
 use super::refusals::Refusals;
 use super::resets::Resets;
 use super::{Crypto, Prefix, ResponderCrypto};
@@ -236,7 +236,7 @@ impl<C: ResponderCrypto> Responder<C> {
 
     /// Accepts, unless only one end asks for data without secrecy, or there is no room left. The path is dedicated if
     /// both ends declare it so, and then the start rates are the smaller of both ends' shares.
-    pub fn accept(&mut self, now: Time, asked: SessionRequest<C::Pending>, terms: &Terms) -> Answered {
+    pub fn accept(&mut self, now: Time, asked: SessionRequest<C::Pending>, terms: &HandshakeTerms) -> Answered {
         if asked.prologue.is_plain != terms.is_plain {
             return self.refuse(now, asked, Refusal::Plain);
         }

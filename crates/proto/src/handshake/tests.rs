@@ -29,8 +29,8 @@ fn address(host: u16) -> SocketAddr {
     SocketAddr::from(([10, 0, (host >> 8) as u8, host as u8], 4000))
 }
 
-fn terms(session: u64) -> Terms {
-    Terms {
+fn terms(session: u64) -> HandshakeTerms {
+    HandshakeTerms {
         session: SessionId(session),
         declared: PathDeclaration::Shared,
         is_plain: false,
@@ -43,11 +43,11 @@ fn terms(session: u64) -> Terms {
     }
 }
 
-fn dedicated(session: u64) -> Terms {
-    Terms { declared: PathDeclaration::Dedicated, ..terms(session) }
+fn dedicated(session: u64) -> HandshakeTerms {
+    HandshakeTerms { declared: PathDeclaration::Dedicated, ..terms(session) }
 }
 
-fn initiator(now: Time, nonce: u64, terms: Terms) -> Initiator<InsecureInitiator> {
+fn initiator(now: Time, nonce: u64, terms: HandshakeTerms) -> Initiator<InsecureInitiator> {
     let crypto = InsecureInitiator::new(TICKET, SECRET, nonce);
     Initiator::new(now, crypto, terms, (true, true), b"hi").unwrap()
 }
@@ -124,7 +124,11 @@ fn asked(
 type Ends = (Established<InsecureKeys>, Established<InsecureKeys>);
 
 /// A whole handshake without mishap, 20 ms there and back: what both ends have.
-fn opened(initiator_terms: Terms, directions: (bool, bool), responder_terms: &Terms) -> Result<Ends, HandshakeError> {
+fn opened(
+    initiator_terms: HandshakeTerms,
+    directions: (bool, bool),
+    responder_terms: &HandshakeTerms,
+) -> Result<Ends, HandshakeError> {
     let mut responder = responder();
     let crypto = InsecureInitiator::new(TICKET, SECRET, 9);
     let mut initiator = Initiator::new(ms(0), crypto, initiator_terms, directions, b"hi").unwrap();
@@ -153,7 +157,7 @@ fn opened(initiator_terms: Terms, directions: (bool, bool), responder_terms: &Te
 #[test]
 fn handshake__each_end_knows_what_the_other_one_can_do() {
     let [both, claims] = [true, false].map(|grants| Features { claims: true, grants });
-    let with = |session, features| Terms { features, ..terms(session) };
+    let with = |session, features| HandshakeTerms { features, ..terms(session) };
     let (here, there) = opened(with(1, both), (true, false), &with(2, claims)).unwrap();
     assert_eq!((here.features, there.features), (claims, both));
     // An end that does not report the features supports neither.
@@ -163,7 +167,7 @@ fn handshake__each_end_knows_what_the_other_one_can_do() {
 
 #[test]
 fn handshake__both_ends_know_the_same() {
-    let (here, there) = opened(terms(1), (true, false), &Terms { largest_packet: 1400, ..terms(2) }).unwrap();
+    let (here, there) = opened(terms(1), (true, false), &HandshakeTerms { largest_packet: 1400, ..terms(2) }).unwrap();
     assert_eq!((here.local, here.peer, here.is_initiator), (SessionId(1), SessionId(2), true));
     assert_eq!((there.local, there.peer, there.is_initiator), (SessionId(2), SessionId(1), false));
     assert_eq!([here.sends, here.receives, there.sends, there.receives], [true, false, false, true]);
@@ -190,7 +194,7 @@ fn handshake__each_end_learns_what_the_other_says_of_the_path() {
     const ALL: [PathDeclaration; 3] =
         [PathDeclaration::Shared, PathDeclaration::Dedicated, PathDeclaration::WithoutCapacity];
     for (one, other) in ALL.into_iter().flat_map(|one| ALL.map(|other| (one, other))) {
-        let with = |session, declared| Terms { declared, ..terms(session) };
+        let with = |session, declared| HandshakeTerms { declared, ..terms(session) };
         let (here, there) = opened(with(1, one), (true, true), &with(2, other)).unwrap();
         assert_eq!(here.declared, PathDeclarations { here: one, there: other });
         assert_eq!(there.declared, PathDeclarations { here: other, there: one });
@@ -201,7 +205,7 @@ fn handshake__each_end_learns_what_the_other_says_of_the_path() {
 
 #[test]
 fn handshake__plain_needs_both() {
-    let plain = |session| Terms { is_plain: true, ..terms(session) };
+    let plain = |session| HandshakeTerms { is_plain: true, ..terms(session) };
     let (here, there) = opened(plain(1), (true, true), &plain(2)).unwrap();
     assert!(here.is_plain && there.is_plain);
     for (here, there) in [(plain(1), terms(2)), (terms(1), plain(2))] {
@@ -211,7 +215,7 @@ fn handshake__plain_needs_both() {
 
 #[test]
 fn handshake__a_dedicated_path_starts_with_the_smaller_share() {
-    let ends = |send, receive, terms| Terms { send_end: Some(send), receive_end: Some(receive), ..terms };
+    let ends = |send, receive, terms| HandshakeTerms { send_end: Some(send), receive_end: Some(receive), ..terms };
     let here = ends((Rate::mbps(1000.0), 4.0), (Rate::mbps(900.0), 2.0), dedicated(1));
     let there = ends((Rate::mbps(600.0), 3.0), (Rate::mbps(500.0), 1.0), dedicated(2));
     // There: min(1000 / 4, 500 / 1) = 250; back: min(600 / 3, 900 / 2) = 200.
@@ -224,7 +228,8 @@ fn handshake__a_dedicated_path_starts_with_the_smaller_share() {
     assert_eq!([one.start_send, one.start_receive], [expected[0], None]);
     assert_eq!([other.start_receive, other.start_send], [expected[0], None]);
     // A shared path starts slowly.
-    let (one, other) = opened(Terms { declared: PathDeclaration::Shared, ..here }, (true, true), &there).unwrap();
+    let (one, other) =
+        opened(HandshakeTerms { declared: PathDeclaration::Shared, ..here }, (true, true), &there).unwrap();
     assert_eq!([one.start_send, one.start_receive, other.start_send, other.start_receive], [None; 4]);
 }
 

@@ -11,7 +11,7 @@ mod telling;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use fairwave_node::{AssignedGrant, Direction, EndNode, SessionOptions, Word};
+use fairwave_node::{AssignedGrant, Direction, EndNode, Terms, Word};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::handshake::handshakes::Handshakes;
@@ -172,19 +172,19 @@ impl<C: Crypto> Control<C> {
     }
 
     /// Changes what a session's end nodes know of it: whether that can be.
-    pub(crate) fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
+    pub(crate) fn set_options(&mut self, session: SessionId, options: Terms) -> bool {
         if let Some(peer) = self.peers.get_mut(session).filter(|_| options.check().is_ok()) {
-            peer.options = options;
+            peer.terms = options.with_bounds_of(&peer.terms);
         }
-        self.nodes.change(session, |flow| flow.options = options)
+        self.nodes.change(session, |flow| flow.terms = options.with_bounds_of(&flow.terms))
     }
 
     /// Whose a session is.
     pub(crate) fn set_group(&mut self, session: SessionId, group: u32) {
         if let Some(peer) = self.peers.get_mut(session) {
-            peer.group = group;
+            peer.terms.group = group;
         }
-        self.nodes.change(session, |flow| flow.group = group);
+        self.nodes.change(session, |flow| flow.terms.group = group);
     }
 
     /// This host ends a session.
@@ -364,7 +364,7 @@ impl<C: Crypto> Control<C> {
             peer.desired = desired;
         }
         if let Some(node) = self.nodes.get_mut(Direction::Sending) {
-            node.change(session, |flow| flow.desired = desired);
+            node.change(session, |flow| flow.terms.desired = desired);
         }
     }
 
@@ -377,7 +377,7 @@ impl<C: Crypto> Control<C> {
         (peer.ceiling, peer.reported) = (ceiling, None);
         let node = self.nodes.get_mut(Direction::Receiving);
         let granted = node.and_then(|node| {
-            node.change(session, |flow| flow.desired = ceiling);
+            node.change(session, |flow| flow.terms.desired = ceiling);
             node.table.expected(session)
         });
         if !self.exchanges(session, Direction::Receiving) {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use fairwave_node::{Direction, EndNode, IntervalRule, Looked, SessionOptions};
+use fairwave_node::{Direction, EndNode, IntervalRule, Looked, Terms};
 use fairwave_schemes::Others;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
@@ -117,7 +117,7 @@ impl<C: Crypto> Host<C> {
     }
 
     /// Changes what a session's end nodes know of it: whether that can be.
-    pub fn set_options(&mut self, now: Time, session: SessionId, options: SessionOptions) -> bool {
+    pub fn set_options(&mut self, now: Time, session: SessionId, options: Terms) -> bool {
         let is_set = self.control.set_options(session, options);
         if is_set {
             self.outbound.set_weight(now, session, options.weight);
@@ -316,7 +316,7 @@ impl<C: Crypto> Host<C> {
         now: Time,
         from: SocketAddr,
         datagram: &[u8],
-        decide: &mut dyn FnMut(&PendingVisit<C>) -> Result<SessionOptions, Refusal>,
+        decide: &mut dyn FnMut(&PendingVisit<C>) -> Result<Terms, Refusal>,
     ) {
         self.control.handle_handshake(now, from, datagram, decide);
         self.route(now);

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use fairwave_node::{JoinError, SessionOptions};
+use fairwave_node::{Terms, TermsError};
 use fairwave_units::{Duration, Rate};
 use thiserror::Error;
 
@@ -21,7 +21,7 @@ pub struct OpenRequest<'a> {
     /// Message for the other host's application, at most a few hundred bytes.
     pub greeting: &'a [u8],
     /// Options for this host's end nodes.
-    pub options: SessionOptions,
+    pub options: Terms,
 }
 
 /// Why a host cannot even start to open a session.
@@ -32,7 +32,7 @@ pub enum OpenError {
     TooMany,
     /// Its options are invalid.
     #[error(transparent)]
-    Options(JoinError),
+    Options(TermsError),
     /// Its greeting does not fit into a hello.
     #[error("a greeting of {0} bytes does not fit into the handshake")]
     Greeting(usize),

@@ -1,6 +1,6 @@
 //! The other end of a session.
 
-use fairwave_node::SessionOptions;
+use fairwave_node::Terms;
 mod feedback;
 pub(crate) mod probing;
 
@@ -43,10 +43,8 @@ pub(crate) struct Peer<K> {
     /// Probes that it has not answered since its last answer, whatever else came from it, and when the first of them
     /// went.
     pub(crate) unheard: Option<(Time, u32)>,
-    /// Its options as given to this host's end nodes.
-    pub(crate) options: SessionOptions,
-    /// Whose the session is; zero if it is in no group.
-    pub(crate) group: u32,
+    /// Its terms at this host's end nodes, without what its application wants.
+    pub(crate) terms: Terms,
     /// Max rate that its application wants to send, if this end sends.
     pub(crate) desired: Option<Rate>,
     /// Max rate that its application receives, if this end receives.
@@ -83,8 +81,7 @@ impl<K> Peer<K> {
             probe_at: now,
             unanswered: None,
             unheard: None,
-            options: SessionOptions::default(),
-            group: 0,
+            terms: Terms::default(),
             desired: None,
             ceiling: None,
             reported: None,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use fairwave_proto::codec::SessionId;
-use fairwave_proto::{ByteRanges, SessionOptions};
+use fairwave_proto::{ByteRanges, Terms};
 use fairwave_units::{Rate, Time};
 
 /// Size of a stream without end.
@@ -21,7 +21,7 @@ pub(crate) struct Flow {
     pub(crate) is_mutual: bool,
     /// Bytes of each stream.
     pub(crate) sizes: Vec<u64>,
-    pub(crate) options: SessionOptions,
+    pub(crate) options: Terms,
     /// Largest rate of the source's application.
     pub(crate) desired: Option<Rate>,
     /// The source refuses all requests.
@@ -53,7 +53,7 @@ impl Flow {
             is_fetched: true,
             is_mutual: false,
             sizes: vec![ENDLESS],
-            options: SessionOptions::default(),
+            options: Terms::default(),
             desired: None,
             is_refused: false,
             has: ENDLESS,

@@ -10,7 +10,7 @@ use fairwave_proto::handshake::PendingVisit;
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
     ControlPacket, DataPacket, Direction, Ecn, Event, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, Measured,
-    NodeConfig, OpenRequest, Packet, PathControl, PathKind, PieceAt, SessionOptions,
+    NodeConfig, OpenRequest, Packet, PathControl, PathKind, PieceAt, Terms,
 };
 use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_schemes::node::{Gtp, Reading};
@@ -314,7 +314,7 @@ impl TestHost {
                 let mut decide = |visit: &PendingVisit<Insecure>| {
                     let at = visit.greeting.first_chunk().map_or(usize::MAX, |at| u64::from_be_bytes(*at) as usize);
                     visits.insert((visit.from(), visit.peer), at);
-                    Ok(flows.get(at).map_or_else(SessionOptions::default, |flow| flow.options))
+                    Ok(flows.get(at).map_or_else(Terms::default, |flow| flow.options))
                 };
                 self.at(|host| host.handle_handshake(now, from, &datagram, &mut decide));
                 self.visits = visits;

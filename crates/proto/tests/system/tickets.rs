@@ -1,6 +1,6 @@
 //! A server whose sessions are of tickets: each ticket has the share of one, however many sessions it opens.
 
-use fairwave_proto::{ExchangeConfig, SessionOptions};
+use fairwave_proto::{ExchangeConfig, Terms};
 use fairwave_units::{Duration, Rate};
 
 use crate::network::{Flow, Network, Random, Setup, ms, tally};
@@ -66,7 +66,7 @@ impl World {
 /// Without an end, from the server or to it.
 fn flow(gets: bool, client: usize) -> Flow {
     let (source, sink) = if gets { (SERVER, client) } else { (client, SERVER) };
-    Flow { is_fetched: gets, options: SessionOptions::default(), ..Flow::endless(source, sink) }
+    Flow { is_fetched: gets, options: Terms::default(), ..Flow::endless(source, sink) }
 }
 
 /// Payload: headers are a twentieth of what one session sends, and control packets a fifth of what each of many does.

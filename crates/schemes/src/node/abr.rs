@@ -99,7 +99,7 @@ impl Hou {
         let mut spare = Compensated::new(capacity);
         let mut largest = 0.0_f64;
         for row in rows {
-            let (minimum, limit) = (row.minimum.as_bps(), limit(row).as_bps());
+            let (minimum, limit) = (row.terms.minimum.as_bps(), limit(row).as_bps());
             spare.subtract(minimum);
             // A session held at its guaranteed rate has that rate for any advertised rate: it does not affect the
             // others' share, and is not one that could have more.
@@ -139,19 +139,20 @@ impl RateAllocator for Hou {
         assert_eq!(rows.len(), grants.len(), "one grant a row");
         let advertised = Rate::nearest_bps(self.advertised(interval.capacity.as_bps(), rows));
         for (row, grant) in rows.iter().zip(grants) {
-            *grant = Grant { expected: row.minimum.max(advertised), target: advertised };
+            *grant = Grant { expected: row.terms.minimum.max(advertised), target: advertised };
         }
     }
 }
 
 /// A session's limit elsewhere, as far as this node knows: its rate, or its declared demand if that is less.
 fn limit(row: &Row) -> Rate {
-    row.desired.map_or(row.measured, |desired| desired.min(row.measured))
+    row.terms.desired.map_or(row.measured, |desired| desired.min(row.measured))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Terms;
     use fairwave_units::Duration;
     use proptest::prelude::*;
 
@@ -164,7 +165,7 @@ mod tests {
         // A declared demand counts where it is below the measured rate.
         let mut late = rows(&[1.0, 0.5, 0.5, 0.5]);
         for row in &mut late[1..] {
-            row.desired = Some(Rate::nearest_bps(0.1));
+            row.terms.desired = Some(Rate::nearest_bps(0.1));
         }
         assert_eq!(charny(1.0, &late), 0.7);
     }
@@ -196,13 +197,13 @@ mod tests {
     fn hou__minimum_rates_go_first() {
         // C = 10. Session 1 has a minimum of 4, session 2 is limited to 1: mu + mu + 4 + 1 = 10 gives mu = 2.5.
         let mut table = rows(&[9.0, 1.0, 9.0, 9.0]);
-        table[0].minimum = Rate::nearest_bps(4.0);
+        table[0].terms.minimum = Rate::nearest_bps(4.0);
         let granted = grants(&mut Hou::default(), 10.0, &table);
         let expected: Vec<_> = granted.iter().map(|grant| grant.expected.as_bps()).collect();
         assert_eq!(expected, [4.0, 2.5, 2.5, 2.5]);
         assert!(granted.iter().all(|grant| grant.target.as_bps() == 2.5));
         // Minimum rates beyond the capacity are granted nevertheless.
-        table[1].minimum = Rate::nearest_bps(8.0);
+        table[1].terms.minimum = Rate::nearest_bps(8.0);
         let granted = grants(&mut Hou::default(), 10.0, &table);
         assert_eq!(granted.iter().map(|grant| grant.expected.as_bps()).collect::<Vec<_>>(), [4.0, 8.0, 0.0, 0.0]);
     }
@@ -212,13 +213,13 @@ mod tests {
         // The equilibrium of the test above, exactly and as packets measure it: the others keep their rates.
         for (guaranteed, other) in [(4.0, 2.5), (4.002, 2.499), (4.15, 2.4999)] {
             let mut table = rows(&[guaranteed, 1.0, other, other]);
-            table[0].minimum = Rate::nearest_bps(4.0);
+            table[0].terms.minimum = Rate::nearest_bps(4.0);
             let mu = grants(&mut Hou::default(), 10.0, &table)[0].target.as_bps();
             assert!((mu - 2.5).abs() < 0.01, "{mu}");
         }
         // A session above its minimum is one of those that share.
         let mut table = rows(&[5.0, 1.0, 4.0]);
-        table[0].minimum = Rate::nearest_bps(4.0);
+        table[0].terms.minimum = Rate::nearest_bps(4.0);
         assert_eq!(grants(&mut Hou::default(), 10.0, &table)[0].target.as_bps(), 5.0);
     }
 
@@ -247,11 +248,11 @@ mod tests {
         ) {
             let rows: Vec<_> = table.iter().map(|(limit, minimum)| with_minimum(*limit, minimum / 10.0)).collect();
             let mu = grants(&mut Hou::default(), capacity, &rows)[0].target.as_bps();
-            let is_above = |row: &&Row| row.measured > row.minimum * (1.0 + NEAR);
+            let is_above = |row: &&Row| row.measured > row.terms.minimum * (1.0 + NEAR);
             // A session held at its minimum rate has that rate, even if slightly more was measured.
             let load = |mu: f64| -> f64 {
                 let rate = |row: &Row| if is_above(&row) { mu.min(row.measured.as_bps()) } else { 0.0 };
-                rows.iter().map(|row| row.minimum.as_bps().max(rate(row))).sum()
+                rows.iter().map(|row| row.terms.minimum.as_bps().max(rate(row))).sum()
             };
             if load(0.0) >= capacity {
                 prop_assert_eq!(mu, 0.0);
@@ -280,11 +281,7 @@ mod tests {
         ) {
             let rows: Vec<_> = table
                 .iter()
-                .map(|(measured, minimum, desired)| Row {
-                    minimum: Rate::nearest_bps(*minimum),
-                    desired: desired.map(Rate::nearest_bps),
-                    ..Row::new(Rate::nearest_bps(*measured), 0.1, 0.2)
-                })
+                .map(|(measured, minimum, desired)| Row { measured: Rate::nearest_bps(*measured), terms: Terms { minimum: Rate::nearest_bps(*minimum), desired: desired.map(Rate::nearest_bps), ..Terms::default() } })
                 .collect();
             for rule in [&mut Charny::default() as &mut dyn RateAllocator, &mut Hou::default()] {
                 for grant in grants(rule, capacity, &rows) {
@@ -300,7 +297,10 @@ mod tests {
     }
 
     fn with_minimum(measured: f64, minimum: f64) -> Row {
-        Row { minimum: Rate::nearest_bps(minimum), ..Row::new(Rate::nearest_bps(measured), 0.1, 0.2) }
+        Row {
+            measured: Rate::nearest_bps(measured),
+            terms: Terms { minimum: Rate::nearest_bps(minimum), ..Terms::default() },
+        }
     }
 
     fn rows(measured: &[f64]) -> Vec<Row> {

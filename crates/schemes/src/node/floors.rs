@@ -36,13 +36,13 @@ struct Floor {
 /// Whether a session uses less than its minimum: it is limited elsewhere, or has just started.
 #[inline]
 pub(super) fn is_below(row: &Row) -> bool {
-    row.measured < row.minimum
+    row.measured < row.terms.minimum
 }
 
 impl Floors {
     /// Starts a table, and subtracts the use of sessions below their minimum from the capacity.
     pub(super) fn begin(&mut self, rows: &[Row], remaining: &mut Compensated) {
-        self.has_minima = rows.iter().any(|row| row.minimum.as_bps() > 0.0);
+        self.has_minima = rows.iter().any(|row| row.terms.minimum.as_bps() > 0.0);
         if !self.has_minima {
             return;
         }
@@ -50,7 +50,7 @@ impl Floors {
         self.standing = 0;
         self.weights = Compensated::default();
         for row in rows {
-            let (minimum, weight) = (row.minimum.as_bps(), row.weight);
+            let (minimum, weight) = (row.terms.minimum.as_bps(), row.terms.weight);
             if is_below(row) {
                 remaining.subtract(row.measured.as_bps());
                 continue;
@@ -95,13 +95,13 @@ impl Floors {
         self.target(remaining);
         let (minima, weights) = self.sums(self.standing);
         left.subtract(minima);
-        (left.value() / (self.weights.value() - weights + row.weight)).max(0.0)
+        (left.value() / (self.weights.value() - weights + row.terms.weight)).max(0.0)
     }
 
     /// Removes a session at or above its minimum that is determined.
     pub(super) fn leave(&mut self, row: &Row) {
         if self.has_minima {
-            self.weights.subtract(row.weight);
+            self.weights.subtract(row.terms.weight);
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fairwave_units::{Duration, Rate};
 
 use crate::scheme::Options;
-use crate::{Grant, GroupTerms, Interval, Others, RateAllocator, Row};
+use crate::{Grant, Interval, Others, RateAllocator, Row, Terms};
 
 use super::compensated::Compensated;
 use super::drain::Drain;
@@ -27,11 +27,11 @@ use super::gtp::{Gtp, Reading};
 ///
 /// ```
 /// use fairwave_schemes::node::Groups;
-/// use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
+/// use fairwave_schemes::{Grant, Interval, RateAllocator, Row, Terms};
 /// use fairwave_units::{Duration, Rate};
 ///
 /// // Two owners; the second has three sessions. All use more than their share of 120 Mb/s.
-/// let of = |group| Row { group, ..Row::new(Rate::mbps(70.0), 0.1, 0.2) };
+/// let of = |group| Row { measured: Rate::mbps(70.0), terms: Terms { group, ..Terms::default() } };
 /// let rows = [of(1), of(2), of(2), of(2)];
 /// let mut grants = [Grant::default(); 4];
 /// let interval = Interval { capacity: Rate::mbps(120.0), elapsed: Duration::from_millis(20) };
@@ -40,7 +40,7 @@ use super::gtp::{Gtp, Reading};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
-    terms: BTreeMap<u32, GroupTerms>,
+    terms: BTreeMap<u32, Terms>,
     /// Largest sum of expected rates as a multiple of the capacity.
     budget: Option<f64>,
     drain: Option<Drain>,
@@ -77,19 +77,22 @@ impl Groups {
     }
 
     /// Terms of a group.
-    pub fn terms(&self, group: u32) -> GroupTerms {
+    pub fn terms(&self, group: u32) -> Terms {
         self.terms.get(&group).copied().unwrap_or_default()
     }
 
     /// Finds the groups of a table.
     fn gather(&mut self, rows: &[Row]) {
         let is_warm = self.by_group.len() == rows.len()
-            && self.by_group.iter().all(|&(group, at)| rows.get(at as usize).is_some_and(|row| row.group == group));
+            && self
+                .by_group
+                .iter()
+                .all(|&(group, at)| rows.get(at as usize).is_some_and(|row| row.terms.group == group));
         if is_warm {
             return;
         }
         self.by_group.clear();
-        self.by_group.extend((0..).zip(rows).map(|(at, row)| (row.group, at)));
+        self.by_group.extend((0..).zip(rows).map(|(at, row)| (row.terms.group, at)));
         self.by_group.sort_unstable();
         self.found.clear();
         for (begins, &(group, _)) in self.by_group.iter().enumerate() {
@@ -107,13 +110,12 @@ impl Groups {
         let (mut measured, mut minima) = (Compensated::default(), Compensated::default());
         for row in self.members(at).map(|index| &rows[index]) {
             measured.add(row.measured.as_bps());
-            minima.add(row.minimum.min(row.measured).as_bps());
+            minima.add(row.terms.minimum.min(row.measured).as_bps());
         }
+        let minimum = Rate::nearest_bps(minima.value()).max(terms.minimum);
         Row {
-            weight: terms.weight,
-            minimum: Rate::nearest_bps(minima.value()).max(terms.minimum),
-            maximum: terms.maximum,
-            ..Row::new(Rate::nearest_bps(measured.value()), OUTER_ALPHA, 0.0)
+            measured: Rate::nearest_bps(measured.value()),
+            terms: Terms { minimum, desired: None, group: 0, alpha: OUTER_ALPHA, beta: 0.0, ..terms },
         }
     }
 
@@ -177,7 +179,7 @@ impl RateAllocator for Groups {
 
     /// # Panics
     /// If the weight is not above zero and finite.
-    fn set_group(&mut self, group: u32, terms: Option<GroupTerms>) {
+    fn set_group(&mut self, group: u32, terms: Option<Terms>) {
         match terms {
             Some(terms) => {
                 assert!(terms.weight > 0.0 && terms.weight.is_finite(), "a weight is above zero and finite");
@@ -213,7 +215,7 @@ impl Groups {
     /// Capacity that remains for the groups after other traffic's part.
     fn without_others(&self, capacity: Rate) -> Rate {
         let Some((other, grant)) = self.other.zip(self.targets.get(self.found.len())) else { return capacity };
-        let weights: f64 = self.totals.iter().map(|total| total.weight).sum();
+        let weights: f64 = self.totals.iter().map(|total| total.terms.weight).sum();
         let share = capacity * (other.weight / weights);
         Rate::nearest_bps(capacity.as_bps() - grant.expected.min(share).as_bps())
     }
@@ -221,7 +223,8 @@ impl Groups {
 
 /// Traffic outside the rule's control, as a row of the outer level.
 fn row_of_other(other: Others) -> Row {
-    Row { weight: other.weight, ..Row::new(other.measured, OTHER_ALPHA, OTHER_BETA) }
+    let terms = Terms { weight: other.weight, alpha: OTHER_ALPHA, beta: OTHER_BETA, ..Terms::default() };
+    Row { measured: other.measured, terms }
 }
 
 /// The rate that [`Groups`] leaves to traffic outside its control, whose share of a node is `share`: its use of that
@@ -270,7 +273,7 @@ fn limit_steps(budget: f64, capacity: Rate, rows: &[Row], grants: &mut [Grant]) 
         for (row, grant) in rows.iter().zip(grants) {
             let step = grant.expected.as_bps() - row.measured.as_bps();
             if step > 0.0 {
-                grant.expected = Rate::nearest_bps(row.measured.as_bps() + step * factor).max(row.minimum);
+                grant.expected = Rate::nearest_bps(row.measured.as_bps() + step * factor).max(row.terms.minimum);
             }
         }
     }

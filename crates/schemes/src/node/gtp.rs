@@ -150,7 +150,7 @@ impl Gtp {
             limit_steps(determined, most, rows, grants);
         }
         for (row, grant) in rows.iter().zip(grants) {
-            if let Some(maximum) = row.maximum {
+            if let Some(maximum) = row.terms.maximum {
                 (grant.expected, grant.target) = (grant.expected.min(maximum), grant.target.min(maximum));
             }
         }
@@ -160,7 +160,7 @@ impl Gtp {
 /// Grant of a session whose new rate per unit weight is `reached`, at least its minimum.
 #[inline]
 fn grant(row: &Row, reached: f64, target: f64) -> Grant {
-    let rate = |per_weight: f64| Rate::nearest_bps(row.weight * per_weight).max(row.minimum);
+    let rate = |per_weight: f64| Rate::nearest_bps(row.terms.weight * per_weight).max(row.terms.minimum);
     Grant { expected: rate(reached), target: rate(target) }
 }
 
@@ -170,7 +170,7 @@ impl Reading {
     pub(super) fn step(self, row: &Row, ratio: f64, target: f64) -> f64 {
         let gap = target - ratio;
         // Algorithm 2, lines 7 to 9. The cap alpha x_f never binds; it is here to match the printed line.
-        let step = (row.alpha * gap).max(row.alpha * row.beta * target).min(row.alpha * target);
+        let step = (row.terms.alpha * gap).max(row.terms.alpha * row.terms.beta * target).min(row.terms.alpha * target);
         if self == Self::Adopted && step >= gap {
             // Differs from Wu 2007: a step never leads past the target. See "The repaired step" in design-notes.
             return target;
@@ -217,7 +217,7 @@ fn limit_steps(determined: &[RowPlace], most: f64, rows: &[Row], grants: &mut [G
             let index = place.row as usize;
             let measured = rows[index].measured.as_bps();
             let step = grants[index].expected.as_bps() - measured;
-            grants[index].expected = Rate::nearest_bps(measured + step * factor).max(rows[index].minimum);
+            grants[index].expected = Rate::nearest_bps(measured + step * factor).max(rows[index].terms.minimum);
         }
     }
 }

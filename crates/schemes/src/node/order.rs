@@ -41,7 +41,7 @@ impl RowOrder {
         }
         let mut weights = 0.0;
         for place in self.places.iter_mut().rev() {
-            weights += rows[place.row as usize].weight;
+            weights += rows[place.row as usize].terms.weight;
             place.weights = weights;
         }
         &self.places
@@ -83,7 +83,7 @@ impl RowOrder {
 /// Measured rate per unit of weight; adding zero turns -0 into 0.
 #[inline]
 fn ratio(row: &Row) -> f64 {
-    row.measured.as_bps() / row.weight + 0.0
+    row.measured.as_bps() / row.terms.weight + 0.0
 }
 
 /// An insertion sort that gives up, and returns false, if the places are far from sorted.
@@ -110,11 +110,15 @@ fn insert_all(places: &mut [RowPlace]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Terms;
     use fairwave_units::Rate;
     use proptest::prelude::*;
 
     fn row((measured, weight): (u32, u8)) -> Row {
-        Row { weight: f64::from(weight), ..Row::new(Rate::nearest_bps(f64::from(measured)), 0.1, 0.2) }
+        Row {
+            measured: Rate::nearest_bps(f64::from(measured)),
+            terms: Terms { weight: f64::from(weight), ..Terms::default() },
+        }
     }
 
     proptest! {
@@ -128,14 +132,14 @@ mod tests {
                 // Consecutive tables of one length reach the warm start.
                 let rows: Vec<_> = table.into_iter().cycle().take(length).map(row).collect();
                 let mut expected: Vec<_> =
-                    (0..).zip(&rows).map(|(index, row)| (row.measured.as_bps() / row.weight, index)).collect();
+                    (0..).zip(&rows).map(|(index, row)| (row.measured.as_bps() / row.terms.weight, index)).collect();
                 expected.sort_by(|a: &(f64, u32), b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
                 let places = warm.sort(&rows);
                 prop_assert_eq!(places.iter().map(|place| (place.ratio, place.row)).collect::<Vec<_>>(), expected);
-                let mut left: f64 = rows.iter().map(|row| row.weight).sum();
+                let mut left: f64 = rows.iter().map(|row| row.terms.weight).sum();
                 for place in places {
                     prop_assert_eq!(place.weights, left); // whole numbers: exact
-                    left -= rows[place.row as usize].weight;
+                    left -= rows[place.row as usize].terms.weight;
                 }
             }
         }

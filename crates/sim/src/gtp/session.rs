@@ -1,6 +1,6 @@
 //! A session between two hosts, as the simulated network sees it.
 
-use fairwave_proto::SessionOptions;
+use fairwave_proto::Terms;
 use fairwave_proto::codec::SessionId;
 use fairwave_scenario::Demand;
 use fairwave_units::Duration;
@@ -34,7 +34,7 @@ pub(crate) struct GtpEnd {
     pub(crate) host: u32,
     /// Its name there, while it is open.
     pub(crate) session: Option<SessionId>,
-    pub(crate) options: SessionOptions,
+    pub(crate) options: Terms,
     /// Whether its host's capacity is known, so that a rule grants rates.
     pub(crate) is_ruled: bool,
 }

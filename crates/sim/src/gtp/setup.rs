@@ -6,7 +6,7 @@ use fairwave_proto::handshake::insecure::InsecureResponder;
 use fairwave_proto::handshake::{HalfOpen, MAX_HALF_OPEN};
 use fairwave_proto::{
     DATA_OVERHEAD, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, MAX_OPEN_BYTES, MAX_SESSIONS, NodeConfig,
-    PathControl, PathKind, SessionOptions,
+    PathControl, PathKind, Terms,
 };
 use fairwave_scenario::node_rule::{self, MixedRules, TickSchedule};
 use fairwave_scenario::{Demand, Node, Scenario, SchemeChoice, SessionSpec, random};
@@ -181,15 +181,16 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
     })
 }
 
-fn options(scenario: &Scenario, session: &SessionSpec, node: &Node) -> SessionOptions {
-    let usual = SessionOptions::default();
+fn options(scenario: &Scenario, session: &SessionSpec, node: &Node) -> Terms {
+    let usual = Terms::default();
     let has = |option| scenario.scheme_of(session).scheme.option(option).is_some();
-    SessionOptions {
+    Terms {
         weight: session.weight,
         // A rule without steps ignores both; a host accepts only valid values.
         alpha: if has("alpha") { node_rule::alpha(scenario, session, Some(node)) } else { usual.alpha },
         beta: if has("beta") { node_rule::beta(scenario, session, Some(node)) } else { usual.beta },
         minimum: session.minimum,
+        ..Terms::default()
     }
 }
 

@@ -11,13 +11,12 @@ fn row() -> ProcessRow {
         receives: true,
         measured: Rate::mbps(233.3),
         measured_at: Time::from_nanos(77),
-        ask: Ask {
+        terms: Terms {
             desired: Some(Rate::mbps(0.1)),
             weight: 0.1,
             minimum: Rate::mbps(10.0),
-            maximum: None,
-            alpha: 0.1,
             beta: 1.0,
+            ..Terms::default()
         },
         rtt: Duration::from_millis(60),
         waiting: Some(Duration::ZERO),
@@ -47,7 +46,7 @@ fn decode__is_what_was_encoded() {
     assert_eq!(ProcessRow::decode(one.encode()), Ok(one));
     let other = ProcessRow {
         receives: false,
-        ask: Ask { desired: None, maximum: Some(Rate::mbps(50.0)), beta: 0.0, ..one.ask },
+        terms: Terms { desired: None, maximum: Some(Rate::mbps(50.0)), beta: 0.0, ..one.terms },
         waiting: None,
         path: None,
         remote: None,
@@ -130,7 +129,7 @@ proptest! {
             words[0] = words[0] & !15 | OPEN;
         }
         if let Ok(row) = ProcessRow::decode(words) {
-            let Ask { weight, minimum, alpha, beta, .. } = row.ask;
+            let Terms { weight, minimum, alpha, beta, .. } = row.terms;
             prop_assert!(weight > 0.0 && weight.is_finite());
             prop_assert!(alpha > 0.0 && alpha < 1.0 && (0.0..=1.0).contains(&beta));
             prop_assert!(row.measured.as_bps().is_finite() && minimum.as_bps().is_finite());

@@ -11,7 +11,7 @@ use fairwave::{
     g_accept, g_close, g_connect, g_getpeername, g_getsockname, g_listen, g_recv, g_send, g_setsockopt, g_socket,
     g_strerror, g_version,
 };
-use fairwave_host::{ConnectOptions, Endpoint, EndpointConfig, SessionOptions, Ticket};
+use fairwave_host::{ConnectOptions, Endpoint, EndpointConfig, Terms, Ticket};
 use fairwave_testing::{wait_for, wait_some};
 use libc::{POLLHUP, POLLIN, POLLOUT, SOCK_NONBLOCK};
 
@@ -109,7 +109,7 @@ fn accept__an_endpoint_with_another_greeting_is_refused() {
     let ticket: Ticket = CStr::from_bytes_with_nul(&text).unwrap().to_str().unwrap().parse().unwrap();
     let endpoint = Endpoint::bind(&EndpointConfig::default()).unwrap();
     let options =
-        ConnectOptions { sends: true, receives: true, greeting: b"other".to_vec(), options: SessionOptions::default() };
+        ConnectOptions { sends: true, receives: true, greeting: b"other".to_vec(), options: Terms::default() };
     let error = endpoint.connect(&ticket, options, Box::new(Nothing)).err().unwrap();
     assert_eq!(error.to_string(), "the server refused: the ticket is for another purpose");
     assert_eq!(API.poll(listening, POLLIN, 0), 0);

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use fairwave_files::{ListedEntry, ListedKind, Share, ShareOptions, Transfer, expand, list_path};
 use fairwave_host::{
-    Carriers, CloseReason, Endpoint, Keyring, Listen, SessionOptions, ShareId, TicketId, TunnelWatch, Validity,
-    advertised, ask_to_leave, at_end, runtime_dir,
+    Carriers, CloseReason, Endpoint, Keyring, Listen, ShareId, Terms, TicketId, TunnelWatch, Validity, advertised,
+    ask_to_leave, at_end, runtime_dir,
 };
 use fairwave_units::Rate;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -172,7 +172,7 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
 }
 
 /// The files to give or take, with a name that is the same at the next call.
-fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), CommandFailure> {
+fn share(what: &What, session: Terms) -> Result<(Share, ShareId), CommandFailure> {
     let path = |path: &message::RemotePath| {
         path.to_os_string()
             .map(|path| home_relative(PathBuf::from(path)))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fairwave_host::{
-    CloseReason, ConnectError, ConnectOptions, Endpoint, EndpointConfig, Handler, Session, SessionOptions, Ticket,
+    CloseReason, ConnectError, ConnectOptions, Endpoint, EndpointConfig, Handler, Session, Terms, Ticket,
 };
 use fairwave_testing::wait_for;
 use rustix::process::Signal;
@@ -155,7 +155,7 @@ impl Thief {
     fn fetch(&self, ticket: &Ticket) -> Result<bool, ConnectError> {
         let endpoint = Endpoint::bind(&EndpointConfig::default()).unwrap();
         let greeting = vec![1, 1];
-        let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
+        let options = ConnectOptions { sends: false, receives: true, greeting, options: Terms::default() };
         endpoint.connect(ticket, options, Box::new(self.clone()))?;
         wait_for("the end of its session", || self.is_closed.load(Ordering::SeqCst));
         endpoint.close();

@@ -56,7 +56,7 @@ fn serve__answers_its_pages_and_no_others() {
     assert!(get(&server, "/../etc/passwd").starts_with("HTTP/1.1 404 Not Found\r\n"));
     let only_head = ask(&server, "HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(only_head.ends_with("\r\n\r\n") && only_head.contains("Content-Length: "), "{only_head}");
-    // Any client that reaches the port may ask: peers are not shown.
+    // Any client that reaches the port may terms: peers are not shown.
     assert!(!get(&server, "/status.json").contains("192.0.2.7"));
 }
 

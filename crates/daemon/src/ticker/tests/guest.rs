@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Sender, unbounded};
-use fairwave_node::CardCapacity;
-use fairwave_table::{Ask, DaemonSegment, GrantState, ProcessRow, ProcessSegment, RowPlace, SegmentMemory};
+use fairwave_node::{CardCapacity, Terms};
+use fairwave_table::{DaemonSegment, GrantState, ProcessRow, ProcessSegment, RowPlace, SegmentMemory};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::news::{Shared, TickerEvent, VisitorId};
@@ -167,7 +167,7 @@ fn row(number: u64, session: &GuestSession, now: Time) -> ProcessRow {
         receives: session.receives,
         measured: Rate::mbps(session.rate * session.lies),
         measured_at: now,
-        ask: Ask { desired: None, weight: 1.0, minimum: Rate::ZERO, maximum: None, alpha: 0.1, beta: 0.2 },
+        terms: Terms::default(),
         rtt: Duration::from_millis(1),
         waiting: None,
         start: Rate::mbps(session.rate),

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use fairwave_host::control_socket::{CONTROL_VERSION, ControlStream, Question, monotonic_ns};
-use fairwave_table::{Ask, GrantState, ProcessRow, ProcessSegment, RowPlace, SegmentMemory, VERSION};
+use fairwave_node::Terms;
+use fairwave_table::{GrantState, ProcessRow, ProcessSegment, RowPlace, SegmentMemory, VERSION};
 use fairwave_testing::{LIMIT, wait_for};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
@@ -51,7 +52,7 @@ fn row(place: RowPlace) -> ProcessRow {
         receives: false,
         measured: Rate::mbps(10.0),
         measured_at: Time::from_nanos(monotonic_ns()),
-        ask: Ask { desired: None, weight: 1.0, minimum: Rate::ZERO, maximum: None, alpha: 0.1, beta: 0.2 },
+        terms: Terms::default(),
         rtt: Duration::from_millis(1),
         waiting: None,
         start: Rate::ZERO,

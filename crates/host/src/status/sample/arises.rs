@@ -77,7 +77,7 @@ impl Pair {
             sent: 0,
             wire_bytes: [0; 2],
         };
-        let options = fairwave_proto::SessionOptions::default();
+        let options = fairwave_proto::Terms::default();
         let request = OpenRequest { sends: false, receives: true, greeting: b"", options };
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, 1);
         pair.hosts[TAKER].connect(pair.now, address(GIVER), crypto, &request).expect("there is room");
@@ -111,7 +111,7 @@ impl Pair {
             Packet::Data(packet) => _ = host.handle_data(self.now, from, ecn, &packet),
             Packet::Control(packet) => _ = host.handle_control(self.now, from, &packet),
             Packet::Handshake(bytes) => {
-                host.handle_handshake(self.now, from, &bytes, &mut |_| Ok(fairwave_proto::SessionOptions::default()));
+                host.handle_handshake(self.now, from, &bytes, &mut |_| Ok(fairwave_proto::Terms::default()));
             }
         }
     }

@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use fairwave_host::{ConnectOptions, Endpoint, Handler, SessionOptions, Ticket};
+use fairwave_host::{ConnectOptions, Endpoint, Handler, Terms, Ticket};
 use fairwave_proto::codec::MAC_BYTES;
 use fairwave_testing::{LIMIT, wait_some};
 
@@ -141,7 +141,7 @@ impl Scene {
 }
 
 fn request() -> ConnectOptions {
-    ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() }
+    ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: Terms::default() }
 }
 
 #[test]

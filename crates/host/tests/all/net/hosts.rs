@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairwave_host::{
-    Accept, ConnectOptions, Endpoint, EndpointConfig, Identity, Keyring, Lasts, PathKind, Session, SessionOptions,
-    ShareId, Ticket, Validity,
+    Accept, ConnectOptions, Endpoint, EndpointConfig, Identity, Keyring, Lasts, PathKind, Session, ShareId, Terms,
+    Ticket, Validity,
 };
 use fairwave_testing::LIMIT;
 use fairwave_units::Rate;
@@ -81,7 +81,7 @@ impl Hosts {
         let mut there = Some(there);
         let accept: Accept = Box::new(move |_| {
             let handler = there.take().ok_or(fairwave_host::Refusal::UnknownName)?;
-            Ok((SessionOptions::default(), handler))
+            Ok((Terms::default(), handler))
         });
         let (server, ticket) = self.serve(1, config, is_ipv6, accept);
         let client = self.endpoint(0, config);
@@ -89,7 +89,7 @@ impl Hosts {
             sends: initiator_gives,
             receives: !initiator_gives,
             greeting: Vec::new(),
-            options: SessionOptions::default(),
+            options: Terms::default(),
         };
         let session = client.connect(&ticket, request, here).expect("the server is there");
         Run { session, tally, ends: [client, server] }

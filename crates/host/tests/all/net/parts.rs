@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use fairwave_host::{Accept, ConnectOptions, Endpoint, EndpointConfig, SessionOptions, Ticket, at_end};
+use fairwave_host::{Accept, ConnectOptions, Endpoint, EndpointConfig, Terms, Ticket, at_end};
 use serde::{Deserialize, Serialize};
 
 use crate::net::actor::{SAYS, listen, part};
@@ -34,7 +34,7 @@ fn give(address: SocketAddr, config: &EndpointConfig) {
     let endpoint = listen(address, config);
     let accept: Accept = Box::new(|_| {
         let tell = Box::new(|reason, _| println!("{SAYS}closed: {reason:?}"));
-        Ok((SessionOptions::default(), at_end(Box::new(Giver), tell)))
+        Ok((Terms::default(), at_end(Box::new(Giver), tell)))
     });
     let ticket = open(&endpoint, address, accept);
     println!("{SAYS}{ticket}");
@@ -46,8 +46,7 @@ fn give(address: SocketAddr, config: &EndpointConfig) {
 fn take(ticket: &Ticket, length: u64, config: &EndpointConfig) {
     let endpoint = Endpoint::bind(config).expect("a port is free");
     let (taker, tally) = Taker::new(length);
-    let request =
-        ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
+    let request = ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: Terms::default() };
     endpoint.connect(ticket, request, Box::new(taker)).expect("the giver is there");
     println!("{SAYS}open");
     match tally.end(length) {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use fairwave_host::{Accept, ConnectOptions, Session, SessionOptions, Ticket};
+use fairwave_host::{Accept, ConnectOptions, Session, Terms, Ticket};
 use fairwave_testing::wait_for;
 use fairwave_units::Duration;
 use rustix::process::Signal;
@@ -35,8 +35,7 @@ fn stop__of_the_giver_costs_no_byte() {
     let ticket: Ticket = giver.hear().parse().expect("a ticket");
     let client = hosts.endpoint(0, &dedicated(CAPACITY_MBPS));
     let (taker, tally) = Taker::new(15 * MB);
-    let request =
-        ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
+    let request = ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: Terms::default() };
     let session = client.connect(&ticket, request, Box::new(taker)).expect("the giver is there");
     tally.wait(5 * MB);
     giver.signal(Signal::STOP);
@@ -49,7 +48,7 @@ fn stop__of_the_giver_costs_no_byte() {
 fn stop__of_the_taker_costs_no_byte() {
     let Some(_turn) = crate::net::world() else { return };
     let hosts = Hosts::new(2, 22, std::time::Duration::from_millis(5));
-    let accept: Accept = Box::new(|_| Ok((SessionOptions::default(), Box::new(Giver))));
+    let accept: Accept = Box::new(|_| Ok((Terms::default(), Box::new(Giver))));
     let (giver, ticket) = hosts.serve(1, &dedicated(CAPACITY_MBPS), false, accept);
     let part = Part::Take { ticket: ticket.to_string(), length: 15 * MB, capacity_mbps: CAPACITY_MBPS };
     let mut taker = Actor::start(&hosts.spaces[0], &part);

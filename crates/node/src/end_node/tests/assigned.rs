@@ -17,8 +17,8 @@ fn assigned_node() -> EndNode {
 }
 
 fn weighing(session: u64, weight: f64) -> Flow {
-    let options = SessionOptions { weight, ..SessionOptions::default() };
-    Flow { options, ..flow(session, 0) }
+    let options = Terms { weight, ..Terms::default() };
+    Flow { terms: options, ..flow(session, 0) }
 }
 
 fn grant(session: u64, expected_mbps: f64, target_mbps: f64) -> AssignedGrant {

@@ -190,7 +190,7 @@ fn tick__who_always_says_more_than_its_grant_leaves_the_smaller_user_its_part() 
         [(ShareBy::User, 19.0, 20.0), (ShareBy::User, 1.0, 2.0), (ShareBy::Session, 1.0, 26.0)]
     {
         let mut world = World::new(share_by, 5);
-        world.machine.set_user(2, Some(GroupTerms { weight, ..GroupTerms::default() }));
+        world.machine.set_user(2, Some(Terms { weight, ..Terms::default() }));
         let liar = world.process(2);
         world.processes[liar].lie = |row| said(row).standing.reserved = Rate::nearest_bps(1e15);
         for _ in 0..if share_by == ShareBy::Session { 25 } else { 1 } {
@@ -278,14 +278,15 @@ fn tick__of_any_numbers_grants_no_more_than_the_capacity() {
                         direction: [Direction::Sending, Direction::Receiving][at % 2],
                         measured: rates[draw(8)],
                         measured_at: if draw(4) == 0 { Time::ZERO } else { now },
-                        options: SessionOptions {
+                        terms: Terms {
                             weight: [1e-100, 1e-50, 1.0, 1e100][draw(4)],
                             alpha: [1e-9, 0.1, 0.999_999_999][draw(3)],
                             beta: [0.0, 0.2, 1.0][draw(3)],
                             minimum: rates[draw(8)],
+                            maximum,
+                            desired,
+                            group: 0,
                         },
-                        maximum,
-                        desired,
                         rtt: Duration::from_nanos([0, 10_000_000, u64::MAX][draw(3)]),
                         waiting: Some(Duration::from_nanos(u64::MAX)).filter(|_| draw(2) == 0),
                         start: rates[draw(8)],

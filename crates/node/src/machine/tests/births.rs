@@ -43,7 +43,7 @@ fn tick__sessions_that_come_have_their_parts_at_once_and_the_others_make_room() 
         world.open(other, row);
     }
     // One that can use little has no more than that.
-    world.sessions[10].ask = |row| row.desired = Some(Rate::mbps(5.0));
+    world.sessions[10].ask = |row| row.terms.desired = Some(Rate::mbps(5.0));
     world.tick();
     // 350 = 700 / 2 a user, and 35 = 350 / 10. The tenth's 30 are found by steps: 0.1 x 0.2 x (350 - 5) / 9 = 0.767.
     assert_eq!(world.rates()[1..10], [35.767; 9]);

@@ -1,6 +1,6 @@
 //! End nodes that come and go while sessions are open.
 
-use fairwave_node::{Beginning, Direction, EndNode, Flow};
+use fairwave_node::{Beginning, Direction, EndNode, Flow, Terms};
 use fairwave_units::{Duration, Rate, Time};
 
 use super::{Control, ControlEvent};
@@ -45,7 +45,7 @@ impl<C: Crypto> Control<C> {
             let has = before.as_ref().and_then(|before| before.table.expected(session));
             let uses = rate_of(measured, session);
             let start = has.filter(|rate| rate.as_bps() < f64::MAX).unwrap_or(uses);
-            let flow = Flow { desired, group: peer.group, ..Flow::new(session, peer.options, rtt) };
+            let flow = Flow::new(session, Terms { desired, ..peer.terms }, rtt);
             // Its handshake said that this end gives and takes no grants. Names differ, and the options were checked.
             let _ = node.join(now, flow, start, Beginning::Plain);
         }

@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 
-use fairwave_node::{Beginning, Flow, SessionOptions};
+use fairwave_node::{Beginning, Flow, Terms};
 use fairwave_units::{Duration, Rate, Time};
 
 use super::{Control, ControlEvent, Direction};
 use crate::handshake::handshakes::DatagramOutcome;
-use crate::handshake::{Crypto, Established, HandshakeError, PendingVisit, Terms};
+use crate::handshake::{Crypto, Established, HandshakeError, HandshakeTerms, PendingVisit};
 use crate::path::path_kind::{PathDeclaration, PathKind};
 use crate::session::end_nodes::BOTH;
 use crate::session::opened::{OpenError, OpenRequest, Opened};
@@ -51,7 +51,7 @@ impl<C: Crypto> Control<C> {
     }
 
     /// This end's terms for a session.
-    fn terms(&mut self, session: SessionId, (sends, receives): (bool, bool), options: SessionOptions) -> Terms {
+    fn terms(&mut self, session: SessionId, (sends, receives): (bool, bool), options: Terms) -> HandshakeTerms {
         let (nodes, has_fair_start) = (&mut self.nodes, self.setup.fair_start);
         let mut end = |flows: bool, direction: Direction| {
             flows.then(|| nodes.promise_start(direction, session, options.weight, has_fair_start)).flatten()
@@ -59,7 +59,7 @@ impl<C: Crypto> Control<C> {
         let (send_end, receive_end) = (end(sends, Direction::Sending), end(receives, Direction::Receiving));
         let knows = |flows: bool, direction| !flows || self.nodes.knows_capacity(direction);
         let knows_all = knows(sends, Direction::Sending) && knows(receives, Direction::Receiving);
-        Terms {
+        HandshakeTerms {
             session,
             declared: match self.setup.path {
                 PathKind::Shared => PathDeclaration::Shared,
@@ -82,7 +82,7 @@ impl<C: Crypto> Control<C> {
         now: Time,
         from: SocketAddr,
         datagram: &[u8],
-        decide: &mut dyn FnMut(&PendingVisit<C>) -> Result<SessionOptions, Refusal>,
+        decide: &mut dyn FnMut(&PendingVisit<C>) -> Result<Terms, Refusal>,
     ) {
         match self.handshakes.handle(now, from, datagram) {
             DatagramOutcome::Nothing => {}
@@ -97,7 +97,7 @@ impl<C: Crypto> Control<C> {
                     named = Some(session);
                     let terms = self.terms(session, (asked.receives, asked.sends), options);
                     let ahead = self.ahead(now, &asked, &terms, options);
-                    Ok((Terms { ahead, ..terms }, options))
+                    Ok((HandshakeTerms { ahead, ..terms }, options))
                 });
                 let (answer, is_half_open) = self.handshakes.answer(now, asked, decision);
                 if let Some(session) = named.filter(|_| !is_half_open) {
@@ -154,7 +154,7 @@ impl<C: Crypto> Control<C> {
     }
 
     /// A session that both ends agreed on.
-    fn open(&mut self, now: Time, established: Established<C::Keys>, address: SocketAddr, options: SessionOptions) {
+    fn open(&mut self, now: Time, established: Established<C::Keys>, address: SocketAddr, options: Terms) {
         let opened = Opened {
             session: established.local,
             peer: established.peer,
@@ -190,7 +190,7 @@ impl<C: Crypto> Control<C> {
                 let _ = node.join(now, flow, start, begins);
             }
         }
-        (peer.reset, peer.options) = (established.reset, options);
+        (peer.reset, peer.terms) = (established.reset, options);
         if let Some(reset) = established.reset {
             self.resets.insert(reset.id, session);
         }

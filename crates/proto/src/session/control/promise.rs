@@ -1,10 +1,10 @@
 //! Claims and grants that are sent with the handshake.
 
-use fairwave_node::{Beginning, Direction, Flow, SessionOptions, TickOutcome};
+use fairwave_node::{Beginning, Direction, Flow, Terms, TickOutcome};
 use fairwave_units::{Duration, Rate, Time};
 
 use super::Control;
-use crate::handshake::{Crypto, Established, PendingVisit, Terms};
+use crate::handshake::{Crypto, Established, HandshakeTerms, PendingVisit};
 use crate::path::path_kind::PathKind;
 use crate::session::end_nodes::BOTH;
 use crate::wire::codec::{Ahead, SessionId};
@@ -17,8 +17,8 @@ impl<C: Crypto> Control<C> {
         &mut self,
         now: Time,
         asked: &PendingVisit<C>,
-        terms: &Terms,
-        options: SessionOptions,
+        terms: &HandshakeTerms,
+        options: Terms,
     ) -> Ahead {
         if !(asked.prologue.is_dedicated && terms.declared.kind() == PathKind::Dedicated) {
             return Ahead::default();

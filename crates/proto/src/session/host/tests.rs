@@ -15,7 +15,8 @@ mod closing;
 mod stray;
 
 const STREAM: u32 = 1;
-const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2, minimum: Rate::ZERO };
+const OPTIONS: Terms =
+    Terms { weight: 1.0, minimum: Rate::ZERO, maximum: None, desired: None, group: 0, alpha: 0.1, beta: 0.2 };
 const PHASE: Duration = Duration::from_millis(7);
 
 fn setup(mbps: f64) -> Setup {

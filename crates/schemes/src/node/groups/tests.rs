@@ -18,7 +18,7 @@ struct Wanted {
 }
 
 /// The exact hierarchical max-min allocation, in Mb/s: groups first, then the sessions of each, by fractions.
-fn exact(capacity: u16, terms: &BTreeMap<u32, GroupTerms>, wanted: &[Wanted]) -> Vec<f64> {
+fn exact(capacity: u16, terms: &BTreeMap<u32, Terms>, wanted: &[Wanted]) -> Vec<f64> {
     let number = |value: f64| BigRational::from_float(value).unwrap();
     let zero = || number(0.0);
     let cap = |wanted: &Wanted| {
@@ -121,11 +121,14 @@ fn settle(rule: &mut dyn RateAllocator, capacity: u16, wanted: &[Wanted]) -> Vec
     let mut rows: Vec<Row> = wanted
         .iter()
         .map(|one| Row {
-            group: one.group,
-            weight: f64::from(one.weight),
-            minimum: Rate::mbps(f64::from(one.minimum)),
-            maximum: one.maximum.map(|maximum| Rate::mbps(f64::from(maximum))),
-            ..Row::new(used(one, Rate::mbps(f64::from(one.begins))), 0.1, 0.2)
+            measured: used(one, Rate::mbps(f64::from(one.begins))),
+            terms: Terms {
+                group: one.group,
+                weight: f64::from(one.weight),
+                minimum: Rate::mbps(f64::from(one.minimum)),
+                maximum: one.maximum.map(|maximum| Rate::mbps(f64::from(maximum))),
+                ..Terms::default()
+            },
         })
         .collect();
     let mut grants = vec![Grant::default(); rows.len()];
@@ -155,13 +158,14 @@ fn wanted() -> impl Strategy<Value = Wanted> {
     )
 }
 
-fn terms() -> impl Strategy<Value = BTreeMap<u32, GroupTerms>> {
+fn terms() -> impl Strategy<Value = BTreeMap<u32, Terms>> {
     let one = (1..5_u8, prop_oneof![2 => Just(0_u8), 1 => 1..60_u8], prop::option::weighted(0.3, 500..900_u16));
     prop::collection::btree_map(0..5_u32, one, 0..4).prop_map(|all| {
-        let terms = |(weight, minimum, maximum): (u8, u8, Option<u16>)| GroupTerms {
+        let terms = |(weight, minimum, maximum): (u8, u8, Option<u16>)| Terms {
             weight: f64::from(weight),
             minimum: Rate::mbps(f64::from(minimum)),
             maximum: maximum.map(|maximum| Rate::mbps(f64::from(maximum))),
+            ..Terms::default()
         };
         all.into_iter().map(|(group, one)| (group, terms(one))).collect()
     })
@@ -197,12 +201,7 @@ proptest! {
         }
         let rows: Vec<Row> = rows
             .iter()
-            .map(|&(measured, weight, alpha, minimum)| Row {
-                group: 7,
-                weight: f64::from(weight),
-                minimum: if alpha == 3 { Rate::mbps(f64::from(minimum) / 7.0) } else { Rate::ZERO },
-                ..Row::new(Rate::mbps(f64::from(measured) / 3.0), 0.1 + f64::from(alpha) / 10.0, 0.2)
-            })
+            .map(|&(measured, weight, alpha, minimum)| Row { measured: Rate::mbps(f64::from(measured) / 3.0), terms: Terms { group: 7, weight: f64::from(weight), minimum: if alpha == 3 { Rate::mbps(f64::from(minimum) / 7.0) } else { Rate::ZERO }, alpha: 0.1 + f64::from(alpha) / 10.0, beta: 0.2, ..Terms::default() } })
             .collect();
         let mut ours = vec![Grant::default(); rows.len()];
         let mut theirs = ours.clone();
@@ -230,10 +229,10 @@ proptest! {
             .zip(&rows)
             .map(|(group, &(measured, weight, minimum))| {
                 let weight = f64::from(weight);
-                rule.set_group(group, Some(GroupTerms { weight, ..GroupTerms::default() }));
+                rule.set_group(group, Some(Terms { weight, ..Terms::default() }));
                 // A group's minimum counts as far as it is used: both count the same if all of it is used.
                 let minimum = Rate::mbps(f64::from(minimum.min(measured)));
-                Row { minimum, group, weight, ..Row::new(Rate::mbps(f64::from(measured)), 0.1, 0.2) }
+                Row { measured: Rate::mbps(f64::from(measured)), terms: Terms { weight, minimum, group, ..Terms::default() } }
             })
             .collect();
         let mut ours = vec![Grant::default(); rows.len()];
@@ -252,7 +251,7 @@ proptest! {
     ) {
         let mut options = Options::default();
         options.set("budget", OptionValue::Number(budget));
-        let of = |&(measured, group): &(u32, u32)| Row { group, ..Row::new(Rate::mbps(f64::from(measured)), 0.1, 0.2) };
+        let of = |&(measured, group): &(u32, u32)| Row { measured: Rate::mbps(f64::from(measured)), terms: Terms { group, ..Terms::default() } };
         let rows: Vec<Row> = rows.iter().map(of).collect();
         let mut grants = vec![Grant::default(); rows.len()];
         Groups::new(Reading::Adopted, &options).allocate(&interval(capacity), &rows, &mut grants);
@@ -268,7 +267,7 @@ proptest! {
         for table in &tables {
             let rows: Vec<Row> = table
                 .iter()
-                .map(|&(measured, group)| Row { group, ..Row::new(Rate::mbps(f64::from(measured)), 0.1, 0.2) })
+                .map(|&(measured, group)| Row { measured: Rate::mbps(f64::from(measured)), terms: Terms { group, ..Terms::default() } })
                 .collect();
             let (mut ours, mut anew) = (vec![Grant::default(); rows.len()], vec![Grant::default(); rows.len()]);
             warm.allocate(&interval(100), &rows, &mut ours);
@@ -286,24 +285,18 @@ proptest! {
         let weight = group.0.abs().clamp(1e-100, 1e100);
         let weight = if weight.is_finite() { weight } else { 1.0 };
         let minimum = Rate::nearest_bps(group.1);
-        rule.set_group(1, Some(GroupTerms { weight, minimum, maximum: Some(Rate::nearest_bps(-group.1)) }));
+        rule.set_group(1, Some(Terms { weight, minimum, maximum: Some(Rate::nearest_bps(-group.1)), ..Terms::default() }));
         let rows: Vec<Row> = rows
             .iter()
-            .map(|&(measured, minimum, maximum, group, weight)| Row {
-                group,
-                minimum: Rate::nearest_bps(minimum),
-                maximum: (maximum > 0.0).then(|| Rate::nearest_bps(maximum)),
-                weight: if weight.is_finite() { weight.abs().clamp(1e-100, 1e100) } else { 1.0 },
-                ..Row::new(Rate::nearest_bps(measured), 0.1, 0.2)
-            })
+            .map(|&(measured, minimum, maximum, group, weight)| Row { measured: Rate::nearest_bps(measured), terms: Terms { group, minimum: Rate::nearest_bps(minimum), maximum: (maximum > 0.0).then(|| Rate::nearest_bps(maximum)), weight: if weight.is_finite() { weight.abs().clamp(1e-100, 1e100) } else { 1.0 }, ..Terms::default() } })
             .collect();
         let mut grants = vec![Grant::default(); rows.len()];
         let interval = Interval { capacity: Rate::nearest_bps(capacity), elapsed: Duration::from_millis(20) };
         rule.allocate(&interval, &rows, &mut grants);
         for (row, grant) in rows.iter().zip(&grants) {
             prop_assert!((0.0..=f64::MAX).contains(&grant.expected.as_bps()), "{grant:?}");
-            prop_assert!(row.maximum.is_none_or(|maximum| grant.expected <= maximum), "{grant:?}");
-            prop_assert!(row.maximum.is_some() || grant.expected >= row.minimum, "{grant:?}");
+            prop_assert!(row.terms.maximum.is_none_or(|maximum| grant.expected <= maximum), "{grant:?}");
+            prop_assert!(row.terms.maximum.is_some() || grant.expected >= row.terms.minimum, "{grant:?}");
         }
     }
 }
@@ -311,8 +304,10 @@ proptest! {
 #[test]
 fn fill__a_minimum_that_is_not_used_is_the_others() {
     // C = 10. The first may have 8 and uses 4: the second has 6, and steps; the first can have its 8 at any time.
-    let rows = [(4.0, 8.0), (6.0, 0.0)]
-        .map(|(measured, minimum)| Row { minimum: Rate::mbps(minimum), ..Row::new(Rate::mbps(measured), 0.1, 0.2) });
+    let rows = [(4.0, 8.0), (6.0, 0.0)].map(|(measured, minimum)| Row {
+        measured: Rate::mbps(measured),
+        terms: Terms { minimum: Rate::mbps(minimum), ..Terms::default() },
+    });
     let mut grants = [Grant::default(); 2];
     Gtp::default().allocate(&interval(10), &rows, &mut grants);
     assert_eq!(grants.map(|grant| grant.expected.as_mbps()), [8.0, 6.0]);
@@ -320,7 +315,7 @@ fn fill__a_minimum_that_is_not_used_is_the_others() {
 
 /// Grants of two sessions of 70 Mb/s each at 120 Mb/s, with such other traffic.
 fn beside(rule: &mut Groups, groups: [u32; 2], other: Option<(f64, f64)>) -> [f64; 2] {
-    let rows = groups.map(|group| Row { group, ..Row::new(Rate::mbps(70.0), 0.1, 0.2) });
+    let rows = groups.map(|group| Row { measured: Rate::mbps(70.0), terms: Terms { group, ..Terms::default() } });
     let mut grants = [Grant::default(); 2];
     rule.see_other(other.map(|(weight, mbps)| Others { weight, measured: Rate::mbps(mbps) }));
     let interval = Interval { capacity: Rate::mbps(120.0), elapsed: Duration::from_millis(20) };

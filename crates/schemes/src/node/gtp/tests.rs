@@ -2,6 +2,7 @@ use fairwave_units::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::Terms;
 use crate::scheme::OptionValue;
 
 const ALPHA: f64 = 0.15;
@@ -192,8 +193,8 @@ proptest! {
     #[test]
     fn allocate__sum_is_bounded_by_the_harmonic_number(table in table(), capacity in 0.0..2e9_f64) {
         // Step j is at most alpha x_f, x_f at most C / (sessions not determined); the others share the rest.
-        let alpha = table.iter().map(|row| row.alpha).fold(0.0, f64::max);
-        let unweighted: Vec<_> = table.iter().map(|row| Row { weight: 1.0, ..*row }).collect();
+        let alpha = table.iter().map(|row| row.terms.alpha).fold(0.0, f64::max);
+        let unweighted: Vec<_> = table.iter().map(|row| Row { terms: Terms { weight: 1.0, ..row.terms }, ..*row }).collect();
         for reading in [Reading::Adopted, Reading::Printed] {
             let mut rule = Gtp::new(reading, &Options::default());
             let sum = sum(&grants(&mut rule, capacity, &unweighted));
@@ -201,7 +202,7 @@ proptest! {
             prop_assert!(sum <= bound * (1.0 + 1e-8), "{sum} > {bound}");
         }
         // With weights the share w / (weights not determined) takes the place of 1 / (sessions not determined).
-        let mut order: Vec<_> = table.iter().map(|row| (row.measured.as_bps() / row.weight, row.weight)).collect();
+        let mut order: Vec<_> = table.iter().map(|row| (row.measured.as_bps() / row.terms.weight, row.terms.weight)).collect();
         order.sort_by(|a, b| a.partial_cmp(b).unwrap());
         let mut weights = 0.0;
         let shares: f64 = order.iter().rev().map(|(_, weight)| { weights += weight; weight / weights }).sum();
@@ -262,16 +263,16 @@ proptest! {
     #[test]
     fn allocate__weight_w_is_w_sessions_of_weight_one(table in table(), capacity in 1.0..2e9_f64) {
         // Holds for the adopted rule because ties share one target; as printed, the copies of a session differ.
-        let weighted: Vec<_> = table.iter().map(|row| Row { weight: row.weight.ceil(), ..*row }).collect();
+        let weighted: Vec<_> = table.iter().map(|row| Row { terms: Terms { weight: row.terms.weight.ceil(), ..row.terms }, ..*row }).collect();
         let mut copies = Vec::new();
         for row in &weighted {
-            let one = Row { weight: 1.0, measured: row.measured * (1.0 / row.weight), ..*row };
-            copies.extend(std::iter::repeat_n(one, row.weight as usize));
+            let one = Row { measured: row.measured * (1.0 / row.terms.weight), terms: Terms { weight: 1.0, ..row.terms } };
+            copies.extend(std::iter::repeat_n(one, row.terms.weight as usize));
         }
         let together = grants(&mut Gtp::default(), capacity, &weighted);
         let mut apart = grants(&mut Gtp::default(), capacity, &copies).into_iter();
         for (row, grant) in weighted.iter().zip(together) {
-            let copies: Vec<_> = apart.by_ref().take(row.weight as usize).collect();
+            let copies: Vec<_> = apart.by_ref().take(row.terms.weight as usize).collect();
             let (a, b) = (grant.expected.as_bps(), sum(&copies));
             prop_assert!((a - b).abs() <= 1e-8 * a.max(b), "{a} and {b}");
         }
@@ -293,10 +294,7 @@ proptest! {
     #[test]
     fn allocate__any_finite_input_gives_rates(
         rows in prop::collection::vec(
-            (wide(), wide(), 0.0..=1.0_f64, 0.0..=1.0_f64).prop_map(|(measured, weight, alpha, beta)| Row {
-                weight: weight.max(f64::MIN_POSITIVE),
-                ..Row::new(Rate::nearest_bps(measured), alpha, beta)
-            }),
+            (wide(), wide(), 0.0..=1.0_f64, 0.0..=1.0_f64).prop_map(|(measured, weight, alpha, beta)| Row { measured: Rate::nearest_bps(measured), terms: Terms { weight: weight.max(f64::MIN_POSITIVE), alpha, beta, ..Terms::default() } }),
             0..40,
         ),
         capacity in wide(),
@@ -331,8 +329,8 @@ fn table() -> impl Strategy<Value = Vec<Row>> {
         1 => 0.0..1e3_f64,
     ];
     let row = (measured, 0.5..8.0_f64, 0.01..0.99_f64, 0.0..=1.0_f64).prop_map(|(measured, weight, alpha, beta)| Row {
-        weight,
-        ..Row::new(Rate::nearest_bps(measured), alpha, beta)
+        measured: Rate::nearest_bps(measured),
+        terms: Terms { weight, alpha, beta, ..Terms::default() },
     });
     prop::collection::vec(row, 1..60)
 }

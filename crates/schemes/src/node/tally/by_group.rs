@@ -74,11 +74,12 @@ fn level_with_room(capacity_bps: f64, rows: &mut [Claimant]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use fairwave_units::Rate;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::allocator::GroupTerms;
+    use crate::allocator::Terms;
     use crate::node::tally::{SharedKind, SharedNode, SharedRow};
 
     fn claim(claim_bps: f64) -> Claimant {
@@ -131,16 +132,18 @@ mod tests {
                 .zip(&claims)
                 .map(|(&(group, ..), claim)| SharedRow {
                     group,
-                    weight: claim.weight,
-                    minimum_bps: claim.minimum_bps,
-                    maximum_bps: f64::INFINITY,
+                    terms: Terms {
+                        weight: claim.weight,
+                        minimum: Rate::nearest_bps(claim.minimum_bps),
+                        ..Terms::default()
+                    },
                     claim_bps: claim.claim_bps,
                     granted_bps: 0.0,
                     reserved_bps: 0.0,
-                    kind: SharedKind::Plain { alpha: 0.1, beta: 0.2 },
+                    kind: SharedKind::Plain,
                 })
                 .collect();
-            let expected = SharedNode::shares(capacity_bps, &[GroupTerms::default(); 4], &shared);
+            let expected = SharedNode::shares(capacity_bps, &[Terms::default(); 4], &shared);
             let groups: Vec<u32> = rows.iter().map(|(group, ..)| *group as u32 + 1).collect();
             let mut weighed = claims.clone();
             weigh_by_group(capacity_bps, &groups, &mut weighed);

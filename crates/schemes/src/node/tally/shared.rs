@@ -10,7 +10,7 @@ use super::headroom::{RecentHeadroom, head_bps};
 use super::options::TallyOptions;
 use super::plain_step::{MAX_STEPS, scale_steps, step_bps};
 use super::settle::{Settling, settle};
-use crate::allocator::{Grant, GroupTerms};
+use crate::allocator::{Grant, Terms};
 
 /// The arithmetic of a node whose sessions belong to several processes: groups share the capacity, and the sessions of
 /// each share the group's part. Ledgers and messages stay in the processes ([`SinkNode::look`](super::SinkNode::look),
@@ -30,12 +30,8 @@ pub struct SharedNode {
 pub struct SharedRow {
     /// Index of its group.
     pub group: usize,
-    /// Weight relative to the other sessions of its group, above zero.
-    pub weight: f64,
-    /// Guaranteed rate.
-    pub minimum_bps: f64,
-    /// Maximum of its grants; infinity if unlimited.
-    pub maximum_bps: f64,
+    /// Its terms, the weight relative to the other sessions of its group.
+    pub terms: Terms,
     /// Its maximum use as far as everything else allows.
     pub claim_bps: f64,
     /// The grant that was last sent.
@@ -64,12 +60,7 @@ pub enum SharedKind {
         is_application_limited: bool,
     },
     /// Either end, using plain GTP: its claim is its measured rate, and its grants exceed that by GTP's steps.
-    Plain {
-        /// Share of the gap to the offer that is closed per interval.
-        alpha: f64,
-        /// Minimum step, as a share of alpha x offer.
-        beta: f64,
-    },
+    Plain,
 }
 
 /// The result of the claims for one session, in bit/s.
@@ -97,7 +88,7 @@ impl SharedNode {
         capacity_bps: f64,
         held_bps: f64,
         may_raise: bool,
-        groups: &[GroupTerms],
+        groups: &[Terms],
         rows: &[SharedRow],
     ) -> Vec<Grant> {
         let shares = share_out(capacity_bps, groups, rows);
@@ -111,9 +102,9 @@ impl SharedNode {
             let (base_bps, is_limited) = match row.kind {
                 SharedKind::Sink { is_application_limited, .. } => (share.share, is_application_limited),
                 SharedKind::Source { is_application_limited, .. } => (cap, is_application_limited),
-                SharedKind::Plain { .. } => (share.share + step, false),
+                SharedKind::Plain => (share.share + step, false),
             };
-            let mut target_bps = base_bps.min(row.maximum_bps);
+            let mut target_bps = base_bps.min(maximum_bps(&row.terms));
             if is_limited {
                 let head = head_bps(self.options.headroom, share.share, capacity_bps, weight / all_weights);
                 headroom_bps += head;
@@ -143,46 +134,46 @@ impl SharedNode {
     ///
     /// # Panics
     /// If a row's group does not exist.
-    pub fn shares(capacity_bps: f64, groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<f64> {
+    pub fn shares(capacity_bps: f64, groups: &[Terms], rows: &[SharedRow]) -> Vec<f64> {
         share_out(capacity_bps, groups, rows).into_iter().map(|portion| portion.share).collect()
     }
 
     /// The rate that each group could have if all its sessions claimed without limit.
-    pub fn most_of_groups(capacity_bps: f64, groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<f64> {
+    pub fn most_of_groups(capacity_bps: f64, groups: &[Terms], rows: &[SharedRow]) -> Vec<f64> {
         let outer = outer_claims(groups, rows);
         let fill = Fill::new(capacity_bps, &outer);
-        outer.iter().zip(groups).map(|(claim, group)| fill.offer_bps(claim).min(most_bps(group))).collect()
+        outer.iter().zip(groups).map(|(claim, group)| fill.offer_bps(claim).min(maximum_bps(group))).collect()
     }
 }
 
 impl SharedRow {
     fn is_plain(&self) -> bool {
-        matches!(self.kind, SharedKind::Plain { .. })
+        matches!(self.kind, SharedKind::Plain)
     }
 
     fn claimant(&self) -> Claimant {
-        let claim_bps = self.claim_bps.min(self.maximum_bps);
-        Claimant { claim_bps, weight: self.weight, minimum_bps: self.minimum_bps }
+        let claim_bps = self.claim_bps.min(maximum_bps(&self.terms));
+        Claimant { claim_bps, weight: self.terms.weight, minimum_bps: self.terms.minimum.as_bps() }
     }
 
     /// Its input for [`caps()`](super::caps()).
     fn capped(&self) -> Capped {
         let (limit_bps, grows) = match self.kind {
             SharedKind::Source { limit_bps, is_application_limited } => (limit_bps, !is_application_limited),
-            SharedKind::Sink { .. } | SharedKind::Plain { .. } => (self.claim_bps, false),
+            SharedKind::Sink { .. } | SharedKind::Plain => (self.claim_bps, false),
         };
-        let limit_bps = limit_bps.min(self.maximum_bps);
-        Capped { limit_bps, weight: self.weight, minimum_bps: self.minimum_bps, grows }
+        let limit_bps = limit_bps.min(maximum_bps(&self.terms));
+        Capped { limit_bps, weight: self.terms.weight, minimum_bps: self.terms.minimum.as_bps(), grows }
     }
 }
 
-/// Maximum rate of a group's sessions in total; infinity if unlimited.
-fn most_bps(group: &GroupTerms) -> f64 {
-    group.maximum.map_or(f64::INFINITY, Rate::as_bps)
+/// The maximum of a session's or a group's grants; infinity if unlimited.
+fn maximum_bps(terms: &Terms) -> f64 {
+    terms.maximum.map_or(f64::INFINITY, Rate::as_bps)
 }
 
 /// Of each group, the indices of its rows.
-fn members(groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<Vec<usize>> {
+fn members(groups: &[Terms], rows: &[SharedRow]) -> Vec<Vec<usize>> {
     let mut members = vec![Vec::new(); groups.len()];
     for (place, row) in rows.iter().enumerate() {
         members[row.group].push(place);
@@ -191,7 +182,7 @@ fn members(groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<Vec<usize>> {
 }
 
 /// Groups as claimants of the whole capacity.
-fn outer_claims(groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<Claimant> {
+fn outer_claims(groups: &[Terms], rows: &[SharedRow]) -> Vec<Claimant> {
     let mut claims: Vec<Claimant> =
         groups.iter().map(|group| Claimant { claim_bps: 0.0, weight: group.weight, minimum_bps: 0.0 }).collect();
     for row in rows {
@@ -200,14 +191,14 @@ fn outer_claims(groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<Claimant> {
         outer.minimum_bps += claim.minimum_bps.min(claim.claim_bps);
     }
     for (outer, group) in claims.iter_mut().zip(groups) {
-        outer.claim_bps = outer.claim_bps.min(most_bps(group));
+        outer.claim_bps = outer.claim_bps.min(maximum_bps(group));
         outer.minimum_bps = outer.minimum_bps.max(group.minimum.as_bps()).min(outer.claim_bps);
     }
     claims
 }
 
 /// Each row's part of its group's share, and its offer.
-fn share_out(capacity_bps: f64, groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<Portion> {
+fn share_out(capacity_bps: f64, groups: &[Terms], rows: &[SharedRow]) -> Vec<Portion> {
     let outer = outer_claims(groups, rows);
     let fill = Fill::new(capacity_bps, &outer);
     let mut shares = vec![Portion::default(); rows.len()];
@@ -215,12 +206,12 @@ fn share_out(capacity_bps: f64, groups: &[GroupTerms], rows: &[SharedRow]) -> Ve
         let claims: Vec<Claimant> = places.iter().map(|place| rows[*place].claimant()).collect();
         let share_bps = fill.share_bps(claim);
         // A row that took as much as possible would raise its group's claim.
-        let most_bps = fill.offer_bps(claim).min(most_bps(group)).max(share_bps);
+        let most_bps = fill.offer_bps(claim).min(maximum_bps(group)).max(share_bps);
         let wide = (most_bps > share_bps).then(|| Fill::new(most_bps, &claims));
         let of_shares = if wide.is_some() { Fill::of_shares } else { Fill::new };
         let inner = of_shares(share_bps, &claims);
         for (place, claim) in places.iter().zip(&claims) {
-            let offer = wide.as_ref().unwrap_or(&inner).offer_bps(claim).min(rows[*place].maximum_bps);
+            let offer = wide.as_ref().unwrap_or(&inner).offer_bps(claim).min(maximum_bps(&rows[*place].terms));
             let (share, minimum) = (inner.share_bps(claim), inner.minimum_bps(claim));
             shares[*place] = Portion { share, offer, minimum };
         }
@@ -231,7 +222,7 @@ fn share_out(capacity_bps: f64, groups: &[GroupTerms], rows: &[SharedRow]) -> Ve
 /// Each row's part of a sending capacity; empty if there is no source among the rows. The capacity that the limits
 /// leave is for the `steps` of plain GTP, and only the rest of it is given in advance: otherwise a source that waits
 /// for its sink would hold it, and a row of plain GTP could never grow into it.
-fn caps_of_rows(capacity_bps: f64, groups: &[GroupTerms], rows: &[SharedRow], steps: &[f64]) -> Vec<f64> {
+fn caps_of_rows(capacity_bps: f64, groups: &[Terms], rows: &[SharedRow], steps: &[f64]) -> Vec<f64> {
     let mut found = vec![0.0; rows.len()];
     if !rows.iter().any(|row| matches!(row.kind, SharedKind::Source { .. })) {
         return found;
@@ -249,7 +240,7 @@ fn caps_of_rows(capacity_bps: f64, groups: &[GroupTerms], rows: &[SharedRow], st
 }
 
 /// Each group's part of a sending capacity.
-fn caps_of_groups(capacity_bps: f64, groups: &[GroupTerms], rows: &[SharedRow], steps: &[f64]) -> Vec<f64> {
+fn caps_of_groups(capacity_bps: f64, groups: &[Terms], rows: &[SharedRow], steps: &[f64]) -> Vec<f64> {
     let mut limits: Vec<Capped> = outer_claims(groups, rows)
         .iter()
         .map(|claim| Capped { limit_bps: 0.0, weight: claim.weight, minimum_bps: claim.minimum_bps, grows: false })
@@ -262,12 +253,12 @@ fn caps_of_groups(capacity_bps: f64, groups: &[GroupTerms], rows: &[SharedRow], 
         group_steps[row.group] += step;
     }
     for ((limit, step), group) in limits.iter_mut().zip(&mut group_steps).zip(groups) {
-        limit.limit_bps = limit.limit_bps.min(most_bps(group));
-        *step = step.min(most_bps(group) - limit.limit_bps);
+        limit.limit_bps = limit.limit_bps.min(maximum_bps(group));
+        *step = step.min(maximum_bps(group) - limit.limit_bps);
     }
     leave_room(capacity_bps, &mut limits, &group_steps);
     let caps = caps(capacity_bps, &limits);
-    caps.into_iter().zip(groups).map(|(cap, group)| cap.min(most_bps(group))).collect()
+    caps.into_iter().zip(groups).map(|(cap, group)| cap.min(maximum_bps(group))).collect()
 }
 
 /// Steps take the capacity that the limits leave, as far as it suffices.
@@ -281,18 +272,18 @@ fn leave_room(capacity_bps: f64, limits: &mut [Capped], steps: &[f64]) {
 }
 
 /// Each row's weight among all rows: its part of its group's weight.
-fn effective_weights(groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<f64> {
+fn effective_weights(groups: &[Terms], rows: &[SharedRow]) -> Vec<f64> {
     let mut sums = vec![0.0; groups.len()];
     for row in rows {
-        sums[row.group] += row.weight;
+        sums[row.group] += row.terms.weight;
     }
-    rows.iter().map(|row| groups[row.group].weight * row.weight / sums[row.group]).collect()
+    rows.iter().map(|row| groups[row.group].weight * row.terms.weight / sums[row.group]).collect()
 }
 
 /// Permitted steps of the rows of plain GTP beyond their use.
 fn plain_steps(capacity_bps: f64, rows: &[SharedRow], shares: &[Portion]) -> Vec<f64> {
     let step = |(row, share): (&SharedRow, &Portion)| match row.kind {
-        SharedKind::Plain { alpha, beta } => step_bps(alpha, beta, row.claim_bps, share.offer),
+        SharedKind::Plain => step_bps(row.terms.alpha, row.terms.beta, row.claim_bps, share.offer),
         SharedKind::Sink { .. } | SharedKind::Source { .. } => 0.0,
     };
     let mut steps: Vec<f64> = rows.iter().zip(shares).map(step).collect();

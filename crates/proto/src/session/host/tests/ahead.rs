@@ -4,7 +4,7 @@ use fairwave_node::ExchangeConfig;
 use fairwave_schemes::node::tally::TallyOptions;
 
 use super::*;
-use crate::handshake::{AttemptProgress, Initiator, Terms};
+use crate::handshake::{AttemptProgress, HandshakeTerms, Initiator};
 use crate::path::path_kind::PathDeclaration;
 use crate::wire::codec::Ahead;
 use crate::wire::features::Features;
@@ -61,7 +61,7 @@ fn open__a_lone_source_that_asks_sends_at_its_full_rate_from_the_first_packet_on
 /// A hello with its cookie that nobody will follow up, and what the host promised in its answer, bit/s.
 fn never_confirmed(host: &mut TestHost, now: Time, nonce: u64) -> (SocketAddr, Vec<u8>, u64) {
     let from = SocketAddr::from(([10, 1, (nonce >> 8) as u8, nonce as u8], 9));
-    let terms = Terms {
+    let terms = HandshakeTerms {
         session: SessionId(nonce + 1),
         declared: PathDeclaration::Dedicated,
         is_plain: false,

@@ -32,7 +32,7 @@ fn granted(network: &mut Network, session: SessionId, expected: Option<f64>, unt
         let now = network.now;
         let looked = network.hosts[1].look(now, SINK);
         if let [one] = looked {
-            assert_eq!((one.session, one.options), (session, OPTIONS));
+            assert_eq!((one.session, one.terms), (session, OPTIONS));
             measured = one.measured.as_mbps();
         }
         network.hosts[1].assign(SINK, assignment());
@@ -110,7 +110,7 @@ fn set_node__that_comes_late_knows_whose_its_sessions_are() {
     }
     network.hosts[1].set_node(ms(500), SINK, Some(node(1000.0)));
     network.hosts[1].assign(SINK, assignment());
-    let weights: Vec<f64> = network.hosts[1].look(ms(500), SINK).iter().map(|looked| looked.options.weight).collect();
+    let weights: Vec<f64> = network.hosts[1].look(ms(500), SINK).iter().map(|looked| looked.terms.weight).collect();
     assert_eq!(weights, [0.5, 0.5]);
 }
 

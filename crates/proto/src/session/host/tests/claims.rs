@@ -28,7 +28,7 @@ fn witnessed(seed: u8) -> (TestHost, [Arc<Mutex<Vec<Row>>>; 2]) {
 
 fn claims(rows: &Mutex<Vec<Row>>) -> (Option<f64>, f64) {
     let [row] = rows.lock().unwrap()[..] else { panic!("one session") };
-    (row.desired.map(Rate::as_mbps), row.minimum.as_mbps())
+    (row.terms.desired.map(Rate::as_mbps), row.terms.minimum.as_mbps())
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn rows__have_what_is_desired_and_guaranteed_at_each_end() {
 
     // The source's application wants 30 Mb/s: its own node knows, and the sink's does not.
     network.hosts[0].set_desired(ms(500), source, Rate::mbps(30.0));
-    let guaranteed = SessionOptions { minimum: Rate::mbps(4.0), ..OPTIONS };
+    let guaranteed = Terms { minimum: Rate::mbps(4.0), ..OPTIONS };
     assert!(network.hosts[0].set_options(ms(500), source, guaranteed));
     network.run_until(ms(600));
     assert_eq!((claims(&sent), claims(&received)), ((Some(30.0), 4.0), (None, 0.0)));

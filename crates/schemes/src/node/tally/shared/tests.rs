@@ -6,27 +6,26 @@ use proptest::prelude::*;
 const C: f64 = 1000.0;
 const INF: f64 = f64::INFINITY;
 
-fn group(weight: f64) -> GroupTerms {
-    GroupTerms { weight, ..GroupTerms::default() }
+fn group(weight: f64) -> Terms {
+    Terms { weight, ..Terms::default() }
 }
 
 fn sink(group: usize, claim_bps: f64) -> SharedRow {
     let kind = SharedKind::Sink { is_application_limited: false, is_silent: false };
-    let (weight, minimum_bps, maximum_bps) = (1.0, 0.0, INF);
-    SharedRow { group, weight, minimum_bps, maximum_bps, claim_bps, granted_bps: 0.0, reserved_bps: 0.0, kind }
+    SharedRow { group, terms: Terms::default(), claim_bps, granted_bps: 0.0, reserved_bps: 0.0, kind }
 }
 
 fn source(group: usize, limit_bps: f64) -> SharedRow {
     SharedRow { kind: SharedKind::Source { limit_bps, is_application_limited: false }, ..sink(group, INF) }
 }
 
-fn divide(groups: &[GroupTerms], rows: &[SharedRow], held_bps: f64) -> Vec<(f64, f64)> {
+fn divide(groups: &[Terms], rows: &[SharedRow], held_bps: f64) -> Vec<(f64, f64)> {
     let mut node = SharedNode::default();
     let grants = node.divide(Time::ZERO, C, held_bps, true, groups, rows);
     grants.iter().map(|grant| (grant.expected.as_bps(), grant.target.as_bps())).collect()
 }
 
-fn rates(groups: &[GroupTerms], rows: &[SharedRow]) -> Vec<f64> {
+fn rates(groups: &[Terms], rows: &[SharedRow]) -> Vec<f64> {
     divide(groups, rows, 0.0).iter().map(|(rate, _)| *rate).collect()
 }
 
@@ -48,13 +47,13 @@ fn divide__is_by_groups_and_then_by_sessions() {
 fn divide__respects_weights_minima_and_maxima() {
     let rows = [sink(0, INF), sink(1, INF)];
     assert_eq!(rates(&[group(4.0), group(1.0)], &rows), [800.0, 200.0]);
-    let promised = GroupTerms { minimum: Rate::nearest_bps(700.0), ..group(1.0) };
+    let promised = Terms { minimum: Rate::nearest_bps(700.0), ..group(1.0) };
     assert_eq!(rates(&[group(1.0), promised], &rows), [300.0, 700.0]);
-    let bounded = GroupTerms { maximum: Some(Rate::nearest_bps(100.0)), ..group(1.0) };
+    let bounded = Terms { maximum: Some(Rate::nearest_bps(100.0)), ..group(1.0) };
     assert_eq!(divide(&[group(1.0), bounded], &rows, 0.0), [(900.0, 900.0), (100.0, 100.0)]);
-    let bounded = SharedRow { maximum_bps: 100.0, ..sink(1, INF) };
+    let bounded = SharedRow { terms: Terms { maximum: Some(Rate::nearest_bps(100.0)), ..group(1.0) }, ..sink(1, INF) };
     assert_eq!(divide(&[group(1.0), group(1.0)], &[sink(0, INF), bounded], 0.0), [(900.0, 900.0), (100.0, 100.0)]);
-    let promised = SharedRow { minimum_bps: 700.0, ..sink(1, INF) };
+    let promised = SharedRow { terms: Terms { minimum: Rate::nearest_bps(700.0), ..group(1.0) }, ..sink(1, INF) };
     assert_eq!(rates(&[group(1.0), group(1.0)], &[sink(0, INF), promised]), [300.0, 700.0]);
 }
 
@@ -93,13 +92,13 @@ fn divide__sources_share_by_grants_and_get_the_rest_in_advance() {
     let rows = [source(0, 900.0), source(1, 900.0), source(1, 900.0)];
     assert_eq!(rates(&[group(1.0), group(1.0)], &rows), [500.0, 250.0, 250.0]);
     // A group's maximum bounds the capacity given in advance.
-    let bounded = GroupTerms { maximum: Some(Rate::nearest_bps(100.0)), ..group(1.0) };
+    let bounded = Terms { maximum: Some(Rate::nearest_bps(100.0)), ..group(1.0) };
     assert_eq!(rates(&[bounded, group(1.0)], &[source(0, 0.0), source(1, 900.0)]), [100.0, 900.0]);
 }
 
 #[test]
 fn divide__leaves_plain_gtp_its_use_and_a_step() {
-    let plain = SharedKind::Plain { alpha: 0.1, beta: 0.2 };
+    let plain = SharedKind::Plain;
     let row = SharedRow { kind: plain, claim_bps: 400.0, granted_bps: 420.0, reserved_bps: 420.0, ..sink(0, INF) };
     // The other one holds 400, and is offered 600; the plain one's step of 10 fits into a twentieth.
     let other = SharedRow { granted_bps: 400.0, reserved_bps: 400.0, ..sink(0, INF) };
@@ -111,7 +110,7 @@ fn divide__leaves_plain_gtp_its_use_and_a_step() {
 /// Otherwise a source that waits for its sink would hold all the free capacity, and the other could never use more.
 #[test]
 fn divide__steps_of_plain_gtp_come_before_advance_capacity() {
-    let kind = SharedKind::Plain { alpha: 0.1, beta: 0.2 };
+    let kind = SharedKind::Plain;
     let plain = SharedRow { kind, claim_bps: 100.0, granted_bps: 100.0, reserved_bps: 100.0, ..sink(0, INF) };
     let waits = SharedRow { granted_bps: 900.0, reserved_bps: 900.0, ..source(0, 100.0) };
     // The plain one is offered 500, and steps 40 beyond its use: the other has 1000 - 140.
@@ -124,7 +123,7 @@ fn divide__steps_of_plain_gtp_come_before_advance_capacity() {
     let granted = SharedRow { granted_bps: 500.0, reserved_bps: 500.0, ..source(0, 900.0) };
     assert_eq!(rates(&[group(1.0)], &[plain, granted]), [410.0, 600.0]);
     // The same with groups: of 120 the plain one's offer is 20 more, and its step 0.02 x 120.
-    let bounded = GroupTerms { maximum: Some(Rate::nearest_bps(120.0)), ..group(1.0) };
+    let bounded = Terms { maximum: Some(Rate::nearest_bps(120.0)), ..group(1.0) };
     let plain = SharedRow { claim_bps: 100.0, granted_bps: 100.0, reserved_bps: 100.0, ..plain };
     assert_eq!(rates(&[bounded, group(1.0)], &[plain, source(1, 100.0)])[1], 897.6);
 }
@@ -137,10 +136,10 @@ proptest! {
         held_bps in 0.0..500.0_f64,
         maximum_bps in 10.0..2000.0_f64,
     ) {
-        let groups = [group(1.0), group(3.0), GroupTerms { maximum: Some(Rate::nearest_bps(maximum_bps)), ..group(0.5) }];
+        let groups = [group(1.0), group(3.0), Terms { maximum: Some(Rate::nearest_bps(maximum_bps)), ..group(0.5) }];
         let rows: Vec<SharedRow> = said.iter().map(|&(group, claim, granted_bps, more, kind)| {
             let kind = match kind {
-                0 => SharedKind::Plain { alpha: 0.1, beta: 0.2 },
+                0 => SharedKind::Plain,
                 1 => SharedKind::Source { limit_bps: claim / 2.0, is_application_limited: more > 500.0 },
                 kind => SharedKind::Sink { is_application_limited: kind == 2, is_silent: more > 800.0 },
             };
