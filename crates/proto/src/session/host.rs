@@ -23,8 +23,10 @@ use crate::send::outbound::{Outbound, OutboundEvent};
 use crate::send::sender::SenderSetup;
 use crate::send::usage::Usage;
 use crate::session::config::HostConfig;
-use crate::session::control::{Control, ControlEvent, ControlSetup, INTERVAL_OF_NONE};
+use crate::session::control::{Control, ControlSetup};
+use crate::session::control_event::ControlEvent;
 use crate::session::event::Event;
+use crate::session::grants::INTERVAL_OF_NONE;
 use crate::session::opened::{Measured, OpenError, OpenRequest, Opened};
 use crate::session::pause::MIN_PAUSE;
 use crate::session::secure_random::SecureRandom;
@@ -118,7 +120,7 @@ impl<C: Crypto> Host<C> {
 
     /// Changes what a session's end nodes know of it: whether that can be.
     pub fn set_options(&mut self, now: Time, session: SessionId, options: Terms) -> bool {
-        let is_set = self.control.set_options(session, options);
+        let is_set = self.control.grants.set_options(&mut self.control.peers, session, options);
         if is_set {
             self.outbound.set_weight(now, session, options.weight);
         }
@@ -129,7 +131,7 @@ impl<C: Crypto> Host<C> {
     /// equal shares of a capacity, if its rule knows groups, and of a path; in group 0, where each session starts, each
     /// has its own share of a path.
     pub fn set_group(&mut self, now: Time, session: SessionId, group: u32) {
-        self.control.set_group(session, group);
+        self.control.grants.set_group(&mut self.control.peers, session, group);
         self.outbound.set_group(now, session, group);
     }
 
@@ -178,14 +180,14 @@ impl<C: Crypto> Host<C> {
     /// The source sends no faster than this: it is what its end node takes the session's desired rate for.
     pub fn set_desired(&mut self, now: Time, session: SessionId, desired: Rate) {
         self.outbound.set_limit(now, session, RateTerm::Demand, desired);
-        self.control.set_desired(session, desired);
+        self.control.grants.set_desired(&mut self.control.peers, session, desired);
     }
 
     /// Caps the sink's rate whatever its end node grants: its source is assigned the lesser of both, and its end node
     /// uses it as the session's desired rate. `None` for no cap.
     pub fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
         self.inbound.set_ceiling(now, session, ceiling);
-        self.control.set_ceiling(now, session, ceiling);
+        self.control.grants.set_ceiling(now, &mut self.control.peers, session, ceiling);
         self.route(now);
     }
 
@@ -197,7 +199,7 @@ impl<C: Crypto> Host<C> {
 
     /// How long the control intervals of one direction are from now on, where its capacity is known.
     pub fn set_interval_rule(&mut self, direction: Direction, rule: IntervalRule) {
-        if let Some(node) = self.control.nodes.get_mut(direction) {
+        if let Some(node) = self.control.grants.nodes.get_mut(direction) {
             node.schedule.set_rule(rule);
         }
     }
@@ -205,27 +207,27 @@ impl<C: Crypto> Host<C> {
     /// Sets the rate that traffic without grants uses of the capacity of one direction, and its share; `None` if it has
     /// no part. A rule without groups ([`Groups`](fairwave_schemes::node::Groups) has them) ignores it.
     pub fn see_other(&mut self, direction: Direction, other: Option<Others>) {
-        if let Some(node) = self.control.nodes.get_mut(direction) {
+        if let Some(node) = self.control.grants.nodes.get_mut(direction) {
             node.see_other(other);
         }
     }
 
     /// More arrived than this host could process; `read` is the rate that it read.
     pub fn on_overflow(&mut self, read: Rate) {
-        if let Some(node) = self.control.nodes.get_mut(Direction::Receiving) {
+        if let Some(node) = self.control.grants.nodes.get_mut(Direction::Receiving) {
             node.capacity.on_overflow(read);
         }
     }
 
     /// The system refuses datagrams of such a size (EMSGSIZE).
     pub fn on_too_large(&mut self, now: Time, session: SessionId, datagram_bytes: u32) {
-        self.control.on_too_large(now, session, datagram_bytes);
+        self.control.peers.on_too_large(now, session, datagram_bytes);
         self.route(now);
     }
 
     /// Asks the peer of a session for an answer.
     pub fn probe(&mut self, now: Time, session: SessionId) {
-        self.control.probe(now, session);
+        self.control.peers.probe(now, session);
     }
 
     /// The secrets of this host: tickets come and go.
@@ -246,7 +248,7 @@ impl<C: Crypto> Host<C> {
 
     /// Whether it has ended a session whose peer may not know it: the peer has not answered, and gets the frame again.
     pub fn is_telling_ends(&self) -> bool {
-        self.control.is_telling_ends()
+        self.control.peers.is_telling_ends()
     }
 
     /// A data packet came, whose seal is good, with this ECN field: what it brought.
@@ -282,7 +284,7 @@ impl<C: Crypto> Host<C> {
             let Ok(frame) = frame else { break };
             match frame {
                 Frame::Feedback { expected_bps } => {
-                    if self.control.on_feedback(now, packet.session, expected_bps) {
+                    if self.control.grants.on_feedback(now, &self.control.peers, packet.session, expected_bps) {
                         self.outbound.handle_frame(now, packet.session, &frame);
                     }
                 }
@@ -296,7 +298,7 @@ impl<C: Crypto> Host<C> {
             }
         }
         self.outbound.end_packet(now, packet.session);
-        self.control.end_packet(packet.session);
+        self.control.peers.end_packet(packet.session);
         self.route(now);
         true
     }
@@ -332,17 +334,17 @@ impl<C: Crypto> Host<C> {
 
     /// The keys of a session that is open or closing, to seal with.
     pub fn keys_mut(&mut self, session: SessionId) -> Option<&mut C::Keys> {
-        self.control.keys_mut(session)
+        self.control.peers.keys_mut(session)
     }
 
     /// Takes the keys of a session that has opened.
     pub fn take_keys(&mut self, session: SessionId) -> Option<C::Keys> {
-        self.control.take_keys(session)
+        self.control.peers.take_keys(session)
     }
 
     /// Gives back the keys that a closing session reports its end with.
     pub fn return_keys(&mut self, session: SessionId, keys: C::Keys) {
-        self.control.return_keys(session, keys);
+        self.control.peers.return_keys(session, keys);
     }
 
     /// Does what is due. Harmless too early or too late.
@@ -357,7 +359,7 @@ impl<C: Crypto> Host<C> {
             self.outbound.on_pause(now);
             self.inbound.on_pause(now);
         }
-        while let Some(direction) = self.control.nodes.due(now) {
+        while let Some(direction) = self.control.grants.nodes.due(now) {
             match direction {
                 Direction::Sending => self.outbound.measure(now, &mut self.measured),
                 Direction::Receiving => self.inbound.measure(now, &mut self.measured),
@@ -365,10 +367,10 @@ impl<C: Crypto> Host<C> {
             meter(direction, &mut self.measured);
             self.see_used(now, direction);
             self.see_paths(now, direction);
-            self.control.tick(now, direction, &self.measured);
+            self.control.grants.tick(now, &mut self.control.peers, direction, &self.measured);
         }
-        while let Some(direction) = self.control.nodes.due_for_news(now) {
-            self.control.react(now, direction);
+        while let Some(direction) = self.control.grants.nodes.due_for_news(now) {
+            self.control.grants.react(now, &mut self.control.peers, direction);
         }
         self.route(now);
         self.outbound.handle_timeout(now);
@@ -410,7 +412,7 @@ impl<C: Crypto> Host<C> {
     /// Routes the output of each core to the cores that it concerns.
     fn route(&mut self, now: Time) {
         loop {
-            if let Some(event) = self.control.poll_event() {
+            if let Some(event) = self.control.peers.poll_event() {
                 self.on_control(now, event);
             } else if let Some(event) = self.outbound.poll_event() {
                 self.on_outbound(now, event);
@@ -418,9 +420,9 @@ impl<C: Crypto> Host<C> {
                 match event {
                     InboundEvent::Say { session, frames, has_news } => {
                         if has_news {
-                            self.control.on_news(now, session);
+                            self.control.peers.on_news(now, session);
                         }
-                        self.control.say(session, frames);
+                        self.control.peers.say(session, frames);
                     }
                     InboundEvent::Void { session, stream, range, reason } => {
                         self.events.push_back(Event::Void { session, stream, range, reason });
@@ -443,14 +445,14 @@ impl<C: Crypto> Host<C> {
                     let start = opened.start_send;
                     let setup = SenderSetup { piece_bytes, lower_bytes, start, path, weight, rtt, ..self.sender };
                     self.outbound.open(now, session, peer, address, setup);
-                    if self.control.nodes.get(Direction::Sending).is_none() {
+                    if self.control.grants.nodes.get(Direction::Sending).is_none() {
                         self.outbound.grant(now, session, Rate::nearest_bps(f64::MAX), INTERVAL_OF_NONE);
                     }
                 }
                 if opened.receives {
                     let setup = ReceiverSetup { lower_bytes, start: opened.start_receive, rtt, path, ..self.receiver };
                     self.inbound.open(now, session, address, setup);
-                    if self.control.nodes.get(Direction::Receiving).is_none() {
+                    if self.control.grants.nodes.get(Direction::Receiving).is_none() {
                         self.inbound.set_expected(now, session, None, Duration::ZERO);
                     }
                 }
@@ -487,9 +489,11 @@ impl<C: Crypto> Host<C> {
 
     fn on_outbound(&mut self, now: Time, event: OutboundEvent) {
         match event {
-            OutboundEvent::Say { session, frames } => self.control.say(session, frames),
-            OutboundEvent::Reported { session, arrived, lost } => self.control.on_reported(now, session, arrived, lost),
-            OutboundEvent::Probe { session } => self.control.probe(now, session),
+            OutboundEvent::Say { session, frames } => self.control.peers.say(session, frames),
+            OutboundEvent::Reported { session, arrived, lost } => {
+                self.control.peers.on_reported(now, session, arrived, lost);
+            }
+            OutboundEvent::Probe { session } => self.control.peers.probe(now, session),
             OutboundEvent::Close { session, reason } => self.control.close(now, session, reason),
             OutboundEvent::Requested { session, stream, range } => {
                 self.events.push_back(Event::Requested { session, stream, range });

@@ -1,9 +1,9 @@
 //! The other end of a session.
 
-use fairwave_node::Terms;
 mod feedback;
 pub(crate) mod probing;
 
+use fairwave_node::Terms;
 use fairwave_units::{Rate, Time};
 
 use crate::path::mtu::Mtu;

@@ -2,27 +2,22 @@
 
 use fairwave_units::Time;
 
-use super::{Control, ControlEvent};
+use super::Control;
 use crate::handshake::Crypto;
-use crate::session::closing::{ClosingSession, ClosingStep};
+use crate::session::closing::ClosingStep;
+use crate::session::control_event::ControlEvent;
 use crate::session::slots::slot;
 use crate::wire::codec::{CloseReason, Frame, Frames, SessionId};
 use crate::wire::packet::{MAX_FRAME_BYTES, frames};
 
 impl<C: Crypto> Control<C> {
-    /// The peer of an open session closes it.
-    pub(super) fn on_close(&mut self, now: Time, session: SessionId, reason: CloseReason) {
-        let Some(peer) = self.peers.get_mut(session) else { return };
-        // A second frame of the same packet adds nothing.
-        if peer.closing.is_some() {
-            return;
+    /// This host ends a session.
+    pub(crate) fn close(&mut self, now: Time, session: SessionId, reason: CloseReason) {
+        if self.handshakes.give_up(session) {
+            self.take_back(session);
+            self.peers.push(ControlEvent::Closed { session, reason, by_peer: false });
         }
-        peer.closing = Some(ClosingSession::by_peer(now, reason, peer.rtt.smoothed()));
-        self.nodes.leave(session);
-        // It sends nothing after that word: what was reserved for it is free.
-        self.nodes.forget(session);
-        self.alarms.set(slot(session), Some(now));
-        self.events.push_back(ControlEvent::Closed { session, reason, by_peer: true });
+        self.grants.close(now, &mut self.peers, session, (reason, false));
     }
 
     /// A packet came of a session that is over here. Its peer may say the same: it knows, or it wants to be answered.
@@ -34,7 +29,7 @@ impl<C: Crypto> Control<C> {
         if closing.on_close() {
             self.forget(session);
         } else {
-            self.alarms.set(slot(session), Some(now));
+            self.peers.alarms.set(slot(session), Some(now));
         }
     }
 
@@ -43,7 +38,7 @@ impl<C: Crypto> Control<C> {
         let peer = self.peers.get_mut(session)?;
         match peer.closing.as_mut()?.step(now, peer.rtt.smoothed()) {
             ClosingStep::Say(reason, again) => {
-                self.say(session, frames(&[Frame::Close(reason)]));
+                self.peers.say(session, frames(&[Frame::Close(reason)]));
                 Some(again)
             }
             ClosingStep::Wait(until) => Some(until),
@@ -54,8 +49,16 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// Whether this host has closed a session whose peer may not know it.
-    pub(crate) fn is_telling_ends(&self) -> bool {
-        self.peers.iter().any(|(_, peer)| peer.closing.is_some_and(|closing| closing.is_telling()))
+    /// Nothing is known of a session any more.
+    pub(super) fn forget(&mut self, session: SessionId) {
+        self.grants.nodes.leave(session);
+        self.grants.nodes.forget(session);
+        if let Some(peer) = self.peers.remove(session) {
+            self.names.give_back(session);
+            // A responder may have said the same of another session.
+            if let Some(reset) = peer.reset.filter(|reset| self.resets.get(&reset.id) == Some(&session)) {
+                self.resets.remove(&reset.id);
+            }
+        }
     }
 }

@@ -2,25 +2,25 @@
 
 use std::net::SocketAddr;
 
-use fairwave_node::{Beginning, Flow, Terms};
+use fairwave_node::{Direction, Flow, Terms};
 use fairwave_units::{Duration, Rate, Time};
 
-use super::{Control, ControlEvent, Direction};
+use super::Control;
 use crate::handshake::handshakes::DatagramOutcome;
 use crate::handshake::{Crypto, Established, HandshakeError, HandshakeTerms, PendingVisit};
 use crate::path::path_kind::{PathDeclaration, PathKind};
+use crate::session::control_event::ControlEvent;
 use crate::session::end_nodes::BOTH;
 use crate::session::opened::{OpenError, OpenRequest, Opened};
 use crate::session::peer::Peer;
 use crate::session::rtt::Rtt;
-use crate::session::slots::slot;
 use crate::wire::codec::{Ahead, Refusal, SessionId};
 use crate::wire::packet::{Packet, Transmit};
 
 impl<C: Crypto> Control<C> {
     /// A name for a session, if there is room for one more. It is given back when the session is over.
     fn name(&mut self) -> Option<SessionId> {
-        let chance = self.chance.bits();
+        let chance = self.peers.chance.bits();
         self.names.take(chance)
     }
 
@@ -52,12 +52,12 @@ impl<C: Crypto> Control<C> {
 
     /// This end's terms for a session.
     fn terms(&mut self, session: SessionId, (sends, receives): (bool, bool), options: Terms) -> HandshakeTerms {
-        let (nodes, has_fair_start) = (&mut self.nodes, self.setup.fair_start);
+        let (nodes, has_fair_start) = (&mut self.grants.nodes, self.setup.fair_start);
         let mut end = |flows: bool, direction: Direction| {
             flows.then(|| nodes.promise_start(direction, session, options.weight, has_fair_start)).flatten()
         };
         let (send_end, receive_end) = (end(sends, Direction::Sending), end(receives, Direction::Receiving));
-        let knows = |flows: bool, direction| !flows || self.nodes.knows_capacity(direction);
+        let knows = |flows: bool, direction| !flows || self.grants.nodes.knows_capacity(direction);
         let knows_all = knows(sends, Direction::Sending) && knows(receives, Direction::Receiving);
         HandshakeTerms {
             session,
@@ -71,7 +71,7 @@ impl<C: Crypto> Control<C> {
             send_end,
             receive_end,
             largest_packet: self.setup.largest_packet,
-            features: self.nodes.features(),
+            features: self.grants.nodes.features(),
             ahead: Ahead::default(),
         }
     }
@@ -109,7 +109,7 @@ impl<C: Crypto> Control<C> {
     }
 
     fn answer(&mut self, to: SocketAddr, datagram: Vec<u8>) {
-        self.transmits.push_back(Transmit {
+        self.peers.push_transmit(Transmit {
             to,
             session: None,
             takes_marks: false,
@@ -119,29 +119,12 @@ impl<C: Crypto> Control<C> {
 
     pub(super) fn fail(&mut self, session: SessionId, error: HandshakeError) {
         self.take_back(session);
-        self.events.push_back(ControlEvent::Failed { session, error });
+        self.peers.push(ControlEvent::Failed { session, error });
     }
 
     /// Keys that seal the packets of a session, also of one that is half open.
     pub(crate) fn keys(&self, session: SessionId) -> Option<&C::Keys> {
         self.peers.get(session).map_or_else(|| self.handshakes.keys(session), |peer| peer.keys.as_ref())
-    }
-
-    /// Mutable keys of a session that is open or closing.
-    pub(crate) fn keys_mut(&mut self, session: SessionId) -> Option<&mut C::Keys> {
-        self.peers.get_mut(session)?.keys.as_mut()
-    }
-
-    /// The driver takes them.
-    pub(crate) fn take_keys(&mut self, session: SessionId) -> Option<C::Keys> {
-        self.peers.get_mut(session)?.keys.take()
-    }
-
-    /// The driver gives back what its session closes with. They go if that is over already.
-    pub(crate) fn return_keys(&mut self, session: SessionId, keys: C::Keys) {
-        if let Some(peer) = self.peers.get_mut(session) {
-            peer.keys = Some(keys);
-        }
     }
 
     /// The first packet of a session that is half open has been opened.
@@ -179,26 +162,12 @@ impl<C: Crypto> Control<C> {
         let flow = Flow::new(session, options, opened.rtt.unwrap_or(Duration::ZERO));
         let beginnings = BOTH.map(|direction| self.beginning(&established, direction));
         let mut peer = Peer::new(now, opened, established.keys, rtt, self.setup.probes_mtu);
-        let takes_part = [(opened.sends, opened.start_send), (opened.receives, opened.start_receive)];
-        let parts = takes_part.into_iter().zip(beginnings);
-        for ((direction, exchanges), part) in BOTH.into_iter().zip(&mut peer.exchanges).zip(parts) {
-            let ((takes_part, start), begins) = part;
-            if let Some(node) = self.nodes.get_mut(direction).filter(|_| takes_part) {
-                node.resume(now);
-                *exchanges = node.divider.exchange().is_some() && begins != Beginning::Plain;
-                // Names differ, and the options are checked when they come in.
-                let _ = node.join(now, flow, start, begins);
-            }
-        }
+        self.grants.join(now, &mut peer, flow, beginnings);
         (peer.reset, peer.terms) = (established.reset, options);
         if let Some(reset) = established.reset {
             self.resets.insert(reset.id, session);
         }
-        self.peers.insert(session, peer);
-        self.events.push_back(ControlEvent::Opened(opened));
-        self.push_beginnings(session);
-        self.alarms.set(slot(session), Some(now));
-        self.say_words(Direction::Sending);
-        self.say_words(Direction::Receiving);
+        self.peers.open(now, peer);
+        self.grants.begin(&mut self.peers, session);
     }
 }

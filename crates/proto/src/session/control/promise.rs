@@ -1,12 +1,11 @@
 //! Claims and grants that are sent with the handshake.
 
-use fairwave_node::{Beginning, Direction, Flow, Terms, TickOutcome};
+use fairwave_node::{Beginning, Direction, Flow, Terms};
 use fairwave_units::{Duration, Rate, Time};
 
 use super::Control;
 use crate::handshake::{Crypto, Established, HandshakeTerms, PendingVisit};
 use crate::path::path_kind::PathKind;
-use crate::session::end_nodes::BOTH;
 use crate::wire::codec::{Ahead, SessionId};
 use crate::wire::features::Features;
 
@@ -25,13 +24,13 @@ impl<C: Crypto> Control<C> {
         }
         let flow = Flow::new(terms.session, options, Duration::ZERO);
         let Features { claims, grants } = asked.features();
-        self.nodes.ahead(now, &flow, asked.receives && grants, asked.sends && claims)
+        self.grants.nodes.ahead(now, &flow, asked.receives && grants, asked.sends && claims)
     }
 
     /// The session will not open: frees its name, and returns what was promised to it.
     pub(super) fn take_back(&mut self, session: SessionId) {
         self.names.give_back(session);
-        self.nodes.forget(session);
+        self.grants.nodes.forget(session);
     }
 
     /// How a session starts in one direction, by what the handshake said.
@@ -50,21 +49,6 @@ impl<C: Crypto> Control<C> {
                 .map_or(Beginning::Bare, |claim| Beginning::Claimed { claim, parts: self.handshakes.attempts() + 1 }),
             // A responder's source has its first grant with the packet that opens the session; its sink has promised.
             (_, None) => Beginning::Bare,
-        }
-    }
-
-    /// The rates that a session starts with are known to this end.
-    pub(super) fn push_beginnings(&mut self, session: SessionId) {
-        for direction in BOTH {
-            let Some(node) = self.nodes.get(direction) else { continue };
-            let interval = node.schedule.interval();
-            let share = node.divider.exchange().and_then(|exchange| exchange.share(session));
-            let Some(share) = share.filter(|share| share.allowed > Rate::ZERO) else { continue };
-            if let Some(peer) = self.peers.get_mut(session) {
-                peer.rates[direction as usize].set_grant(share.grant);
-            }
-            let outcome = TickOutcome { session, measured: Rate::ZERO, share };
-            self.push_grant(direction, interval, &outcome);
         }
     }
 }

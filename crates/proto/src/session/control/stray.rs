@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use fairwave_node::Direction;
 use fairwave_units::Time;
 
-use super::{Control, ControlEvent};
+use super::Control;
 use crate::handshake::Crypto;
+use crate::session::control_event::ControlEvent;
 use crate::wire::codec::{CloseReason, Header, MIN_RESET_BYTES, PacketKind};
 
 impl<C: Crypto> Control<C> {
@@ -23,7 +24,7 @@ impl<C: Crypto> Control<C> {
             return None;
         }
         if let Some(exchange) =
-            self.nodes.exchange_mut(Direction::Receiving).filter(|_| header.kind == PacketKind::Data)
+            self.grants.nodes.exchange_mut(Direction::Receiving).filter(|_| header.kind == PacketKind::Data)
         {
             let bytes = u32::try_from(datagram.len()).unwrap_or(u32::MAX);
             exchange.see_stray(now, bytes.saturating_add(lower_bytes));
@@ -33,7 +34,7 @@ impl<C: Crypto> Control<C> {
             return None;
         }
         let reset = self.handshakes.reset(now, from, header.session)?;
-        let chance = &mut self.chance;
+        let chance = &mut self.peers.chance;
         reset.answer(header, datagram.len(), || chance.bits())
     }
 
@@ -48,7 +49,7 @@ impl<C: Crypto> Control<C> {
         let is_open = peer.closing.is_none();
         self.forget(session);
         if is_open {
-            self.events.push_back(ControlEvent::Closed { session, reason: CloseReason::Reset, by_peer: true });
+            self.peers.push(ControlEvent::Closed { session, reason: CloseReason::Reset, by_peer: true });
         }
         true
     }

@@ -19,7 +19,7 @@ use crate::wire::codec::SessionId;
 impl<C: Crypto> Host<C> {
     /// The rates of a session at its source, if this is it.
     pub fn source_rates(&self, session: SessionId) -> Option<SessionRates> {
-        let rates = self.control.peer(session)?.rates[Direction::Sending as usize];
+        let rates = self.control.peers.get(session)?.rates[Direction::Sending as usize];
         let sink_expected = self.outbound.limit(session, RateTerm::Sink)?;
         Some(SessionRates { sink_expected: Some(sink_expected), ..rates })
     }
@@ -27,7 +27,7 @@ impl<C: Crypto> Host<C> {
     /// The rates of a session at its sink, if this is it.
     pub fn sink_rates(&self, session: SessionId) -> Option<SessionRates> {
         self.inbound.counts(session)?;
-        self.control.peer(session).map(|peer| peer.rates[Direction::Receiving as usize])
+        self.control.peers.get(session).map(|peer| peer.rates[Direction::Receiving as usize])
     }
 
     /// A term of a session's rate at its source, if this is it.
@@ -50,7 +50,7 @@ impl<C: Crypto> Host<C> {
         match direction {
             Direction::Sending => self.outbound.path_facts(now, session),
             Direction::Receiving => {
-                let rtt = &self.control.peer(session)?.rtt;
+                let rtt = &self.control.peers.get(session)?.rtt;
                 let (least_rtt, smoothed_rtt, latest_rtt) = (rtt.least(), rtt.known(), rtt.latest());
                 let facts = self.inbound.path_facts(now, session)?;
                 Some(PathFacts { least_rtt, smoothed_rtt, latest_rtt, ..facts })
@@ -85,7 +85,7 @@ impl<C: Crypto> Host<C> {
 
     /// The round-trip time of a session, if there was a sample.
     pub fn rtt(&self, session: SessionId) -> Option<Duration> {
-        self.control.peer(session).and_then(|peer| peer.rtt.known())
+        self.control.peers.get(session).and_then(|peer| peer.rtt.known())
     }
 
     /// Whether data packets of a session set out with ECT(0) from here.
@@ -95,42 +95,42 @@ impl<C: Crypto> Host<C> {
 
     /// The largest datagram that a session's path takes as far as is known, where data take it from here.
     pub fn datagram_bytes(&self, session: SessionId) -> Option<u32> {
-        self.control.peer(session).and_then(|peer| peer.mtu.as_ref()).map(Mtu::size)
+        self.control.peers.get(session).and_then(|peer| peer.mtu.as_ref()).map(Mtu::size)
     }
 
     /// The address of a session's peer.
     pub fn address(&self, session: SessionId) -> Option<SocketAddr> {
-        self.control.peer(session).map(|peer| peer.opened.address)
+        self.control.peers.get(session).map(|peer| peer.opened.address)
     }
 
     /// For how long a session's peer has said nothing.
     pub fn silent_for(&self, now: Time, session: SessionId) -> Option<Duration> {
-        self.control.peer(session).map(|peer| now.since(peer.heard))
+        self.control.peers.get(session).map(|peer| now.since(peer.heard))
     }
 
     /// For how long a session's peer has owed an answer, and has been silent. Peers that owe no answer may be silent.
     pub fn unanswered_for(&self, now: Time, session: SessionId) -> Option<Duration> {
-        self.control.peer(session).map(|peer| peer.unanswered_for(now))
+        self.control.peers.get(session).map(|peer| peer.unanswered_for(now))
     }
 
     /// For how long a session's peer has answered no request, though it may be heard: this host's messages do not
     /// arrive there. `None` until a few requests have gone without an answer, since each of them may be lost.
     pub fn unheard_for(&self, now: Time, session: SessionId) -> Option<Duration> {
-        self.control.peer(session).map(|peer| peer.unheard_for(now))
+        self.control.peers.get(session).map(|peer| peer.unheard_for(now))
     }
 
     /// All that may still come by what this host has granted, where it receives by claims and grants.
     pub fn reserved(&self) -> Option<Rate> {
-        self.control.nodes.get(Direction::Receiving).and_then(|node| node.divider.exchange()?.reserved())
+        self.control.grants.nodes.get(Direction::Receiving).and_then(|node| node.divider.exchange()?.reserved())
     }
 
     /// Whether both ends of a session exchange claims and grants of that direction.
     pub fn exchanges(&self, session: SessionId, direction: Direction) -> bool {
-        self.control.exchanges(session, direction)
+        self.control.peers.exchanges(session, direction)
     }
 
     /// Sessions that share the capacity of a direction, where that is known.
     pub fn sessions(&self, direction: Direction) -> Option<usize> {
-        self.control.nodes.get(direction).map(|node| node.table.len())
+        self.control.grants.nodes.get(direction).map(|node| node.table.len())
     }
 }

@@ -13,7 +13,7 @@ impl<C: Crypto> Host<C> {
     /// capacity is unknown or divided elsewhere.
     pub fn find_capacity(&mut self) {
         for direction in [Direction::Sending, Direction::Receiving] {
-            if let Some(node) = self.control.nodes.get_mut(direction) {
+            if let Some(node) = self.control.grants.nodes.get_mut(direction) {
                 node.capacity.find();
             }
         }
@@ -21,7 +21,7 @@ impl<C: Crypto> Host<C> {
 
     /// Passes the fate of their sessions' packets to end nodes that ask for it.
     pub(super) fn see_paths(&mut self, now: Time, direction: Direction) {
-        if !self.control.nodes.get(direction).is_some_and(|node| node.capacity.finds()) {
+        if !self.control.grants.nodes.get(direction).is_some_and(|node| node.capacity.finds()) {
             return;
         }
         for measured in &self.measured {
@@ -34,7 +34,7 @@ impl<C: Crypto> Host<C> {
             let waiting = facts.waiting.or_else(|| facts.queueing());
             let (arrived, lost, arrived_bytes) = (facts.all.arrived, facts.all.lost, facts.all.arrived_bytes);
             let totals = PathTotals { arrived, lost, arrived_bytes, waiting };
-            if let Some(node) = self.control.nodes.get_mut(direction) {
+            if let Some(node) = self.control.grants.nodes.get_mut(direction) {
                 node.capacity.see_path(measured.session, totals);
             }
         }

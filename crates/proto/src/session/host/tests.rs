@@ -374,15 +374,15 @@ fn unanswered_for__counts_only_while_the_peer_owes_an_answer() {
     for tenth in 10..300 {
         network.run_until(ms(100 * tenth));
         let control = &network.hosts[1].control;
-        silent = silent.max(control.peer(sink).map(|peer| network.now.since(peer.heard)).unwrap());
-        unanswered = unanswered.max(control.peer(sink).map(|peer| peer.unanswered_for(network.now)).unwrap());
+        silent = silent.max(control.peers.get(sink).map(|peer| network.now.since(peer.heard)).unwrap());
+        unanswered = unanswered.max(control.peers.get(sink).map(|peer| peer.unanswered_for(network.now)).unwrap());
     }
     // Nothing flows, and each asks the other every 5 s: an answer takes a round trip of 10 ms.
     assert!(silent >= Duration::from_secs(2), "{silent}");
     assert!(unanswered <= Duration::from_millis(10), "{unanswered}");
     cut(&mut network, &[0, 1], true);
     network.run_until(ms(38_000));
-    let unanswered = network.hosts[1].control.peer(sink).map(|peer| peer.unanswered_for(network.now)).unwrap();
+    let unanswered = network.hosts[1].control.peers.get(sink).map(|peer| peer.unanswered_for(network.now)).unwrap();
     assert!(unanswered >= Duration::from_millis(2900), "{unanswered}");
 }
 
@@ -394,10 +394,10 @@ fn unheard_for__grows_where_the_peer_is_heard_and_nothing_gets_there() {
     let waits = |network: &Network| {
         let control = &network.hosts[1].control;
         let [silent, unanswered] = [
-            control.peer(sink).map(|peer| network.now.since(peer.heard)),
-            control.peer(sink).map(|peer| peer.unanswered_for(network.now)),
+            control.peers.get(sink).map(|peer| network.now.since(peer.heard)),
+            control.peers.get(sink).map(|peer| peer.unanswered_for(network.now)),
         ];
-        [silent, unanswered, control.peer(sink).map(|peer| peer.unheard_for(network.now))].map(Option::unwrap)
+        [silent, unanswered, control.peers.get(sink).map(|peer| peer.unheard_for(network.now))].map(Option::unwrap)
     };
     assert_eq!(waits(&network)[2], Duration::ZERO);
     // Packets to the source are lost, and packets from it arrive.
@@ -421,7 +421,7 @@ fn unheard_for__says_little_where_packets_get_lost() {
     let (mut looks, mut unheard) = (0_u32, 0_u32);
     for tenth in 10..300 {
         network.run_until(ms(100 * tenth));
-        let Some(span) = network.hosts[1].control.peer(sink).map(|peer| peer.unheard_for(network.now)) else {
+        let Some(span) = network.hosts[1].control.peers.get(sink).map(|peer| peer.unheard_for(network.now)) else {
             continue;
         };
         looks += 1;
@@ -439,6 +439,6 @@ fn unheard_for__is_known_within_some_seconds_where_little_flows() {
     cut(&mut network, &[0], true);
     // The next question is up to 5 s away, and three more follow.
     network.run_until(ms(14_100));
-    let unheard = network.hosts[1].control.peer(sink).map(|peer| peer.unheard_for(network.now)).unwrap();
+    let unheard = network.hosts[1].control.peers.get(sink).map(|peer| peer.unheard_for(network.now)).unwrap();
     assert!(unheard >= Duration::from_secs(3), "{unheard}");
 }

@@ -74,7 +74,7 @@ fn handle_stray__a_host_that_began_anew_ends_its_sessions() {
     let (_, other) = open(&mut network);
     assert_eq!(hears(&mut network.hosts[1], network.now, address(0), &reset), None);
     assert_eq!(ends(&mut network.hosts[1]), []);
-    assert!(network.hosts[1].control.peer(other).and_then(|peer| peer.rtt.known()).is_some());
+    assert!(network.hosts[1].control.peers.get(other).and_then(|peer| peer.rtt.known()).is_some());
 }
 
 #[test]
