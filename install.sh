@@ -18,7 +18,7 @@ main() {
     *) fail "unknown argument $1; $usage" ;;
     esac
   done
-  [ -n "$from" ] || fail "no source; $usage"
+  [ -n "$from" ] || fail "there is no download site yet: build a release with \`make release\`, then use --from target/dist"
   [ -n "${HOME:-}" ] || fail "HOME is not set"
   system=$(uname -s) machine=$(uname -m)
   [ "$system" = Linux ] || fail "$system: there are archives for Linux only"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes a release of the commit that is checked out, in target/dist: for each machine a tar of the static command, a
-# Debian package and a bill of materials (CycloneDX); the source; install.sh; checksums.
+# Debian package and a bill of materials (CycloneDX); the source, and recipes of other packagers for it; install.sh;
+# checksums.
 # usage: packaging/release.sh TOOLS      (a venv with requirements-release.txt and cargo-cyclonedx)
 set -euo pipefail
 . "$(dirname "$0")/words.sh"
@@ -12,6 +13,7 @@ mkdir -p target/dist
 
 source=fairwave-$version-source
 git archive --format tar --prefix "$source/" HEAD | gzip -9n > "target/dist/$source.tar.gz"
+"$tools/bin/python" packaging/recipes/write.py "target/dist/$source.tar.gz" target/dist/recipes
 # The tool writes a file next to every Cargo.toml.
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT

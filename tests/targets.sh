@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Checks that the code compiles for other systems, without linking and without a C compiler: the whole command for Linux
-# on aarch64, the lab for macOS and Windows. A target that the Rust toolchain lacks is installed by rustup; if that fails,
-# the target is skipped with a line. Results are cached in target/targets.
+# Checks that the command compiles for other systems, without linking and without a C compiler: all of it for Linux on
+# aarch64, the lab for macOS and Windows. Then builds it with its transfer commands only, for this system, and checks
+# that help and errors name the commands that it leaves out. A target that the Rust toolchain lacks is installed by
+# rustup; if that fails, the target is skipped with a line. Results are cached in target/targets.
 # usage: tests/targets.sh [TARGET]...
 set -euo pipefail
 cd "$(dirname "$0")/.."
-lab=(units schemes node proto scenario sim fluid catalogue)
 targets=("$@")
 if [ ${#targets[@]} = 0 ]; then targets=(aarch64-unknown-linux-musl aarch64-apple-darwin x86_64-pc-windows-gnu); fi
 
@@ -19,15 +19,20 @@ for target in "${targets[@]}"; do
     echo "skipped: $target: the Rust toolchain has no such target, and rustup cannot fetch it" >&2
     continue
   fi
-  case $target in
-  *-linux-*) crates=(cli) ;;
-  # The journal of a sweep is locked by its device and inode number, which Windows does not have.
-  *-windows-*) crates=("${lab[@]}") ;;
-  *) crates=("${lab[@]}" study) ;;
-  esac
+  features=()
+  [[ $target = *-linux-* ]] || features=(--no-default-features --features lab)
   declared=target.$target.$aws_lc
-  "${CARGO:-cargo}" check --quiet --locked --target "$target" "${crates[@]/#/--package=fairwave-}" \
+  "${CARGO:-cargo}" check --quiet --locked --target "$target" --package fairwave-cli \
+    ${features[@]+"${features[@]}"} \
     --config "$declared.rustc-cfg=[\"universal\"]" --config "$declared.root=\"/nonexistent\"" \
     --config "$declared.include=\"/nonexistent\""
-  echo "good: $target: ${crates[*]}" >&2
+  echo "good: $target" >&2
 done
+if [ $# != 0 ]; then exit; fi
+
+"${CARGO:-cargo}" build --quiet --locked --package fairwave-cli --no-default-features --features transfer
+small=target/targets/debug/fairwave
+"$small" --help | grep -q '^Not in this build (feature lab): simulate, sweep,' || { "$small" --help; exit 1; }
+if said=$("$small" simulate five-to-one 2>&1) || [ $? != 2 ]; then echo "the lab is not left out: $said"; exit 1; fi
+[[ $said = *"'simulate' needs the feature 'lab', which this build leaves out"* ]] || { echo "$said"; exit 1; }
+echo "good: transfer alone" >&2

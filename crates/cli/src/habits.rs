@@ -38,10 +38,11 @@ pub(crate) fn advise(mut error: clap::Error, command: Option<&str>) -> clap::Err
 /// The error about a command of a feature that is not built in.
 fn left_out(name: &str) -> Option<clap::Error> {
     let feature = FEATURES.iter().find(|feature| !feature.is_built_in && feature.commands.contains(&name))?;
-    let feature = feature.name;
-    let text = format!(
-        "'{name}' is not in this build, which leaves out the feature '{feature}'\n\n  \
-         tip: install the whole command, or build it with --features {feature}\n"
-    );
+    let tip = if cfg!(target_os = "linux") {
+        format!("install the whole command, or build it with --features {}", feature.name)
+    } else {
+        "use it on Linux; other systems have the lab only".to_owned()
+    };
+    let text = format!("'{name}' needs the feature '{}', which this build leaves out\n\n  tip: {tip}\n", feature.name);
     Some(clap::Error::raw(ErrorKind::InvalidSubcommand, text))
 }

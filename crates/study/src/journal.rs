@@ -3,12 +3,11 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::cell::{decode, encode};
 use crate::study::RunKey;
-use crate::{BUILD, Row, StudyError};
+use crate::{BUILD, Row, StudyError, system};
 
 /// Start of a journal; the build that writes it follows, and a newline.
 const MAGIC: &[u8] = b"fairwave sweep journal 2\n";
@@ -62,10 +61,7 @@ impl Journal {
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         // The previous owner may have ended and removed it between the two calls.
-        let is_there = std::fs::symlink_metadata(path).is_ok_and(|there| {
-            file.metadata().is_ok_and(|mine| (mine.ino(), mine.dev()) == (there.ino(), there.dev()))
-        });
-        if !is_there {
+        if !system::is_at(&file, path) {
             return Err(StudyError::refused(
                 path,
                 "another process has just finished writing these results",
@@ -145,8 +141,9 @@ impl Journal {
         let mut bytes = vec![0; place.length as usize];
         match &self.place {
             Place::Memory(all) => bytes.copy_from_slice(&all[place.at as usize..][..place.length as usize]),
-            Place::File(file, path) => std::os::unix::fs::FileExt::read_exact_at(file, &mut bytes, place.at)
-                .map_err(|error| StudyError::io(path, &error))?,
+            Place::File(file, path) => {
+                system::read_exact_at(file, &mut bytes, place.at).map_err(|error| StudyError::io(path, &error))?;
+            }
         }
         decode(&bytes[16..]).ok_or_else(|| {
             let path = match &self.place {

@@ -21,6 +21,7 @@ mod journal;
 mod results;
 mod row;
 mod study;
+mod system;
 mod table;
 #[cfg(test)]
 mod tests;

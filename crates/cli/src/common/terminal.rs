@@ -23,7 +23,10 @@ pub(crate) const ACCENT: Style = AnsiColor::Cyan.on_default();
 /// Width of stdout in characters, if it is a terminal that reports it, or if `$COLUMNS` is set.
 pub(crate) fn columns() -> Option<usize> {
     let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    #[cfg(unix)]
     let seen = || rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    #[cfg(not(unix))]
+    let seen = || None;
     said.or_else(seen).filter(|columns| *columns > 0)
 }
 
