@@ -1,7 +1,7 @@
 //! Response functions by name, for curves and claims: from formulas, and from the rules themselves.
 
 use fairwave_schemes::response::{aimd, reno};
-use fairwave_schemes::scheme::{OptionValue, Options};
+use fairwave_schemes::scheme::{OptionValue, Options, find};
 use fairwave_schemes::session::{
     Ack, BicConfig, CongestionController, HighSpeed, HighSpeedConfig, Loss, ScalableConfig, controller,
 };
@@ -116,37 +116,33 @@ impl ResponseCurve {
     }
 
     fn rule(self) -> (&'static str, Options) {
-        let mut options = Options::default();
-        let mut packets = |name: &'static str, value: Option<f64>| {
-            if let Some(value) = value {
-                options.set(name, OptionValue::Packets(value.round() as u64));
-            }
-        };
-        match self {
-            Self::Newreno {} => ("newreno", options),
+        let packets = |value: Option<f64>| value.map(|value| OptionValue::Packets(value.round() as u64));
+        let number = |value: Option<f64>| value.map(OptionValue::Number);
+        let (scheme, given) = match self {
+            Self::Newreno {} => ("newreno", vec![]),
             Self::Aimd { increase, decrease } => {
-                options.set("increase", OptionValue::Number(increase));
-                options.set("decrease", OptionValue::Number(decrease));
-                ("aimd", options)
+                ("aimd", vec![("increase", number(Some(increase))), ("decrease", number(Some(decrease)))])
             }
-            Self::Hstcp { low_window } => {
-                packets("low_window", low_window);
-                ("hstcp", options)
-            }
-            Self::Stcp { low_window } => {
-                packets("low_window", low_window);
-                ("stcp", options)
-            }
-            Self::Bic { s_max, s_min, beta, low_window } => {
-                packets("low_window", low_window);
-                for (name, value) in [("s_max", s_max), ("s_min", s_min), ("beta", beta)] {
-                    if let Some(value) = value {
-                        options.set(name, OptionValue::Number(value));
-                    }
-                }
-                ("bic", options)
+            Self::Hstcp { low_window } => ("hstcp", vec![("low_window", packets(low_window))]),
+            Self::Stcp { low_window } => ("stcp", vec![("low_window", packets(low_window))]),
+            Self::Bic { s_max, s_min, beta, low_window } => (
+                "bic",
+                vec![
+                    ("low_window", packets(low_window)),
+                    ("s_max", number(s_max)),
+                    ("s_min", number(s_min)),
+                    ("beta", number(beta)),
+                ],
+            ),
+        };
+        let mut options = Options::default();
+        for (name, value) in given {
+            let option = find(scheme).and_then(|scheme| scheme.option(name)).expect("the scheme has the option");
+            if let Some(value) = value {
+                options.set(option, value);
             }
         }
+        (scheme, options)
     }
 }
 

@@ -16,7 +16,7 @@ mod dynamics;
 use fairwave_scenario::{QueueLimit, Run};
 use fairwave_schemes::global::metrics;
 use fairwave_schemes::link::AecpConfig;
-use fairwave_schemes::scheme::OptionValue;
+use fairwave_schemes::session::AecpSourceConfig;
 use fairwave_units::Time;
 
 use crate::Settings;
@@ -103,11 +103,7 @@ impl<'a> AecpSimulator<'a> {
         }
         let source = |k: usize| {
             let session = &plan.scenario.sessions[k];
-            let choice = plan.scenario.scheme_of(session);
-            let alpha = match choice.scheme.value(&choice.options, "alpha") {
-                Some(OptionValue::Number(alpha)) => alpha,
-                _ => 0.0,
-            };
+            let alpha = AecpSourceConfig::from_options(&plan.scenario.scheme_of(session).options).alpha_per_s;
             let crossed = plan.rows_of(k).iter().map(|row| index[plan.rows[*row as usize].resource as usize]);
             let crossed: Vec<u32> = crossed.filter(|line| *line != NONE).collect();
             let tellers = crossed.iter().copied().filter(|line| lines[*line as usize].rule.is_some()).collect();

@@ -6,6 +6,7 @@ use std::ops::Range;
 use fairwave_scenario::node_rule::{self, MixedRules, TickSchedule};
 use fairwave_scenario::{Demand, Discipline, Link, MeanWindow, QueueLimit, Scenario, SessionSpec};
 use fairwave_schemes::node;
+use fairwave_schemes::node::gtp_options::FAIR_START;
 use fairwave_schemes::{RateAllocator, Row, Terms};
 use fairwave_units::{Duration, Rate, Time};
 
@@ -327,7 +328,7 @@ impl<'a> FluidPlan<'a> {
     /// Whether a session starts at its fair share of both ends.
     pub(crate) fn starts_fair(&self, session: usize) -> bool {
         let session = &self.scenario.sessions[session];
-        self.scenario.scheme_of(session).options.flag("fair_start") && session.initial_rate == Rate::ZERO
+        FAIR_START.of(&self.scenario.scheme_of(session).options) && session.initial_rate == Rate::ZERO
     }
 
     /// The window of the means, in nanoseconds, and whether it closes with the last session that ends.

@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use fairwave_schemes::scheme::{self, OptionValue, Scheme, SchemeKind};
+use fairwave_schemes::node::gtp_options::{ALPHA, BETA};
+use fairwave_schemes::scheme::{self, Scheme, SchemeKind};
 use fairwave_schemes::{Grant, Interval, RateAllocator, Row, node};
 use fairwave_units::{Duration, Rate};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -35,11 +36,8 @@ impl Allocator {
         let options = read_options(scheme, options)?;
         let rule = node::allocator(rule, &options).map_err(|error| PyValueError::new_err(format!("rule: {error}")))?;
         // The ATM rules have neither alpha nor beta and look at neither.
-        let number = |name| match scheme.value(&options, name) {
-            Some(OptionValue::Number(number)) => number,
-            _ => 0.0,
-        };
-        let (alpha, beta) = (number("alpha"), number("beta"));
+        let number = |option| scheme.read(option, &options).unwrap_or_default();
+        let (alpha, beta) = (number(&ALPHA), number(&BETA));
         Ok(Self { node: Mutex::new(Node { rule, rows: Vec::new(), grants: Vec::new() }), alpha, beta })
     }
 

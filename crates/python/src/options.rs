@@ -26,7 +26,7 @@ pub(crate) fn read_options(scheme: &'static Scheme, given: &Bound<'_, PyDict>) -
             _ => spec.read(GivenValue::Other(&kind)),
         };
         let value = given.map_err(|error| PyValueError::new_err(format!("{error}\nhint: {}", error.hint())))?;
-        options.set(spec.name, value);
+        options.set(spec, value);
     }
     Ok(options)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fairwave_schemes::scheme::OptionValue;
+use fairwave_schemes::scheme::{OptionSpec, OptionValue};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::{CompletionSummary, DelayHistogram, DelaySummary, Scenario, SchemeChoice, SessionSummary};
@@ -46,8 +46,9 @@ pub struct SchemeOptions(pub Vec<(&'static str, OptionValue)>);
 impl SchemeOptions {
     /// The options of a choice: the values that were set, and the scheme's defaults.
     pub fn of(choice: &SchemeChoice) -> Self {
-        let value = |name| choice.scheme.value(&choice.options, name).map(|value| (name, value));
-        Self(choice.scheme.options.iter().filter_map(|option| value(option.name)).collect())
+        let options = choice.scheme.options.iter();
+        let value = |option: &OptionSpec| choice.options.get(option).unwrap_or_else(|| option.default_value());
+        Self(options.map(|option| (option.name, value(option))).collect())
     }
 }
 

@@ -1,6 +1,8 @@
 //! A scenario's settings for the rule of an end node, with one meaning in every simulator.
 
-use fairwave_schemes::scheme::OptionValue;
+use fairwave_schemes::node::gtp_options::{ALPHA, BETA};
+use fairwave_schemes::node::{INTERVAL, PHASE};
+use fairwave_schemes::scheme::TypedOption;
 use fairwave_units::{Duration, Time};
 
 use crate::{Node, Scenario, SchemeChoice, SessionSpec, random};
@@ -27,8 +29,8 @@ enum Phase {
 impl TickSchedule {
     /// The schedule of a node (or of a link, if `None`) that runs this scheme. Its `name` selects its random phase.
     pub fn of(scenario: &Scenario, node: Option<&Node>, name: &str, choice: &SchemeChoice) -> Self {
-        let phase = match choice.scheme.value(&choice.options, "phase") {
-            Some(OptionValue::Time(phase)) => Phase::Common(phase),
+        let phase = match choice.scheme.read(&PHASE, &choice.options) {
+            Some(Some(phase)) => Phase::Common(phase),
             _ => Phase::Random(random::stream(scenario.seed, &format!("phase {name}")).unit()),
         };
         Self { interval: interval(node, choice), phase }
@@ -76,30 +78,30 @@ fn interval(node: Option<&Node>, choice: &SchemeChoice) -> Option<Duration> {
     if node.is_some_and(|node| node.interval_is_rtt) {
         return None;
     }
-    let named = match choice.scheme.value(&choice.options, "interval") {
-        Some(OptionValue::Time(span)) => Some(span),
-        _ => None,
-    };
-    node.and_then(|node| node.interval).or(named)
+    let named = || choice.scheme.read(&INTERVAL, &choice.options).flatten();
+    node.and_then(|node| node.interval).or_else(named)
 }
 
 /// Alpha of a session at one of its nodes. The session's overrides the node's, and that the scenario's.
 pub fn alpha(scenario: &Scenario, session: &SessionSpec, node: Option<&Node>) -> f64 {
-    parameter("alpha", session.alpha, scenario, session, node.and_then(|node| node.alpha))
+    parameter(&ALPHA, session.alpha, scenario, session, node.and_then(|node| node.alpha))
 }
 
 /// Beta of a session at one of its nodes, with the same precedence.
 pub fn beta(scenario: &Scenario, session: &SessionSpec, node: Option<&Node>) -> f64 {
-    parameter("beta", session.beta, scenario, session, node.and_then(|node| node.beta))
+    parameter(&BETA, session.beta, scenario, session, node.and_then(|node| node.beta))
 }
 
-fn parameter(name: &str, own: Option<f64>, scenario: &Scenario, session: &SessionSpec, at_node: Option<f64>) -> f64 {
+fn parameter(
+    option: &TypedOption<f64>,
+    own: Option<f64>,
+    scenario: &Scenario,
+    session: &SessionSpec,
+    at_node: Option<f64>,
+) -> f64 {
     let choice = scenario.scheme_of(session);
-    let of_session = || session.scheme.as_ref().and_then(|choice| choice.options.number(name));
-    let of_scheme = || match choice.scheme.value(&choice.options, name) {
-        Some(OptionValue::Number(value)) => value,
-        _ => 0.0,
-    };
+    let of_session = || session.scheme.as_ref().and_then(|choice| option.given(&choice.options));
+    let of_scheme = || choice.scheme.read(option, &choice.options).unwrap_or_default();
     own.or_else(of_session).or(at_node).unwrap_or_else(of_scheme)
 }
 

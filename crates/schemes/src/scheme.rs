@@ -11,13 +11,15 @@ mod registry;
 
 pub use entry::{Model, Scheme, SchemeKind};
 pub use node_rule::{MakeRule, NodeRule};
-pub use option::{Domain, GivenValue, OptionError, OptionSpec, OptionValue, Options};
+pub use option::{Domain, GivenValue, OptionError, OptionSpec, OptionType, OptionValue, Options, TypedOption};
 pub use own::{own_node, own_session, with_own};
 pub use registry::{find, known_names, schemes};
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::gtp_options::ALPHA;
+    use crate::session::tcp_options::SACK;
     use std::collections::BTreeSet;
 
     #[test]
@@ -70,13 +72,16 @@ mod tests {
     }
 
     #[test]
-    fn value__set_option_overrides_default() {
+    fn read__set_option_overrides_default() {
         let gtp = find("gtp").unwrap();
         let mut options = Options::default();
-        assert_eq!(gtp.value(&options, "alpha"), Some(OptionValue::Number(0.1)));
-        options.set("alpha", OptionValue::Number(0.025));
-        assert_eq!(gtp.value(&options, "alpha"), Some(OptionValue::Number(0.025)));
-        assert_eq!(gtp.value(&options, "t_rho"), None);
+        assert_eq!(gtp.read(&ALPHA, &options), Some(0.1));
+        ALPHA.set(&mut options, 0.025);
+        assert_eq!(gtp.read(&ALPHA, &options), Some(0.025));
+        assert_eq!(gtp.read(&SACK, &options), None);
+        // The default is the scheme's.
+        assert_eq!(find("newreno").unwrap().read(&SACK, &options), Some(false));
+        assert_eq!(find("sack").unwrap().read(&SACK, &options), Some(true));
         assert_eq!(find("GTP"), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Sessions of a constant rate, and their part of the loop.
 
 use fairwave_scenario::{TraceKind, random};
+use fairwave_schemes::session::DITHER;
 
 use crate::constant::Constant;
 use crate::event::SimEvent;
@@ -12,7 +13,7 @@ use crate::transit::Transit;
 pub(crate) const KIND: SourceKind = SourceKind::new(
     |scheme| scheme.name == "cbr",
     |transit, _, new| {
-        let is_dithered = new.choice.scheme.flag(&new.choice.options, "dither");
+        let is_dithered = DITHER.of(&new.choice.options);
         let name = format!("dither {}", new.session.name);
         let stream = is_dithered.then(|| random::stream(new.scenario.seed, &name));
         let source = Constant::new(&new.session.demand, new.session.stop, new.size_packets, stream);

@@ -3,6 +3,7 @@
 use fairwave_scenario::random;
 use fairwave_scenario::report::Recording;
 use fairwave_scenario::{Discipline, MeanWindow, Run, Scenario, SchemeChoice, SessionSpec, Settings};
+use fairwave_schemes::node::tally::{DECLARED, LATE, LOSS};
 use fairwave_schemes::scheme::{Model, NodeRule, OptionSpec};
 use fairwave_units::{Rate, Time};
 
@@ -138,14 +139,14 @@ fn fluid_key(choice: &SchemeChoice, session: &SessionSpec, rule: NodeRule) -> Op
         return Some("minimum");
     }
     let is_named =
-        |option: &OptionSpec| choice.options.get(option.name).is_some_and(|value| value != option.default_value());
+        |option: &OptionSpec| choice.options.get(option).is_some_and(|value| value != option.default_value());
     let options = choice.scheme.options.iter().filter(|option| FLUID_OPTIONS.contains(&option.name));
     options.filter(|_| rule.exchange.is_some()).find(|option| is_named(option)).map(|option| option.name)
 }
 
 /// Options of rules that exchange messages for loss and delay in the fluid model. In the packet model links lose and
 /// delay messages, and sources report backlogs.
-const FLUID_OPTIONS: [&str; 3] = ["declared", "loss", "late"];
+const FLUID_OPTIONS: [&str; 3] = [DECLARED.name(), LOSS.name(), LATE.name()];
 
 /// Hint if the fluid model supports the feature.
 const AS_FLUID: &str = "omit it, or use --model fluid";

@@ -1,7 +1,8 @@
 //! A kind of source: its constructor, its requirements and the scenarios that it rejects.
 
 use fairwave_scenario::{DemandBy, Scenario, SchemeChoice, SessionSpec};
-use fairwave_schemes::scheme::{OptionValue, Scheme};
+use fairwave_schemes::scheme::Scheme;
+use fairwave_schemes::session::tcp_options::MAX_WINDOW;
 use fairwave_units::Time;
 
 use crate::error::SimError;
@@ -57,10 +58,7 @@ impl NewSession<'_> {
     /// Limits of a session in addition to its rule: maximum packets in flight, and the offer of its application.
     pub(crate) fn limits(&self) -> (u64, Option<TokenBucket>) {
         let Self { session, choice, .. } = self;
-        let max_window_packets = match choice.scheme.value(&choice.options, "max_window") {
-            Some(OptionValue::Packets(packets)) => packets,
-            _ => u64::MAX,
-        };
+        let max_window_packets = choice.scheme.read(&MAX_WINDOW, &choice.options).flatten().unwrap_or(u64::MAX);
         match session.demand_by {
             DemandBy::Application => (max_window_packets, TokenBucket::new(&session.demand, session.start)),
             DemandBy::Window => {

@@ -1,7 +1,10 @@
 //! The source that acknowledgements drive: its construction, and its part of the loop.
 
 use fairwave_scenario::{LossKind, Scenario, SessionSpec, TraceKind, random};
-use fairwave_schemes::scheme::{OptionValue, Options, Scheme, SchemeKind};
+use fairwave_schemes::scheme::{Options, Scheme, SchemeKind};
+use fairwave_schemes::session::tcp_options::{
+    DELAYED_ACK, IDLE_RESTART, INITIAL_RTO, MAX_BURST, MAX_WINDOW, MIN_RTO, PACING, SACK, SEND_JITTER,
+};
 use fairwave_schemes::session::{MarkResponse, WindowConfig, led_controller};
 use fairwave_units::Duration;
 
@@ -23,18 +26,19 @@ pub(crate) const KIND: SourceKind =
 fn add(transit: &mut Transit<'_>, _: &GtpHosts, new: &NewSession<'_>) -> Result<(), SimError> {
     let NewSession { scenario, session, choice, size_packets, data_bytes, .. } = *new;
     let (max_window_packets, offer) = new.limits();
-    let sack = choice.scheme.flag(&choice.options, "sack");
+    let sack = choice.scheme.read(&SACK, &choice.options).unwrap_or(false);
     let is_led = choice.scheme.kind == SchemeKind::Link;
     let mut options = choice.options.clone();
     if is_led && max_window_packets < u64::MAX {
         // The links' grants beyond the usable window are not saved up.
-        options.set("max_window", OptionValue::Packets(max_window_packets));
+        MAX_WINDOW.set(&mut options, Some(max_window_packets));
     }
     let dither_packets = random::stream(scenario.seed, &format!("dither {}", session.name)).unit();
     let controller = led_controller(choice.scheme.name, &options, dither_packets)
         .map_err(|problem| SimError::Options { session: session.name.clone(), problem })?;
     // Schemes whose links or whose model set their window restart by these.
-    let restarts = !is_led && !controller.takes_samples() && choice.scheme.flag(&options, "idle_restart");
+    let restarts =
+        !is_led && !controller.takes_samples() && choice.scheme.read(&IDLE_RESTART, &options).unwrap_or(false);
     let restart_window_packets = restarts.then(|| WindowConfig::from_options(&options).initial_window_packets);
     let config = SenderConfig {
         sack,
@@ -43,18 +47,19 @@ fn add(transit: &mut Transit<'_>, _: &GtpHosts, new: &NewSession<'_>) -> Result<
         initial_rto: initial_rto(choice.scheme, &options),
         restart_window_packets,
         size_packets,
-        pacing: choice.scheme.flag(&options, "pacing"),
+        pacing: choice.scheme.read(&PACING, &options).unwrap_or(false),
         packet_bytes: data_bytes,
     };
     let flow_options = FlowOptions {
-        max_burst: options.packets("max_burst").unwrap_or(u64::MAX),
-        delayed_ack: options.flag("delayed_ack"),
+        max_burst: MAX_BURST.of(&options).unwrap_or(u64::MAX),
+        delayed_ack: DELAYED_ACK.of(&options),
         sack,
         is_headed: is_led || (controller.mark_response() != MarkResponse::None && has_marks(scenario)),
     };
     let sender = WindowSender::new(controller, config);
     let flow = transit.add_session(sender.into(), new.bytes(), offer, new.active(), flow_options);
-    if let Some(most) = options.time("send_jitter").filter(|most| !most.is_zero()) {
+    let most = SEND_JITTER.of(&options);
+    if !most.is_zero() {
         let stream = random::stream(scenario.seed, &format!("jitter {}", session.name));
         transit.add_jitter(flow, most, stream);
     }
@@ -70,20 +75,16 @@ fn has_marks(scenario: &Scenario) -> bool {
 
 /// The bound of a scheme's time-out, as set or by default.
 pub(crate) fn min_rto(scheme: &Scheme, options: &Options) -> MinRto {
-    match scheme.value(options, "min_rto") {
-        Some(OptionValue::Time(least)) => MinRto::Whole(least),
+    match scheme.read(&MIN_RTO, options).flatten() {
+        Some(least) => MinRto::Whole(least),
         // Linux 6 tcp_rtt_estimator: the variation is at least TCP_RTO_MIN, HZ / 5.
-        _ => MinRto::BeyondRtt(Duration::from_millis(200)),
+        None => MinRto::BeyondRtt(Duration::from_millis(200)),
     }
 }
 
 /// The time-out of a scheme before its first round-trip time, as set or by default.
 pub(crate) fn initial_rto(scheme: &Scheme, options: &Options) -> Duration {
-    match scheme.value(options, "initial_rto") {
-        Some(OptionValue::Time(initial)) => initial,
-        // RFC 6298 s2.1.
-        _ => Duration::from_secs(1),
-    }
+    scheme.read(&INITIAL_RTO, options).unwrap_or_else(|| INITIAL_RTO.of(options))
 }
 
 /// A session that follows links has to cross one with a rule: otherwise its header would never be filled in, and hold

@@ -6,7 +6,11 @@ use std::time::Duration as StdDuration;
 
 use fairwave_scenario::node_rule::{self, TickSchedule};
 use fairwave_scenario::{Demand, Discipline, Node, QueueLimit, Scenario, SchemeChoice, SessionSpec};
-use fairwave_schemes::scheme::{Model, OptionSpec, OptionValue, schemes};
+use fairwave_schemes::node::gtp_options::{ALPHA, BETA, DRAIN, FAIR_START, PATH, WIRE};
+use fairwave_schemes::node::tally::REACT;
+use fairwave_schemes::node::{INTERVAL, PHASE};
+use fairwave_schemes::scheme::{Model, OptionSpec, OptionValue, TypedOption, schemes};
+use fairwave_schemes::session::tcp_options::MIN_RTO;
 use fairwave_units::{Duration, Rate, Time};
 use fairwave_wan::{Way, address};
 
@@ -227,7 +231,7 @@ fn rule(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<O
     let choice = scenario.scheme_of(first);
     check_options(choice)?;
     let schedule = TickSchedule::of(scenario, Some(node), &node.name, choice);
-    let is_set = |name| choice.scheme.option(name).is_some() && choice.options.flag(name);
+    let is_set = |option: &TypedOption<bool>| choice.scheme.read(option, &choice.options).unwrap_or(false);
     // Hosts share all of their configured capacity; a share of a capacity becomes a smaller one.
     let share = if choice.scheme.takes_share() { node.gtp_share } else { 1.0 };
     let capacity = |rate: Option<Rate>| rate.map(|rate| rate.as_bps() * share);
@@ -236,20 +240,29 @@ fn rule(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<O
         send_bps: capacity(node.send),
         receive_bps: capacity(node.receive),
         interval_ns: (!schedule.follows_rtt()).then(|| schedule.interval(Duration::ZERO).as_nanos()),
-        drain: is_set("drain"),
-        fair_start: is_set("fair_start"),
-        is_shared: choice.options.word("path") == Some("shared"),
+        drain: is_set(&DRAIN),
+        fair_start: is_set(&FAIR_START),
+        is_shared: PATH.of(&choice.options) == "shared",
         yields: node.yields,
     }))
 }
 
 /// Options of a rule that the program's endpoint cannot set must have their defaults.
 fn check_options(choice: &SchemeChoice) -> Result<(), Error> {
-    const TAKEN: [&str; 8] = ["alpha", "beta", "interval", "phase", "drain", "fair_start", "path", "wire"];
+    const TAKEN: [&str; 8] = [
+        ALPHA.name(),
+        BETA.name(),
+        INTERVAL.name(),
+        PHASE.name(),
+        DRAIN.name(),
+        FAIR_START.name(),
+        PATH.name(),
+        WIRE.name(),
+    ];
     for (name, value) in choice.options.iter() {
         let usual = choice.scheme.option(name).map(OptionSpec::default_value);
         // The program acts on news after 1 ms; a scenario cannot change that here.
-        let is_own = name == "react" && value == OptionValue::Time(Duration::from_millis(1));
+        let is_own = name == REACT.name() && value == OptionValue::Time(Duration::from_millis(1));
         if !TAKEN.contains(&name) && usual != Some(value) && !is_own {
             return Err(Error::unfit(
                 format!("options.{name}: not supported: the program runs {} with its own value", choice.scheme.name),
@@ -265,7 +278,7 @@ fn check_kernel_options(choice: &SchemeChoice) -> Result<(), Error> {
     for (name, value) in choice.options.iter() {
         let usual = choice.scheme.option(name).map(OptionSpec::default_value);
         // Linux's own (TCP_RTO_MIN).
-        let is_own = name == "min_rto" && value == OptionValue::Time(Duration::from_millis(200));
+        let is_own = name == MIN_RTO.name() && value == OptionValue::Time(Duration::from_millis(200));
         if usual != Some(value) && !is_own {
             return Err(Error::unfit(
                 format!("options.{name}: not supported: the kernel runs {} with its own value", choice.scheme.name),
@@ -314,7 +327,7 @@ fn part(
     congestion: Option<String>,
     node: u32,
 ) -> Part {
-    let has = |option| scenario.scheme_of(session).scheme.option(option).is_some();
+    let has = |option: &TypedOption<f64>| scenario.scheme_of(session).scheme.option(option.name()).is_some();
     let place = Some(&scenario.nodes[node as usize]);
     let bps = |rate: Option<Rate>| rate.map(Rate::as_bps);
     Part {
@@ -324,8 +337,8 @@ fn part(
         weight: session.weight,
         minimum_bps: session.minimum.as_bps(),
         // Rules without steps ignore both.
-        alpha: if has("alpha") { node_rule::alpha(scenario, session, place) } else { 0.1 },
-        beta: if has("beta") { node_rule::beta(scenario, session, place) } else { 0.2 },
+        alpha: if has(&ALPHA) { node_rule::alpha(scenario, session, place) } else { 0.1 },
+        beta: if has(&BETA) { node_rule::beta(scenario, session, place) } else { 0.2 },
         demand: match &session.demand {
             Demand::Schedule(steps) => steps.iter().map(|(from, rate)| (from.as_nanos(), bps(*rate))).collect(),
             constant => vec![(0, bps(constant.largest()))],

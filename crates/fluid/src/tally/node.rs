@@ -3,8 +3,7 @@
 use fairwave_scenario::node_rule::TickSchedule;
 use fairwave_scenario::random::{self, RandomStream};
 use fairwave_scenario::{Node, SchemeChoice};
-use fairwave_schemes::node::tally::{SinkNode, SourceNode, TallyOptions, react};
-use fairwave_schemes::scheme::OptionValue;
+use fairwave_schemes::node::tally::{DECLARED, LATE, LOSS, REACT, SinkNode, SourceNode, TallyOptions};
 use fairwave_units::{Duration, Rate};
 
 use crate::error::{FluidError, MAX_BPS};
@@ -114,11 +113,11 @@ impl TallyNode {
             sessions,
             rows,
             schedule,
-            react: react(&choice.options).map(Duration::as_nanos),
+            react: REACT.of(&choice.options).map(Duration::as_nanos),
             reacts: false,
             mail: Mail {
-                loss: choice.options.number("loss").unwrap_or(0.0),
-                late_ns: choice.options.time("late").unwrap_or_default().as_nanos() as f64,
+                loss: LOSS.of(&choice.options),
+                late_ns: LATE.of(&choice.options).as_nanos() as f64,
                 random: random::stream(scenario.seed, &format!("messages of {name}")),
             },
         })
@@ -127,7 +126,7 @@ impl TallyNode {
 
 /// Whether the demands of a session are declared.
 pub(super) fn declares(choice: &SchemeChoice) -> bool {
-    choice.options.get("declared") == Some(OptionValue::Flag(true))
+    DECLARED.of(&choice.options)
 }
 
 /// The constants of the rule with these options.

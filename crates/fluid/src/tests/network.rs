@@ -137,11 +137,12 @@ impl Network {
 }
 
 pub(crate) fn choice(name: &str, options: &[(&'static str, OptionValue)]) -> Arc<SchemeChoice> {
+    let scheme = scheme::find(name).unwrap();
     let mut named = Options::default();
     for (key, value) in options {
-        named.set(key, *value);
+        named.set(scheme.option(key).unwrap(), *value);
     }
-    Arc::new(SchemeChoice { scheme: scheme::find(name).unwrap(), options: named })
+    Arc::new(SchemeChoice { scheme, options: named })
 }
 
 pub(crate) fn millis(ms: u64) -> OptionValue {

@@ -8,9 +8,10 @@ use arc_swap::ArcSwap;
 use crossbeam_channel::Receiver;
 use fairwave_proto::codec::SessionId;
 use fairwave_proto::{DATA_OVERHEAD, Direction, ExchangeConfig, Host, HostConfig, IntervalRule, NodeConfig};
+use fairwave_schemes::node::gtp_options::DRAIN;
 use fairwave_schemes::node::host_rule;
 use fairwave_schemes::node::tally::TallyOptions;
-use fairwave_schemes::scheme::{NodeRule, OptionValue, Options};
+use fairwave_schemes::scheme::{NodeRule, Options};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::attempts::Attempts;
@@ -190,7 +191,7 @@ impl NodePlan {
             IntervalRule::Rtt { least, .. } => least,
         };
         let mut options = Options::default();
-        options.set("drain", OptionValue::Flag(self.drain));
+        DRAIN.set(&mut options, self.drain);
         let packet = match direction {
             Direction::Sending => Bytes::new(u64::from(LOWER_BYTES + self.largest_datagram)),
             Direction::Receiving => RECEIVED_BURST,

@@ -1,8 +1,9 @@
 use std::collections::VecDeque;
 
 use fairwave_schemes::global::{Paths, Problem, max_min};
+use fairwave_schemes::node::gtp_options::DRAIN;
 use fairwave_schemes::node::{Groups, Gtp, Reading, fair_start};
-use fairwave_schemes::scheme::{OptionValue, Options};
+use fairwave_schemes::scheme::Options;
 use proptest::prelude::*;
 
 use super::*;
@@ -27,7 +28,7 @@ fn join(node: &mut EndNode, flow: Flow, start: Rate) {
 
 fn gtp(drain: bool) -> Box<dyn RateAllocator> {
     let mut options = Options::default();
-    options.set("drain", OptionValue::Flag(drain));
+    DRAIN.set(&mut options, drain);
     Box::new(Gtp::new(Reading::Adopted, &options))
 }
 

@@ -1,9 +1,10 @@
 //! A network card of a machine: an end node a direction.
 
 use fairwave_schemes::Terms;
+use fairwave_schemes::node::gtp_options::DRAIN;
 use fairwave_schemes::node::tally::SharedNode;
 use fairwave_schemes::node::{Groups, Reading};
-use fairwave_schemes::scheme::{OptionValue, Options};
+use fairwave_schemes::scheme::Options;
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::end_node::{EndNode, NodeConfig};
@@ -96,7 +97,7 @@ impl Card {
 
 fn rule_of_groups(drain: bool) -> Groups {
     let mut options = Options::default();
-    options.set("drain", OptionValue::Flag(drain));
+    DRAIN.set(&mut options, drain);
     Groups::new(Reading::Adopted, &options)
 }
 

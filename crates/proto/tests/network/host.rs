@@ -12,9 +12,10 @@ use fairwave_proto::{
     ControlPacket, DataPacket, Direction, Ecn, Event, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, Measured,
     NodeConfig, OpenRequest, Packet, PathControl, PathKind, PieceAt, Terms,
 };
+use fairwave_schemes::node::gtp_options::DRAIN;
 use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_schemes::node::{Gtp, Reading};
-use fairwave_schemes::scheme::{OptionValue, Options};
+use fairwave_schemes::scheme::Options;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::content;
@@ -83,7 +84,7 @@ impl Setup {
     /// An end node of this capacity.
     pub(crate) fn node(&self, capacity: Rate, phase: Duration) -> NodeConfig {
         let mut options = Options::default();
-        options.set("drain", OptionValue::Flag(self.drain));
+        DRAIN.set(&mut options, self.drain);
         NodeConfig {
             capacity,
             share: 1.0,

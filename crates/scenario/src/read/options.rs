@@ -29,7 +29,7 @@ pub(crate) fn choice(scheme: &'static Scheme, thing: Thing<'_>, table: Option<&T
     entries.sort_by_key(|entry| entry.place);
     for entry in entries {
         let spec = scheme.option(&entry.key).ok_or_else(|| unknown(scheme, thing, entry))?;
-        options.set(spec.name, value(spec, Field { thing, key: &entry.key, item: &entry.item })?);
+        options.set(spec, value(spec, Field { thing, key: &entry.key, item: &entry.item })?);
     }
     Ok(SchemeChoice { scheme, options })
 }

@@ -5,7 +5,9 @@
 use fairwave_scenario::{
     BackgroundKind, Case, Demand, DemandBy, Discipline, Document, LinkEnd, QueueLimit, Scenario, Selection, SessionSpec,
 };
+use fairwave_schemes::node::gtp_options::{ALPHA, BETA, DRAIN};
 use fairwave_schemes::scheme::OptionValue;
+use fairwave_schemes::session::tcp_options::MAX_WINDOW;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 fn cases(text: &str, selection: &Selection) -> (Document, Vec<Case>) {
@@ -168,7 +170,7 @@ fn build__session_keys() {
     assert_eq!((a.weight, a.minimum, a.initial_rate), (2.0, Rate::mbps(1.0), Rate::mbps(5.0)));
     assert_eq!((a.alpha, a.beta), (Some(0.3), Some(0.1)));
     let choice = scenario.scheme_of(a);
-    assert_eq!((choice.scheme.name, choice.options.packets("max_window")), ("newreno", Some(64)));
+    assert_eq!((choice.scheme.name, MAX_WINDOW.of(&choice.options)), ("newreno", Some(64)));
     let b = &scenario.sessions[1];
     assert_eq!((scenario.scheme_of(b).scheme.name, &b.demand, b.stop, b.size), ("gtp", &Demand::Unlimited, None, None));
 }
@@ -489,7 +491,7 @@ fn build__variants_change_keys_by_path_and_elements_by_name() {
     let scenario = one(&text);
     assert_eq!(scenario.variant.as_deref(), Some("changed"));
     let options = &scenario.scheme.options;
-    assert_eq!((options.number("alpha"), options.number("beta")), (Some(0.025), Some(0.3)));
+    assert_eq!((ALPHA.given(options), BETA.given(options)), (Some(0.025), Some(0.3)));
     assert_eq!((scenario.packet.payload, scenario.duration), (Bytes::new(500), Duration::from_secs(3)));
     assert_eq!(scenario.sessions[0].demand, Demand::Constant(Rate::mbps(25.0)));
     let weights: Vec<f64> = scenario.sessions.iter().map(|session| session.weight).collect();
@@ -509,7 +511,7 @@ fn build__another_scheme_starts_from_its_own_defaults() {
         [[variant]]\nlabel = 'other'\nscheme = 'cubic'\noptions.c = 0.8\nsession.a.scheme = 'bic'",
     );
     let [(same, no_notes), (other, notes)] = &all(&text, &Selection::default())[..] else { panic!("two variants") };
-    assert_eq!((same.scheme.options.number("alpha"), same.scheme.options.number("beta")), (Some(0.3), Some(0.4)));
+    assert_eq!((ALPHA.given(&same.scheme.options), BETA.given(&same.scheme.options)), (Some(0.3), Some(0.4)));
     assert!(no_notes.is_empty(), "{no_notes:?}");
     assert_eq!(other.scheme.scheme.name, "cubic");
     assert_eq!(other.scheme.options.iter().collect::<Vec<_>>(), [("c", OptionValue::Number(0.8))]);
@@ -562,7 +564,7 @@ fn build__set_takes_toml_or_bare_text() {
     for session in &scenario.sessions[1..] {
         assert!((5_000_000..6_000_000).contains(&session.rtt.as_nanos()), "{}", session.rtt);
     }
-    assert!(scenario.scheme.options.flag("drain"));
+    assert!(DRAIN.of(&scenario.scheme.options));
     assert_eq!(scenario.duration, Duration::from_secs(7));
     let by_argument = Selection { duration: Some(Duration::from_millis(1500)), ..selection };
     assert_eq!(all(&text, &by_argument).remove(0).0.duration, Duration::from_millis(1500));

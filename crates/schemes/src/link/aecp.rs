@@ -6,9 +6,10 @@ use fairwave_units::{Duration, Time};
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{AecpHeader, CongestionHeader};
 use crate::scheme::entry;
-use crate::scheme::option::{HALF_OPEN_UNIT, POSITIVE, number, packets_only};
-use crate::scheme::{Domain, Model, OptionSpec, Options, Scheme};
-use crate::session::{Aecp, AecpSourceConfig, NS2_MIN_RTO, SACK};
+use crate::scheme::option::{HALF_OPEN_UNIT, HOUR, POSITIVE, TypedOption, number, packets_only, time};
+use crate::scheme::{Model, OptionSpec, Options, Scheme};
+use crate::session::tcp_options::{NS2_MIN_RTO, SACK};
+use crate::session::{AECP_ALPHA, Aecp, AecpSourceConfig};
 
 /// AECP's rule at a link.
 #[derive(Clone, Debug)]
@@ -118,26 +119,19 @@ impl LinkController for AecpLink {
 impl Default for AecpConfig {
     /// Huang et al. 2010, section V: beta 1/s, T 2 s, q0 100 packets, T2 0.1 s.
     fn default() -> Self {
-        Self {
-            beta_per_s: 1.0,
-            t: Duration::from_secs(2),
-            q0_packets: 100.0,
-            interval: Duration::from_millis(100),
-            first_share: 0.1,
-        }
+        Self::from_options(&Options::default())
     }
 }
 
 impl AecpConfig {
     /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
         Self {
-            beta_per_s: options.number_or("beta", default.beta_per_s),
-            t: options.time("t").unwrap_or(default.t),
-            first_share: options.number_or("first_share", default.first_share),
-            q0_packets: options.packets_or("q0", default.q0_packets),
-            ..default
+            beta_per_s: BETA.of(options),
+            t: T.of(options),
+            q0_packets: Q0.of(options) as f64,
+            interval: Duration::from_millis(100),
+            first_share: FIRST_SHARE.of(options),
         }
     }
 }
@@ -153,20 +147,14 @@ pub(super) const SCHEME: Scheme = Scheme {
     )
 };
 /// A paper of 2010: ns-2 with 200 ms.
-const OPTIONS: [OptionSpec; 7] = [
-    number("alpha", POSITIVE, "2", "gain of the source in 1/s"),
-    number("beta", POSITIVE, "1", "gain of the router in 1/s"),
-    OptionSpec {
-        name: "t",
-        domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(3600), words: &[] },
-        default: "2 s",
-        help: "time over which a queue deviation is corrected",
-    },
-    packets_only("q0", "100 packets", "target queue of the router"),
-    number("first_share", HALF_OPEN_UNIT, "0.1", "first rate factor of a router, as a share of the capacity"),
-    SACK,
-    NS2_MIN_RTO,
-];
+const OPTIONS: [OptionSpec; 7] =
+    [AECP_ALPHA.spec(), BETA.spec(), T.spec(), Q0.spec(), FIRST_SHARE.spec(), SACK.spec(), NS2_MIN_RTO];
+const T: TypedOption<Duration> =
+    time("t", [Duration::from_millis(1), HOUR], "2 s", "time over which a queue deviation is corrected");
+const BETA: TypedOption<f64> = number("beta", POSITIVE, "1", "gain of the router in 1/s");
+const Q0: TypedOption<u64> = packets_only("q0", "100 packets", "target queue of the router");
+const FIRST_SHARE: TypedOption<f64> =
+    number("first_share", HALF_OPEN_UNIT, "0.1", "first rate factor of a router, as a share of the capacity");
 
 #[cfg(test)]
 mod tests {

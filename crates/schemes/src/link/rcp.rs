@@ -6,9 +6,10 @@ use fairwave_units::{Duration, Time};
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{CongestionHeader, RcpHeader};
 use crate::scheme::entry;
-use crate::scheme::option::{POSITIVE, number};
+use crate::scheme::option::{POSITIVE, TypedOption, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
-use crate::session::{NS2_MIN_RTO, Rcp, SACK};
+use crate::session::Rcp;
+use crate::session::tcp_options::{NS2_MIN_RTO, SACK};
 
 /// RCP's rule at a link.
 #[derive(Clone, Debug)]
@@ -139,14 +140,7 @@ impl Default for RcpConfig {
     /// The authors' ns-2 code: alpha 0.4, beta 0.4, gamma 1, an interval of 10 ms or one round-trip time, whichever is
     /// shorter, a first rate of 5 % of the capacity and a first round-trip time of 200 ms.
     fn default() -> Self {
-        Self {
-            alpha: 0.4,
-            beta: 0.4,
-            gamma: 1.0,
-            interval: Duration::from_millis(10),
-            first_share: 0.05,
-            first_rtt: Duration::from_millis(200),
-        }
+        Self::from_options(&Options::default())
     }
 }
 
@@ -158,11 +152,13 @@ const MIN_INTERVAL: Duration = Duration::from_micros(100);
 impl RcpConfig {
     /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
         Self {
-            alpha: options.number_or("alpha", default.alpha),
-            beta: options.number_or("beta", default.beta),
-            ..default
+            alpha: ALPHA.of(options),
+            beta: BETA.of(options),
+            gamma: 1.0,
+            interval: Duration::from_millis(10),
+            first_share: 0.05,
+            first_rtt: Duration::from_millis(200),
         }
     }
 }
@@ -175,12 +171,9 @@ pub(super) const SCHEME: Scheme = entry::at_packets(
     |options, setup| Box::new(RcpLink::new(RcpConfig::from_options(options), setup)),
 );
 /// A paper of 2005: ns-2 with 200 ms.
-const OPTIONS: [OptionSpec; 4] = [
-    number("alpha", POSITIVE, "0.4", "share of the spare bandwidth given out per RTT"),
-    number("beta", POSITIVE, "0.4", "share of the queue drained per RTT"),
-    SACK,
-    NS2_MIN_RTO,
-];
+const OPTIONS: [OptionSpec; 4] = [ALPHA.spec(), BETA.spec(), SACK.spec(), NS2_MIN_RTO];
+const ALPHA: TypedOption<f64> = number("alpha", POSITIVE, "0.4", "share of the spare bandwidth given out per RTT");
+const BETA: TypedOption<f64> = number("beta", POSITIVE, "0.4", "share of the queue drained per RTT");
 
 #[cfg(test)]
 mod tests {

@@ -6,9 +6,10 @@ use fairwave_units::{Duration, Time};
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{CongestionHeader, LoadCode};
 use crate::scheme::entry;
-use crate::scheme::option::{HALF_OPEN_UNIT, number};
-use crate::scheme::{Domain, OptionSpec, Options, Scheme};
-use crate::session::{NS2_MIN_RTO, SACK_OFF, Vcp, VcpSourceConfig};
+use crate::scheme::option::{HALF_OPEN_UNIT, TypedOption, number};
+use crate::scheme::{OptionSpec, Options, Scheme};
+use crate::session::tcp_options::{NS2_MIN_RTO, SACK};
+use crate::session::{T_RHO, Vcp, VcpSourceConfig};
 
 /// VCP's rule at a link.
 #[derive(Clone, Debug)]
@@ -131,13 +132,7 @@ impl Default for VcpConfig {
     /// Xia et al. 2005, sections 3.1 and 5: `t_rho` 200 ms, `t_q` 10 ms, `kappa_q` 0.5, target 0.98. The queue's weight
     /// of a quarter is that of the authors' ns-2 code.
     fn default() -> Self {
-        Self {
-            t_rho: Duration::from_millis(200),
-            t_q: Duration::from_millis(10),
-            kappa_q: 0.5,
-            target: 0.98,
-            queue_weight: 0.25,
-        }
+        Self::from_options(&Options::default())
     }
 }
 
@@ -149,11 +144,12 @@ const OVERLOAD_FROM: f64 = 1.0;
 impl VcpConfig {
     /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
         Self {
-            t_rho: options.time("t_rho").unwrap_or(default.t_rho),
-            target: options.number_or("target", default.target),
-            ..default
+            t_rho: T_RHO.of(options),
+            t_q: Duration::from_millis(10),
+            kappa_q: 0.5,
+            target: TARGET.of(options),
+            queue_weight: 0.25,
         }
     }
 }
@@ -166,17 +162,8 @@ pub(super) const SCHEME: Scheme = entry::at_packets(
     |options, setup| Box::new(VcpLink::new(VcpConfig::from_options(options), setup)),
 );
 /// Papers of 2005 and later: ns-2 with 200 ms. VCP was NewReno except for its window.
-const OPTIONS: [OptionSpec; 4] = [
-    OptionSpec {
-        name: "t_rho",
-        domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(60), words: &[] },
-        default: "200 ms",
-        help: "interval over which a link measures its load",
-    },
-    number("target", HALF_OPEN_UNIT, "0.98", "utilisation that counts as full load"),
-    SACK_OFF,
-    NS2_MIN_RTO,
-];
+const OPTIONS: [OptionSpec; 4] = [T_RHO.spec(), TARGET.spec(), SACK.or("false").spec(), NS2_MIN_RTO];
+const TARGET: TypedOption<f64> = number("target", HALF_OPEN_UNIT, "0.98", "utilisation that counts as full load");
 
 #[cfg(test)]
 mod tests {

@@ -14,9 +14,10 @@ use fairwave_units::{Bytes, Duration, Time};
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{CongestionHeader, LinkId, XcpHeader};
 use crate::scheme::entry;
-use crate::scheme::option::{CLOSED_POSITIVE, CLOSED_UNIT, POSITIVE, flag, number};
+use crate::scheme::option::{CLOSED_POSITIVE, CLOSED_UNIT, POSITIVE, TypedOption, flag, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
-use crate::session::{MIN_RTO, MakeController, SACK, Xcp};
+use crate::session::tcp_options::{MIN_RTO, SACK};
+use crate::session::{MakeController, Xcp};
 
 /// XCP's rule at a link.
 #[derive(Clone, Debug)]
@@ -353,7 +354,7 @@ impl LinkController for XcpLink {
 impl Default for XcpConfig {
     /// Katabi, Handley & Rohrs 2002, section 3.5: 0.4, 0.226, 0.1.
     fn default() -> Self {
-        Self { alpha: 0.4, beta: 0.226, gamma: 0.1 }
+        Self::from_options(&Options::default())
     }
 }
 
@@ -373,12 +374,7 @@ const MIN_QUEUE_PERIOD: Duration = Duration::from_millis(2);
 impl XcpConfig {
     /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
-        Self {
-            alpha: options.number_or("alpha", default.alpha),
-            beta: options.number_or("beta", default.beta),
-            gamma: options.number_or("gamma", default.gamma),
-        }
+        Self { alpha: ALPHA.of(options), beta: BETA.of(options), gamma: GAMMA.of(options) }
     }
 }
 
@@ -418,19 +414,18 @@ pub(super) const SCALED: Scheme = entry::at_packets(
     |options, setup| Box::new(XcpLink::new(XcpKind::Scaled, XcpConfig::from_options(options), setup)),
 );
 /// All kinds have the same source.
-const SOURCE: MakeController = |options, window| {
-    Ok(Box::new(if options.flag("whole_windows") { Xcp::cut_down(window) } else { Xcp::new(window) }))
-};
+const SOURCE: MakeController =
+    |options, window| Ok(Box::new(if WHOLE_WINDOWS.of(options) { Xcp::cut_down(window) } else { Xcp::new(window) }));
 /// XCP answers a loss "in a similar manner to TCP" (Katabi, Handley & Rohrs 2002): with SACK, as a hole a round trip
 /// would not do for its windows. Its scripts in ns-2 (tcl/ex/xcp) set `minrto_` to one second.
-const OPTIONS: [OptionSpec; 6] = [
-    number("alpha", POSITIVE, "0.4", "share of the spare bandwidth given out per interval"),
-    number("beta", CLOSED_POSITIVE, "0.226", "share of the standing queue drained per interval"),
-    number("gamma", CLOSED_UNIT, "0.1", "share of the traffic shuffled per interval"),
-    flag("whole_windows", "false", "windows are cut down to whole packets, as in ns-2"),
-    SACK,
-    MIN_RTO,
-];
+const OPTIONS: [OptionSpec; 6] =
+    [ALPHA.spec(), BETA.spec(), GAMMA.spec(), WHOLE_WINDOWS.spec(), SACK.spec(), MIN_RTO.spec()];
+const ALPHA: TypedOption<f64> = number("alpha", POSITIVE, "0.4", "share of the spare bandwidth given out per interval");
+const BETA: TypedOption<f64> =
+    number("beta", CLOSED_POSITIVE, "0.226", "share of the standing queue drained per interval");
+const GAMMA: TypedOption<f64> = number("gamma", CLOSED_UNIT, "0.1", "share of the traffic shuffled per interval");
+const WHOLE_WINDOWS: TypedOption<bool> =
+    flag("whole_windows", "false", "windows are cut down to whole packets, as in ns-2");
 
 #[cfg(test)]
 mod tests;

@@ -7,11 +7,11 @@
 
 use fairwave_units::Rate;
 
-use crate::scheme::{NodeRule, OptionSpec, Scheme};
+use crate::scheme::{NodeRule, Scheme};
 use crate::{Grant, Interval, RateAllocator, Row};
 
 use super::compensated::Compensated;
-use super::entry::{INTERVAL, PHASE, entry};
+use super::entry::{DRIVER_OPTIONS, entry};
 
 /// Registry entry of consistent marking.
 pub(super) const CHARNY: Scheme = Scheme {
@@ -20,7 +20,7 @@ pub(super) const CHARNY: Scheme = Scheme {
         "abr-charny",
         "consistent marking: all sessions get the same advertised rate",
         "Charny, Clark & Jain 1995; Wu & Chien 2006, section 2.2",
-        &OPTIONS,
+        &DRIVER_OPTIONS,
         NodeRule { needs_claims: true, ..NodeRule::new(|_| Box::new(Charny::default())) },
     )
 };
@@ -31,12 +31,11 @@ pub(super) const HOU: Scheme = Scheme {
         "abr-hou",
         "generalized max-min: one advertised rate, with minimum and peak rates",
         "Hou, Tzeng, Panwar & Kumar 1998; Wu & Chien 2006, section 2.2",
-        &OPTIONS,
+        &DRIVER_OPTIONS,
         NodeRule { needs_claims: true, keeps_minimum: true, ..NodeRule::new(|_| Box::new(Hou::default())) },
     )
 };
 const NEEDS: &str = "sources that declare their demands";
-const OPTIONS: [OptionSpec; 2] = [INTERVAL, PHASE];
 
 /// Consistent marking (Charny, Clark & Jain 1995): sessions whose rate is at most the advertised rate are marked as
 /// limited elsewhere; the advertised rate is the capacity that they leave, divided by the number of the others.

@@ -4,7 +4,7 @@ use fairwave_units::{Bytes, Duration};
 
 use crate::scheme::NodeRule;
 use crate::scheme::entry::{Model, Scheme, SchemeKind, session};
-use crate::scheme::option::{Domain, OptionSpec};
+use crate::scheme::option::{HOUR, OptionSpec, TypedOption, time_or};
 
 /// The registry entry of a rule. If hosts run it, its packets have the hosts' headers.
 pub(crate) const fn entry(
@@ -29,23 +29,25 @@ const HOST_HEADER: Bytes = Bytes::new(37);
 const HOST_MESSAGE_HEADER: Bytes = Bytes::new(21);
 
 /// The options that say when drivers call a node rule; every node rule takes them.
-pub const DRIVER_OPTIONS: [OptionSpec; 2] = [INTERVAL, PHASE];
+pub const DRIVER_OPTIONS: [OptionSpec; 2] = [INTERVAL.spec(), PHASE.spec()];
 
-/// Control interval of a node rule.
-pub(super) const INTERVAL: OptionSpec = OptionSpec {
-    name: "interval",
-    domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(60), words: &["rtt"] },
-    default: "rtt",
-    help: "control interval of an end node; \"rtt\" is the largest RTT of its sessions, in the packet model \
-           at least the time in which each can send a packet",
-};
-/// Phase of a node rule's ticks.
-pub(super) const PHASE: OptionSpec = OptionSpec {
-    name: "phase",
-    domain: Domain::Time { least: Duration::ZERO, most: Duration::from_secs(3600), words: &["random"] },
-    default: "random",
-    help: "first tick of a node: \"random\" within its interval, or a time after which all nodes tick together",
-};
+/// Control interval of a node rule; `None` is the largest round-trip time of its sessions.
+pub const INTERVAL: TypedOption<Option<Duration>> = time_or(
+    "interval",
+    [Duration::from_millis(1), Duration::from_secs(60)],
+    &["rtt"],
+    "rtt",
+    "control interval of an end node; \"rtt\" is the largest RTT of its sessions, in the packet model \
+     at least the time in which each can send a packet",
+);
+/// Phase of a node rule's ticks; `None` is random.
+pub const PHASE: TypedOption<Option<Duration>> = time_or(
+    "phase",
+    [Duration::ZERO, HOUR],
+    &["random"],
+    "random",
+    "first tick of a node: \"random\" within its interval, or a time after which all nodes tick together",
+);
 
 #[cfg(test)]
 mod tests {

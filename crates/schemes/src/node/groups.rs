@@ -9,6 +9,7 @@ use crate::{Grant, Interval, Others, RateAllocator, Row, Terms};
 
 use super::compensated::Compensated;
 use super::drain::Drain;
+use super::gtp::options::{BUDGET, DRAIN};
 use super::gtp::{Gtp, Reading};
 
 /// GTP in two levels: owners ("groups") share a capacity, and the sessions of each share what it gets.
@@ -72,7 +73,7 @@ impl Groups {
     /// The rule with the options `drain`, `budget` and `exponential_start` of a scheme, as in [`Gtp::new`].
     pub fn new(reading: Reading, options: &Options) -> Self {
         // Both apply to the whole capacity, not to a group's allocation.
-        let (budget, drain) = (options.number("budget"), options.flag("drain").then(Drain::default));
+        let (budget, drain) = (BUDGET.of(options), DRAIN.of(options).then(Drain::default));
         Self { budget, drain, inner: Gtp::within_group(reading, options), ..Self::default() }
     }
 

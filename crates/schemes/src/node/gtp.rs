@@ -10,8 +10,10 @@ use super::drain::Drain;
 use super::floors::{Floors, is_below};
 use super::order::{RowOrder, RowPlace};
 
+pub mod options;
 mod scheme;
 
+use options::{BUDGET, DRAIN, EXPONENTIAL_START};
 pub(super) use scheme::{ADOPTED, PRINTED};
 
 /// Measured rates per unit weight that differ by less than this share are ties.
@@ -71,9 +73,9 @@ impl Gtp {
     pub fn new(reading: Reading, options: &Options) -> Self {
         Self {
             reading,
-            budget: options.number("budget"),
-            exponential: options.number("exponential_start"),
-            drain: options.flag("drain").then(Drain::default),
+            budget: BUDGET.of(options),
+            exponential: EXPONENTIAL_START.of(options),
+            drain: DRAIN.of(options).then(Drain::default),
             order: RowOrder::default(),
             floors: Floors::default(),
         }

@@ -161,9 +161,10 @@ mod tests {
 
     #[test]
     fn new__options_move_the_curve() {
-        let with = |scheme: &str, name: &'static str, value: f64| {
+        let with = |scheme: &str, name: &str, value: f64| {
             let mut options = Options::default();
-            options.set(name, OptionValue::Number(value));
+            let option = crate::scheme::find(scheme).unwrap().option(name).unwrap();
+            options.set(option, OptionValue::Number(value));
             Response::new(scheme, &options).unwrap().window_packets(1e-5, Duration::from_millis(100))
         };
         close(with("aimd", "increase", 8.0), aimd(1e-5, 8.0, 0.125), 1e-15);
@@ -187,7 +188,7 @@ mod tests {
         assert!(no("vegas", &Options::default()).contains("delay"));
         assert!(no("gtp", &Options::default()).contains("\"gtp\" has no response function"));
         let mut linux = Options::default();
-        linux.set("constants", OptionValue::Word("linux"));
+        linux.set(crate::scheme::find("bic").unwrap().option("constants").unwrap(), OptionValue::Word("linux"));
         assert!(no("bic", &linux).contains("linux"));
     }
 }

@@ -4,7 +4,7 @@
 use fairwave_units::Bytes;
 
 use super::node_rule::NodeRule;
-use super::option::{OptionSpec, OptionValue, Options};
+use super::option::{OptionSpec, OptionType, Options, TypedOption};
 use crate::link::MakeLinkController;
 use crate::session::MakeController;
 
@@ -98,15 +98,10 @@ impl Scheme {
         self.options.iter().find(|option| option.name == name)
     }
 
-    /// The value of an option: as set, else its default. `None` if the scheme has no such option.
-    pub fn value(&self, options: &Options, name: &str) -> Option<OptionValue> {
-        let option = self.option(name)?;
-        Some(options.get(name).unwrap_or_else(|| option.default_value()))
-    }
-
-    /// Whether an option is on: as set, else by its default. Off if the scheme has no such option.
-    pub fn flag(&self, options: &Options, name: &str) -> bool {
-        self.value(options, name) == Some(OptionValue::Flag(true))
+    /// The value of an option: as set, else the scheme's default. `None` if the scheme has no such option.
+    pub fn read<T: OptionType>(&self, option: &TypedOption<T>, options: &Options) -> Option<T> {
+        let spec = self.option(option.name())?;
+        option.given(options).or_else(|| T::of(spec.default_value()))
     }
 
     /// Whether it is a rule of end nodes that hosts run: in the packet simulator, and on a network.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 
 use fairwave_units::{Duration, ParseError, Rate};
 use thiserror::Error;
@@ -117,11 +118,6 @@ impl OptionSpec {
     /// Never for the listed schemes: a test reads every default.
     pub fn default_value(&self) -> OptionValue {
         self.read_text(self.default).expect("a listed default suits its own domain")
-    }
-
-    /// Whether a flag is on: as set, else by its default.
-    pub fn flag(&self, options: &Options) -> bool {
-        options.get(self.name).unwrap_or_else(|| self.default_value()) == OptionValue::Flag(true)
     }
 
     /// Parses a value without quotes, as on a command line: numbers and flags may be text.
@@ -286,69 +282,14 @@ impl fmt::Display for OptionValue {
 pub struct Options(BTreeMap<&'static str, OptionValue>);
 
 impl Options {
-    /// Sets one option, replacing an earlier value.
-    pub fn set(&mut self, name: &'static str, value: OptionValue) {
-        self.0.insert(name, value);
+    /// Sets one option, replacing an earlier value. See [`TypedOption::set`] for an option known by its constant.
+    pub fn set(&mut self, option: &OptionSpec, value: OptionValue) {
+        self.0.insert(option.name, value);
     }
 
     /// The value of an option, if set.
-    pub fn get(&self, name: &str) -> Option<OptionValue> {
-        self.0.get(name).copied()
-    }
-
-    /// The value of a number, if set.
-    pub fn number(&self, name: &str) -> Option<f64> {
-        match self.get(name) {
-            Some(OptionValue::Number(value)) => Some(value),
-            _ => None,
-        }
-    }
-
-    /// The value of a number, or a default.
-    pub(crate) fn number_or(&self, name: &str, default: f64) -> f64 {
-        self.number(name).unwrap_or(default)
-    }
-
-    /// Whether a switch is set and on.
-    pub fn flag(&self, name: &str) -> bool {
-        self.get(name) == Some(OptionValue::Flag(true))
-    }
-
-    /// The value of a time span, if set; `None` for a word.
-    pub fn time(&self, name: &str) -> Option<Duration> {
-        match self.get(name) {
-            Some(OptionValue::Time(value)) => Some(value),
-            _ => None,
-        }
-    }
-
-    /// The value of a rate, if set.
-    pub fn rate(&self, name: &str) -> Option<Rate> {
-        match self.get(name) {
-            Some(OptionValue::Rate(value)) => Some(value),
-            _ => None,
-        }
-    }
-
-    /// The value of a number of packets, if set; `None` for a word.
-    pub fn packets(&self, name: &str) -> Option<u64> {
-        match self.get(name) {
-            Some(OptionValue::Packets(value)) => Some(value),
-            _ => None,
-        }
-    }
-
-    /// The value of a number of packets, or a default, which may be a fraction or infinite.
-    pub(crate) fn packets_or(&self, name: &str, default: f64) -> f64 {
-        self.packets(name).map_or(default, |packets| packets as f64)
-    }
-
-    /// The value of a word, if set.
-    pub fn word(&self, name: &str) -> Option<&'static str> {
-        match self.get(name) {
-            Some(OptionValue::Word(value)) => Some(value),
-            _ => None,
-        }
+    pub fn get(&self, option: &OptionSpec) -> Option<OptionValue> {
+        self.0.get(option.name).copied()
     }
 
     /// All options that were set, in the order of their names.
@@ -362,7 +303,7 @@ impl Options {
     }
 }
 
-// ---- shorthands for declarations
+// ---- declarations
 
 pub(crate) const UNIT: Domain = Domain::Number { least: 0.0, most: 1.0, open: true };
 pub(crate) const CLOSED_UNIT: Domain = Domain::Number { least: 0.0, most: 1.0, open: false };
@@ -371,31 +312,183 @@ pub(crate) const HALF_OPEN_UNIT: Domain = Domain::Number { least: 1e-9, most: 1.
 pub(crate) const POSITIVE: Domain = Domain::Number { least: 0.0, most: f64::INFINITY, open: true };
 pub(crate) const CLOSED_POSITIVE: Domain = Domain::Number { least: 0.0, most: f64::INFINITY, open: false };
 
+/// An option with the type of its values. Each is declared once, as a constant of this type: code that reads or sets it
+/// names the constant, and scenario files, the command line, Python and the documents take the rest from the
+/// declaration.
+#[derive(Clone, Copy, Debug)]
+pub struct TypedOption<T> {
+    spec: OptionSpec,
+    of_type: PhantomData<T>,
+}
+
+/// The type of an option's values in code.
+pub trait OptionType: Copy {
+    /// The value, unless it is of another kind.
+    fn of(value: OptionValue) -> Option<Self>;
+
+    /// The value in a set of options.
+    fn value(self, spec: &OptionSpec) -> OptionValue;
+}
+
+impl<T: OptionType> TypedOption<T> {
+    const fn new(name: &'static str, domain: Domain, default: &'static str, help: &'static str) -> Self {
+        Self { spec: OptionSpec { name, domain, default, help }, of_type: PhantomData }
+    }
+
+    /// The same option with another default.
+    pub(crate) const fn or(self, default: &'static str) -> Self {
+        Self { spec: OptionSpec { default, ..self.spec }, ..self }
+    }
+
+    /// The declaration.
+    pub const fn spec(&self) -> OptionSpec {
+        self.spec
+    }
+
+    /// The key below `options.`.
+    pub const fn name(&self) -> &'static str {
+        self.spec.name
+    }
+
+    /// The value, if set.
+    pub fn given(&self, options: &Options) -> Option<T> {
+        options.get(&self.spec).and_then(T::of)
+    }
+
+    /// The value as set, else the default of this declaration. [`Scheme::read`](super::Scheme::read) takes the default
+    /// of a scheme.
+    ///
+    /// # Panics
+    /// Never for the options of listed schemes: a test reads every default.
+    pub fn of(&self, options: &Options) -> T {
+        let default = || T::of(self.spec.default_value()).expect("a default has the type of its option");
+        self.given(options).unwrap_or_else(default)
+    }
+
+    /// Sets the option, replacing an earlier value.
+    pub fn set(&self, options: &mut Options, value: T) {
+        options.set(&self.spec, value.value(&self.spec));
+    }
+}
+
+/// Types whose values are one kind of [`OptionValue`].
+macro_rules! option_types {
+    ($($type:ty: $kind:ident,)*) => {$(
+        impl OptionType for $type {
+            fn of(value: OptionValue) -> Option<Self> {
+                if let OptionValue::$kind(value) = value { Some(value) } else { None }
+            }
+
+            fn value(self, _: &OptionSpec) -> OptionValue {
+                OptionValue::$kind(self)
+            }
+        }
+    )*};
+}
+
+option_types! {
+    f64: Number,
+    bool: Flag,
+    Duration: Time,
+    u64: Packets,
+    &'static str: Word,
+}
+
+/// A quantity, or `None` for the word or the flag that takes its place.
+macro_rules! optional_types {
+    ($($type:ty: $none:pat => |$spec:ident| $value:expr,)*) => {$(
+        impl OptionType for Option<$type> {
+            fn of(value: OptionValue) -> Option<Self> {
+                if let $none = value { Some(None) } else { <$type>::of(value).map(Some) }
+            }
+
+            fn value(self, $spec: &OptionSpec) -> OptionValue {
+                self.map_or($value, |value| value.value($spec))
+            }
+        }
+    )*};
+}
+
+optional_types! {
+    f64: OptionValue::Flag(false) => |spec| OptionValue::Flag(false),
+    Duration: OptionValue::Word(_) => |spec| OptionValue::Word(spec.words()[0]),
+    u64: OptionValue::Word(_) => |spec| OptionValue::Word(spec.words()[0]),
+}
+
 pub(crate) const fn number(
     name: &'static str,
     domain: Domain,
     default: &'static str,
     help: &'static str,
-) -> OptionSpec {
-    OptionSpec { name, domain, default, help }
+) -> TypedOption<f64> {
+    TypedOption::new(name, domain, default, help)
 }
 
-pub(crate) const fn flag(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
-    OptionSpec { name, domain: Domain::Flag, default, help }
+/// A number from zero to a bound, inclusive.
+pub(crate) const fn share(
+    name: &'static str,
+    most: f64,
+    default: &'static str,
+    help: &'static str,
+) -> TypedOption<f64> {
+    number(name, Domain::Number { least: 0.0, most, open: false }, default, help)
 }
 
-pub(crate) const fn packets(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
-    OptionSpec { name, domain: Domain::Packets { words: &["inf"] }, default, help }
+pub(crate) const fn flag(name: &'static str, default: &'static str, help: &'static str) -> TypedOption<bool> {
+    TypedOption::new(name, Domain::Flag, default, help)
 }
 
-pub(crate) const fn packets_only(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
-    OptionSpec { name, domain: Domain::Packets { words: &[] }, default, help }
+/// `None` is off, `true` the usual number.
+pub(crate) const fn switch(
+    name: &'static str,
+    [usual, least, most]: [f64; 3],
+    default: &'static str,
+    help: &'static str,
+) -> TypedOption<Option<f64>> {
+    TypedOption::new(name, Domain::Switch { usual, least, most }, default, help)
 }
 
-pub(crate) const fn time(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
-    let domain = Domain::Time { least: Duration::ZERO, most: Duration::from_secs(3600), words: &[] };
-    OptionSpec { name, domain, default, help }
+/// `None` is unlimited.
+pub(crate) const fn packets(name: &'static str, default: &'static str, help: &'static str) -> TypedOption<Option<u64>> {
+    TypedOption::new(name, Domain::Packets { words: &["inf"] }, default, help)
 }
+
+pub(crate) const fn packets_only(name: &'static str, default: &'static str, help: &'static str) -> TypedOption<u64> {
+    TypedOption::new(name, Domain::Packets { words: &[] }, default, help)
+}
+
+/// A span between two bounds.
+pub(crate) const fn time(
+    name: &'static str,
+    [least, most]: [Duration; 2],
+    default: &'static str,
+    help: &'static str,
+) -> TypedOption<Duration> {
+    TypedOption::new(name, Domain::Time { least, most, words: &[] }, default, help)
+}
+
+/// A span between two bounds, or one of these words, which are `None`.
+pub(crate) const fn time_or(
+    name: &'static str,
+    [least, most]: [Duration; 2],
+    words: &'static [&'static str],
+    default: &'static str,
+    help: &'static str,
+) -> TypedOption<Option<Duration>> {
+    TypedOption::new(name, Domain::Time { least, most, words }, default, help)
+}
+
+pub(crate) const fn word(
+    name: &'static str,
+    words: &'static [&'static str],
+    default: &'static str,
+    help: &'static str,
+) -> TypedOption<&'static str> {
+    TypedOption::new(name, Domain::Word(words), default, help)
+}
+
+/// The longest span of most options.
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 pub(crate) const fn join<const N: usize, const M: usize, const SUM: usize>(
     first: [OptionSpec; N],

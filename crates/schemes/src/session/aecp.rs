@@ -5,7 +5,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::{Ack, Allowance, CongestionController, CongestionWindow, Feedback, Loss, Sending, WindowConfig};
 use crate::header::{AecpHeader, CongestionHeader};
-use crate::scheme::Options;
+use crate::scheme::option::{Options, POSITIVE, TypedOption, number};
 
 /// AECP's rate.
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ impl CongestionController for Aecp {
 impl Default for AecpSourceConfig {
     /// Huang et al. 2010, section V: 2/s.
     fn default() -> Self {
-        Self { alpha_per_s: 2.0 }
+        Self::from_options(&Options::default())
     }
 }
 
@@ -129,9 +129,12 @@ const MAX_SHARE: f64 = 0.9;
 impl AecpSourceConfig {
     /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
-        Self { alpha_per_s: options.number_or("alpha", Self::default().alpha_per_s) }
+        Self { alpha_per_s: ALPHA.of(options) }
     }
 }
+
+/// Gain of the source.
+pub(crate) const ALPHA: TypedOption<f64> = number("alpha", POSITIVE, "2", "gain of the source in 1/s");
 
 #[cfg(test)]
 mod tests {

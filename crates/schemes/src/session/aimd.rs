@@ -5,7 +5,7 @@ use super::event::{Ack, Loss};
 use super::tcp_options::{TCP, TCP_OPTIONS};
 use super::windowed::{WindowRule, windowed};
 use crate::scheme::entry;
-use crate::scheme::option::{POSITIVE, UNIT, join, number};
+use crate::scheme::option::{POSITIVE, TypedOption, UNIT, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// Additive increase, multiplicative decrease with any constants.
@@ -43,18 +43,14 @@ impl WindowRule for Aimd {
 impl Default for AimdConfig {
     /// Xu et al. 2004: AIMD(32, 1/8).
     fn default() -> Self {
-        Self { increase_packets: 32.0, decrease: 0.125 }
+        Self::from_options(&Options::default())
     }
 }
 
 impl AimdConfig {
     /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
-        Self {
-            increase_packets: options.number_or("increase", default.increase_packets),
-            decrease: options.number_or("decrease", default.decrease),
-        }
+        Self { increase_packets: INCREASE.of(options), decrease: DECREASE.of(options) }
     }
 }
 
@@ -67,13 +63,9 @@ pub(super) const SCHEME: Scheme = entry::window(
     |options, window| Ok(windowed(Aimd::new(AimdConfig::from_options(options)), window)),
 );
 /// Xu et al., in March 2004: ns-2 with one second, like TCP.
-const OPTIONS: [OptionSpec; TCP_OPTIONS + 2] = join(
-    TCP,
-    [
-        number("increase", POSITIVE, "32", "packets added per RTT"),
-        number("decrease", UNIT, "0.125", "fraction removed at a loss"),
-    ],
-);
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 2] = join(TCP, [INCREASE.spec(), DECREASE.spec()]);
+const INCREASE: TypedOption<f64> = number("increase", POSITIVE, "32", "packets added per RTT");
+const DECREASE: TypedOption<f64> = number("decrease", UNIT, "0.125", "fraction removed at a loss");
 
 #[cfg(test)]
 mod tests {

@@ -6,8 +6,8 @@ use super::new_reno::NewReno;
 use super::tcp_options::{TCP, TCP_OPTIONS};
 use super::windowed::{WindowRule, windowed};
 use crate::scheme::entry;
-use crate::scheme::option::{POSITIVE, UNIT, join, number, packets_only};
-use crate::scheme::{Domain, OptionSpec, Options, Scheme};
+use crate::scheme::option::{POSITIVE, TypedOption, UNIT, join, number, packets_only, word};
+use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// BIC's rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,19 +102,26 @@ impl BicConfig {
 impl Default for BicConfig {
     /// Xu et al. 2004, section VII: S_max 32, S_min 0.01, beta 0.125, low window 14.
     fn default() -> Self {
-        Self { s_max_packets: 32.0, s_min_packets: 0.01, beta: 0.125, low_window_packets: 14.0, form: BicForm::Paper }
+        let none = &Options::default();
+        Self {
+            s_max_packets: S_MAX.of(none),
+            s_min_packets: S_MIN.of(none),
+            beta: BETA.of(none),
+            low_window_packets: LOW_WINDOW.of(none) as f64,
+            form: BicForm::Paper,
+        }
     }
 }
 
 impl BicConfig {
     /// The options that were set, else the defaults of the form.
     pub fn from_options(options: &Options) -> Self {
-        let default = if options.word("constants") == Some("linux") { Self::linux() } else { Self::default() };
+        let default = if CONSTANTS.of(options) == "linux" { Self::linux() } else { Self::default() };
         Self {
-            s_max_packets: options.number_or("s_max", default.s_max_packets),
-            s_min_packets: options.number_or("s_min", default.s_min_packets),
-            beta: options.number_or("beta", default.beta),
-            low_window_packets: options.packets_or("low_window", default.low_window_packets),
+            s_max_packets: S_MAX.given(options).unwrap_or(default.s_max_packets),
+            s_min_packets: S_MIN.given(options).unwrap_or(default.s_min_packets),
+            beta: BETA.given(options).unwrap_or(default.beta),
+            low_window_packets: LOW_WINDOW.given(options).map_or(default.low_window_packets, |packets| packets as f64),
             form: default.form,
         }
     }
@@ -129,21 +136,18 @@ pub(super) const SCHEME: Scheme = entry::window(
     |options, window| Ok(windowed(Bic::new(BicConfig::from_options(options)), window)),
 );
 /// Xu et al., in March 2004: ns-2 with one second, like TCP.
-const OPTIONS: [OptionSpec; TCP_OPTIONS + 5] = join(
-    TCP,
-    [
-        number("s_max", POSITIVE, "32", "maximum increment per RTT in packets"),
-        number("s_min", POSITIVE, "0.01", "minimum increment per RTT in packets"),
-        number("beta", UNIT, "0.125", "fraction removed at a loss"),
-        packets_only("low_window", "14 packets", "standard TCP up to this window"),
-        OptionSpec {
-            name: "constants",
-            domain: Domain::Word(&["paper", "linux"]),
-            default: "paper",
-            help: "the paper's constants or those of the Linux kernel, for options not set",
-        },
-    ],
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 5] =
+    join(TCP, [S_MAX.spec(), S_MIN.spec(), BETA.spec(), LOW_WINDOW.spec(), CONSTANTS.spec()]);
+const CONSTANTS: TypedOption<&str> = word(
+    "constants",
+    &["paper", "linux"],
+    "paper",
+    "the paper's constants or those of the Linux kernel, for options not set",
 );
+const S_MAX: TypedOption<f64> = number("s_max", POSITIVE, "32", "maximum increment per RTT in packets");
+const S_MIN: TypedOption<f64> = number("s_min", POSITIVE, "0.01", "minimum increment per RTT in packets");
+const BETA: TypedOption<f64> = number("beta", UNIT, "0.125", "fraction removed at a loss");
+const LOW_WINDOW: TypedOption<u64> = packets_only("low_window", "14 packets", "standard TCP up to this window");
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use super::event::{Ack, Loss};
 use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
 use super::windowed::{WindowRule, windowed};
 use crate::scheme::entry;
-use crate::scheme::option::{POSITIVE, UNIT, join, number};
+use crate::scheme::option::{POSITIVE, TypedOption, UNIT, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// CUBIC's rule. Windows in packets, times in seconds, as in the RFC.
@@ -115,15 +115,14 @@ impl WindowRule for Cubic {
 impl Default for CubicConfig {
     /// RFC 9438 s5: C = 0.4, beta = 0.7.
     fn default() -> Self {
-        Self { c: 0.4, beta: 0.7, low_window_packets: 0.0 }
+        Self::from_options(&Options::default())
     }
 }
 
 impl CubicConfig {
     /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
-        Self { c: options.number_or("c", default.c), beta: options.number_or("beta", default.beta), ..default }
+        Self { c: C.of(options), beta: BETA.of(options), low_window_packets: 0.0 }
     }
 }
 
@@ -136,13 +135,9 @@ pub(super) const SCHEME: Scheme = entry::of_kernels(entry::window(
     |options, window| Ok(windowed(Cubic::new(CubicConfig::from_options(options)), window)),
 ));
 /// RFC 9438 is what Linux runs.
-const OPTIONS: [OptionSpec; TCP_OPTIONS + 2] = join(
-    LINUX_TCP,
-    [
-        number("c", POSITIVE, "0.4", "scale of the cubic in packets/s^3"),
-        number("beta", UNIT, "0.7", "fraction kept at a loss (RFC 9438)"),
-    ],
-);
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 2] = join(LINUX_TCP, [C.spec(), BETA.spec()]);
+const C: TypedOption<f64> = number("c", POSITIVE, "0.4", "scale of the cubic in packets/s^3");
+const BETA: TypedOption<f64> = number("beta", UNIT, "0.7", "fraction kept at a loss (RFC 9438)");
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use super::window::{CongestionWindow, WindowConfig};
 use super::windowed::Windowed;
 use crate::header::EcnCode;
 use crate::scheme::entry;
-use crate::scheme::option::{CLOSED_UNIT, HALF_OPEN_UNIT, join, number};
+use crate::scheme::option::{CLOSED_UNIT, HALF_OPEN_UNIT, TypedOption, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// A window that follows the share of marked packets.
@@ -152,35 +152,36 @@ impl CongestionController for Dctcp {
 impl Default for DctcpConfig {
     /// RFC 8257 s4.2: 1/16, and one, so that the first mark halves the window.
     fn default() -> Self {
-        Self { gain: 1.0 / 16.0, initial_alpha: 1.0, virtual_rtt: Duration::ZERO, code: EcnCode::Capable }
+        Self::from_options(&Options::default())
     }
 }
 
 impl DctcpConfig {
-    /// The options that were set, else these.
-    pub(super) fn with(self, options: &Options) -> Self {
+    /// The options that were set, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
         Self {
-            gain: options.number_or("g", self.gain),
-            initial_alpha: options.number_or("initial_alpha", self.initial_alpha),
-            ..self
+            gain: GAIN.of(options),
+            initial_alpha: INITIAL_ALPHA.of(options),
+            virtual_rtt: Duration::ZERO,
+            code: EcnCode::Capable,
         }
     }
 }
 
 /// The options of DCTCP, without those of every TCP-like sender.
-pub(super) const GAIN: OptionSpec =
+pub(super) const GAIN: TypedOption<f64> =
     number("g", HALF_OPEN_UNIT, "0.0625", "weight of a round trip in the mean share of marks");
-pub(super) const INITIAL_ALPHA: OptionSpec =
+pub(super) const INITIAL_ALPHA: TypedOption<f64> =
     number("initial_alpha", CLOSED_UNIT, "1", "mean share of marks at the start");
 
-const OPTIONS: [OptionSpec; TCP_OPTIONS + 2] = join(LINUX_TCP, [GAIN, INITIAL_ALPHA]);
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 2] = join(LINUX_TCP, [GAIN.spec(), INITIAL_ALPHA.spec()]);
 
 /// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = Scheme {
     needs: "queues that mark from a low threshold on, as ecn-step does",
     answers_marks: true,
     ..entry::window("dctcp", "Data Center TCP: a cut by the share of marks", "RFC 8257", &OPTIONS, |options, window| {
-        Ok(Box::new(Dctcp::new(DctcpConfig::default().with(options), window)))
+        Ok(Box::new(Dctcp::new(DctcpConfig::from_options(options), window)))
     })
 };
 

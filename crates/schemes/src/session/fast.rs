@@ -7,7 +7,7 @@ use fairwave_units::{Duration, Time};
 use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
 use super::{Ack, CongestionController, CongestionWindow, Loss, MarkResponse, WindowConfig};
 use crate::scheme::entry;
-use crate::scheme::option::{HALF_OPEN_UNIT, POSITIVE, join, number};
+use crate::scheme::option::{HALF_OPEN_UNIT, POSITIVE, TypedOption, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// FAST's rule with its window.
@@ -109,23 +109,18 @@ impl CongestionController for Fast {
 impl Default for FastConfig {
     /// Jin, Wei & Low 2004 and ns-2: 100 packets, 0.5, 10 ms, 0.75 ms.
     fn default() -> Self {
-        Self {
-            alpha_packets: 100.0,
-            gamma: 0.5,
-            update_period: Duration::from_millis(10),
-            doubling_below: Duration::from_micros(750),
-        }
+        Self::from_options(&Options::default())
     }
 }
 
 impl FastConfig {
     /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
         Self {
-            alpha_packets: options.number_or("alpha", default.alpha_packets),
-            gamma: options.number_or("gamma", default.gamma),
-            ..default
+            alpha_packets: ALPHA.of(options),
+            gamma: GAMMA.of(options),
+            update_period: Duration::from_millis(10),
+            doubling_below: Duration::from_micros(750),
         }
     }
 }
@@ -139,13 +134,9 @@ pub(super) const SCHEME: Scheme = entry::window(
     |options, window| Ok(Box::new(Fast::new(FastConfig::from_options(options), window))),
 );
 /// Jin, Wei & Low 2004 measured Linux.
-const OPTIONS: [OptionSpec; TCP_OPTIONS + 2] = join(
-    LINUX_TCP,
-    [
-        number("alpha", POSITIVE, "100", "packets queued in equilibrium"),
-        number("gamma", HALF_OPEN_UNIT, "0.5", "weight of the new window in the average"),
-    ],
-);
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 2] = join(LINUX_TCP, [ALPHA.spec(), GAMMA.spec()]);
+const ALPHA: TypedOption<f64> = number("alpha", POSITIVE, "100", "packets queued in equilibrium");
+const GAMMA: TypedOption<f64> = number("gamma", HALF_OPEN_UNIT, "0.5", "weight of the new window in the average");
 
 #[cfg(test)]
 mod tests {

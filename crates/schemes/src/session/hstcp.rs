@@ -5,7 +5,7 @@ use super::tcp_options::{TCP, TCP_OPTIONS};
 use super::windowed::{WindowRule, windowed};
 use super::{Ack, Loss, RuleError};
 use crate::scheme::entry;
-use crate::scheme::option::{UNIT, join, number, packets_only};
+use crate::scheme::option::{TypedOption, UNIT, join, number, packets_only};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// HighSpeed TCP's rule; up to its low window it is NewReno.
@@ -142,31 +142,30 @@ impl WindowRule for HighSpeed {
 impl Default for HighSpeedConfig {
     /// RFC 3649 s5 and ns-2: 38, TCP's loss rate there, 83 000, 10^-7, 0.1.
     fn default() -> Self {
-        Self {
-            low_window_packets: 38.0,
-            low_p: 1.5 / (38.0 * 38.0),
-            high_window_packets: 83_000.0,
-            high_p: 1e-7,
-            high_decrease: 0.1,
-        }
+        Self::of(&Options::default())
     }
 }
 
 impl HighSpeedConfig {
     /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Result<Self, RuleError> {
-        let default = Self::default();
-        let config = Self {
-            high_window_packets: options.packets_or("high_window", default.high_window_packets),
-            high_p: options.number_or("high_p", default.high_p),
-            high_decrease: options.number_or("high_decrease", default.high_decrease),
-            ..Self::from_low_window(options.packets_or("low_window", default.low_window_packets))
-        };
+        let config = Self::of(options);
         let Self { low_window_packets: low_window, low_p, high_window_packets: high_window, high_p, .. } = config;
         if high_window <= low_window || high_p >= low_p {
             return Err(RuleError::HighSpeedLine { low_window, low_p, high_window, high_p });
         }
         Ok(config)
+    }
+
+    fn of(options: &Options) -> Self {
+        let low_window_packets = LOW_WINDOW.of(options) as f64;
+        Self {
+            low_window_packets,
+            low_p: 1.5 / (low_window_packets * low_window_packets),
+            high_window_packets: HIGH_WINDOW.of(options) as f64,
+            high_p: HIGH_P.of(options),
+            high_decrease: HIGH_DECREASE.of(options),
+        }
     }
 }
 
@@ -178,15 +177,13 @@ pub(super) const SCHEME: Scheme = entry::window(
     &OPTIONS,
     |options, window| Ok(windowed(HighSpeed::new(HighSpeedConfig::from_options(options)?), window)),
 );
-const OPTIONS: [OptionSpec; TCP_OPTIONS + 4] = join(
-    TCP,
-    [
-        packets_only("low_window", "38 packets", "standard TCP up to this window"),
-        packets_only("high_window", "83000 packets", "window at the loss rate high_p"),
-        number("high_p", UNIT, "1e-7", "loss rate at high_window"),
-        number("high_decrease", UNIT, "0.1", "fraction removed at a loss at high_window"),
-    ],
-);
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 4] =
+    join(TCP, [LOW_WINDOW.spec(), HIGH_WINDOW.spec(), HIGH_P.spec(), HIGH_DECREASE.spec()]);
+const LOW_WINDOW: TypedOption<u64> = packets_only("low_window", "38 packets", "standard TCP up to this window");
+const HIGH_WINDOW: TypedOption<u64> = packets_only("high_window", "83000 packets", "window at the loss rate high_p");
+const HIGH_P: TypedOption<f64> = number("high_p", UNIT, "1e-7", "loss rate at high_window");
+const HIGH_DECREASE: TypedOption<f64> =
+    number("high_decrease", UNIT, "0.1", "fraction removed at a loss at high_window");
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use super::event::{Ack, Loss};
 use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
 use super::windowed::{WindowRule, windowed};
 use crate::scheme::entry;
-use crate::scheme::option::{join, time};
+use crate::scheme::option::{HOUR, TypedOption, join, time};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// Growth scaled by the round-trip time relative to a reference.
@@ -54,8 +54,9 @@ const MAX_RHO: f64 = 16.0;
 /// Reference round-trip time (Linux: `rtt0`).
 const RTT0_S: f64 = 0.025;
 
-const OPTIONS: [OptionSpec; TCP_OPTIONS + 1] =
-    join(LINUX_TCP, [time("rtt0", "25 ms", "round-trip time of the reference connection")]);
+const RTT0: TypedOption<Duration> =
+    time("rtt0", [Duration::ZERO, HOUR], "25 ms", "round-trip time of the reference connection");
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 1] = join(LINUX_TCP, [RTT0.spec()]);
 
 /// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = entry::window(
@@ -64,7 +65,7 @@ pub(super) const SCHEME: Scheme = entry::window(
     "Caini & Firrincieli 2004; Linux",
     &OPTIONS,
     |options: &Options, window| {
-        let rtt0_s = options.time("rtt0").filter(|rtt0| !rtt0.is_zero()).map_or(RTT0_S, Duration::as_secs_f64);
+        let rtt0_s = Some(RTT0.of(options)).filter(|rtt0| !rtt0.is_zero()).map_or(RTT0_S, Duration::as_secs_f64);
         Ok(windowed(Hybla::new(rtt0_s), window))
     },
 );

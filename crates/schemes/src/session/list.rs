@@ -1,11 +1,10 @@
 //! The lists of session schemes.
 
 use super::{
-    aimd, bbr, bbr1, bic, cubic, dctcp, fast, hstcp, htcp, hybla, illinois, kernel, new_reno, path, prague, rbudp,
+    aimd, bbr, bbr1, bic, cbr, cubic, dctcp, fast, hstcp, htcp, hybla, illinois, kernel, new_reno, path, prague, rbudp,
     stcp, udt, vegas, westwood,
 };
-use crate::scheme::entry::{self, Model, Scheme};
-use crate::scheme::option;
+use crate::scheme::entry::Scheme;
 
 /// The window-based schemes, in the order of lists. A new one is a file here, its `mod` line, and its entry in
 /// this list.
@@ -31,11 +30,5 @@ pub(crate) const WINDOWED: &[Scheme] = &[
 ];
 
 /// Sessions that set their own rate: their rules are not a [`CongestionController`].
-pub(crate) const OTHERS: &[Scheme] = &[udt::SCHEME, rbudp::SCHEME, CBR, kernel::CUBIC, kernel::RENO, kernel::BBR];
-
-/// A constant rate without a rule.
-const CBR: Scheme = Scheme {
-    models: &[Model::Packet],
-    options: &[option::flag("dither", "true", "each packet leaves at a random moment of its period")],
-    ..entry::session("cbr", "constant bit rate: sends at its demand regardless of loss", "")
-};
+pub(crate) const OTHERS: &[Scheme] =
+    &[udt::SCHEME, rbudp::SCHEME, cbr::SCHEME, kernel::CUBIC, kernel::RENO, kernel::BBR];

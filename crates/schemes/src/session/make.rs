@@ -80,7 +80,7 @@ mod tests {
         for name in names() {
             let mut spelled = Options::default();
             for option in find(name).unwrap().options {
-                spelled.set(option.name, option.default_value());
+                spelled.set(option, option.default_value());
             }
             let mut by_default = controller(name, &Options::default()).unwrap();
             let mut by_list = controller(name, &spelled).unwrap();
@@ -105,7 +105,7 @@ mod tests {
             ("high_p", OptionValue::Number(0.5)),
         ] {
             let mut options = Options::default();
-            options.set(name, value);
+            options.set(find("hstcp").unwrap().option(name).unwrap(), value);
             assert!(matches!(controller("hstcp", &options), Err(RuleError::HighSpeedLine { .. })), "{name}");
         }
     }

@@ -5,11 +5,10 @@ use fairwave_units::{Bytes, Rate, Time};
 use super::bbr::BbrConfig;
 use super::delivery_rate::SentStamp;
 use super::rate_sample::RateSample;
-use super::tcp_options::{LINUX_MIN_RTO, SACK};
+use super::tcp_options::{DELAYED_ACK, INITIAL_WINDOW, LINUX, MAX_BURST, MAX_WINDOW, MIN_RTO, SACK, SEND_JITTER};
 use super::window::{CongestionWindow, WindowConfig};
 use super::{Ack, Allowance, CongestionController, Loss, MarkResponse};
 use crate::header::EcnCode;
-use crate::scheme::option::{flag, packets, time};
 use crate::scheme::{OptionSpec, Options};
 
 /// A model of a path: samples in, a rate and a window out.
@@ -45,7 +44,7 @@ impl<M: PathModel, F: Fn(Time, BbrConfig) -> M> Modelled<M, F> {
     pub(super) fn new(options: &Options, config: &WindowConfig, answers_marks: bool, start: F) -> Self {
         // Its sessions differ at the start only by this number.
         let seed = (config.dither_packets * (1_u64 << 53) as f64) as u64;
-        let has_selective_acks = SACK.flag(options);
+        let has_selective_acks = SACK.of(options);
         let window = CongestionWindow::new(config);
         Self { model: None, start, answers_marks, has_selective_acks, packet_bytes: 1.0, window, seed }
     }
@@ -118,11 +117,11 @@ impl<M: PathModel, F: Fn(Time, BbrConfig) -> M + Send> CongestionController for 
 pub(super) const MODEL_OPTIONS: usize = 7;
 /// A model has its own pacing, and no slow start to limit. Otherwise as in Linux.
 pub(super) const OPTIONS: [OptionSpec; MODEL_OPTIONS] = [
-    SACK,
-    flag("delayed_ack", "false", "the sink acknowledges every second packet"),
-    packets("max_burst", "inf", "maximum packets sent per acknowledgement"),
-    packets("initial_window", "2 packets", "window at the start"),
-    packets("max_window", "inf", "largest window"),
-    LINUX_MIN_RTO,
-    time("send_jitter", "0 ns", "random delay before a packet is sent, up to this, against phase effects"),
+    SACK.spec(),
+    DELAYED_ACK.spec(),
+    MAX_BURST.spec(),
+    INITIAL_WINDOW.spec(),
+    MAX_WINDOW.spec(),
+    MIN_RTO.or(LINUX).spec(),
+    SEND_JITTER.spec(),
 ];

@@ -10,18 +10,18 @@ use super::dctcp::{Dctcp, DctcpConfig, GAIN, INITIAL_ALPHA};
 use super::tcp_options::{PACED_TCP, TCP_OPTIONS};
 use crate::header::EcnCode;
 use crate::scheme::entry;
-use crate::scheme::option::{join, time};
+use crate::scheme::option::{HOUR, TypedOption, join, time};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// Round-trip time below which the rate does not depend on it (`tcp_prague.c`, PRAGUE_RTT_TARGET).
-const VIRTUAL_RTT: Duration = Duration::from_millis(25);
+const VIRTUAL_RTT: TypedOption<Duration> =
+    time("virtual_rtt", [Duration::ZERO, HOUR], "25 ms", "round trips shorter than this count as this");
 
-const OPTIONS: [OptionSpec; TCP_OPTIONS + 3] =
-    join(PACED_TCP, [GAIN, INITIAL_ALPHA, time("virtual_rtt", "25 ms", "round trips shorter than this count as this")]);
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 3] = join(PACED_TCP, [GAIN.spec(), INITIAL_ALPHA.spec(), VIRTUAL_RTT.spec()]);
 
 fn config(options: &Options) -> DctcpConfig {
-    let virtual_rtt = options.time("virtual_rtt").unwrap_or(VIRTUAL_RTT);
-    DctcpConfig { virtual_rtt, code: EcnCode::CapableL4s, ..DctcpConfig::default() }.with(options)
+    let virtual_rtt = VIRTUAL_RTT.of(options);
+    DctcpConfig { virtual_rtt, code: EcnCode::CapableL4s, ..DctcpConfig::from_options(options) }
 }
 
 /// The scheme's registry entry.

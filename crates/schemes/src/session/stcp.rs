@@ -6,7 +6,7 @@ use super::new_reno::NewReno;
 use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
 use super::windowed::{WindowRule, windowed};
 use crate::scheme::entry;
-use crate::scheme::option::{POSITIVE, UNIT, join, number, packets_only};
+use crate::scheme::option::{POSITIVE, TypedOption, UNIT, join, number, packets_only};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// Scalable TCP's rule; below its low window it is NewReno.
@@ -52,18 +52,17 @@ impl WindowRule for Scalable {
 impl Default for ScalableConfig {
     /// Kelly 2003: a = 0.01, b = 0.125, from 16 packets on.
     fn default() -> Self {
-        Self { increase_packets: 0.01, decrease: 0.125, low_window_packets: 16.0 }
+        Self::from_options(&Options::default())
     }
 }
 
 impl ScalableConfig {
     /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
         Self {
-            increase_packets: options.number_or("increase", default.increase_packets),
-            decrease: options.number_or("decrease", default.decrease),
-            low_window_packets: options.packets_or("low_window", default.low_window_packets),
+            increase_packets: INCREASE.of(options),
+            decrease: DECREASE.of(options),
+            low_window_packets: LOW_WINDOW.of(options) as f64,
         }
     }
 }
@@ -77,14 +76,10 @@ pub(super) const SCHEME: Scheme = entry::window(
     |options, window| Ok(windowed(Scalable::new(ScalableConfig::from_options(options)), window)),
 );
 /// Kelly 2003 measured Linux.
-const OPTIONS: [OptionSpec; TCP_OPTIONS + 3] = join(
-    LINUX_TCP,
-    [
-        number("increase", POSITIVE, "0.01", "packets added per acknowledged packet"),
-        number("decrease", UNIT, "0.125", "fraction removed at a loss"),
-        packets_only("low_window", "16 packets", "standard TCP up to this window"),
-    ],
-);
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 3] = join(LINUX_TCP, [INCREASE.spec(), DECREASE.spec(), LOW_WINDOW.spec()]);
+const INCREASE: TypedOption<f64> = number("increase", POSITIVE, "0.01", "packets added per acknowledged packet");
+const DECREASE: TypedOption<f64> = number("decrease", UNIT, "0.125", "fraction removed at a loss");
+const LOW_WINDOW: TypedOption<u64> = packets_only("low_window", "16 packets", "standard TCP up to this window");
 
 #[cfg(test)]
 mod tests {

@@ -252,7 +252,7 @@ pub(super) const SCHEME: Scheme = Scheme {
         "Gu & Grossman 2007; draft-gg-udt-03",
     )
 };
-const OPTIONS: [OptionSpec; 1] = [packets_only("max_window", "25600 packets", "maximum unacknowledged packets")];
+const OPTIONS: [OptionSpec; 1] = [packets_only("max_window", "25600 packets", "maximum unacknowledged packets").spec()];
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::{Ack, Allowance, CongestionController, CongestionWindow, Feedback, Sending, WindowConfig};
 use crate::header::{CongestionHeader, LoadCode};
-use crate::scheme::Options;
+use crate::scheme::option::{Options, TypedOption, time};
 
 /// VCP's window.
 #[derive(Clone, Debug)]
@@ -164,13 +164,7 @@ impl Default for VcpSourceConfig {
     /// Xia et al. 2005, section 5: `t_rho` 200 ms, xi = kappa (1 - sigma) / sigma = 0.25 x 0.2 / 0.8 = 0.0625, alpha 1,
     /// beta 0.875. The typical round-trip time of 100 ms is that of the authors' ns-2 code.
     fn default() -> Self {
-        Self {
-            t_rho: Duration::from_millis(200),
-            xi: 0.0625,
-            alpha_packets: 1.0,
-            beta: 0.875,
-            typical_rtt: Duration::from_millis(100),
-        }
+        Self::from_options(&Options::default())
     }
 }
 
@@ -186,10 +180,23 @@ const PACING_GAIN: f64 = 1.1;
 impl VcpSourceConfig {
     /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
-        Self { t_rho: options.time("t_rho").unwrap_or(default.t_rho), ..default }
+        Self {
+            t_rho: T_RHO.of(options),
+            xi: 0.0625,
+            alpha_packets: 1.0,
+            beta: 0.875,
+            typical_rtt: Duration::from_millis(100),
+        }
     }
 }
+
+/// Interval over which a link measures its load. Its source needs to know it.
+pub(crate) const T_RHO: TypedOption<Duration> = time(
+    "t_rho",
+    [Duration::from_millis(1), Duration::from_secs(60)],
+    "200 ms",
+    "interval over which a link measures its load",
+);
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use fairwave_units::Duration;
 use super::tcp_options::{NS2, TCP_OPTIONS, tcp};
 use super::{Ack, CongestionController, CongestionWindow, Loss, MarkResponse, WindowConfig};
 use crate::scheme::entry;
-use crate::scheme::option::{POSITIVE, join, number};
+use crate::scheme::option::{POSITIVE, TypedOption, join, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// Vegas' rule with its window.
@@ -132,19 +132,14 @@ const MIN_PACKETS: f64 = 2.0;
 impl Default for VegasConfig {
     /// ns-2: 1, 3, 1. Linux and ns-3: 2, 4, 1.
     fn default() -> Self {
-        Self { alpha_packets: 1.0, beta_packets: 3.0, gamma_packets: 1.0 }
+        Self::from_options(&Options::default())
     }
 }
 
 impl VegasConfig {
     /// The options that were set, else the defaults.
     pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
-        Self {
-            alpha_packets: options.number_or("alpha", default.alpha_packets),
-            beta_packets: options.number_or("beta", default.beta_packets),
-            gamma_packets: options.number_or("gamma", default.gamma_packets),
-        }
+        Self { alpha_packets: ALPHA.of(options), beta_packets: BETA.of(options), gamma_packets: GAMMA.of(options) }
     }
 }
 
@@ -157,14 +152,11 @@ pub(super) const SCHEME: Scheme = entry::window(
     |options, window| Ok(Box::new(Vegas::new(VegasConfig::from_options(options), window))),
 );
 /// As in ns-2, like its constants.
-const OPTIONS: [OptionSpec; TCP_OPTIONS + 3] = join(
-    tcp("true", NS2),
-    [
-        number("alpha", POSITIVE, "1", "grow while fewer packets than this are queued"),
-        number("beta", POSITIVE, "3", "shrink while more packets than this are queued"),
-        number("gamma", POSITIVE, "1", "leave slow start when more packets than this are queued"),
-    ],
-);
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 3] = join(tcp("true", NS2), [ALPHA.spec(), BETA.spec(), GAMMA.spec()]);
+const ALPHA: TypedOption<f64> = number("alpha", POSITIVE, "1", "grow while fewer packets than this are queued");
+const BETA: TypedOption<f64> = number("beta", POSITIVE, "3", "shrink while more packets than this are queued");
+const GAMMA: TypedOption<f64> =
+    number("gamma", POSITIVE, "1", "leave slow start when more packets than this are queued");
 
 #[cfg(test)]
 mod tests {

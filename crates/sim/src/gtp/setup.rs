@@ -10,8 +10,9 @@ use fairwave_proto::{
 };
 use fairwave_scenario::node_rule::{self, MixedRules, TickSchedule};
 use fairwave_scenario::{Demand, Node, Scenario, SchemeChoice, SessionSpec, random};
-use fairwave_schemes::node::tally::{TallyOptions, react};
-use fairwave_schemes::scheme::Scheme;
+use fairwave_schemes::node::gtp_options::{ALPHA, BETA, FAIR_START, FIND_CAPACITY, PATH, WIRE};
+use fairwave_schemes::node::tally::{REACT, TallyOptions};
+use fairwave_schemes::scheme::{Scheme, TypedOption};
 use fairwave_units::{Bytes, Rate, Time};
 
 use super::session::{GtpEnd, GtpSession};
@@ -41,7 +42,8 @@ fn prepare(transit: &mut Transit<'_>, hosts: &mut GtpHosts, scenario: &Scenario)
             let there: &mut Vec<&SessionSpec> = first.entry(node).or_default();
             if let Some(one) = there.first() {
                 let place = &scenario.nodes[node as usize].name;
-                node_rule::same_rule(scenario, one, session, &["alpha", "beta"]).map_err(|mixed| at(place, mixed))?;
+                node_rule::same_rule(scenario, one, session, &[ALPHA.name(), BETA.name()])
+                    .map_err(|mixed| at(place, mixed))?;
             }
             there.push(session);
         }
@@ -101,7 +103,7 @@ fn refuse_unlimited(scenario: &Scenario, session: &SessionSpec) -> Result<(), Si
 }
 
 fn is_shared(choice: &SchemeChoice) -> bool {
-    choice.options.word("path") == Some("shared")
+    PATH.of(&choice.options) == "shared"
 }
 
 fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<HostAt, SimError> {
@@ -130,7 +132,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
             allocator: make(&choice.options),
             exchange: node_rule.exchange.map(|options| ExchangeConfig {
                 options: TallyOptions { interval: longest, packet, ..options(&choice.options) },
-                react: react(&choice.options),
+                react: REACT.of(&choice.options),
             }),
         })
     };
@@ -150,7 +152,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
             send_bytes: Bytes::new(u64::from(piece_bytes) + u64::from(DATA_OVERHEAD + lower_bytes)),
             sending: direction(node.send),
             receiving: direction(node.receive),
-            fair_start: choice.options.flag("fair_start"),
+            fair_start: FAIR_START.of(&choice.options),
             room: MAX_OPEN_BYTES,
             buffer: None,
             seed,
@@ -166,7 +168,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
     // All sessions of a scenario have one ticket, and arbitrary addresses.
     let (of_ticket, of_prefix) = (MAX_HALF_OPEN, MAX_HALF_OPEN);
     host.set_half_open(HalfOpen { all: MAX_HALF_OPEN, of_ticket, of_prefix });
-    if choice.options.flag("find_capacity") {
+    if FIND_CAPACITY.of(&choice.options) {
         host.find_capacity();
     }
     Ok(HostAt {
@@ -183,12 +185,12 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<H
 
 fn options(scenario: &Scenario, session: &SessionSpec, node: &Node) -> Terms {
     let usual = Terms::default();
-    let has = |option| scenario.scheme_of(session).scheme.option(option).is_some();
+    let has = |option: &TypedOption<f64>| scenario.scheme_of(session).scheme.option(option.name()).is_some();
     Terms {
         weight: session.weight,
         // A rule without steps ignores both; a host accepts only valid values.
-        alpha: if has("alpha") { node_rule::alpha(scenario, session, Some(node)) } else { usual.alpha },
-        beta: if has("beta") { node_rule::beta(scenario, session, Some(node)) } else { usual.beta },
+        alpha: if has(&ALPHA) { node_rule::alpha(scenario, session, Some(node)) } else { usual.alpha },
+        beta: if has(&BETA) { node_rule::beta(scenario, session, Some(node)) } else { usual.beta },
         minimum: session.minimum,
         ..Terms::default()
     }
@@ -210,7 +212,7 @@ fn add(transit: &mut Transit<'_>, hosts: &GtpHosts, new: &NewSession<'_>) -> Res
         demand: session.demand.clone(),
         rtt: node_rule::rtt_interval(session.rtt),
         size_bytes: session.size.map(|size| size.get().max(1)),
-        is_wire: choice.options.flag("wire"),
+        is_wire: WIRE.of(&choice.options),
         is_stopped: false,
         delivered_bytes: 0,
         arrived_bytes: 0,

@@ -1,7 +1,7 @@
 use num_rational::BigRational;
 use proptest::prelude::*;
 
-use crate::scheme::OptionValue;
+use crate::node::gtp_options::{BUDGET, DRAIN, EXPONENTIAL_START};
 
 use super::*;
 
@@ -195,9 +195,9 @@ proptest! {
         drain: bool, budget in prop::option::of(1.01..1.5_f64), exponential: bool,
     ) {
         let mut options = Options::default();
-        options.set("drain", OptionValue::Flag(drain));
+        DRAIN.set(&mut options, drain);
         if exponential {
-            options.set("exponential_start", OptionValue::Number(0.5));
+            EXPONENTIAL_START.set(&mut options, Some(0.5));
         }
         let rows: Vec<Row> = rows
             .iter()
@@ -211,7 +211,7 @@ proptest! {
         prop_assert_eq!(&ours, &theirs);
         if let Some(budget) = budget {
             // Over one group the sum of steps is taken in another order.
-            options.set("budget", OptionValue::Number(budget));
+            BUDGET.set(&mut options, Some(budget));
             Groups::new(Reading::Adopted, &options).allocate(&interval(900), &rows, &mut ours);
             Gtp::new(Reading::Adopted, &options).allocate(&interval(900), &rows, &mut theirs);
             for (ours, theirs) in ours.iter().zip(&theirs) {
@@ -250,7 +250,7 @@ proptest! {
         rows in prop::collection::vec((0..1000_u32, 0..6_u32), 1..40), budget in 1.01..1.5_f64, capacity in 1..1000_u16,
     ) {
         let mut options = Options::default();
-        options.set("budget", OptionValue::Number(budget));
+        BUDGET.set(&mut options, Some(budget));
         let of = |&(measured, group): &(u32, u32)| Row { measured: Rate::mbps(f64::from(measured)), terms: Terms { group, ..Terms::default() } };
         let rows: Vec<Row> = rows.iter().map(of).collect();
         let mut grants = vec![Grant::default(); rows.len()];
@@ -346,7 +346,7 @@ fn see_other__leaves_other_traffic_its_used_share() {
 #[test]
 fn see_other__takes_its_share_off_the_budget_of_steps() {
     let mut options = Options::default();
-    options.set("budget", OptionValue::Number(1.05));
+    BUDGET.set(&mut options, Some(1.05));
     let mut rule = Groups::new(Reading::Adopted, &options);
     let step = |rule: &mut Groups, other: Option<Others>| {
         // Two sessions on their way up, with steps as large as the gap.
@@ -366,7 +366,7 @@ fn see_other__takes_its_share_off_the_budget_of_steps() {
 #[test]
 fn see_other__drain_excludes_the_queue_of_other_traffic() {
     let mut options = Options::default();
-    options.set("drain", OptionValue::Flag(true));
+    DRAIN.set(&mut options, true);
     let mut rule = Groups::new(Reading::Adopted, &options);
     // The sessions keep to their half; they need not drain the queue that the others build.
     for _ in 0..50 {

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Terms;
-use crate::scheme::OptionValue;
+use crate::node::gtp_options::{BUDGET, DRAIN, EXPONENTIAL_START};
 
 const ALPHA: f64 = 0.15;
 const BETA: f64 = 0.2;
@@ -27,7 +27,7 @@ fn allocate__single_session_follows_the_steps_of_the_paper() {
 #[test]
 fn allocate__an_exponential_start_doubles_up_to_its_threshold() {
     let mut options = Options::default();
-    options.set("exponential_start", OptionValue::Number(0.5));
+    EXPONENTIAL_START.set(&mut options, Some(0.5));
     let rule = &mut Gtp::new(Reading::Adopted, &options);
     let mut rate = 0.0;
     let mut next = || {
@@ -157,7 +157,7 @@ fn allocate__without_capacity_or_sessions() {
 #[test]
 fn allocate__budget_bounds_the_sum() {
     let mut options = Options::default();
-    options.set("budget", OptionValue::Number(1.05));
+    BUDGET.set(&mut options, Some(1.05));
     for reading in [Reading::Adopted, Reading::Printed] {
         let mut measured = vec![0.0; 16];
         measured[7] = 1.0;
@@ -176,7 +176,7 @@ fn allocate__budget_bounds_the_sum() {
 #[test]
 fn allocate__drain_allocates_less_until_the_excess_is_gone() {
     let mut options = Options::default();
-    options.set("drain", OptionValue::Flag(true));
+    DRAIN.set(&mut options, true);
     let mut rule = Gtp::new(Reading::Adopted, &options);
     // 1.2 C for 50 ms leave 10 ms of C: over 0.2 s that is 5 % of C.
     assert_near(&one_tick(&mut rule, 1.0, &[0.6, 0.6]), &[0.475, 0.475]);
@@ -213,7 +213,7 @@ proptest! {
     #[test]
     fn allocate__budget_is_never_exceeded(table in table(), capacity in 1.0..2e9_f64, budget in 1.01..1.5_f64) {
         let mut options = Options::default();
-        options.set("budget", OptionValue::Number(budget));
+        BUDGET.set(&mut options, Some(budget));
         for reading in [Reading::Adopted, Reading::Printed] {
             let sum = sum(&grants(&mut Gtp::new(reading, &options), capacity, &table));
             prop_assert!(sum <= budget * capacity * (1.0 + 1e-9), "{sum} > {budget} x {capacity}");
@@ -303,9 +303,9 @@ proptest! {
         drain: bool,
     ) {
         let mut options = Options::default();
-        options.set("drain", OptionValue::Flag(drain));
+        DRAIN.set(&mut options, drain);
         if let Some(budget) = budget {
-            options.set("budget", OptionValue::Number(budget));
+            BUDGET.set(&mut options, Some(budget));
         }
         for reading in [Reading::Adopted, Reading::Printed] {
             let mut rule = Gtp::new(reading, &options);

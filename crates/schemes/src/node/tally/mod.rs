@@ -47,7 +47,7 @@ pub use fill::Fill;
 pub use message::{ClaimMessage, ClaimTo, GrantMessage, GrantTo, Promise, SessionTerms};
 pub use options::TallyOptions;
 pub(super) use scheme::SCHEME;
-pub use scheme::react;
+pub use scheme::{DECLARED, LATE, LOSS, REACT};
 pub use settle::{Settling, settle};
 pub use shared::{SharedKind, SharedNode, SharedRow};
 pub use sink::SinkNode;

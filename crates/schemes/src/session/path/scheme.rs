@@ -8,7 +8,7 @@ use super::PathConfig;
 use super::switches::Switches;
 use crate::scheme::entry;
 use crate::scheme::option::flag;
-use crate::scheme::{OptionSpec, OptionValue, Scheme};
+use crate::scheme::{OptionSpec, Scheme};
 
 /// The scheme's registry entry.
 pub(crate) const SCHEME: Scheme = Scheme {
@@ -19,7 +19,7 @@ pub(crate) const SCHEME: Scheme = Scheme {
         "draft-ietf-ccwg-bbr",
         &ALL_OPTIONS,
         |options, window| {
-            let amendments = Switches::from_names(|name| options.get(name) != Some(OptionValue::Flag(false)));
+            let amendments = Switches::from_names(|name| flag(name, "true", "").of(options));
             let start = move |now: Time, model: BbrConfig| {
                 let packet = model.packet;
                 PathConfig { model, amendments, ..PathConfig::new(packet) }.path(now)
@@ -38,7 +38,7 @@ const ALL_OPTIONS: [OptionSpec; MODEL_OPTIONS + Switches::NAMES.len()] = {
     }
     while at < all.len() {
         let (name, help) = Switches::NAMES[at - MODEL_OPTIONS];
-        all[at] = flag(name, "true", help);
+        all[at] = flag(name, "true", help).spec();
         at += 1;
     }
     all
