@@ -6,9 +6,29 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::args::FEATURES;
 
 const WHOLE: &str = "directories are copied with all they hold, links and times; no option is needed";
+const ALL: &str = "use --archive, which copies all attributes";
 /// Options of rsync 3.2 and of OpenSSH's scp, and what to type instead.
-const TIPS: [(&[&str], &str); 7] = [
-    (&["-a", "-R", "-l", "-p", "--archive"], WHOLE),
+const TIPS: [(&[&str], &str); 8] = [
+    (&["-R", "-l"], WHOLE),
+    (
+        &[
+            "-p",
+            "-o",
+            "-g",
+            "-A",
+            "-X",
+            "-H",
+            "-S",
+            "-D",
+            "--perms",
+            "--owner",
+            "--group",
+            "--acls",
+            "--xattrs",
+            "--hard-links",
+        ],
+        ALL,
+    ),
     (&["-z", "--compress"], "data is not compressed; leave it out"),
     (&["-c", "--checksum"], "use --check"),
     (&["-e", "--rsh"], "use --ssh \"ssh -p 2222\""),

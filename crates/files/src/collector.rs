@@ -215,7 +215,12 @@ impl Collector {
                         format!("file {} {bytes}", text(path))
                     }
                     // It requests them like all other bytes.
-                    TreeEntry::Holes { .. } | TreeEntry::Identity(_) => continue,
+                    TreeEntry::Holes { .. }
+                    | TreeEntry::Identity(_)
+                    | TreeEntry::Attributes(_)
+                    | TreeEntry::Owner(_)
+                    | TreeEntry::Xattr(_) => continue,
+                    TreeEntry::Node { path, .. } => format!("node {}", text(path)),
                     TreeEntry::Directory { path, .. } => format!("directory {}", text(path)),
                     TreeEntry::Symlink { path, target, .. } => format!("link {} {}", text(path), text(target)),
                     TreeEntry::Skipped { path, reason } => format!("skipped {}: {reason}", text(path)),

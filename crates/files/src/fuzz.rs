@@ -17,7 +17,8 @@ use tempfile::TempDir;
 
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
-use crate::format::greeting::{Deletions, Look};
+use crate::format::attributes::{ListedAttributes, ListedXattr, NodeKind};
+use crate::format::greeting::{Archive, Deletions, Look};
 use crate::format::holes::MAX_PAIRS_BYTES;
 use crate::format::keeps::Keeps;
 use crate::format::manifest::{FileIdentity, Meta, SegmentEntries, TreeEntry};
@@ -105,6 +106,7 @@ fn manifest() {
                 modify_window_s: 0,
                 keeps: Keeps::default(),
                 lists_files: bit(6),
+                archive: bit(5).then_some(Archive { numeric_ids: bit(4) }),
                 deletes: bit(7).then_some(Deletions {
                     most: 3,
                     at_top: false,
@@ -166,7 +168,16 @@ fn written(input: &[u8]) -> Vec<u8> {
             5 => TreeEntry::Symlink { path, meta, target: path },
             6 if what >> 6 == 3 => TreeEntry::End { files, bytes: sum },
             6 if what >> 6 == 2 => TreeEntry::Kept { path },
+            6 if what >> 6 == 1 => {
+                let [owner, group] = [bytes as u32 & 0xff, what.into()];
+                let special = what & 7;
+                TreeEntry::Attributes(ListedAttributes { special, is_cut: false, owner, group, inode: bytes & 3 })
+            }
             6 => TreeEntry::Skipped { path, reason: "a reason" },
+            _ if what >> 6 == 1 => {
+                TreeEntry::Xattr(ListedXattr { goes_on: what & 8 != 0, name: b"user.a", value: path })
+            }
+            _ if what >> 6 == 0 => TreeEntry::Node { path, meta, kind: NodeKind::Fifo, device: bytes },
             _ if what >> 6 == 2 => TreeEntry::Rule { includes: what & 8 != 0, pattern: path },
             _ => TreeEntry::Failed { path, reason: "a reason" },
         };

@@ -49,6 +49,9 @@ pub struct ShareOptions {
     /// Whether entries that the source lacks are deleted from the directories that are put if the visitor requests it;
     /// else such a put is refused.
     pub may_delete: bool,
+    /// Whether owners, set-user-ID bits, extended attributes and devices are set as the visitor requests; else such a put
+    /// is refused.
+    pub may_archive: bool,
     /// The name of a put file or tree there, if it is to be renamed.
     pub rename: Option<OsString>,
     /// Whether an unfinished put of the same, in the directory around that one and with its name for
@@ -134,6 +137,7 @@ impl Share {
             }
             // Even a dry run would name what others put there.
             Ok(Greeting::Put(Look { deletes: Some(_), .. })) if !self.options.may_delete => Err(Refusal::Direction),
+            Ok(Greeting::Put(Look { archive: Some(_), .. })) if !self.options.may_archive => Err(Refusal::Direction),
             Ok(Greeting::Bench(_)) => Err(Refusal::Purpose),
             Err(_) => Err(Refusal::UnknownName),
             Ok(_) if visitor.sessions >= MAX_OF_TICKET => Err(Refusal::NoRoom),
@@ -163,6 +167,7 @@ impl Share {
                     names: NameSelection::default(),
                     depth: None,
                     lists_left_out: walk.lists_left_out,
+                    lists_attributes: walk.lists_attributes,
                 };
                 let source = source.listing(listing).held_by(holder);
                 let handler = Box::new(source.with_limit(self.options.limit));

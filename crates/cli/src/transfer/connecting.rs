@@ -42,8 +42,8 @@ pub(crate) fn failure(error: &ConnectError, ticket: &Ticket) -> CommandFailure {
             "{message}\nhint: the files were moved or removed, or the server offers others: ask for a new ticket"
         )),
         Some(Refusal::Direction) => CommandFailure::Run(format!(
-            "{message}\nhint: `put` needs a ticket of `fairwave serve DIRECTORY --writable`, and --delete one of `serve --writable \
-             --delete`"
+            "{message}\nhint: `put` needs a ticket of `fairwave serve DIRECTORY --writable`, and --delete and --archive one of a \
+             `serve` with the same options"
         )),
         Some(Refusal::Purpose) => CommandFailure::Run(format!(
             "{message}\nhint: `fairwave serve` prints tickets for files, `fairwave bench serve` for benches"

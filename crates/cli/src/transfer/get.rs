@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use fairwave_files::{Durable, GetOptions, Keeps, get, get_renewed, is_glob};
+use fairwave_files::{Archive, Durable, GetOptions, Keeps, get, get_renewed, is_glob};
 use fairwave_host::Ticket;
 use fairwave_units::Rate;
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,12 @@ pub(crate) struct LookArgs {
     /// Make no new files and directories
     #[arg(long, hide_short_help = true)]
     pub(crate) existing: bool,
+    /// Copy all attributes: modes, owners, hard links, extended attributes, ACLs, and FIFOs and devices; implies --links
+    #[arg(long, short = 'a')]
+    pub(crate) archive: bool,
+    /// With --archive, keep the numbers of owners and groups; otherwise names decide
+    #[arg(long, requires = "archive", hide_short_help = true)]
+    numeric_ids: bool,
     /// When all else is done, delete files that the source lacks from the copied directories; excluded files stay
     #[arg(long, visible_alias = "delete-after")]
     pub(crate) delete: bool,
@@ -91,8 +97,8 @@ pub(crate) struct LookArgs {
     partial: bool,
     /// Keep symbolic links that point outside the copied tree; without this they fail
     #[arg(long, hide_short_help = true)]
-    pub(crate) links: bool,
-    /// Exit with status 3 if a mode or time cannot be set; without this it is a warning
+    links: bool,
+    /// Exit with status 3 if an attribute cannot be set; without this it is a warning
     #[arg(long, hide_short_help = true)]
     pub(crate) strict: bool,
     /// Treat files of the same size as equal if their times differ by at most this many seconds
@@ -143,6 +149,16 @@ impl LookArgs {
         self.delete.then_some(self.max_delete.unwrap_or(u64::MAX))
     }
 
+    /// The attributes to copy, if it is all.
+    pub(crate) fn archive(self) -> Option<Archive> {
+        self.archive.then_some(Archive { numeric_ids: self.numeric_ids })
+    }
+
+    /// Whether links that lead out are kept.
+    pub(crate) fn keeps_links(self) -> bool {
+        self.links || self.archive
+    }
+
     /// Entries that are left unchanged.
     pub(crate) fn keeps(self) -> Keeps {
         Keeps { only_existing: self.existing, existing: self.ignore_existing, newer: self.update }
@@ -158,7 +174,8 @@ impl Taking {
             check: self.look.check,
             whole_file: self.look.whole_file,
             dry_run: self.look.dry_run,
-            keeps_links: self.look.links,
+            keeps_links: self.look.keeps_links(),
+            archive: self.look.archive(),
             modify_window_s: self.look.modify_window,
             keeps: self.look.keeps(),
             deletes: self.look.deletes(),

@@ -57,6 +57,9 @@ pub(crate) struct Args {
     /// Let clients delete in PATH (put --delete)
     #[arg(long, requires = "writable", hide_short_help = true)]
     delete: bool,
+    /// Let clients set owners, set-user-ID bits, extended attributes and devices in PATH (put --archive)
+    #[arg(long, requires = "writable", hide_short_help = true)]
+    archive: bool,
     /// Limit the size of PATH, such as "10 GB"; uploads beyond it fail
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "writable")]
     quota: Option<Bytes>,
@@ -193,6 +196,7 @@ fn share(paths: Vec<PathBuf>, args: &Args) -> Result<Share, CommandFailure> {
             only_takes,
             may_keep_links,
             may_delete,
+            may_archive: args.archive,
             quota,
             session,
             ..ShareOptions::default()

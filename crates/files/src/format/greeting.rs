@@ -3,12 +3,13 @@
 //! ```text
 //! greeting = version (1), kind (1), more
 //! more     = of a get: nothing, or flags (1): 1 does not enter other file systems, 2 lists what is left out, 4 obeys
-//!            .gitignore files
+//!            .gitignore files, 8 lists the attributes of an archive
 //!            of a put: nothing, or flags (1): 1 compares hashes, 2 dry run, 4 keeps links, 8 a window follows: seconds (u32 BE,
 //!            not 0), 16 makes nothing new, 32 keeps what is there, 64 keeps what is newer, 128 flags of the end follow
 //!            of a bench: opaque bytes up to the end
 //! flags of the end = flags (1): 1 deletes, at most as many as follow (u64 BE), 2 at the destination's top as well, 4 not
-//!            in other file systems, 8 lists what was done with each file, 16 keeps what .gitignore files ignore
+//!            in other file systems, 8 lists what was done with each file, 16 keeps what .gitignore files ignore, 32 an
+//!            archive, 64 with the owners' numbers
 //! ```
 
 use super::keeps::Keeps;
@@ -37,6 +38,15 @@ pub(crate) struct Walk {
     pub(crate) lists_left_out: bool,
     /// Whether entries that the `.gitignore` files of the tree ignore are left out.
     pub(crate) obeys_gitignore: bool,
+    /// Whether the list has all attributes.
+    pub(crate) lists_attributes: bool,
+}
+
+/// A copy with all attributes: rsync's `--archive`, with hard links, extended attributes and ACLs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Archive {
+    /// Whether owners and groups keep their numbers; otherwise those of the same names are set, if there are any.
+    pub numeric_ids: bool,
 }
 
 /// Deletions by a taker: of entries that the giver lacks, in the directories that it lists.
@@ -68,11 +78,14 @@ pub(crate) struct Look {
     pub(crate) deletes: Option<Deletions>,
     /// Whether the results list what was done with each file; those of a dry run always do.
     pub(crate) lists_files: bool,
+    /// Whether all attributes are copied.
+    pub(crate) archive: Option<Archive>,
 }
 
 const STAYS_ON_FILE_SYSTEM: u8 = 1;
 const LISTS_LEFT_OUT: u8 = 2;
 const OBEYS_GITIGNORE: u8 = 4;
+const LISTS_ATTRIBUTES: u8 = 8;
 const CHECKS: u8 = 1;
 const IS_DRY: u8 = 2;
 const KEEPS_LINKS: u8 = 4;
@@ -86,6 +99,8 @@ const DELETES_AT_TOP: u8 = 2;
 const DELETES_STAYING: u8 = 4;
 const LISTS_FILES: u8 = 8;
 const KEEPS_IGNORED: u8 = 16;
+const ARCHIVES: u8 = 32;
+const NUMERIC_IDS: u8 = 64;
 const GET: u8 = Purpose::Get as u8;
 const PUT: u8 = Purpose::Put as u8;
 const BENCH: u8 = Purpose::Bench as u8;
@@ -101,10 +116,11 @@ impl<'a> Greeting<'a> {
         let greeting = match reader.u8("the greeting's kind")? {
             GET if reader.is_empty() => Self::Get(Walk::default()),
             GET => match reader.u8("the greeting's flags")? {
-                flags @ 1..=7 => Self::Get(Walk {
+                flags @ 1..=15 => Self::Get(Walk {
                     stays_on_file_system: flags & STAYS_ON_FILE_SYSTEM != 0,
                     lists_left_out: flags & LISTS_LEFT_OUT != 0,
                     obeys_gitignore: flags & OBEYS_GITIGNORE != 0,
+                    lists_attributes: flags & LISTS_ATTRIBUTES != 0,
                 }),
                 _ => return Err(FormatError::Range("the greeting's flags")),
             },
@@ -118,8 +134,7 @@ impl<'a> Greeting<'a> {
                             window_s => window_s,
                         },
                     };
-                    let (deletes, lists_files) =
-                        if flags & HAS_END == 0 { (None, false) } else { read_end(&mut reader)? };
+                    let end = if flags & HAS_END == 0 { End::default() } else { End::read(&mut reader)? };
                     Self::Put(Look {
                         does_check: flags & CHECKS != 0,
                         is_dry: flags & IS_DRY != 0,
@@ -130,8 +145,9 @@ impl<'a> Greeting<'a> {
                             existing: flags & KEEPS_EXISTING != 0,
                             newer: flags & KEEPS_NEWER != 0,
                         },
-                        deletes,
-                        lists_files,
+                        deletes: end.deletes,
+                        lists_files: end.lists_files,
+                        archive: end.archive,
                     })
                 }
                 0 => return Err(FormatError::Range("the greeting's flags")),
@@ -147,16 +163,20 @@ impl<'a> Greeting<'a> {
         let mut said;
         let (kind, more): (u8, &[u8]) = match self {
             Self::Get(walk) if walk == Walk::default() => (GET, &[]),
-            Self::Get(Walk { stays_on_file_system, lists_left_out, obeys_gitignore }) => {
+            Self::Get(Walk { stays_on_file_system, lists_left_out, obeys_gitignore, lists_attributes }) => {
                 said = vec![
                     (u8::from(stays_on_file_system) * STAYS_ON_FILE_SYSTEM)
                         | (u8::from(lists_left_out) * LISTS_LEFT_OUT)
-                        | (u8::from(obeys_gitignore) * OBEYS_GITIGNORE),
+                        | (u8::from(obeys_gitignore) * OBEYS_GITIGNORE)
+                        | (u8::from(lists_attributes) * LISTS_ATTRIBUTES),
                 ];
                 (GET, &said)
             }
             Self::Put(look) if look == Look::default() => (PUT, &[]),
-            Self::Put(Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files }) => {
+            Self::Put(look) => {
+                let Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files, archive } =
+                    look;
+                let end = End { deletes, lists_files, archive };
                 let has_window = modify_window_s > 0;
                 said = vec![
                     (u8::from(does_check) * CHECKS)
@@ -166,13 +186,13 @@ impl<'a> Greeting<'a> {
                         | (u8::from(keeps.only_existing) * ONLY_EXISTING)
                         | (u8::from(keeps.existing) * KEEPS_EXISTING)
                         | (u8::from(keeps.newer) * KEEPS_NEWER)
-                        | (u8::from(deletes.is_some() || lists_files) * HAS_END),
+                        | (u8::from(end != End::default()) * HAS_END),
                 ];
                 if has_window {
                     said.extend(modify_window_s.to_be_bytes());
                 }
-                if deletes.is_some() || lists_files {
-                    said.extend(end_bytes(deletes, lists_files));
+                if end != End::default() {
+                    said.extend(end.to_bytes());
                 }
                 (PUT, &said)
             }
@@ -184,30 +204,45 @@ impl<'a> Greeting<'a> {
     }
 }
 
-/// Reads what a put asks for at its end: deletions, and a list of files.
-fn read_end(reader: &mut Reader<'_>) -> Result<(Option<Deletions>, bool), FormatError> {
-    const FLAGS: &str = "the flags of the end";
-    let flags = reader.u8(FLAGS)?;
-    let (deletes, lists_files) = (flags & DELETES != 0, flags & LISTS_FILES != 0);
-    let (at_top, stays_on_file_system) = (flags & DELETES_AT_TOP != 0, flags & DELETES_STAYING != 0);
-    let keeps_ignored = flags & KEEPS_IGNORED != 0;
-    let is_known = flags != 0 && flags <= (DELETES | DELETES_AT_TOP | DELETES_STAYING | LISTS_FILES | KEEPS_IGNORED);
-    if !is_known || (!deletes && (at_top || stays_on_file_system || keeps_ignored)) {
-        return Err(FormatError::Range(FLAGS));
-    }
-    let most = if deletes { Some(reader.u64("the most deletions")?) } else { None };
-    Ok((most.map(|most| Deletions { most, at_top, stays_on_file_system, keeps_ignored }), lists_files))
+/// What a put asks for behind its first flags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct End {
+    deletes: Option<Deletions>,
+    lists_files: bool,
+    archive: Option<Archive>,
 }
 
-fn end_bytes(deletes: Option<Deletions>, lists_files: bool) -> Vec<u8> {
-    let deletions = deletes.map_or(0, |deletions| {
-        let at_top = u8::from(deletions.at_top) * DELETES_AT_TOP;
-        let staying = u8::from(deletions.stays_on_file_system) * DELETES_STAYING;
-        DELETES | at_top | staying | (u8::from(deletions.keeps_ignored) * KEEPS_IGNORED)
-    });
-    let mut bytes = vec![deletions | (u8::from(lists_files) * LISTS_FILES)];
-    bytes.extend(deletes.iter().flat_map(|deletions| deletions.most.to_be_bytes()));
-    bytes
+impl End {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
+        const FLAGS: &str = "the flags of the end";
+        let flags = reader.u8(FLAGS)?;
+        let has = |flag| flags & flag != 0;
+        let of_deletions = DELETES_AT_TOP | DELETES_STAYING | KEEPS_IGNORED;
+        let is_known = flags != 0 && flags <= (DELETES | of_deletions | LISTS_FILES | ARCHIVES | NUMERIC_IDS);
+        if !is_known || (!has(DELETES) && has(of_deletions)) || (!has(ARCHIVES) && has(NUMERIC_IDS)) {
+            return Err(FormatError::Range(FLAGS));
+        }
+        let most = if has(DELETES) { Some(reader.u64("the most deletions")?) } else { None };
+        let (at_top, stays_on_file_system) = (has(DELETES_AT_TOP), has(DELETES_STAYING));
+        let keeps_ignored = has(KEEPS_IGNORED);
+        Ok(Self {
+            deletes: most.map(|most| Deletions { most, at_top, stays_on_file_system, keeps_ignored }),
+            lists_files: has(LISTS_FILES),
+            archive: has(ARCHIVES).then_some(Archive { numeric_ids: has(NUMERIC_IDS) }),
+        })
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
+        let deletions = self.deletes.map_or(0, |deletions| {
+            let at_top = u8::from(deletions.at_top) * DELETES_AT_TOP;
+            let staying = u8::from(deletions.stays_on_file_system) * DELETES_STAYING;
+            DELETES | at_top | staying | (u8::from(deletions.keeps_ignored) * KEEPS_IGNORED)
+        });
+        let archive = self.archive.map_or(0, |archive| ARCHIVES | (u8::from(archive.numeric_ids) * NUMERIC_IDS));
+        let mut bytes = vec![deletions | (u8::from(self.lists_files) * LISTS_FILES) | archive];
+        bytes.extend(self.deletes.iter().flat_map(|deletions| deletions.most.to_be_bytes()));
+        bytes
+    }
 }
 
 #[cfg(test)]
@@ -216,24 +251,26 @@ mod tests {
 
     #[test]
     fn greeting__is_read_as_it_was_written() {
-        let gets = (0..8).map(|flags| {
-            let [stays_on_file_system, lists_left_out, obeys_gitignore] = [1, 2, 4].map(|flag| flags & flag != 0);
-            Greeting::Get(Walk { stays_on_file_system, lists_left_out, obeys_gitignore })
+        let gets = (0..16).map(|flags| {
+            let [stays_on_file_system, lists_left_out, obeys_gitignore, lists_attributes] =
+                [1, 2, 4, 8].map(|flag| flags & flag != 0);
+            Greeting::Get(Walk { stays_on_file_system, lists_left_out, obeys_gitignore, lists_attributes })
         });
         for greeting in gets.chain([Greeting::Bench(b""), Greeting::Bench(&[9; 510])]) {
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
-        for flags in 0..3 * 8 * 64 {
+        for flags in 0..3 * 3 * 8 * 64 {
             let is_set = [1, 2, 4, 8, 16, 32].map(|flag| flags & flag != 0);
             let [does_check, is_dry, keeps_links, only_existing, existing, newer] = is_set;
-            let modify_window_s = [0, 1, u32::MAX][flags >> 9];
+            let modify_window_s = [0, 1, u32::MAX][(flags >> 9) % 3];
+            let archive = [None, Some(false), Some(true)][(flags >> 9) / 3].map(|numeric_ids| Archive { numeric_ids });
             let [is_some, at_top, lists_files] = [64, 128, 256].map(|flag| flags & flag != 0);
             let (stays_on_file_system, keeps_ignored) = (does_check, is_dry);
             let most = u64::MAX - flags as u64;
             let deletions = Deletions { most, at_top, stays_on_file_system, keeps_ignored };
             let deletes = is_some.then_some(deletions);
             let keeps = Keeps { only_existing, existing, newer };
-            let look = Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files };
+            let look = Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files, archive };
             let greeting = Greeting::Put(look);
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
@@ -249,11 +286,11 @@ mod tests {
         assert_eq!(Greeting::read(&[1, PUT, 0]), Err(FormatError::Range("the greeting's flags")));
         assert_eq!(Greeting::read(&[1, PUT, 128]), Err(FormatError::Short("the flags of the end")));
         assert_eq!(Greeting::read(&[1, PUT, 128, 1]), Err(FormatError::Short("the most deletions")));
-        for flags in [0, 2, 4, 16, 32, 255] {
+        for flags in [0, 2, 4, 16, 64, 128, 255] {
             assert_eq!(Greeting::read(&[1, PUT, 128, flags]), Err(FormatError::Range("the flags of the end")));
         }
         assert_eq!(Greeting::read(&[1, PUT, 1, 0]), Err(FormatError::Range("the greeting's length")));
-        for flags in [0, 8, 255] {
+        for flags in [0, 16, 255] {
             assert_eq!(Greeting::read(&[1, GET, flags]), Err(FormatError::Range("the greeting's flags")));
         }
         assert_eq!(Greeting::read(&[1, GET, 1, 0]), Err(FormatError::Range("the greeting's length")));

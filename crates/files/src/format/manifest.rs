@@ -12,6 +12,7 @@
 //! identity  = 9, id (8 bytes)                                   of the directory that is the next entry
 //! kept      = 10, path                                            what the giver has and does not list, or not its content
 //! rule      = 11, flags (1: includes), pattern                   of the giver's filter, before other entries but the start
+//! 12 to 15  = attributes, owner, extended, node                  as `attributes` has them, for a taker that asks for them
 //! pair      = bytes from the last hole's end (varint), the hole's length (varint, not 0)
 //! path      = length (varint, 1 to 4096), bytes: the names from the share's root on, with '/' between them
 //! target    = as a path
@@ -33,6 +34,7 @@
 
 use fairwave_proto::codec::{Full, Reader, Writer};
 
+use super::attributes::{ListedAttributes, ListedXattr, NodeKind, OwnerName};
 use super::error::FormatError;
 use super::fields::{LeftOut, array, read_path, write_path};
 use super::holes::MAX_PAIRS_BYTES;
@@ -110,6 +112,23 @@ pub(crate) enum TreeEntry<'a> {
         /// As in rsync.
         pattern: &'a [u8],
     },
+    /// Attributes of the next entry that has a mode.
+    Attributes(ListedAttributes),
+    /// Name of an owner.
+    Owner(OwnerName<'a>),
+    /// An extended attribute of the next entry that has a mode.
+    Xattr(ListedXattr<'a>),
+    /// A FIFO or a device.
+    Node {
+        /// Its path.
+        path: &'a [u8],
+        /// Its mode and time.
+        meta: Meta,
+        /// Its kind.
+        kind: NodeKind,
+        /// Number of the device; 0 for a FIFO.
+        device: u64,
+    },
     /// The last of all.
     End {
         /// Files among the entries.
@@ -149,6 +168,10 @@ const HOLES: u8 = 8;
 const IDENTITY: u8 = 9;
 const KEPT: u8 = 10;
 const RULE: u8 = 11;
+const ATTRIBUTES: u8 = 12;
+const OWNER: u8 = 13;
+const XATTR: u8 = 14;
+const NODE: u8 = 15;
 
 const SECOND_NS: u32 = 1_000_000_000;
 
@@ -192,6 +215,15 @@ impl<'a> SegmentElement<'a> for TreeEntry<'a> {
                     _ => return Err(FormatError::Range(FLAGS)),
                 };
                 Self::Rule { includes, pattern: read_path(reader, "the pattern")? }
+            }
+            ATTRIBUTES => Self::Attributes(ListedAttributes::read(reader)?),
+            OWNER => Self::Owner(OwnerName::read(reader)?),
+            XATTR => Self::Xattr(ListedXattr::read(reader)?),
+            NODE => {
+                let path = read_path(reader, "the path")?;
+                let meta = Meta::read(reader)?;
+                let kind = NodeKind::read(reader)?;
+                Self::Node { path, meta, kind, device: reader.u64("the number of a device")? }
             }
             kind => return Err(FormatError::Kind { what: "entry", kind }),
         })
@@ -238,6 +270,16 @@ impl TreeEntry<'_> {
                 writer.u8(includes.into())?;
                 write_path(writer, pattern)
             }
+            Self::Attributes(attributes) => writer.u8(ATTRIBUTES).and_then(|()| attributes.write(writer)),
+            Self::Owner(owner) => writer.u8(OWNER).and_then(|()| owner.write(writer)),
+            Self::Xattr(xattr) => writer.u8(XATTR).and_then(|()| xattr.write(writer)),
+            Self::Node { path, meta, kind, device } => {
+                writer.u8(NODE)?;
+                write_path(writer, path)?;
+                meta.write(writer)?;
+                writer.u8(kind.code())?;
+                writer.u64(device)
+            }
             Self::End { files, bytes } => {
                 writer.u8(END)?;
                 writer.varint(files)?;
@@ -271,6 +313,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::format::attributes::MAX_VALUE_BYTES;
 
     fn written(entries: &[TreeEntry<'_>]) -> Vec<u8> {
         let mut room = vec![0; 64 << 10];
@@ -291,7 +334,7 @@ mod tests {
 
     #[test]
     fn entries__are_read_as_they_were_written() {
-        let long = [b'x'; MAX_PATH_BYTES];
+        let (long, value) = ([b'x'; MAX_PATH_BYTES], vec![0; MAX_VALUE_BYTES]);
         let entries = [
             TreeEntry::Begin { share: [9; 16] },
             TreeEntry::Identity(DirectoryId([3; 8])),
@@ -304,6 +347,11 @@ mod tests {
             TreeEntry::Kept { path: b"data/mount" },
             TreeEntry::Rule { includes: true, pattern: b"*.o" },
             TreeEntry::Rule { includes: false, pattern: &long },
+            TreeEntry::Owner(OwnerName { is_group: true, id: 7, name: &[b'g'; 255] }),
+            TreeEntry::Attributes(ListedAttributes { special: 7, is_cut: true, owner: 1, group: 7, inode: 1 << 60 }),
+            TreeEntry::Xattr(ListedXattr { goes_on: false, name: b"user.a", value: &value }),
+            TreeEntry::Xattr(ListedXattr { goes_on: true, name: b"user.a", value: b"" }),
+            TreeEntry::Node { path: b"dev/null", meta: META, kind: NodeKind::Character, device: 259 },
             TreeEntry::End { files: 1, bytes: 1 << 60 },
         ];
         assert_eq!(read(&written(&entries)), entries.map(Ok));
@@ -329,6 +377,17 @@ mod tests {
         assert_eq!(read(&[RULE, 2, 1, b'x']), [Err(FormatError::Range("the rule's flags"))]);
         assert_eq!(read(&[HOLES, 0]), [Err(FormatError::Range("the holes"))]);
         assert_eq!(read(&[&[HOLES, 0x50, 0x01][..], &[1; 5000]].concat()), [Err(FormatError::Range("the holes"))]);
+        assert_eq!(read(&[ATTRIBUTES, 16]), [Err(FormatError::Range("the attributes' flags"))]);
+        let no_owner = [&[ATTRIBUTES, 0][..], &[0xff; 4], &[0; 5]].concat();
+        assert_eq!(read(&no_owner), [Err(FormatError::Range("an owner's id"))]);
+        assert_eq!(read(&[OWNER, 2]), [Err(FormatError::Range("the kind of an owner"))]);
+        assert_eq!(read(&[OWNER, 1, 0, 0, 0, 7, 0]), [Err(FormatError::Range("a name"))]);
+        assert_eq!(read(&[XATTR, 0, 2, b'a', 0, 0]), [Err(FormatError::Range("a name"))]);
+        // 32769 = 0x8001, as a varint of four bytes.
+        let long = [XATTR, 0, 1, b'a', 0x80, 0, 0x80, 1];
+        assert_eq!(read(&long), [Err(FormatError::Range("an extended attribute's value"))]);
+        let node = [&[NODE, 1, b'x', 0][..], &[0; 12], &[4]].concat();
+        assert_eq!(read(&node), [Err(FormatError::Range("the kind of a node"))]);
         let mut late = written(&[TreeEntry::Directory { path: b"x", meta: META }]);
         let at = late.len() - 4;
         late[at..].copy_from_slice(&SECOND_NS.to_be_bytes());

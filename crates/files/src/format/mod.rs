@@ -1,5 +1,7 @@
 //! Wire formats of a tree: pure encoding and decoding, without a session or a disk.
 
+pub(crate) mod acl;
+pub(crate) mod attributes;
 pub(crate) mod blocks;
 pub(crate) mod error;
 pub(crate) mod fields;

@@ -17,4 +17,6 @@ pub(crate) struct ListOptions {
     pub(crate) holder: Holder,
     /// Whether the list has the filter's rules and names what they or sizes leave out: the taker deletes what it lacks.
     pub(crate) lists_left_out: bool,
+    /// Whether the list has all attributes, and devices and FIFOs: those of an archive.
+    pub(crate) lists_attributes: bool,
 }

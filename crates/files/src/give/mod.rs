@@ -1,5 +1,6 @@
 //! The end that has the files: it finds and reads them, and answers requests.
 
+mod attributes;
 pub(crate) mod given_bytes;
 pub(crate) mod giving_end;
 mod hashed_alone;

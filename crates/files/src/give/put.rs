@@ -19,7 +19,7 @@ use super::share_name::share_name;
 use super::supply::Readers;
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
-use crate::format::greeting::{Deletions, Greeting, Look};
+use crate::format::greeting::{Archive, Deletions, Greeting, Look};
 use crate::format::keeps::Keeps;
 use crate::format::results::{Before, Records, ResultRecord};
 use crate::format::segments::SegmentReader;
@@ -56,6 +56,8 @@ pub struct PutOptions {
     pub deletes: Option<u64>,
     /// As [`GetOptions::lists_files`](crate::GetOptions::lists_files).
     pub lists_files: bool,
+    /// Whether all attributes are copied. The server has to allow it.
+    pub archive: Option<Archive>,
     /// Which files, by path and size.
     pub filter: Filter,
     /// Paths below the only path that is given, a directory: these, each with all that is below it, and no others. That
@@ -80,6 +82,7 @@ impl Default for PutOptions {
             keeps: Keeps::default(),
             deletes: None,
             lists_files: false,
+            archive: None,
             filter: Filter::default(),
             names: None,
             limit: None,
@@ -132,15 +135,23 @@ fn put_to(
 
 /// Options of the server's comparison, before files move, and of its deletions after that.
 pub(crate) fn look(options: &PutOptions) -> Look {
-    let PutOptions { check: does_check, dry_run: is_dry, keeps_links, modify_window_s, keeps, lists_files, .. } =
-        *options;
+    let PutOptions {
+        check: does_check,
+        dry_run: is_dry,
+        keeps_links,
+        modify_window_s,
+        keeps,
+        lists_files,
+        archive,
+        ..
+    } = *options;
     let deletes = options.deletes.map(|most| Deletions {
         most,
         at_top: options.names.as_ref().is_some_and(Vec::is_empty),
         stays_on_file_system: options.filter.stays_on_file_system,
         keeps_ignored: options.filter.obeys_gitignore,
     });
-    Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files }
+    Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files, archive }
 }
 
 /// The handler of a put, and its transfer.
@@ -153,7 +164,8 @@ pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn 
     let names = options.names.iter().flatten().map(|name| name.as_bytes());
     let (filter, names) = (options.filter.clone(), NameSelection::new(names));
     let lists_left_out = options.deletes.is_some();
-    let listing = ListOptions { filter, names, lists_left_out, ..ListOptions::default() };
+    let lists_attributes = options.archive.is_some();
+    let listing = ListOptions { filter, names, lists_left_out, lists_attributes, ..ListOptions::default() };
     let readers = Readers::start().map_err(TransferError::Thread)?;
     let ledger = Ledger::default();
     let source = GivingEnd::new(roots, share_name(paths), readers, ledger.clone())

@@ -3,15 +3,18 @@
 use std::ffi::CString;
 use std::io;
 use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Dir, FileType, Stat, fstat, readlinkat, statat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
+use super::attributes::AttributeLister;
 use super::list_options::ListOptions;
 use super::roots::Roots;
 use crate::filter::choice::Verdicts;
 use crate::filter::gitignore::{self, GITIGNORE, Gitignores};
 use crate::filter::selection::NameSelection;
+use crate::format::attributes::NodeKind;
 use crate::format::holes::{Holes, MAX_HOLES, MIN_HOLE};
 use crate::format::manifest::{FileIdentity, MAX_PATH_BYTES, Meta, TreeEntry};
 use crate::format::names::is_reserved;
@@ -30,7 +33,8 @@ pub(crate) fn scan(
     listing: ListOptions,
     found: &mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let ListOptions { changed_until_unix_s, filter, names: asked, depth, holder, lists_left_out } = listing;
+    let ListOptions { changed_until_unix_s, filter, names: asked, depth, holder, lists_left_out, lists_attributes } =
+        listing;
     let changed_until_s = changed_until_unix_s.map_or(i64::MAX, |until| i64::try_from(until).unwrap_or(i64::MAX));
     let stays_on = filter.stays_on_file_system.then_some(0);
     if lists_left_out {
@@ -39,6 +43,7 @@ pub(crate) fn scan(
     let ignored = filter.obeys_gitignore.then(|| Ignored::new(Room::new(&LISTS, holder)));
     let verdicts = Verdicts::new(filter);
     let (names, bytes, holes) = (Vec::new(), Vec::new(), 0);
+    let attributes = lists_attributes.then(AttributeLister::default);
     let mut walk = Walk {
         roots,
         changed_until_s,
@@ -48,6 +53,7 @@ pub(crate) fn scan(
         ignored,
         stays_on,
         lists_left_out,
+        attributes,
         found,
         names,
         bytes,
@@ -59,7 +65,7 @@ pub(crate) fn scan(
                 walk.stays_on = walk.stays_on.map(|_| stat.st_dev);
                 walk.tree(name)?;
             }
-            Ok(stat) => walk.leaf(name, &stat, &|| Err(Errno::INVAL))?,
+            Ok(stat) => walk.leaf(name, &stat, None)?,
             Err(error) => walk.fail(name, &error)?,
         }
     }
@@ -101,6 +107,9 @@ fn may_be_made_when_read(stat: &Stat) -> bool {
     stat.st_blocks == 0 && rustix::fs::major(stat.st_dev) == 0 && bytes <= MAX_CLAIMED_BYTES
 }
 
+/// Opens an entry of any kind for its attributes only.
+const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 /// Said of Fairwave's own places.
 const OWN: &str = "holds Fairwave's keys, which are never sent";
 
@@ -118,6 +127,8 @@ struct Walk<'a> {
     /// The device of the root, if others are not entered.
     stays_on: Option<u64>,
     lists_left_out: bool,
+    /// Lists all attributes, for an archive.
+    attributes: Option<AttributeLister>,
     found: &'a mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>,
     /// The names of a directory: the start and end of each in `bytes`.
     names: Vec<(usize, usize)>,
@@ -170,6 +181,9 @@ impl Walk<'_> {
         }
         // The parents of a requested name are not part of the copy.
         if !path.is_empty() && self.asked.takes(path) {
+            if let Some(attributes) = &mut self.attributes {
+                attributes.list(&stat, directory.fd().ok(), self.found)?;
+            }
             (self.found)(&TreeEntry::Identity(directory_id(&stat)))?;
             (self.found)(&TreeEntry::Directory { path, meta: meta(&stat) })?;
         }
@@ -213,10 +227,7 @@ impl Walk<'_> {
                         waiting.push(below.clone());
                     }
                 }
-                Ok(stat) => {
-                    let target = || readlinkat(fd?, name, Vec::new()).map(CString::into_bytes);
-                    self.leaf(&below, &stat, &target)?;
-                }
+                Ok(stat) => self.leaf(&below, &stat, fd.ok().map(|fd| (fd, name)))?,
                 Err(Errno::NOENT) => {}
                 Err(error) if self.asked.takes(&below) => self.fail(&below, &error.into())?,
                 Err(_) => {}
@@ -295,8 +306,8 @@ impl Walk<'_> {
         outcome
     }
 
-    /// Adds an entry that is not a directory.
-    fn leaf(&mut self, path: &[u8], stat: &Stat, target: &dyn Fn() -> rustix::io::Result<Vec<u8>>) -> ControlFlow<()> {
+    /// Adds an entry that is not a directory, by its name in an open one.
+    fn leaf(&mut self, path: &[u8], stat: &Stat, at: Option<(BorrowedFd<'_>, &[u8])>) -> ControlFlow<()> {
         if self.ignores(path, false) {
             return self.leave_out(path);
         }
@@ -322,21 +333,34 @@ impl Walk<'_> {
                     if !self.roots.keep(path, content) {
                         return (self.found)(&TreeEntry::Failed { path, reason: MANY_MADE });
                     }
+                    self.attributes(path, stat, at)?;
                     return (self.found)(&TreeEntry::File { path, bytes, meta, identity });
                 }
-                Ok(None) => return self.file(path, stat),
+                Ok(None) => return self.file(path, stat, at),
                 Err(Errno::FBIG) => return (self.found)(&TreeEntry::Failed { path, reason: LONG_MADE }),
                 Err(error) => return self.fail(path, &error.into()),
             },
-            FileType::RegularFile => return self.file(path, stat),
-            FileType::Symlink => match target() {
+            FileType::RegularFile => return self.file(path, stat, at),
+            FileType::Symlink => match target(at) {
                 Ok(target) if (1..=MAX_PATH_BYTES).contains(&target.len()) => {
+                    self.attributes(path, stat, None)?;
                     return (self.found)(&TreeEntry::Symlink { path, meta, target: &target });
                 }
                 Ok(_) => return (self.found)(&TreeEntry::Failed { path, reason: "the link's target is too long" }),
                 Err(Errno::NOENT) => return ControlFlow::Continue(()),
                 Err(error) => return self.fail(path, &error.into()),
             },
+            kind @ (FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice)
+                if self.attributes.is_some() =>
+            {
+                self.attributes(path, stat, at)?;
+                let (kind, device) = match kind {
+                    FileType::Fifo => (NodeKind::Fifo, 0),
+                    FileType::CharacterDevice => (NodeKind::Character, stat.st_rdev),
+                    _ => (NodeKind::Block, stat.st_rdev),
+                };
+                return (self.found)(&TreeEntry::Node { path, meta, kind, device });
+            }
             FileType::Fifo => "a FIFO",
             FileType::Socket => "a socket",
             FileType::CharacterDevice | FileType::BlockDevice => "a device",
@@ -345,9 +369,24 @@ impl Walk<'_> {
         (self.found)(&TreeEntry::Skipped { path, reason: &format!("{what} cannot be copied") })
     }
 
+    /// For an archive, the attributes of an entry that is listed next.
+    fn attributes(&mut self, path: &[u8], stat: &Stat, at: Option<(BorrowedFd<'_>, &[u8])>) -> ControlFlow<()> {
+        let Some(attributes) = &mut self.attributes else { return ControlFlow::Continue(()) };
+        let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        let entry = match at {
+            Some((directory, name)) => openat(directory, name, LOOK, Mode::empty()).ok(),
+            None if is_link => None,
+            None => self.roots.open_file(path).ok(),
+        };
+        let is_same = |entry: &OwnedFd| fstat(entry).is_ok_and(|now| now.st_ino == stat.st_ino);
+        let entry = entry.filter(is_same);
+        attributes.list(stat, entry.as_ref().map(AsFd::as_fd), self.found)
+    }
+
     /// A regular file, and its holes before it.
-    fn file(&mut self, path: &[u8], stat: &Stat) -> ControlFlow<()> {
+    fn file(&mut self, path: &[u8], stat: &Stat, at: Option<(BorrowedFd<'_>, &[u8])>) -> ControlFlow<()> {
         let bytes = stat.st_size.cast_unsigned();
+        self.attributes(path, stat, at)?;
         for pairs in self.holes(path, stat).to_pairs() {
             (self.found)(&TreeEntry::Holes { pairs: &pairs })?;
         }
@@ -394,6 +433,12 @@ impl Walk<'_> {
     fn fail(&mut self, path: &[u8], error: &io::Error) -> ControlFlow<()> {
         (self.found)(&TreeEntry::Failed { path: shown(path), reason: &reason(error) })
     }
+}
+
+/// The target of a link, by its name in an open directory.
+fn target(at: Option<(BorrowedFd<'_>, &[u8])>) -> rustix::io::Result<Vec<u8>> {
+    let (directory, name) = at.ok_or(Errno::INVAL)?;
+    readlinkat(directory, name, Vec::new()).map(CString::into_bytes)
 }
 
 /// The path of a failure: that of the top has no name.

@@ -418,6 +418,10 @@ impl Supply {
             | TreeEntry::Identity(_)
             | TreeEntry::Directory { .. }
             | TreeEntry::Symlink { .. }
+            | TreeEntry::Attributes(_)
+            | TreeEntry::Owner(_)
+            | TreeEntry::Xattr(_)
+            | TreeEntry::Node { .. }
             | TreeEntry::Kept { .. }
             | TreeEntry::Rule { .. }
             | TreeEntry::End { .. } => {}

@@ -16,7 +16,7 @@ use fairwave_units::{Bytes, Duration, Rate};
 
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
-use crate::format::greeting::{Deletions, Greeting, Look, Walk};
+use crate::format::greeting::{Archive, Deletions, Greeting, Look, Walk};
 use crate::format::keeps::Keeps;
 use crate::take::disk::durable::Durable;
 use crate::take::disk::quota::Quota;
@@ -77,6 +77,8 @@ pub struct GetOptions {
     pub deletes: Option<u64>,
     /// Whether [`Outcome::planned`](crate::Outcome::planned) lists what was done with each file.
     pub lists_files: bool,
+    /// Whether all attributes are copied: owners, hard links, extended attributes, ACLs, devices.
+    pub archive: Option<Archive>,
     /// Granularity of durability.
     pub durable: Durable,
     /// No faster than this, in IP packets.
@@ -111,6 +113,7 @@ impl Default for GetOptions {
             keeps: Keeps::default(),
             deletes: None,
             lists_files: false,
+            archive: None,
             durable: Durable::default(),
             limit: None,
             memory: MEMORY,
@@ -170,6 +173,7 @@ fn begin(
         stays_on_file_system,
         lists_left_out: (stays_on_file_system || keeps_ignored) && options.deletes.is_some(),
         obeys_gitignore: keeps_ignored,
+        lists_attributes: options.archive.is_some(),
     };
     let at_top = options.is_inside && options.names.is_empty() && options.globs.is_empty();
     let tree = if options.dry_run { look_for(&options.destination) } else { open(&options.destination).map(Some) };
@@ -193,6 +197,7 @@ fn begin(
             keeps: options.keeps,
             deletes: options.deletes.map(|most| Deletions { most, at_top, stays_on_file_system, keeps_ignored }),
             lists_files: options.lists_files,
+            archive: options.archive,
         },
         durable: options.durable,
         limit: options.limit,

@@ -14,4 +14,5 @@ pub(crate) mod renewal;
 pub(crate) mod retry;
 pub(crate) mod transfer_sessions;
 pub(crate) mod visit;
+pub(crate) mod xattrs;
 pub(crate) mod zeros;

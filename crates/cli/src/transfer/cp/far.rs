@@ -192,7 +192,7 @@ fn share(what: &What, session: Terms) -> Result<(Share, ShareId), CommandFailure
             Ok((share.map_err(|error| CommandFailure::Usage(error.to_string()))?, id))
         }
         What::List { .. } => Err(CommandFailure::Usage("a list is not shared".to_owned())),
-        What::Take { place, is_single, is_dry, durable, keeps_links, deletes } => {
+        What::Take { place, is_single, is_dry, durable, keeps_links, deletes, archives } => {
             let place = path(place)?;
             let id = ShareId::of([&place], true);
             let Target { directory, rename, may_be_own } = Target::read(&place, *is_single);
@@ -204,6 +204,7 @@ fn share(what: &What, session: Terms) -> Result<(Share, ShareId), CommandFailure
                 is_dry: *is_dry,
                 may_keep_links: *keeps_links,
                 may_delete: *deletes,
+                may_archive: *archives,
                 // A user who came by ssh may do there what they may do anyway.
                 may_hold_keys: true,
                 session,

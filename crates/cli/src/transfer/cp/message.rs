@@ -73,6 +73,9 @@ pub(crate) enum What {
         /// Whether what the source lacks is deleted. A far end that does not know of it refuses.
         #[serde(default)]
         deletes: bool,
+        /// Whether all attributes are set. A far end that does not know of it refuses.
+        #[serde(default)]
+        archives: bool,
     },
 }
 

@@ -119,8 +119,9 @@ pub(crate) fn run(args: &Args) -> Done {
                 is_single: from.len() == 1 && choice.names.is_none(),
                 is_dry: args.taking.look.dry_run,
                 durable: args.taking.durable,
-                keeps_links: args.taking.look.links,
+                keeps_links: args.taking.look.keeps_links(),
                 deletes: args.taking.look.delete,
+                archives: args.taking.look.archive,
             };
             let far = FarEnd::start(args.ssh.call(host, ask(args, what)))?;
             let options = put::options(args.taking.look, choice, args.taking.limit, args.taking.patience);

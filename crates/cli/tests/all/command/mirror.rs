@@ -85,8 +85,8 @@ fn verbose__lists_each_file_with_what_was_done() {
         let again = host.run(&[call, &["--delete", "-v"]].concat());
         assert_eq!(again.stdout(), "", "{call:?}");
     }
-    let refused = host.run(&["cp", "-a", "tree", "here/"]).refused();
-    assert!(refused.contains("no option is needed"), "{refused}");
+    let refused = host.run(&["cp", "-H", "tree", "here/"]).refused();
+    assert!(refused.contains("use --archive"), "{refused}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![allow(non_snake_case, missing_docs)]
 
 mod allocate;
+mod archive;
 mod blocks;
 mod bridge;
 mod carrier;

@@ -26,7 +26,10 @@ fn scanned(paths: &[PathBuf]) -> Vec<String> {
                 holes.read_pairs(pairs).unwrap();
                 format!("holes {:?}", holes.iter().collect::<Vec<_>>())
             }
-            TreeEntry::Identity(_) => return ControlFlow::Continue(()),
+            TreeEntry::Identity(_) | TreeEntry::Attributes(_) | TreeEntry::Owner(_) | TreeEntry::Xattr(_) => {
+                return ControlFlow::Continue(());
+            }
+            TreeEntry::Node { path, .. } => format!("node {}", text(path)),
             TreeEntry::Directory { path, meta } => format!("directory {} {:o}", text(path), meta.mode),
             TreeEntry::Symlink { path, target, .. } => format!("link {} {}", text(path), text(target)),
             TreeEntry::Skipped { path, reason } => format!("skipped {}: {reason}", text(path)),

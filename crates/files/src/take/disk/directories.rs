@@ -14,6 +14,7 @@ use crate::format::footprint::of_table;
 use crate::format::manifest::Meta;
 use crate::format::names::RelativePath;
 use crate::format::short_hash::short;
+use crate::take::disk::attributes::Attributes;
 use crate::take::disk::disk_error::{DiskError, Doing};
 use crate::take::disk::quota::{OverQuota, PAGE, Quota};
 use crate::take::disk::tree::{There, Tree, make_below, open_below, times};
@@ -60,6 +61,8 @@ enum ModeAtEnd {
 struct DirectoryFate {
     mode: Option<ModeAtEnd>,
     time: Option<Timestamps>,
+    /// All others, in an archive: the listed mode is set in any case.
+    attributes: Option<(Meta, Arc<Attributes>)>,
     /// Whether it was created.
     is_made: bool,
 }
@@ -228,7 +231,7 @@ impl Directories {
                 // An unlisted one gets its former mode back.
                 let mode = (!is_new && is_closed).then_some(ModeAtEnd::Set(there.meta.mode));
                 let time = mode.map(|_| times(there.meta));
-                entry.insert(DirectoryFate { mode, time, is_made: is_new });
+                entry.insert(DirectoryFate { mode, time, attributes: None, is_made: is_new });
             }
             if is_closed {
                 // If this is not allowed, creating entries in it will report the error.
@@ -252,6 +255,21 @@ impl Directories {
             } else if fate.is_made {
                 fate.mode = Some(ModeAtEnd::Clear(0o700 & !meta.mode));
             }
+        }
+        Ok(())
+    }
+
+    /// A listed directory of an archive: it gets the listed mode and attributes.
+    pub(crate) fn list_all(
+        &mut self,
+        path: &RelativePath,
+        meta: Meta,
+        attributes: Arc<Attributes>,
+    ) -> Result<(), DirectoryError> {
+        self.list(path, meta)?;
+        if let Some(fate) = self.fates.get_mut(path.as_bytes()) {
+            self.path_bytes += attributes.memory_bytes() as u64;
+            fate.attributes = Some((meta, attributes));
         }
         Ok(())
     }
@@ -298,7 +316,11 @@ impl Directories {
         let set_mode = |mode| set_mode(&directory, mode).doing("set its mode");
         let set_time = |time| futimens(&directory, &time).doing("set its time");
         // Each is tried: a file system may keep times and no modes.
-        let (mode, time) = (fate.mode.map_or(Ok(()), set_mode), fate.time.map_or(Ok(()), set_time));
+        let mode = match &fate.attributes {
+            Some((meta, attributes)) => attributes.apply(&directory, *meta).map_or(Ok(()), Err),
+            None => fate.mode.map_or(Ok(()), set_mode),
+        };
+        let time = fate.time.map_or(Ok(()), set_time);
         if is_durable {
             fsync(&directory).doing("make it durable")?;
         }

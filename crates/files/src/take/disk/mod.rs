@@ -1,6 +1,7 @@
 //! What is written, read and made durable at the destination.
 
 pub(crate) mod aside;
+pub(crate) mod attributes;
 pub(crate) mod committer;
 pub(crate) mod compare;
 pub(crate) mod directories;

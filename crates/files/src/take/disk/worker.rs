@@ -204,7 +204,7 @@ impl Worker {
             }
         }
         let written = self.disk.note(home);
-        match written.and_then(|()| self.disk.temps.write_whole(home, &item.key, data, item.meta)) {
+        match written.and_then(|()| self.disk.temps.write_whole(home, &item.key, data, item.wanted())) {
             Ok(finished) => batch.note(item, finished),
             Err(error) => {
                 batch.report.fail(&self.disk, item, error);
@@ -230,7 +230,7 @@ impl Worker {
         if !self.disk.places_at_once(home) || item.old != Old::Nothing {
             return Ok(None);
         }
-        self.disk.temps.write_at_place(home, item.path.name(), data, item.meta)
+        self.disk.temps.write_at_place(home, item.path.name(), data, item.wanted())
     }
 
     /// The expected value of a piece, if it arrived and its file has not failed.
@@ -403,7 +403,7 @@ impl Worker {
 
     /// All blocks of a file have been written.
     fn finish(&self, item: Arc<TakenFile>, batch: &mut JobEffects) {
-        match self.disk.temps.finish(&item.key, item.meta) {
+        match self.disk.temps.finish(&item.key, item.wanted()) {
             Ok(finished) => {
                 self.disk.quota.iter().for_each(|quota| quota.keep(&item.key));
                 batch.note(&item, finished);

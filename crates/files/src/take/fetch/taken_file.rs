@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire};
 
 use fairwave_host::{Held, Lock};
@@ -14,6 +15,7 @@ use crate::format::holes::Holes;
 use crate::format::manifest::{FileIdentity, Meta};
 use crate::format::names::RelativePath;
 use crate::format::short_hash::short;
+use crate::take::disk::attributes::{Attributes, Wanted};
 use crate::take::disk::sparse::Below;
 use crate::take::disk::tree::{Old, There};
 use crate::take::resume::key::TemporaryKey;
@@ -24,6 +26,8 @@ pub(crate) struct TakenFile {
     pub(crate) path: RelativePath,
     pub(crate) span: FileSpan,
     pub(crate) meta: Meta,
+    /// Those of an archive.
+    pub(crate) attributes: Option<Arc<Attributes>>,
     /// Names its temporary.
     pub(crate) key: TemporaryKey,
     /// Hash of everything that the giver lists of it: other content has another version.
@@ -73,6 +77,7 @@ impl TakenFile {
             path,
             span,
             meta,
+            attributes: None,
             key,
             version,
             old,
@@ -104,9 +109,22 @@ impl TakenFile {
         self
     }
 
+    /// Sets the attributes of an archive's file.
+    pub(crate) fn with_attributes(mut self, attributes: Option<Arc<Attributes>>) -> Self {
+        self.attributes = attributes;
+        self
+    }
+
+    /// Its mode, time and other attributes.
+    pub(crate) fn wanted(&self) -> Wanted<'_> {
+        Wanted { meta: self.meta, attributes: self.attributes.as_deref() }
+    }
+
     /// Charges its memory to a gauge while it exists.
     pub(crate) fn weighed(mut self, gauge: &Gauge) -> Self {
-        let bytes = size_of::<Self>() + QUEUED_BYTES + self.path.as_bytes().len() + self.holes.memory_bytes();
+        let attributes = self.attributes.as_ref().map_or(0, |attributes| attributes.memory_bytes());
+        let own = size_of::<Self>() + QUEUED_BYTES + self.path.as_bytes().len();
+        let bytes = own + self.holes.memory_bytes() + attributes;
         self.weight = Some(gauge.weigh(bytes as u64));
         self
     }

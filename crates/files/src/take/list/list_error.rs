@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::filter::rules::RuleError;
+use crate::format::attributes::MAX_OWNERS;
 use crate::format::blocks::TreeTooLarge;
 use crate::format::error::FormatError;
 use crate::format::holes::MAX_HOLES;
@@ -37,6 +38,10 @@ pub(crate) enum ListError {
     NoRoom,
     #[error("the peer's file list has a rule that was not asked for, or not at its start")]
     Rule,
+    #[error("the peer's file list has attributes that were not asked for, or too many, or no entry for them")]
+    Attributes,
+    #[error("the peer's file list names more than {MAX_OWNERS} users and groups")]
+    ManyOwners,
     #[error("the peer's file list: {0}")]
     Rules(#[from] RuleError),
     #[error(transparent)]

@@ -1,5 +1,6 @@
 //! What the list of a giver means here: which entries are wanted, what is to be done for each, and what is deleted.
 
+pub(crate) mod attributes;
 pub(crate) mod claims;
 pub(crate) mod entry_error;
 pub(crate) mod extraneous;

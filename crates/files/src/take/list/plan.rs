@@ -1,5 +1,6 @@
 //! Decides the action for each entry of a manifest.
 
+mod archive;
 mod deletion;
 mod file;
 mod itself;
@@ -13,23 +14,23 @@ use std::sync::Arc;
 
 use rustix::fs::FileType;
 
-use crate::format::blocks::{Layout, file_hash};
+use crate::format::blocks::{FileSpan, Layout, file_hash};
 use crate::format::footprint::{Gauge, of_elements};
 use crate::format::greeting::Look;
 use crate::format::holes::{Holes, MAX_HOLES};
 use crate::format::keeps::Keeps;
-use crate::format::link::check_target;
 use crate::format::manifest::{Meta, TreeEntry};
 use crate::format::names::{RelativePath, escaped};
 use crate::format::results::FileAction;
 use crate::take::disk::directories::{Directories, FinishError, OpenDirectory};
 use crate::take::disk::disk_error::{DiskError, Doing};
-use crate::take::disk::disk_state::{DiskJob, DiskState};
-use crate::take::disk::quota::{PAGE, Quota};
+use crate::take::disk::disk_state::DiskJob;
+use crate::take::disk::quota::Quota;
 use crate::take::disk::tree::{Old, Tree, look};
 use crate::take::fetch::fetch_window::WantedBlocks;
 use crate::take::fetch::parcel::ParcelKind;
 use crate::take::fetch::taken_file::TakenFile;
+use crate::take::list::attributes::NextAttributes;
 use crate::take::list::claims::{PathClaim, PathClaims};
 use crate::take::list::entry_error::EntryError;
 use crate::take::list::list_error::ListError;
@@ -45,6 +46,8 @@ use crate::transfer::memory::{LISTS, Room};
 use crate::transfer::outcome::{Ended, Outcome};
 use crate::transfer::planned::{PlannedFile, PlannedFiles};
 
+use archive::{HardLinks, NodeAttributes, PlannedNode};
+use file::Listed;
 use itself::{OwnDirectory, Position};
 use link::PlannedSymlink;
 use names::PlannedNames;
@@ -53,6 +56,13 @@ use todo::Todo;
 
 /// The memory of all is taken in such steps.
 const ROOM_STEP: u64 = 64 << 10;
+
+/// What a list says of an entry beside it.
+struct Described {
+    span: Option<FileSpan>,
+    holes: Holes,
+    attributes: Option<NodeAttributes>,
+}
 
 /// Looks at one entry after the other, and at what is at its place.
 pub(crate) struct TakePlan {
@@ -69,6 +79,10 @@ pub(crate) struct TakePlan {
     claims: PathClaims,
     directories: Option<Directories>,
     links: Vec<PlannedSymlink>,
+    /// Reads the attributes of an archive.
+    attributes: Option<NextAttributes>,
+    nodes: Vec<PlannedNode>,
+    hard_links: HardLinks,
     /// Holes of the next file.
     holes: Holes,
     /// Holes that were listed.
@@ -122,6 +136,9 @@ impl TakePlan {
                 .map(|directories| directories.keeping_out_of(options.own.clone()))
                 .map(|directories| directories.making_none(options.look.keeps.only_existing)),
             links: Vec::new(),
+            attributes: options.look.archive.map(NextAttributes::new),
+            nodes: Vec::new(),
+            hard_links: HardLinks::default(),
             holes: Holes::default(),
             holes_listed: 0,
             kept: HashMap::new(),
@@ -169,6 +186,9 @@ impl TakePlan {
             }
             return self.check_memory();
         }
+        if let TreeEntry::Attributes(_) | TreeEntry::Owner(_) | TreeEntry::Xattr(_) = entry {
+            return self.on_attributes(entry);
+        }
         if let TreeEntry::Identity(id) = entry {
             self.own.on_identity(id);
             return Ok(());
@@ -180,12 +200,17 @@ impl TakePlan {
         let (TreeEntry::File { path, .. }
         | TreeEntry::Directory { path, .. }
         | TreeEntry::Symlink { path, .. }
+        | TreeEntry::Node { path, .. }
         | TreeEntry::Skipped { path, .. }
         | TreeEntry::Kept { path }
         | TreeEntry::Failed { path, .. }) = entry
         else {
             return Err(ListError::Middle);
         };
+        let attributes = self.attributes.as_mut().and_then(NextAttributes::take);
+        if matches!(entry, TreeEntry::Node { .. }) && attributes.is_none() {
+            return Err(ListError::Attributes);
+        }
         self.names.admit(path)?;
         let mut span = None;
         // Each file has its place among the bytes, whether it is wanted or not.
@@ -238,13 +263,33 @@ impl TakePlan {
                 return Ok(());
             }
         };
-        let planned = match entry {
+        let planned = self.on_checked(&entry, checked, path, Described { span, holes, attributes });
+        if let Err(error) = planned {
+            self.fail(path, error);
+        }
+        Ok(())
+    }
+
+    /// An entry that is wanted, by its path at the destination.
+    fn on_checked(
+        &mut self,
+        entry: &TreeEntry<'_>,
+        checked: RelativePath,
+        path: &[u8],
+        described: Described,
+    ) -> Result<(), EntryError> {
+        let Described { span, holes, attributes } = described;
+        match *entry {
             TreeEntry::File { meta, identity, .. } => match span {
-                Some(span) => self.on_file(checked, span, meta, identity, holes),
+                Some(span) => self.on_file(checked, span, Listed { meta, identity, attributes }, holes),
                 None => Ok(()),
             },
-            TreeEntry::Directory { meta, .. } => self.on_directory(&checked, meta),
-            TreeEntry::Symlink { meta, target, .. } => self.on_symlink(checked, target, meta),
+            TreeEntry::Directory { meta, .. } => self.on_directory(&checked, meta, attributes),
+            TreeEntry::Symlink { meta, target, .. } => self.on_symlink(checked, target, meta, attributes),
+            TreeEntry::Node { meta, kind, device, .. } => match attributes {
+                Some((attributes, _)) => self.on_node(checked, (kind, device), meta, attributes),
+                None => Ok(()),
+            },
             TreeEntry::Kept { .. } => {
                 self.claims.keep(&checked);
                 Ok(())
@@ -255,14 +300,10 @@ impl TakePlan {
                 Ok(())
             }
             _ => {
-                let TreeEntry::Failed { reason, .. } = entry else { return Ok(()) };
+                let TreeEntry::Failed { reason, .. } = *entry else { return Ok(()) };
                 Err(EntryError::Giver(reason.into()))
             }
-        };
-        if let Err(error) = planned {
-            self.fail(path, error);
         }
-        Ok(())
     }
 
     /// Whether what the list has made here, and will with another entry, is not too much.
@@ -283,7 +324,11 @@ impl TakePlan {
         let verified = if self.look.does_check { self.verified.memory_bytes() } else { 0 };
         let directories = self.directories.as_ref().map_or(0, Directories::memory_bytes);
         let rules = self.protection.as_ref().map_or(0, Protection::memory_bytes);
-        let tables = rules + self.layout.memory_bytes() + self.claims.memory_bytes() + directories + links + verified;
+        let nodes = of_elements(size_of::<PlannedNode>(), self.nodes.len(), self.nodes.capacity());
+        let owners = self.attributes.as_ref().map_or(0, NextAttributes::memory_bytes);
+        let archive = nodes + owners + self.hard_links.memory_bytes();
+        let tables =
+            archive + rules + self.layout.memory_bytes() + self.claims.memory_bytes() + directories + links + verified;
         tables + self.texts + self.holes.memory_bytes() as u64 + self.pending_bytes()
     }
 
@@ -408,6 +453,7 @@ impl TakePlan {
     fn fail(&mut self, path: &[u8], error: impl Into<EntryError>) {
         let error = error.into();
         let reason = error.to_string();
+        self.hard_links.on_failed(path);
         self.ledger.tally().fail();
         tracing::debug!(path = %escaped(path), reason, "failed");
         let before = self.outcome.failed.bytes();
@@ -460,47 +506,17 @@ impl TakePlan {
         self.texts += (self.outcome.skipped.bytes() - before) as u64;
     }
 
-    fn on_directory(&mut self, path: &RelativePath, meta: Meta) -> Result<(), EntryError> {
+    fn on_directory(
+        &mut self,
+        path: &RelativePath,
+        meta: Meta,
+        attributes: Option<NodeAttributes>,
+    ) -> Result<(), EntryError> {
         self.claims.claim(path, PathClaim::Directory)?;
-        match &mut self.directories {
-            Some(directories) => Ok(directories.list(path, meta)?),
-            None => Ok(()),
-        }
-    }
-
-    fn on_symlink(&mut self, path: RelativePath, target: &[u8], meta: Meta) -> Result<(), EntryError> {
-        let old = self.prepare(&path, PathClaim::Leaf)?;
-        if self.keeps(&old, None) {
-            self.note_action(path.as_bytes(), FileAction::Skip, 0);
-            return Ok(());
-        }
-        match check_target(&path, target) {
-            Ok(()) => {}
-            // It is text: nothing is written through it, here or the next time.
-            Err(error) if error.leads_out() && self.look.keeps_links => {}
-            Err(error) if error.leads_out() => return Err(EntryError::LeadsOut(error)),
-            Err(error) => return Err(EntryError::Target(error)),
-        }
-        self.texts += (path.as_bytes().len() + target.len()) as u64;
-        let link = PlannedSymlink { path, target: target.into(), meta, old };
-        if self.look.is_dry {
-            let parent = self.parent(&link.path)?;
-            if parent.is_some_and(|OpenDirectory { directory, .. }| link.is_there(&directory)) {
-                self.note_action(link.path.as_bytes(), FileAction::Skip, 0);
-            } else {
-                self.note(link.path.as_bytes(), &link.old, 0);
-            }
-        }
-        self.links.push(link);
-        Ok(())
-    }
-
-    /// Makes the links, when all files are at their places.
-    pub(crate) fn make_links(&mut self, disk: &DiskState) {
-        for link in std::mem::take(&mut self.links) {
-            if let Err(error) = self.make_link(disk, &link) {
-                self.fail(link.path.as_bytes(), error);
-            }
+        match (&mut self.directories, attributes) {
+            (Some(directories), Some((attributes, _))) => Ok(directories.list_all(path, meta, attributes)?),
+            (Some(directories), None) => Ok(directories.list(path, meta)?),
+            (None, _) => Ok(()),
         }
     }
 
@@ -514,21 +530,6 @@ impl TakePlan {
                 self.fail(&path, error);
             }
         }
-    }
-
-    fn make_link(&mut self, disk: &DiskState, link: &PlannedSymlink) -> Result<(), EntryError> {
-        let Some(OpenDirectory { directory: parent, .. }) = self.parent(&link.path)? else { return Ok(()) };
-        if link.is_there(&parent) {
-            return Ok(());
-        }
-        let _claim = self.quota.as_ref().map(|(quota, tree)| quota.claim(tree, PAGE)).transpose()?;
-        if link.old != Old::Nothing {
-            // It is made under a temporary name first, which the next transfer has to find.
-            disk.journal.place(link.path.parent()).doing("note in the journal where a link is made")?;
-        }
-        disk.temps.link(&parent, &link.path, &link.target, link.meta, link.old)?;
-        self.note_placed(link.path.as_bytes(), &link.old, 0);
-        Ok(())
     }
 
     /// Whether what is at a path stays as it is; of a file, with this time.

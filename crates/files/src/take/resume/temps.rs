@@ -2,13 +2,13 @@
 //! destination's top for their metadata.
 
 use std::collections::{BTreeSet, HashMap};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{
-    AtFlags, Dir, FlockOperation, Mode, OFlags, RenameFlags, fchmod, flock, fstat, ftruncate, futimens, linkat,
-    mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, fchmod, flock, fstat, ftruncate, futimens,
+    linkat, mkdirat, mknodat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use thiserror::Error;
@@ -17,6 +17,7 @@ use crate::format::manifest::Meta;
 use crate::format::names::RelativePath;
 use crate::format::short_hash::short;
 use crate::take::disk::aside::{Aside, STEP_BYTES, give_back};
+use crate::take::disk::attributes::Wanted;
 use crate::take::disk::disk_error::{DiskError, Doing};
 use crate::take::disk::sparse::{Below, has_hole, write_all, write_sparse};
 use crate::take::disk::tree::{Old, There, Tree, look, times};
@@ -180,10 +181,10 @@ impl Temps {
         home: &Home,
         key: &TemporaryKey,
         content: &[u8],
-        meta: Meta,
+        wanted: Wanted<'_>,
     ) -> Result<Finished, DiskError> {
-        let file = self.create(home, key, meta.mode)?;
-        let unset = self.fill(&file, content, meta)?;
+        let file = self.create(home, key, wanted.first_mode())?;
+        let unset = self.fill(&file, content, wanted)?;
         let stat = fstat(&file).doing("look at it")?;
         Ok(Finished { stamp: home.file_system.stamp(&stat), unset })
     }
@@ -198,13 +199,13 @@ impl Temps {
         home: &Home,
         name: &[u8],
         content: &[u8],
-        meta: Meta,
+        wanted: Wanted<'_>,
     ) -> Result<Option<AtPlace>, DiskError> {
         let Home { directory, file_system, .. } = home;
         if !file_system.has_unnamed.holds() {
             return Ok(None);
         }
-        let mode = Mode::from_raw_mode(meta.mode.into());
+        let mode = Mode::from_raw_mode(wanted.first_mode().into());
         let file = match openat(directory, ".", UNNAMED, mode) {
             // File systems that cannot, kernels that do not know the flag, and a directory that was removed (EPERM on ext4).
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT | Errno::PERM) => {
@@ -213,7 +214,7 @@ impl Temps {
             }
             opened => opened.doing("create it")?,
         };
-        let unset = self.fill(&file, content, meta)?;
+        let unset = self.fill(&file, content, wanted)?;
         match linkat(&file, "", directory, name, AtFlags::EMPTY_PATH) {
             Ok(()) => Ok(Some(AtPlace { unset })),
             Err(error @ Errno::EXIST) => Err(DiskError { doing: PLACE, error }),
@@ -226,13 +227,18 @@ impl Temps {
     }
 
     /// Writes all of a file: the attribute that could not be set.
-    fn fill(&self, file: &OwnedFd, content: &[u8], meta: Meta) -> Result<Option<DiskError>, DiskError> {
+    fn fill(&self, file: &OwnedFd, content: &[u8], wanted: Wanted<'_>) -> Result<Option<DiskError>, DiskError> {
         let written = write_sparse(file, 0, content, Below::Hole).doing("write it")?;
         if written < content.len() as u64 {
             ftruncate(file, content.len() as u64).doing("write it")?;
         }
-        let mode = if meta.mode & self.umask == 0 { Ok(()) } else { set_mode(file, meta.mode) };
-        Ok(mode.and(set_time(file, meta)).err())
+        let Wanted { meta, attributes } = wanted;
+        let set = match attributes {
+            Some(attributes) => attributes.apply(file, meta).map_or(Ok(()), Err),
+            None if meta.mode & self.umask == 0 => Ok(()),
+            None => set_mode(file, meta.mode),
+        };
+        Ok(set.and(set_time(file, meta)).err())
     }
 
     /// Creates a file of this size, whose parts follow: it is one hole.
@@ -322,14 +328,19 @@ impl Temps {
     }
 
     /// All parts of a file are written: it gets its mode and its time.
-    pub(crate) fn finish(&self, key: &TemporaryKey, meta: Meta) -> Result<Finished, DiskError> {
+    pub(crate) fn finish(&self, key: &TemporaryKey, wanted: Wanted<'_>) -> Result<Finished, DiskError> {
         self.aside.forget(key);
         let spot = self.homes.spot(key).ok_or(Errno::NOENT).doing("open it")?;
         let file = self.open_at(&spot, key, OLD | OFlags::RDONLY).doing("open it")?;
         let mut stat = fstat(&file).doing("look at it")?;
         let mut unset = None;
-        if There::new(&stat).meta != meta {
-            unset = set_mode(&file, meta.mode).and(set_time(&file, meta)).err();
+        let Wanted { meta, attributes } = wanted;
+        if attributes.is_some() || There::new(&stat).meta != meta {
+            let set = match attributes {
+                Some(attributes) => attributes.apply(&file, meta).map_or(Ok(()), Err),
+                None => set_mode(&file, meta.mode),
+            };
+            unset = set.and(set_time(&file, meta)).err();
             stat = fstat(&file).doing("look at it")?;
         }
         Ok(Finished { stamp: spot.file_system.stamp(&stat), unset })
@@ -361,33 +372,26 @@ impl Temps {
         Ok(())
     }
 
-    /// Makes a symbolic link in its directory `parent`. If its place is taken, the link is made under a temporary name
-    /// and moved.
-    pub(crate) fn link(
+    /// Makes something without content in its directory `parent`. If its place is taken, it is made under a temporary
+    /// name and moved.
+    pub(crate) fn make(
         &self,
         parent: impl AsFd,
         path: &RelativePath,
-        target: &[u8],
-        meta: Meta,
+        made: Made<'_>,
         old: Old,
     ) -> Result<(), DiskError> {
-        const DOING: &str = "create a link";
-        // Some file systems keep no times of links.
-        let set_time = |name: &[u8]| _ = utimensat(&parent, name, &times(meta), AtFlags::SYMLINK_NOFOLLOW);
         if old == Old::Nothing {
-            symlinkat(target, &parent, path.name()).doing(DOING)?;
-            set_time(path.name());
-            return Ok(());
+            return made.make(&parent, path.name());
         }
         let name = self.homes.other_name(LINK);
         let _ = unlinkat(&parent, &*name, AtFlags::empty());
-        symlinkat(target, &parent, &*name).doing(DOING)?;
-        set_time(&name);
+        made.make(&parent, &name)?;
         let moved = move_to(&name, &parent, path, old);
         if moved.is_err() {
             let _ = unlinkat(&parent, &*name, AtFlags::empty());
         }
-        moved.doing("move a link into place")
+        moved.doing(PLACE)
     }
 
     /// The transfer is complete: nothing of it stays but what it brought.
@@ -419,6 +423,36 @@ impl Temps {
                 openat(&home.directory, &*name, NEW, mode).doing("create it")
             }
             other => other.doing("create it"),
+        }
+    }
+}
+
+/// What is made without content of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Made<'a> {
+    /// A symbolic link.
+    Symlink { target: &'a [u8], meta: Meta },
+    /// A FIFO or a device.
+    Node { kind: FileType, device: u64 },
+    /// Another name of a file.
+    Name { directory: BorrowedFd<'a>, name: &'a [u8] },
+}
+
+impl Made<'_> {
+    fn make(self, parent: impl AsFd, name: &[u8]) -> Result<(), DiskError> {
+        match self {
+            Self::Symlink { target, meta } => {
+                symlinkat(target, &parent, name).doing("create a link")?;
+                // Some file systems keep no times of links.
+                let _ = utimensat(&parent, name, &times(meta), AtFlags::SYMLINK_NOFOLLOW);
+                Ok(())
+            }
+            Self::Node { kind, device } => {
+                mknodat(&parent, name, kind, Mode::RUSR | Mode::WUSR, device).doing("create it")
+            }
+            Self::Name { directory, name: first } => {
+                linkat(directory, first, &parent, name, AtFlags::empty()).doing("create a hard link")
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A taker against the real giver, over ways that lose, reorder and forge; and against a giver that is hostile.
 
+mod archive;
+mod archive_rsync;
 mod compare;
 mod delta;
 mod disk;
@@ -26,9 +28,10 @@ use tempfile::TempDir;
 use super::*;
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
-use crate::format::greeting::{Deletions, Look};
+use crate::format::greeting::{Archive, Deletions, Look};
 use crate::format::keeps::Keeps;
 use crate::give::giving_end::GivingEnd;
+use crate::give::list_options::ListOptions;
 use crate::give::roots::Roots;
 use crate::give::supply::Readers;
 use crate::loopback::{FAIR, Loopback, LoopbackPath, ROUGH};
@@ -61,6 +64,7 @@ struct Get {
     keeps: Keeps,
     deletes: Option<Deletions>,
     lists_files: bool,
+    archive: Option<Archive>,
     is_dry: bool,
     whole_file: bool,
     durable: Durable,
@@ -89,6 +93,7 @@ impl Default for Get {
             keeps: Keeps::default(),
             deletes: None,
             lists_files: false,
+            archive: None,
             is_dry: false,
             whole_file: false,
             durable,
@@ -166,6 +171,7 @@ impl World {
     fn open(&self, get: &Get) -> (Loopback, Transfer) {
         let roots = Roots::find(&[self.data()]).unwrap();
         let source = GivingEnd::new(roots, [3; 16], Readers::start().unwrap(), Ledger::default());
+        let source = source.listing(ListOptions { lists_attributes: get.archive.is_some(), ..ListOptions::default() });
         let (sink, transfer) = take(self.options(get)).unwrap();
         (Loopback::open(Box::new(source), Box::new(sink), true, get.way), transfer)
     }
@@ -187,6 +193,7 @@ impl World {
                 keeps: get.keeps,
                 deletes: get.deletes,
                 lists_files: get.lists_files,
+                archive: get.archive,
             },
             whole_file: get.whole_file,
             durable: get.durable,

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 
 use super::TakePlan;
+use super::archive::NodeAttributes;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, FileSpan};
 use crate::format::holes::Holes;
 use crate::format::manifest::{FileIdentity, Meta};
 use crate::format::names::RelativePath;
 use crate::format::results::FileAction;
+use crate::take::disk::attributes::Attributes;
 use crate::take::disk::directories::OpenDirectory;
 use crate::take::disk::disk_error::Doing;
 use crate::take::disk::sparse::Below;
@@ -22,6 +24,13 @@ use crate::take::list::entry_error::EntryError;
 use crate::take::resume::kept_time::is_same_time;
 use crate::take::resume::key::TemporaryKey;
 
+/// A file of the list.
+pub(super) struct Listed {
+    pub(super) meta: Meta,
+    pub(super) identity: FileIdentity,
+    pub(super) attributes: Option<NodeAttributes>,
+}
+
 /// Max ratio of blocks in holes to others for which the only file's hash is reported: zeros take as long to hash as
 /// data. 16 blocks are 64 MiB.
 const MAX_HOLLOW: u64 = 16;
@@ -31,10 +40,11 @@ impl TakePlan {
         &mut self,
         path: RelativePath,
         span: FileSpan,
-        meta: Meta,
-        identity: FileIdentity,
+        listed: Listed,
         holes: Holes,
     ) -> Result<(), EntryError> {
+        let Listed { meta, identity, attributes } = listed;
+        let (attributes, inode) = attributes.unzip();
         let bytes = span.bytes.end - span.bytes.start;
         let old = self.prepare(&path, PathClaim::Leaf);
         if old.as_ref().is_ok_and(|old| self.keeps(old, Some(meta))) {
@@ -44,21 +54,24 @@ impl TakePlan {
         self.ledger.tally().find(bytes);
         self.files += 1;
         let old = old?;
+        let Some(path) = self.first_name(path, inode, bytes, &old) else { return Ok(()) };
         if let Old::There(there) = old
             && there.kind == FileType::RegularFile
             && there.bytes == bytes
         {
             let is_compared = self.look.does_check && !self.verified.has(&version(&path, bytes, meta, identity));
             if bytes == 0 || !is_compared && self.has_time(&path, &there, meta)? {
-                return self.complete(&path, bytes, meta, &there);
+                return self.complete(&path, bytes, meta, attributes.as_deref(), &there);
             }
         }
-        let meta = Meta { mode: self.mode_of(meta, &old), ..meta };
+        let mode = if attributes.is_some() { meta.mode } else { self.mode_of(meta, &old) };
+        let meta = Meta { mode, ..meta };
         self.fit(&key(&path, bytes), bytes - holes.bytes())?;
         let is_only = self.files == 1
             && holes.blocks_within(&(0..bytes), bytes).map(|blocks| blocks.end - blocks.start).sum::<u64>()
                 <= MAX_HOLLOW;
-        let item = TakenFile::new(path, span, meta, identity, old).with_holes(holes).weighed(&self.gauge);
+        let item = TakenFile::new(path, span, meta, identity, old).with_holes(holes).with_attributes(attributes);
+        let item = item.weighed(&self.gauge);
         let item = if self.whole_file { item } else { item.on_base() };
         let item = Arc::new(if is_only { item.with_values() } else { item });
         self.only = is_only.then(|| Arc::clone(&item));
@@ -176,14 +189,26 @@ impl TakePlan {
             item.complete(*block, *value);
         }
         if let Old::There(there) = item.old
-            && let Err(error) = self.complete(&item.path, item.bytes(), item.meta, &there)
+            && let Err(error) = self.complete(&item.path, item.bytes(), item.meta, item.attributes.as_deref(), &there)
         {
             self.fail(item.path.as_bytes(), error);
         }
     }
 
-    /// All of a file is at its place: only its time has to be set.
-    fn complete(&mut self, path: &RelativePath, bytes: u64, meta: Meta, there: &There) -> Result<(), EntryError> {
+    /// All of a file is at its place: only its attributes have to be set.
+    fn complete(
+        &mut self,
+        path: &RelativePath,
+        bytes: u64,
+        meta: Meta,
+        attributes: Option<&Attributes>,
+        there: &There,
+    ) -> Result<(), EntryError> {
+        if let Some(attributes) = attributes.filter(|_| !self.look.is_dry)
+            && let Some(OpenDirectory { directory, .. }) = self.parent(path)?
+        {
+            self.set_all_but_time(&directory, path, meta, attributes);
+        }
         let is_as_listed = (there.meta.mtime_s, there.meta.mtime_ns) == (meta.mtime_s, meta.mtime_ns);
         if !is_as_listed
             && !self.look.is_dry

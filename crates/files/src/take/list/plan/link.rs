@@ -1,12 +1,25 @@
 //! A symbolic link that is made at the end.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use rustix::fs::readlinkat;
 
+use super::TakePlan;
+use super::archive::NodeAttributes;
+use crate::format::link::check_target;
 use crate::format::manifest::Meta;
 use crate::format::names::RelativePath;
+use crate::format::results::FileAction;
+use crate::take::disk::attributes::Attributes;
+use crate::take::disk::directories::OpenDirectory;
+use crate::take::disk::disk_error::Doing;
+use crate::take::disk::disk_state::DiskState;
+use crate::take::disk::quota::PAGE;
 use crate::take::disk::tree::Old;
+use crate::take::list::claims::PathClaim;
+use crate::take::list::entry_error::EntryError;
+use crate::take::resume::temps::Made;
 
 /// A symbolic link that is made at the end.
 #[derive(Debug)]
@@ -15,6 +28,8 @@ pub(super) struct PlannedSymlink {
     pub(super) target: Box<[u8]>,
     pub(super) meta: Meta,
     pub(super) old: Old,
+    /// Those of an archive.
+    pub(super) attributes: Option<Arc<Attributes>>,
 }
 
 impl PlannedSymlink {
@@ -22,5 +37,81 @@ impl PlannedSymlink {
     pub(super) fn is_there(&self, parent: impl AsFd) -> bool {
         let there = || readlinkat(parent, self.path.name(), Vec::new());
         matches!(self.old, Old::There(_)) && there().is_ok_and(|there| there.to_bytes() == &*self.target)
+    }
+}
+
+impl TakePlan {
+    pub(super) fn on_symlink(
+        &mut self,
+        path: RelativePath,
+        target: &[u8],
+        meta: Meta,
+        attributes: Option<NodeAttributes>,
+    ) -> Result<(), EntryError> {
+        let old = self.prepare(&path, PathClaim::Leaf)?;
+        if self.keeps(&old, None) {
+            self.note_action(path.as_bytes(), FileAction::Skip, 0);
+            return Ok(());
+        }
+        match check_target(&path, target) {
+            Ok(()) => {}
+            // It is text: nothing is written through it, here or the next time.
+            Err(error) if error.leads_out() && self.look.keeps_links => {}
+            Err(error) if error.leads_out() => return Err(EntryError::LeadsOut(error)),
+            Err(error) => return Err(EntryError::Target(error)),
+        }
+        self.texts += (path.as_bytes().len() + target.len()) as u64;
+        let attributes = attributes.map(|(attributes, _)| attributes);
+        let link = PlannedSymlink { path, target: target.into(), meta, old, attributes };
+        if self.look.is_dry {
+            let parent = self.parent(&link.path)?;
+            if parent.is_some_and(|OpenDirectory { directory, .. }| link.is_there(&directory)) {
+                self.note_action(link.path.as_bytes(), FileAction::Skip, 0);
+            } else {
+                self.note(link.path.as_bytes(), &link.old, 0);
+            }
+        }
+        self.links.push(link);
+        Ok(())
+    }
+
+    /// Makes the links, when all files are at their places.
+    pub(crate) fn make_links(&mut self, disk: &DiskState) {
+        for link in std::mem::take(&mut self.links) {
+            if let Err(error) = self.make_link(disk, &link) {
+                self.fail(link.path.as_bytes(), error);
+            }
+        }
+        self.make_nodes(disk);
+        self.make_hard_links(disk);
+    }
+
+    fn make_link(&mut self, disk: &DiskState, link: &PlannedSymlink) -> Result<(), EntryError> {
+        let Some(OpenDirectory { directory: parent, .. }) = self.parent(&link.path)? else { return Ok(()) };
+        if !link.is_there(&parent) {
+            self.make(disk, &parent, &link.path, Made::Symlink { target: &link.target, meta: link.meta }, link.old)?;
+            self.note_placed(link.path.as_bytes(), &link.old, 0);
+        }
+        if let Some(attributes) = &link.attributes {
+            self.set_all(&parent, &link.path, link.meta, attributes);
+        }
+        Ok(())
+    }
+
+    /// Makes something without content at its place.
+    pub(super) fn make(
+        &self,
+        disk: &DiskState,
+        parent: impl AsFd,
+        path: &RelativePath,
+        made: Made<'_>,
+        old: Old,
+    ) -> Result<(), EntryError> {
+        let _claim = self.quota.as_ref().map(|(quota, tree)| quota.claim(tree, PAGE)).transpose()?;
+        if old != Old::Nothing {
+            // It is made under a temporary name first, which the next transfer has to find.
+            disk.journal.place(path.parent()).doing("note in the journal where a link is made")?;
+        }
+        Ok(disk.temps.make(parent, path, made, old)?)
     }
 }

@@ -50,7 +50,7 @@ fn write_whole__replaces_an_older_one_and_sets_mode_and_time() {
     let (place, temps) = open();
     let home = temps.home(b"").unwrap();
     for (content, mode) in [(vec![1; 100_000], 0o400), (vec![0; 9000], 0o777), (vec![2; 10], 0o640)] {
-        let finished = temps.write_whole(&home, &KEY, &content, Meta { mode, ..META }).unwrap();
+        let finished = temps.write_whole(&home, &KEY, &content, Meta { mode, ..META }.into()).unwrap();
         assert_eq!((finished.unset, temps.stamps([KEY])), (None, vec![(KEY, finished.stamp)]));
         let file = place.path().join(NAMED);
         assert!(fs::read(&file).unwrap() == content);
@@ -68,7 +68,7 @@ fn write_whole__replaces_an_older_one_and_sets_mode_and_time() {
 fn place__replaces_what_was_there_when_it_was_planned_and_nothing_else() {
     let (place, temps) = open();
     let parent = temps.home(b"").unwrap();
-    let write = || temps.write_whole(&parent, &KEY, b"new", META).unwrap();
+    let write = || temps.write_whole(&parent, &KEY, b"new", META.into()).unwrap();
     let parent = &parent.directory;
     write();
     temps.place(&KEY, parent, &path("a"), Old::Nothing).unwrap();
@@ -98,7 +98,7 @@ fn write_at_place__all_of_it_or_nothing() {
     let parent = temps.home(b"").unwrap();
     for (name, content, mode) in [("a", vec![1; 100_000], 0o400), ("b", vec![0; 9000], 0o777), ("c", vec![], 0o640)] {
         assert_eq!(
-            temps.write_at_place(&parent, name.as_bytes(), &content, Meta { mode, ..META }),
+            temps.write_at_place(&parent, name.as_bytes(), &content, Meta { mode, ..META }.into()),
             Ok(Some(AtPlace { unset: None }))
         );
         assert!(fs::read(place.path().join(name)).unwrap() == content);
@@ -106,7 +106,7 @@ fn write_at_place__all_of_it_or_nothing() {
         assert_eq!((meta.mode() & 0o7777, meta.mtime(), meta.mtime_nsec()), (mode.into(), -5, 7));
     }
     // A later entry is not replaced.
-    let again = temps.write_at_place(&parent, b"a", b"other", META);
+    let again = temps.write_at_place(&parent, b"a", b"other", META.into());
     assert_eq!(again, Err(DiskError { doing: PLACE, error: Errno::EXIST }));
     assert_eq!(fs::metadata(place.path().join("a")).unwrap().len(), 100_000);
     // A name that cannot be linked does not make a file, and no more are tried.
@@ -114,8 +114,8 @@ fn write_at_place__all_of_it_or_nothing() {
     fs::create_dir(&gone).unwrap();
     let directory = temps.home(b"gone").unwrap();
     fs::remove_dir(&gone).unwrap();
-    assert_eq!(temps.write_at_place(&directory, b"x", b"other", META), Ok(None));
-    assert_eq!(temps.write_at_place(&parent, b"x", b"other", META), Ok(None));
+    assert_eq!(temps.write_at_place(&directory, b"x", b"other", META.into()), Ok(None));
+    assert_eq!(temps.write_at_place(&parent, b"x", b"other", META.into()), Ok(None));
     assert!(!place.path().join("x").exists() && temps.is_empty());
 }
 
@@ -149,7 +149,7 @@ fn begin__a_file_has_its_length_at_once() {
     let (place, temps) = open();
     temps.begin(&temps.home(b"").unwrap(), &KEY, 10 << 20).unwrap();
     assert_eq!(bytes(&place), Some(10 << 20));
-    temps.finish(&KEY, META).unwrap();
+    temps.finish(&KEY, META.into()).unwrap();
     let There { meta, .. } = There::new(&fstat(temps.read(&KEY).unwrap()).unwrap());
     assert_eq!(meta, META);
     temps.remove(&KEY);
@@ -201,7 +201,7 @@ fn temporaries__are_in_the_directory_of_their_file() {
     temps.begin(&home, &KEY, 10).unwrap();
     assert!(place.path().join("a/b").join(NAMED).exists());
     assert_eq!(fs::read_dir(place.path().join(OWN)).unwrap().count(), 0);
-    temps.finish(&KEY, META).unwrap();
+    temps.finish(&KEY, META.into()).unwrap();
     temps.place(&KEY, &home.directory, &path("a/b/x"), Old::Nothing).unwrap();
     assert!(place.path().join("a/b/x").exists() && temps.is_empty());
     // Incomplete files are removed with the transfer.
@@ -221,13 +221,13 @@ fn files__inherit_the_group_of_a_directory_with_set_gid() {
     }
     fs::set_permissions(&team, fs::Permissions::from_mode(0o2775)).unwrap();
     let home = temps.home(b"team").unwrap();
-    temps.write_whole(&home, &KEY, b"x", META).unwrap();
+    temps.write_whole(&home, &KEY, b"x", META.into()).unwrap();
     temps.place(&KEY, &home.directory, &path("team/small"), Old::Nothing).unwrap();
     temps.begin(&home, &KEY, 10).unwrap();
-    temps.finish(&KEY, META).unwrap();
+    temps.finish(&KEY, META.into()).unwrap();
     temps.place(&KEY, &home.directory, &path("team/large"), Old::Nothing).unwrap();
     let mut names = vec!["small", "large"];
-    names.extend(temps.write_at_place(&home, b"at-once", b"x", META).unwrap().map(|_| "at-once"));
+    names.extend(temps.write_at_place(&home, b"at-once", b"x", META.into()).unwrap().map(|_| "at-once"));
     for name in names {
         assert_eq!(fs::metadata(team.join(name)).unwrap().gid(), 4242, "{name}");
     }

@@ -43,6 +43,8 @@ pub(super) enum Said {
     Kept(Vec<u8>),
     /// Holes of the next file.
     Holes(Vec<u8>),
+    /// Any entry.
+    Entry(TreeEntry<'static>),
     /// An end in the middle.
     End,
 }
@@ -96,6 +98,7 @@ impl Fake {
             Said::Link(path, target) => TreeEntry::Symlink { path, target, meta: META },
             Said::Failed(path, reason) => TreeEntry::Failed { path, reason },
             Said::Holes(pairs) => TreeEntry::Holes { pairs },
+            Said::Entry(entry) => *entry,
             Said::End => end,
         }));
         entries.extend((!self.is_cut).then_some(end));
