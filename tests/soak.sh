@@ -17,6 +17,8 @@ FAIRWAVE_TALLY_NODES=${FAIRWAVE_TALLY_NODES:-1024} \
 FAIRWAVE_WORLDS=${FAIRWAVE_WORLDS:-5000} cargo test --locked --profile fuzz --package fairwave-proto --test system -- --nocapture
 # Mirrors: random sequences of copies, interrupts, changes and deletions.
 FAIRWAVE_SEQUENCES=${FAIRWAVE_SEQUENCES:-10000} cargo test --locked --release --package fairwave-files --lib mirror__random -- --nocapture
+# Archives of random trees beside rsync's.
+FAIRWAVE_TREES=${FAIRWAVE_TREES:-2000} cargo test --locked --release --package fairwave-files --lib archive__random -- --nocapture
 # The host runtime and files between namespaces: ends killed 200 times, stops of 28 s, floods of
 # 10 s beside a transfer of 1 Gb/s, networks cut for 40 s. As root.
 FAIRWAVE_KILLS=${FAIRWAVE_KILLS:-200} FAIRWAVE_STOP_S=${FAIRWAVE_STOP_S:-28} FAIRWAVE_FLOOD_S=${FAIRWAVE_FLOOD_S:-10} \
