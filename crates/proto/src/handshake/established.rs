@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use fairwave_node::{Beginning, Direction};
 use fairwave_schemes::node::fair_start;
 use fairwave_units::{Duration, Rate, Time};
 
@@ -91,6 +92,28 @@ impl HandshakeTerms {
     /// The largest datagram that both ends take.
     pub(super) fn largest(&self, other: u64) -> u32 {
         other.min(u64::from(self.largest_packet)).clamp(MIN_LARGEST, MAX_LARGEST) as u32
+    }
+}
+
+impl<K> Established<K> {
+    /// How a session starts in one direction, by what the handshake said: `parts` sessions open at the same time.
+    pub(crate) fn beginning(&self, direction: Direction, parts: usize) -> Beginning {
+        let Features { claims, grants } = self.features;
+        let rate = |bps: u64| Some(Rate::nearest_bps(bps as f64)).filter(|_| bps > 0);
+        let Ahead { claim_bps, promise_bps } = self.ahead;
+        match (direction, self.asked_at) {
+            (Direction::Sending, _) if !grants => Beginning::Plain,
+            (Direction::Receiving, _) if !claims => Beginning::Plain,
+            (Direction::Sending, Some(since)) => {
+                rate(promise_bps).map_or(Beginning::Bare, |rate| Beginning::Promised { rate, since })
+            }
+            // All that is spare goes to those that come at the same time.
+            (Direction::Receiving, Some(_)) => {
+                rate(claim_bps).map_or(Beginning::Bare, |claim| Beginning::Claimed { claim, parts })
+            }
+            // A responder's source has its first grant with the packet that opens the session; its sink has promised.
+            (_, None) => Beginning::Bare,
+        }
     }
 }
 

@@ -11,8 +11,8 @@ use std::net::SocketAddr;
 use fairwave_node::EndNode;
 use fairwave_units::Time;
 
+use crate::handshake::Crypto;
 use crate::handshake::handshakes::Handshakes;
-use crate::handshake::{Crypto, HalfOpen};
 use crate::path::path_kind::PathKind;
 use crate::session::grants::Grants;
 use crate::session::lasts::Lasts;
@@ -20,7 +20,7 @@ use crate::session::peers::Peers;
 use crate::session::secure_random::SecureRandom;
 use crate::session::slots::SessionNames;
 use crate::wire::codec::{CloseReason, Frame, PacketKind, SessionId};
-use crate::wire::packet::{CONTROL_OVERHEAD, ControlPacket, DataPacket, Packet, Transmit};
+use crate::wire::packet::{CONTROL_OVERHEAD, ControlPacket, Transmit};
 
 /// The core of a host that knows its peers: it opens and closes sessions, numbers all control packets, and runs the two
 /// end nodes.
@@ -29,7 +29,7 @@ use crate::wire::packet::{CONTROL_OVERHEAD, ControlPacket, DataPacket, Packet, T
 /// sets the rate of each session from then on ([`ControlEvent::Grant`](super::control_event::ControlEvent::Grant)).
 pub(crate) struct Control<C: Crypto> {
     names: SessionNames,
-    handshakes: Handshakes<C>,
+    pub(crate) handshakes: Handshakes<C>,
     setup: ControlSetup,
     pub(crate) peers: Peers<C::Keys>,
     pub(crate) grants: Grants,
@@ -70,16 +70,6 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// The secrets of this host: tickets come and go.
-    pub(crate) fn crypto(&mut self) -> &mut C::Responder {
-        self.handshakes.crypto()
-    }
-
-    /// How many sessions may be half open, where it is not as many as by default.
-    pub(crate) fn set_half_open(&mut self, most: HalfOpen) {
-        self.handshakes.set_most(most);
-    }
-
     /// A control packet came, whose seal is good: whether its frames count.
     pub(crate) fn accept(&mut self, now: Time, from: SocketAddr, packet: &ControlPacket) -> bool {
         if self.peers.get(packet.session).is_none() {
@@ -97,11 +87,6 @@ impl<C: Crypto> Control<C> {
             self.on_late_packet(now, packet.session, &packet.frames);
         }
         is_open
-    }
-
-    /// A data packet came that is newer than all before, from an address that is not its session's.
-    pub(crate) fn on_data_from_elsewhere(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) {
-        self.peers.locate(now, packet.session, from, (PacketKind::Data, packet.number), packet.datagram_bytes());
     }
 
     /// Handles a frame of the peer for this core.
@@ -170,7 +155,7 @@ impl<C: Crypto> Control<C> {
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         self.peers.poll_transmit().or_else(|| {
             let (to, datagram) = self.handshakes.poll_transmit(now)?;
-            Some(Transmit { to, session: None, takes_marks: false, packet: Packet::Handshake(datagram) })
+            Some(Transmit::handshake(to, datagram))
         })
     }
 }

@@ -30,7 +30,7 @@ use crate::session::grants::INTERVAL_OF_NONE;
 use crate::session::opened::{Measured, OpenError, OpenRequest, Opened};
 use crate::session::pause::MIN_PAUSE;
 use crate::session::secure_random::SecureRandom;
-use crate::wire::codec::{CloseReason, Frame, Frames, Header, Refusal, SessionId, VoidReason};
+use crate::wire::codec::{CloseReason, Frame, Frames, Header, PacketKind, Refusal, SessionId, VoidReason};
 use crate::wire::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, MAX_FRAME_BYTES, Packet, Transmit};
 
 /// One end of all its sessions: what a driver drives, on a network or in a simulation, and what a newcomer reads first.
@@ -115,7 +115,7 @@ impl<C: Crypto> Host<C> {
     /// Whether the other end has answered a session that is being opened, if only with a cookie: its address is one
     /// that can be reached.
     pub fn is_answered(&self, session: SessionId) -> bool {
-        self.control.is_answered(session)
+        self.control.handshakes.is_answered(session)
     }
 
     /// Changes what a session's end nodes know of it: whether that can be.
@@ -232,12 +232,12 @@ impl<C: Crypto> Host<C> {
 
     /// The secrets of this host: tickets come and go.
     pub fn crypto(&mut self) -> &mut C::Responder {
-        self.control.crypto()
+        self.control.handshakes.crypto()
     }
 
     /// How many sessions may be half open, where it is not as many as by default.
     pub fn set_half_open(&mut self, most: HalfOpen) {
-        self.control.set_half_open(most);
+        self.control.handshakes.set_most(most);
     }
 
     /// Ends a session.
@@ -256,7 +256,8 @@ impl<C: Crypto> Host<C> {
     pub fn handle_data(&mut self, now: Time, from: SocketAddr, ecn: Ecn, packet: &DataPacket) -> Taken {
         let taken = self.inbound.handle_data(now, from, ecn, packet);
         if taken.is_from_elsewhere {
-            self.control.on_data_from_elsewhere(now, from, packet);
+            let number = (PacketKind::Data, packet.number);
+            self.control.peers.locate(now, packet.session, from, number, packet.datagram_bytes());
         }
         taken
     }

@@ -6,6 +6,7 @@ use fairwave_node::{Terms, TermsError};
 use fairwave_units::{Duration, Rate};
 use thiserror::Error;
 
+use crate::handshake::Established;
 use crate::path::path_kind::{PathDeclarations, PathKind};
 use crate::session::slots::MAX_SESSIONS;
 use crate::wire::codec::SessionId;
@@ -69,6 +70,28 @@ pub struct Opened {
     pub(crate) largest_packet: u32,
     /// The other end's features.
     pub(crate) features: Features,
+}
+
+impl Opened {
+    /// A session whose handshake is over.
+    pub(crate) fn of<K>(established: &Established<K>, address: SocketAddr, weight: f64) -> Self {
+        Self {
+            session: established.local,
+            peer: established.peer,
+            address,
+            is_initiator: established.is_initiator,
+            sends: established.sends,
+            receives: established.receives,
+            path: established.path,
+            declared: established.declared,
+            weight,
+            start_send: established.start_send.unwrap_or(Rate::ZERO),
+            start_receive: established.start_receive.unwrap_or(Rate::ZERO),
+            rtt: established.rtt,
+            largest_packet: established.largest_packet,
+            features: established.features,
+        }
+    }
 }
 
 /// A session's use in the control interval that ended.

@@ -46,6 +46,13 @@ pub struct Transmit {
     pub packet: Packet,
 }
 
+impl Transmit {
+    /// A datagram of the handshake.
+    pub(crate) fn handshake(to: SocketAddr, datagram: Vec<u8>) -> Self {
+        Self { to, session: None, takes_marks: false, packet: Packet::Handshake(datagram) }
+    }
+}
+
 /// A packet to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {

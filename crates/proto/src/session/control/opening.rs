@@ -2,20 +2,20 @@
 
 use std::net::SocketAddr;
 
-use fairwave_node::{Direction, Flow, Terms};
-use fairwave_units::{Duration, Rate, Time};
+use fairwave_node::{Flow, Terms};
+use fairwave_units::{Duration, Time};
 
 use super::Control;
+use super::promise::ahead;
 use crate::handshake::handshakes::DatagramOutcome;
 use crate::handshake::{Crypto, Established, HandshakeError, HandshakeTerms, PendingVisit};
-use crate::path::path_kind::{PathDeclaration, PathKind};
 use crate::session::control_event::ControlEvent;
 use crate::session::end_nodes::BOTH;
 use crate::session::opened::{OpenError, OpenRequest, Opened};
 use crate::session::peer::Peer;
 use crate::session::rtt::Rtt;
-use crate::wire::codec::{Ahead, Refusal, SessionId};
-use crate::wire::packet::{Packet, Transmit};
+use crate::wire::codec::{Refusal, SessionId};
+use crate::wire::packet::Transmit;
 
 impl<C: Crypto> Control<C> {
     /// A name for a session, if there is room for one more. It is given back when the session is over.
@@ -36,44 +36,13 @@ impl<C: Crypto> Control<C> {
         request.options.check().map_err(OpenError::Options)?;
         let session = self.name().ok_or(OpenError::TooMany)?;
         let flows = (request.sends, request.receives);
-        let terms = self.terms(session, flows, request.options);
+        let terms = self.setup.terms(&mut self.grants.nodes, session, flows, request.options);
         let connected = self.handshakes.connect(now, to, crypto, terms, flows, (request.greeting, request.options));
         if connected.is_err() {
             self.take_back(session);
             return Err(OpenError::Greeting(request.greeting.len()));
         }
         Ok(session)
-    }
-
-    /// Whether the other end has answered an attempt with a cookie.
-    pub(crate) fn is_answered(&self, session: SessionId) -> bool {
-        self.handshakes.is_answered(session)
-    }
-
-    /// This end's terms for a session.
-    fn terms(&mut self, session: SessionId, (sends, receives): (bool, bool), options: Terms) -> HandshakeTerms {
-        let (nodes, has_fair_start) = (&mut self.grants.nodes, self.setup.fair_start);
-        let mut end = |flows: bool, direction: Direction| {
-            flows.then(|| nodes.promise_start(direction, session, options.weight, has_fair_start)).flatten()
-        };
-        let (send_end, receive_end) = (end(sends, Direction::Sending), end(receives, Direction::Receiving));
-        let knows = |flows: bool, direction| !flows || self.grants.nodes.knows_capacity(direction);
-        let knows_all = knows(sends, Direction::Sending) && knows(receives, Direction::Receiving);
-        HandshakeTerms {
-            session,
-            declared: match self.setup.path {
-                PathKind::Shared => PathDeclaration::Shared,
-                PathKind::Dedicated if knows_all => PathDeclaration::Dedicated,
-                PathKind::Dedicated => PathDeclaration::WithoutCapacity,
-            },
-            is_plain: self.setup.is_plain,
-            weight: options.weight,
-            send_end,
-            receive_end,
-            largest_packet: self.setup.largest_packet,
-            features: self.grants.nodes.features(),
-            ahead: Ahead::default(),
-        }
     }
 
     /// A datagram of the handshake came. `decide` judges requests for a session.
@@ -86,7 +55,7 @@ impl<C: Crypto> Control<C> {
     ) {
         match self.handshakes.handle(now, from, datagram) {
             DatagramOutcome::Nothing => {}
-            DatagramOutcome::Answer(answer) => self.answer(from, answer),
+            DatagramOutcome::Answer(answer) => self.peers.push_transmit(Transmit::handshake(from, answer)),
             DatagramOutcome::Failed(session, error) => self.fail(session, error),
             DatagramOutcome::Established(established, to, options) => self.open(now, *established, to, options),
             DatagramOutcome::Asked(asked) => {
@@ -95,26 +64,24 @@ impl<C: Crypto> Control<C> {
                     options.check().map_err(|_| Refusal::NoRoom)?;
                     let session = self.name().ok_or(Refusal::NoRoom)?;
                     named = Some(session);
-                    let terms = self.terms(session, (asked.receives, asked.sends), options);
-                    let ahead = self.ahead(now, &asked, &terms, options);
+                    let terms =
+                        self.setup.terms(&mut self.grants.nodes, session, (asked.receives, asked.sends), options);
+                    let ahead = ahead::<C>(&mut self.grants.nodes, now, &asked, &terms, options);
                     Ok((HandshakeTerms { ahead, ..terms }, options))
                 });
                 let (answer, is_half_open) = self.handshakes.answer(now, asked, decision);
                 if let Some(session) = named.filter(|_| !is_half_open) {
                     self.take_back(session);
                 }
-                self.answer(from, answer);
+                self.peers.push_transmit(Transmit::handshake(from, answer));
             }
         }
     }
 
-    fn answer(&mut self, to: SocketAddr, datagram: Vec<u8>) {
-        self.peers.push_transmit(Transmit {
-            to,
-            session: None,
-            takes_marks: false,
-            packet: Packet::Handshake(datagram),
-        });
+    /// The session will not open: frees its name, and returns what was promised to it.
+    pub(super) fn take_back(&mut self, session: SessionId) {
+        self.names.give_back(session);
+        self.grants.nodes.forget(session);
     }
 
     pub(super) fn fail(&mut self, session: SessionId, error: HandshakeError) {
@@ -138,29 +105,15 @@ impl<C: Crypto> Control<C> {
 
     /// A session that both ends agreed on.
     fn open(&mut self, now: Time, established: Established<C::Keys>, address: SocketAddr, options: Terms) {
-        let opened = Opened {
-            session: established.local,
-            peer: established.peer,
-            address,
-            is_initiator: established.is_initiator,
-            sends: established.sends,
-            receives: established.receives,
-            path: established.path,
-            declared: established.declared,
-            weight: options.weight,
-            start_send: established.start_send.unwrap_or(Rate::ZERO),
-            start_receive: established.start_receive.unwrap_or(Rate::ZERO),
-            rtt: established.rtt,
-            largest_packet: established.largest_packet,
-            features: established.features,
-        };
+        let opened = Opened::of(&established, address, options.weight);
         let session = opened.session;
         let mut rtt = Rtt::default();
         if let Some(first) = opened.rtt {
             rtt.on_sample(now, first);
         }
         let flow = Flow::new(session, options, opened.rtt.unwrap_or(Duration::ZERO));
-        let beginnings = BOTH.map(|direction| self.beginning(&established, direction));
+        let parts = self.handshakes.attempts() + 1;
+        let beginnings = BOTH.map(|direction| established.beginning(direction, parts));
         let mut peer = Peer::new(now, opened, established.keys, rtt, self.setup.probes_mtu);
         self.grants.join(now, &mut peer, flow, beginnings);
         (peer.reset, peer.terms) = (established.reset, options);

@@ -226,7 +226,7 @@ fn host__is_as_patient_with_a_silent_peer_as_it_is_told() {
 #[test]
 fn connect__without_a_ticket_fails_after_a_while() {
     let mut network = between([100.0, 100.0], 5);
-    network.hosts[0].control.crypto().clone_from(&InsecureResponder::new(1, []));
+    network.hosts[0].control.handshakes.crypto().clone_from(&InsecureResponder::new(1, []));
     let session = network.open(Flow::endless(0, 1));
     network.run_until(Time::from_secs(6));
     assert_eq!(network.hosts[1].events, [Event::Failed { session, error: HandshakeError::NoAnswer }]);
