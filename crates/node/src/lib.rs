@@ -14,7 +14,7 @@
 //! Two sessions that use what they are granted come to equal shares, here by GTP:
 //!
 //! ```
-//! use fairwave_node::{Beginning, Direction, EndNode, Flow, IntervalRule, NodeConfig, SessionId, SessionOptions};
+//! use fairwave_node::{Beginning, Direction, EndNode, Flow, IntervalRule, NodeConfig, SessionId, Terms};
 //! use fairwave_schemes::node::Gtp;
 //! use fairwave_units::{Duration, Rate, Time};
 //!
@@ -28,7 +28,7 @@
 //! });
 //! let starts = [80.0, 0.0].map(Rate::mbps);
 //! for (session, start) in (0..).map(SessionId).zip(starts) {
-//!     let flow = Flow::new(session, SessionOptions::default(), Duration::from_millis(10));
+//!     let flow = Flow::new(session, Terms::default(), Duration::from_millis(10));
 //!     node.join(Time::ZERO, flow, start, Beginning::Plain)?;
 //! }
 //! let mut used = starts;

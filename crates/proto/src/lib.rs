@@ -16,7 +16,7 @@
 //! ```
 //! use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 //! use fairwave_proto::{
-//!     Ecn, Event, Host, HostConfig, Lasts, OpenRequest, Packet, PathControl, PathKind, SessionOptions, codec::TicketId,
+//!     Ecn, Event, Host, HostConfig, Lasts, OpenRequest, Packet, PathControl, PathKind, Terms, codec::TicketId,
 //! };
 //! use fairwave_units::{Bytes, Time};
 //!
@@ -41,7 +41,7 @@
 //!     })
 //! });
 //! let address = "192.0.2.1:8642".parse()?;
-//! let options = SessionOptions::default();
+//! let options = Terms::default();
 //! let request = OpenRequest { sends: false, receives: true, greeting: b"", options };
 //! hosts[1].connect(Time::ZERO, address, InsecureInitiator::new(ticket, secret, 1), &request)?;
 //!
