@@ -106,6 +106,7 @@ fn manifest() {
                 modify_window_s: 0,
                 keeps: Keeps::default(),
                 lists_files: bit(6),
+                backup: None,
                 archive: bit(5).then_some(Archive { numeric_ids: bit(4) }),
                 deletes: bit(7).then_some(Deletions {
                     most: 3,

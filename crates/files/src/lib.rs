@@ -62,6 +62,7 @@ mod transfer;
 pub use filter::choice::Filter;
 pub use filter::glob::{expand, is_glob};
 pub use filter::rules::{RuleError, RuleList, Rules};
+pub use format::backup::{Backup, BackupError};
 pub use format::greeting::Archive;
 pub use format::keeps::Keeps;
 pub use format::names::escaped;

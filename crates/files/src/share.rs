@@ -175,9 +175,10 @@ impl Share {
             }
             Ok(Greeting::Put(look)) => {
                 let intake = self.intake.as_ref().ok_or(Refusal::Direction)?;
+                let is_dry = look.is_dry || self.options.is_dry;
                 let taken = intake.take(visitor.ticket, visitor.from.ip(), look);
                 let (handler, transfer) = taken.map_err(|error| error.refuses())?;
-                let kind = if look.is_dry || self.options.is_dry { VisitKind::DryPut } else { VisitKind::Put };
+                let kind = if is_dry { VisitKind::DryPut } else { VisitKind::Put };
                 Ok((self.options.session, self.enter(visitor, kind, transfer, handler)))
             }
             Ok(Greeting::Bench(_)) | Err(_) => Err(Refusal::Purpose),

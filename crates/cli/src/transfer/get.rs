@@ -1,10 +1,10 @@
 //! `fairwave get`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use fairwave_files::{Archive, Durable, GetOptions, Keeps, get, get_renewed, is_glob};
+use fairwave_files::{Archive, Backup, Durable, GetOptions, Keeps, get, get_renewed, is_glob};
 use fairwave_host::Ticket;
 use fairwave_units::Rate;
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ pub(crate) struct Args {
 }
 
 /// What the taking end looks at before files move.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "options of a command")]
 pub(crate) struct LookArgs {
     /// Compare the hashes of existing files and transfer what differs
@@ -79,6 +79,15 @@ pub(crate) struct LookArgs {
     /// With --archive, keep the numbers of owners and groups; otherwise names decide
     #[arg(long, requires = "archive", hide_short_help = true)]
     numeric_ids: bool,
+    /// Keep replaced and deleted files under their names with --suffix
+    #[arg(long, short = 'b', hide_short_help = true)]
+    backup: bool,
+    /// With --backup, keep them with their paths below DIR, a directory of the destination
+    #[arg(long, value_name = "DIR", requires = "backup", hide_short_help = true)]
+    backup_dir: Option<PathBuf>,
+    /// Suffix of backups; default ~, or none with --backup-dir
+    #[arg(long, value_name = "SUFFIX", requires = "backup", hide_short_help = true)]
+    suffix: Option<OsString>,
     /// When all else is done, delete files that the source lacks from the copied directories; excluded files stay
     #[arg(long, visible_alias = "delete-after")]
     pub(crate) delete: bool,
@@ -107,7 +116,7 @@ pub(crate) struct LookArgs {
 }
 
 /// How files are taken.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Taking {
     #[command(flatten)]
     pub(crate) look: LookArgs,
@@ -145,29 +154,40 @@ impl From<DurableArg> for Durable {
 
 impl LookArgs {
     /// The most deletions, if there are any.
-    pub(crate) fn deletes(self) -> Option<u64> {
+    pub(crate) fn deletes(&self) -> Option<u64> {
         self.delete.then_some(self.max_delete.unwrap_or(u64::MAX))
     }
 
     /// The attributes to copy, if it is all.
-    pub(crate) fn archive(self) -> Option<Archive> {
+    pub(crate) fn archive(&self) -> Option<Archive> {
         self.archive.then_some(Archive { numeric_ids: self.numeric_ids })
     }
 
     /// Whether links that lead out are kept.
-    pub(crate) fn keeps_links(self) -> bool {
+    pub(crate) fn keeps_links(&self) -> bool {
         self.links || self.archive
     }
 
+    /// How replaced and deleted files are kept.
+    pub(crate) fn backup(&self) -> Result<Option<Backup>, CommandFailure> {
+        if !self.backup {
+            return Ok(None);
+        }
+        let usual = OsStr::new(if self.backup_dir.is_some() { "" } else { "~" });
+        let backup = Backup::new(self.suffix.as_deref().unwrap_or(usual), self.backup_dir.as_deref());
+        let hint = "name a directory below the destination, such as --backup-dir old";
+        backup.map(Some).map_err(|error| CommandFailure::usage(error.to_string(), hint))
+    }
+
     /// Entries that are left unchanged.
-    pub(crate) fn keeps(self) -> Keeps {
+    pub(crate) fn keeps(&self) -> Keeps {
         Keeps { only_existing: self.existing, existing: self.ignore_existing, newer: self.update }
     }
 }
 
 impl Taking {
-    pub(crate) fn options(self, choice: Choice, destination: PathBuf) -> GetOptions {
-        GetOptions {
+    pub(crate) fn options(&self, choice: Choice, destination: PathBuf) -> Result<GetOptions, CommandFailure> {
+        Ok(GetOptions {
             names: choice.names.unwrap_or_default(),
             filter: choice.filter,
             destination,
@@ -176,6 +196,7 @@ impl Taking {
             dry_run: self.look.dry_run,
             keeps_links: self.look.keeps_links(),
             archive: self.look.archive(),
+            backup: self.look.backup()?,
             modify_window_s: self.look.modify_window,
             keeps: self.look.keeps(),
             deletes: self.look.deletes(),
@@ -183,7 +204,7 @@ impl Taking {
             limit: self.limit,
             retry: self.patience.retry,
             ..GetOptions::default()
-        }
+        })
     }
 }
 
@@ -205,7 +226,7 @@ pub(crate) fn run(args: &Args) -> Done {
     }
     let strict = args.taking.look.strict;
     let Target { directory, rename, may_be_own } = Target::read(&destination, is_single);
-    let options = args.taking.options(choice, directory);
+    let options = args.taking.options(choice, directory)?;
     let options = GetOptions { globs, rename, continues_rename: may_be_own, ..options };
     fetch(&screen, &args.link, None, &ticket, &options, strict)
 }

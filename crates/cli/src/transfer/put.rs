@@ -65,18 +65,24 @@ pub(crate) fn run(args: &Args) -> Done {
         return Ok(());
     }
     read_sources("put", &mut choice, &paths)?;
-    let options = options(args.look, choice, args.limit, args.patience);
+    let options = options(&args.look, choice, args.limit, args.patience)?;
     send(&screen, &args.link, None, &ticket, &paths, &options, args.look.strict)
 }
 
 /// Options of a put.
-pub(crate) fn options(look: LookArgs, choice: Choice, limit: Option<Rate>, patience: Patience) -> PutOptions {
-    PutOptions {
+pub(crate) fn options(
+    look: &LookArgs,
+    choice: Choice,
+    limit: Option<Rate>,
+    patience: Patience,
+) -> Result<PutOptions, CommandFailure> {
+    Ok(PutOptions {
         check: look.check,
         whole_file: look.whole_file,
         dry_run: look.dry_run,
         keeps_links: look.keeps_links(),
         archive: look.archive(),
+        backup: look.backup()?,
         modify_window_s: look.modify_window,
         keeps: look.keeps(),
         deletes: look.deletes(),
@@ -85,7 +91,7 @@ pub(crate) fn options(look: LookArgs, choice: Choice, limit: Option<Rate>, patie
         limit,
         retry: patience.retry,
         ..PutOptions::default()
-    }
+    })
 }
 
 /// Sends with a ticket, and shows how it goes; `ssh` is what carries it where nobody answers by UDP, and starts the

@@ -9,17 +9,19 @@
 //!            of a bench: opaque bytes up to the end
 //! flags of the end = flags (1): 1 deletes, at most as many as follow (u64 BE), 2 at the destination's top as well, 4 not
 //!            in other file systems, 8 lists what was done with each file, 16 keeps what .gitignore files ignore, 32 an
-//!            archive, 64 with the owners' numbers
+//!            archive, 64 with the owners' numbers, 128 the names of backups follow: suffix and directory, each a
+//!            length (1) and bytes
 //! ```
 
+use super::backup::Backup;
 use super::keeps::Keeps;
 use fairwave_host::{MAX_GREETING_BYTES, Purpose};
-use fairwave_proto::codec::Reader;
+use fairwave_proto::codec::{Reader, Writer};
 
 use super::error::{FormatError, VERSION};
 
 /// The purpose of a client's session, sent in the encrypted part of the handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Greeting<'a> {
     /// It receives files, listed in the manifest.
     Get(Walk),
@@ -63,7 +65,7 @@ pub(crate) struct Deletions {
 }
 
 /// Options of a taker's comparison with existing files, before any transfer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "four options that do not depend on each other")]
 pub(crate) struct Look {
     /// Whether files that seem complete, having the right size and time, are read and their hashes compared.
@@ -80,6 +82,8 @@ pub(crate) struct Look {
     pub(crate) lists_files: bool,
     /// Whether all attributes are copied.
     pub(crate) archive: Option<Archive>,
+    /// How replaced and deleted files are kept, if they are.
+    pub(crate) backup: Option<Backup>,
 }
 
 const STAYS_ON_FILE_SYSTEM: u8 = 1;
@@ -101,6 +105,7 @@ const LISTS_FILES: u8 = 8;
 const KEEPS_IGNORED: u8 = 16;
 const ARCHIVES: u8 = 32;
 const NUMERIC_IDS: u8 = 64;
+const BACKS_UP: u8 = 128;
 const GET: u8 = Purpose::Get as u8;
 const PUT: u8 = Purpose::Put as u8;
 const BENCH: u8 = Purpose::Bench as u8;
@@ -148,6 +153,7 @@ impl<'a> Greeting<'a> {
                         deletes: end.deletes,
                         lists_files: end.lists_files,
                         archive: end.archive,
+                        backup: end.backup,
                     })
                 }
                 0 => return Err(FormatError::Range("the greeting's flags")),
@@ -159,11 +165,11 @@ impl<'a> Greeting<'a> {
     }
 
     /// Encodes it: at most [`MAX_GREETING_BYTES`] if those of a bench are at most 510.
-    pub(crate) fn to_bytes(self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut said;
         let (kind, more): (u8, &[u8]) = match self {
-            Self::Get(walk) if walk == Walk::default() => (GET, &[]),
-            Self::Get(Walk { stays_on_file_system, lists_left_out, obeys_gitignore, lists_attributes }) => {
+            Self::Get(walk) if *walk == Walk::default() => (GET, &[]),
+            &Self::Get(Walk { stays_on_file_system, lists_left_out, obeys_gitignore, lists_attributes }) => {
                 said = vec![
                     (u8::from(stays_on_file_system) * STAYS_ON_FILE_SYSTEM)
                         | (u8::from(lists_left_out) * LISTS_LEFT_OUT)
@@ -172,11 +178,20 @@ impl<'a> Greeting<'a> {
                 ];
                 (GET, &said)
             }
-            Self::Put(look) if look == Look::default() => (PUT, &[]),
+            Self::Put(look) if *look == Look::default() => (PUT, &[]),
             Self::Put(look) => {
-                let Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files, archive } =
-                    look;
-                let end = End { deletes, lists_files, archive };
+                let &Look {
+                    does_check,
+                    is_dry,
+                    keeps_links,
+                    modify_window_s,
+                    keeps,
+                    deletes,
+                    lists_files,
+                    archive,
+                    ..
+                } = look;
+                let end = End { deletes, lists_files, archive, backup: look.backup.clone() };
                 let has_window = modify_window_s > 0;
                 said = vec![
                     (u8::from(does_check) * CHECKS)
@@ -205,11 +220,12 @@ impl<'a> Greeting<'a> {
 }
 
 /// What a put asks for behind its first flags.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct End {
     deletes: Option<Deletions>,
     lists_files: bool,
     archive: Option<Archive>,
+    backup: Option<Backup>,
 }
 
 impl End {
@@ -218,8 +234,7 @@ impl End {
         let flags = reader.u8(FLAGS)?;
         let has = |flag| flags & flag != 0;
         let of_deletions = DELETES_AT_TOP | DELETES_STAYING | KEEPS_IGNORED;
-        let is_known = flags != 0 && flags <= (DELETES | of_deletions | LISTS_FILES | ARCHIVES | NUMERIC_IDS);
-        if !is_known || (!has(DELETES) && has(of_deletions)) || (!has(ARCHIVES) && has(NUMERIC_IDS)) {
+        if flags == 0 || (!has(DELETES) && has(of_deletions)) || (!has(ARCHIVES) && has(NUMERIC_IDS)) {
             return Err(FormatError::Range(FLAGS));
         }
         let most = if has(DELETES) { Some(reader.u64("the most deletions")?) } else { None };
@@ -229,18 +244,28 @@ impl End {
             deletes: most.map(|most| Deletions { most, at_top, stays_on_file_system, keeps_ignored }),
             lists_files: has(LISTS_FILES),
             archive: has(ARCHIVES).then_some(Archive { numeric_ids: has(NUMERIC_IDS) }),
+            backup: if has(BACKS_UP) { Some(Backup::read(reader)?) } else { None },
         })
     }
 
-    fn to_bytes(self) -> Vec<u8> {
+    fn to_bytes(&self) -> Vec<u8> {
         let deletions = self.deletes.map_or(0, |deletions| {
             let at_top = u8::from(deletions.at_top) * DELETES_AT_TOP;
             let staying = u8::from(deletions.stays_on_file_system) * DELETES_STAYING;
             DELETES | at_top | staying | (u8::from(deletions.keeps_ignored) * KEEPS_IGNORED)
         });
         let archive = self.archive.map_or(0, |archive| ARCHIVES | (u8::from(archive.numeric_ids) * NUMERIC_IDS));
-        let mut bytes = vec![deletions | (u8::from(self.lists_files) * LISTS_FILES) | archive];
+        let backs_up = u8::from(self.backup.is_some()) * BACKS_UP;
+        let mut bytes = vec![deletions | (u8::from(self.lists_files) * LISTS_FILES) | archive | backs_up];
         bytes.extend(self.deletes.iter().flat_map(|deletions| deletions.most.to_be_bytes()));
+        if let Some(backup) = &self.backup {
+            let mut room = [0; MAX_GREETING_BYTES];
+            let mut writer = Writer::new(&mut room);
+            let written = backup.write(&mut writer);
+            debug_assert!(written.is_ok(), "its texts have at most 64 and 255 bytes");
+            let used = writer.used();
+            bytes.extend(room.get(..used).unwrap_or_default());
+        }
         bytes
     }
 }
@@ -270,7 +295,10 @@ mod tests {
             let deletions = Deletions { most, at_top, stays_on_file_system, keeps_ignored };
             let deletes = is_some.then_some(deletions);
             let keeps = Keeps { only_existing, existing, newer };
-            let look = Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files, archive };
+            let directory = is_dry.then_some(std::path::Path::new("old/x"));
+            let backup = lists_files.then(|| Backup::new("~".as_ref(), directory).unwrap());
+            let look =
+                Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files, archive, backup };
             let greeting = Greeting::Put(look);
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
@@ -286,7 +314,9 @@ mod tests {
         assert_eq!(Greeting::read(&[1, PUT, 0]), Err(FormatError::Range("the greeting's flags")));
         assert_eq!(Greeting::read(&[1, PUT, 128]), Err(FormatError::Short("the flags of the end")));
         assert_eq!(Greeting::read(&[1, PUT, 128, 1]), Err(FormatError::Short("the most deletions")));
-        for flags in [0, 2, 4, 16, 64, 128, 255] {
+        let names = "the names of backups";
+        assert_eq!(Greeting::read(&[1, PUT, 128, 128, 0, 0]), Err(FormatError::Range(names)));
+        for flags in [0, 2, 4, 16, 64] {
             assert_eq!(Greeting::read(&[1, PUT, 128, flags]), Err(FormatError::Range("the flags of the end")));
         }
         assert_eq!(Greeting::read(&[1, PUT, 1, 0]), Err(FormatError::Range("the greeting's length")));

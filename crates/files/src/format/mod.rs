@@ -2,6 +2,7 @@
 
 pub(crate) mod acl;
 pub(crate) mod attributes;
+pub(crate) mod backup;
 pub(crate) mod blocks;
 pub(crate) mod error;
 pub(crate) mod fields;

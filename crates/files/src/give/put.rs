@@ -19,6 +19,7 @@ use super::share_name::share_name;
 use super::supply::Readers;
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
+use crate::format::backup::Backup;
 use crate::format::greeting::{Archive, Deletions, Greeting, Look};
 use crate::format::keeps::Keeps;
 use crate::format::results::{Before, Records, ResultRecord};
@@ -58,6 +59,8 @@ pub struct PutOptions {
     pub lists_files: bool,
     /// Whether all attributes are copied. The server has to allow it.
     pub archive: Option<Archive>,
+    /// How replaced and deleted files are kept, if they are.
+    pub backup: Option<Backup>,
     /// Which files, by path and size.
     pub filter: Filter,
     /// Paths below the only path that is given, a directory: these, each with all that is below it, and no others. That
@@ -83,6 +86,7 @@ impl Default for PutOptions {
             deletes: None,
             lists_files: false,
             archive: None,
+            backup: None,
             filter: Filter::default(),
             names: None,
             limit: None,
@@ -151,7 +155,17 @@ pub(crate) fn look(options: &PutOptions) -> Look {
         stays_on_file_system: options.filter.stays_on_file_system,
         keeps_ignored: options.filter.obeys_gitignore,
     });
-    Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files, archive }
+    Look {
+        does_check,
+        is_dry,
+        keeps_links,
+        modify_window_s,
+        keeps,
+        deletes,
+        lists_files,
+        archive,
+        backup: options.backup.clone(),
+    }
 }
 
 /// The handler of a put, and its transfer.

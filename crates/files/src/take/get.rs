@@ -16,6 +16,7 @@ use fairwave_units::{Bytes, Duration, Rate};
 
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
+use crate::format::backup::Backup;
 use crate::format::greeting::{Archive, Deletions, Greeting, Look, Walk};
 use crate::format::keeps::Keeps;
 use crate::take::disk::durable::Durable;
@@ -79,6 +80,8 @@ pub struct GetOptions {
     pub lists_files: bool,
     /// Whether all attributes are copied: owners, hard links, extended attributes, ACLs, devices.
     pub archive: Option<Archive>,
+    /// How replaced and deleted files are kept, if they are.
+    pub backup: Option<Backup>,
     /// Granularity of durability.
     pub durable: Durable,
     /// No faster than this, in IP packets.
@@ -114,6 +117,7 @@ impl Default for GetOptions {
             deletes: None,
             lists_files: false,
             archive: None,
+            backup: None,
             durable: Durable::default(),
             limit: None,
             memory: MEMORY,
@@ -198,6 +202,7 @@ fn begin(
             deletes: options.deletes.map(|most| Deletions { most, at_top, stays_on_file_system, keeps_ignored }),
             lists_files: options.lists_files,
             archive: options.archive,
+            backup: options.backup,
         },
         durable: options.durable,
         limit: options.limit,

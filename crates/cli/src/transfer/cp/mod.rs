@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Done {
             // The far end is not trusted: its list contains the names.
             let names = TopNames::of(from.iter().map(|path| far::home_relative(path.into())));
             let is_single = from.len() == 1 && !is_glob(&from[0]);
-            let options = GetOptions { top_names: Some(names), ..into(args, choice, &to, is_single) };
+            let options = GetOptions { top_names: Some(names), ..into(args, choice, &to, is_single)? };
             let ssh = far.route(args.link.carrier);
             let done = get::fetch(&screen, &args.link, ssh, &far.ticket, &options, args.taking.look.strict);
             far.end();
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Done {
                 archives: args.taking.look.archive,
             };
             let far = FarEnd::start(args.ssh.call(host, ask(args, what)))?;
-            let options = put::options(args.taking.look, choice, args.taking.limit, args.taking.patience);
+            let options = put::options(&args.taking.look, choice, args.taking.limit, args.taking.patience)?;
             let ssh = far.route(args.link.carrier);
             let done = put::send(&screen, &args.link, ssh, &far.ticket, &from, &options, args.taking.look.strict);
             far.end();
@@ -205,10 +205,10 @@ fn ask(args: &Args, what: What) -> CpRequest {
 }
 
 /// Options of receiving a single source, or several.
-fn into(args: &Args, choice: Choice, to: &std::path::Path, is_single: bool) -> GetOptions {
+fn into(args: &Args, choice: Choice, to: &std::path::Path, is_single: bool) -> Result<GetOptions, CommandFailure> {
     let is_inside = choice.names.is_some();
     let Target { directory, rename, may_be_own } = Target::read(to, is_single && !is_inside);
-    GetOptions { rename, continues_rename: may_be_own, is_inside, ..args.taking.options(choice, directory) }
+    Ok(GetOptions { rename, continues_rename: may_be_own, is_inside, ..args.taking.options(choice, directory)? })
 }
 
 /// A directory is not copied into itself, however the destination is written: each copy would be part of the next.
@@ -258,7 +258,7 @@ fn copy_here(screen: &Screen, args: &Args, choice: Choice, from: &[PathBuf], to:
     };
     let paths = from.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
     refuse_into_itself(&paths, to)?;
-    let options = into(args, choice, to, from.len() == 1);
+    let options = into(args, choice, to, from.len() == 1)?;
     if options.deletes.is_some() {
         refuse_to_delete_source(&paths, &options)?;
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod aside;
 pub(crate) mod attributes;
+pub(crate) mod backups;
 pub(crate) mod committer;
 pub(crate) mod compare;
 pub(crate) mod directories;

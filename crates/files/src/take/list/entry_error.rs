@@ -38,6 +38,8 @@ pub(crate) enum EntryError {
     },
     #[error("a directory exists at its path")]
     DirectoryInPlace,
+    #[error("its backup would have the path of another entry")]
+    BackupName,
     #[error("the file that it is another name of failed")]
     FirstName,
     #[error("{0}; use --links to keep it")]

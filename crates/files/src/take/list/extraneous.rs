@@ -8,8 +8,10 @@ use rustix::io::Errno;
 
 use crate::filter::gitignore::{self, GITIGNORE, Gitignores};
 use crate::filter::rules::Rules;
+use crate::format::backup::Backup;
 use crate::format::greeting::Deletions;
-use crate::format::names::is_reserved;
+use crate::format::names::{RelativePath, is_reserved};
+use crate::take::disk::backups::keep;
 use crate::take::disk::disk_error::{DiskError, Doing};
 use crate::take::disk::tree::Tree;
 use crate::take::list::claims::{PathClaim, PathClaims};
@@ -28,6 +30,8 @@ pub(crate) struct Extraneous<'a> {
     /// The path of an entry as the rules know it.
     pub(crate) as_listed: &'a dyn Fn(&[u8]) -> Vec<u8>,
     pub(crate) own: Option<&'a OwnPlaces>,
+    /// How deleted files are kept.
+    pub(crate) backup: Option<&'a Backup>,
     pub(crate) deletions: Deletions,
     pub(crate) is_dry: bool,
     pub(crate) is_stopped: &'a dyn Fn() -> bool,
@@ -216,7 +220,8 @@ impl Extraneous<'_> {
         };
         let is_excluded =
             || !self.rules.includes(&(self.as_listed)(path), is_directory) || self.ignored.ignores(path, is_directory);
-        if is_reserved(name) || self.own.is_some_and(is_own) || is_excluded() {
+        let is_backup = self.backup.is_some_and(|backup| backup.is_one(path));
+        if is_reserved(name) || is_backup || self.own.is_some_and(is_own) || is_excluded() {
             return Found::Stays;
         }
         if is_directory {
@@ -259,9 +264,9 @@ impl Extraneous<'_> {
         let removed = if self.is_dry {
             Ok(())
         } else {
-            match unlinkat(parent, name, flags) {
+            match self.unlink(parent, name, path, flags) {
                 // As rsync: the owner may make its directory writable, and it is about to be deleted.
-                Err(Errno::ACCESS) if make_writable(parent) => unlinkat(parent, name, flags),
+                Err(Errno::ACCESS) if make_writable(parent) => self.unlink(parent, name, path, flags),
                 removed => removed,
             }
         };
@@ -276,6 +281,21 @@ impl Extraneous<'_> {
             Err(Errno::NOTEMPTY | Errno::EXIST) if flags.contains(AtFlags::REMOVEDIR) => Found::Stays,
             Err(error) => self.fail(path, error),
         }
+    }
+
+    /// Removes an entry, whose backup stays if it is not a directory.
+    fn unlink(&self, parent: &OwnedFd, name: &[u8], path: &[u8], flags: AtFlags) -> rustix::io::Result<()> {
+        if let Some(backup) = self.backup.filter(|_| !flags.contains(AtFlags::REMOVEDIR)) {
+            let path = RelativePath::new(path).map_err(|_| Errno::INVAL)?;
+            let to = backup.of(&path).map_err(|_| Errno::NAMETOOLONG)?;
+            if self.claims.get(to.as_bytes()).is_some() {
+                return Err(Errno::EXIST);
+            }
+            if keep(backup, self.tree, parent, &path)? {
+                return Ok(());
+            }
+        }
+        unlinkat(parent, name, flags)
     }
 
     fn fail(&mut self, path: &[u8], error: Errno) -> Found {

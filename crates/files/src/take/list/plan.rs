@@ -124,7 +124,7 @@ impl TakePlan {
         Self {
             ledger,
             outcome: Outcome::empty(Ended::Done),
-            look: options.look,
+            look: options.look.clone(),
             names: PlannedNames::new(options),
             own: OwnDirectory::new(tree.map(Arc::as_ref)),
             whole_file: options.whole_file || options.look.is_dry,

@@ -13,11 +13,13 @@ use rustix::fs::{
 use rustix::io::Errno;
 use thiserror::Error;
 
+use crate::format::backup::Backup;
 use crate::format::manifest::Meta;
 use crate::format::names::RelativePath;
 use crate::format::short_hash::short;
 use crate::take::disk::aside::{Aside, STEP_BYTES, give_back};
 use crate::take::disk::attributes::Wanted;
+use crate::take::disk::backups::keep;
 use crate::take::disk::disk_error::{DiskError, Doing};
 use crate::take::disk::sparse::{Below, has_hole, write_all, write_sparse};
 use crate::take::disk::tree::{Old, There, Tree, look, times};
@@ -40,6 +42,8 @@ pub(crate) struct Temps {
     /// The umask of the process.
     umask: u16,
     aside: Aside,
+    /// How replaced files are kept.
+    backup: Option<Backup>,
 }
 
 /// All of a file is written.
@@ -107,7 +111,12 @@ impl Temps {
             std::thread::sleep(LOOK_EVERY);
         }
         let homes = Arc::new(Homes::new(Arc::clone(&tree), transfer));
-        Ok(Self { tree, name, directory, is_resumed, homes, umask: umask(), aside: Aside::new(true) })
+        Ok(Self { tree, name, directory, is_resumed, homes, umask: umask(), aside: Aside::new(true), backup: None })
+    }
+
+    /// Keeps replaced files so.
+    pub(crate) fn with_backup(self, backup: Option<Backup>) -> Self {
+        Self { backup, ..self }
     }
 
     pub(crate) fn tree(&self) -> &Tree {
@@ -367,7 +376,7 @@ impl Temps {
         path: &RelativePath,
         old: Old,
     ) -> rustix::io::Result<()> {
-        move_to(&self.homes.name(key), parent, path, old)?;
+        self.move_to(&self.homes.name(key), parent, path, old)?;
         self.homes.forget(key);
         Ok(())
     }
@@ -387,7 +396,7 @@ impl Temps {
         let name = self.homes.other_name(LINK);
         let _ = unlinkat(&parent, &*name, AtFlags::empty());
         made.make(&parent, &name)?;
-        let moved = move_to(&name, &parent, path, old);
+        let moved = self.move_to(&name, &parent, path, old);
         if moved.is_err() {
             let _ = unlinkat(&parent, &*name, AtFlags::empty());
         }
@@ -412,6 +421,28 @@ impl Temps {
             let _ = unlinkat(&self.directory, name, AtFlags::empty());
         }
         let _ = unlinkat(self.tree.root(), self.name.as_slice(), AtFlags::REMOVEDIR);
+    }
+
+    /// Gives a temporary of an open directory its name.
+    fn move_to(&self, from: &[u8], parent: impl AsFd, path: &RelativePath, old: Old) -> rustix::io::Result<()> {
+        if old == Old::Nothing {
+            match renameat_with(&parent, from, &parent, path.name(), RenameFlags::NOREPLACE) {
+                // Not all file systems can.
+                Err(Errno::INVAL | Errno::NOSYS) => {}
+                other => return other,
+            }
+        }
+        let id = |old| match old {
+            Old::There(There { id, .. }) => Some(id),
+            Old::Nothing => None,
+        };
+        if id(look(&parent, path.name())?).is_some_and(|now| Some(now) != id(old)) {
+            return Err(Errno::EXIST);
+        }
+        if let Some(backup) = self.backup.as_ref().filter(|_| old != Old::Nothing) {
+            keep(backup, &self.tree, &parent, path)?;
+        }
+        renameat(&parent, from, &parent, path.name())
     }
 
     fn create(&self, home: &Home, key: &TemporaryKey, mode: u16) -> Result<OwnedFd, DiskError> {
@@ -470,24 +501,6 @@ fn set_mode(file: &OwnedFd, mode: u16) -> Result<(), DiskError> {
 
 fn set_time(file: &OwnedFd, meta: Meta) -> Result<(), DiskError> {
     futimens(file, &times(meta)).doing("set its time")
-}
-
-fn move_to(from: &[u8], parent: impl AsFd, path: &RelativePath, old: Old) -> rustix::io::Result<()> {
-    if old == Old::Nothing {
-        match renameat_with(&parent, from, &parent, path.name(), RenameFlags::NOREPLACE) {
-            // Not all file systems can.
-            Err(Errno::INVAL | Errno::NOSYS) => {}
-            other => return other,
-        }
-    }
-    let id = |old| match old {
-        Old::There(There { id, .. }) => Some(id),
-        Old::Nothing => None,
-    };
-    if id(look(&parent, path.name())?).is_some_and(|now| Some(now) != id(old)) {
-        return Err(Errno::EXIST);
-    }
-    renameat(&parent, from, &parent, path.name())
 }
 
 /// Whether a directory at the destination's top was made by this user: its owner is that of this process's new entries.

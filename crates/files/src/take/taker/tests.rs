@@ -2,6 +2,7 @@
 
 mod archive;
 mod archive_rsync;
+mod backup;
 mod compare;
 mod delta;
 mod disk;
@@ -28,6 +29,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
+use crate::format::backup::Backup;
 use crate::format::greeting::{Archive, Deletions, Look};
 use crate::format::keeps::Keeps;
 use crate::give::giving_end::GivingEnd;
@@ -65,6 +67,7 @@ struct Get {
     deletes: Option<Deletions>,
     lists_files: bool,
     archive: Option<Archive>,
+    backup: Option<Backup>,
     is_dry: bool,
     whole_file: bool,
     durable: Durable,
@@ -94,6 +97,7 @@ impl Default for Get {
             deletes: None,
             lists_files: false,
             archive: None,
+            backup: None,
             is_dry: false,
             whole_file: false,
             durable,
@@ -194,6 +198,7 @@ impl World {
                 deletes: get.deletes,
                 lists_files: get.lists_files,
                 archive: get.archive,
+                backup: get.backup.clone(),
             },
             whole_file: get.whole_file,
             durable: get.durable,

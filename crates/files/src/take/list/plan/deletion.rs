@@ -54,7 +54,7 @@ impl TakePlan {
         }
         let (is_dry, most_memory) = (self.look.is_dry, self.most_memory);
         let is_listed = is_dry || self.look.lists_files;
-        let Self { outcome, claims, names, room, directories, ledger, .. } = self;
+        let Self { outcome, claims, names, room, directories, ledger, look, .. } = self;
         let mut tell = |deletion: Deletion<'_>| match deletion {
             Deletion::Done { path, bytes } => {
                 outcome.files_deleted += 1;
@@ -76,8 +76,9 @@ impl TakePlan {
         let as_listed = |path: &[u8]| names.as_listed(path);
         let (claims, rules, tell, as_listed) = (&*claims, &rules, &mut tell, &as_listed);
         let ignored = Gitignores::default();
+        let (tree, backup) = (&*tree, look.backup.as_ref());
         let search =
-            Extraneous { tree: &tree, claims, rules, ignored, as_listed, own, deletions, is_dry, is_stopped, tell };
+            Extraneous { tree, claims, rules, ignored, as_listed, own, backup, deletions, is_dry, is_stopped, tell };
         search.delete();
     }
 }

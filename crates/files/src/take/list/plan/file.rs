@@ -64,6 +64,7 @@ impl TakePlan {
                 return self.complete(&path, bytes, meta, attributes.as_deref(), &there);
             }
         }
+        self.claim_backup(&path, &old)?;
         let mode = if attributes.is_some() { meta.mode } else { self.mode_of(meta, &old) };
         let meta = Meta { mode, ..meta };
         self.fit(&key(&path, bytes), bytes - holes.bytes())?;

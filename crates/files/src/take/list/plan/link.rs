@@ -100,18 +100,25 @@ impl TakePlan {
 
     /// Makes something without content at its place.
     pub(super) fn make(
-        &self,
+        &mut self,
         disk: &DiskState,
         parent: impl AsFd,
         path: &RelativePath,
         made: Made<'_>,
         old: Old,
     ) -> Result<(), EntryError> {
+        self.claim_backup(path, &old)?;
         let _claim = self.quota.as_ref().map(|(quota, tree)| quota.claim(tree, PAGE)).transpose()?;
         if old != Old::Nothing {
             // It is made under a temporary name first, which the next transfer has to find.
             disk.journal.place(path.parent()).doing("note in the journal where a link is made")?;
         }
         Ok(disk.temps.make(parent, path, made, old)?)
+    }
+
+    /// What is replaced keeps its content under a name that no other entry may have.
+    pub(super) fn claim_backup(&mut self, path: &RelativePath, old: &Old) -> Result<(), EntryError> {
+        let Some(backup) = self.look.backup.as_ref().filter(|_| *old != Old::Nothing) else { return Ok(()) };
+        self.claims.claim(&backup.of(path)?, PathClaim::Leaf).map_err(|_| EntryError::BackupName)
     }
 }
