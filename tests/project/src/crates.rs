@@ -14,11 +14,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("testing", &[]),
     // What the tests of host and files put between hosts.
     ("wan", &["testing"]),
-    // What tests with real sockets, threads and processes share.
-    ("table", &["schemes", "testing"]),
     // What is loaded into other programs: it uses the C library alone.
     ("preload", &[]),
     ("schemes", &["units"]),
+    ("table", &["schemes", "testing"]),
     ("node", &["schemes"]),
     ("proto", &["node"]),
     ("scenario", &["schemes"]),

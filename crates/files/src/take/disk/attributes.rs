@@ -1,6 +1,7 @@
 //! Attributes of an entry of an archive, and how they are set.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, Uid, chmod, chownat, fstat};
 use rustix::io::Errno;
@@ -8,6 +9,9 @@ use rustix::io::Errno;
 use crate::format::manifest::Meta;
 use crate::take::disk::disk_error::{DiskError, Doing};
 use crate::transfer::xattrs::{self, ACL, DEFAULT_ACL, Xattr, is_copied};
+
+/// The attributes of an entry, and the number of its inode in the list.
+pub(crate) type NodeAttributes = (Arc<Attributes>, u64);
 
 /// Attributes of an entry beyond its mode and time, with the ids of this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

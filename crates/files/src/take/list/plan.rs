@@ -3,9 +3,11 @@
 mod archive;
 mod deletion;
 mod file;
+mod hard_links;
 mod itself;
 mod link;
 mod names;
+mod planned;
 mod protection;
 mod todo;
 
@@ -22,6 +24,7 @@ use crate::format::keeps::Keeps;
 use crate::format::manifest::{Meta, TreeEntry};
 use crate::format::names::{RelativePath, escaped};
 use crate::format::results::FileAction;
+use crate::take::disk::attributes::NodeAttributes;
 use crate::take::disk::directories::{Directories, FinishError, OpenDirectory};
 use crate::take::disk::disk_error::{DiskError, Doing};
 use crate::take::disk::disk_state::DiskJob;
@@ -46,11 +49,10 @@ use crate::transfer::memory::{LISTS, Room};
 use crate::transfer::outcome::{Ended, Outcome};
 use crate::transfer::planned::{PlannedFile, PlannedFiles};
 
-use archive::{HardLinks, NodeAttributes, PlannedNode};
-use file::Listed;
+use hard_links::HardLinks;
 use itself::{OwnDirectory, Position};
-use link::PlannedSymlink;
 use names::PlannedNames;
+use planned::{Listed, PlannedNode, PlannedSymlink};
 use protection::Protection;
 use todo::Todo;
 

@@ -1,18 +1,17 @@
 //! What an archive has beyond files, directories and symbolic links: attributes, hard links, devices and FIFOs.
 
-use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
 
 use super::TakePlan;
+use super::hard_links::{OtherName, hash};
+use super::planned::PlannedNode;
 use crate::format::attributes::NodeKind;
-use crate::format::footprint::{of_elements, of_set, of_table};
 use crate::format::manifest::{Meta, TreeEntry};
 use crate::format::names::RelativePath;
 use crate::format::results::FileAction;
-use crate::format::short_hash::short;
 use crate::take::disk::attributes::Attributes;
 use crate::take::disk::directories::OpenDirectory;
 use crate::take::disk::disk_error::Doing;
@@ -24,57 +23,8 @@ use crate::take::list::list_error::ListError;
 use crate::take::resume::temps::Made;
 use crate::transfer::xattrs::is_root;
 
-/// The attributes of an entry, and the number of its inode in the list.
-pub(super) type NodeAttributes = (Arc<Attributes>, u64);
-
 /// Opens an entry for its attributes only.
 const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-/// A device or a FIFO that is made at the end.
-#[derive(Debug)]
-pub(super) struct PlannedNode {
-    path: RelativePath,
-    kind: FileType,
-    device: u64,
-    meta: Meta,
-    attributes: Arc<Attributes>,
-    old: Old,
-}
-
-/// Files with several names in the list: one of them is fetched, and the others are linked to it at the end.
-#[derive(Debug, Default)]
-pub(super) struct HardLinks {
-    /// By the number of the inode: the name that is fetched, and its length.
-    firsts: HashMap<u64, (RelativePath, u64)>,
-    others: Vec<OtherName>,
-    /// Hashes of paths that failed.
-    failed: HashSet<[u8; 16]>,
-    /// Bytes of all paths.
-    path_bytes: u64,
-}
-
-/// Another name of a file.
-#[derive(Debug)]
-struct OtherName {
-    path: RelativePath,
-    inode: u64,
-    old: Old,
-}
-
-impl HardLinks {
-    /// Bytes that it takes in memory.
-    pub(super) fn memory_bytes(&self) -> u64 {
-        let others = of_elements(size_of::<OtherName>(), self.others.len(), self.others.capacity());
-        of_table(&self.firsts) + of_set(&self.failed) + others + self.path_bytes
-    }
-
-    /// A path failed: it is not linked to.
-    pub(super) fn on_failed(&mut self, path: &[u8]) {
-        if !self.firsts.is_empty() {
-            self.failed.insert(hash(path));
-        }
-    }
-}
 
 impl TakePlan {
     /// Attributes of the next entry.
@@ -258,8 +208,4 @@ impl PlannedNode {
         let device = || statat(parent, self.path.name(), AtFlags::SYMLINK_NOFOLLOW).map(|stat| stat.st_rdev);
         is_kind && (self.kind == FileType::Fifo || device() == Ok(self.device))
     }
-}
-
-fn hash(path: &[u8]) -> [u8; 16] {
-    short(blake3::Hasher::new().update(path))
 }

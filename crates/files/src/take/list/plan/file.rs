@@ -5,10 +5,10 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 
 use super::TakePlan;
-use super::archive::NodeAttributes;
+use super::planned::Listed;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, FileSpan};
 use crate::format::holes::Holes;
-use crate::format::manifest::{FileIdentity, Meta};
+use crate::format::manifest::Meta;
 use crate::format::names::RelativePath;
 use crate::format::results::FileAction;
 use crate::take::disk::attributes::Attributes;
@@ -23,13 +23,6 @@ use crate::take::list::claims::PathClaim;
 use crate::take::list::entry_error::EntryError;
 use crate::take::resume::kept_time::is_same_time;
 use crate::take::resume::key::TemporaryKey;
-
-/// A file of the list.
-pub(super) struct Listed {
-    pub(super) meta: Meta,
-    pub(super) identity: FileIdentity,
-    pub(super) attributes: Option<NodeAttributes>,
-}
 
 /// Max ratio of blocks in holes to others for which the only file's hash is reported: zeros take as long to hash as
 /// data. 16 blocks are 64 MiB.

@@ -1,17 +1,14 @@
 //! A symbolic link that is made at the end.
 
 use std::os::fd::AsFd;
-use std::sync::Arc;
-
-use rustix::fs::readlinkat;
 
 use super::TakePlan;
-use super::archive::NodeAttributes;
+use super::planned::PlannedSymlink;
 use crate::format::link::check_target;
 use crate::format::manifest::Meta;
 use crate::format::names::RelativePath;
 use crate::format::results::FileAction;
-use crate::take::disk::attributes::Attributes;
+use crate::take::disk::attributes::NodeAttributes;
 use crate::take::disk::directories::OpenDirectory;
 use crate::take::disk::disk_error::Doing;
 use crate::take::disk::disk_state::DiskState;
@@ -20,25 +17,6 @@ use crate::take::disk::tree::Old;
 use crate::take::list::claims::PathClaim;
 use crate::take::list::entry_error::EntryError;
 use crate::take::resume::temps::Made;
-
-/// A symbolic link that is made at the end.
-#[derive(Debug)]
-pub(super) struct PlannedSymlink {
-    pub(super) path: RelativePath,
-    pub(super) target: Box<[u8]>,
-    pub(super) meta: Meta,
-    pub(super) old: Old,
-    /// Those of an archive.
-    pub(super) attributes: Option<Arc<Attributes>>,
-}
-
-impl PlannedSymlink {
-    /// Whether it is in its directory already, as the list has it.
-    pub(super) fn is_there(&self, parent: impl AsFd) -> bool {
-        let there = || readlinkat(parent, self.path.name(), Vec::new());
-        matches!(self.old, Old::There(_)) && there().is_ok_and(|there| there.to_bytes() == &*self.target)
-    }
-}
 
 impl TakePlan {
     pub(super) fn on_symlink(
