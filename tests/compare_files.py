@@ -1,4 +1,4 @@
-"""Fairwave's cp beside rsync over the same sshd, between two namespaces of this machine. Start it with `make compare-files`.
+"""Fairwave's cp and rsync over the same sshd, between two namespaces of this machine. Start it with `make compare-files`.
 
 Each case has a source at one host and, in its destination at the other, what an earlier copy left. Both are on the file
 system of --place. Wall time is the command's; processor time that of both ends, ssh included; bytes on the wire are
@@ -60,7 +60,7 @@ class World:
 
 @dataclass
 class Result:
-    """What a copy took."""
+    """Cost of a copy."""
 
     wall_s: float
     cpu_s: float
@@ -158,7 +158,7 @@ def cases(options: argparse.Namespace) -> list[Case]:
 
 @contextmanager
 def ssh_server(client: str, server: str, address: str, programs: Path) -> Iterator[World]:
-    """An sshd of its own at the server, with keys of its own."""
+    """A separate sshd at the server, with separate keys."""
     with tempfile.TemporaryDirectory(prefix="compare-files-") as name:
         home = Path(name)
         for key in ["host", "user"]:

@@ -35,7 +35,7 @@ def test_run__one_experiment_is_an_outcome_with_its_runs() -> None:
 
 
 def test_run__a_paper_is_a_list_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Two experiments that take no time stand for a paper, whose shortest takes a minute.
+    # Two fast experiments in place of a paper: the shortest paper takes a minute.
     native = fw._core.papers_run
     cheap = ["002/eq-ii-2", "002/sec-ii-4a"]
     monkeypatch.setattr(fw._core, "papers_run", lambda _id, quick: [native(id, quick)[0] for id in cheap])

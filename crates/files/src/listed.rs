@@ -61,7 +61,7 @@ pub struct ListFilter {
     is_recursive: bool,
 }
 
-/// Reason why there is no list.
+/// Reason why a list is missing or incomplete.
 #[derive(Debug, Error)]
 pub enum ListFailure {
     /// No session could be opened.
@@ -178,7 +178,7 @@ fn listed(entry: TreeEntry<'_>) -> Option<ListedEntry<'_>> {
     Some(ListedEntry { path, kind, mode: meta.mode, modified: (meta.mtime_s, meta.mtime_ns) })
 }
 
-/// What the network thread reports.
+/// A message of the network thread.
 enum ListNews {
     Data(u64, Vec<u8>),
     Void(Range<u64>),

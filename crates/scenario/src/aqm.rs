@@ -31,7 +31,7 @@ pub enum MarkFrom {
 }
 
 impl MarkFrom {
-    /// The same in bytes, at this capacity and size of a full packet.
+    /// Length of this queue in bytes, at this capacity and size of a full packet.
     pub fn bytes(self, capacity: Rate, packet: Bytes) -> u64 {
         match self {
             Self::Packets(packets) => packets.saturating_mul(packet.get()),

@@ -11,7 +11,7 @@ pub struct Conditions {
     pub delay: Option<Steps<Duration>>,
     /// Probability over time that a packet is lost.
     pub loss: Option<Steps<f64>>,
-    /// Losses in bursts (Gilbert 1960): the probabilities with which a packet begins and ends a burst.
+    /// Losses in bursts (Gilbert 1960): the probabilities with which a packet starts and ends a burst.
     pub burst_loss: Option<[f64; 2]>,
     /// Data packets that are lost, by their number at the link, from one on and in order.
     pub drop: Box<[u64]>,

@@ -105,7 +105,7 @@ pub struct Link {
     pub red: Red,
     /// Probability that a packet is lost on it, 0 <= p < 1.
     pub loss: f64,
-    /// What changes over time, and what happens to its packets besides queueing.
+    /// Changes over time, losses, delays and copies.
     pub conditions: Option<Arc<Conditions>>,
 }
 

@@ -75,7 +75,7 @@ pub struct Terms {
     pub maximum: Option<Rate>,
     /// The desired rate, if the session's application declared one. Of the rules only those of ATM use it.
     pub desired: Option<Rate>,
-    /// Owner of the session; sessions of one owner share the owner's allocation. Zero is none. Only
+    /// Owner of the session; sessions of one owner share the owner's allocation. Zero: no owner. Only
     /// [`Groups`](crate::node::Groups) uses it.
     pub group: u32,
     /// Share of the gap to the target rate that is closed per interval, 0 < alpha < 1 (Wu 2007, Eq. VI.3).

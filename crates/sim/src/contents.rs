@@ -1,4 +1,4 @@
-//! What packets in flight carry, stored apart from them.
+//! Contents of packets in flight, stored apart from them.
 
 use crate::gtp::parcel::Parcels;
 use crate::packet::{BlockStore, HeaderStore, SimPacket};

@@ -1,4 +1,4 @@
-//! What the loop of the simulation waits for.
+//! Events of the simulation.
 
 /// An event of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use crate::route::Network;
 /// Called for all events of packets.
 pub(crate) type Observer<'a> = dyn FnMut(&TraceEvent<'_>) + 'a;
 
-/// What an observer sees of a packet.
+/// A packet as an observer sees it.
 pub(crate) struct Sight<'a> {
     pub(crate) network: &'a Network,
     pub(crate) flows: &'a Flows,

@@ -1,4 +1,4 @@
-//! What systems call differently about open files.
+//! Functions for open files whose names differ between systems.
 
 use std::fs::{File, symlink_metadata};
 use std::io;

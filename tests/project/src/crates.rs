@@ -174,7 +174,7 @@ fn packages() -> BTreeMap<String, BTreeSet<String>> {
     found
 }
 
-/// The name of a crate of ours, without its prefix.
+/// The name of one of our crates, without its prefix.
 fn room(name: &Value) -> Option<String> {
     name.as_str()?.strip_prefix("fairwave-").map(str::to_owned)
 }

@@ -46,7 +46,7 @@ pub(crate) struct Args {
     link: LinkArgs,
 }
 
-/// What is listed.
+/// The place of the listed files.
 enum Listed {
     Ticket(Box<Ticket>, Vec<OsString>),
     Far { host: String, paths: Vec<OsString> },
@@ -121,7 +121,7 @@ fn of_ticket(printer: &mut Printer<'_>, args: &Args, ticket: &Ticket, names: &[O
     done
 }
 
-/// What a call lists; the ticket may be in the environment.
+/// The arguments of a call; the ticket may be in the environment.
 fn words(words: &[OsString]) -> Result<Listed, CommandFailure> {
     let wrong = |message: String| {
         CommandFailure::usage(format!("ls: {message}"), "fairwave ls TICKET [NAME]..., or fairwave ls HOST:[PATH]...")

@@ -92,7 +92,7 @@ impl Base {
         (start < self.bytes).then(|| start..self.bytes.min(start + SEGMENT_BYTES))
     }
 
-    /// Cuts a segment; returns whether it was the last of all. What cannot be read has no chunks.
+    /// Cuts a segment; returns whether it was the last of all. Unreadable bytes have no chunks.
     pub(crate) fn cut(&self, file: rustix::io::Result<OwnedFd>, segment: &Range<u64>, room: &mut Vec<u8>) -> bool {
         let around = self.sizes.around(segment, self.bytes);
         if file.and_then(|file| read(&file, &around, room)).is_ok() {

@@ -8,7 +8,7 @@
 //!
 //! Lengths differ as well, so that few chunks have another's entry; a block with such a chunk is wrong, and is fetched.
 //! A chunk that lies across the edge of two blocks is in the lists of both. Only chunks between two natural cuts are
-//! listed: a giver cannot choose the bytes that it compares with a taker's file, but for a chunk as a whole.
+//! listed: a giver cannot choose the bytes that it compares with a taker's file, except for a chunk as a whole.
 
 use std::ops::Range;
 
@@ -96,7 +96,7 @@ impl ChunkSizes {
         Some(Self::of(new_bytes)).filter(|sizes| is_worth_it && sizes.chunks_of(old_bytes) <= MAX_CHUNKS)
     }
 
-    /// Number of chunks of so many bytes, on average.
+    /// Mean number of chunks of a file of this length.
     pub(crate) fn chunks_of(self, bytes: u64) -> u64 {
         bytes.div_ceil(self.mean)
     }

@@ -87,7 +87,7 @@ impl Gitignores {
     }
 }
 
-/// The expression of a line, and whether it ignores what it matches; `None` if it is no rule.
+/// The expression of a line, and whether it ignores what it matches; `None` if it is not a rule.
 fn rule(line: &[u8]) -> Option<(String, bool)> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.starts_with(b"#") {

@@ -113,7 +113,7 @@ impl Token {
     }
 }
 
-/// What two stars mean.
+/// Meaning of two stars.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stars {
     /// Anything.

@@ -1,4 +1,4 @@
-//! Where replaced and deleted files stay.
+//! Names of replaced and deleted files that are kept.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -34,7 +34,7 @@ pub enum BackupError {
     Directory {
         /// Its path, escaped.
         path: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }

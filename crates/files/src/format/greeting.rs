@@ -219,7 +219,7 @@ impl<'a> Greeting<'a> {
     }
 }
 
-/// What a put asks for behind its first flags.
+/// The options of a put behind its first flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct End {
     deletes: Option<Deletions>,

@@ -14,10 +14,10 @@ use crate::format::attributes::{
 use crate::format::manifest::TreeEntry;
 use crate::transfer::xattrs::{ACL, DEFAULT_ACL, Xattr, is_root, names, place, value};
 
-/// Max files with several names that are listed as such, some 50 MB; the names of further ones are files of their own.
+/// Max files with several names that are listed as such, some 50 MB; each name of further ones is a separate file.
 const MAX_INODES: usize = 1 << 20;
 
-/// What an entry of the list is told.
+/// Receives each entry of the list.
 pub(super) type Found<'a> = dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()> + 'a;
 
 /// Lists attributes.
@@ -91,7 +91,7 @@ impl AttributeLister {
 }
 
 /// The extended attributes of an open entry, and whether there are more than fit. If they cannot be read, neither can
-/// the entry, which says so.
+/// the entry, which fails then.
 fn read(entry: BorrowedFd<'_>) -> (Vec<Xattr>, bool) {
     let (place, mut bytes, mut read) = (place(entry), 0, Vec::new());
     for name in names(&place, is_root()).unwrap_or_default() {

@@ -122,7 +122,7 @@ struct Walk<'a> {
     asked: NameSelection,
     depth: Option<usize>,
     verdicts: Verdicts,
-    /// What `.gitignore` files leave out, if they are obeyed.
+    /// Rules of the `.gitignore` files, if they are obeyed.
     ignored: Option<Ignored>,
     /// The device of the root, if others are not entered.
     stays_on: Option<u64>,

@@ -46,7 +46,7 @@ pub(crate) fn names(place: &str, is_root: bool) -> rustix::io::Result<Vec<Box<[u
     Ok(names)
 }
 
-/// Value of an attribute; `None` if there is none.
+/// Value of an attribute; `None` if it does not exist.
 pub(crate) fn value(place: &str, name: &[u8]) -> rustix::io::Result<Option<Vec<u8>>> {
     match read(|room| getxattr(place, name, room)) {
         Err(Errno::NODATA | Errno::NOTSUP) => Ok(None),

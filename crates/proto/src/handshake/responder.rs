@@ -1,4 +1,4 @@
-//! A host's end of the handshakes that others begin.
+//! A host's end of the handshakes that others start.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};

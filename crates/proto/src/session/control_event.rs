@@ -1,4 +1,4 @@
-//! What the control core reports.
+//! Events of the control core.
 
 use std::net::SocketAddr;
 

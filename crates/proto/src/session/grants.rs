@@ -26,7 +26,7 @@ impl Grants {
         Self { nodes: EndNodes::new(nodes), words: Vec::new() }
     }
 
-    /// A session that starts joins the nodes of its directions, each with its rate and how it begins.
+    /// A session that starts joins the nodes of its directions, each with its rate and its `Beginning`.
     pub(crate) fn join<K>(&mut self, now: Time, peer: &mut Peer<K>, flow: Flow, beginnings: [Beginning; 2]) {
         let opened = peer.opened;
         let takes_part = [(opened.sends, opened.start_send), (opened.receives, opened.start_receive)];

@@ -1,4 +1,4 @@
-//! What the rule of a link does.
+//! The interface of a link's rule.
 
 use fairwave_units::{Rate, Time};
 

@@ -19,7 +19,7 @@ pub struct Scheme {
     pub kind: SchemeKind,
     /// The simulators that run it in this version; may be empty.
     pub models: &'static [Model],
-    /// Requirements on the network or the hosts, in a few words; empty if there are none.
+    /// Requirements on the network or the hosts, in a few words; may be empty.
     pub needs: &'static str,
     /// The options it takes, with their defaults (the paper's constants).
     pub options: &'static [OptionSpec],
@@ -33,11 +33,11 @@ pub struct Scheme {
     pub answers_marks: bool,
     /// Constructor and capabilities of an end node's rule.
     pub node: Option<NodeRule>,
-    /// Constructor of a session's rule; `None` if it has none, or one that is not a [`CongestionController`].
+    /// Constructor of a session's rule; `None` without one that is a [`CongestionController`].
     ///
     /// [`CongestionController`]: crate::session::CongestionController
     pub controller: Option<MakeController>,
-    /// Constructor of a link's rule; `None` if it has none.
+    /// Constructor of a link's rule, if it has one.
     pub link_controller: Option<MakeLinkController>,
 }
 

@@ -335,7 +335,7 @@ impl<T: OptionType> TypedOption<T> {
         Self { spec: OptionSpec { name, domain, default, help }, of_type: PhantomData }
     }
 
-    /// The same option with another default.
+    /// This option with another default.
     pub(crate) const fn or(self, default: &'static str) -> Self {
         Self { spec: OptionSpec { default, ..self.spec }, ..self }
     }

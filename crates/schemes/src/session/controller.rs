@@ -1,4 +1,4 @@
-//! What every rule of a session with a window can be asked.
+//! The interface of a session's rule with a window.
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
 

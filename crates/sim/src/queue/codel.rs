@@ -37,9 +37,9 @@ pub(crate) struct Codel {
     first_above: Option<Time>,
     is_dropping: bool,
     drop_next: Time,
-    /// Drops since dropping began.
+    /// Drops since dropping started.
     pub(crate) count: u64,
-    /// `count` when dropping began.
+    /// `count` when dropping started.
     last_count: u64,
 }
 

@@ -1,5 +1,5 @@
 //! A queue per flow, served in turns (deficit round robin), with CoDel in each or without: FQ-CoDel (RFC 8290;
-//! constants as in Linux, `sch_fq_codel.c`). Flows are told apart exactly, not by a hash.
+//! constants as in Linux, `sch_fq_codel.c`). Flows are distinguished exactly, not by a hash.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,7 +27,7 @@ pub(crate) struct FlowQueues {
     queues: Vec<FlowQueue>,
     /// The queue of each flow and direction.
     known: BTreeMap<(u32, bool), usize>,
-    /// Flows that have just begun to send, and all others with packets.
+    /// Flows that have just started to send, and all others with packets.
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     quantum: i64,

@@ -34,7 +34,7 @@ pub(crate) trait QueueDiscipline {
     fn visit(&self, each: &mut dyn FnMut(&SimPacket));
 }
 
-/// What a rule does to packets at one instant.
+/// Drops and marks of a rule at one instant.
 pub(crate) struct Fates<'a> {
     pub(crate) now: Time,
     pub(crate) headers: &'a mut HeaderStore,

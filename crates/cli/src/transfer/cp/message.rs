@@ -99,7 +99,7 @@ pub(crate) enum CpReply {
         #[serde(default)]
         carries: bool,
     },
-    /// Some entries of a list; the last message of it has none.
+    /// Some entries of a list; an empty message ends it.
     Entries(Vec<FarEntry>),
     /// It cannot do that.
     Refused { version: u32, message: String },

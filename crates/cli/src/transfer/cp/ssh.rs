@@ -15,7 +15,7 @@ use super::message::{self, CpReply, CpRequest};
 use crate::common::failure::{CommandFailure, Done, plain};
 use crate::transfer::far_tunnel::{FarRoute, FarTunnel};
 
-/// What the far end runs, after its command: nothing else ever goes through a remote shell.
+/// Arguments of the far end's command: nothing else ever goes through a remote shell.
 const REMOTE: &str = "serve --bootstrap";
 /// Its commands, tried in turn: ssh's PATH often lacks the directories that users install into.
 const COMMANDS: [&str; 3] = ["fairwave", "~/.local/bin/fairwave", "~/.cargo/bin/fairwave"];

@@ -21,7 +21,7 @@ fn fill(host: &Host, root: &str) {
     rustix::fs::setxattr(at("run"), "user.note", b"x", rustix::fs::XattrFlags::empty()).unwrap();
 }
 
-/// What an archive keeps, of each entry.
+/// The attributes of each entry that an archive keeps.
 fn seen(root: &Path) -> Vec<String> {
     let note = |name: &str| {
         let mut value = [0; 9];

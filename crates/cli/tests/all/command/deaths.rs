@@ -8,7 +8,7 @@ use fairwave_testing::run_until_death;
 
 use super::host::Host;
 
-/// What a name stands for: the content of a file, or the target of a link.
+/// Names with the content of the file, or the target of the link.
 type Tree = BTreeMap<String, Vec<u8>>;
 
 fn look(root: &Path, below: &str, found: &mut Tree) {

@@ -404,7 +404,7 @@ fn scan__a_directory_whose_gitignore_file_is_beyond_the_bounds_fails() {
     assert!(listed.contains(&"odd/.gitignore -> /dev/zero".to_owned()));
 }
 
-/// What visitors' lists need is taken from their part of the memory.
+/// Memory of visitors' lists is taken from their part.
 #[test]
 fn scan__rules_of_gitignore_files_take_the_visitors_memory() {
     let place = tempfile::tempdir().unwrap();

@@ -126,7 +126,7 @@ impl Attributes {
             (None, group) => chown(None, group).doing(GROUP),
             (owner, None) => chown(owner, None).doing(OWNER),
             (owner, group) => match chown(owner, group) {
-                // Users may give a file to a group of theirs.
+                // Users may give a file to a group that they belong to.
                 Err(error) => chown(None, group).doing(GROUP).and(Err(error).doing(OWNER)),
                 done => done.doing(OWNER),
             },

@@ -1,4 +1,4 @@
-//! What is written, read and made durable at the destination.
+//! Writing, reading and flushing at the destination.
 
 pub(crate) mod aside;
 pub(crate) mod attributes;

@@ -152,7 +152,7 @@ impl Worker {
         let pieces: Vec<_> = parcel.pieces.iter().filter(|piece| piece.copied_bytes() > 0).cloned().collect();
         for piece in pieces {
             let Ok(old) = self.disk.temps.tree().read(&piece.item.path) else { continue };
-            // What is not read fails the check of the block's hash, and is fetched.
+            // Bytes that cannot be read fail the check of the block's hash, and are fetched.
             parcel.copy(&piece, |length| self.pool.take(length), |from, into| _ = read_at(&old, from, into));
         }
     }

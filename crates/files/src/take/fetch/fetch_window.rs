@@ -41,7 +41,7 @@ pub(crate) struct WantedBlocks {
     pub(crate) item: Arc<TakenFile>,
     pub(crate) blocks: Range<u64>,
     pub(crate) tries: u32,
-    /// What is fetched of them.
+    /// The part of them that is fetched.
     pub(crate) kind: ParcelKind,
     /// Bytes of the only block that the older file at its place has.
     pub(crate) copies: Option<Arc<[CopiedRange]>>,

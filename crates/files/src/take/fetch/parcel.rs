@@ -42,7 +42,7 @@ pub(crate) struct Parcel {
     void_bytes: Vec<(Range<u64>, VoidReason)>,
 }
 
-/// What a parcel fetches of its blocks.
+/// The part of its blocks that a parcel fetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ParcelKind {
     /// Their bytes, with their hashes.
@@ -141,7 +141,7 @@ impl Parcel {
         Self { blocks, bytes, pieces, tries, kind, data, records, holes, copied, recalled, absent, voids, void_bytes }
     }
 
-    /// What it fetches.
+    /// The part that it fetches.
     pub(crate) fn kind(&self) -> ParcelKind {
         self.kind
     }

@@ -99,7 +99,7 @@ impl TakenFile {
         self
     }
 
-    /// What the older file at its place has of it is not fetched.
+    /// Chunks that the older file at its place has are not fetched.
     pub(crate) fn on_base(mut self) -> Self {
         if let Old::There(There { kind: FileType::RegularFile, bytes, .. }) = self.old
             && self.holes.is_empty()

@@ -1,4 +1,4 @@
-//! What the list of a giver means here: which entries are wanted, what is to be done for each, and what is deleted.
+//! The plan for a giver's list: which entries are wanted, what is to be done for each, and what is deleted.
 
 pub(crate) mod attributes;
 pub(crate) mod claims;

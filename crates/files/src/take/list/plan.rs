@@ -59,7 +59,7 @@ use todo::Todo;
 /// The memory of all is taken in such steps.
 const ROOM_STEP: u64 = 64 << 10;
 
-/// What a list says of an entry beside it.
+/// Parts of an entry that a list has in entries before it.
 struct Described {
     span: Option<FileSpan>,
     holes: Holes,

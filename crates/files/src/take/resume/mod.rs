@@ -1,4 +1,4 @@
-//! What an earlier transfer left: temporaries, the journal, and the keys that name both.
+//! Leftovers of an earlier transfer: temporaries, the journal, and the keys that name both.
 
 pub(crate) mod homes;
 pub(crate) mod journal;

@@ -458,7 +458,7 @@ impl Temps {
     }
 }
 
-/// What is made without content of its own.
+/// An entry that is made without content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Made<'a> {
     /// A symbolic link.

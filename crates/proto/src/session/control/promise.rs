@@ -1,4 +1,4 @@
-//! What this host offers in the handshake of a session.
+//! The offer of this host in the handshake of a session.
 
 use fairwave_node::{Direction, Flow, Terms};
 use fairwave_units::{Duration, Time};

@@ -1,4 +1,4 @@
-//! What an archive has beyond files, directories and symbolic links: attributes, hard links, devices and FIFOs.
+//! Attributes, hard links, devices and FIFOs of an archive.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl TakePlan {
         self.check_memory()
     }
 
-    /// Sets all attributes of an entry at its place but its time. What cannot be set is a warning.
+    /// Sets all attributes of an entry at its place except its time. One that cannot be set is a warning.
     pub(super) fn set_all_but_time(
         &mut self,
         parent: impl AsFd,
@@ -191,7 +191,7 @@ impl TakePlan {
         Ok(())
     }
 
-    /// A name of a file that is fetched by another name counts like a file that is there.
+    /// A name of a file that is fetched by another name counts like a file that exists already.
     fn count_linked(&mut self, path: &RelativePath, bytes: u64, action: FileAction) {
         self.note_action(path.as_bytes(), action, bytes);
         self.ledger.tally().resume(bytes);

@@ -94,7 +94,7 @@ impl TakePlan {
         Ok(disk.temps.make(parent, path, made, old)?)
     }
 
-    /// What is replaced keeps its content under a name that no other entry may have.
+    /// Claims the name of the backup of what is replaced: no other entry may have it.
     pub(super) fn claim_backup(&mut self, path: &RelativePath, old: &Old) -> Result<(), EntryError> {
         let Some(backup) = self.look.backup.as_ref().filter(|_| *old != Old::Nothing) else { return Ok(()) };
         self.claims.claim(&backup.of(path)?, PathClaim::Leaf).map_err(|_| EntryError::BackupName)

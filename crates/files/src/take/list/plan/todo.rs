@@ -58,8 +58,8 @@ impl Todo {
         !self.bases.is_empty()
     }
 
-    /// A part of an older file, for a worker to cut into chunks, as far as there is memory for these. Files for which
-    /// there is none, although no other uses it, are fetched whole.
+    /// A part of an older file, for a worker to cut into chunks, as far as there is memory for these. Files that need
+    /// more, although no other uses it, are fetched whole.
     pub(super) fn next_segment(&mut self, room: &mut Room) -> Option<DiskJob> {
         let is_used =
             |item: &Arc<TakenFile>| !item.is_failed() && item.base.as_ref().is_some_and(|base| base.is_used());

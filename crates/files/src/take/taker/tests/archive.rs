@@ -137,7 +137,7 @@ fn archive__keeps_all_attributes() {
     assert_equal(&expected, &see(&world.to().join("data")), "first");
     // The content of a file with two names came once.
     assert!(run.carried < BLOCK as u64 * 3 / 2);
-    // What is there has other attributes: only those change.
+    // The existing entries have other attributes: only those change.
     let there = |name: &str| world.to().join("data").join(name);
     fs::set_permissions(there("run"), fs::Permissions::from_mode(0o600)).unwrap();
     set_xattr(&there("run"), "user.other", b"x");
@@ -263,7 +263,7 @@ fn hostile__hard_links_only_to_files_of_the_transfer() {
     let world = World::new();
     let (to, victim) = (world.to(), world.place.path().join("victim"));
     fs::write(&victim, "victim").unwrap();
-    // What was there before has the length of the first name, which does not come.
+    // The older file has the length of the first name, which does not come.
     fs::write(to.join("first"), "older").unwrap();
     symlink(&victim, to.join("second")).unwrap();
     let name = |inode| listed(ListedAttributes { inode, ..LISTED });

@@ -14,7 +14,7 @@ use crate::transfer::xattrs::{self, ACL, DEFAULT_ACL};
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const OWNERS: [u32; 5] = [0, 1, 2, 1000, 54321];
 
-/// A source, and two destinations that begin alike.
+/// A source, and two destinations with the same entries.
 struct Case {
     world: World,
     chance: Pcg64Mcg,

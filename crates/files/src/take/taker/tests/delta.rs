@@ -55,7 +55,7 @@ fn get__bytes_that_changed_in_place() {
     }
     let world = older(&new, &old);
     let run = world.get_all(&Get::default());
-    // Each change costs its chunk, and one after it that begins elsewhere.
+    // Each change costs its chunk, and one after it that starts elsewhere.
     assert!(run.carried < 2 * 4 * CHUNK + LISTS, "{} bytes came", run.carried);
 }
 
@@ -160,7 +160,7 @@ fn hostile__lists_of_chunks_that_lie_cost_each_block_once_more() {
     for (what, list) in others {
         let (world, run) = listed(&new, &old, vec![list; 4]);
         assert_taken(&world, &run, &new, what);
-        // What was fetched next to a copy that is wrong is fetched again with all of its block.
+        // A block with a wrong copy is fetched again as a whole.
         assert!(run.carried < 2 * BYTES as u64 + 4 * (8 << 10) + LISTS, "{what}: {} bytes came", run.carried);
     }
 }

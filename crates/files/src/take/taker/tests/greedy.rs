@@ -165,7 +165,7 @@ fn quota__of_two_at_once_and_what_is_left_of_others() {
     let mut both = [("one", 1), ("two", 2)].map(|(name, seed)| begin(name, seed, 8, &get));
     let until = Instant::now() + LASTS;
     let failed = |(_, transfer): &&(Loopback, Transfer)| transfer.progress().files_failed > 0;
-    // What a failed one held is free soon. The other goes on, unless it wanted more in that moment.
+    // The memory of a failed one is free soon. The other goes on, unless it wanted more in that moment.
     let is_over = |both: &[(Loopback, Transfer); 2]| {
         let alive = both.iter().find(|one| !failed(one));
         both.iter().any(|one| failed(&one))
