@@ -151,7 +151,7 @@ fairwave cp -- -oProxyCommand=x:y DIR
 fairwave cp 'a b:c' DIR
 fairwave cp h1:a h2:b DIR
 fairwave cp h1:a h2:b
-fairwave cp -avP DIR/in h:a
+fairwave cp -HvP DIR/in h:a
 fairwave cp -z DIR/in h:a
 fairwave cp --ssh '' h:a DIR
 fairwave cp --ssh DIR/missing h:a DIR

@@ -32,7 +32,7 @@ pub(crate) struct Cli {
 pub(crate) enum CliCommand {
     #[cfg(feature = "transfer")]
     #[command(flatten)]
-    Transfer(TransferCommand),
+    Transfer(Box<TransferCommand>),
     #[cfg(feature = "lab")]
     #[command(flatten)]
     Lab(LabCommand),

@@ -21,7 +21,7 @@ struct Words {
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     exclude: Vec<OsString>,
     /// Copy files that match PATTERN, regardless of later patterns
-    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
+    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true, hide_short_help = true)]
     include: Vec<OsString>,
     /// Read --exclude patterns from FILE (- for stdin), one per line
     #[arg(long, value_name = "FILE", hide_short_help = true)]

@@ -73,7 +73,7 @@ pub(crate) struct LookArgs {
     /// Make no new files and directories
     #[arg(long, hide_short_help = true)]
     pub(crate) existing: bool,
-    /// Copy all attributes: modes, owners, hard links, extended attributes, ACLs, and FIFOs and devices; implies --links
+    /// Copy all attributes and hard links; implies --links
     #[arg(long, short = 'a')]
     pub(crate) archive: bool,
     /// With --archive, keep the numbers of owners and groups; otherwise names decide

@@ -33,6 +33,7 @@ pub(crate) enum Greeting<'a> {
 
 /// Options of the listing for a get.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four options that do not depend on each other")]
 pub(crate) struct Walk {
     /// Whether directories of other file systems than that of their root are left empty.
     pub(crate) stays_on_file_system: bool,

@@ -43,8 +43,8 @@ pub(crate) struct GivingEnd {
 }
 
 enum GivingState {
-    Waiting(Setup),
-    Open(LentFile),
+    Waiting(Box<Setup>),
+    Open(Box<LentFile>),
     Closed,
 }
 
@@ -99,7 +99,7 @@ impl GivingEnd {
         let holder = Holder::Own;
         let fetches_within = FETCHES_WITHIN;
         let setup = Setup { given, share, readers, ledger, limit, counts_holes, listing, holder, fetches_within };
-        Self { state: GivingState::Waiting(setup) }
+        Self { state: GivingState::Waiting(Box::new(setup)) }
     }
 
     /// Charges memory to a visitor.
@@ -155,7 +155,7 @@ impl GivingEnd {
 impl Handler for GivingEnd {
     fn on_open(&mut self, session: &Session) {
         if let GivingState::Waiting(setup) = std::mem::replace(&mut self.state, GivingState::Closed) {
-            self.state = GivingState::Open(LentFile::new(session, setup));
+            self.state = GivingState::Open(Box::new(LentFile::new(session, *setup)));
         }
     }
 
@@ -201,7 +201,8 @@ impl Handler for GivingEnd {
     }
 
     fn on_closed(&mut self, _: &Session, reason: CloseReason, by_peer: bool) {
-        let GivingState::Open(LentFile { supply, .. }) = &self.state else { return };
+        let GivingState::Open(lent) = &self.state else { return };
+        let supply = &lent.supply;
         let ledger = supply.ledger().clone();
         let Some(mut outcome) = self.close() else { return };
         // A taker reports completion by closing.

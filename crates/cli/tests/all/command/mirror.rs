@@ -123,7 +123,11 @@ fn delete__needs_the_consent_of_the_server() {
     for more in [&[][..], &["--dry-run"]] {
         let done = host.run(&[&["put", "tree", &inbox.at(), "--delete", "--json"], more].concat());
         assert_eq!(done.code(), Some(1));
-        assert!(done.stderr().contains("--delete one of `serve --writable --delete`"), "{}", done.stderr());
+        assert!(
+            done.stderr().contains("--delete and --archive one of a `serve` with the same options"),
+            "{}",
+            done.stderr()
+        );
         let output = [done.stdout(), done.stderr()].concat();
         assert!(!output.contains("of-others"), "{output}");
     }
