@@ -9,8 +9,8 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fairwave_schemes::node::{Charny, Groups, Gtp, Hou, Reading};
-use fairwave_schemes::scheme::{OptionValue, Options};
+use fairwave_schemes::node::{Charny, Groups, Gtp, Hou, Reading, gtp_options};
+use fairwave_schemes::scheme::Options;
 use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
 use fairwave_units::{Duration, Rate};
 
@@ -18,8 +18,8 @@ const SIZES: [usize; 5] = [2, 4, 64, 1024, 100_000];
 
 fn allocators(criterion: &mut Criterion) {
     let mut safe = Options::default();
-    safe.set("drain", OptionValue::Flag(true));
-    safe.set("budget", OptionValue::Number(1.05));
+    gtp_options::DRAIN.set(&mut safe, true);
+    gtp_options::BUDGET.set(&mut safe, Some(1.05));
     for (name, rule) in [
         ("gtp", Box::new(Gtp::default()) as Box<dyn RateAllocator>),
         ("gtp with drain and budget", Box::new(Gtp::new(Reading::Adopted, &safe))),

@@ -37,7 +37,7 @@ impl NodeError {
 /// rule that exchanges messages ([`NodeRule::exchange`]) has no allocator.
 ///
 /// Of the options it takes `drain`, `budget` and `exponential_start`. The others are for the driver: `alpha` and `beta`
-/// come with every [`crate::Row`], `interval` and `phase` say when to call the rule, `fair_start` ([`fair_start()`])
+/// come with every [`crate::Row`], `interval` and `phase` say when to call the rule, `fair_start` ([`fair_start()`](super::fair_start()))
 /// sets a session's first rate.
 pub fn allocator(name: &str, options: &Options) -> Result<Box<dyn RateAllocator>, NodeError> {
     let (scheme, rule) = named(name)?;

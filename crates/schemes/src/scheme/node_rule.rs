@@ -29,9 +29,9 @@ pub struct NodeRule {
     /// Whether it can use a share of a capacity (`gtp_share`) and leave the rest to other traffic. Otherwise it uses
     /// all of it.
     pub takes_share: bool,
-    /// Whether it respects minimum rates ([`Row::minimum`](crate::Row::minimum)).
+    /// Whether it respects minimum rates ([`Terms::minimum`](crate::Terms::minimum)).
     pub keeps_minimum: bool,
-    /// Whether its sessions have to declare their demands ([`Row::desired`](crate::Row::desired)); otherwise measured
+    /// Whether its sessions have to declare their demands ([`Terms::desired`](crate::Terms::desired)); otherwise measured
     /// rates suffice.
     pub needs_claims: bool,
 }

@@ -277,7 +277,7 @@ impl fmt::Display for OptionValue {
     }
 }
 
-/// The options that were set, by key; others have the scheme's default ([`super::Scheme::value`]).
+/// The options that were set, by key; others have the scheme's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options(BTreeMap<&'static str, OptionValue>);
 

@@ -31,7 +31,7 @@ pub const fn schemes() -> &'static [Scheme] {
     SCHEMES
 }
 
-/// The scheme of that name in the registry, or among this thread's own ([`with_own`]).
+/// The scheme of that name in the registry, or among this thread's own ([`with_own`](super::with_own)).
 pub fn find(name: &str) -> Option<&'static Scheme> {
     schemes().iter().find(|scheme| scheme.name == name).or_else(|| own::find_own(name))
 }

@@ -29,6 +29,6 @@ pub(crate) const WINDOWED: &[Scheme] = &[
     fast::SCHEME,
 ];
 
-/// Sessions that set their own rate: their rules are not a [`CongestionController`].
+/// Sessions that set their own rate: their rules are not a [`CongestionController`](super::CongestionController).
 pub(crate) const OTHERS: &[Scheme] =
     &[udt::SCHEME, rbudp::SCHEME, cbr::SCHEME, kernel::CUBIC, kernel::RENO, kernel::BBR];
