@@ -14,7 +14,7 @@ const BDPS: [f64; 9] = [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0];
 const MIN_UTILISATION: f64 = 0.8;
 
 /// Schemes and links that they do not fill, with the reason.
-const EXCEPTIONS: [(&[&str], [f64; 2], &str); 6] = [
+const EXCEPTIONS: [(&[&str], [f64; 2], &str); 8] = [
     (
         &["gtp", "gtp-printed", "abr-charny", "abr-hou", "tally"],
         [0.1, 0.1],
@@ -27,6 +27,12 @@ const EXCEPTIONS: [(&[&str], [f64; 2], &str); 6] = [
     ),
     (&["htcp"], [0.1, 0.1], "it adds 10 packets more for each second without a loss, and a packet lasts a second"),
     (&["aimd"], [0.1, 10.0], "it adds 32 packets a round trip, more than the queue holds"),
+    (&["hybla"], [0.1, 10.0], "it adds (100 ms / 25 ms)^2 = 16 packets a round trip, more than the queue holds"),
+    (
+        &["westwood"],
+        [1000.0, 1000.0],
+        "two filters of 7/8 a round trip lag behind slow start, so it is cut to a small part, and then adds a packet a round trip",
+    ),
     (&["fast"], [0.1, 30.0], "it keeps alpha = 100 packets in the queue, more than fit"),
     (&["vegas"], [1000.0, 1000.0], "it leaves slow start early, and then adds a packet a round trip"),
 ];

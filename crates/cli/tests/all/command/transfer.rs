@@ -339,13 +339,13 @@ fn put__a_dry_run_says_what_would_be_sent_and_a_check_compares_hashes() {
     // Its size and time are right.
     let trusting = says(&["--dry-run"]).stderr();
     assert!(trusting.contains("would send 0 files, 0 B; 2 files, 5.0 MB already complete"), "{trusting}");
-    let last = says(&["--dry-run", "--check", "--json"]).json().pop().unwrap();
+    let last = says(&["--dry-run", "--check", "--whole-file", "--json"]).json().pop().unwrap();
     assert_eq!((last["event"].as_str(), last["dry_run"].as_bool()), (Some("done"), Some(true)), "{last}");
     assert_eq!((last["files"].as_u64(), last["bytes"].as_u64()), (Some(2), Some(5_000_005)), "{last}");
     // All except its last block, which starts at 4 MiB.
     assert_eq!(last["bytes_resumed"].as_u64(), Some((4 << 20) + 5), "{last}");
     assert_ne!(host.tree("in/tree"), host.tree("tree"));
-    let last = says(&["--check", "--json"]).json().pop().unwrap();
+    let last = says(&["--check", "--whole-file", "--json"]).json().pop().unwrap();
     assert_eq!(last["bytes_resumed"].as_u64(), Some((4 << 20) + 5), "{last}");
     assert_eq!(host.tree("in/tree"), host.tree("tree"));
 }
