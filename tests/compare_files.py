@@ -1,4 +1,4 @@
-"""Fairwave's cp and rsync over the same sshd, between two namespaces of this machine. Start it with `make compare-files`.
+"""Fairwave's cp and rsync over the same sshd, between two namespaces of this machine: `make compare-files`.
 
 Each case has a source at one host and, in its destination at the other, what an earlier copy left. Both are on the file
 system of --place. Wall time is the command's; processor time that of both ends, ssh included; bytes on the wire are
@@ -95,7 +95,7 @@ def large_file(size: int) -> Callable[[Path], None]:
     def make(root: Path) -> None:
         draws = random.Random(2)
         root.mkdir(parents=True, exist_ok=True)
-        with open(root / "large", "wb") as file:
+        with (root / "large").open("wb") as file:
             for start in range(0, size, 1 << 20):
                 file.write(draws.randbytes(min(1 << 20, size - start)))
 
@@ -113,7 +113,7 @@ def change_in_place(old: Path, new: Path) -> None:
     draws = random.Random(3)
     path = new / "large"
     size = path.stat().st_size
-    with open(path, "r+b") as file:
+    with path.open("r+b") as file:
         for _ in range(size // PART // 100):
             file.seek(draws.randrange(size - PART))
             file.write(draws.randbytes(PART))
@@ -123,7 +123,7 @@ def change_in_place(old: Path, new: Path) -> None:
 def insert_at_front(old: Path, new: Path) -> None:
     """Inserts 1 MB before everything else."""
     new.mkdir(parents=True)
-    with open(old / "large", "rb") as source, open(new / "large", "wb") as target:
+    with (old / "large").open("rb") as source, (new / "large").open("wb") as target:
         target.write(random.Random(4).randbytes(1_000_000))
         shutil.copyfileobj(source, target, 1 << 20)
 
@@ -137,10 +137,12 @@ def change_some(old: Path, new: Path) -> None:
 
 
 def make_new(make: Callable[[Path], None]) -> Callable[[Path, Path], None]:
+    """A maker of a source that needs no older tree."""
     return lambda _, new: make(new)
 
 
 def cases(options: argparse.Namespace) -> list[Case]:
+    """The cases, in the order of the table."""
     large, small = large_file(options.size), small_files(options.files)
     size, files = f"{options.size / 1e9:g} GB", f"{options.files}"
     all_cases = [
@@ -176,14 +178,16 @@ def ssh_server(client: str, server: str, address: str, programs: Path) -> Iterat
         ]
         (home / "config").write_text("\n".join(lines) + "\n")
         words = ["ip", "netns", "exec", server, "/usr/sbin/sshd", "-D", "-e", "-f", str(home / "config")]
-        with open(home / "log", "wb") as log:
+        with (home / "log").open("wb") as log:
             daemon = subprocess.Popen(words, stderr=log)
         ssh = ["ssh", "-p", f"{PORT}", "-i", f"{home}/user", "-o", "StrictHostKeyChecking=no", "-o", "LogLevel=ERROR"]
         ssh += ["-o", f"UserKnownHostsFile={home}/known"]
         try:
-            try_until(lambda: subprocess.run(
-                ["ip", "netns", "exec", client, *ssh, address, "true"], check=True, capture_output=True
-            ))
+            try_until(
+                lambda: subprocess.run(
+                    ["ip", "netns", "exec", client, *ssh, address, "true"], check=True, capture_output=True
+                )
+            )
             yield World(client, server, address, ssh, daemon.pid)
         finally:
             daemon.terminate()
@@ -244,6 +248,7 @@ def run(world: World, command: list[str]) -> Result:
 
 
 def same(one: Path, other: Path) -> bool:
+    """Whether two trees have the same names and contents."""
     return subprocess.run(["diff", "-rq", one, other], capture_output=True, check=False).returncode == 0
 
 
@@ -270,10 +275,12 @@ def measure(world: World, case: Case, tools: dict[str, list[str]], place: Path, 
 
 
 def written(result: Result) -> str:
+    """A result as a cell of the table."""
     return f"{result.wall_s:.2f} s, {result.cpu_s:.2f} s, {result.wire_bytes / 1e6:.2f} MB"
 
 
 def main() -> None:
+    """Measure and print, and write what the results pages show."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fairwave", type=Path, default=Path("target/release/fairwave"))
     parser.add_argument("--before", type=Path, help="another build of the command, for a column of its own")
@@ -309,14 +316,16 @@ def main() -> None:
                     row.append(written(result))
                 rows.append(row)
             heads = [f"{label}: wall, processor, wire" for label in ["rsync", *builds]]
-            measurements.append({
-                "title": title,
-                "columns": ["case", *heads],
-                "rows": rows,
-                "recorded": f"{datetime.date.today():%Y-%m-%d}",
-                "command": "make compare-files",
-                "spread": f"best of {options.repeat}",
-            })
+            measurements.append(
+                {
+                    "title": title,
+                    "columns": ["case", *heads],
+                    "rows": rows,
+                    "recorded": f"{datetime.date.today():%Y-%m-%d}",
+                    "command": "make compare-files",
+                    "spread": f"best of {options.repeat}",
+                }
+            )
     for table in measurements:
         print(f"\n## {table['title']}\n")
         for row in [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]:
