@@ -26,7 +26,13 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
+        // A child of another test has all descriptors until it runs its program.
+        let is_free = || Command::new("umount").arg(&self.0).output().is_ok_and(|output| output.status.success());
+        if std::thread::panicking() {
+            is_free();
+        } else {
+            fairwave_testing::wait_for("the file system is free", is_free);
+        }
     }
 }
 
