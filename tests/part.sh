@@ -6,7 +6,7 @@ set -euo pipefail
 tests=$(dirname "$0") wanted=$1
 shift
 case $(basename "$PWD") in
-  files|capi) part=files ;;
+  files) part=files ;;
   # Every test of these runs in virtual time.
   units|schemes|node|proto|scenario|sim|fluid|catalogue|study) part=cores ;;
   *) part=hosts ;;
