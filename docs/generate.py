@@ -84,8 +84,8 @@ def schemes_page(program):
     lines += ["| option | meaning | defaults |", "|---|---|---|"]
     for (name, meaning), defaults in options.items():
         parts = []
-        for default, named in defaults.items():
-            is_common = len(defaults) == 1 and len(named) > 6
+        for default, named in sorted(defaults.items(), key=lambda item: len(item[1])):
+            is_common = len(named) > 6 and len(named) == max(map(len, defaults.values()))
             listed = f" ({len(named)} schemes)" if is_common else ": " + ", ".join(f"`{scheme}`" for scheme in named)
             parts.append(f"`{default}`{listed}")
         shown = "; ".join(parts)

@@ -5,7 +5,7 @@ usage: docs/results/render.py           write every page and its plot
        docs/results/render.py --check   exit 1 if a page or plot differs from its data
 
 A file of data holds the title and text of a page, its plots, and its measurements: each has columns, rows, the machine,
-the day and commit of the record, the command, and the spread. Measurements with "show": false are only named.
+the day and commit of the record, the command, and the spread. Measurements with "show": false are only counted.
 """
 
 import json
@@ -136,11 +136,6 @@ def origin(measurement):
     )
 
 
-def short(measurement):
-    """The title of a measurement without what follows a colon."""
-    return measurement["title"].split(":")[0]
-
-
 def page(name, data):
     """A page of results."""
     lines = [f"# {data['title']}", "", f"![{data['plots'][0]['title']}]({name}.svg)", "", *data["text"]]
@@ -154,7 +149,7 @@ def page(name, data):
             hidden.append(measurement)
     if hidden:
         more = "one more table" if len(hidden) == 1 else f"{len(hidden)} more tables"
-        lines += ["", f"[{name}.json](data/{name}.json) has {more}: {'; '.join(short(part) for part in hidden)}."]
+        lines += ["", f"[{name}.json](data/{name}.json) has {more}."]
     return "\n".join(lines) + "\n"
 
 
