@@ -11,6 +11,7 @@ the day and commit of the record, the command, and the spread. Measurements with
 import json
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -47,7 +48,7 @@ def svg(height, parts):
 
 
 def bars(plot, measurement):
-    """Horizontal bars: a group a row, a bar a chosen column. Cells without a number are left out."""
+    """Horizontal bars: a group a row, a bar a chosen column. Cells without a number have a dash."""
     import math
 
     columns, rows = measurement["columns"], measurement["rows"]
@@ -73,9 +74,14 @@ def bars(plot, measurement):
     for row, cells in zip(rows, numbers, strict=True):
         name = ", ".join(row[column].replace("`", "") for column in labels)
         middle = y + 8 * len(cells) + 4
-        parts.append(text(LEFT - 8, middle, name if len(name) < 33 else name[:31] + "...", "", "end"))
+        lines = [name] if len(name) < 33 else textwrap.wrap(name, 36)
+        for index, line in enumerate(lines):
+            place = middle + 12 * (index - (len(lines) - 1) / 2)
+            parts.append(text(LEFT - 8, place, line, "n" if len(lines) > 1 else "", "end"))
         for index, value in enumerate(cells):
-            if value is not None:
+            if value is None:
+                parts.append(text(LEFT + 5, y + 11, "\u2013", "n"))
+            else:
                 size = f'width="{length(value):.1f}" height="13"'
                 parts.append(f'<rect x="{LEFT}" y="{y:.1f}" {size} fill="{COLOURS[index % 6]}"/>')
                 parts.append(text(LEFT + length(value) + 5, y + 11, f"{value:g}", "n"))
