@@ -150,7 +150,7 @@ fairwave cp :a DIR
 fairwave cp -- -oProxyCommand=x:y DIR
 fairwave cp 'a b:c' DIR
 fairwave cp h1:a h2:b DIR
-fairwave cp h1:a h2:b
+fairwave cp h1:a b h2:c
 fairwave cp -HvP DIR/in h:a
 fairwave cp -z DIR/in h:a
 fairwave cp --ssh '' h:a DIR

@@ -32,6 +32,7 @@ fn cp_ask() {
         for ask in read::<CpRequest>(input) {
             let paths = match ask.what {
                 What::Give(paths) | What::List { paths, .. } => paths,
+                What::Copy { arguments, lists, .. } => [arguments, lists].concat(),
                 What::Take { place, .. } => vec![place],
             };
             for path in paths {

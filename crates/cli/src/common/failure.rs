@@ -19,6 +19,8 @@ pub(crate) enum CommandFailure {
     Interrupted(String),
     /// A claim does not hold, as stdout shows: exit code 1.
     Missed,
+    /// Another process printed the reason: its exit code.
+    Reported(u8),
     /// Nobody reads stdout any more: no word, exit code 0, as for `fairwave ... | head`.
     Unread,
 }
@@ -41,7 +43,7 @@ impl CommandFailure {
             | Self::Lost(message)
             | Self::Vanished(message)
             | Self::Interrupted(message) => Some(message),
-            Self::Missed | Self::Unread => None,
+            Self::Missed | Self::Reported(_) | Self::Unread => None,
         }
     }
 
@@ -54,6 +56,7 @@ impl CommandFailure {
             Self::Lost(_) => 4,
             Self::Vanished(_) => 5,
             Self::Interrupted(_) => crate::common::interrupt::EXIT,
+            Self::Reported(code) => *code,
             Self::Unread => 0,
         }
     }

@@ -18,6 +18,13 @@ pub(crate) fn is_asked() -> bool {
     TIMES.load(Ordering::SeqCst) > 0
 }
 
+/// Interrupts this process, as Ctrl-C does.
+pub(crate) fn ask() {
+    if !note() {
+        std::process::exit(EXIT.into());
+    }
+}
+
 /// An interrupt came: whether it has been dealt with.
 fn note() -> bool {
     let is_first = TIMES.fetch_add(1, Ordering::SeqCst) == 0;

@@ -16,6 +16,16 @@ pub(crate) fn print_json(value: &impl Serialize) -> Done {
 /// what that would obey is escaped, as RFC 8259 s7 lets any character be.
 pub(crate) fn json_line(value: &impl Serialize) -> Result<String, CommandFailure> {
     let text = serde_json::to_string(value).map_err(|error| CommandFailure::Run(error.to_string()))?;
+    Ok(escaped_line(&text))
+}
+
+/// As [`print_json`], of an object that is text already.
+pub(crate) fn print_json_text(text: &str) -> Done {
+    print_bytes(escaped_line(text).as_bytes())
+}
+
+/// A line without what a terminal obeys. Such a character stands within a string.
+fn escaped_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len() + 1);
     for c in text.chars() {
         // Such a character stands within a string, and none needs more than one \u.
@@ -26,7 +36,7 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<String, CommandFailure
         }
     }
     line.push('\n');
-    Ok(line)
+    line
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 
@@ -35,13 +36,36 @@ pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// First byte of a line of stdout on the way through stderr. Texts have no such byte: it would be escaped.
+pub(crate) const MARK: u8 = 1;
+
+/// Whether stdout carries something else.
+static IS_STDOUT_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// From now on lines for stdout go to stderr, each after a [`MARK`].
+pub(crate) fn take_stdout() {
+    IS_STDOUT_TAKEN.store(true, Ordering::SeqCst);
+}
+
+fn print_marked(text: &[u8]) -> Done {
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    let marked: Vec<u8> = lines.flat_map(|line| std::iter::once(&MARK).chain(line)).copied().collect();
+    io::stderr().write_all(&marked).map_err(|error| CommandFailure::writing(&error))
+}
+
 /// Writes data to stdout.
 pub(crate) fn print(text: &str) -> Done {
+    if IS_STDOUT_TAKEN.load(Ordering::SeqCst) {
+        return print_marked(anstream::adapter::strip_str(text).to_string().as_bytes());
+    }
     anstream::stdout().lock().write_all(text.as_bytes()).map_err(|error| CommandFailure::writing(&error))
 }
 
 /// Writes binary data to stdout.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Done {
+    if IS_STDOUT_TAKEN.load(Ordering::SeqCst) {
+        return print_marked(bytes);
+    }
     io::stdout().lock().write_all(bytes).map_err(|error| CommandFailure::writing(&error))
 }
 

@@ -184,7 +184,7 @@ fn measure(args: &Args) -> Done {
     let mut told = Ok(());
     let mut is_priced = args.link.carrier != Carriers::Any;
     let mut tell_price = |carrier| {
-        if let Some(price) = follow::price(&connecting::places(&ticket), carrier).filter(|_| !is_priced) {
+        if let Some(price) = follow::price(&connecting::places(&ticket), carrier, None).filter(|_| !is_priced) {
             is_priced = true;
             screen.note(&price);
         }

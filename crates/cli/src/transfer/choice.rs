@@ -57,6 +57,9 @@ enum RulesIn {
     List { includes: bool },
 }
 
+/// Contents of a file that an option names.
+type Contents<'a> = dyn FnMut(&str, &OsStr) -> Result<Vec<u8>, CommandFailure> + 'a;
+
 /// Which files a call chooses.
 #[derive(Clone, Debug)]
 pub(crate) struct ChoiceArgs {
@@ -76,6 +79,31 @@ pub(crate) struct Choice {
 impl ChoiceArgs {
     /// Reads the files with rules and names.
     pub(crate) fn read(&self, command: &str) -> Result<Choice, CommandFailure> {
+        self.read_by(command, &mut |option, file| contents(command, option, file))
+    }
+
+    /// As [`read`](Self::read); returns the contents of the files as well, in the order in which they were read.
+    pub(crate) fn read_and_keep(&self, command: &str) -> Result<(Choice, Vec<Vec<u8>>), CommandFailure> {
+        let mut all = Vec::new();
+        let choice = self.read_by(command, &mut |option, file| {
+            let text = contents(command, option, file)?;
+            all.push(text.clone());
+            Ok(text)
+        })?;
+        Ok((choice, all))
+    }
+
+    /// As [`read`](Self::read), of files whose contents came from another machine.
+    pub(crate) fn read_from(&self, command: &str, contents: Vec<Vec<u8>>) -> Result<Choice, CommandFailure> {
+        let mut contents = contents.into_iter();
+        self.read_by(command, &mut |option, _| {
+            contents
+                .next()
+                .ok_or_else(|| CommandFailure::Usage(format!("{command}: {option}: the contents are missing")))
+        })
+    }
+
+    fn read_by(&self, command: &str, contents: &mut Contents<'_>) -> Result<Choice, CommandFailure> {
         let Words { files_from, from0, max_size, min_size, one_file_system, gitignore, .. } = &self.words;
         let mut list = RuleList::default();
         let wrong = |error: RuleError| {
@@ -86,14 +114,14 @@ impl ChoiceArgs {
                 RulesIn::Word { includes } => list.add(word.as_bytes(), includes).map_err(wrong)?,
                 RulesIn::List { includes } => {
                     let option = if includes { "--include-from" } else { "--exclude-from" };
-                    let text = contents(command, option, word)?;
+                    let text = contents(option, word)?;
                     lines(&text, *from0).try_for_each(|line| list.add(line, includes)).map_err(wrong)?;
                 }
             }
         }
         let names = match files_from {
             Some(file) => {
-                let text = contents(command, "--files-from", file)?;
+                let text = contents("--files-from", file)?;
                 Some(lines(&text, *from0).map(below).collect())
             }
             None => None,

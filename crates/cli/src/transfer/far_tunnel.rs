@@ -21,6 +21,8 @@ pub(crate) type StartAgain =
 pub(crate) struct FarRoute {
     pub(crate) tunnel: FarTunnel,
     pub(crate) start_again: StartAgain,
+    /// The tunnel in a note for people.
+    pub(crate) detour: &'static str,
 }
 
 impl FarTunnel {
@@ -34,7 +36,7 @@ impl FarRoute {
     /// Sessions of the endpoint may use it from here on; returns the function that starts the far end again when it is
     /// gone.
     pub(crate) fn hand_over(self, endpoint: &Endpoint) -> Renew {
-        let Self { tunnel, mut start_again } = self;
+        let Self { tunnel, mut start_again, .. } = self;
         let mut watch = Some(tunnel.hand_over(endpoint));
         Box::new(move |lost| {
             if !is_needed(lost, watch.as_ref().is_none_or(TunnelWatch::is_gone)) {

@@ -122,6 +122,8 @@ pub(crate) struct KnownBefore {
     pub(crate) places: String,
     /// Allowed carriers.
     pub(crate) carriers: Carriers,
+    /// The connection in place of UDP, if it is known, such as "through the ssh connection".
+    pub(crate) detour: Option<&'static str>,
     /// The verb of the planned action, if nothing is written.
     pub(crate) dry: Option<&'static str>,
     /// Whether an attribute that could not be set counts as a failure.
@@ -194,18 +196,18 @@ impl CarrierTeller<'_> {
         }
         self.told = carrier;
         let places = &self.course.places;
-        let note =
-            price(places, carrier).unwrap_or_else(|| format!("{places} answers over UDP again: continuing over UDP"));
+        let note = price(places, carrier, self.course.detour)
+            .unwrap_or_else(|| format!("{places} answers over UDP again: continuing over UDP"));
         self.screen.note(&note);
     }
 }
 
 /// The cost of a carrier other than UDP to these addresses, as text.
-pub(crate) fn price(places: &str, carrier: Carrier) -> Option<String> {
+pub(crate) fn price(places: &str, carrier: Carrier, detour: Option<&str>) -> Option<String> {
     let over = match carrier {
         Carrier::Udp => return None,
         Carrier::Tcp => "over TCP",
-        Carrier::Ssh => "through the ssh connection",
+        Carrier::Ssh => detour.unwrap_or("through the ssh connection"),
     };
     Some(format!("no answer over UDP from {places}: continuing {over}, which is slower on long or lossy paths"))
 }

@@ -242,6 +242,7 @@ pub(crate) fn fetch(
     strict: bool,
 ) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
+    let detour = ssh.as_ref().map(|ssh| ssh.detour);
     let renew = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
     let request = GetOptions { session: link.session(), lists_files: screen.output.is_verbose(), ..options.clone() };
     let begun = connecting::patiently(screen, ticket, |_| match renew {
@@ -253,7 +254,7 @@ pub(crate) fn fetch(
     let _socket = monitor(screen, "get", &bound, move || vec![shown.clone()]);
     let dry = options.dry_run.then_some("fetch");
     let (capacity, places) = (bound.capacity.rate, connecting::places(ticket));
-    let course = KnownBefore { capacity, places, carriers: link.carrier, dry, strict };
+    let course = KnownBefore { capacity, places, carriers: link.carrier, detour, dry, strict };
     let done = follow(screen, &transfer, &course);
     bound.endpoint.close();
     done

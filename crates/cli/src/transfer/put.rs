@@ -106,6 +106,7 @@ pub(crate) fn send(
     strict: bool,
 ) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
+    let detour = ssh.as_ref().map(|ssh| ssh.detour);
     let renew = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
     let request = PutOptions { session: link.session(), lists_files: screen.output.is_verbose(), ..options.clone() };
     note_left_out(screen, paths);
@@ -118,7 +119,7 @@ pub(crate) fn send(
     let _socket = monitor(screen, "put", &bound, move || vec![shown.clone()]);
     let dry = options.dry_run.then_some("send");
     let (capacity, places) = (bound.capacity.rate, connecting::places(ticket));
-    let course = KnownBefore { capacity, places, carriers: link.carrier, dry, strict };
+    let course = KnownBefore { capacity, places, carriers: link.carrier, detour, dry, strict };
     let done = follow(screen, &transfer, &course);
     bound.endpoint.close();
     done

@@ -97,7 +97,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(args: &Args) -> Done {
     if args.bootstrap {
-        return crate::transfer::cp::far::run();
+        return crate::transfer::cp::far::run(crate::transfer::cp::copy_for_another);
     }
     if let Some(id) = args.revoke {
         return revoke(id);

@@ -3,12 +3,12 @@
 //! It hears on stdin what is wanted, answers on stdout how it can be reached, and moves the files by itself, through ssh only
 //! where nothing else leads there: it goes on when ssh is gone, for as long as the other end may come back.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,20 +17,21 @@ use std::time::{Duration, Instant};
 
 use fairwave_files::{ListedEntry, ListedKind, Share, ShareOptions, Transfer, expand, list_path};
 use fairwave_host::{
-    Carriers, CloseReason, Endpoint, Keyring, Listen, ShareId, Terms, TicketId, TunnelWatch, Validity, advertised,
-    ask_to_leave, at_end, runtime_dir,
+    Carriers, CloseReason, Endpoint, Keyring, Listen, ShareId, Terms, Ticket, TicketId, TunnelWatch, Validity,
+    advertised, ask_to_leave, at_end, runtime_dir,
 };
 use fairwave_units::Rate;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::identity::identity;
-use super::message::{self, CpReply, CpRequest, FarEntry, What};
+use super::message::{self, CpReply, CpRequest, FarEntry, RemotePath, What};
 use super::place::Target;
 use crate::common::failure::{CommandFailure, Done, plain};
+use crate::common::interrupt;
 use crate::common::output_args::OutputArgs;
 use crate::common::screen::Screen;
 use crate::common::terminal;
-use crate::transfer::far_tunnel::FarTunnel;
+use crate::transfer::far_tunnel::{FarRoute, FarTunnel};
 use crate::transfer::link::{self, Bound, LinkArgs};
 use crate::transfer::monitor::{monitor_until, transfers};
 
@@ -42,7 +43,18 @@ const COMES_WITHIN: Duration = Duration::from_secs(120);
 const LEAVES_WITHIN: Duration = Duration::from_secs(12);
 const TICK: Duration = Duration::from_millis(50);
 
-pub(crate) fn run() -> Done {
+/// A copy to this machine, for a near end at a third one.
+pub(crate) struct FarCopy {
+    /// Arguments of `cp`.
+    pub(crate) arguments: Vec<OsString>,
+    /// Contents of the files that they name.
+    pub(crate) lists: Vec<Vec<u8>>,
+    /// Where the sources are, if not here.
+    pub(crate) from: Option<(Ticket, FarRoute)>,
+}
+
+/// Runs the far end; `copy` copies by itself.
+pub(crate) fn run(copy: fn(FarCopy) -> Done) -> Done {
     // A closed terminal would end this process. setsid fails for a group leader.
     let _ = rustix::process::setsid();
     let ask: CpRequest = message::receive(&mut io::stdin().lock()).map_err(|error| {
@@ -53,6 +65,15 @@ pub(crate) fn run() -> Done {
     })?;
     if let What::List { paths, is_recursive } = &ask.what {
         return list(paths, *is_recursive);
+    }
+    if let What::Copy { arguments, lists, ticket } = ask.what {
+        let copy = copy_of(&arguments, &lists, ticket.as_deref()).and_then(|far| {
+            message::send(&mut io::stdout().lock(), &CpReply::Begun)?;
+            terminal::take_stdout();
+            end_with_stdin()?;
+            Ok(move || copy(far))
+        });
+        return copy.map_err(|error| CommandFailure::Run(plain(&error)))?();
     }
     let begun = begin(&ask);
     let answer = match &begun {
@@ -70,11 +91,42 @@ pub(crate) fn run() -> Done {
     Ok(())
 }
 
+/// Reads what is to be copied; standard input and output lead to where the sources are.
+fn copy_of(arguments: &[RemotePath], lists: &[RemotePath], ticket: Option<&str>) -> io::Result<FarCopy> {
+    let words = |all: &[RemotePath]| all.iter().map(RemotePath::to_os_string).collect::<io::Result<Vec<_>>>();
+    let from = ticket.map(|ticket| {
+        let ticket: Ticket = ticket.parse().map_err(io::Error::other)?;
+        let (reader, writer) = (rustix::io::dup(io::stdin())?, rustix::io::dup(io::stdout())?);
+        let peer = ticket.addresses.first().copied().unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into());
+        let again = ticket.clone();
+        let route = FarRoute {
+            tunnel: FarTunnel { reader, writer, peer },
+            // Only the near end could start the other far end again; it may still answer.
+            start_again: Box::new(move |_| Ok((again.clone(), None))),
+            detour: "through the machine that runs cp",
+        };
+        Ok::<_, io::Error>((ticket, route))
+    });
+    let lists = words(lists)?.into_iter().map(OsString::into_vec).collect();
+    Ok(FarCopy { arguments: words(arguments)?, lists, from: from.transpose()? })
+}
+
+/// Interrupts this process when the other end of standard input is gone.
+fn end_with_stdin() -> io::Result<()> {
+    std::thread::Builder::new().spawn(|| {
+        while !has_hung_up(io::stdin()) {
+            std::thread::sleep(TICK);
+        }
+        interrupt::ask();
+    })?;
+    Ok(())
+}
+
 /// Entries of a message.
 const LISTED_AT_ONCE: usize = 1000;
 
 /// Lists these paths on stdout.
-fn list(paths: &[message::RemotePath], is_recursive: bool) -> Done {
+fn list(paths: &[RemotePath], is_recursive: bool) -> Done {
     let mut entries = Vec::new();
     let send = |reply: &CpReply| message::send(&mut io::stdout().lock(), reply);
     let mut done = Ok(());
@@ -117,6 +169,7 @@ struct Far {
     ends: Receiver<(CloseReason, bool)>,
     /// The copy that it is of, by name.
     run: Option<String>,
+    ends_with_ssh: bool,
 }
 
 fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
@@ -168,12 +221,20 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
             Ok((options, at_end(handler, tell)))
         }),
     );
-    Ok(Far { id, bound, share, ticket: ticket.to_string(), ends, run: ask.run.clone() })
+    Ok(Far {
+        id,
+        bound,
+        share,
+        ticket: ticket.to_string(),
+        ends,
+        run: ask.run.clone(),
+        ends_with_ssh: ask.ends_with_ssh,
+    })
 }
 
 /// The files to give or take, with a name that is the same at the next call.
 fn share(what: &What, session: Terms) -> Result<(Share, ShareId), CommandFailure> {
-    let path = |path: &message::RemotePath| {
+    let path = |path: &RemotePath| {
         path.to_os_string()
             .map(|path| home_relative(PathBuf::from(path)))
             .and_then(std::path::absolute)
@@ -191,7 +252,7 @@ fn share(what: &What, session: Terms) -> Result<(Share, ShareId), CommandFailure
             let share = Share::new(paths, ShareOptions { session, ..ShareOptions::default() });
             Ok((share.map_err(|error| CommandFailure::Usage(error.to_string()))?, id))
         }
-        What::List { .. } => Err(CommandFailure::Usage("a list is not shared".to_owned())),
+        What::List { .. } | What::Copy { .. } => Err(CommandFailure::Usage("it is not shared".to_owned())),
         What::Take { place, is_single, is_dry, durable, keeps_links, deletes, archives } => {
             let place = path(place)?;
             let id = ShareId::of([&place], true);
@@ -295,7 +356,7 @@ impl Far {
             }
             let patience = if has_come { OUTLIVES } else { COMES_WITHIN };
             // A near end that hangs up without a session has given up.
-            let is_forgotten = ssh.as_ref().is_none_or(TunnelWatch::is_gone) && !has_come;
+            let is_forgotten = ssh.as_ref().is_none_or(TunnelWatch::is_gone) && (!has_come || self.ends_with_ssh);
             if is_idle && (is_forgotten || idle_since.elapsed() > patience) {
                 return self.leave(endpoint);
             }

@@ -41,6 +41,9 @@ pub(crate) struct CpRequest {
     /// Names the copy: a far end that an earlier ssh of the same copy started leaves for this one.
     #[serde(default)]
     pub(crate) run: Option<String>,
+    /// Whether the far end leaves as soon as it has neither ssh nor a session, because its peer is a third machine.
+    #[serde(default)]
+    pub(crate) ends_with_ssh: bool,
 }
 
 /// Which way files go.
@@ -55,6 +58,15 @@ pub(crate) enum What {
         paths: Vec<RemotePath>,
         /// Whether it lists everything below directories.
         is_recursive: bool,
+    },
+    /// The far end copies to itself by the call of the near end. One that does not know of it ends without a reply.
+    Copy {
+        /// Arguments of `cp`.
+        arguments: Vec<RemotePath>,
+        /// Contents of the files that they name, in the order in which they are read.
+        lists: Vec<RemotePath>,
+        /// Ticket of the far end that has the sources; without one it is this one.
+        ticket: Option<String>,
     },
     /// It takes what comes to this place: a single thing, which may get a new name there, or several.
     Take {
@@ -80,7 +92,7 @@ pub(crate) enum What {
 }
 
 /// A path, whose bytes need not be text.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct RemotePath(String);
 
@@ -101,6 +113,9 @@ pub(crate) enum CpReply {
     },
     /// Some entries of a list; an empty message ends it.
     Entries(Vec<FarEntry>),
+    /// It copies, with its standard input and output as a tunnel to the other far end, and prints on stderr. Lines for
+    /// stdout are marked. A hang-up is an interrupt.
+    Begun,
     /// It cannot do that.
     Refused { version: u32, message: String },
 }
@@ -121,6 +136,7 @@ impl CpRequest {
             rule: None,
             path_control: PathControlName::default(),
             run: None,
+            ends_with_ssh: false,
         }
     }
 }
@@ -232,6 +248,7 @@ mod tests {
             rule: Some("abr-hou".to_owned()),
             path_control: PathControlName::Cubic,
             run: Some("7".to_owned()),
+            ends_with_ssh: true,
         };
         let mut bytes = Vec::new();
         send(&mut bytes, &ask).unwrap();

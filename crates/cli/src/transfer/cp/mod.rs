@@ -1,9 +1,11 @@
 //! `fairwave cp`.
 
 pub(crate) mod far;
+mod far_lines;
 mod identity;
 pub(crate) mod message;
 pub(crate) mod place;
+mod relay;
 mod ssh;
 
 use std::ffi::OsString;
@@ -12,28 +14,33 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fairwave_files::{GetOptions, ListedEntry, Share, ShareOptions, TopNames, is_glob};
-use fairwave_host::{Carrier, Keyring, Listen, ShareId, Validity};
+use clap::FromArgMatches;
+use fairwave_files::{GetOptions, ListedEntry, Share, ShareOptions, TopNames, expand, is_glob};
+use fairwave_host::{Carrier, Keyring, Listen, ShareId, Ticket, Validity};
 use fairwave_units::Duration;
 
 use crate::common::failure::{CommandFailure, Done, plain};
 use crate::common::output_args::OutputArgs;
 use crate::common::screen::Screen;
 use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING, read_sources};
+use crate::transfer::far_tunnel::FarRoute;
 use crate::transfer::get::{self, Taking};
 use crate::transfer::link::{LinkArgs, PathUse, Ports};
 use crate::transfer::offer::of_state;
 use crate::transfer::own_places::note_left_out;
 use crate::transfer::put;
+use far::FarCopy;
+use far_lines::FarLines;
 use identity::identity;
 use message::{CpRequest, What};
 use place::{CpPlace, Target};
 use ssh::{FarEnd, SshCall};
 
-/// Copy files to or from a machine that ssh reaches; no server is needed there.
+/// Copy files to, from or between machines that ssh reaches; no server is needed there.
 ///
 /// ssh starts `fairwave` on the other machine. The files then travel over UDP, next to ssh, or through ssh if UDP is
-/// blocked. DEST is a directory, or the new name of a single SRC; missing directories are created. The other machine
+/// blocked. Between two other machines they travel directly, or through this one if the second cannot reach the first.
+/// DEST is a directory, or the new name of a single SRC; missing directories are created. The other machine
 /// expands wildcards (`*`, `?`, `[...]`) in HOST:SRC. Data that is already complete is not transferred again: after an
 /// interrupt or a crash, repeat the command to resume. If the connection is lost, the transfer reconnects by itself
 /// (--retry).
@@ -43,9 +50,10 @@ use ssh::{FarEnd, SshCall};
 Examples:
   fairwave cp results server:data
   fairwave cp server:data/a.bin 'server:data/*.h5' .
+  fairwave cp lab:run7 archive:runs/
   fairwave cp --ssh \"ssh -p 2222\" --port 50000-50010 me@server:big.bin downloads")]
 pub(crate) struct Args {
-    /// Files and directories, then the destination; one side may be on another machine
+    /// Files and directories of one machine, then the destination
     #[arg(required = true, value_name = "[HOST:]PATH")]
     words: Vec<OsString>,
     /// UDP ports, one of which the other machine listens on [default: 8642, or any]
@@ -76,7 +84,7 @@ pub(crate) struct SshArgs {
 
 impl SshArgs {
     fn call(&self, host: String, request: CpRequest) -> SshCall {
-        SshCall { ssh: self.ssh.clone(), remote_command: self.remote_command.clone(), host, request }
+        SshCall { ssh: self.ssh.clone(), remote_command: self.remote_command.clone(), host, request, lines: None }
     }
 }
 
@@ -85,30 +93,28 @@ enum CopyDirection {
     Local { from: Vec<PathBuf>, to: PathBuf },
     Fetch { host: String, from: Vec<OsString>, to: PathBuf },
     Send { from: Vec<PathBuf>, host: String, to: OsString },
+    Between { from_host: String, from: Vec<OsString>, host: String, to: OsString },
 }
 
 pub(crate) fn run(args: &Args) -> Done {
     let screen = Screen::new(args.output);
     let why = "cp supports udp and ssh only";
     args.link.check_carrier("cp", &[Carrier::Udp, Carrier::Ssh], why)?;
-    let mut choice = args.choice.read("cp")?;
     let way = way(&args.words)?;
+    let (mut choice, lists) = match way {
+        CopyDirection::Between { .. } => args.choice.read_and_keep("cp")?,
+        _ => (args.choice.read("cp")?, Vec::new()),
+    };
     if choice.is_nothing() {
         screen.note(NOTHING);
         return Ok(());
     }
     read_sources("cp", &mut choice, &args.words[..args.words.len() - 1])?;
     match way {
-        CopyDirection::Local { from, to } => copy_here(&screen, args, choice, &from, &to),
+        CopyDirection::Local { from, to } => copy_here(&screen, args, choice, &from, &to, from.len() == 1),
         CopyDirection::Fetch { host, from, to } => {
-            let what = What::Give(from.iter().map(|path| message::RemotePath::new(path)).collect());
-            let far = FarEnd::start(args.ssh.call(host, ask(args, what)))?;
-            // The far end is not trusted: its list contains the names.
-            let names = TopNames::of(from.iter().map(|path| far::home_relative(path.into())));
-            let is_single = from.len() == 1 && !is_glob(&from[0]);
-            let options = GetOptions { top_names: Some(names), ..into(args, choice, &to, is_single)? };
-            let ssh = far.route(args.link.carrier);
-            let done = get::fetch(&screen, &args.link, ssh, &far.ticket, &options, args.taking.look.strict);
+            let far = FarEnd::start(args.ssh.call(host, ask(args, give(&from))))?;
+            let done = fetch(&screen, args, choice, &from, &to, &far.ticket, far.route(args.link.carrier));
             far.end();
             done
         }
@@ -130,7 +136,69 @@ pub(crate) fn run(args: &Args) -> Done {
             far.end();
             done
         }
+        CopyDirection::Between { from_host, from, host, .. } => {
+            let call = relay::Call { arguments: std::env::args_os().skip(2).collect(), lists };
+            let far = if from_host == host {
+                None
+            } else {
+                let request = CpRequest { ends_with_ssh: true, ..ask(args, give(&from)) };
+                Some(FarEnd::start(args.ssh.call(from_host, request))?)
+            };
+            let taker =
+                |what| SshCall { lines: Some(FarLines::new(args.output.json)), ..args.ssh.call(host, ask(args, what)) };
+            relay::run(&screen, far, call, taker)
+        }
     }
+}
+
+/// What the machine with the sources does.
+fn give(from: &[OsString]) -> What {
+    What::Give(from.iter().map(|path| message::RemotePath::new(path)).collect())
+}
+
+/// Fetches sources of another machine.
+fn fetch(
+    screen: &Screen,
+    args: &Args,
+    choice: Choice,
+    from: &[OsString],
+    to: &std::path::Path,
+    ticket: &Ticket,
+    route: Option<FarRoute>,
+) -> Done {
+    // The far end is not trusted: its list contains the names.
+    let names = TopNames::of(from.iter().map(|path| far::home_relative(path.into())));
+    let options = GetOptions { top_names: Some(names), ..into(args, choice, to, is_single(from))? };
+    get::fetch(screen, &args.link, route, ticket, &options, args.taking.look.strict)
+}
+
+fn is_single(from: &[OsString]) -> bool {
+    from.len() == 1 && !is_glob(&from[0])
+}
+
+/// Copies to this machine by a call at a third one.
+pub(crate) fn copy_for_another(far: FarCopy) -> Done {
+    let call = <Args as clap::Args>::augment_args(clap::Command::new("cp").no_binary_name(true));
+    let parsed = call.try_get_matches_from(far.arguments).and_then(|matches| Args::from_arg_matches(&matches));
+    let wrong = |error: clap::Error| CommandFailure::Usage(format!("incompatible fairwave versions: {error}"));
+    let args = &parsed.map_err(wrong)?;
+    let screen = Screen::new(args.output);
+    let mut choice = args.choice.read_from("cp", far.lists)?;
+    read_sources("cp", &mut choice, &args.words[..args.words.len() - 1])?;
+    let CopyDirection::Between { from, to, .. } = way(&args.words)? else {
+        return Err(CommandFailure::Usage("cp: the call is not for this machine".to_owned()));
+    };
+    let to = far::home_relative(to.into());
+    if let Some((ticket, route)) = far.from {
+        let route = Some(route).filter(|_| args.link.carrier.allow(Carrier::Ssh));
+        return fetch(&screen, args, choice, &from, &to, &ticket, route);
+    }
+    let mut paths = Vec::new();
+    for path in &from {
+        let path = far::home_relative(path.into());
+        paths.extend(expand(&path).map_err(|error| CommandFailure::Usage(error.to_string()))?);
+    }
+    copy_here(&screen, args, choice, &paths, &to, is_single(&from))
 }
 
 /// Lists files of a machine that ssh reaches.
@@ -177,13 +245,13 @@ fn way(words: &[OsString]) -> Result<CopyDirection, CommandFailure> {
         (CpPlace::There { host, path }, []) => {
             Ok(CopyDirection::Send { from: here, host: host.clone(), to: path.clone() })
         }
-        (CpPlace::There { .. }, _) => Err(wrong(
-            "source and destination are both on other machines".into(),
-            "run it on one of them: ssh HOST fairwave cp ...",
-        )),
-        (CpPlace::Here(_), _) => {
-            Err(wrong("the sources are on more than one machine".into(), "run one copy per machine"))
-        }
+        (CpPlace::There { host, path }, [from_host]) if here.is_empty() => Ok(CopyDirection::Between {
+            from_host: from_host.clone(),
+            from: there,
+            host: host.clone(),
+            to: path.clone(),
+        }),
+        _ => Err(wrong("the sources are on more than one machine".into(), "run one copy per machine")),
     }
 }
 
@@ -251,14 +319,21 @@ fn refuse_to_delete_source(from: &[PathBuf], options: &GetOptions) -> Done {
 }
 
 /// Both ends are this process: resuming after an interrupt works here as well.
-fn copy_here(screen: &Screen, args: &Args, choice: Choice, from: &[PathBuf], to: &std::path::Path) -> Done {
+fn copy_here(
+    screen: &Screen,
+    args: &Args,
+    choice: Choice,
+    from: &[PathBuf],
+    to: &std::path::Path,
+    is_single: bool,
+) -> Done {
     let absolute = |path: &PathBuf| {
         std::path::absolute(path)
             .map_err(|error| CommandFailure::usage(plain(&error), "name existing files or directories"))
     };
     let paths = from.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
     refuse_into_itself(&paths, to)?;
-    let options = into(args, choice, to, from.len() == 1)?;
+    let options = into(args, choice, to, is_single)?;
     if options.deletes.is_some() {
         refuse_to_delete_source(&paths, &options)?;
     }
@@ -313,17 +388,21 @@ mod tests {
     }
 
     #[test]
-    fn way__one_end_is_here() {
+    fn way__of_one_machine_to_one() {
         let of = |words: &[&str]| way(&words.iter().map(OsString::from).collect::<Vec<_>>());
         assert!(matches!(of(&["a", "b", "c"]), Ok(CopyDirection::Local { from, .. }) if from.len() == 2));
         assert!(
             matches!(of(&["h:a", "h:b", "c"]), Ok(CopyDirection::Fetch { host, from, .. }) if host == "h" && from.len() == 2)
         );
+        assert!(
+            matches!(of(&["h:a", "h:b", "i:c"]), Ok(CopyDirection::Between { from_host, from, host, .. }) if from_host == "h" && from.len() == 2 && host == "i")
+        );
         assert!(matches!(of(&["a", "h:"]), Ok(CopyDirection::Send { host, to, .. }) if host == "h" && to.is_empty()));
         for (words, says) in [
             (["h:a", "b", "c"], "more than one machine"),
             (["h:a", "i:b", "c"], "more than one machine"),
-            (["h:a", "h:b", "i:c"], "source and destination are both on other machines"),
+            (["h:a", "i:b", "j:c"], "more than one machine"),
+            (["h:a", "b", "i:c"], "more than one machine"),
             ([":a", "b", "c"], "missing host"),
         ] {
             let failure = of(&words).err().unwrap();

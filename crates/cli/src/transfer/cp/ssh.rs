@@ -11,6 +11,7 @@ use fairwave_files::{ListedEntry, RenewError};
 use fairwave_host::{Carrier, Carriers, MAX_ADDRESSES, Ticket};
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::far_lines::FarLines;
 use super::message::{self, CpReply, CpRequest};
 use crate::common::failure::{CommandFailure, Done, plain};
 use crate::transfer::far_tunnel::{FarRoute, FarTunnel};
@@ -35,6 +36,8 @@ pub(super) struct SshCall {
     pub(super) remote_command: Option<String>,
     pub(super) host: String,
     pub(super) request: CpRequest,
+    /// Where the lines of its stderr go, if not to stderr as they are.
+    pub(super) lines: Option<Arc<FarLines>>,
 }
 
 /// The far end of a copy, which may be started again.
@@ -63,14 +66,20 @@ enum NoFarEnd {
     Refused(String),
 }
 
+impl From<NoFarEnd> for CommandFailure {
+    fn from(error: NoFarEnd) -> Self {
+        match error {
+            NoFarEnd::Usage(failure) => failure,
+            NoFarEnd::Mute(message) => Self::Lost(message),
+            NoFarEnd::Refused(message) => Self::Run(message),
+        }
+    }
+}
+
 impl FarEnd {
     /// Starts it.
     pub(super) fn start(call: SshCall) -> Result<Self, CommandFailure> {
-        let far = StartedFar::begin(&call, None).map_err(|error| match error {
-            NoFarEnd::Usage(failure) => failure,
-            NoFarEnd::Mute(message) => CommandFailure::Lost(message),
-            NoFarEnd::Refused(message) => CommandFailure::Run(message),
-        })?;
+        let far = StartedFar::begin(&call, None)?;
         let ticket = far.ticket.clone();
         Ok(Self { call: Arc::new(call), current: Arc::new(Mutex::new(far)), ticket })
     }
@@ -92,7 +101,7 @@ impl FarEnd {
             kill(&mut far.child);
             Ok((ticket, tunnel))
         });
-        Some(FarRoute { tunnel, start_again })
+        Some(FarRoute { tunnel, start_again, detour: "through the ssh connection" })
     }
 
     /// Lets it end: what it has to say has come through the session.
@@ -101,13 +110,21 @@ impl FarEnd {
     }
 }
 
+/// Starts a far end that copies by itself.
+pub(super) fn begin_copy(call: &SshCall) -> Result<Child, CommandFailure> {
+    let (mut child, reply) = ask(call, None)?;
+    let message = match reply {
+        CpReply::Begun => return Ok(child),
+        CpReply::Refused { message, .. } => message,
+        CpReply::Ready { .. } | CpReply::Entries(_) => "unexpected reply".to_owned(),
+    };
+    end(&mut child);
+    Err(CommandFailure::Run(said_by(&call.host, &message)))
+}
+
 /// Lists files at the far end.
 pub(super) fn list(call: &SshCall, found: &mut dyn FnMut(&ListedEntry<'_>) -> Done) -> Done {
-    let (mut child, reply) = ask(call, None).map_err(|error| match error {
-        NoFarEnd::Usage(failure) => failure,
-        NoFarEnd::Mute(message) => CommandFailure::Lost(message),
-        NoFarEnd::Refused(message) => CommandFailure::Run(message),
-    })?;
+    let (mut child, reply) = ask(call, None)?;
     let done = read_list(&mut child, &call.host, reply, found);
     if done.is_err() {
         kill(&mut child);
@@ -132,7 +149,7 @@ fn read_list(
                 }
             }
             CpReply::Refused { message, .. } => return Err(CommandFailure::Run(said_by(host, message))),
-            CpReply::Ready { .. } => return Err(lost(io::Error::other("unexpected reply"))),
+            CpReply::Ready { .. } | CpReply::Begun => return Err(lost(io::Error::other("unexpected reply"))),
         }
         let Some(stdout) = child.stdout.as_mut() else { return Ok(()) };
         reply = message::receive(stdout).map_err(lost)?;
@@ -177,10 +194,15 @@ fn spawn(call: &SshCall, command: &str) -> Result<Child, NoFarEnd> {
         .args([call.host.as_str(), command])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(if call.lines.is_some() { Stdio::piped() } else { Stdio::inherit() })
         .spawn();
-    begun.map_err(|error| {
+    let mut child = begun.map_err(|error| {
         usage(format!("{}: {}", program.escape_debug(), plain(&error)), "use --ssh COMMAND to name another command")
-    })
+    })?;
+    if let (Some(lines), Some(stderr)) = (&call.lines, child.stderr.take()) {
+        lines.pass_on(stderr);
+    }
+    Ok(child)
 }
 
 impl StartedFar {
@@ -197,7 +219,7 @@ impl StartedFar {
                 (ticket, ssh_address, carries)
             }
             CpReply::Refused { message, .. } => return refuse(&mut child, message),
-            CpReply::Entries(_) => return refuse(&mut child, "unexpected reply".to_owned()),
+            CpReply::Entries(_) | CpReply::Begun => return refuse(&mut child, "unexpected reply".to_owned()),
             CpReply::Ready { version, .. } => {
                 let message = format!("incompatible fairwave version: protocol {version}, expected 1");
                 return refuse(&mut child, message);
@@ -295,7 +317,7 @@ fn why(call: &SshCall, status: Option<i32>, error: &io::Error) -> String {
     }
 }
 
-fn end(child: &mut Child) {
+pub(super) fn end(child: &mut Child) {
     drop(child.stdin.take());
     let until = Instant::now() + PATIENCE;
     while let Ok(None) = child.try_wait() {
@@ -306,7 +328,7 @@ fn end(child: &mut Child) {
     }
 }
 
-fn kill(child: &mut Child) {
+pub(super) fn kill(child: &mut Child) {
     // It has ended or cannot be reached: no other process can be hit.
     let _ = child.kill();
     let _ = child.wait();

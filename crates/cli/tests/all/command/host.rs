@@ -159,6 +159,11 @@ impl Host {
         found
     }
 
+    /// Processes that its commands started, also at its fake far ends.
+    pub(crate) fn processes(&self) -> Vec<Pid> {
+        processes_with(&[b"XDG_STATE_HOME=", self.path("state").as_os_str().as_bytes()].concat())
+    }
+
     pub(crate) fn script(&self, name: &str, body: &str) -> String {
         use std::os::unix::fs::PermissionsExt;
         let path = self.path(name);
@@ -292,9 +297,8 @@ fn bytes_of(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 /// near end that may come back. A process is a host's if its environment names the host's state directory.
 impl Drop for Host {
     fn drop(&mut self) {
-        let mark = [b"XDG_STATE_HOME=", self.path("state").as_os_str().as_bytes()].concat();
         wait_for("the end of the processes of a host", || {
-            let ids = processes_with(&mark);
+            let ids = self.processes();
             for id in &ids {
                 _ = kill_process(*id, Signal::KILL);
             }

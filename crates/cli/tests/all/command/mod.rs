@@ -4,6 +4,7 @@
 
 mod allocate;
 mod archive;
+mod between;
 mod blocks;
 mod bridge;
 mod carrier;
