@@ -128,7 +128,7 @@ fn manifest() {
             tells: bit(7),
             verified: Verified::default(),
             quota: None,
-            takers: None,
+            admission: None,
         };
         let body = if bit(0) { rest.to_vec() } else { written(rest) };
         plan(&body, &options);

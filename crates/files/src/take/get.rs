@@ -25,7 +25,7 @@ use crate::take::disk::tree::Tree;
 use crate::take::list::top_names::TopNames;
 use crate::take::options::TakeOptions;
 use crate::take::resume::kept_key::KeptKey;
-use crate::take::resume::takers::Takers;
+use crate::take::resume::takers::{Admission, Takers};
 use crate::take::resume::top_note::Former;
 use crate::take::resume::verified::Verified;
 use crate::take::taker::{take, take_later};
@@ -216,7 +216,7 @@ fn begin(
         tells: false,
         verified,
         quota: None,
-        takers: None,
+        admission: None,
     })?;
     let greeting = Greeting::Get(walk).to_bytes();
     let request = ConnectOptions { sends: false, receives: true, greeting, options: options.session };
@@ -291,12 +291,19 @@ impl Intake {
         let look =
             Look { is_dry: look.is_dry || self.is_dry, keeps_links: look.keeps_links && self.may_keep_links, ..look };
         let (intake, holder) = (self.clone(), Holder::Visitor(ticket, Prefix::of(from)));
-        let (sink, transfer) = take_later(true, move || intake.options(ticket, look, holder))?;
+        let admission = self.takers.admit();
+        let (sink, transfer) = take_later(true, move || intake.options(ticket, look, holder, admission))?;
         Ok((Box::new(sink), transfer))
     }
 
     /// Options of the taker, determined by reading the directory.
-    fn options(self, ticket: TicketId, look: Look, holder: Holder) -> Result<TakeOptions, TransferError> {
+    fn options(
+        self,
+        ticket: TicketId,
+        look: Look,
+        holder: Holder,
+        admission: Admission,
+    ) -> Result<TakeOptions, TransferError> {
         let tree =
             if look.is_dry { look_for(&self.directory) } else { Tree::open(&self.directory).map(Arc::new).map(Some) };
         let former = self.continues_rename.then(|| Former::of(&self.directory)).flatten();
@@ -322,7 +329,7 @@ impl Intake {
             tells: true,
             verified: Verified::default(),
             quota: self.quota,
-            takers: Some(self.takers),
+            admission: Some(admission),
         })
     }
 }

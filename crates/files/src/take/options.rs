@@ -13,7 +13,7 @@ use crate::take::disk::quota::Quota;
 use crate::take::disk::tree::Tree;
 use crate::take::list::top_names::TopNames;
 use crate::take::resume::kept_key::KeptKey;
-use crate::take::resume::takers::Takers;
+use crate::take::resume::takers::Admission;
 use crate::take::resume::top_note::Former;
 use crate::take::resume::verified::Verified;
 use crate::transfer::boot::BootId;
@@ -59,8 +59,8 @@ pub(crate) struct TakeOptions {
     pub(crate) verified: Verified,
     /// Limit of all transfers into the directory, if any.
     pub(crate) quota: Option<Quota>,
-    /// Other writers of the directory: a newer transfer replaces an older one of the same.
-    pub(crate) takers: Option<Takers>,
+    /// Place among the writers of the directory: a newer transfer replaces an older one of the same.
+    pub(crate) admission: Option<Admission>,
 }
 
 impl TakeOptions {

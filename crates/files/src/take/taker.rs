@@ -158,8 +158,8 @@ impl Taker {
             }
         };
         let outcome = self.plan.end(ended);
-        if let (Some(takers), Some(transfer)) = (&self.options.takers, &self.transfer) {
-            takers.leave(transfer, &self.ledger.transfer());
+        if let (Some(admission), Some(transfer)) = (&self.options.admission, &self.transfer) {
+            admission.leave(transfer);
         }
         self.ledger.end(outcome);
     }

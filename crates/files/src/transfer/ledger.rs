@@ -61,11 +61,6 @@ struct Ending {
 pub(crate) type Then = Box<dyn FnOnce(&Outcome, &ProgressCounts) + Send>;
 
 impl Transfer {
-    /// Whether both are the same.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.ledger.shared, &other.ledger.shared)
-    }
-
     /// Progress, over all its sessions.
     pub fn progress(&self) -> Progress {
         let legs = self.ledger.legs();

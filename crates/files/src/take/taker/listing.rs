@@ -105,8 +105,8 @@ impl Taker {
 
     /// It is known which journal is to be continued.
     fn begin_to_write(&mut self, transfer: TemporaryKey, session: &Session, tree: &Arc<Tree>) -> Result<(), TakeError> {
-        let patience = self.options.takers.as_ref().map_or(Duration::ZERO, |takers| {
-            takers.enter(transfer, self.ledger.transfer());
+        let patience = self.options.admission.as_ref().map_or(Duration::ZERO, |admission| {
+            admission.enter(transfer, self.ledger.transfer());
             PATIENCE
         });
         self.transfer = Some(transfer);

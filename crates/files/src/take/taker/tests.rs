@@ -213,7 +213,7 @@ impl World {
             tells: false,
             verified: get.verified.clone(),
             quota: get.quota.clone(),
-            takers: None,
+            admission: None,
         }
     }
 
