@@ -13,6 +13,8 @@ pub(crate) enum EngineKind {
     Allocators,
     /// Rules of end nodes whose two ends exchange claims and grants: Tally.
     Exchange,
+    /// Rules whose control packets visit the capacities: s-PERC.
+    Circulation,
     /// AECP's differential equations.
     Aecp,
 }
@@ -23,6 +25,7 @@ impl EngineKind {
         match scheme.node {
             _ if is_aecp(scheme.name) => Some(Self::Aecp),
             Some(rule) if rule.exchange.is_some() => Some(Self::Exchange),
+            Some(rule) if rule.circulates => Some(Self::Circulation),
             Some(_) => Some(Self::Allocators),
             None => None,
         }

@@ -2,7 +2,8 @@
 //! is exact: nothing is stepped, every integral is a sum over its pieces. Only AECP consists of differential equations,
 //! which are stepped (`aecp`).
 //!
-//! If the two ends of a session exchange claims and grants (Tally), messages are events (`tally`).
+//! If the two ends of a session exchange claims and grants (Tally), or control packets visit the capacities (s-PERC),
+//! messages are events (`tally`).
 //!
 //! It does not model packets: there are no headers (wire rate = payload rate), queues follow from the rates but change
 //! neither rates nor delays, and nothing is lost.
@@ -50,7 +51,9 @@ pub fn simulate(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, 
     let plan = plan::FluidPlan::new(scenario)?;
     match plan.engine {
         EngineKind::Allocators => engine::FluidSimulator::new(&plan, &settings).run(&mut settings),
-        EngineKind::Exchange => tally::TallySimulator::new(&plan, &settings)?.run(&mut settings),
+        EngineKind::Exchange | EngineKind::Circulation => {
+            tally::TallySimulator::new(&plan, &settings)?.run(&mut settings)
+        }
         EngineKind::Aecp => aecp::AecpSimulator::new(&plan, &settings).run(&mut settings),
     }
 }

@@ -13,6 +13,10 @@ pub(super) enum TallyEventKind {
     Grant(usize, GrantMessage),
     /// A claim reaches a row's resource.
     Claim(usize, ClaimMessage),
+    /// The control packet of a session reaches a step of its way, if it has this number.
+    Visit(usize, u64, usize),
+    /// The control packet of a session with this number did not come back.
+    Repeat(usize, u64),
     /// A session has sent its last byte, if this completion is still valid.
     Complete(usize, u64),
     /// A session stops.
@@ -27,6 +31,8 @@ pub(super) enum TallyEventKind {
     Tick(usize),
     /// A node that received news ticks an additional time.
     ExtraTick(usize),
+    /// A round of the capacities of a ticker is over.
+    Round(usize),
 }
 
 impl TallyEventKind {
@@ -38,13 +44,16 @@ impl TallyEventKind {
             Self::Arrive(..) => 1,
             Self::Grant(..) => 2,
             Self::Claim(..) => 3,
-            Self::Complete(..) => 4,
-            Self::Stop(_) => 5,
-            Self::Start(_) => 6,
-            Self::Demand(..) => 7,
-            Self::Optimum => 8,
-            Self::Tick(_) => 9,
-            Self::ExtraTick(_) => 10,
+            Self::Visit(..) => 4,
+            Self::Repeat(..) => 5,
+            Self::Complete(..) => 6,
+            Self::Stop(_) => 7,
+            Self::Start(_) => 8,
+            Self::Demand(..) => 9,
+            Self::Optimum => 10,
+            Self::Tick(_) => 11,
+            Self::ExtraTick(_) => 12,
+            Self::Round(_) => 13,
         }
     }
 }

@@ -28,7 +28,7 @@ impl TallySimulator<'_> {
     /// The source's expected rate is its cap, the sink's the smallest grant in force, the target the smallest offer.
     fn rate_sample(&self, k: usize) -> RateSample {
         let flow = &self.flows[k];
-        let source = self.nodes[flow.node as usize].source.as_ref().filter(|_| flow.is_active);
+        let source = self.source_of(k).filter(|_| flow.is_active);
         let or_none = |rate: Option<Rate>| rate.map_or(f64::NAN, Rate::as_bps);
         RateSample {
             delivered: flow.arrivals.by(self.now),

@@ -1,11 +1,12 @@
-//! The engine for rules whose two ends exchange claims and grants (Tally, docs/explanation/tally.md): every message is
-//! an event, with the delay of its path, and may be lost or late. Rates are piecewise constant and every integral is
+//! The engine for rules whose two ends exchange claims and grants (Tally, docs/explanation/tally.md), or whose control
+//! packets visit the capacities (s-PERC, `circulation`): every message is an event, with the delay of its path, and may be lost or late. Rates are piecewise constant and every integral is
 //! exact, as in the other engines; nothing is stepped.
 //!
 //! A session starts at rate zero, regardless of `initial_rate`: it sends only at granted rates. A link without the rule
 //! has no part in the exchange.
 
 mod arrivals;
+mod circulation;
 mod event;
 mod finish;
 mod node;
@@ -15,10 +16,11 @@ use std::collections::BinaryHeap;
 
 use fairwave_scenario::Run;
 use fairwave_schemes::global::metrics;
-use fairwave_schemes::node::tally::{ClaimMessage, ClaimTo, GrantMessage, GrantTo, SessionTerms};
+use fairwave_schemes::node::tally::{ClaimMessage, ClaimTo, GrantMessage, GrantTo, SessionTerms, SourceNode};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::Settings;
+use crate::check::EngineKind;
 use crate::ending;
 use crate::error::FluidError;
 use crate::grain::{self, Volume, grains};
@@ -29,6 +31,7 @@ use crate::record::Recorder;
 use crate::report::FluidTotals;
 use crate::track::Track;
 use arrivals::Arrivals;
+use circulation::Circulation;
 use event::{TallyEvent, TallyEventKind};
 use node::{TallyNode, below, constants, declares, nodes};
 
@@ -76,6 +79,8 @@ pub(crate) struct TallySimulator<'a> {
     nodes: Vec<TallyNode>,
     /// The node that has the half of each resource; [`NONE`] if the resource is not a remote one.
     keepers: Vec<u32>,
+    /// The control packets, if the rule has them instead of nodes.
+    circulation: Option<Circulation>,
     flows: Vec<TallyFlow>,
     rows: Vec<TallyRow>,
     queues: Vec<Queue>,
@@ -95,7 +100,9 @@ pub(crate) struct TallySimulator<'a> {
 impl<'a> TallySimulator<'a> {
     pub(crate) fn new(plan: &'a FluidPlan<'a>, settings: &Settings<'_>) -> Result<Self, FluidError> {
         let (window, closes_early) = plan.window(settings.window);
-        let (nodes, keepers) = nodes(plan)?;
+        let circulation = (plan.engine == EngineKind::Circulation).then(|| Circulation::new(plan));
+        let (nodes, keepers) =
+            if circulation.is_some() { (Vec::new(), vec![NONE; plan.resources.len()]) } else { nodes(plan)? };
         let count = plan.scenario.sessions.len();
         let mut simulator = Self {
             plan,
@@ -104,6 +111,7 @@ impl<'a> TallySimulator<'a> {
             pushed: 0,
             nodes,
             keepers,
+            circulation,
             flows: vec![TallyFlow::default(); count],
             rows: vec![TallyRow::default(); plan.rows.len()],
             queues: vec![Queue::default(); plan.resources.len()],
@@ -129,6 +137,7 @@ impl<'a> TallySimulator<'a> {
             let first = simulator.nodes[at].schedule.first(simulator.largest_rtt(at, |flow| flow.start == 0));
             simulator.push(first.as_nanos(), TallyEventKind::Tick(at));
         }
+        simulator.schedule_rounds();
         Ok(simulator)
     }
 
@@ -205,6 +214,9 @@ impl<'a> TallySimulator<'a> {
             TallyEventKind::Arrive(row, bps) => self.arrive(row, bps),
             TallyEventKind::Grant(row, grant) => self.on_grant(row, &grant),
             TallyEventKind::Claim(row, claim) => self.on_claim(row, &claim),
+            TallyEventKind::Visit(k, number, step) => self.visit(k, number, step),
+            TallyEventKind::Repeat(k, number) => self.repeat(k, number),
+            TallyEventKind::Round(ticker) => self.end_round(ticker),
             TallyEventKind::Complete(k, number) => {
                 if self.flows[k].is_active && self.flows[k].completion == number {
                     let arrival = self.plan.last_arrival(k, self.now);
@@ -272,11 +284,15 @@ impl<'a> TallySimulator<'a> {
         flow.track = Track::new(self.now);
         let (at, remotes) = (flow.node as usize, flow.remotes.len());
         let declared = self.declared(k);
-        if let Some(source) = &mut self.nodes[at].source {
-            source.open(now, k as u64, terms, declared, remotes, &mut self.claims);
+        if self.circulation.is_some() {
+            self.depart(k);
+        } else {
+            if let Some(source) = &mut self.nodes[at].source {
+                source.open(now, k as u64, terms, declared, remotes, &mut self.claims);
+            }
+            self.send(at);
+            self.react(at);
         }
-        self.send(at);
-        self.react(at);
         self.set_rate(k);
         self.predict(k);
         self.optimum_changes();
@@ -289,17 +305,22 @@ impl<'a> TallySimulator<'a> {
         self.flows[k].completion = 0;
         self.set_rate(k);
         let (now, at) = (self.time(), self.flows[k].node as usize);
-        if let Some(source) = &mut self.nodes[at].source {
+        // Without nodes the next return of the control packet ends the session.
+        if let Some(source) = self.nodes.get_mut(at).and_then(|node| node.source.as_mut()) {
             source.close(now, k as u64, &mut self.claims);
+            self.send(at);
+            self.react(at);
         }
-        self.send(at);
-        self.react(at);
         self.open -= 1;
         self.last_arrival = self.last_arrival.max(self.plan.last_arrival(k, self.now));
         if self.closes_early && self.open == 0 {
             self.window.1 = self.window.1.min(self.last_arrival);
         }
         self.optimum_changes();
+    }
+
+    fn source_of(&self, k: usize) -> Option<&SourceNode> {
+        self.nodes.get(self.flows[k].node as usize)?.source.as_ref()
     }
 
     fn declares(&self, k: usize) -> bool {
@@ -335,8 +356,10 @@ impl<'a> TallySimulator<'a> {
 
     /// A session sends at the minimum of its allowed rate and its demand.
     fn set_rate(&mut self, k: usize) {
-        let at = self.flows[k].node as usize;
-        let allowed = self.nodes[at].source.as_ref().map_or(0.0, |source| source.rate(k as u64).as_bps());
+        let allowed = match &self.circulation {
+            Some(circulation) => circulation.rate_bps(k),
+            None => self.source_of(k).map_or(0.0, |source| source.rate(k as u64).as_bps()),
+        };
         if self.flows[k].is_active || self.flows[k].rate_bps > 0.0 {
             self.close(k);
         }

@@ -35,6 +35,10 @@ pub(super) struct Mail {
 }
 
 impl Mail {
+    pub(super) fn new(loss: f64, late: Duration, random: RandomStream) -> Self {
+        Self { loss, late_ns: late.as_nanos() as f64, random }
+    }
+
     /// Delay of a message beyond that of the path; `None` if it is lost.
     pub(super) fn fate(&mut self) -> Option<u64> {
         if self.loss > 0.0 && self.random.unit() < self.loss {
@@ -115,11 +119,11 @@ impl TallyNode {
             schedule,
             react: REACT.of(&choice.options).map(Duration::as_nanos),
             reacts: false,
-            mail: Mail {
-                loss: LOSS.of(&choice.options),
-                late_ns: LATE.of(&choice.options).as_nanos() as f64,
-                random: random::stream(scenario.seed, &format!("messages of {name}")),
-            },
+            mail: Mail::new(
+                LOSS.of(&choice.options),
+                LATE.of(&choice.options),
+                random::stream(scenario.seed, &format!("messages of {name}")),
+            ),
         })
     }
 }

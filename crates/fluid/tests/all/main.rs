@@ -2,4 +2,5 @@
 #![allow(clippy::disallowed_methods, reason = "tests may compute what they expect with the system's library")]
 
 mod random_instances;
+mod sperc;
 mod tally;

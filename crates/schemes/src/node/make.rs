@@ -12,8 +12,8 @@ pub enum NodeError {
     /// The name is not that of a node rule.
     #[error("\"{0}\" is not a node rule")]
     UnknownRule(String),
-    /// The rule is two halves that exchange messages, and cannot work from a table of measured rates.
-    #[error("the node rule \"{0}\" exchanges messages between the two ends and has no allocator")]
+    /// The rule exchanges messages, and cannot work from a table of measured rates.
+    #[error("the node rule \"{0}\" exchanges messages and has no allocator")]
     Exchanges(&'static str),
     /// The rule runs only in the fluid model.
     #[error("the node rule \"{0}\" does not run on hosts")]
@@ -25,7 +25,7 @@ impl NodeError {
     pub fn hint(&self) -> String {
         let would_do = |scheme: &&Scheme| match self {
             Self::UnknownRule(_) => true,
-            Self::Exchanges(_) => scheme.node.is_some_and(|rule| rule.exchange.is_none()),
+            Self::Exchanges(_) => scheme.node.is_some_and(|rule| rule.is_allocator()),
             Self::NotOnHosts(_) => scheme.runs_on_hosts(),
         };
         let names: Vec<_> = RULES.iter().filter(would_do).map(|scheme| scheme.name).collect();
@@ -41,7 +41,7 @@ impl NodeError {
 /// sets a session's first rate.
 pub fn allocator(name: &str, options: &Options) -> Result<Box<dyn RateAllocator>, NodeError> {
     let (scheme, rule) = named(name)?;
-    if rule.exchange.is_some() { Err(NodeError::Exchanges(scheme.name)) } else { Ok((rule.make)(options)) }
+    if rule.is_allocator() { Ok((rule.make)(options)) } else { Err(NodeError::Exchanges(scheme.name)) }
 }
 
 /// The node rule of that name, if hosts run it.
@@ -64,7 +64,7 @@ mod tests {
     fn allocator__knows_every_listed_node_rule_and_no_other() {
         for scheme in schemes() {
             let made = allocator(scheme.name, &Options::default());
-            let is_alone = scheme.node.is_some_and(|rule| rule.exchange.is_none());
+            let is_alone = scheme.node.is_some_and(|rule| rule.is_allocator());
             assert_eq!(made.is_ok(), is_alone, "{}", scheme.name);
             assert_eq!(scheme.node.is_some(), scheme.kind == SchemeKind::Node, "{}", scheme.name);
         }

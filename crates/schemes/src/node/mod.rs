@@ -10,6 +10,7 @@
 //!   docs/explanation/abr.md.
 //! - [`tally`]: sessions claim, nodes grant capacity that has been released. Two halves with messages, not an
 //!   allocator. docs/explanation/tally.md.
+//! - [`sperc`]: control packets circulate over all capacities of a path, links included; a referee for the others.
 //! - [`fair_start()`]: the rate at which a session may start without waiting for the rule.
 
 mod abr;
@@ -25,6 +26,7 @@ mod list;
 mod make;
 mod order;
 mod other_meter;
+pub mod sperc;
 pub mod tally;
 
 pub use abr::{Charny, Hou};

@@ -21,6 +21,9 @@ pub struct NodeRule {
     /// run [`SourceNode`](crate::node::tally::SourceNode) and [`SinkNode`](crate::node::tally::SinkNode) and carry the
     /// messages between them. `None`: the rule is an allocator, and sinks send only their grants.
     pub exchange: Option<fn(&Options) -> TallyOptions>,
+    /// Whether a control packet of each session visits every capacity on its path, instead of reports of sinks. Its
+    /// driver runs a [`Meter`](crate::node::sperc::Meter) at each; its allocator is never called.
+    pub circulates: bool,
     /// Makes the rule over owners, which leaves a part to traffic outside its control ([`RateAllocator::see_other`]);
     /// `None` if there is none.
     pub over_groups: Option<MakeRule>,
@@ -42,12 +45,18 @@ impl NodeRule {
         Self {
             make,
             exchange: None,
+            circulates: false,
             over_groups: None,
             runs_on_hosts: true,
             takes_share: false,
             keeps_minimum: false,
             needs_claims: false,
         }
+    }
+
+    /// Whether it is an allocator: it works from a table of measured rates.
+    pub const fn is_allocator(&self) -> bool {
+        self.exchange.is_none() && !self.circulates
     }
 
     /// Capabilities and requirements in words.
@@ -58,6 +67,7 @@ impl NodeRule {
             (self.keeps_minimum, "keeps minimum rates"),
             (self.needs_claims, "needs claims"),
             (self.exchange.is_some(), "exchanges claims and grants"),
+            (self.circulates, "circulates control packets"),
             (self.over_groups.is_some(), "yields to other traffic"),
         ];
         all.into_iter().filter(|(can, _)| *can).map(|(_, words)| words).collect()

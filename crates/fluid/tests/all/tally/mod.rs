@@ -163,7 +163,7 @@ fn runs__are_the_same_to_the_last_bit() {
     }
 }
 
-fn run(text: &str) -> Run {
+pub(crate) fn run(text: &str) -> Run {
     let document = Document::parse("instance.toml", text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let case = document.cases(&Selection::default()).unwrap().remove(0);
     let (scenario, _) = document.build(&case).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -172,6 +172,6 @@ fn run(text: &str) -> Run {
 }
 
 #[allow(clippy::disallowed_methods, reason = "the driver of a test may be told how long to run")]
-fn number(variable: &str) -> Option<u64> {
+pub(crate) fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
