@@ -129,6 +129,7 @@ fn manifest() {
             verified: Verified::default(),
             quota: None,
             admission: None,
+            worker_slots: None,
         };
         let body = if bit(0) { rest.to_vec() } else { written(rest) };
         plan(&body, &options);

@@ -332,6 +332,36 @@ mod tests {
         }
     }
 
+    /// However many sessions the other ticket has at the disk.
+    #[test]
+    fn visit__a_ticket_whose_disk_workers_are_busy_delays_no_other() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, _) = tree(place.path(), &[10, 70_000]);
+        let into = place.path().join("into");
+        fs::create_dir(&into).unwrap();
+        let options = ShareOptions { writable_into: Some(into.clone()), ..ShareOptions::default() };
+        let share = Share::new(vec![], options).unwrap();
+        let other = place.path().join("other");
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("file"), "x").unwrap();
+        let put = |ticket: u64, root: &Path| {
+            let greeting = Greeting::Put(Look::default()).to_bytes();
+            let (_, taker) = share.visit(&Visitor { ticket: TicketId(ticket), ..visitor(&greeting) }).unwrap();
+            let (giver, _) = crate::give::put::giver(&[root.to_owned()], &crate::PutOptions::default()).unwrap();
+            Loopback::open(giver, taker, false, FAIR)
+        };
+        let slots = share.intake.as_ref().unwrap().worker_slots().of(TicketId(1));
+        let busy: Vec<_> = (0..crate::take::disk::worker_slots::worker_count()).map(|_| slots.take()).collect();
+        let mut delayed = put(1, &root);
+        (0..1000).for_each(|_| _ = delayed.step());
+        assert_eq!(put(2, &other).run_out(StdDuration::from_secs(600)), Some(CloseReason::Done));
+        assert_eq!(fs::read(into.join("other/file")).unwrap(), b"x");
+        assert!(!into.join("data/00000").exists(), "a worker has written without a slot");
+        drop(busy);
+        assert_eq!(delayed.run_out(StdDuration::from_secs(600)), Some(CloseReason::Done));
+        assert!(into.join("data/00000").exists());
+    }
+
     #[test]
     fn visit__who_never_opens_is_not_listed() {
         let place = tempfile::tempdir().unwrap();

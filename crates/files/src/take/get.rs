@@ -22,6 +22,7 @@ use crate::format::keeps::Keeps;
 use crate::take::disk::durable::Durable;
 use crate::take::disk::quota::Quota;
 use crate::take::disk::tree::Tree;
+use crate::take::disk::worker_slots::TicketSlots;
 use crate::take::list::top_names::TopNames;
 use crate::take::options::TakeOptions;
 use crate::take::resume::kept_key::KeptKey;
@@ -217,6 +218,7 @@ fn begin(
         verified,
         quota: None,
         admission: None,
+        worker_slots: None,
     })?;
     let greeting = Greeting::Get(walk).to_bytes();
     let request = ConnectOptions { sends: false, receives: true, greeting, options: options.session };
@@ -240,6 +242,7 @@ pub(crate) struct Intake {
     /// Whether what is put may land where this host keeps its keys.
     may_hold_keys: bool,
     quota: Option<Quota>,
+    worker_slots: TicketSlots,
     takers: Takers,
 }
 
@@ -257,8 +260,18 @@ impl Intake {
             open(&directory)?;
         }
         let (continues_rename, may_keep_links, may_hold_keys) = (false, false, false);
-        let (quota, takers) = (None, Takers::default());
-        Ok(Self { directory, rename, continues_rename, durable, is_dry, may_keep_links, may_hold_keys, quota, takers })
+        Ok(Self {
+            directory,
+            rename,
+            continues_rename,
+            durable,
+            is_dry,
+            may_keep_links,
+            may_hold_keys,
+            quota: None,
+            worker_slots: TicketSlots::default(),
+            takers: Takers::default(),
+        })
     }
 
     /// Sets whether it continues a rename; see [`GetOptions::continues_rename`].
@@ -279,6 +292,12 @@ impl Intake {
     /// Allows links that lead out of the directory, if the client requests it.
     pub(crate) fn keeping_links(self, may_keep_links: bool) -> Self {
         Self { may_keep_links, ..self }
+    }
+
+    /// Slots of the disk workers of each ticket.
+    #[cfg(test)]
+    pub(crate) fn worker_slots(&self) -> &TicketSlots {
+        &self.worker_slots
     }
 
     /// Takes what the holder of a ticket puts: what its session has to do, and the transfer.
@@ -330,6 +349,7 @@ impl Intake {
             verified: Verified::default(),
             quota: self.quota,
             admission: Some(admission),
+            worker_slots: Some(self.worker_slots.of(ticket)),
         })
     }
 }

@@ -11,6 +11,7 @@ use crate::format::greeting::Look;
 use crate::take::disk::durable::Durable;
 use crate::take::disk::quota::Quota;
 use crate::take::disk::tree::Tree;
+use crate::take::disk::worker_slots::WorkerSlots;
 use crate::take::list::top_names::TopNames;
 use crate::take::resume::kept_key::KeptKey;
 use crate::take::resume::takers::Admission;
@@ -61,6 +62,8 @@ pub(crate) struct TakeOptions {
     pub(crate) quota: Option<Quota>,
     /// Place among the writers of the directory: a newer transfer replaces an older one of the same.
     pub(crate) admission: Option<Admission>,
+    /// Slots of the disk workers of the visitor's ticket.
+    pub(crate) worker_slots: Option<Arc<WorkerSlots>>,
 }
 
 impl TakeOptions {

@@ -14,6 +14,7 @@ use crate::take::disk::disk_state::{DiskJob, DiskState};
 use crate::take::disk::durable::Durable;
 use crate::take::disk::tree::Tree;
 use crate::take::disk::worker::Worker;
+use crate::take::disk::worker_slots::{MAX_WORKERS, WorkerSlots, worker_count};
 use crate::take::fetch::pool::BufferPool;
 use crate::take::news::TakeNews;
 
@@ -41,8 +42,6 @@ struct Writers {
     workers: Vec<JoinHandle<()>>,
 }
 
-const MAX_WORKERS: usize = 4;
-
 impl DiskThreads {
     /// One without threads. Jobs are sent by `work` and received from `jobs`; results go to `news`.
     pub(crate) fn new(
@@ -56,18 +55,25 @@ impl DiskThreads {
     }
 
     /// Starts the threads that write.
-    pub(crate) fn start_writers(&mut self, disk: DiskState, durable: Durable, span: &Span) -> io::Result<()> {
+    pub(crate) fn start_writers(
+        &mut self,
+        disk: DiskState,
+        durable: Durable,
+        slots: Option<&Arc<WorkerSlots>>,
+        span: &Span,
+    ) -> io::Result<()> {
         let disk = Arc::new(disk);
         let (group, grouped) = unbounded();
         let committer = Committer::new(Arc::clone(&disk), durable, grouped, self.news.clone());
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         let span = span.clone();
         let committer = named("fairwave-place").spawn(move || span.in_scope(|| committer.run()))?;
-        let count = thread::available_parallelism().map_or(1, |count| count.get().clamp(1, MAX_WORKERS));
+        let count = worker_count();
         let mut workers = Vec::with_capacity(count);
         for _ in 0..count {
             let (disk, jobs, group) = (Arc::clone(&disk), self.jobs.clone(), group.clone());
-            let worker = Worker { disk, jobs, group, news: self.news.clone(), pool: self.pool.clone() };
+            let (news, pool, slots) = (self.news.clone(), self.pool.clone(), slots.cloned());
+            let worker = Worker { disk, jobs, slots, group, news, pool };
             workers.push(named("fairwave-disk").spawn(move || worker.run())?);
         }
         self.writers = Some(Writers { disk, group, committer, workers });

@@ -17,3 +17,4 @@ pub(crate) mod sparse;
 pub(crate) mod sync_choice;
 pub(crate) mod tree;
 pub(crate) mod worker;
+pub(crate) mod worker_slots;

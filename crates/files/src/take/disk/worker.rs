@@ -12,6 +12,7 @@ use crate::take::disk::disk_error::{DiskError, Doing, Trouble};
 use crate::take::disk::disk_state::{BlockMap, DiskJob, DiskState, Hollow, Report};
 use crate::take::disk::sparse::{Below, write_sparse};
 use crate::take::disk::tree::Old;
+use crate::take::disk::worker_slots::WorkerSlots;
 use crate::take::fetch::parcel::{Parcel, ParcelBlock, ParcelKind};
 use crate::take::fetch::pool::BufferPool;
 use crate::take::fetch::taken_file::{TakenFile, Temporary};
@@ -26,6 +27,8 @@ use crate::transfer::zeros::wait_for_zeros;
 pub(crate) struct Worker {
     pub(crate) disk: Arc<DiskState>,
     pub(crate) jobs: Receiver<DiskJob>,
+    /// Of the ticket, if it is a visitor's.
+    pub(crate) slots: Option<Arc<WorkerSlots>>,
     pub(crate) group: Sender<GroupJob>,
     pub(crate) news: Sender<TakeNews>,
     pub(crate) pool: BufferPool,
@@ -54,6 +57,7 @@ impl Worker {
     pub(crate) fn run(self) {
         let mut buffer = Vec::new();
         while let Ok(job) = self.jobs.recv() {
+            let _slot = self.slots.as_ref().map(|slots| slots.take());
             let mut batch = JobEffects::default();
             match job {
                 DiskJob::Parcel(mut parcel) => {

@@ -127,7 +127,8 @@ impl Taker {
         let places_at_once = self.options.durable == Durable::None;
         let hashes = HashKey::new(session.secret("hashes"));
         let disk = DiskState { temps, journal, hashes, places_at_once, quota };
-        let writers = self.threads.start_writers(disk, self.options.durable, session.span());
+        let writers =
+            self.threads.start_writers(disk, self.options.durable, self.options.worker_slots.as_ref(), session.span());
         writers.inspect_err(|error| self.tell_no_room(error)).map_err(TakeError::Thread)
     }
 

@@ -214,6 +214,7 @@ impl World {
             verified: get.verified.clone(),
             quota: get.quota.clone(),
             admission: None,
+            worker_slots: None,
         }
     }
 
