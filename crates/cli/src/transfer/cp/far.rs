@@ -12,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use fairwave_files::{ListedEntry, ListedKind, Share, ShareOptions, Transfer, expand, list_path};
@@ -335,7 +335,10 @@ impl Far {
         let endpoint = &self.bound.endpoint;
         let (mut idle_since, mut has_come) = (Instant::now(), false);
         loop {
-            std::thread::sleep(TICK);
+            let ended = self.ends.recv_timeout(TICK);
+            if ended == Err(RecvTimeoutError::Disconnected) {
+                std::thread::sleep(TICK);
+            }
             if is_asked_to_leave.load(Ordering::SeqCst) {
                 transfers(&self.share).iter().for_each(Transfer::stop);
                 return self.leave(endpoint);
@@ -344,7 +347,7 @@ impl Far {
             if !is_idle {
                 (idle_since, has_come) = (Instant::now(), true);
             }
-            for (reason, by_peer) in self.ends.try_iter() {
+            for (reason, by_peer) in ended.into_iter().chain(self.ends.try_iter()) {
                 let is_over = match reason {
                     CloseReason::Done => true,
                     CloseReason::Stopped | CloseReason::Leaving => by_peer,

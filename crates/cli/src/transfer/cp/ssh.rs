@@ -26,7 +26,10 @@ const NOT_FOUND: i32 = 127;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// An ssh that is started during a transfer has answered by then, even if a user types a password.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+/// Period of looking whether ssh has ended,
 const LOOK: Duration = Duration::from_millis(50);
+/// and at first: it mostly ends within some milliseconds.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
 
 /// The call that starts the far end.
 pub(super) struct SshCall {
@@ -286,16 +289,18 @@ fn said_by(host: &str, message: &str) -> String {
     lines.join("\n")
 }
 
-/// The exit status of an ssh that brought no answer.
+/// The exit status of an ssh that is to end, unless it takes too long or a signal ended it.
 fn status(child: &mut Child) -> Option<i32> {
-    let until = Instant::now() + PATIENCE;
     drop(child.stdin.take());
+    let until = Instant::now() + PATIENCE;
+    let mut look = FIRST_LOOK;
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return status.code(),
-            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            Ok(None) if Instant::now() < until => std::thread::sleep(look),
             _ => return None,
         }
+        look = LOOK.min(2 * look);
     }
 }
 
@@ -317,14 +322,10 @@ fn why(call: &SshCall, status: Option<i32>, error: &io::Error) -> String {
     }
 }
 
+/// Waits until it has ended by itself, and kills it if it does not.
 pub(super) fn end(child: &mut Child) {
-    drop(child.stdin.take());
-    let until = Instant::now() + PATIENCE;
-    while let Ok(None) = child.try_wait() {
-        if Instant::now() > until {
-            return kill(child);
-        }
-        std::thread::sleep(Duration::from_millis(20));
+    if status(child).is_none() {
+        kill(child);
     }
 }
 
