@@ -15,6 +15,7 @@ use fairwave_units::Rate;
 use super::given_bytes::GivenBytes;
 use super::hashed_alone::{FETCHES_WITHIN, HashedAlone};
 use super::list_options::ListOptions;
+use super::listing::TOGETHER_BYTES;
 use super::reading::BatchBytes;
 use super::roots::GivenPaths;
 use super::supply::{Readers, Supply, SupplyNews};
@@ -28,7 +29,7 @@ use crate::transfer::outcome::{Ended, Outcome};
 /// Bytes of batches that stay in memory, for what is lost on the way.
 const MAX_CACHED_BYTES: u64 = 64 << 20;
 /// And batches, however small.
-const MAX_CACHED: usize = 512;
+const MAX_CACHED: usize = (MAX_CACHED_BYTES / TOGETHER_BYTES) as usize;
 /// Bytes of lists of chunks that stay in memory: those of 16 GiB, mostly.
 const MAX_LIST_BYTES: usize = 4 << 20;
 /// Reading ahead stops waiting for a batch if nothing has been lent for this time.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fairwave_proto::ByteRanges;
 
 use crate::delta::chunks::SLOT_BYTES;
-use crate::format::blocks::{BLOCK_BYTES, FileSpan, HASH_RECORD_BYTES, Layout, blocks_of};
+use crate::format::blocks::{FileSpan, HASH_RECORD_BYTES, Layout, blocks_of};
 use crate::format::holes::Holes;
 use crate::format::manifest::{FileIdentity, SegmentEntries, TreeEntry};
 use crate::format::segments::SegmentWriter;
@@ -19,6 +19,9 @@ pub(crate) const MAX_MANIFEST_BYTES: u64 = 1 << 30;
 const MAX_TREE_BYTES: u64 = 1 << 60;
 /// Max files that are read at once: a thousand take some milliseconds.
 const MAX_TOGETHER: usize = 1024;
+/// Max bytes of small files that are read at once: of a tree of which little has changed, no more than this is read for
+/// each file that has.
+pub(crate) const TOGETHER_BYTES: u64 = 64 << 10;
 
 /// Memory of a listing per file, bytes,
 const FILE_BYTES: usize = 24;
@@ -194,7 +197,7 @@ impl Listing {
             self.entries.push(entry);
             let is_small = blocks_of(bytes) <= 1;
             let (files, sum) = together.filter(|_| is_small).unwrap_or((0, 0));
-            let fits = files < MAX_TOGETHER && sum + bytes <= BLOCK_BYTES;
+            let fits = files < MAX_TOGETHER && sum + bytes <= TOGETHER_BYTES;
             let run = FileRun {
                 files_end: span.file + 1,
                 bytes_end: span.bytes.end,
@@ -335,6 +338,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::format::blocks::BLOCK_BYTES;
     use crate::format::streams::{HASHES, MANIFEST, TREE};
 
     fn file(path: &[u8], bytes: u64) -> TreeEntry<'_> {
@@ -378,7 +382,7 @@ mod tests {
 
     #[test]
     fn batch__small_files_together_and_large_ones_by_blocks() {
-        let lengths = [10, 0, 20, BLOCK_BYTES + 1, 5, BLOCK_BYTES - 5, 1];
+        let lengths = [10, 0, 20, BLOCK_BYTES + 1, 5, TOGETHER_BYTES - 5, 1];
         let listing = listing(&lengths, 100);
         let batch = listing.batch_at(9).unwrap();
         assert_eq!((batch.bytes.clone(), batch.blocks.clone(), batch.files.clone()), (0..30, 0..2, 0..3));
@@ -389,7 +393,7 @@ mod tests {
             (30 + BLOCK_BYTES..31 + BLOCK_BYTES, 3..4, BLOCK_BYTES)
         );
         assert_eq!(last.listed().map(|file| file.path).collect::<Vec<_>>(), [b"data/3"]);
-        // 5 bytes and the rest of 4 MiB go together, one more does not.
+        // 5 bytes and the rest of 64 KiB go together, one more does not.
         let [full, one] = [4, 6].map(|block| listing.batch_of_block(block).unwrap());
         assert_eq!((full.files, full.blocks, one.files, one.blocks), (4..6, 4..6, 6..7, 6..7));
         assert_eq!(listing.stream_bytes(TREE), lengths.iter().sum::<u64>());
@@ -427,7 +431,8 @@ mod tests {
             while let Some(batch) = listing.batch_at(byte) {
                 prop_assert_eq!(batch.bytes.start, byte);
                 prop_assert_eq!(batch.blocks.start, block);
-                prop_assert!(batch.bytes.end - batch.bytes.start <= BLOCK_BYTES);
+                let most = if batch.files.len() > 1 { TOGETHER_BYTES } else { BLOCK_BYTES };
+                prop_assert!(batch.bytes.end - batch.bytes.start <= most);
                 prop_assert!(batch.files.len() <= MAX_TOGETHER);
                 for at in [batch.bytes.start, batch.bytes.end - 1] {
                     prop_assert_eq!(&listing.batch_at(at).unwrap().bytes, &batch.bytes);

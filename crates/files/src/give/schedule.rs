@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fairwave_proto::codec::VoidReason;
 use fairwave_proto::{ByteRanges, MAX_OPEN_BYTES};
 
-use super::listing::{BatchPlan, Listing, ManifestPart};
+use super::listing::{BatchPlan, Listing, ManifestPart, TOGETHER_BYTES};
 use super::reading::{BatchBytes, Void};
 use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::HASH_RECORD_BYTES;
@@ -19,7 +19,7 @@ use crate::transfer::memory::{BLOCKS, Holder, LISTS, Room};
 /// what is sent first.
 const READ_AHEAD: u64 = 32 << 20;
 /// A batch counts for at least this many bytes.
-const MIN_CHARGE: u64 = 64 << 10;
+const MIN_CHARGE: u64 = TOGETHER_BYTES;
 /// Requests that wait to be read; a taker has 256 open.
 const MAX_WAITING: usize = 1024;
 /// Max concurrent batches that are read only for their hashes and chunks.
