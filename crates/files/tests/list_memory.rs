@@ -6,13 +6,17 @@
 use std::alloc::System;
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use fairwave_files::{Durable, Ended, GetOptions, Share, ShareOptions, get};
 use fairwave_host::{
-    ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Session, ShareId, Terms, Validity, VoidReason,
+    ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Session, ShareId, Terms, Ticket, Validity,
+    VoidReason,
 };
+use fairwave_testing::LIMIT;
 use fairwave_units::{Bytes, Duration, Rate};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -220,20 +224,10 @@ fn visitors__of_one_ticket_hold_no_more_than_its_share() {
     let place = tempfile::tempdir().expect("there is room");
     let path = place.path().join("file");
     std::fs::write(&path, vec![7; TREE_BYTES as usize]).expect("there is room");
-    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
-    let config = EndpointConfig { listen: Some(loopback), ..EndpointConfig::default() };
-    let [server, client] = [(), ()].map(|()| Endpoint::bind(&config).expect("a port is free"));
-    let keyring = Arc::new(Keyring::in_memory(Identity::random().expect("random bytes"), ShareId(0)));
-    let ticket =
-        keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).expect("a ticket");
-    let share = Arc::new(Share::new(vec![path], ShareOptions::default()).expect("it can be read"));
-    server.listen_with(keyring, share.judges(), share.accept());
+    let (client, ticket, _server) = served(path);
     let before = taken();
-    for _ in 0..40 {
-        // Greeting of a client for a get.
-        let greeting = vec![1, 1];
-        let options = ConnectOptions { sends: false, receives: true, greeting, options: Terms::default() };
-        client.connect(&ticket, options, Box::new(Sipping)).expect("it is let in");
+    for _ in 0..VISITORS {
+        visit(&client, &ticket, Box::new(Sipping));
     }
     let begin = std::time::Instant::now();
     let mut looks_after = 0;
@@ -245,4 +239,67 @@ fn visitors__of_one_ticket_hold_no_more_than_its_share() {
         assert!(begin.elapsed().as_secs() < 120, "its share is not used: {} MiB", more >> 20);
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
+}
+
+/// Asks for a whole list, drops it, and stays.
+struct Browsing(Sender<()>);
+
+impl Handler for Browsing {
+    fn on_open(&mut self, session: &Session) {
+        session.want(0, 0..2 * LISTED_BYTES);
+    }
+
+    fn on_void(&mut self, _: &Session, _: u32, _: Range<u64>, _: VoidReason) {
+        // The list ends: the server holds all of it.
+        let _ = self.0.send(());
+    }
+}
+
+/// Files with names of 240 bytes: some 5.6 MB of entries.
+const LISTED_FILES: usize = 20_000;
+const LISTED_BYTES: u64 = 6 << 20;
+
+/// Each for itself they would hold 40 lists, 260 MB.
+#[test]
+fn visitors__of_the_same_tree_hold_one_list() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let place = tempfile::tempdir().expect("there is room");
+    let path = place.path().join("data");
+    std::fs::create_dir(&path).expect("there is room");
+    for number in 0..LISTED_FILES {
+        std::fs::File::create(path.join(format!("{number:0240}"))).expect("there is room");
+    }
+    let (client, ticket, _server) = served(path);
+    let before = taken();
+    let (done, listed) = channel();
+    for _ in 0..VISITORS {
+        visit(&client, &ticket, Box::new(Browsing(done.clone())));
+    }
+    for _ in 0..VISITORS {
+        listed.recv_timeout(LIMIT).expect("the list has an end");
+    }
+    let more = taken().saturating_sub(before);
+    assert!(more <= 2 * LISTED_BYTES as usize + SESSIONS_BYTES, "{} MiB", more >> 20);
+}
+
+const VISITORS: usize = 40;
+
+fn visit(client: &Endpoint, ticket: &Ticket, handler: Box<dyn Handler>) {
+    // Greeting of a client for a get.
+    let greeting = vec![1, 1];
+    let options = ConnectOptions { sends: false, receives: true, greeting, options: Terms::default() };
+    client.connect(ticket, options, handler).expect("it is let in");
+}
+
+/// A client of a server of this path, a ticket, and the server.
+fn served(path: PathBuf) -> (Endpoint, Ticket, Endpoint) {
+    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+    let config = EndpointConfig { listen: Some(loopback), ..EndpointConfig::default() };
+    let [server, client] = [(), ()].map(|()| Endpoint::bind(&config).expect("a port is free"));
+    let keyring = Arc::new(Keyring::in_memory(Identity::random().expect("random bytes"), ShareId(0)));
+    let ticket =
+        keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).expect("a ticket");
+    let share = Arc::new(Share::new(vec![path], ShareOptions::default()).expect("it can be read"));
+    server.listen_with(keyring, share.judges(), share.accept());
+    (client, ticket, server)
 }

@@ -155,6 +155,11 @@ impl Layout {
         of_elements(size_of::<(u64, u64)>(), self.ends.len(), self.ends.capacity())
     }
 
+    /// No more are added.
+    pub(crate) fn shrink(&mut self) {
+        self.ends.shrink_to_fit();
+    }
+
     /// Number of files.
     pub(crate) fn files(&self) -> usize {
         self.ends.len()
@@ -180,6 +185,11 @@ impl Layout {
     /// The file that has this byte of the stream of the tree.
     pub(crate) fn file_at(&self, offset: u64) -> Option<FileSpan> {
         self.span(self.ends.partition_point(|end| end.0 <= offset))
+    }
+
+    /// The file that has this block.
+    pub(crate) fn file_of_block(&self, block: u64) -> Option<FileSpan> {
+        self.span(self.ends.partition_point(|end| end.1 <= block))
     }
 }
 

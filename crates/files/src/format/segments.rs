@@ -21,9 +21,9 @@ pub(crate) const MAX_BODY_BYTES: usize = 64 << 10;
 /// Bytes that a reader requests beyond what it has read: at 60 ms of round trip some 100 000 entries a second.
 const READ_AHEAD: u64 = 512 << 10;
 /// Bytes of the length, before the body.
-const LENGTH_BYTES: usize = 4;
+pub(crate) const LENGTH_BYTES: usize = 4;
 /// Bytes of the proof, behind it.
-const MAC_BYTES: usize = 16;
+pub(crate) const MAC_BYTES: usize = 16;
 /// Max requests for a segment that fails its check: without forgery on the path, one is enough.
 const MAX_TRIES: u32 = 8;
 
@@ -54,7 +54,7 @@ pub(crate) struct SegmentWriter {
 pub(crate) struct Added {
     /// The segment that it did not fit into any more, as the stream has it.
     pub(crate) full: Option<Vec<u8>>,
-    /// Its start in the stream's bytes of that segment.
+    /// Its start in the body of its segment.
     pub(crate) offset: usize,
 }
 
@@ -75,9 +75,14 @@ impl SegmentWriter {
             full = self.finish();
             self.write(&write)?
         };
-        let added = Added { full, offset: LENGTH_BYTES + self.used };
+        let added = Added { full, offset: self.used };
         self.used += used;
         Ok(added)
+    }
+
+    /// Bytes of the pending entries, with the version.
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.used
     }
 
     /// The encoded segment of the pending entries, if any.
@@ -97,6 +102,12 @@ impl SegmentWriter {
         write(&mut writer)?;
         Ok(writer.used())
     }
+}
+
+/// The body and the proof of an encoded segment.
+pub(crate) fn parts_of(segment: &[u8]) -> (&[u8], [u8; MAC_BYTES]) {
+    let (head, proof) = segment.split_last_chunk().expect("a segment has a proof");
+    (&head[LENGTH_BYTES..], *proof)
 }
 
 /// Reads a stream of segments whose bytes arrive in any order, from untrusted senders.
@@ -286,11 +297,11 @@ mod tests {
     #[test]
     fn add__says_where_an_entry_is() {
         let mut writer = SegmentWriter::new(KEY);
-        assert!(matches!(writer.add(|w| w.bytes(&[7; 10])), Ok(Added { full: None, offset: 5 })));
-        assert!(matches!(writer.add(|w| w.bytes(&[8; 10])), Ok(Added { full: None, offset: 15 })));
+        assert!(matches!(writer.add(|w| w.bytes(&[7; 10])), Ok(Added { full: None, offset: 1 })));
+        assert!(matches!(writer.add(|w| w.bytes(&[8; 10])), Ok(Added { full: None, offset: 11 })));
         assert!(writer.add(|w| w.bytes(&vec![8; MAX_BODY_BYTES])).is_err());
         let added = writer.add(|w| w.bytes(&[9; 10])).unwrap();
-        assert_eq!(added.offset, 5);
+        assert_eq!(added.offset, 1);
         let segment = writer.finish().unwrap();
         assert_eq!(segment[5..15], [9; 10]);
         assert!(writer.finish().is_none());

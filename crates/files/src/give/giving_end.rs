@@ -15,7 +15,7 @@ use fairwave_units::Rate;
 use super::given_bytes::GivenBytes;
 use super::hashed_alone::{FETCHES_WITHIN, HashedAlone};
 use super::list_options::ListOptions;
-use super::listing::TOGETHER_BYTES;
+use super::listing::{ManifestPart, TOGETHER_BYTES};
 use super::reading::BatchBytes;
 use super::roots::GivenPaths;
 use super::supply::{Readers, Supply, SupplyNews};
@@ -65,7 +65,7 @@ struct LentFile {
     supply: Arc<Supply>,
     news: Receiver<SupplyNews>,
     /// The manifest's parts, by where they end.
-    manifest: BTreeMap<u64, Arc<[u8]>>,
+    manifest: BTreeMap<u64, ManifestPart>,
     /// Batches in memory, by their first byte.
     batches: BTreeMap<u64, Cached>,
     batches_bytes: u64,
@@ -260,7 +260,7 @@ impl LentFile {
         }
         while let Ok(news) = self.news.try_recv() {
             match news {
-                SupplyNews::Manifest(end, bytes) => _ = self.manifest.insert(end, bytes),
+                SupplyNews::Manifest(end, part) => _ = self.manifest.insert(end, part),
                 SupplyNews::Read(read, is_awaited) => self.keep(read, is_awaited),
                 SupplyNews::Served(range) => {
                     if let Some(cached) = find(&mut self.batches, range.start) {
@@ -346,10 +346,10 @@ impl LentFile {
     fn lend_manifest(&self, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
         let mut at = range.start;
         while at < range.end {
-            let (end, bytes) = self.manifest.range(at + 1..).next().ok_or(VoidReason::Shrank)?;
-            let start = end - bytes.len() as u64;
+            let (end, part) = self.manifest.range(at + 1..).next().ok_or(VoidReason::Shrank)?;
+            let start = end - part.stream_bytes();
             let to = range.end.min(*end);
-            take(&bytes[(at - start) as usize..(to - start) as usize]);
+            part.lend(at - start..to - start, take);
             at = to;
         }
         Ok(())

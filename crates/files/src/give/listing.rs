@@ -1,15 +1,17 @@
 //! Entries that a walk has found so far, and their positions in the manifest's stream and in the tree's.
 
+use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
+use fairwave_host::Lock;
 use fairwave_proto::ByteRanges;
 
 use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::{FileSpan, HASH_RECORD_BYTES, Layout, blocks_of};
 use crate::format::holes::Holes;
 use crate::format::manifest::{FileIdentity, SegmentEntries, TreeEntry};
-use crate::format::segments::SegmentWriter;
+use crate::format::segments::{LENGTH_BYTES, MAC_BYTES, SegmentWriter, parts_of};
 use crate::format::short_hash::short;
 use crate::transfer::progress::GivenFile;
 
@@ -23,26 +25,28 @@ const MAX_TOGETHER: usize = 1024;
 /// each file that has.
 pub(crate) const TOGETHER_BYTES: u64 = 64 << 10;
 
-/// Memory of a listing per file, bytes,
+/// Memory of a part per file, bytes,
 const FILE_BYTES: usize = 24;
-/// and for each hole.
+/// and for each hole,
 const HOLE_BYTES: usize = 16;
+/// and of a part itself.
+const PART_BYTES: usize = 384;
+/// A part has at least this many bytes of entries,
+const MIN_PART_BYTES: usize = 4 << 10;
+/// and ends with a file whose identity has none of these bits: one of 64. Walks that differ in some files then make the
+/// same parts of the others.
+const ENDS_PART: u8 = 63;
 
 /// A manifest in the making.
 pub(crate) struct Draft {
     writer: SegmentWriter,
+    shared: Arc<SharedParts>,
     files: Vec<FoundFile>,
     /// Of the next file.
     holes: Holes,
     files_count: u64,
     tree_bytes: u64,
     stream_bytes: u64,
-}
-
-/// A part of a manifest, ready to be sent, and the files in it.
-pub(crate) struct ManifestPart {
-    segment: Vec<u8>,
-    files: Vec<FoundFile>,
 }
 
 /// A file in a segment: its length, its holes, and the start of its entry.
@@ -53,31 +57,30 @@ struct FoundFile {
 }
 
 impl Draft {
-    /// With the session's secret for the manifest.
-    pub(crate) fn new(secret: [u8; 32]) -> Self {
+    /// With the session's secret for the manifest, and the parts of other sessions' manifests.
+    pub(crate) fn new(secret: [u8; 32], shared: Arc<SharedParts>) -> Self {
         let writer = SegmentWriter::new(secret);
         let holes = Holes::default();
-        Self { writer, files: Vec::new(), holes, files_count: 0, tree_bytes: 0, stream_bytes: 0 }
+        Self { writer, shared, files: Vec::new(), holes, files_count: 0, tree_bytes: 0, stream_bytes: 0 }
     }
 
-    /// Adds an entry: the part that it completes.
-    pub(crate) fn add(&mut self, entry: &TreeEntry<'_>) -> Option<ManifestPart> {
-        let bytes = if let TreeEntry::File { path, bytes, .. } = *entry {
-            if self.tree_bytes.checked_add(bytes).is_none_or(|sum| sum > MAX_TREE_BYTES) {
+    /// Adds an entry: the parts that it completes, mostly none.
+    pub(crate) fn add(&mut self, entry: &TreeEntry<'_>) -> [Option<ManifestPart>; 2] {
+        let (mut bytes, mut ends) = (None, false);
+        if let TreeEntry::File { path, bytes: length, identity, .. } = *entry {
+            if self.tree_bytes.checked_add(length).is_none_or(|sum| sum > MAX_TREE_BYTES) {
                 return self.add(&TreeEntry::Failed {
                     path,
                     reason: "the files before and this one have more than 2^60 bytes",
                 });
             }
-            Some(bytes)
-        } else {
-            None
-        };
+            (bytes, ends) = (Some(length), identity.0[0] & ENDS_PART == 0);
+        }
         let added = self.writer.add(|writer| entry.write(writer)).expect("an entry has less than 64 KiB");
-        let part = added.full.map(|segment| self.part(segment));
+        let full = added.full.map(|segment| self.part(&segment));
         if let TreeEntry::Holes { pairs } = *entry {
             self.holes.read_pairs(pairs).expect("they were written here");
-            return part;
+            return [full, None];
         }
         let holes = std::mem::take(&mut self.holes);
         if let Some(bytes) = bytes {
@@ -85,18 +88,18 @@ impl Draft {
             self.files_count += 1;
             self.tree_bytes += bytes;
         }
-        part
+        [full, if ends && self.writer.body_bytes() >= MIN_PART_BYTES { self.finish() } else { None }]
     }
 
     /// Adds the last entry.
-    pub(crate) fn end(&mut self) -> Option<ManifestPart> {
+    pub(crate) fn end(&mut self) -> [Option<ManifestPart>; 2] {
         self.add(&TreeEntry::End { files: self.files_count, bytes: self.tree_bytes })
     }
 
     /// Entries added since the last part, if any.
     pub(crate) fn finish(&mut self) -> Option<ManifestPart> {
         let segment = self.writer.finish()?;
-        Some(self.part(segment))
+        Some(self.part(&segment))
     }
 
     /// Bytes of the parts so far.
@@ -109,51 +112,153 @@ impl Draft {
         self.stream_bytes > MAX_MANIFEST_BYTES
     }
 
-    fn part(&mut self, segment: Vec<u8>) -> ManifestPart {
+    fn part(&mut self, segment: &[u8]) -> ManifestPart {
         self.stream_bytes += segment.len() as u64;
-        ManifestPart { segment, files: std::mem::take(&mut self.files) }
+        let (body, proof) = parts_of(segment);
+        let files = std::mem::take(&mut self.files);
+        ManifestPart { listed: self.shared.share(body, || ListedPart::new(body, files)), proof }
     }
+}
+
+/// Parts of the manifests of all sessions of a share: those that list the same hold the same.
+#[derive(Default)]
+pub(crate) struct SharedParts(Lock<KnownParts>);
+
+#[derive(Default)]
+struct KnownParts {
+    /// By their hashes.
+    parts: HashMap<[u8; 32], Weak<ListedPart>>,
+    /// With more, those that nobody holds are removed.
+    sweep_at: usize,
+}
+
+impl SharedParts {
+    fn share(&self, body: &[u8], make: impl FnOnce() -> ListedPart) -> Arc<ListedPart> {
+        let hash = blake3::hash(body).into();
+        let mut known = self.0.lock();
+        if let Some(part) = known.parts.get(&hash).and_then(Weak::upgrade) {
+            return part;
+        }
+        if known.parts.len() >= known.sweep_at {
+            known.parts.retain(|_, part| part.strong_count() > 0);
+            known.sweep_at = 2 * known.parts.len().max(MAX_TOGETHER);
+        }
+        let part = Arc::new(make());
+        known.parts.insert(hash, Arc::downgrade(&part));
+        part
+    }
+}
+
+/// Some entries of a manifest that follow each other, and the positions of the files in it, from its first byte, block
+/// and file on.
+///
+/// Files are read in *batches*: whole blocks that follow each other, either one block of a file that has several, or
+/// the only blocks of many files. A batch does not reach beyond its part.
+pub(crate) struct ListedPart {
+    /// The version and the entries.
+    body: Box<[u8]>,
+    layout: Layout,
+    /// Position of each file's entry in the body.
+    entries: Box<[u32]>,
+    /// Ends of the batches' files: of one that has several blocks, or of several that have at most one each.
+    runs: Box<[u32]>,
+    holes: Holes,
+    /// Files that are only a hole.
+    hollow_files: u64,
+}
+
+impl ListedPart {
+    fn new(body: &[u8], files: Vec<FoundFile>) -> Self {
+        let (mut layout, mut holes, mut hollow_files) = (Layout::default(), Holes::default(), 0);
+        let (mut entries, mut runs) = (Vec::with_capacity(files.len()), Vec::<u32>::new());
+        let mut together = None;
+        for FoundFile { bytes, holes: of_file, entry } in files {
+            let span = layout.push(bytes).expect("the draft bounds the sum");
+            of_file.iter().for_each(|hole| holes.push(span.bytes.start + hole.start..span.bytes.start + hole.end));
+            hollow_files += u64::from(bytes > 0 && of_file.bytes() == bytes);
+            entries.push(entry);
+            let is_small = blocks_of(bytes) <= 1;
+            let (files, sum) = together.filter(|_| is_small).unwrap_or((0, 0));
+            let fits = files > 0 && files < MAX_TOGETHER && sum + bytes <= TOGETHER_BYTES;
+            // A part of 64 KiB has fewer files than 2^16.
+            let end = span.file as u32 + 1;
+            match runs.last_mut().filter(|_| fits) {
+                Some(last) => *last = end,
+                None => runs.push(end),
+            }
+            let begun = if fits { (files + 1, sum + bytes) } else { (1, bytes) };
+            together = is_small.then_some(begun);
+        }
+        layout.shrink();
+        holes.shrink();
+        Self { body: body.into(), layout, entries: entries.into(), runs: runs.into(), holes, hollow_files }
+    }
+}
+
+/// A part of a manifest, with the session's proof: ready to be sent.
+#[derive(Clone)]
+pub(crate) struct ManifestPart {
+    listed: Arc<ListedPart>,
+    proof: [u8; MAC_BYTES],
 }
 
 impl ManifestPart {
     /// Memory of the listing, bytes: its entries, and the position of each file and hole.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let holes: usize = self.files.iter().map(|file| file.holes.len()).sum();
-        (self.segment.len() + FILE_BYTES * self.files.len() + HOLE_BYTES * holes) as u64
+        let ListedPart { body, layout, runs, holes, .. } = &*self.listed;
+        let positions = FILE_BYTES * layout.files() + HOLE_BYTES * holes.len() + size_of_val(&**runs);
+        (PART_BYTES + body.len() + positions) as u64
     }
 
     /// The number of its files that are only a hole, and the bytes of all files that are in holes.
     pub(crate) fn holes(&self) -> (u64, u64) {
-        let hollow = self.files.iter().filter(|file| file.bytes > 0 && file.holes.bytes() == file.bytes).count();
-        (hollow as u64, self.files.iter().map(|file| file.holes.bytes()).sum())
+        (self.listed.hollow_files, self.listed.holes.bytes())
+    }
+
+    /// Its bytes in the stream.
+    pub(crate) fn stream_bytes(&self) -> u64 {
+        (LENGTH_BYTES + self.listed.body.len() + MAC_BYTES) as u64
+    }
+
+    /// Hands out a range of its bytes in the stream.
+    pub(crate) fn lend(&self, range: Range<u64>, take: &mut dyn FnMut(&[u8])) {
+        let length = (self.listed.body.len() as u32).to_be_bytes();
+        let mut start = 0;
+        for piece in [&length[..], &self.listed.body, &self.proof] {
+            let end = start + piece.len() as u64;
+            let (from, to) = (range.start.clamp(start, end), range.end.clamp(start, end));
+            if from < to {
+                take(&piece[(from - start) as usize..(to - start) as usize]);
+            }
+            start = end;
+        }
     }
 }
 
 /// Entries that were found and added.
 ///
-/// Files are read in *batches*: whole blocks that follow each other, either one block of a file that has several, or
-/// the only blocks of many files. All of a batch's entries are in one segment. Memory: the manifest, 24 bytes a file,
-/// and 16 a hole.
+/// Memory, which sessions that list the same share: the manifest, at most 24 bytes a file, and 16 a hole.
 #[derive(Default)]
 pub(crate) struct Listing {
-    /// With where each ends in the stream.
-    segments: Vec<(u64, Arc<[u8]>)>,
-    layout: Layout,
-    /// Position of each file's entry in its segment.
-    entries: Vec<u32>,
-    runs: Vec<FileRun>,
-    /// In the stream of the tree.
-    holes: Holes,
+    parts: Vec<PlacedPart>,
+    /// Where the next part starts.
+    end: Position,
     is_complete: bool,
 }
 
-/// Files that follow each other: one that has several blocks, or several that have at most one each.
-#[derive(Clone, Copy)]
-struct FileRun {
-    files_end: usize,
-    bytes_end: u64,
-    blocks_end: u64,
-    segment: usize,
+/// A part, and where it starts.
+struct PlacedPart {
+    listed: Arc<ListedPart>,
+    start: Position,
+}
+
+/// A position in all streams: numbers of files, blocks and bytes before it.
+#[derive(Clone, Copy, Default)]
+struct Position {
+    files: usize,
+    blocks: u64,
+    bytes: u64,
+    stream_bytes: u64,
 }
 
 /// A range to read at once.
@@ -169,7 +274,7 @@ pub(crate) struct BatchPlan {
     pub(crate) offset: u64,
     /// Holes in the stream of the tree that it overlaps, or that start at its end.
     pub(crate) holes: Holes,
-    segment: Arc<[u8]>,
+    part: Arc<ListedPart>,
     entry: usize,
 }
 
@@ -185,33 +290,17 @@ pub(crate) struct Listed<'a> {
 }
 
 impl Listing {
-    /// Adds what a draft has completed: the part's bytes as they are sent, and where they end in the stream.
-    pub(crate) fn push(&mut self, part: ManifestPart) -> (u64, Arc<[u8]>) {
-        let segment: Arc<[u8]> = part.segment.into();
-        let end = self.manifest_bytes() + segment.len() as u64;
-        self.segments.push((end, segment.clone()));
-        let mut together = None;
-        for FoundFile { bytes, holes, entry } in part.files {
-            let span = self.layout.push(bytes).expect("the draft bounds the sum");
-            holes.iter().for_each(|hole| self.holes.push(span.bytes.start + hole.start..span.bytes.start + hole.end));
-            self.entries.push(entry);
-            let is_small = blocks_of(bytes) <= 1;
-            let (files, sum) = together.filter(|_| is_small).unwrap_or((0, 0));
-            let fits = files < MAX_TOGETHER && sum + bytes <= TOGETHER_BYTES;
-            let run = FileRun {
-                files_end: span.file + 1,
-                bytes_end: span.bytes.end,
-                blocks_end: span.blocks.end,
-                segment: self.segments.len() - 1,
-            };
-            match self.runs.last_mut().filter(|_| files > 0 && fits) {
-                Some(last) => *last = run,
-                None => self.runs.push(run),
-            }
-            let begun = if files > 0 && fits { (files + 1, sum + bytes) } else { (1, bytes) };
-            together = is_small.then_some(begun);
-        }
-        (end, segment)
+    /// Adds what a draft has completed; returns where it ends in the stream.
+    pub(crate) fn push(&mut self, part: &ManifestPart) -> u64 {
+        let (listed, start) = (Arc::clone(&part.listed), self.end);
+        self.end = Position {
+            files: start.files + listed.layout.files(),
+            blocks: start.blocks + listed.layout.blocks(),
+            bytes: start.bytes + listed.layout.bytes(),
+            stream_bytes: start.stream_bytes + part.stream_bytes(),
+        };
+        self.parts.push(PlacedPart { listed, start });
+        self.end.stream_bytes
     }
 
     /// There is no more.
@@ -227,32 +316,27 @@ impl Listing {
     /// Bytes of a stream so far.
     pub(crate) fn stream_bytes(&self, stream: u32) -> u64 {
         match stream {
-            crate::format::streams::MANIFEST => self.manifest_bytes(),
-            crate::format::streams::TREE => self.layout.bytes(),
-            crate::format::streams::HASHES => self.layout.blocks() * HASH_RECORD_BYTES,
-            crate::format::streams::CHUNKS => self.layout.blocks() * SLOT_BYTES,
+            crate::format::streams::MANIFEST => self.end.stream_bytes,
+            crate::format::streams::TREE => self.end.bytes,
+            crate::format::streams::HASHES => self.end.blocks * HASH_RECORD_BYTES,
+            crate::format::streams::CHUNKS => self.end.blocks * SLOT_BYTES,
             _ => 0,
         }
     }
 
     /// The batch with this byte of the stream of the tree.
     pub(crate) fn batch_at(&self, offset: u64) -> Option<BatchPlan> {
-        let run = self.runs.partition_point(|run| run.bytes_end <= offset);
-        self.batch(run, |span| span.block_at(offset))
+        let placed = self.part_with(|end| end.bytes <= offset)?;
+        let offset = offset - placed.start.bytes;
+        let span = placed.listed.layout.file_at(offset)?;
+        placed.batch(&span, span.block_at(offset))
     }
 
     /// The batch with this block.
     pub(crate) fn batch_of_block(&self, block: u64) -> Option<BatchPlan> {
-        let run = self.runs.partition_point(|run| run.blocks_end <= block);
-        self.batch(run, |_| block)
-    }
-
-    /// The file with this byte of the stream of the tree, and its entry's place.
-    pub(crate) fn file_at(&self, offset: u64) -> Option<(FileSpan, BatchPlan)> {
-        let span = self.layout.file_at(offset)?;
-        let mut batch = self.batch_at(offset)?;
-        batch.entry = *self.entries.get(span.file)? as usize;
-        Some((span, batch))
+        let placed = self.part_with(|end| end.blocks <= block)?;
+        let block = block - placed.start.blocks;
+        placed.batch(&placed.listed.layout.file_of_block(block)?, block)
     }
 
     /// The number of files whose last byte is among these given bytes of the tree. Empty files are never requested:
@@ -260,16 +344,19 @@ impl Listing {
     pub(crate) fn files_given(&self, given: &ByteRanges) -> u64 {
         let (mut files, mut without_data, mut is_all) = (0, 0, true);
         let mut ranges = given.iter().peekable();
-        for span in (0..self.layout.files()).map_while(|file| self.layout.span(file)) {
-            let end = self.holes.data_end(&span.bytes);
-            if end == span.bytes.start {
-                without_data += 1;
-                continue;
+        for PlacedPart { listed, start } in &self.parts {
+            for span in (0..listed.layout.files()).map_while(|file| listed.layout.span(file)) {
+                let end = listed.holes.data_end(&span.bytes);
+                if end == span.bytes.start {
+                    without_data += 1;
+                    continue;
+                }
+                let end = start.bytes + end;
+                while ranges.next_if(|range| range.end < end).is_some() {}
+                let is_given = ranges.peek().is_some_and(|range| range.start < end);
+                files += u64::from(is_given);
+                is_all &= is_given;
             }
-            while ranges.next_if(|range| range.end < end).is_some() {}
-            let is_given = ranges.peek().is_some_and(|range| range.start < end);
-            files += u64::from(is_given);
-            is_all &= is_given;
         }
         if is_all { files + without_data } else { files }
     }
@@ -281,18 +368,19 @@ impl Listing {
         for range in given.iter() {
             let mut at = range.start;
             while at < range.end {
-                let Some((span, batch)) = self.file_at(at) else { break };
-                let end = range.end.min(span.bytes.end);
-                if let Some((_, last)) = files.last_mut().filter(|(file, _)| *file == span.file) {
+                let Some(PlacedPart { listed, start }) = self.part_with(|end| end.bytes <= at) else { break };
+                let Some(span) = listed.layout.file_at(at - start.bytes) else { break };
+                let (file, end) = (start.files + span.file, range.end.min(start.bytes + span.bytes.end));
+                if let Some((_, last)) = files.last_mut().filter(|(other, _)| *other == file) {
                     last.given_bytes += end - at;
                 } else if files.len() == most {
                     return None;
                 } else {
-                    let path = batch.listed().next().map_or(&[][..], |listed| listed.path);
+                    let path = listed.files_from(span.file).next().map_or(&[][..], |listed| listed.path);
                     let name = short(blake3::Hasher::new().update(path));
-                    let hollow: u64 = self.holes.within(&span.bytes).map(|hole| hole.end - hole.start).sum();
+                    let hollow: u64 = listed.holes.within(&span.bytes).map(|hole| hole.end - hole.start).sum();
                     let data_bytes = span.bytes.end - span.bytes.start - hollow;
-                    files.push((span.file, GivenFile { name, given_bytes: end - at, data_bytes }));
+                    files.push((file, GivenFile { name, given_bytes: end - at, data_bytes }));
                 }
                 at = end;
             }
@@ -300,36 +388,58 @@ impl Listing {
         Some(files.into_iter().map(|(_, file)| file).collect())
     }
 
-    fn batch(&self, index: usize, block: impl FnOnce(&FileSpan) -> u64) -> Option<BatchPlan> {
-        let run = *self.runs.get(index)?;
-        let before = index.checked_sub(1).map(|before| self.runs[before]);
-        let (file, start, first) = before.map_or((0, 0, 0), |run| (run.files_end, run.bytes_end, run.blocks_end));
-        let segment = self.segments.get(run.segment)?.1.clone();
-        let entry = *self.entries.get(file)? as usize;
-        let (mut bytes, mut blocks, files) = (start..run.bytes_end, first..run.blocks_end, file..run.files_end);
+    /// The first part of whose end this is not so.
+    fn part_with(&self, is_before: impl Fn(&Position) -> bool) -> Option<&PlacedPart> {
+        let after = self.parts.partition_point(|part| is_before(&part.start));
+        let last = self.parts.get(after.checked_sub(1)?)?;
+        (!is_before(&self.end)).then_some(last)
+    }
+}
+
+impl PlacedPart {
+    /// The batch with a block of a file, all counted from the part's start.
+    fn batch(&self, span: &FileSpan, block: u64) -> Option<BatchPlan> {
+        let ListedPart { layout, runs, holes, .. } = &*self.listed;
+        let index = runs.partition_point(|end| *end as usize <= span.file);
+        let first = index.checked_sub(1).and_then(|before| runs.get(before)).map_or(0, |end| *end as usize);
+        let files = first..*runs.get(index)? as usize;
+        let (start, end) = (layout.span(first)?, layout.span(files.end - 1)?);
+        let (mut bytes, mut blocks) = (start.bytes.start..end.bytes.end, start.blocks.start..end.blocks.end);
         if files.len() == 1 && blocks.end - blocks.start > 1 {
-            let span = self.layout.span(file)?;
-            let block = block(&span);
             (bytes, blocks) = (span.block_bytes(block), block..block + 1);
         }
-        let (offset, holes) = (bytes.start - start, self.holes.around(&bytes));
-        Some(BatchPlan { bytes, blocks, files, offset, holes, segment, entry })
+        let mut around = Holes::default();
+        for hole in holes.around(&bytes).iter() {
+            around.push(self.start.bytes + hole.start..self.start.bytes + hole.end);
+        }
+        Some(BatchPlan {
+            offset: bytes.start - start.bytes.start,
+            bytes: self.start.bytes + bytes.start..self.start.bytes + bytes.end,
+            blocks: self.start.blocks + blocks.start..self.start.blocks + blocks.end,
+            files: self.start.files + files.start..self.start.files + files.end,
+            holes: around,
+            part: Arc::clone(&self.listed),
+            entry: first,
+        })
     }
+}
 
-    fn manifest_bytes(&self) -> u64 {
-        self.segments.last().map_or(0, |(end, _)| *end)
+impl ListedPart {
+    /// Its files from one on, in order.
+    fn files_from(&self, file: usize) -> impl Iterator<Item = Listed<'_>> {
+        let entry = self.entries.get(file).map_or(usize::MAX, |entry| *entry as usize);
+        let entries = SegmentEntries::new(self.body.get(entry..).unwrap_or_default()).map_while(Result::ok);
+        entries.filter_map(|entry| match entry {
+            TreeEntry::File { path, bytes, identity, .. } => Some(Listed { path, bytes, identity }),
+            _ => None,
+        })
     }
 }
 
 impl BatchPlan {
     /// Its files, in order.
     pub(crate) fn listed(&self) -> impl Iterator<Item = Listed<'_>> {
-        let entries = SegmentEntries::new(self.segment.get(self.entry..).unwrap_or_default()).map_while(Result::ok);
-        let files = entries.filter_map(|entry| match entry {
-            TreeEntry::File { path, bytes, identity, .. } => Some(Listed { path, bytes, identity }),
-            _ => None,
-        });
-        files.take(self.files.len())
+        self.part.files_from(self.entry).take(self.files.len())
     }
 }
 
@@ -348,16 +458,17 @@ mod tests {
 
     /// A listing of files of these lengths, reported after each of `told` files and when a segment is full.
     fn listing(lengths: &[u64], told: usize) -> Listing {
-        let (mut listing, mut draft) = (Listing::default(), Draft::new([1; 32]));
+        let (mut listing, mut draft) = (Listing::default(), Draft::new([1; 32], Arc::default()));
         for (index, length) in lengths.iter().enumerate() {
             let path = format!("data/{index}");
             let directory =
                 TreeEntry::Directory { path: path.as_bytes(), meta: crate::format::manifest::Meta::default() };
             let parts = [draft.add(&directory), draft.add(&file(path.as_bytes(), *length))];
             let part = if index % told == told - 1 { draft.finish() } else { None };
-            parts.into_iter().chain([part]).flatten().for_each(|part| _ = listing.push(part));
+            parts.into_iter().flatten().chain([part]).flatten().for_each(|part| _ = listing.push(&part));
         }
-        [draft.end(), draft.finish()].into_iter().flatten().for_each(|part| _ = listing.push(part));
+        let last = [draft.end(), [draft.finish(), None]];
+        last.into_iter().flatten().flatten().for_each(|part| _ = listing.push(&part));
         listing
     }
 
@@ -399,19 +510,21 @@ mod tests {
         assert_eq!(listing.stream_bytes(TREE), lengths.iter().sum::<u64>());
         assert_eq!(listing.stream_bytes(HASHES), 7 * 48);
         assert!(listing.batch_of_block(7).is_none() && listing.batch_at(listing.stream_bytes(TREE)).is_none());
-        let (span, batch) = listing.file_at(10).unwrap();
-        assert_eq!((span.file, batch.listed().next().map(|file| file.path)), (2, Some(&b"data/2"[..])));
+        let mut given = ByteRanges::default();
+        given.insert(9..12);
+        let shares = listing.shares_given(&given, 9).unwrap();
+        assert_eq!(shares.iter().map(|file| file.given_bytes).collect::<Vec<_>>(), [1, 2]);
     }
 
     #[test]
     fn add__more_bytes_than_a_stream_has() {
-        let mut draft = Draft::new([1; 32]);
+        let mut draft = Draft::new([1; 32], Arc::default());
         for bytes in [MAX_TREE_BYTES, u64::MAX, 1, 0] {
-            assert!(draft.add(&file(b"sparse", bytes)).is_none());
+            assert!(draft.add(&file(b"sparse", bytes)).iter().all(Option::is_none));
         }
         assert_eq!((draft.files_count, draft.tree_bytes), (2, MAX_TREE_BYTES));
         let mut listing = Listing::default();
-        listing.push(draft.finish().unwrap());
+        listing.push(&draft.finish().unwrap());
         // One file of 2^38 blocks; its blocks take no memory.
         assert_eq!(listing.batch_at(MAX_TREE_BYTES - 1).unwrap().blocks, (1 << 38) - 1..1 << 38);
     }
@@ -451,7 +564,7 @@ mod tests {
             }
             prop_assert_eq!(byte, lengths.iter().sum::<u64>());
             prop_assert_eq!(block * HASH_RECORD_BYTES, listing.stream_bytes(HASHES));
-            prop_assert_eq!(listing.layout.files(), lengths.len());
+            prop_assert_eq!(listing.end.files, lengths.len());
             prop_assert!(lengths.is_empty() || listing.stream_bytes(MANIFEST) > 0);
         }
     }

@@ -395,13 +395,13 @@ mod tests {
     use crate::format::manifest::TreeEntry;
 
     fn listed(roots: &Roots) -> Listing {
-        let (mut draft, mut listing) = (Draft::new([1; 32]), Listing::default());
+        let (mut draft, mut listing) = (Draft::new([1; 32], Arc::default()), Listing::default());
         let outcome = scan(roots, ListOptions::default(), &mut |entry: &TreeEntry<'_>| {
-            draft.add(entry).into_iter().for_each(|part| _ = listing.push(part));
+            draft.add(entry).into_iter().flatten().for_each(|part| _ = listing.push(&part));
             std::ops::ControlFlow::Continue(())
         });
         assert!(outcome.is_continue());
-        draft.finish().into_iter().for_each(|part| _ = listing.push(part));
+        draft.finish().into_iter().for_each(|part| _ = listing.push(&part));
         listing
     }
 

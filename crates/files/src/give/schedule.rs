@@ -125,17 +125,17 @@ impl Schedule {
         &self.listing
     }
 
-    /// The walk has found more: the part's bytes, and where they end in the manifest's stream.
-    pub(crate) fn on_part(&mut self, part: ManifestPart, steps: &mut Vec<WorkStep>) -> (u64, Arc<[u8]>) {
-        let told = self.listing.push(part);
-        let there = 0..told.0;
+    /// The walk has found more: where the part ends in the manifest's stream.
+    pub(crate) fn on_part(&mut self, part: &ManifestPart, steps: &mut Vec<WorkStep>) -> u64 {
+        let end = self.listing.push(part);
+        let there = 0..end;
         let ranges: Vec<_> = self.awaited.overlapping(&there).collect();
         for range in ranges {
-            let range = range.start..range.end.min(told.0);
+            let range = range.start..range.end.min(end);
             self.awaited.remove(&range);
             steps.push(WorkStep::Serve(MANIFEST, range));
         }
-        told
+        end
     }
 
     /// The walk is at its end: what was asked for beyond is refused.

@@ -17,7 +17,7 @@ use fairwave_proto::codec::{CloseReason, Refusal, TicketId};
 
 use super::given_bytes::MAX_RANGES;
 use super::list_options::ListOptions;
-use super::listing::{BatchPlan, Draft, MAX_MANIFEST_BYTES, ManifestPart};
+use super::listing::{BatchPlan, Draft, MAX_MANIFEST_BYTES, ManifestPart, SharedParts};
 use super::read_turns::ReadTurns;
 use super::reading::{BatchBytes, Disk, Gone};
 use super::roots::{GivenPaths, Roots};
@@ -38,7 +38,8 @@ const WORTH_KEEPING: usize = 256 << 10;
 const MIN_PART: usize = 4;
 /// Max spare buffers.
 const MAX_SPARE: usize = 8;
-/// Max delay until found entries are reported.
+/// Max delay until a client reports found entries: those that its filter leaves may be rare. A server's parts end where
+/// the files do, since its visitors share them.
 const TELL_AFTER: Duration = Duration::from_millis(50);
 /// A server lists at most this many bytes beyond the requested part of the list: a visitor that requests nothing has no
 /// list.
@@ -51,6 +52,8 @@ pub(crate) struct Readers {
     spare: Lock<Vec<Vec<u8>>>,
     /// Held by a session while it resolves the paths of the share: one at a time, however many open at once.
     looks: Lock<()>,
+    /// Their lists.
+    lists: Arc<SharedParts>,
 }
 
 /// Something that the network thread need not wait for.
@@ -92,7 +95,7 @@ struct Account {
 /// Events for the handler before it lends.
 pub(crate) enum SupplyNews {
     /// A part of the manifest, and where it ends in the stream.
-    Manifest(u64, Arc<[u8]>),
+    Manifest(u64, ManifestPart),
     /// A batch was read; whether any of its bytes are asked for.
     Read(BatchBytes, bool),
     /// A range of the tree was served.
@@ -104,7 +107,8 @@ impl Readers {
     pub(crate) fn start() -> io::Result<Arc<Self>> {
         let count = thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
         let jobs = Arc::new(ReadTurns::new(count));
-        let readers = Arc::new(Self { jobs: Arc::clone(&jobs), spare: Lock::default(), looks: Lock::default() });
+        let (spare, looks, lists) = (Lock::default(), Lock::default(), Arc::default());
+        let readers = Arc::new(Self { jobs: Arc::clone(&jobs), spare, looks, lists });
         for _ in 0..count {
             let jobs = Arc::clone(&jobs);
             let work = move || {
@@ -337,10 +341,10 @@ impl Supply {
                 return;
             }
         };
-        let mut draft = Draft::new(self.session.secret("manifest"));
-        let mut told_at = Instant::now();
-        let part = draft.add(&TreeEntry::Begin { share });
-        debug_assert!(part.is_none(), "the first entry fits");
+        let mut draft = Draft::new(self.session.secret("manifest"), Arc::clone(&self.readers.lists));
+        let (mut told_at, is_client) = (Instant::now(), self.session.facts().is_initiator);
+        let parts = draft.add(&TreeEntry::Begin { share });
+        debug_assert!(parts.iter().all(Option::is_none), "the first entry fits");
         let mut found = |entry: &TreeEntry<'_>| {
             self.wait_until_asked(draft.stream_bytes());
             if self.is_closed.load(Ordering::Relaxed) {
@@ -353,16 +357,17 @@ impl Supply {
                 );
                 if let TreeEntry::File { path, .. } | TreeEntry::Directory { path, .. } = *entry {
                     self.enter(&TreeEntry::Failed { path, reason: &reason });
-                    draft
-                        .add(&TreeEntry::Failed { path, reason: &reason })
-                        .into_iter()
-                        .for_each(|part| self.on_part(part));
+                    let parts = draft.add(&TreeEntry::Failed { path, reason: &reason });
+                    parts.into_iter().flatten().for_each(|part| self.on_part(part));
                     return ControlFlow::Break(());
                 }
             }
             self.enter(entry);
-            let part = draft.add(entry).or_else(|| if told_at.elapsed() < TELL_AFTER { None } else { draft.finish() });
-            if let Some(part) = part {
+            let mut parts = draft.add(entry);
+            if is_client && parts.iter().all(Option::is_none) && told_at.elapsed() >= TELL_AFTER {
+                parts[0] = draft.finish();
+            }
+            for part in parts.into_iter().flatten() {
                 self.on_part(part);
                 told_at = Instant::now();
             }
@@ -373,7 +378,8 @@ impl Supply {
             return;
         }
         debug_assert!(outcome.is_continue() || draft.is_full(), "nothing else ends the walk");
-        [draft.end(), draft.finish()].into_iter().flatten().for_each(|part| self.on_part(part));
+        let last = [draft.end(), [draft.finish(), None]];
+        last.into_iter().flatten().flatten().for_each(|part| self.on_part(part));
         self.ledger.tally().end_list();
         self.step(Schedule::on_complete);
     }
@@ -388,8 +394,8 @@ impl Supply {
         self.step(|schedule, steps| {
             has_room = schedule.take_list_room(&part);
             if has_room {
-                let (end, bytes) = schedule.on_part(part, steps);
-                self.tell(SupplyNews::Manifest(end, bytes));
+                let end = schedule.on_part(&part, steps);
+                self.tell(SupplyNews::Manifest(end, part));
             }
         });
         if !has_room {

@@ -6,10 +6,11 @@ use crate::format::manifest::{FileIdentity, Meta, TreeEntry};
 const MIB: u64 = 1 << 20;
 
 fn part(lengths: &[u64]) -> ManifestPart {
-    let mut draft = Draft::new([1; 32]);
+    let mut draft = Draft::new([1; 32], Arc::default());
     for bytes in lengths {
         let identity = FileIdentity([1; 16]);
-        assert!(draft.add(&TreeEntry::File { path: b"a", bytes: *bytes, meta: Meta::default(), identity }).is_none());
+        let parts = draft.add(&TreeEntry::File { path: b"a", bytes: *bytes, meta: Meta::default(), identity });
+        assert!(parts.iter().all(Option::is_none));
     }
     draft.finish().unwrap()
 }
@@ -17,7 +18,7 @@ fn part(lengths: &[u64]) -> ManifestPart {
 fn schedule(lengths: &[u64]) -> Schedule {
     let mut schedule = Schedule::default();
     let mut steps = Vec::new();
-    schedule.on_part(part(lengths), &mut steps);
+    schedule.on_part(&part(lengths), &mut steps);
     schedule.on_complete(&mut steps);
     assert!(steps.is_empty());
     schedule
@@ -103,7 +104,7 @@ fn on_request__of_a_manifest_that_is_being_written() {
     let (mut schedule, mut steps) = (Schedule::default(), Vec::new());
     schedule.on_request(MANIFEST, 0..1000, &mut steps);
     assert!(steps.is_empty());
-    let (end, _) = schedule.on_part(part(&[5]), &mut steps);
+    let end = schedule.on_part(&part(&[5]), &mut steps);
     assert_eq!(taken(&mut steps).0, [format!("serve manifest 0..{end}")]);
     schedule.on_request(MANIFEST, 10..20, &mut steps);
     schedule.on_request(TREE, 4..6, &mut steps);
