@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fairwave_host::assert_may_wait;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, mkdirat, openat, openat2, statat,
-    utimensat,
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, StatxFlags, Timespec, Timestamps, mkdirat, openat, openat2,
+    statat, statx, utimensat,
 };
 use rustix::io::Errno;
 
@@ -45,6 +45,9 @@ pub(crate) struct There {
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const BELOW: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+/// The mount's name: `STATX_MNT_ID_UNIQUE`, which older kernels do not know, and `STATX_MNT_ID`, which they may use
+/// again.
+const MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000 | 0x1000);
 /// Max attempts: the kernel returns EAGAIN when something was renamed during the lookup.
 const TRIES: usize = 16;
 
@@ -175,6 +178,11 @@ impl There {
             id: (stat.st_dev, stat.st_ino),
         }
     }
+}
+
+/// Names the mount that a directory is in.
+pub(crate) fn mount(directory: impl AsFd) -> u64 {
+    statx(directory, "", AtFlags::EMPTY_PATH, MOUNT).map_or(0, |stat| stat.stx_mnt_id)
 }
 
 #[cfg(test)]

@@ -291,7 +291,7 @@ impl Extraneous<'_> {
             if self.claims.get(to.as_bytes()).is_some() {
                 return Err(Errno::EXIST);
             }
-            if keep(backup, self.tree, parent, &path)? {
+            if keep(backup, self.tree, self.own, parent, &path)? {
                 return Ok(());
             }
         }

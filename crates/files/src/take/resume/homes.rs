@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use data_encoding::HEXLOWER;
 use fairwave_host::{Held, Lock};
-use rustix::fs::{AtFlags, Dir, FileType, Stat, StatxFlags, fstat, fstatfs, statat, statx, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Stat, fstat, fstatfs, statat, unlinkat};
 
 use crate::format::names::TEMPORARIES;
 use crate::take::disk::file_system::{BTRFS, EXT4, TMPFS, XFS};
-use crate::take::disk::tree::Tree;
+use crate::take::disk::tree::{Tree, mount};
 use crate::take::resume::key::{TemporaryKey, TemporaryStamp};
 
 /// Known capabilities of a file system below the destination.
@@ -73,10 +73,6 @@ pub(crate) struct Homes {
     /// By their devices.
     file_systems: Lock<HashMap<u64, Arc<FileSystem>>>,
 }
-
-/// The mount's name: `STATX_MNT_ID_UNIQUE`, which older kernels do not know, and `STATX_MNT_ID`, which they may use
-/// again.
-const MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000 | 0x1000);
 
 impl Flag {
     pub(crate) fn new(is_set: bool) -> Self {
@@ -248,11 +244,6 @@ pub(crate) fn transfer_of(name: &[u8]) -> Option<&[u8]> {
 
 fn read_key(name: &[u8]) -> Option<TemporaryKey> {
     HEXLOWER.decode(name).ok()?.try_into().ok()
-}
-
-/// Names the mount that a directory is in.
-pub(crate) fn mount(directory: &OwnedFd) -> u64 {
-    statx(directory, "", AtFlags::EMPTY_PATH, MOUNT).map_or(0, |stat| stat.stx_mnt_id)
 }
 
 #[cfg(test)]

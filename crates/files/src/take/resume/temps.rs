@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fairwave_host::OwnPlaces;
 use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, fchmod, flock, fstat, ftruncate, futimens,
     linkat, mkdirat, mknodat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
@@ -22,9 +23,9 @@ use crate::take::disk::attributes::Wanted;
 use crate::take::disk::backups::keep;
 use crate::take::disk::disk_error::{DiskError, Doing};
 use crate::take::disk::sparse::{Below, has_hole, write_all, write_sparse};
-use crate::take::disk::tree::{Old, There, Tree, look, times};
+use crate::take::disk::tree::{Old, There, Tree, look, mount, times};
 use crate::take::fetch::buffer::ALIGNMENT;
-use crate::take::resume::homes::{FileSystem, FoundTemporary, Home, Homes, Spot, directory_name, mount};
+use crate::take::resume::homes::{FileSystem, FoundTemporary, Home, Homes, Spot, directory_name};
 use crate::take::resume::kept_time::TimeProbe;
 use crate::take::resume::key::{TemporaryKey, TemporaryStamp};
 use crate::transfer::boot::BootId;
@@ -44,6 +45,8 @@ pub(crate) struct Temps {
     aside: Aside,
     /// How replaced files are kept.
     backup: Option<Backup>,
+    /// Places that get no backup.
+    own: Option<OwnPlaces>,
 }
 
 /// All of a file is written.
@@ -111,12 +114,13 @@ impl Temps {
             std::thread::sleep(LOOK_EVERY);
         }
         let homes = Arc::new(Homes::new(Arc::clone(&tree), transfer));
-        Ok(Self { tree, name, directory, is_resumed, homes, umask: umask(), aside: Aside::new(true), backup: None })
+        let (umask, aside) = (umask(), Aside::new(true));
+        Ok(Self { tree, name, directory, is_resumed, homes, umask, aside, backup: None, own: None })
     }
 
     /// Keeps replaced files so.
-    pub(crate) fn with_backup(self, backup: Option<Backup>) -> Self {
-        Self { backup, ..self }
+    pub(crate) fn with_backup(self, backup: Option<Backup>, own: Option<OwnPlaces>) -> Self {
+        Self { backup, own, ..self }
     }
 
     pub(crate) fn tree(&self) -> &Tree {
@@ -440,7 +444,7 @@ impl Temps {
             return Err(Errno::EXIST);
         }
         if let Some(backup) = self.backup.as_ref().filter(|_| old != Old::Nothing) {
-            keep(backup, &self.tree, &parent, path)?;
+            keep(backup, &self.tree, self.own.as_ref(), &parent, path)?;
         }
         renameat(&parent, from, &parent, path.name())
     }

@@ -111,7 +111,7 @@ impl Taker {
         });
         self.transfer = Some(transfer);
         let temps = self.open_temps(&transfer, session, tree, patience)?;
-        let temps = temps.with_backup(self.options.look.backup.clone());
+        let temps = temps.with_backup(self.options.look.backup.clone(), self.options.own.clone());
         let quota = self.options.quota.clone();
         if quota.is_some() {
             temps.set_nothing_aside();
