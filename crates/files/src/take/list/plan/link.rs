@@ -38,8 +38,9 @@ impl TakePlan {
             Err(error) if error.leads_out() => return Err(EntryError::LeadsOut(error)),
             Err(error) => return Err(EntryError::Target(error)),
         }
-        self.texts += (path.as_bytes().len() + target.len()) as u64;
         let attributes = attributes.map(|(attributes, _)| attributes);
+        let attribute_bytes = attributes.as_ref().map_or(0, |attributes| attributes.memory_bytes());
+        self.texts += (path.as_bytes().len() + target.len() + attribute_bytes) as u64;
         let link = PlannedSymlink { path, target: target.into(), meta, old, attributes };
         if self.look.is_dry {
             let parent = self.parent(&link.path)?;

@@ -236,6 +236,24 @@ fn hostile__attributes_end_the_transfer_beyond_their_bounds() {
     }
 }
 
+/// A link is made at the end: until then its attributes are held.
+#[test]
+fn hostile__attributes_of_links_count_as_memory_of_the_list() {
+    static PART: [u8; MAX_VALUE_BYTES] = [7; MAX_VALUE_BYTES];
+    let entry = |link: usize| {
+        let parts = (0..10).map(|part| xattr(part > 0, b"user.a", &PART));
+        let link = Said::Link(link.to_string().into_bytes(), b"target".to_vec());
+        [listed(LISTED)].into_iter().chain(parts).chain([link])
+    };
+    let most = 5 * MAX_VALUE_BYTES * 10;
+    let world = World::new();
+    let get = Get { list_memory: most as u64, ..archive() };
+    assert_eq!(Fake::new((0..3).flat_map(entry)).get(&world, &get).outcome.ended, Ended::Done);
+    let run = Fake::new((0..8).flat_map(entry)).get(&world, &get);
+    let Ended::Failed(error) = &run.outcome.ended else { panic!("{:?}", run.outcome) };
+    assert!(error.contains("of memory"), "{error}");
+}
+
 #[test]
 fn hostile__no_devices_without_archive_or_root() {
     let world = World::new();
