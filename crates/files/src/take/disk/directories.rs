@@ -30,6 +30,8 @@ pub(crate) struct Directories {
     is_dry: bool,
     /// Whether none is made.
     makes_none: bool,
+    /// Whether a dry run takes what is in the way of a directory for deleted.
+    replaces: bool,
     /// The umask of the process.
     umask: u16,
     /// The most recently used ones, the newest first.
@@ -109,8 +111,22 @@ impl Directories {
     pub(crate) fn new(tree: Arc<Tree>, is_dry: bool, umask: u16, quota: Option<Quota>) -> Self {
         let (recent, by_id, fates) = (VecDeque::new(), HashMap::new(), HashMap::new());
         let (sweeper, by_device, own) = (None, BTreeMap::new(), None);
-        let makes_none = false;
-        Self { tree, is_dry, makes_none, umask, recent, by_id, fates, path_bytes: 0, quota, sweeper, by_device, own }
+        let (makes_none, replaces, path_bytes) = (false, false, 0);
+        Self {
+            tree,
+            is_dry,
+            makes_none,
+            replaces,
+            umask,
+            recent,
+            by_id,
+            fates,
+            path_bytes,
+            quota,
+            sweeper,
+            by_device,
+            own,
+        }
     }
 
     /// Excludes these places from writing.
@@ -131,6 +147,11 @@ impl Directories {
     /// Makes no directories, if `makes_none`.
     pub(crate) fn making_none(self, makes_none: bool) -> Self {
         Self { makes_none, ..self }
+    }
+
+    /// What is in the way of a directory is deleted, if `replaces`.
+    pub(crate) fn replacing(self, replaces: bool) -> Self {
+        Self { replaces, ..self }
     }
 
     /// An earlier transfer of the same may have left temporaries.
@@ -154,6 +175,7 @@ impl Directories {
         if self.is_dry || self.makes_none {
             return match self.tree.directory(path) {
                 Err(Errno::NOENT) => Ok(None),
+                Err(Errno::NOTDIR | Errno::LOOP) if self.is_dry && self.replaces => Ok(None),
                 opened => self.enter(path, opened.doing(OPEN)?, false).map(Some),
             };
         }

@@ -34,6 +34,8 @@ pub(crate) struct Extraneous<'a> {
     pub(crate) backup: Option<&'a Backup>,
     pub(crate) deletions: Deletions,
     pub(crate) is_dry: bool,
+    /// Whether the maximum has kept something.
+    pub(crate) has_left: bool,
     pub(crate) is_stopped: &'a dyn Fn() -> bool,
     pub(crate) tell: &'a mut dyn FnMut(Deletion<'_>),
 }
@@ -82,10 +84,10 @@ const DELETE: &str = "delete it";
 const LIST: &str = "list its directory";
 
 impl Extraneous<'_> {
-    /// Deletes them; returns how many.
-    pub(crate) fn delete(mut self) -> u64 {
+    /// Deletes them, after `count` others.
+    pub(crate) fn delete(mut self, mut count: u64) {
         let top = ClaimedDirectory { path: Vec::new(), is_listed: self.deletions.at_top, device: None };
-        let (mut waiting, mut count) = (vec![top], 0);
+        let mut waiting = vec![top];
         while let Some(directory) = waiting.pop() {
             if (self.is_stopped)() {
                 break;
@@ -97,7 +99,29 @@ impl Extraneous<'_> {
                 Err(error) => (self.tell)(Deletion::Failed { path: &path, error }),
             }
         }
-        count
+    }
+
+    /// Deletes what is at the path of a listed entry of another kind, after `count` other deletions; returns whether it
+    /// is gone.
+    pub(crate) fn clear(mut self, path: &RelativePath, mut count: u64) -> Result<bool, DiskError> {
+        let (parent, path) = (path.parent().to_vec(), path.as_bytes());
+        let above = (0..=parent.len()).filter(|end| *end == 0 || parent.get(*end).is_none_or(|byte| *byte == b'/'));
+        for end in above {
+            let directory = self.tree.directory(&parent[..end]).doing(DELETE)?;
+            self.read_gitignore(&parent[..end], &directory)?;
+        }
+        let opened = self.tree.directory(&parent).doing(DELETE)?;
+        let name = &path[if parent.is_empty() { 0 } else { parent.len() + 1 }..];
+        // It may be what the list names in other case.
+        if folds_case(&opened, name) {
+            return Ok(false);
+        }
+        let around = fstat(&opened).doing(DELETE)?;
+        let is_gone = match self.entry(&opened, &around, name, path, &mut count) {
+            Found::Directory => self.directory(path.to_vec(), &mut count),
+            found => found == Found::Gone,
+        };
+        Ok(is_gone && !self.has_left)
     }
 
     /// A directory of the list, or above something in it.
@@ -146,8 +170,9 @@ impl Extraneous<'_> {
         Ok(())
     }
 
-    /// Deletes a directory, and all in it that does not stay. One descriptor is open at a time, however deep it is.
-    fn directory(&mut self, path: Vec<u8>, count: &mut u64) {
+    /// Deletes a directory, and all in it that does not stay; returns whether it is gone. One descriptor is open at a
+    /// time, however deep it is.
+    fn directory(&mut self, path: Vec<u8>, count: &mut u64) -> bool {
         let mut steps = vec![DirectoryStep::Enter(path)];
         // Whether nothing stays in the directories that are being deleted.
         let mut open: Vec<(Vec<u8>, bool)> = Vec::new();
@@ -164,12 +189,14 @@ impl Extraneous<'_> {
                 DirectoryStep::Leave => {
                     let Some((path, is_clear)) = open.pop() else { continue };
                     let is_gone = is_clear && self.remove_directory(&path, count);
-                    if let Some((_, is_clear)) = open.last_mut() {
-                        *is_clear &= is_gone;
+                    match open.last_mut() {
+                        Some((_, is_clear)) => *is_clear &= is_gone,
+                        None => return is_gone,
                     }
                 }
             }
         }
+        false
     }
 
     /// Deletes the entries of a directory except directories, which are added to the steps. Whether nothing else stays.
@@ -258,6 +285,7 @@ impl Extraneous<'_> {
         count: &mut u64,
     ) -> Found {
         if *count >= self.deletions.most {
+            self.has_left = true;
             (self.tell)(Deletion::Left);
             return Found::Gone;
         }

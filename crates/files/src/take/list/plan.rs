@@ -29,7 +29,7 @@ use crate::take::disk::directories::{Directories, FinishError, OpenDirectory};
 use crate::take::disk::disk_error::{DiskError, Doing};
 use crate::take::disk::disk_state::DiskJob;
 use crate::take::disk::quota::Quota;
-use crate::take::disk::tree::{Old, Tree, look};
+use crate::take::disk::tree::{Old, There, Tree, look};
 use crate::take::fetch::fetch_window::WantedBlocks;
 use crate::take::fetch::parcel::ParcelKind;
 use crate::take::fetch::taken_file::TakenFile;
@@ -136,7 +136,8 @@ impl TakePlan {
             directories: tree
                 .map(|tree| Directories::new(Arc::clone(tree), options.look.is_dry, umask, options.quota.clone()))
                 .map(|directories| directories.keeping_out_of(options.own.clone()))
-                .map(|directories| directories.making_none(options.look.keeps.only_existing)),
+                .map(|directories| directories.making_none(options.look.keeps.only_existing))
+                .map(|directories| directories.replacing(options.look.deletes.is_some())),
             links: Vec::new(),
             attributes: options.look.archive.map(NextAttributes::new),
             nodes: Vec::new(),
@@ -515,6 +516,13 @@ impl TakePlan {
         attributes: Option<NodeAttributes>,
     ) -> Result<(), EntryError> {
         self.claims.claim(path, PathClaim::Directory)?;
+        if self.look.deletes.is_some()
+            && let Some(OpenDirectory { directory, is_new: false, .. }) = self.parent(path)?
+            && let Old::There(there) = look(&directory, path.name()).doing("examine its destination")?
+            && there.kind != FileType::Directory
+        {
+            self.clear(path)?;
+        }
         match (&mut self.directories, attributes) {
             (Some(directories), Some((attributes, _))) => Ok(directories.list_all(path, meta, attributes)?),
             (Some(directories), None) => Ok(directories.list(path, meta)?),
@@ -551,11 +559,14 @@ impl TakePlan {
     /// Claims a path, makes its parents, and returns the existing entry.
     fn prepare(&mut self, path: &RelativePath, claim: PathClaim) -> Result<Old, EntryError> {
         self.claims.claim(path, claim)?;
-        let Some(OpenDirectory { directory, is_new: false }) = self.parent(path)? else { return Ok(Old::Nothing) };
-        match look(&directory, path.name()).doing("examine its destination")? {
-            Old::There(there) if there.kind == FileType::Directory => Err(EntryError::DirectoryInPlace),
-            old => Ok(old),
-        }
+        let Some(OpenDirectory { directory, is_new: false, .. }) = self.parent(path)? else { return Ok(Old::Nothing) };
+        Ok(look(&directory, path.name()).doing("examine its destination")?)
+    }
+
+    /// Makes way for an entry that is not a directory and is going to be written; returns what it replaces.
+    fn make_way(&mut self, path: &RelativePath, old: Old) -> Result<Old, EntryError> {
+        let Old::There(There { kind: FileType::Directory, .. }) = old else { return Ok(old) };
+        if self.clear(path)? { Ok(Old::Nothing) } else { Err(EntryError::DirectoryInPlace) }
     }
 
     fn parent(&mut self, path: &RelativePath) -> Result<Option<OpenDirectory>, EntryError> {

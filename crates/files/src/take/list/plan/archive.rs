@@ -85,6 +85,7 @@ impl TakePlan {
             self.skip(path.as_bytes(), "only root makes devices".to_owned());
             return Ok(());
         }
+        let old = self.make_way(&path, old)?;
         self.texts += (path.as_bytes().len() + attributes.memory_bytes()) as u64;
         let node = PlannedNode { path, kind, device, meta, attributes, old };
         if self.look.is_dry {

@@ -46,7 +46,7 @@ impl TakePlan {
         }
         self.ledger.tally().find(bytes);
         self.files += 1;
-        let old = old?;
+        let old = self.make_way(&path, old?)?;
         let Some(path) = self.first_name(path, inode, bytes, &old) else { return Ok(()) };
         if let Old::There(there) = old
             && there.kind == FileType::RegularFile

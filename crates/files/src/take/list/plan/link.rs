@@ -38,6 +38,7 @@ impl TakePlan {
             Err(error) if error.leads_out() => return Err(EntryError::LeadsOut(error)),
             Err(error) => return Err(EntryError::Target(error)),
         }
+        let old = self.make_way(&path, old)?;
         let attributes = attributes.map(|(attributes, _)| attributes);
         let attribute_bytes = attributes.as_ref().map_or(0, |attributes| attributes.memory_bytes());
         self.texts += (path.as_bytes().len() + target.len() + attribute_bytes) as u64;

@@ -29,13 +29,9 @@ impl Protection {
         }
     }
 
-    pub(super) fn compile(self) -> Result<Rules, RuleError> {
-        match self {
-            Self::Own(rules) => Ok(rules),
-            Self::Listed(list) => {
-                let _one = COMPILING.lock();
-                list.compile()
-            }
-        }
+    /// The giver's rules, ready to be asked.
+    pub(super) fn compile(list: RuleList) -> Result<Rules, RuleError> {
+        let _one = COMPILING.lock();
+        list.compile()
     }
 }

@@ -105,15 +105,50 @@ fn mirror__keeps_what_is_excluded_and_the_directories_around_it() {
     assert_eq!(run.outcome.files_deleted, 2);
 }
 
+/// As rsync does with --delete.
+#[test]
+fn mirror__replaces_entries_of_another_kind() {
+    let replaced = |world: &World| {
+        world.file("f", "1").file("d/x/y", "2");
+        symlink("f", world.data().join("l")).unwrap();
+        at_destination(world, &["data/f/in/deep", "data/f/a", "data/l/in"]);
+        symlink("nowhere", world.to().join("data/d")).unwrap();
+    };
+    let world = World::new();
+    replaced(&world);
+    let before = taken(&world);
+    let failed = world.get(&Get::default());
+    assert_eq!((failed.outcome.files_failed, taken(&world)), (5, before.clone()), "{:?}", failed.outcome);
+    let dry = world.get(&Get { is_dry: true, ..mirror() });
+    assert_eq!((dry.outcome.files_deleted, dry.outcome.files_failed), (7, 0), "{:?}", dry.outcome);
+    assert_eq!(taken(&world), before, "a dry run changes nothing");
+    let run = world.get_all(&mirror());
+    assert_eq!(run.outcome.files_deleted, 7);
+    let all = ["data/", "data/d/", "data/d/x/", "data/d/x/y", "data/f", "data/l"];
+    assert_eq!(taken(&world), all);
+    // What may not be deleted keeps its directory.
+    for (get, stays) in [
+        (Get { deletes: Some(Deletions { most: 1, ..ALL }), ..Get::default() }, "data/f/in"),
+        (Get { filter: excluding(&["deep"]), ..mirror() }, "data/f/in/deep"),
+        (Get { filter: excluding(&["f/"]), ..mirror() }, "data/f/a"),
+    ] {
+        let world = World::new();
+        replaced(&world);
+        let run = world.get(&get);
+        assert!(messages(&run.outcome.failed).iter().any(|(path, _)| path == "data/f"), "{:?}", run.outcome);
+        assert!(world.to().join(stays).exists(), "{stays}");
+    }
+}
+
 #[test]
 fn mirror__deletes_nothing_if_anything_failed() {
     let world = World::new();
-    at_destination(&world, &["data/old", "data/f/inside"]);
-    // A directory is in the way of a file.
+    at_destination(&world, &["data/old", "data/f/inside.o"]);
+    // A directory with something excluded is in the way of a file.
     world.file("f", "1").file("a", "2");
-    let run = world.get(&mirror());
+    let run = world.get(&Get { filter: excluding(&["*.o"]), ..mirror() });
     assert_eq!((run.outcome.files_failed, run.outcome.files_deleted), (1, 0));
-    assert!(world.to().join("data/old").exists() && world.to().join("data/f/inside").exists());
+    assert!(world.to().join("data/old").exists() && world.to().join("data/f/inside.o").exists());
     for entries in [
         vec![Said::Directory(b"data".to_vec()), Said::Failed(b"data/d".to_vec(), "permission denied")],
         vec![Said::Directory(b"data".to_vec()), Said::Failed(b"data".to_vec(), "permission denied")],
@@ -193,13 +228,15 @@ fn mirror__follows_no_link_of_the_destination() {
     world.file("d/a", "1");
     at_destination(&world, &["other/x", "data/old"]);
     symlink("../other", world.to().join("data/d")).unwrap();
-    let run = world.get(&mirror());
-    assert!(run.outcome.files_failed > 0 && world.to().join("other/x").exists());
-    let run =
-        Fake::new([Said::Directory(b"data".to_vec()), Said::Directory(b"data/d".to_vec())]).get(&world, &mirror());
-    assert!(
-        run.outcome.files_failed > 0 && world.to().join("other/x").exists() && world.to().join("data/old").exists()
-    );
+    let lists =
+        || Fake::new([Said::Directory(b"data".to_vec()), Said::Directory(b"data/d".to_vec()), file("data/d/b", "2")]);
+    let run = lists().get(&world, &Get { filter: excluding(&["/data/d"]), ..mirror() });
+    assert!(run.outcome.is_complete() && world.to().join("data/d").is_symlink(), "{:?}", run.outcome);
+    // The link goes, and what it leads to stays.
+    for run in [world.get(&mirror()), lists().get(&world, &mirror())] {
+        assert!(run.outcome.is_complete() && !world.to().join("data/d").is_symlink(), "{:?}", run.outcome);
+        assert_eq!(fs::read_dir(world.to().join("other")).unwrap().count(), 1);
+    }
 }
 
 /// Mount points of a source with `-x`, and files that sizes leave out.

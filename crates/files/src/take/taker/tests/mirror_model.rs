@@ -158,11 +158,19 @@ impl Sequence {
                 first.starts_with("data/") && parents(first).all(|above| given[above].0) && !is_excluded(path)
             })
         };
+        // Of another kind than a listed entry, or below such a one.
+        let is_in_the_way = |path: &str| {
+            let clashes = |path: &str| is_copied(path) && before.get(path).is_some_and(|old| old.0 != given[path].0);
+            request.deletes.is_some()
+                && !request.is_dry
+                && !is_excluded(path)
+                && parents(path).chain([path]).any(clashes)
+        };
         let is_done = run.outcome.is_complete();
         let may_delete = request.deletes.is_some() && is_done && !request.is_dry;
         for (path, entry) in before {
             match after.get(path) {
-                None => assert!(may_delete && is_extraneous(path), "{path} has gone"),
+                None => assert!(may_delete && is_extraneous(path) || is_in_the_way(path), "{path} has gone"),
                 Some(now) if now == entry => {}
                 Some(now) => {
                     assert!(is_copied(path) && !request.is_dry, "{path} has changed");
@@ -175,12 +183,13 @@ impl Sequence {
             let is_new = is_copied(path) && *entry == given[path] && !request.is_dry;
             assert!(is_new || is_own(path) && is_cut, "{path} has come");
         }
-        let gone = before.keys().filter(|path| !after.contains_key(*path)).count() as u64;
+        let is_gone = |(path, old): &(&String, &(bool, Vec<u8>))| after.get(*path).is_none_or(|now| now.0 != old.0);
+        let gone = before.iter().filter(is_gone).count() as u64;
         assert_eq!(gone, if request.is_dry { 0 } else { run.outcome.files_deleted });
         assert!(gone <= request.deletes.unwrap_or(0));
         if !is_done || request.is_dry {
-            let is_in_the_way = |path: &&String| before.get(*path).is_some_and(|entry| entry.0 != given[*path].0);
-            let conflicts = given.keys().filter(|path| is_copied(path)).find(is_in_the_way);
+            let clashes = |path: &&String| before.get(*path).is_some_and(|entry| entry.0 != given[*path].0);
+            let conflicts = given.keys().filter(|path| is_copied(path)).find(clashes);
             assert!(is_cut || request.is_dry || conflicts.is_some(), "{:?}", run.outcome);
             return;
         }
