@@ -7,6 +7,29 @@ const ENTRY_BYTES: usize = 8;
 const USER: u16 = 2;
 const GROUP: u16 = 8;
 
+/// `ACL_USER_OBJ`, `ACL_GROUP_OBJ`, `ACL_MASK` and `ACL_OTHER`.
+const OWNER: u16 = 1;
+const OWNING_GROUP: u16 = 4;
+const MASK: u16 = 16;
+const OTHER: u16 = 32;
+
+/// The permissions that a file made under this default ACL has at most, as a mode (acl(5): object creation and default
+/// ACLs); `None` if it is not an ACL.
+pub(crate) fn permitted(acl: &[u8]) -> Option<u16> {
+    let (mut owner, mut group, mut mask, mut other) = (0, 0, None, 0);
+    for entry in entries(acl)? {
+        let permissions = u16::from_le_bytes(entry.get(2..4)?.try_into().ok()?) & 0o7;
+        match u16::from_le_bytes(entry.get(..2)?.try_into().ok()?) {
+            OWNER => owner = permissions,
+            OWNING_GROUP => group = permissions,
+            MASK => mask = Some(permissions),
+            OTHER => other = permissions,
+            _ => {}
+        }
+    }
+    Some(owner << 6 | mask.unwrap_or(group) << 3 | other)
+}
+
 /// An entry that names a user or a group: whether it is a group, and its id.
 pub(crate) fn owners(acl: &[u8]) -> impl Iterator<Item = (bool, u32)> {
     entries(acl).into_iter().flatten().filter_map(owner)

@@ -10,6 +10,7 @@ use rustix::fs::{Mode, Timestamps, fchmod, fstat, fsync, futimens, syncfs};
 use rustix::io::Errno;
 use thiserror::Error;
 
+use crate::format::acl;
 use crate::format::footprint::of_table;
 use crate::format::manifest::Meta;
 use crate::format::names::RelativePath;
@@ -19,6 +20,7 @@ use crate::take::disk::disk_error::{DiskError, Doing};
 use crate::take::disk::quota::{OverQuota, PAGE, Quota};
 use crate::take::disk::tree::{There, Tree, make_below, open_below, times};
 use crate::take::resume::homes::Homes;
+use crate::transfer::xattrs::{DEFAULT_ACL, place, value};
 
 /// Makes directories when their first entry is created, and sets their modes and times at the end.
 ///
@@ -75,6 +77,8 @@ pub(crate) struct OpenDirectory {
     pub(crate) directory: Arc<OwnedFd>,
     /// Whether it was created just now, so that it contains only newer entries.
     pub(crate) is_new: bool,
+    /// Permissions that a new file in it does not get: the umask, or what its default ACL forbids instead.
+    pub(crate) umask: u16,
 }
 
 /// A failed change of a directory at the end.
@@ -260,7 +264,9 @@ impl Directories {
                 let _ = set_mode(&directory, ModeAtEnd::Set(there.meta.mode | 0o700));
             }
         }
-        let opened = OpenDirectory { directory: Arc::new(directory), is_new };
+        let acl = value(&place(&directory), DEFAULT_ACL).ok().flatten();
+        let umask = acl.and_then(|acl| acl::permitted(&acl)).map_or(self.umask, |permitted| 0o777 & !permitted);
+        let opened = OpenDirectory { directory: Arc::new(directory), is_new, umask };
         self.recent.truncate(MAX_OPEN - 1);
         self.recent.push_front((path.into(), opened.clone()));
         Ok(opened)

@@ -58,7 +58,7 @@ impl TakePlan {
             }
         }
         self.claim_backup(&path, &old)?;
-        let mode = if attributes.is_some() { meta.mode } else { self.mode_of(meta, &old) };
+        let mode = if attributes.is_some() { meta.mode } else { self.mode_of(&path, meta, &old)? };
         let meta = Meta { mode, ..meta };
         self.fit(&key(&path, bytes), bytes - holes.bytes())?;
         let is_only = self.files == 1
@@ -96,13 +96,14 @@ impl TakePlan {
         Ok(quota.fit(tree, data_bytes.saturating_sub(kept_bytes))?)
     }
 
-    /// As rsync without --perms: existing files keep their mode, and new ones have the giver's, minus the umask. So a
-    /// giver's mode never opens a closed file.
-    fn mode_of(&self, meta: Meta, old: &Old) -> u16 {
-        match old {
-            Old::There(there) if there.kind == FileType::RegularFile => there.meta.mode,
-            _ => meta.mode & !self.umask,
+    /// As rsync without --perms: existing files keep their mode, and new ones have the giver's, minus the umask, or
+    /// minus what the default ACL of their directory forbids. So a giver's mode never opens a closed file.
+    fn mode_of(&mut self, path: &RelativePath, meta: Meta, old: &Old) -> Result<u16, EntryError> {
+        if let Old::There(There { kind: FileType::RegularFile, meta: old, .. }) = old {
+            return Ok(old.mode);
         }
+        let umask = self.parent(path)?.map_or(self.umask, |parent| parent.umask);
+        Ok(meta.mode & !umask)
     }
 
     /// Starts to fetch a file, except its blocks that exist already.

@@ -316,3 +316,41 @@ fn hostile__hard_links_only_to_files_of_the_transfer() {
     assert_eq!(fs::metadata(&victim).unwrap().nlink(), 1);
     assert_eq!(fs::read(&victim).unwrap(), b"victim");
 }
+
+/// As open(2) makes them with the same mode: acl(5), object creation and default ACLs.
+#[test]
+fn get__new_files_under_a_default_acl_are_as_open_makes_them() {
+    use std::os::unix::fs::OpenOptionsExt;
+    let world = World::new();
+    let modes = [("open", 0o666), ("plain", 0o644), ("closed", 0o600), ("run", 0o775), ("large", 0o664)];
+    for (name, mode) in modes {
+        world.file(name, content(1, if name == "large" { BLOCK + 5 } else { 5 }));
+        fs::set_permissions(world.data().join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let to = world.to().join("data");
+    fs::create_dir(&to).unwrap();
+    // Without a mask as well.
+    let short = [(1, 7), (4, 6), (0x20, 0)]
+        .map(|(tag, bits): (u16, u16)| [&tag.to_le_bytes()[..], &bits.to_le_bytes(), &u32::MAX.to_le_bytes()].concat());
+    for acl in [acl(12_345), [&2_u32.to_le_bytes()[..], &short.concat()].concat()] {
+        if xattrs::set(to.to_str().unwrap(), DEFAULT_ACL, &acl).is_err() {
+            println!("skipped: this file system has no ACLs");
+            return;
+        }
+        for durable in [Durable::Group, Durable::None] {
+            let run = world.get(&Get { durable, ..Get::default() });
+            assert!(run.outcome.is_complete(), "{:?}", run.outcome);
+            for (name, mode) in modes {
+                let made = to.join("made");
+                fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&made).unwrap();
+                let seen = |path: &Path| {
+                    let acl = xattrs::value(path.to_str().unwrap(), ACL).unwrap();
+                    (fs::metadata(path).unwrap().mode(), acl)
+                };
+                assert_eq!(seen(&to.join(name)), seen(&made), "{name}, {durable:?}");
+                fs::remove_file(made).unwrap();
+                fs::remove_file(to.join(name)).unwrap();
+            }
+        }
+    }
+}
