@@ -171,3 +171,41 @@ fn delete__nothing_if_the_source_cannot_be_read_whole() {
     host.run(&["cp", "tree", "here/", "--delete"]).good();
     assert_eq!(paths(&host, "here"), ["/outside", "/tree/a", "/tree/d/b", "/tree/log"]);
 }
+
+/// What is replaced or deleted stays under the backup's name, with every command and direction.
+#[test]
+fn backup__with_every_command_and_direction() {
+    let host = Host::new();
+    for root in ["tree", "home/tree"] {
+        host.write(&format!("{root}/a"), b"new");
+    }
+    let serve = host.serve(&["tree", "--listen", "127.0.0.1:0"]);
+    std::fs::create_dir(host.path("inbox")).unwrap();
+    let inbox = host.serve(&["inbox", "--writable", "--delete", "--listen", "127.0.0.1:0"]);
+    let ssh = host.ssh();
+    let calls = [
+        (&["cp", "tree", "here/"][..], "here"),
+        (&["cp", "--ssh", &ssh, "server:tree", "copied/"], "copied"),
+        (&["cp", "--ssh", &ssh, "tree", "server:sent/"], "home/sent"),
+        (&["get", &serve.at(), "got"], "got"),
+        (&["put", "tree", &inbox.at()], "inbox"),
+    ];
+    let kept: [(&[&str], [&str; 3]); 3] = [
+        (&["--backup"], ["/tree/a", "/tree/a~", "/tree/gone~"]),
+        (&["--backup", "--suffix", ".old"], ["/tree/a", "/tree/a.old", "/tree/gone.old"]),
+        (&["--backup", "--backup-dir", "kept"], ["/kept/tree/a", "/kept/tree/gone", "/tree/a"]),
+    ];
+    for (call, to) in calls {
+        for (options, names) in kept {
+            let _ = std::fs::remove_dir_all(host.path(to));
+            host.write(&format!("{to}/tree/a"), b"older");
+            host.write(&format!("{to}/tree/gone"), b"deleted");
+            host.run(&[call, options, &["--delete"]].concat()).good();
+            assert_eq!(paths(&host, to), names, "{call:?} {options:?}");
+            let content = |name: &str| std::fs::read(host.path(&format!("{to}{name}"))).unwrap();
+            let old = if names[0] == "/tree/a" { [names[1], names[2]] } else { [names[0], names[1]] };
+            assert_eq!(content("/tree/a"), b"new");
+            assert_eq!((content(old[0]), content(old[1])), (b"older".to_vec(), b"deleted".to_vec()), "{options:?}");
+        }
+    }
+}

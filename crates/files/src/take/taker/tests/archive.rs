@@ -317,6 +317,31 @@ fn hostile__hard_links_only_to_files_of_the_transfer() {
     assert_eq!(fs::read(&victim).unwrap(), b"victim");
 }
 
+/// Interrupted again and again: attributes and links come with what is complete, and none is lost.
+#[test]
+fn archive__goes_on_after_interruptions() {
+    let world = World::new();
+    let at = |name: &str| world.data().join(name);
+    world.file("a/large", content(1, 6 * BLOCK + 5)).file("z", content(2, 300_000)).file("b", "b");
+    fs::hard_link(at("a/large"), at("large too")).unwrap();
+    fs::hard_link(at("b"), at("z too")).unwrap();
+    set_xattr(&at("a/large"), "user.note", b"kept");
+    set_xattr(&at("a"), "user.note", b"of a directory");
+    for (name, mode) in [("a/large", 0o640), ("b", 0o400), ("a", 0o750)] {
+        fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    set_time(&at("a"), 1_500_000_000);
+    let get = Get { way: super::resume::NARROW, ..archive() };
+    let total = 6 * BLOCK as u64;
+    for _ in 0..3 {
+        super::resume::interrupt(&world, &get, total / 4);
+    }
+    let last = world.get(&get);
+    assert!(last.outcome.is_complete(), "{:?}", last.outcome);
+    assert!(last.carried < total * 3 / 4, "{} of {total}", last.carried);
+    assert_equal(&see(&world.data()), &see(&world.to().join("data")), "after three interruptions");
+}
+
 /// As open(2) makes them with the same mode: acl(5), object creation and default ACLs.
 #[test]
 fn get__new_files_under_a_default_acl_are_as_open_makes_them() {
