@@ -105,12 +105,13 @@ impl VerdictCounts {
             0 => String::new(),
             repeated => format!(" ({repeated} more are repeats of them)"),
         };
+        let noun = if self.experiments == 1 { "experiment" } else { "experiments" };
         let calibrated = match self.calibrated {
             0 => String::new(),
             calibrated => format!(" Not counted, since they were used to set up an experiment: {calibrated}."),
         };
         format!(
-            "{} of {} claims hold in {} experiments{repeated}; refuted, each with its proof: {}; known misses, each with \
+            "{} of {} claims hold in {} {noun}{repeated}; refuted, each with its proof: {}; known misses, each with \
              its reason: {}; misses without a reason: {}. Of what the papers print, {} hold; refuted ones are not \
              counted.{calibrated}",
             self.holds,
@@ -139,6 +140,7 @@ mod tests {
         assert_eq!(alone.claims, alone.holds + alone.refuted + alone.known_misses + alone.misses);
         // By itself a repeat counts; together with the original it does not.
         assert_eq!(VerdictCounts::of(std::slice::from_ref(&repeat)).claims, alone.claims);
+        assert!(alone.sentence().contains(" in 1 experiment;"), "{}", alone.sentence());
         let both = VerdictCounts::of(&[original, repeat]);
         assert_eq!((both.claims, both.repeated, both.experiments), (alone.claims, alone.claims + alone.calibrated, 2));
     }

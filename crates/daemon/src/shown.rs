@@ -84,7 +84,7 @@ impl NodeShares {
     }
 
     fn snapshot(&self, card: Option<String>, others: &[(NodeName, Others)]) -> NodeSnapshot {
-        let measured_bps: f64 = self.claims.iter().map(|claim| claim.measured_bps).sum();
+        let measured_bps: f64 = self.claims.iter().fold(0.0, |sum, claim| sum + claim.measured_bps);
         let other = others.iter().find(|(node, _)| *node == self.name).map(|(_, other)| OtherTraffic {
             weight: other.weight,
             measured_bps: other.measured.as_bps(),
@@ -95,7 +95,7 @@ impl NodeShares {
             receives: self.name.1 == Direction::Receiving,
             capacity_bps: self.capacity.as_bps(),
             measured_bps,
-            expected_bps: self.claims.iter().map(|claim| claim.expected_bps).sum(),
+            expected_bps: self.claims.iter().fold(0.0, |sum, claim| sum + claim.expected_bps),
             sessions: self.claims.len(),
             gap_to_max_min: self.gap,
             other,
@@ -252,6 +252,13 @@ mod tests {
             lost: 0,
             holding: None,
         }
+    }
+
+    #[test]
+    fn snapshot__of_an_idle_node_has_no_negative_zero() {
+        let view = MachineView { members: Vec::new(), ..view(50.0, 0.0) };
+        let node = &snapshot(&view, None).nodes[0];
+        assert!(node.measured_bps.is_sign_positive() && node.expected_bps.is_sign_positive());
     }
 
     #[test]

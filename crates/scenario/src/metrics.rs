@@ -1,5 +1,7 @@
 //! Measures of a whole run, common to all simulators.
 
+use std::ops::Add;
+
 use fairwave_schemes::global::metrics;
 use serde::Serialize;
 
@@ -48,7 +50,8 @@ impl Metrics {
         let [finals, best] = [column(|session| session.final_wire_rate_bps), column(|session| session.max_min_bps)];
         let Course { distance_start_bps, distance_final_bps, converged_s, peak_overload } = course;
         Self {
-            total_bps: wire.iter().sum(),
+            // Without sessions 0.0, where `sum` gives -0.0.
+            total_bps: wire.iter().fold(0.0, Add::add),
             jain: metrics::jain_index(&wire),
             distance_start_bps,
             distance_final_bps,

@@ -258,7 +258,7 @@ fn simulate__rejects_unlimited_sessions() {
 #[test]
 fn simulate__without_sessions() {
     let summary = run(&Network::new(1)).summary;
-    assert_eq!(summary.metrics.total_bps, 0.0);
+    assert_eq!(summary.metrics.total_bps.to_bits(), 0.0_f64.to_bits());
     assert_eq!(summary.metrics.converged_s, None);
     let late = Network::new(1).node("s", 1.0).node("d", 1.0).session_with("s", "d", 1, |session| {
         session.start = Time::from_secs(5);
