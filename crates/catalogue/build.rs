@@ -7,7 +7,8 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..").canonicalize()?;
     let mut text = String::new();
-    list(&mut text, "SCENARIOS", &files(&root.join("scenarios"))?);
+    list(&mut text, "SCENARIOS", &files(&root.join("scenarios"), "toml")?);
+    list(&mut text, "COMPANIONS", &files(&root.join("scenarios"), "csv")?);
     let mut papers = Vec::new();
     for folder in entries(&root.join("papers"))? {
         // Experiments with real programs are in a separate file next to those that they repeat.
@@ -24,9 +25,9 @@ fn main() -> io::Result<()> {
     fs::write(PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("embedded.rs"), text)
 }
 
-/// The TOML files of a folder, by name.
-fn files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
-    let all = entries(folder)?.into_iter().filter(|file| file.extension().is_some_and(|end| end == "toml"));
+/// The files of a folder with an ending, by name.
+fn files(folder: &Path, ending: &str) -> io::Result<Vec<(String, PathBuf)>> {
+    let all = entries(folder)?.into_iter().filter(|file| file.extension().is_some_and(|end| end == ending));
     Ok(all.map(|file| (name(&file), file)).collect())
 }
 

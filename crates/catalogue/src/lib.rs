@@ -51,7 +51,7 @@ mod work;
 
 pub use claim::ClaimData;
 pub use counts::{Judged, VerdictCounts};
-pub use data::{scenario_names, scenario_text};
+pub use data::{document, scenario_names, scenario_text};
 pub use drawing::picture_of;
 pub use experiment::{Experiment, WireSketch, list};
 pub use in_order::{Heard, InOrder, collected, in_order, threads};

@@ -1,6 +1,6 @@
 //! The max-min allocation of a scenario file.
 
-use fairwave_scenario::{AllocationLimit, Document, Scenario, WorkKind};
+use fairwave_scenario::{AllocationLimit, Scenario, WorkKind};
 use fairwave_units::Time;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -23,7 +23,7 @@ pub(crate) fn allocate<'py>(
     let at = at.map(|text| parse::<Time>(py, "at", text)).transpose()?;
     let (scenario, notes, allocation) = py
         .detach(|| {
-            let document = Document::parse(file, text)?;
+            let document = fairwave_catalogue::document(file, text)?;
             let cases = document.cases(&selection)?;
             let case = cases.first().expect("a document has at least one case");
             check_memory(file, &document, &cases[..1], WorkKind::Allocate, 1)?;

@@ -57,7 +57,7 @@ pub(crate) fn simulate(
     let model = parse_model(model)?;
     let own = OwnRules::read(own)?;
     let prepare = || {
-        let document = Document::parse(file, text)?;
+        let document = fairwave_catalogue::document(file, text)?;
         let cases = document.cases(&selection)?;
         if only_one && cases.len() > 1 {
             return Err(several(file, &cases));

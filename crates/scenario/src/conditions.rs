@@ -73,6 +73,25 @@ impl Steps<Rate> {
         let span_s = to.since(from).as_secs_f64();
         if span_s > 0.0 { Rate::nearest_bps(bits / span_s) } else { self.at(from).0 }
     }
+
+    /// When bits that start to leave at an instant have left; they use every step in between. The rate is above zero
+    /// at that instant.
+    pub fn end_of(&self, start: Time, bits: f64) -> Time {
+        let (mut at, mut left_bits) = (start, bits);
+        loop {
+            let (rate, next) = self.at(at);
+            let needed_ns = left_bits / rate.as_bps() * 1e9;
+            // Less than a nanosecond beyond the step is a matter of rounding.
+            match next {
+                Some(next) if needed_ns >= next.since(at).as_nanos() as f64 + 1.0 => {
+                    left_bits -= next.since(at).as_secs_f64() * rate.as_bps();
+                    at = next;
+                }
+                // An infinite time saturates.
+                _ => return at.saturating_add(Duration::from_nanos(needed_ns as u64)),
+            }
+        }
+    }
 }
 
 impl Conditions {
@@ -96,6 +115,20 @@ mod tests {
         let again = steps(Some(Duration::from_millis(40)));
         assert_eq!([39, 40, 49, 50, 115].map(|at| again.at(ms(at)).0), [3, 1, 1, 2, 3]);
         assert_eq!([30, 45, 110].map(|at| again.at(ms(at)).1), [Some(ms(40)), Some(ms(50)), Some(ms(120))]);
+    }
+
+    #[test]
+    fn end_of__uses_every_step() {
+        let ms = |ms: f64| Time::from_nanos((ms * 1e6) as u64);
+        let steps = [(Time::ZERO, Rate::mbps(12.0)), (ms(1.0), Rate::ZERO), (ms(5.0), Rate::mbps(6.0))];
+        let steps = |period| Steps::new(Box::new(steps), period);
+        // 12 000 bits a millisecond, a gap of four, 6000 a millisecond.
+        let again = steps(Some(Duration::from_millis(10)));
+        let ends = [(0.0, 12e3), (0.0, 9e3), (0.5, 9e3), (0.5, 36e3), (0.5, 42e3)]
+            .map(|(at, bits)| again.end_of(ms(at), bits));
+        assert_eq!(ends, [1.0, 0.75, 5.5, 10.0, 10.5].map(ms));
+        let outage = Steps::new(Box::new([(Time::ZERO, Rate::mbps(12.0)), (ms(1.0), Rate::ZERO)]), None);
+        assert_eq!(outage.end_of(ms(0.5), 9e3), Time::MAX);
     }
 
     #[test]

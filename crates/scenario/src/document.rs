@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use fairwave_units::Duration;
 
+use crate::read::companion::{self, Companions};
 use crate::read::content;
 use crate::read::elements::{Patches, tables};
 use crate::read::layer;
@@ -22,6 +23,7 @@ use crate::{Scenario, ScenarioError, Size, limits};
 pub struct Document {
     file: String,
     root: TomlTable,
+    files: Companions,
 }
 
 /// The caller's changes to a file.
@@ -67,7 +69,14 @@ impl Document {
     /// If it is too large, not UTF-8, or not TOML.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, ScenarioError> {
         let root = parse(bytes).map_err(|mistake| error(file, mistake))?;
-        Ok(Self { file: file.to_owned(), root })
+        Ok(Self { file: file.to_owned(), root, files: Companions::default() })
+    }
+
+    /// Lets the scenario name files, its traces and distributions: `read` returns the bytes of one, or the reason why
+    /// it cannot.
+    #[must_use]
+    pub fn with_files(self, read: impl Fn(&str) -> Result<Vec<u8>, String> + Send + Sync + 'static) -> Self {
+        Self { files: Companions(Some(Arc::new(read))), ..self }
     }
 
     /// The runs of this file: every variant (or the chosen one) times `runs` seeds, in order.
@@ -179,6 +188,7 @@ impl Document {
         for layer in &call {
             layer::apply(root.to_mut(), layer, Thing::Top, patches, notes)?;
         }
+        companion::expand(&mut root, patches, &self.files)?;
         Ok(root)
     }
 

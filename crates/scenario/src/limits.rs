@@ -18,6 +18,8 @@ pub(crate) const NAME_BYTES: usize = 100;
 pub(crate) const TEXT_CHARS: usize = 500;
 /// Steps of a demand schedule.
 pub(crate) const SCHEDULE_STEPS: usize = 100_000;
+/// Steps of a condition of a link: 17 minutes of a trace in milliseconds.
+pub(crate) const CONDITION_STEPS: usize = 1_000_000;
 /// Rate samples in a run.
 pub(crate) const SAMPLES: u64 = 10_000_000;
 /// Runs of a file: variants times `runs`.

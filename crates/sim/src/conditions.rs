@@ -95,6 +95,13 @@ impl LinkConditions {
         self.spec.capacity.as_ref().map(|capacity| capacity.at(now))
     }
 
+    /// When a packet has left that would end at `leaves`, if the capacity changes on the way.
+    pub(crate) fn end_of(&self, now: Time, leaves: Time, bytes: u32) -> Option<Time> {
+        let capacity = self.spec.capacity.as_ref()?;
+        let (_, next) = capacity.at(now);
+        next.filter(|next| *next < leaves).map(|_| capacity.end_of(now, f64::from(bytes) * 8.0))
+    }
+
     /// How the packet that leaves now crosses the line.
     pub(crate) fn cross(&mut self, now: Time) -> Crossing {
         let mut extra_ns = 0;

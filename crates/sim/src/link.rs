@@ -291,7 +291,11 @@ impl SimLink {
     pub(crate) fn dequeue(&mut self, now: Time, headers: &mut HeaderStore) -> Option<(SimPacket, Time)> {
         self.count_area(now);
         let Stored { packet, since } = self.queued.as_mut()?.dequeue(now, headers, &mut self.counts.marked_packets)?;
-        let leaves = self.wire.send(now, packet.bytes);
+        let mut leaves = self.wire.send(now, packet.bytes);
+        if let Some(changed) = self.conditions().and_then(|conditions| conditions.end_of(now, leaves, packet.bytes)) {
+            self.wire.set_free_at(changed);
+            leaves = changed;
+        }
         self.count(now, now, leaves, packet.bytes);
         self.counts.longest_wait = self.counts.longest_wait.max(now.since(since));
         Some((packet, leaves))

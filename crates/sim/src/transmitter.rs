@@ -40,6 +40,11 @@ impl Transmitter {
         }
     }
 
+    /// Changes when the last packet has left.
+    pub(crate) fn set_free_at(&mut self, free_at: Time) {
+        (self.free_at, self.remainder) = (free_at, 0);
+    }
+
     /// Time at which the last packet so far has left.
     #[inline]
     pub(crate) fn free_at(&self) -> Time {

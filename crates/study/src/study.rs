@@ -85,7 +85,7 @@ impl Study {
     /// # Errors
     /// The first mistake in the file, in a value of the grid, or in the call.
     pub fn plan(file: &str, text: &[u8], call: StudyCall) -> Result<Self, StudyError> {
-        let mut document = Document::parse(file, text)?;
+        let mut document = fairwave_catalogue::document(file, text)?;
         document.or_else("start_jitter", "auto");
         let StudyCall { selection, grid, seeds, model, window, salt, own: schemes, memory, jobs } = call;
         if let Some(twice) =

@@ -14,7 +14,7 @@ use crate::common::failure::{CommandFailure, plain};
 /// Reads the scenario file that a call names: "-" is stdin, and a file that is not there may be a shipped scenario.
 pub(crate) fn document(file: &str) -> Result<Document, CommandFailure> {
     let (name, bytes) = text(file)?;
-    Ok(Document::parse(&name, &bytes)?)
+    Ok(fairwave_catalogue::document(&name, &bytes)?)
 }
 
 /// Reads a file as text; returns its name in messages and its bytes.

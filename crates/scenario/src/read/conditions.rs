@@ -8,8 +8,19 @@ use super::tree::TomlValue;
 use crate::conditions::{Conditions, Steps};
 use crate::limits;
 
-pub(super) const CONDITION_KEYS: &[&str] =
-    &["burst_loss", "capacity", "delay", "drop", "duplicate", "jitter", "loss", "period", "policer", "reorder"];
+pub(super) const CONDITION_KEYS: &[&str] = &[
+    "burst_loss",
+    "capacity",
+    "delay",
+    "drop",
+    "duplicate",
+    "jitter",
+    "loss",
+    "period",
+    "policer",
+    "reorder",
+    "trace",
+];
 
 /// The conditions of a link.
 pub(super) fn conditions(field: Field<'_>) -> ReadResult<Conditions> {
@@ -74,8 +85,8 @@ fn steps<'a, T: Copy + PartialEq>(
 ) -> ReadResult<Steps<T>> {
     let example = format!("[[\"0 s\", {value}], [\"4 s\", {value}]]");
     let items = field.list(&example)?;
-    if items.len() > limits::SCHEDULE_STEPS {
-        let message = format!("has {} steps, the limit is {}", items.len(), limits::SCHEDULE_STEPS);
+    if items.len() > limits::CONDITION_STEPS {
+        let message = format!("has {} steps, the limit is {}", items.len(), limits::CONDITION_STEPS);
         return Err(field.wrong(message, "merge steps"));
     }
     let mut steps: Vec<(Time, T)> = Vec::with_capacity(items.len());

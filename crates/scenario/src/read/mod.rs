@@ -4,6 +4,7 @@
 mod aqm;
 pub(crate) mod arrivals;
 pub(crate) mod background;
+pub(crate) mod companion;
 mod conditions;
 pub(crate) mod content;
 pub(crate) mod demand;
@@ -26,7 +27,9 @@ pub(crate) mod scenario;
 pub(crate) mod sessions;
 pub(crate) mod shape;
 pub(crate) mod size;
+mod size_file;
 pub(crate) mod sizes;
+mod trace_file;
 pub(crate) mod tree;
 
 #[cfg(test)]

@@ -30,6 +30,11 @@ fn examples__build_separately_or_after_the_first() {
         let text = if text.starts_with("name =") { text.clone() } else { blocks[0].1.clone() + text };
         let file = format!("the example on line {line}");
         let document = Document::parse(&file, text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        let shipped = include_str!("../../../../scenarios/web-search.csv");
+        let document = document.with_files(|name| match name {
+            "web-search.csv" => Ok(shipped.into()),
+            _ => Err("no such file".into()),
+        });
         for case in document.cases(&Selection::default()).unwrap_or_else(|error| panic!("{error}")) {
             document.build(&case).unwrap_or_else(|error| panic!("{error}"));
         }

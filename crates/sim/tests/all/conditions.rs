@@ -143,3 +143,31 @@ fn simulate__refuses_conditions_at_a_queue_that_needs_departures() {
     let error = simulate(&scenario, Settings::default()).unwrap_err();
     assert!(error.to_string().starts_with("conditions of link \"r1-r2\""), "{error}");
 }
+
+#[test]
+fn trace__delivers_1500_bytes_at_each_opportunity() {
+    // 200 opportunities a second, in pairs: a packet of 1500 B at each, and none more for packets of 750 B.
+    let trace = (1..=100).map(|n| format!("{0}\n{0}\n", n * 10)).collect::<Vec<_>>().concat();
+    for (payload, header) in [("1460 B", "40 B"), ("710 B", "40 B")] {
+        let text = format!(
+            "name = \"trace\"\nduration = \"10 s\"\nscheme = \"cbr\"\n\
+             packet = {{ payload = \"{payload}\", header = \"{header}\" }}\n\
+             router = [{{ name = \"r1\" }}, {{ name = \"r2\" }}]\n\
+             node = [{{ name = \"a\", capacity = \"1 Gb/s\", router = \"r1\" }}, \
+             {{ name = \"b\", capacity = \"1 Gb/s\", router = \"r2\" }}]\n\
+             [[link]]\nfrom = \"r1\"\nto = \"r2\"\ncapacity = \"2 Mb/s\"\ndelay = \"1 ms\"\nqueue = \"100 packets\"\n\
+             conditions = {{ trace = \"cell\" }}\n\
+             [[link]]\nfrom = \"r2\"\nto = \"r1\"\ncapacity = \"2 Mb/s\"\ndelay = \"1 ms\"\n\
+             [[session]]\nfrom = \"a\"\nto = \"b\"\ndemand = \"5 Mb/s\"\n"
+        );
+        let trace = trace.clone();
+        let document =
+            Document::parse("test.toml", text.as_bytes()).unwrap().with_files(move |_| Ok(trace.clone().into()));
+        let case = document.cases(&Selection::default()).unwrap().remove(0);
+        let (scenario, _) = document.build(&case).unwrap_or_else(|error| panic!("{error}"));
+        let run = simulate(&scenario, Settings::default()).unwrap();
+        let wire_bytes = one(&run).wire_rate_bps * 5.0 / 8.0;
+        // 5 s x 200 x 1500 B in the second half of the run.
+        assert!((wire_bytes / 1.5e6 - 1.0).abs() < 0.003, "{wire_bytes}");
+    }
+}
