@@ -183,6 +183,19 @@ class Run:
         """
         return self._named(self._core.losses(), "session", "sessions")
 
+    def completions(self) -> pd.DataFrame:
+        """Completion times and slowdowns by size, the columns of ``completions.csv``; empty if sizes do not differ.
+
+        A row is for sizes above ``above_bytes`` and up to ``up_to_bytes``, NaN for the last. A slowdown is the
+        completion time over that of the session alone: half its round-trip time, and its transmission at the smallest
+        capacity on its path.
+        """
+        times = [f"completion_{of}_s" for of in ("mean", "p50", "p95", "p99")]
+        slowdowns = [f"slowdown_{of}" for of in ("mean", "p50", "p99")]
+        columns = ["above_bytes", "up_to_bytes", "sessions", "completed", *times, *slowdowns]
+        table = pd.DataFrame(self.summary.get("completions", []), columns=columns)
+        return table.astype(dict.fromkeys(["up_to_bytes", *times, *slowdowns], "float64"))
+
     def max_min(self) -> pd.DataFrame:
         """The global optimum over time: ``max_min_bps`` of each ``session`` from ``time_s`` on, until the next.
 

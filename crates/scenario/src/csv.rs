@@ -1,4 +1,5 @@
-//! The tables of a [`Run`] as CSV text: `rates.csv`, `queues.csv`, `windows.csv`, `losses.csv`; and packet traces.
+//! The tables of a [`Run`] as CSV text: `rates.csv`, `queues.csv`, `windows.csv`, `losses.csv`, `completions.csv`; and
+//! packet traces.
 //!
 //! Times are the ends of the samples, numbers have the fewest digits that read back to the same number, a column that
 //! does not apply to a scheme is empty. Fields are quoted as in RFC 4180 if a name needs it.
@@ -9,7 +10,7 @@ use std::io::{self, Write};
 
 use fairwave_units::Time;
 
-use crate::{Run, Scenario, TraceContent, TraceEvent, TraceOwner};
+use crate::{CompletionSummary, Run, Scenario, SlowdownSummary, TraceContent, TraceEvent, TraceOwner};
 
 /// Writes `rates.csv`: a row per sample and session, sample by sample. Only the header if rates were not recorded.
 ///
@@ -82,6 +83,33 @@ pub fn write_losses(run: &Run, out: &mut impl Write) -> io::Result<()> {
     for loss in &run.losses {
         let name = run.summary.sessions.get(loss.session as usize).map_or("", |session| &*session.name);
         writeln!(out, "{},{},{}", seconds(loss.time), field(name), loss.kind.name())?;
+    }
+    Ok(())
+}
+
+/// Writes `completions.csv`: a row per range of sizes. The last one has no upper limit.
+pub fn write_completions(run: &Run, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(
+        b"above_bytes,up_to_bytes,sessions,completed,completion_mean_s,completion_p50_s,completion_p95_s,\
+          completion_p99_s,slowdown_mean,slowdown_p50,slowdown_p99\n",
+    )?;
+    for bucket in &run.summary.completions {
+        let up_to = bucket.up_to_bytes.map_or(String::new(), |bytes| bytes.to_string());
+        write!(out, "{},{up_to},{},{}", bucket.above_bytes, bucket.sessions, bucket.completed)?;
+        let time = |of: fn(&CompletionSummary) -> f64| bucket.completion.as_ref().map_or(f64::NAN, of);
+        let slowdown = |of: fn(&SlowdownSummary) -> f64| bucket.slowdown.as_ref().map_or(f64::NAN, of);
+        for number in [
+            time(|of| of.completion_mean_s),
+            time(|of| of.completion_p50_s),
+            time(|of| of.completion_p95_s),
+            time(|of| of.completion_p99_s),
+            slowdown(|of| of.slowdown_mean),
+            slowdown(|of| of.slowdown_p50),
+            slowdown(|of| of.slowdown_p99),
+        ] {
+            write!(out, ",{}", Number(number))?;
+        }
+        writeln!(out)?;
     }
     Ok(())
 }
@@ -258,6 +286,7 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
             window: Window::default(),
             sessions,
             schemes: Vec::new(),
+            completions: Vec::new(),
             links: Vec::new(),
             background: Vec::new(),
             metrics: Metrics::default(),
@@ -296,6 +325,8 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
             timeouts: 0,
             completed_s: None,
             completion_s: None,
+            size_bytes: None,
+            slowdown: None,
             delays: None,
         }
     }

@@ -11,6 +11,7 @@
 mod allocation;
 mod aqm;
 mod by_scheme;
+mod completions;
 mod conditions;
 pub mod csv;
 mod delay;
@@ -36,6 +37,7 @@ mod trace;
 pub use allocation::{Allocation, AllocationLimit, allocate};
 pub use aqm::{Aqm, MarkFrom};
 pub use by_scheme::{SchemeOptions, SchemeSummary, by_scheme};
+pub use completions::{CompletionBucket, SlowdownSummary};
 pub use conditions::{Conditions, Steps};
 pub use delay::{CompletionSummary, DelayHistogram, DelaySummary};
 pub use discipline::Discipline;

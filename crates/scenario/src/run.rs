@@ -3,7 +3,7 @@
 use fairwave_units::Time;
 use serde::Serialize;
 
-use crate::{DelayHistogram, Metrics, SchemeOptions, SchemeSummary, SessionSummary};
+use crate::{CompletionBucket, DelayHistogram, Metrics, SchemeOptions, SchemeSummary, SessionSummary};
 
 /// The result of a run: its summary, and the recorded samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +54,9 @@ pub struct Summary {
     pub sessions: Vec<SessionSummary>,
     /// One entry per scheme with its options, in the order in which sessions name them.
     pub schemes: Vec<SchemeSummary>,
+    /// Completion times by size, if the sizes of sessions differ. Omitted from JSON otherwise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub completions: Vec<CompletionBucket>,
     /// Finite links and the used directions of end nodes ("d1:in", "s1:out").
     pub links: Vec<LinkSummary>,
     /// One entry per table of background traffic.

@@ -47,6 +47,13 @@ pub struct SessionSummary {
     /// Time from its start until its last byte was delivered. Omitted from JSON for a session without a size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_s: Option<f64>,
+    /// Payload to deliver. Omitted from JSON for a session without a size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// `completion_s` over that of the session alone: half the round-trip time and the transmission at the smallest
+    /// capacity on its path. Omitted from JSON if it did not complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<f64>,
     /// Round-trip times of its packets. Omitted from JSON if the model has none, or no packets of the session are
     /// answered.
     #[serde(flatten)]

@@ -195,6 +195,7 @@ fn made(sessions: usize, seconds: u64) -> (Scenario, Run) {
         window: Window::default(),
         sessions: summaries,
         schemes: Vec::new(),
+        completions: Vec::new(),
         links: Vec::new(),
         background: Vec::new(),
         metrics,
@@ -273,6 +274,8 @@ fn summary(k: usize, fair_bps: f64) -> SessionSummary {
         timeouts: 0,
         completed_s: None,
         completion_s: None,
+        size_bytes: None,
+        slowdown: None,
         delays: None,
     }
 }

@@ -3,6 +3,7 @@
 use fairwave_schemes::scheme::Model;
 use fairwave_units::{Bytes, Time};
 
+use crate::completions;
 use crate::report::DistanceLog;
 use crate::{
     BackgroundSummary, Course, DelayHistogram, DelaySummary, Engine, LinkSummary, LossEvent, MaxMinStep, Metrics,
@@ -81,8 +82,9 @@ impl RunParts {
     /// The run of this scenario.
     pub fn whole(self, scenario: &Scenario) -> Run {
         let outcomes = scenario.sessions.iter().zip(&self.sessions).enumerate();
-        let sessions: Vec<_> =
-            outcomes.map(|(at, (_, outcome))| summary(scenario, at, outcome, self.delays.get(at))).collect();
+        let sessions: Vec<_> = outcomes
+            .map(|(at, (_, outcome))| summary(scenario, self.model, at, outcome, self.delays.get(at)))
+            .collect();
         Run {
             summary: Summary {
                 version: env!("CARGO_PKG_VERSION"),
@@ -96,6 +98,7 @@ impl RunParts {
                 window: Window::new(self.window.0, self.window.1),
                 metrics: Metrics::of(&sessions, self.course),
                 schemes: by_scheme(scenario, &sessions, &self.delays),
+                completions: completions::by_size(&sessions),
                 sessions,
                 links: self.links,
                 background: self.background,
@@ -115,12 +118,15 @@ impl RunParts {
 
 fn summary(
     scenario: &Scenario,
+    model: Model,
     at: usize,
     outcome: &SessionOutcome,
     delays: Option<&DelayHistogram>,
 ) -> SessionSummary {
     let session = &scenario.sessions[at];
     let completed = session.size.and(outcome.completed);
+    let completion_s = completed.map(|at| at.since(session.start.min(at)).as_secs_f64());
+    let alone_s = completions::alone_s(scenario, session, model);
     SessionSummary {
         name: session.name.clone(),
         from: scenario.nodes[session.from as usize].name.clone(),
@@ -139,7 +145,9 @@ fn summary(
         marked_packets: outcome.marked_packets,
         timeouts: outcome.timeouts,
         completed_s: completed.map(Time::as_secs_f64),
-        completion_s: completed.map(|at| at.since(session.start.min(at)).as_secs_f64()),
+        completion_s,
+        size_bytes: session.size.map(Bytes::get),
+        slowdown: completion_s.zip(alone_s).map(|(took_s, alone_s)| took_s / alone_s),
         delays: delays.filter(|delays| delays.samples() > 0).map(|delays| DelaySummary::of(delays, session.rtt)),
     }
 }

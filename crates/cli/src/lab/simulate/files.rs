@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use fairwave_catalogue::picture;
 use fairwave_scenario::{
-    BackgroundSummary, Case, LinkSummary, Metrics, Run, Scenario, SchemeOptions, SchemeSummary, SessionSummary, Window,
-    csv,
+    BackgroundSummary, Case, CompletionBucket, LinkSummary, Metrics, Run, Scenario, SchemeOptions, SchemeSummary,
+    SessionSummary, Window, csv,
 };
 use serde::Serialize;
 
@@ -27,6 +27,8 @@ struct Timeless<'a> {
     window: Window,
     sessions: &'a [SessionSummary],
     schemes: &'a [SchemeSummary],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    completions: &'a [CompletionBucket],
     links: &'a [LinkSummary],
     background: &'a [BackgroundSummary],
     metrics: &'a Metrics,
@@ -49,6 +51,9 @@ pub(crate) fn write(staging: &Staging, place: &str, scenario: &Scenario, run: &R
     if run.windows.is_some() {
         staging.write(&format!("{place}windows.csv"), |mut out| csv::write_windows(run, &mut out))?;
     }
+    if !run.summary.completions.is_empty() {
+        staging.write(&format!("{place}completions.csv"), |mut out| csv::write_completions(run, &mut out))?;
+    }
     staging.write(&format!("{place}losses.csv"), |mut out| csv::write_losses(run, &mut out))?;
     staging.write(&format!("{place}rates.svg"), |out| out.write_all(picture.as_bytes()))
 }
@@ -67,6 +72,7 @@ fn write_summary(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         window: summary.window,
         sessions: &summary.sessions,
         schemes: &summary.schemes,
+        completions: &summary.completions,
         links: &summary.links,
         background: &summary.background,
         metrics: &summary.metrics,

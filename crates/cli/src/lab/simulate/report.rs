@@ -30,6 +30,7 @@ pub(crate) fn full(scenario: &Scenario, run: &Run) -> String {
     let _ = writeln!(text, "{}\n{}\n", what_ran(scenario, run), paint(DIM, &window(run)));
     text += &tables::sessions(run);
     text += &tables::deliveries(run);
+    text += &tables::completions(run);
     text += &tables::links(run);
     text.push('\n');
     text += &measures(run);

@@ -89,6 +89,7 @@ pub(super) fn deliveries(run: &Run) -> String {
     }
     let mut heads = vec!["session", ">RTT", ">delivered"];
     heads.extend(if is_packet { &[">sent", ">lost", ">resent"][..] } else { &[] });
+    heads.extend(is_done.then_some(">size"));
     heads.extend(is_done.then_some(">completed"));
     let mut table = TextTable::new(&heads);
     for session in shown(run) {
@@ -99,8 +100,33 @@ pub(super) fn deliveries(run: &Run) -> String {
             row.extend(counts.map(|packets| packets.to_string()));
         }
         if is_done {
+            row.push(session.size_bytes.map_or("-".into(), |bytes| format!("{:.2}", Bytes::new(bytes))));
             row.push(session.completed_s.map_or("-".into(), |at_s| format!("at {at_s:.2} s")));
         }
+        table.row(row);
+    }
+    format!("\n{}", table.render(2))
+}
+
+/// Completion times and slowdowns by size, if the sizes of sessions differ.
+pub(super) fn completions(run: &Run) -> String {
+    let buckets = &run.summary.completions;
+    if buckets.is_empty() {
+        return String::new();
+    }
+    let heads = [">size up to", ">completed", ">mean", ">p50", ">p99", ">slowdown", ">p50", ">p99"];
+    let mut table = TextTable::new(&heads);
+    for bucket in buckets {
+        let mut row = vec![
+            bucket.up_to_bytes.map_or("larger".into(), |bytes| format!("{}", Bytes::new(bytes))),
+            format!("{} of {}", bucket.completed, bucket.sessions),
+        ];
+        let times = bucket.completion.map(|of| [of.completion_mean_s, of.completion_p50_s, of.completion_p99_s]);
+        row.extend(times.map_or(["-"; 3].map(String::from), |times| {
+            times.map(|time_s| Duration::from_secs_f64(time_s).map_or(String::new(), |time| format!("{time:.2}")))
+        }));
+        let slowdowns = bucket.slowdown.map(|of| [of.slowdown_mean, of.slowdown_p50, of.slowdown_p99]);
+        row.extend(slowdowns.map_or(["-"; 3].map(String::from), |of| of.map(|slowdown| format!("{slowdown:.2}"))));
         table.row(row);
     }
     format!("\n{}", table.render(2))
