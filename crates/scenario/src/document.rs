@@ -15,6 +15,7 @@ use crate::read::reader::{Field, Thing};
 use crate::read::scenario::{self, seed_and_runs};
 use crate::read::shape::MANY_FROM_ONE;
 use crate::read::size;
+use crate::read::topology;
 use crate::read::tree::{self, Located, TableKey, TomlTable, TomlValue};
 use crate::{Scenario, ScenarioError, Size, limits};
 
@@ -187,6 +188,9 @@ impl Document {
         }
         for layer in &call {
             layer::apply(root.to_mut(), layer, Thing::Top, patches, notes)?;
+        }
+        if root.get("topology").is_some() {
+            topology::expand(root.to_mut())?;
         }
         companion::expand(&mut root, patches, &self.files)?;
         Ok(root)

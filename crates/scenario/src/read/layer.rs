@@ -12,7 +12,7 @@ use super::tree::{Located, TableKey, TomlTable, TomlValue};
 const TOP: [&str; 10] =
     ["cites", "duration", "ecmp", "runs", "sample", "scheme", "seed", "start_jitter", "title", "name"];
 /// Tables of the file that a change may set key by key.
-const SECTIONS: [&str; 3] = ["generate", "options", "packet"];
+const SECTIONS: [&str; 4] = ["generate", "options", "packet", "topology"];
 /// Kinds of elements that a change may set by name.
 const KINDS: [&str; 5] = ["arrivals", "background", "link", "node", "session"];
 

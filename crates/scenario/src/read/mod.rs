@@ -29,13 +29,14 @@ pub(crate) mod shape;
 pub(crate) mod size;
 mod size_file;
 pub(crate) mod sizes;
+pub(crate) mod topology;
 mod trace_file;
 pub(crate) mod tree;
 
 #[cfg(test)]
 mod tests {
     /// The keys of every table, with the heading or sentence that their list follows on the page.
-    const TABLES: [(&str, &[&str]); 11] = [
+    const TABLES: [(&str, &[&str]); 12] = [
         ("## The file as a whole", super::reader::TOP_KEYS),
         ("Below `[packet]`", super::scenario::PACKET_KEYS),
         ("## Nodes", super::nodes::KEYS),
@@ -47,6 +48,7 @@ mod tests {
         ("## Arrivals", super::arrivals::KEYS),
         ("Background traffic", super::background::KEYS),
         ("## Random networks", super::generate::KEYS),
+        ("## Data-centre networks", super::topology::TOPOLOGY_KEYS),
     ];
 
     #[test]

@@ -27,6 +27,7 @@ pub(crate) const TOP_KEYS: &[&str] = &[
     "session",
     "start_jitter",
     "title",
+    "topology",
     "variant",
 ];
 

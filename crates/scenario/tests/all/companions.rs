@@ -1,4 +1,5 @@
 //! Files that a scenario names.
+#![allow(non_snake_case)]
 
 use fairwave_scenario::{Document, Scenario, ScenarioError, Selection};
 use fairwave_units::{Duration, Rate, Time};

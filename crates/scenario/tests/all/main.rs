@@ -6,3 +6,4 @@ mod mistakes;
 mod never_panics;
 mod page;
 mod shipped;
+mod topology;
