@@ -190,7 +190,7 @@ impl Document {
             layer::apply(root.to_mut(), layer, Thing::Top, patches, notes)?;
         }
         if root.get("topology").is_some() {
-            topology::expand(root.to_mut())?;
+            topology::expand(root.to_mut(), &self.files)?;
         }
         companion::expand(&mut root, patches, &self.files)?;
         Ok(root)

@@ -23,7 +23,20 @@ impl fmt::Debug for Companions {
     }
 }
 
+impl Companions {
+    /// The text of a file.
+    pub(super) fn text(&self, name: &str) -> Result<String, FileMistake> {
+        let Some(read) = &self.0 else {
+            return Err(FileMistake::new(None, "a scenario without a place has no files", "run it from a file"));
+        };
+        let hint = "the name of a file is relative to the scenario's; a size is written \"1 MB\"";
+        let bytes = read(name).map_err(|why| FileMistake::new(None, why, hint))?;
+        String::from_utf8(bytes).map_err(|_| FileMistake::new(None, "not UTF-8 text", "is it the right file?"))
+    }
+}
+
 /// A mistake in such a file.
+#[derive(Debug)]
 pub(super) struct FileMistake {
     /// From one; `None` if it is not in one line.
     pub(super) line: Option<usize>,
@@ -99,12 +112,7 @@ fn element(kind: &str, name: &str, table: &mut TomlTable, files: &Companions) ->
         let line = mistake.line.map(|line| format!(", line {line}")).unwrap_or_default();
         Mistake::new(place, format!("{what}{line}: {}", mistake.message), mistake.hint)
     };
-    let read = files.0.as_ref().ok_or_else(|| {
-        wrong(FileMistake::new(None, "a scenario without a place has no files", "run it from a file"))
-    })?;
-    let bytes = read(file).map_err(|why| wrong(FileMistake::new(None, why, hint_of_place(kind))))?;
-    let text = std::str::from_utf8(&bytes)
-        .map_err(|_| wrong(FileMistake::new(None, "not UTF-8 text", "it is a text file with numbers")))?;
+    let text = &files.text(file).map_err(wrong)?;
     if kind == "arrivals" {
         let points = size_file::points(text).map_err(wrong)?;
         let mut sizes = TomlTable::default();
@@ -129,13 +137,6 @@ fn element(kind: &str, name: &str, table: &mut TomlTable, files: &Companions) ->
         }
     }
     Ok(())
-}
-
-fn hint_of_place(kind: &str) -> &'static str {
-    match kind {
-        "arrivals" => "a size is written \"1 MB\"; the name of a file is relative to the scenario's",
-        _ => "the name is relative to the scenario's file",
-    }
 }
 
 fn set(table: &mut TomlTable, key: &str, value: TomlValue, place: super::position::Position) {
