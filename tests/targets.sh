@@ -11,7 +11,7 @@ if [ ${#targets[@]} = 0 ]; then targets=(aarch64-unknown-linux-musl aarch64-appl
 
 # blake3 in Rust alone.
 export CARGO_FEATURE_PURE=1 CARGO_TARGET_DIR=target/targets CARGO_INCREMENTAL=0
-# aws-lc-sys with declarations only: its build script, which needs a C compiler, is replaced.
+# aws-lc-sys and zstd-sys with declarations only: their build scripts, which need a C compiler, are replaced.
 aws_lc=$(sed -n '/^name = "aws-lc-sys"$/{n;s/^version = "\(.*\)"$/aws_lc_\1/;s/[.]/_/gp}' Cargo.lock)
 
 for target in "${targets[@]}"; do
@@ -25,7 +25,7 @@ for target in "${targets[@]}"; do
   "${CARGO:-cargo}" check --quiet --locked --target "$target" --package fairwave-cli \
     ${features[@]+"${features[@]}"} \
     --config "$declared.rustc-cfg=[\"universal\"]" --config "$declared.root=\"/nonexistent\"" \
-    --config "$declared.include=\"/nonexistent\""
+    --config "$declared.include=\"/nonexistent\"" --config "target.$target.zstd.root=\"/nonexistent\""
   echo "good: $target" >&2
 done
 if [ $# != 0 ]; then exit; fi

@@ -152,7 +152,7 @@ fairwave cp 'a b:c' DIR
 fairwave cp h1:a h2:b DIR
 fairwave cp h1:a b h2:c
 fairwave cp -HvP DIR/in h:a
-fairwave cp -z DIR/in h:a
+fairwave cp --compress 10 DIR/in h:a
 fairwave cp --ssh '' h:a DIR
 fairwave cp --ssh DIR/missing h:a DIR
 fairwave cp --carrier tcp h:a DIR

@@ -8,7 +8,7 @@ use crate::args::FEATURES;
 const WHOLE: &str = "directories are copied with all they hold, links and times; no option is needed";
 const ALL: &str = "use --archive, which copies all attributes";
 /// Options of rsync 3.2 and of OpenSSH's scp, and what to type instead.
-const TIPS: [(&[&str], &str); 8] = [
+const TIPS: [(&[&str], &str); 7] = [
     (&["-R", "-l"], WHOLE),
     (
         &[
@@ -29,7 +29,6 @@ const TIPS: [(&[&str], &str); 8] = [
         ],
         ALL,
     ),
-    (&["-z", "--compress"], "data is not compressed; leave it out"),
     (&["-c", "--checksum"], "use --check"),
     (&["-e", "--rsh"], "use --ssh \"ssh -p 2222\""),
     (

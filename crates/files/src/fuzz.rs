@@ -22,6 +22,7 @@ use crate::format::greeting::{Archive, Deletions, Look};
 use crate::format::holes::MAX_PAIRS_BYTES;
 use crate::format::keeps::Keeps;
 use crate::format::manifest::{FileIdentity, Meta, SegmentEntries, TreeEntry};
+use crate::format::packed::Compress;
 use crate::format::results::ResultRecord;
 use crate::format::segments::{SegmentError, SegmentReader, SegmentWriter};
 use crate::format::streams::{MANIFEST, RESULTS};
@@ -116,6 +117,7 @@ fn manifest() {
                 }),
             },
             whole_file: false,
+            compress: Compress::Auto,
             durable: Durable::None,
             limit: None,
             memory: fairwave_units::Bytes::new(1 << 20),

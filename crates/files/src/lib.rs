@@ -6,6 +6,7 @@
 //! stream 2  tree: the bytes of all files, end to end           giver -> taker
 //! stream 3  results: failed writes (only of a put)              taker -> giver
 //! stream 4  chunks: a list for each block, of its content       giver -> taker
+//! stream 8  packed: blocks of the tree, compressed if possible  giver -> taker, up to stream 17 by level
 //! ```
 //!
 //! ```
@@ -66,6 +67,7 @@ pub use format::backup::{Backup, BackupError};
 pub use format::greeting::Archive;
 pub use format::keeps::Keeps;
 pub use format::names::escaped;
+pub use format::packed::{Compress, CompressLevel, UnknownCompress};
 pub use format::results::FileAction;
 pub use give::put::{PutOptions, put, put_renewed};
 pub use listed::{ListFailure, ListFilter, ListedEntry, ListedKind, list, list_path};

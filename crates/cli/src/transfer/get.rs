@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use fairwave_files::{Archive, Backup, Durable, GetOptions, Keeps, get, get_renewed, is_glob};
+use fairwave_files::{Archive, Backup, Compress, Durable, GetOptions, Keeps, get, get_renewed, is_glob};
 use fairwave_host::Ticket;
 use fairwave_units::Rate;
 use serde::{Deserialize, Serialize};
@@ -97,9 +97,14 @@ pub(crate) struct LookArgs {
     /// Transfer changed files whole, not only what an existing version lacks
     #[arg(long, short = 'W', hide_short_help = true)]
     pub(crate) whole_file: bool,
+    /// Compress data on the way: auto if it then arrives earlier, never, or at a zstd level from 1 to 9
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = str::parse::<Compress>, hide_short_help = true)]
+    pub(crate) compress: Compress,
     /// Always on, and accepted for users of rsync
     #[arg(long, short, hide = true)]
     recursive: bool,
+    #[arg(short = 'z', hide = true)]
+    compresses: bool,
     #[arg(long, short, hide = true)]
     times: bool,
     #[arg(long, short = 'P', alias = "progress", hide = true)]
@@ -193,6 +198,7 @@ impl Taking {
             destination,
             check: self.look.check,
             whole_file: self.look.whole_file,
+            compress: self.look.compress,
             dry_run: self.look.dry_run,
             keeps_links: self.look.keeps_links(),
             archive: self.look.archive(),

@@ -79,6 +79,7 @@ pub(crate) fn options(
     Ok(PutOptions {
         check: look.check,
         whole_file: look.whole_file,
+        compress: look.compress,
         dry_run: look.dry_run,
         keeps_links: look.keeps_links(),
         archive: look.archive(),

@@ -13,6 +13,7 @@ pub(crate) mod keeps;
 pub(crate) mod link;
 pub(crate) mod manifest;
 pub(crate) mod names;
+pub(crate) mod packed;
 pub(crate) mod reason;
 pub(crate) mod results;
 pub(crate) mod segments;

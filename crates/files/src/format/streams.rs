@@ -1,5 +1,7 @@
 //! The streams of a session about files.
 
+use super::packed::CompressLevel;
+
 /// The stream of the manifest.
 pub(crate) const MANIFEST: u32 = 0;
 /// The stream of the blocks' hashes. Lower streams are requested first: if it were above the tree, blocks would wait
@@ -11,3 +13,21 @@ pub(crate) const TREE: u32 = 2;
 pub(crate) const RESULTS: u32 = 3;
 /// The stream of the lists of the blocks' chunks. A giver without them refuses every request, and blocks are fetched.
 pub(crate) const CHUNKS: u32 = 4;
+/// The first of the streams of packed blocks, in which the giver chooses the level of compression; behind it there is one
+/// for each level. A giver without them refuses every request, too.
+const PACKED: u32 = 8;
+
+/// The stream of blocks that are packed at a level, or as the giver chooses.
+pub(crate) fn packed(level: Option<CompressLevel>) -> u32 {
+    PACKED + level.map_or(0, |level| level.number().into())
+}
+
+/// Whether a stream has packed blocks.
+pub(crate) fn is_packed(stream: u32) -> bool {
+    stream == PACKED || level_of(stream).is_some()
+}
+
+/// The level of a stream of packed blocks, if it has one.
+pub(crate) fn level_of(stream: u32) -> Option<CompressLevel> {
+    stream.checked_sub(PACKED).and_then(|level| u8::try_from(level).ok()).and_then(CompressLevel::new)
+}

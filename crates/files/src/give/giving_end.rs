@@ -21,7 +21,8 @@ use super::roots::GivenPaths;
 use super::supply::{Readers, Supply, SupplyNews};
 use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::HASH_RECORD_BYTES;
-use crate::format::streams::{CHUNKS, HASHES, MANIFEST, TREE};
+use crate::format::packed::Compress;
+use crate::format::streams::{CHUNKS, HASHES, MANIFEST, TREE, is_packed};
 use crate::transfer::ledger::Ledger;
 use crate::transfer::memory::Holder;
 use crate::transfer::outcome::{Ended, Outcome};
@@ -58,6 +59,7 @@ struct Setup {
     counts_holes: bool,
     listing: ListOptions,
     holder: Holder,
+    compress: Compress,
     fetches_within: Duration,
 }
 
@@ -66,8 +68,9 @@ struct LentFile {
     news: Receiver<SupplyNews>,
     /// The manifest's parts, by where they end.
     manifest: BTreeMap<u64, ManifestPart>,
-    /// Batches in memory, by their first byte.
-    batches: BTreeMap<u64, Cached>,
+    compress: Compress,
+    /// Batches in memory, by whether they are packed, and their first byte.
+    batches: BTreeMap<(bool, u64), Cached>,
     batches_bytes: u64,
     /// The records of all batches that were read, by the first block.
     records: BTreeMap<u64, Vec<u8>>,
@@ -97,9 +100,10 @@ impl GivingEnd {
     /// Gives what lies at these roots, or at these paths when its session opens; `share` names it to the taker.
     pub(crate) fn new(given: impl Into<GivenPaths>, share: [u8; 16], readers: Arc<Readers>, ledger: Ledger) -> Self {
         let (given, limit, counts_holes, listing) = (given.into(), None, false, ListOptions::default());
-        let holder = Holder::Own;
+        let (holder, compress) = (Holder::Own, Compress::default());
         let fetches_within = FETCHES_WITHIN;
-        let setup = Setup { given, share, readers, ledger, limit, counts_holes, listing, holder, fetches_within };
+        let setup =
+            Setup { given, share, readers, ledger, limit, counts_holes, listing, holder, compress, fetches_within };
         Self { state: GivingState::Waiting(Box::new(setup)) }
     }
 
@@ -136,6 +140,14 @@ impl GivingEnd {
         self
     }
 
+    /// When blocks are packed.
+    pub(crate) fn packing(mut self, compress: Compress) -> Self {
+        if let GivingState::Waiting(setup) = &mut self.state {
+            setup.compress = compress;
+        }
+        self
+    }
+
     /// It gives no faster than this.
     pub(crate) fn with_limit(mut self, limit: Option<Rate>) -> Self {
         if let GivingState::Waiting(setup) = &mut self.state {
@@ -166,7 +178,11 @@ impl Handler for GivingEnd {
             return;
         };
         open.hear();
-        if stream == TREE {
+        if is_packed(stream) && open.compress == Compress::Never {
+            session.refuse(stream, range, VoidReason::Vanished);
+            return;
+        }
+        if stream == TREE || is_packed(stream) {
             let compared = open.hashed_alone.on_request(Instant::now(), range.start);
             open.supply.ledger().tally().compare(compared);
         }
@@ -187,7 +203,7 @@ impl Handler for GivingEnd {
         open.hear();
         match stream {
             MANIFEST => open.lend_manifest(range, take),
-            TREE => open.lend_tree(range, take),
+            _ if stream == TREE || is_packed(stream) => open.lend_tree(stream, range, take),
             HASHES => open.lend_hashes(range, take),
             CHUNKS => open.lend_lists(range, take),
             _ => Err(VoidReason::Vanished),
@@ -229,16 +245,19 @@ impl Drop for GivingEnd {
 
 impl LentFile {
     fn new(session: &Session, setup: Setup) -> Self {
-        let Setup { given, share, readers, ledger, limit, counts_holes, listing, holder, fetches_within } = setup;
+        let Setup { given, share, readers, ledger, limit, counts_holes, listing, holder, compress, fetches_within } =
+            setup;
         ledger.open(session);
         if let Some(limit) = limit {
             session.set_desired(limit);
         }
-        let (supply, news) = Supply::open(session, given, share, readers, ledger, counts_holes, listing, holder);
+        let (supply, news) =
+            Supply::open(session, given, share, readers, ledger, counts_holes, listing, holder, compress);
         Self {
             supply,
             news,
             manifest: BTreeMap::new(),
+            compress,
             batches: BTreeMap::new(),
             batches_bytes: 0,
             records: BTreeMap::new(),
@@ -262,8 +281,8 @@ impl LentFile {
             match news {
                 SupplyNews::Manifest(end, part) => _ = self.manifest.insert(end, part),
                 SupplyNews::Read(read, is_awaited) => self.keep(read, is_awaited),
-                SupplyNews::Served(range) => {
-                    if let Some(cached) = find(&mut self.batches, range.start) {
+                SupplyNews::Served(is_packed, range) => {
+                    if let Some(cached) = find(&mut self.batches, is_packed, range.start) {
                         // Small requests fetch a batch in many parts.
                         if cached.is_spent && cached.owed.is_empty() {
                             self.supply.step(|schedule, _| schedule.on_owed());
@@ -287,7 +306,7 @@ impl LentFile {
         }
         for (_, cached) in spent {
             self.batches_bytes -= cached.read.content.len() as u64;
-            self.supply.step(|schedule, _| schedule.on_dropped(cached.read.blocks.start));
+            self.supply.step(|schedule, _| schedule.on_dropped(cached.read.key()));
             self.supply.give_back(cached.read.content);
         }
         self.supply.step(super::schedule::Schedule::on_room);
@@ -314,10 +333,10 @@ impl LentFile {
             let compared = self.hashed_alone.on_hashed(Instant::now(), &read.bytes);
             self.supply.ledger().tally().compare(compared);
         }
-        let void: u64 = read.voids.iter().map(|void| void.bytes.end - void.bytes.start).sum();
-        let left = read.bytes.end - read.bytes.start - void - read.hole_bytes;
+        let void: u64 = read.gaps.iter().map(|void| void.bytes.end - void.bytes.start).sum();
+        let left = (read.bytes.end - read.bytes.start).saturating_sub(void + read.hole_bytes);
         let cached = Cached { read, owed: ByteRanges::default(), is_spent: !is_awaited, left, used: self.clock };
-        if let Some(before) = self.batches.insert(cached.read.bytes.start, cached) {
+        if let Some(before) = self.batches.insert((cached.read.is_packed, cached.read.bytes.start), cached) {
             self.batches_bytes -= before.read.content.len() as u64;
         }
         while self.batches_bytes > MAX_CACHED_BYTES || self.batches.len() > MAX_CACHED {
@@ -326,7 +345,7 @@ impl LentFile {
             let Some(cached) = start.and_then(|start| self.batches.remove(&start)) else { break };
             self.batches_bytes -= cached.read.content.len() as u64;
             self.supply.step(|schedule, steps| {
-                schedule.on_dropped(cached.read.blocks.start);
+                schedule.on_dropped(cached.read.key());
                 if !cached.is_spent {
                     schedule.on_spent(&cached.read.bytes, steps);
                 } else if !cached.owed.is_empty() {
@@ -389,27 +408,32 @@ impl LentFile {
         Ok(())
     }
 
-    fn lend_tree(&mut self, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+    fn lend_tree(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
         self.lent_at = Instant::now();
         self.hashed_alone.on_lent(self.lent_at);
         let mut at = range.start;
         while at < range.end {
             self.clock += 1;
-            let Some(cached) = find(&mut self.batches, at) else {
+            let Some(cached) = find(&mut self.batches, is_packed(stream), at) else {
                 // Bytes of it that were lent are sent again with it.
-                self.supply.step(|schedule, steps| schedule.on_request(TREE, range.clone(), steps));
+                self.supply.step(|schedule, steps| schedule.on_request(stream, range.clone(), steps));
                 self.comes_later = true;
                 return Err(VoidReason::Vanished);
             };
             let start = cached.read.bytes.start;
             let part = at..range.end.min(cached.read.bytes.end);
-            let mut voids = cached.read.voids.iter();
-            if let Some(void) = voids.find(|void| void.bytes.start < part.end && part.start < void.bytes.end) {
-                return Err(void.reason);
+            let gaps = &cached.read.gaps;
+            let next = gaps.partition_point(|gap| gap.bytes.end <= part.start);
+            let next = gaps.get(next).filter(|gap| gap.bytes.start <= part.end);
+            if let Some(gap) = next.filter(|gap| gap.bytes.start < part.end) {
+                return Err(gap.reason);
             }
             take(&cached.read.content[(part.start - start) as usize..(part.end - start) as usize]);
             at = part.end;
-            self.supply.ledger().tally().write(self.given.add(&part));
+            // With the end of a frame all of its block is given.
+            let behind = next.filter(|gap| cached.read.is_packed && gap.bytes.start == at);
+            let given = self.given.add(&part) + behind.map_or(0, |gap| self.given.add(&gap.bytes));
+            self.supply.ledger().tally().write(given);
             cached.used = self.clock;
             let lent = cached.owed.remove(&part);
             if lent > 0 {
@@ -437,8 +461,8 @@ impl LentFile {
 }
 
 /// The batch in memory that has a byte of the tree.
-fn find(batches: &mut BTreeMap<u64, Cached>, offset: u64) -> Option<&mut Cached> {
-    let (_, cached) = batches.range_mut(..=offset).next_back()?;
+fn find(batches: &mut BTreeMap<(bool, u64), Cached>, is_packed: bool, offset: u64) -> Option<&mut Cached> {
+    let (_, cached) = batches.range_mut((is_packed, 0)..=(is_packed, offset)).next_back()?;
     (offset < cached.read.bytes.end).then_some(cached)
 }
 

@@ -261,6 +261,9 @@ struct Position {
     stream_bytes: u64,
 }
 
+/// The number of a batch's first block, and whether it is packed.
+pub(crate) type BatchKey = (u64, bool);
+
 /// A range to read at once.
 #[derive(Clone)]
 pub(crate) struct BatchPlan {
@@ -320,6 +323,7 @@ impl Listing {
             crate::format::streams::TREE => self.end.bytes,
             crate::format::streams::HASHES => self.end.blocks * HASH_RECORD_BYTES,
             crate::format::streams::CHUNKS => self.end.blocks * SLOT_BYTES,
+            _ if crate::format::streams::is_packed(stream) => self.end.bytes,
             _ => 0,
         }
     }

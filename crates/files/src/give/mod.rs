@@ -6,6 +6,7 @@ pub(crate) mod giving_end;
 mod hashed_alone;
 pub(crate) mod list_options;
 pub(crate) mod listing;
+mod packer;
 pub(crate) mod put;
 pub(crate) mod read_turns;
 pub(crate) mod reading;

@@ -22,9 +22,10 @@ use crate::filter::selection::NameSelection;
 use crate::format::backup::Backup;
 use crate::format::greeting::{Archive, Deletions, Greeting, Look};
 use crate::format::keeps::Keeps;
+use crate::format::packed::Compress;
 use crate::format::results::{Before, Records, ResultRecord};
 use crate::format::segments::SegmentReader;
-use crate::format::streams::{CHUNKS, RESULTS, TREE};
+use crate::format::streams::{CHUNKS, RESULTS, TREE, is_packed};
 use crate::transfer::error::{ShareError, TransferError};
 use crate::transfer::failures::Failures;
 use crate::transfer::ledger::{Ledger, Transfer};
@@ -43,6 +44,8 @@ pub struct PutOptions {
     pub check: bool,
     /// Whether files are sent whole. Otherwise what an older file at the server has of one is not sent.
     pub whole_file: bool,
+    /// When blocks are compressed on their way.
+    pub compress: Compress,
     /// Whether nothing is written, and the outcome only counts what would be sent.
     pub dry_run: bool,
     /// Whether links whose targets lead out of the tree are kept unchanged, if the server allows it; otherwise they
@@ -79,6 +82,7 @@ impl Default for PutOptions {
         Self {
             check: false,
             whole_file: false,
+            compress: Compress::default(),
             dry_run: false,
             keeps_links: false,
             modify_window_s: 0,
@@ -184,6 +188,7 @@ pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn 
     let ledger = Ledger::default();
     let source = GivingEnd::new(roots, share_name(paths), readers, ledger.clone())
         .with_limit(options.limit)
+        .packing(options.compress)
         .listing(listing)
         .counting_holes();
     let giver = Giver {
@@ -339,7 +344,7 @@ impl Handler for Giver {
 
     fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
         let outcome = self.source.lend(stream, range, take);
-        if stream == TREE {
+        if stream == TREE || is_packed(stream) {
             let tally = self.ledger.tally();
             tally.wait_for(tally.is_all_done().then_some(WaitsFor::Results));
         }

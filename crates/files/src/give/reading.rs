@@ -12,7 +12,7 @@ use fairwave_proto::codec::VoidReason;
 use rustix::fs::{Advice, fadvise, fstat};
 use rustix::io::{Errno, pread};
 
-use super::listing::{BatchPlan, Listed};
+use super::listing::{BatchKey, BatchPlan, Listed};
 use super::roots::Roots;
 use super::scan::{ChangeTime, changed_at, identity};
 use crate::delta::chunks::ChunkSizes;
@@ -72,6 +72,17 @@ pub(crate) struct BatchBytes {
     pub(crate) lists: Option<Vec<Vec<u8>>>,
     /// The ranges of it that could not be read.
     pub(crate) voids: Arc<[Void]>,
+    /// Whether its blocks are packed, if they are worth it.
+    pub(crate) is_packed: bool,
+    /// The ranges of it that are not sent: those, and what is behind the frames of packed blocks.
+    pub(crate) gaps: Arc<[Void]>,
+}
+
+impl BatchBytes {
+    /// Its key in a schedule.
+    pub(crate) fn key(&self) -> BatchKey {
+        (self.blocks.start, self.is_packed)
+    }
 }
 
 /// A part of a batch that cannot be sent.
@@ -150,13 +161,15 @@ impl Disk {
         self.roots.get().ok_or(io::ErrorKind::NotFound)?.open_file(path)
     }
 
-    /// Reads a batch, and hashes each of its blocks if there is a key, or cuts it into chunks. `room` is a buffer to reuse. Ranges that cannot
-    /// be read are reported separately.
+    /// Reads a batch, and hashes each of its blocks if there is a key, cuts it into chunks, or packs it. `pack` replaces
+    /// a block by its frame, and returns that one's length. `room` is a buffer to reuse. Ranges that cannot be read are
+    /// reported separately.
     pub(crate) fn read(
         &self,
         batch: &BatchPlan,
         key: Option<&HashKey>,
         is_cut: bool,
+        pack: Option<&dyn Fn(&mut [u8]) -> Option<usize>>,
         mut room: Vec<u8>,
         fail: &mut dyn FnMut(usize, &[u8], &Gone),
     ) -> BatchBytes {
@@ -172,7 +185,7 @@ impl Disk {
         let blocks = batch.blocks.end - batch.blocks.start;
         let mut records = Vec::with_capacity(key.map_or(0, |_| (blocks * HASH_RECORD_BYTES) as usize));
         let (mut voids, mut files_ended, mut hole_bytes) = (Vec::new(), 0, 0);
-        let mut lists = is_cut.then(Vec::new);
+        let (mut lists, mut gaps) = (is_cut.then(Vec::new), Vec::new());
         let (mut at, mut block, mut offset) = (batch.bytes.start, batch.blocks.start, batch.offset);
         for (file, listed) in batch.files.clone().zip(batch.listed()) {
             let part = (listed.bytes - offset).min(BLOCK_BYTES);
@@ -197,9 +210,15 @@ impl Disk {
                 if outcome.is_ok() {
                     hole_bytes += batch.holes.within(&here).map(|hole| hole.end - hole.start).sum::<u64>();
                 }
+                let blocks = block..block + 1;
                 if let Err(gone) = outcome {
                     fail(file, listed.path, &gone);
-                    voids.push(Void { bytes: at..at + part, blocks: block..block + 1, reason: gone.void() });
+                    let void = Void { bytes: here, blocks, reason: gone.void() };
+                    voids.push(void.clone());
+                    gaps.push(void);
+                } else if let Some(length) = pack.and_then(|pack| pack(content)) {
+                    let bytes = here.start + length as u64..here.end;
+                    gaps.push(Void { bytes, blocks, reason: VoidReason::Shrank });
                 }
                 block += 1;
             }
@@ -207,7 +226,9 @@ impl Disk {
             offset = 0;
         }
         let (bytes, blocks) = (batch.bytes.clone(), batch.blocks.clone());
-        BatchBytes { bytes, blocks, files_ended, hole_bytes, content: room, records, lists, voids: voids.into() }
+        let (voids, gaps, is_packed) = (voids.into(), gaps.into(), pack.is_some());
+        let content = room;
+        BatchBytes { bytes, blocks, files_ended, hole_bytes, content, records, lists, voids, is_packed, gaps }
     }
 
     /// The list of the chunks of a block. It may be wrong if the file changes now: the block's hash decides.
@@ -416,7 +437,7 @@ mod tests {
         let key = HashKey::new([2; 32]);
         let (mut at, mut block, mut content, mut room) = (0, 0, Vec::new(), vec![0xff; 10]);
         while let Some(batch) = listing.batch_at(at) {
-            let read = disk.read(&batch, Some(&key), false, room, &mut |_, _, gone| panic!("{gone:?}"));
+            let read = disk.read(&batch, Some(&key), false, None, room, &mut |_, _, gone| panic!("{gone:?}"));
             content.extend_from_slice(&read.content[..(batch.bytes.end - at) as usize]);
             for record in read.records.chunks(48) {
                 assert!(key.check(block, record).is_some());
@@ -444,7 +465,7 @@ mod tests {
         let mut change = Some(change);
         for block in 0..3 {
             let batch = listing.batch_of_block(block).unwrap();
-            disk.read(&batch, Some(&key), false, Vec::new(), &mut |_, _, gone| failed.push(gone.why()));
+            disk.read(&batch, Some(&key), false, None, Vec::new(), &mut |_, _, gone| failed.push(gone.why()));
             if let Some(change) = change.take() {
                 change(&root.join("00000"));
             }
@@ -490,7 +511,7 @@ mod tests {
         for file in 0..100 {
             // Only the last byte.
             let batch = listing.batch_at((file + 1) * (BLOCK_BYTES + 1) - 1).unwrap();
-            let read = disk.read(&batch, None, false, Vec::new(), &mut |_, _, gone| panic!("{gone:?}"));
+            let read = disk.read(&batch, None, false, None, Vec::new(), &mut |_, _, gone| panic!("{gone:?}"));
             assert_eq!((read.content.len(), read.records.len()), (1, 0));
         }
         assert_eq!(disk.open.lock().len(), MAX_OPEN);
@@ -498,7 +519,7 @@ mod tests {
         fs::write(root.join("099"), "short").unwrap();
         let mut failed = Vec::new();
         let batch = listing.batch_at(100 * (BLOCK_BYTES + 1) - 1).unwrap();
-        let read = disk.read(&batch, None, false, Vec::new(), &mut |file, path, gone| {
+        let read = disk.read(&batch, None, false, None, Vec::new(), &mut |file, path, gone| {
             failed.push((file, path.to_vec(), gone.why()));
         });
         assert_eq!(failed, [(99, b"data/099".to_vec(), "truncated during the transfer".to_owned())]);

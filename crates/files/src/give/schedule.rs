@@ -7,11 +7,12 @@ use std::sync::Arc;
 use fairwave_proto::codec::VoidReason;
 use fairwave_proto::{ByteRanges, MAX_OPEN_BYTES};
 
-use super::listing::{BatchPlan, Listing, ManifestPart, TOGETHER_BYTES};
+use super::listing::{BatchKey, BatchPlan, Listing, ManifestPart, TOGETHER_BYTES};
 use super::reading::{BatchBytes, Void};
 use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::HASH_RECORD_BYTES;
-use crate::format::streams::{CHUNKS, HASHES, MANIFEST, TREE};
+use crate::format::packed::CompressLevel;
+use crate::format::streams::{CHUNKS, HASHES, MANIFEST, TREE, is_packed, level_of};
 use crate::transfer::hold::Hold;
 use crate::transfer::memory::{BLOCKS, Holder, LISTS, Room};
 
@@ -26,7 +27,8 @@ const MAX_WAITING: usize = 1024;
 const HASHED_ALONE: usize = 2;
 /// Parts of one batch, or of the manifest, that are waited for.
 const MAX_PARTS: usize = 1024;
-/// A batch is cut into chunks this often at most: a list is some bytes, and each cut reads all of the batch.
+/// A batch is cut into chunks this often at most: a list is some bytes, and each cut reads all of the batch. Nor is it
+/// compressed more often.
 const MAX_CUTS: u32 = 4;
 
 /// The requests of a taker that wait for the disk or for the walk, and what has been read for them.
@@ -37,8 +39,8 @@ pub(crate) struct Schedule {
     listing: Listing,
     /// Requested bytes of the manifest beyond its current end.
     awaited: ByteRanges,
-    /// Of the tree, in the order in which they were asked for.
-    tree: VecDeque<Range<u64>>,
+    /// Of the tree, packed or not, in the order in which they were asked for.
+    tree: VecDeque<(u32, Range<u64>)>,
     /// Of the hashes, before it was looked which batches they are of.
     hashes: VecDeque<Range<u64>>,
     /// Of the lists of chunks, likewise.
@@ -46,17 +48,18 @@ pub(crate) struct Schedule {
     /// Batches of which only the hashes and chunks are requested. They are read when no others are requested: mostly the bytes are
     /// requested soon after, and one read serves both.
     parked: BTreeMap<u64, BatchWaiter>,
-    /// By the number of a batch's first block, here and below.
-    reading: HashMap<u64, BatchWaiter>,
+    reading: HashMap<BatchKey, BatchWaiter>,
     /// Batches in memory, with what is void in them.
-    cached: HashMap<u64, Arc<[Void]>>,
-    /// Batches whose blocks' values are known, with their void ranges.
+    cached: HashMap<BatchKey, Arc<[Void]>>,
+    /// Batches whose blocks' values are known, with their void ranges. By the number of the first block, as below.
     hashed: HashMap<u64, Arc<[Void]>>,
+    /// How often a batch was packed.
+    packs: HashMap<u64, u32>,
     /// Batches that were cut into chunks.
     cut: HashMap<u64, CutBatch>,
     ahead: u64,
     /// Batches that are being read or in memory, and the memory of all that they take.
-    held: HashMap<u64, u64>,
+    held: HashMap<BatchKey, u64>,
     room: Option<Room>,
     /// Memory charged for the listing.
     list_room: Option<Room>,
@@ -72,6 +75,8 @@ pub(crate) struct Schedule {
 #[derive(Default)]
 struct BatchWaiter {
     tree: ByteRanges,
+    /// The stream of the packed blocks that are waited for.
+    packed: u32,
     hashes: ByteRanges,
     chunks: ByteRanges,
     /// Whether the batch is being cut into chunks.
@@ -93,9 +98,19 @@ pub(crate) enum WorkStep {
     Serve(u32, Range<u64>),
     /// This will never be.
     Refuse(u32, Range<u64>, VoidReason),
-    /// This has to be read, hashed if its values are not known, and cut into chunks if those are requested;
-    /// [`Schedule::on_read`] follows.
-    Read(BatchPlan, bool, bool),
+    /// This has to be read; [`Schedule::on_read`] follows.
+    Read(BatchPlan, ReadMode),
+}
+
+/// What is done with a batch that is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReadMode {
+    /// Whether its blocks' values are not known.
+    pub(crate) is_hashed: bool,
+    /// Whether it is cut into chunks.
+    pub(crate) is_cut: bool,
+    /// Whether it is packed, at this level if it is given.
+    pub(crate) packs: Option<Option<CompressLevel>>,
 }
 
 impl Schedule {
@@ -147,7 +162,7 @@ impl Schedule {
 
     /// The taker requests a range, perhaps again.
     pub(crate) fn on_request(&mut self, stream: u32, range: Range<u64>, steps: &mut Vec<WorkStep>) {
-        if !matches!(stream, MANIFEST | TREE | HASHES | CHUNKS) {
+        if !matches!(stream, MANIFEST | TREE | HASHES | CHUNKS) && !is_packed(stream) {
             steps.push(WorkStep::Refuse(stream, range, VoidReason::Vanished));
             return;
         }
@@ -168,9 +183,17 @@ impl Schedule {
         // No source sends more than that for its open requests; the rest will be requested again.
         let there = there.start..there.end.min(there.start.saturating_add(MAX_OPEN_BYTES.get()));
         let queue = match stream {
-            TREE => &mut self.tree,
             HASHES => &mut self.hashes,
-            _ => &mut self.chunks,
+            CHUNKS => &mut self.chunks,
+            _ => {
+                let known = |(of, known): &(u32, Range<u64>)| {
+                    *of == stream && known.start <= there.start && there.end <= known.end
+                };
+                if !self.tree.iter().any(known) && self.tree.len() < MAX_WAITING {
+                    self.tree.push_back((stream, there));
+                }
+                return self.go_on(steps);
+            }
         };
         let is_known = queue.iter().any(|known| known.start <= there.start && there.end <= known.end);
         if !is_known && queue.len() < MAX_WAITING {
@@ -182,7 +205,7 @@ impl Schedule {
     /// A batch was read: whether any of its bytes are served now. It is in memory until [`Schedule::on_dropped`].
     pub(crate) fn on_read(&mut self, read: &BatchBytes, steps: &mut Vec<WorkStep>) -> bool {
         let key = read.blocks.start;
-        self.cached.insert(key, read.voids.clone());
+        self.cached.insert(read.key(), Arc::clone(&read.gaps));
         if !read.records.is_empty() {
             self.hashed.insert(key, read.voids.clone());
         }
@@ -191,14 +214,17 @@ impl Schedule {
             cut.lists = Some(lists.iter().map(|list| list.len() as u64).collect());
             cut.cuts += 1;
         }
-        if let Some(BatchWaiter { tree, hashes, chunks, .. }) = self.reading.remove(&key) {
+        if let Some(BatchWaiter { tree, packed, hashes, chunks, .. }) = self.reading.remove(&read.key()) {
             let voids = self.hashed.get(&key).unwrap_or(&read.voids);
-            tree.iter().for_each(|range| answer(TREE, range, &read.voids, steps));
+            let stream = if read.is_packed { packed } else { TREE };
+            tree.iter().for_each(|range| answer(stream, range, &read.gaps, steps));
             hashes.iter().for_each(|range| answer(HASHES, range, voids, steps));
             let lists = self.cut.get(&key).and_then(|cut| cut.lists.as_deref()).unwrap_or_default();
             chunks.iter().for_each(|range| answer_lists(&range, key, lists, steps));
         }
-        let is_awaited = steps.iter().any(|step| matches!(step, WorkStep::Serve(TREE, _)));
+        let is_awaited = steps
+            .iter()
+            .any(|step| matches!(step, WorkStep::Serve(stream, _) if *stream == TREE || is_packed(*stream)));
         if is_awaited {
             self.unsent += 1;
         } else {
@@ -232,9 +258,9 @@ impl Schedule {
     }
 
     /// A batch is not in memory any more.
-    pub(crate) fn on_dropped(&mut self, first_block: u64) {
-        self.cached.remove(&first_block);
-        if let (Some(room), Some(bytes)) = (&mut self.room, self.held.remove(&first_block)) {
+    pub(crate) fn on_dropped(&mut self, batch: BatchKey) {
+        self.cached.remove(&batch);
+        if let (Some(room), Some(bytes)) = (&mut self.room, self.held.remove(&batch)) {
             room.shrink(bytes);
         }
     }
@@ -284,19 +310,30 @@ impl Schedule {
     /// Processes pending requests in order, until there is enough to do.
     fn go_on(&mut self, steps: &mut Vec<WorkStep>) {
         // Requested ranges are below the listing's end, and every byte there is part of a batch.
-        while let Some(range) = self.tree.front().cloned()
+        while let Some((stream, range)) = self.tree.front().cloned()
             && let Some(batch) = self.listing.batch_at(range.start)
         {
             let part = range.start..range.end.min(batch.bytes.end);
-            let key = batch.blocks.start;
+            let (first, is_packed) = (batch.blocks.start, is_packed(stream));
+            let key = (first, is_packed);
+            let packs = is_packed.then(|| level_of(stream));
             if let Some(voids) = self.cached.get(&key) {
-                answer(TREE, part.clone(), voids, steps);
-            } else if self.reading.contains_key(&key) || self.begin(batch, steps) {
-                self.reading.entry(key).or_default().add(TREE, part.clone());
+                answer(stream, part.clone(), voids, steps);
+            } else if let Some(waiter) = self.reading.get_mut(&key) {
+                waiter.add(stream, part.clone());
+            } else if is_packed && self.packs.get(&first).is_some_and(|packs| *packs >= MAX_CUTS) {
+                steps.push(WorkStep::Refuse(stream, part.clone(), VoidReason::Vanished));
+            } else if self.begin(batch, packs, steps) {
+                self.reading.entry(key).or_default().add(stream, part.clone());
             } else {
                 break;
             }
-            advance(&mut self.tree, part.end);
+            if let Some((_, front)) = self.tree.front_mut() {
+                front.start = part.end;
+                if front.is_empty() {
+                    self.tree.pop_front();
+                }
+            }
         }
         while let Some(range) = self.hashes.front().cloned()
             && let Some(batch) = self.listing.batch_of_block(range.start / HASH_RECORD_BYTES)
@@ -305,7 +342,7 @@ impl Schedule {
             let key = batch.blocks.start;
             if let Some(voids) = self.hashed.get(&key) {
                 answer(HASHES, part.clone(), voids, steps);
-            } else if let Some(waiting) = self.reading.get_mut(&key) {
+            } else if let Some(waiting) = self.reading_of(key, |_| true) {
                 waiting.add(HASHES, part.clone());
             } else if self.parked.len() < MAX_WAITING {
                 self.parked.entry(key).or_default().add(HASHES, part.clone());
@@ -322,7 +359,7 @@ impl Schedule {
             let cut = self.cut.get(&key).filter(|cut| cut.lists.is_some() || cut.cuts >= MAX_CUTS);
             if let Some(cut) = cut {
                 answer_lists(&part, key, cut.lists.as_deref().unwrap_or_default(), steps);
-            } else if let Some(waiting) = self.reading.get_mut(&key).filter(|waiting| waiting.is_cut) {
+            } else if let Some(waiting) = self.reading_of(key, |waiting| waiting.is_cut) {
                 waiting.add(CHUNKS, part.clone());
             } else if self.parked.len() < MAX_WAITING {
                 self.parked.entry(key).or_default().add(CHUNKS, part.clone());
@@ -334,19 +371,27 @@ impl Schedule {
         while self.tree.is_empty()
             && self.reading.len() < HASHED_ALONE
             && self.reading.values().all(|waiting| waiting.tree.is_empty())
-            && let Some(block) = self.parked.keys().find(|block| !self.reading.contains_key(*block)).copied()
+            && let Some(block) = self.parked.keys().find(|block| !self.reading.contains_key(&(**block, false))).copied()
             && let Some(batch) = self.listing.batch_of_block(block)
-            && self.begin(batch, steps)
+            && self.begin(batch, None, steps)
         {}
     }
 
+    /// A batch that is being read in whichever way, if it is of that kind.
+    fn reading_of(&mut self, first: u64, is_one: impl Fn(&BatchWaiter) -> bool) -> Option<&mut BatchWaiter> {
+        let key = [false, true].map(|is_packed| (first, is_packed));
+        let key = key.into_iter().find(|key| self.reading.get(key).is_some_and(&is_one))?;
+        self.reading.get_mut(&key)
+    }
+
     /// Begins to read a batch, unless too much is in memory that waits to be sent.
-    fn begin(&mut self, batch: BatchPlan, steps: &mut Vec<WorkStep>) -> bool {
+    fn begin(&mut self, batch: BatchPlan, packs: Option<Option<CompressLevel>>, steps: &mut Vec<WorkStep>) -> bool {
         let charge = charge(&batch.bytes);
         if self.ahead > 0 && self.ahead + charge > READ_AHEAD {
             return false;
         }
-        let (key, bytes) = (batch.blocks.start, batch.bytes.end - batch.bytes.start);
+        let (first, bytes) = (batch.blocks.start, batch.bytes.end - batch.bytes.start);
+        let key = (first, packs.is_some());
         if let Some(room) = &mut self.room
             && !self.held.contains_key(&key)
         {
@@ -357,13 +402,16 @@ impl Schedule {
             self.held.insert(key, bytes);
         }
         self.ahead += charge;
-        let mut waiter = self.parked.remove(&key).unwrap_or_default();
+        let mut waiter = self.parked.remove(&first).unwrap_or_default();
         let is_cut = !waiter.chunks.is_empty();
         waiter.is_cut = is_cut;
         self.reading.insert(key, waiter);
         // Void ranges may become readable.
-        let is_hashed = self.hashed.get(&key).is_some_and(|voids| voids.is_empty());
-        steps.push(WorkStep::Read(batch, !is_hashed, is_cut));
+        let is_known = self.hashed.get(&first).is_some_and(|voids| voids.is_empty());
+        if packs.is_some() {
+            *self.packs.entry(first).or_default() += 1;
+        }
+        steps.push(WorkStep::Read(batch, ReadMode { is_hashed: !is_known, is_cut, packs }));
         true
     }
 }
@@ -381,9 +429,12 @@ fn advance(queue: &mut VecDeque<Range<u64>>, to: u64) {
 impl BatchWaiter {
     fn add(&mut self, stream: u32, range: Range<u64>) {
         let ranges = match stream {
-            TREE => &mut self.tree,
             HASHES => &mut self.hashes,
-            _ => &mut self.chunks,
+            CHUNKS => &mut self.chunks,
+            _ => {
+                self.packed = stream;
+                &mut self.tree
+            }
         };
         if ranges.len() < MAX_PARTS {
             ranges.insert(range);
@@ -421,7 +472,7 @@ fn answer_lists(range: &Range<u64>, first: u64, lists: &[u64], steps: &mut Vec<W
 fn answer(stream: u32, range: Range<u64>, voids: &[Void], steps: &mut Vec<WorkStep>) {
     let mut at = range.start;
     for void in voids {
-        let whole = if stream == TREE { void.bytes.clone() } else { records_of(&void.blocks) };
+        let whole = if stream == HASHES { records_of(&void.blocks) } else { void.bytes.clone() };
         let part = whole.start.max(range.start)..whole.end.min(range.end);
         if part.is_empty() {
             continue;

@@ -18,14 +18,16 @@ use fairwave_proto::codec::{CloseReason, Refusal, TicketId};
 use super::given_bytes::MAX_RANGES;
 use super::list_options::ListOptions;
 use super::listing::{BatchPlan, Draft, MAX_MANIFEST_BYTES, ManifestPart, SharedParts};
+use super::packer::Packer;
 use super::read_turns::ReadTurns;
 use super::reading::{BatchBytes, Disk, Gone};
 use super::roots::{GivenPaths, Roots};
 use super::scan::scan;
-use super::schedule::{Schedule, WorkStep};
+use super::schedule::{ReadMode, Schedule, WorkStep};
 use crate::format::blocks::HashKey;
 use crate::format::manifest::TreeEntry;
-use crate::format::streams::TREE;
+use crate::format::packed::Compress;
+use crate::format::streams::{TREE, is_packed};
 use crate::transfer::error::ShareError;
 use crate::transfer::ledger::Ledger;
 use crate::transfer::memory::Holder;
@@ -58,8 +60,8 @@ pub(crate) struct Readers {
 
 /// Something that the network thread need not wait for.
 enum SupplyJob {
-    /// To read a batch, to hash it if so, and to cut it into chunks if so.
-    Read(Arc<Supply>, BatchPlan, bool, bool),
+    /// To read a batch.
+    Read(Arc<Supply>, BatchPlan, ReadMode),
     /// Drops unused values: long lists take their time.
     Drop(Vec<Visit>),
 }
@@ -76,6 +78,7 @@ pub(crate) struct Supply {
     schedule: Lock<Schedule>,
     news: Sender<SupplyNews>,
     account: Lock<Account>,
+    packer: Packer,
     /// Whether what is in holes counts as given when it is listed.
     counts_holes: bool,
     is_closed: AtomicBool,
@@ -98,8 +101,8 @@ pub(crate) enum SupplyNews {
     Manifest(u64, ManifestPart),
     /// A batch was read; whether any of its bytes are asked for.
     Read(BatchBytes, bool),
-    /// A range of the tree was served.
-    Served(Range<u64>),
+    /// A range of the tree was served, packed if so.
+    Served(bool, Range<u64>),
 }
 
 impl Readers {
@@ -113,7 +116,7 @@ impl Readers {
             let jobs = Arc::clone(&jobs);
             let work = move || {
                 jobs.work(|job| match job {
-                    SupplyJob::Read(supply, batch, is_hashed, is_cut) => supply.read(&batch, is_hashed, is_cut),
+                    SupplyJob::Read(supply, batch, mode) => supply.read(&batch, mode),
                     SupplyJob::Drop(visits) => drop(visits),
                 });
             };
@@ -147,6 +150,7 @@ impl Supply {
         counts_holes: bool,
         listing: ListOptions,
         holder: Holder,
+        compress: Compress,
     ) -> (Arc<Self>, Receiver<SupplyNews>) {
         let (sender, news) = unbounded();
         let (roots, paths) = match given {
@@ -163,6 +167,7 @@ impl Supply {
             schedule: Lock::over_leaves(Schedule::held_by(holder)),
             news: sender,
             account: Lock::new(Account { outcome: Outcome::empty(Ended::Done), failed: HashSet::new() }),
+            packer: Packer::new(compress),
             counts_holes,
             is_closed: AtomicBool::new(false),
             is_short: AtomicBool::new(false),
@@ -203,14 +208,15 @@ impl Supply {
         for step in steps {
             match step {
                 WorkStep::Serve(stream, range) => {
-                    if stream == TREE {
-                        self.tell(SupplyNews::Served(range.clone()));
+                    let is_packed = is_packed(stream);
+                    if stream == TREE || is_packed {
+                        self.tell(SupplyNews::Served(is_packed, range.clone()));
                     }
                     self.session.serve(stream, range);
                 }
                 WorkStep::Refuse(stream, range, reason) => self.session.refuse(stream, range, reason),
-                WorkStep::Read(batch, is_hashed, is_cut) => {
-                    let job = SupplyJob::Read(self.clone(), batch, is_hashed, is_cut);
+                WorkStep::Read(batch, mode) => {
+                    let job = SupplyJob::Read(self.clone(), batch, mode);
                     if !self.readers.jobs.push(self.ticket, self.session.id().0, job) {
                         // All of them have panicked: nothing can be given any more.
                         self.session.close(CloseReason::Stopped);
@@ -311,13 +317,17 @@ impl Supply {
     }
 
     /// Work of a reader.
-    fn read(self: &Arc<Self>, batch: &BatchPlan, is_hashed: bool, is_cut: bool) {
+    fn read(self: &Arc<Self>, batch: &BatchPlan, mode: ReadMode) {
         if self.is_closed.load(Ordering::SeqCst) {
             return;
         }
         let room = self.take_spare((batch.bytes.end - batch.bytes.start) as usize);
-        let key = is_hashed.then_some(&self.hash_key);
-        let read = self.disk.read(batch, key, is_cut, room, &mut |file, path, gone| self.fail(file, path, gone));
+        let key = mode.is_hashed.then_some(&self.hash_key);
+        let rate = mode.packs.and_then(|_| self.session.stats().source).map(|rates| rates.expected);
+        let pack = mode.packs.map(|level| move |block: &mut [u8]| self.packer.pack(level, rate, block));
+        let pack = pack.as_ref().map(|pack| pack as &dyn Fn(&mut [u8]) -> Option<usize>);
+        let mut fail = |file, path: &[u8], gone: &Gone| self.fail(file, path, gone);
+        let read = self.disk.read(batch, key, mode.is_cut, pack, room, &mut fail);
         self.step(|schedule, steps| {
             let is_awaited = schedule.on_read(&read, steps);
             self.tell(SupplyNews::Read(read, is_awaited));

@@ -19,6 +19,7 @@ use crate::filter::selection::NameSelection;
 use crate::format::backup::Backup;
 use crate::format::greeting::{Archive, Deletions, Greeting, Look, Walk};
 use crate::format::keeps::Keeps;
+use crate::format::packed::Compress;
 use crate::take::disk::durable::Durable;
 use crate::take::disk::quota::Quota;
 use crate::take::disk::tree::Tree;
@@ -65,6 +66,8 @@ pub struct GetOptions {
     pub check: bool,
     /// Whether files are fetched whole. Otherwise what an older file at the place of one has of it is not fetched.
     pub whole_file: bool,
+    /// When blocks are compressed on their way, if the server can.
+    pub compress: Compress,
     /// Whether to write nothing, and only to find out what would be fetched: that is what the outcome counts.
     pub dry_run: bool,
     /// Whether symbolic links whose targets lead out of the destination are kept unchanged, as text, and not followed;
@@ -111,6 +114,7 @@ impl Default for GetOptions {
             continues_rename: false,
             check: false,
             whole_file: false,
+            compress: Compress::default(),
             dry_run: false,
             keeps_links: false,
             modify_window_s: 0,
@@ -194,6 +198,7 @@ fn begin(
         rename: options.rename.map(OsString::into_vec),
         former: made,
         whole_file: options.whole_file,
+        compress: options.compress,
         look: Look {
             does_check: options.check,
             is_dry: options.dry_run,
@@ -336,6 +341,7 @@ impl Intake {
             former,
             look,
             whole_file: false,
+            compress: Compress::Auto,
             durable: self.durable,
             limit: None,
             memory: MEMORY,

@@ -8,6 +8,7 @@ use fairwave_units::{Bytes, Rate};
 use crate::filter::choice::Filter;
 use crate::filter::selection::NameSelection;
 use crate::format::greeting::Look;
+use crate::format::packed::Compress;
 use crate::take::disk::durable::Durable;
 use crate::take::disk::quota::Quota;
 use crate::take::disk::tree::Tree;
@@ -38,6 +39,8 @@ pub(crate) struct TakeOptions {
     pub(crate) look: Look,
     /// Whether files are fetched whole, also those of which the destination has an older version.
     pub(crate) whole_file: bool,
+    /// Whether blocks are requested packed.
+    pub(crate) compress: Compress,
     pub(crate) durable: Durable,
     /// Max rate of receiving.
     pub(crate) limit: Option<Rate>,

@@ -110,7 +110,7 @@ pub(crate) fn take_later(
             }
         };
         let plan = TakePlan::new(ledger.clone(), &options);
-        let flow = FetchWindow::new(options.memory.get(), options.holder);
+        let flow = FetchWindow::new(options.memory.get(), options.holder).packing(options.compress);
         let taker = Taker {
             options,
             ledger,

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use fairwave_files::{GetOptions, Share, ShareOptions, Transfer, get};
+use fairwave_files::{Compress, GetOptions, Share, ShareOptions, Transfer, get};
 use fairwave_host::{Endpoint, EndpointConfig, Identity, Keyring, PathKind, ShareId, Ticket, Validity};
 use fairwave_testing::{LIMIT, wait_for};
 use fairwave_units::{Duration, Rate};
@@ -28,7 +28,8 @@ fn endpoint(capacity: Rate) -> Endpoint {
 }
 
 fn begin(client: &Endpoint, ticket: &Ticket, name: &str, destination: &Path) -> Transfer {
-    let options = GetOptions { names: vec![name.into()], destination: destination.to_owned(), ..GetOptions::default() };
+    let (names, destination) = (vec![name.into()], destination.to_owned());
+    let options = GetOptions { names, destination, compress: Compress::Never, ..GetOptions::default() };
     get(client, ticket, options).expect("the server is there")
 }
 

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::FromArgMatches;
-use fairwave_files::{GetOptions, ListedEntry, Share, ShareOptions, TopNames, expand, is_glob};
+use fairwave_files::{Compress, GetOptions, ListedEntry, Share, ShareOptions, TopNames, expand, is_glob};
 use fairwave_host::{Carrier, Keyring, Listen, ShareId, Ticket, Validity};
 use fairwave_units::Duration;
 
@@ -333,7 +333,7 @@ fn copy_here(
     };
     let paths = from.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
     refuse_into_itself(&paths, to)?;
-    let options = into(args, choice, to, is_single)?;
+    let options = GetOptions { compress: Compress::Never, ..into(args, choice, to, is_single)? };
     if options.deletes.is_some() {
         refuse_to_delete_source(&paths, &options)?;
     }

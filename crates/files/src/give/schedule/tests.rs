@@ -31,7 +31,7 @@ fn taken(steps: &mut Vec<WorkStep>) -> (Vec<String>, Vec<BatchPlan>) {
         lines.push(match step {
             WorkStep::Serve(stream, range) => format!("serve {} {range:?}", name(stream)),
             WorkStep::Refuse(stream, range, reason) => format!("refuse {} {range:?} {reason:?}", name(stream)),
-            WorkStep::Read(batch, is_hashed, _) => {
+            WorkStep::Read(batch, ReadMode { is_hashed, .. }) => {
                 reads.push(batch.clone());
                 format!("{} {:?}", if is_hashed { "hash" } else { "read" }, batch.bytes)
             }
@@ -56,7 +56,9 @@ fn read(batch: &BatchPlan, voids: Vec<Void>) -> BatchBytes {
         content: Vec::new(),
         records,
         lists: None,
+        gaps: voids.clone().into(),
         voids: voids.into(),
+        is_packed: false,
     }
 }
 
@@ -100,6 +102,24 @@ fn on_request__a_batch_is_cut_only_some_times() {
 }
 
 #[test]
+fn on_request__a_batch_is_packed_only_some_times() {
+    let (mut schedule, mut steps) = (schedule(&[3 * BLOCK_BYTES]), Vec::new());
+    let stream = crate::format::streams::packed(None);
+    for _ in 0..10 {
+        schedule.on_request(stream, 0..10, &mut steps);
+        for batch in taken(&mut steps).1 {
+            schedule.on_read(&BatchBytes { is_packed: true, ..read(&batch, Vec::new()) }, &mut steps);
+            schedule.on_spent(&batch.bytes, &mut steps);
+        }
+        steps.clear();
+        schedule.on_dropped((0, true));
+    }
+    assert_eq!(schedule.packs[&0], MAX_CUTS);
+    schedule.on_request(stream, 0..10, &mut steps);
+    assert_eq!(taken(&mut steps).0, ["refuse 8 0..10 Vanished"]);
+}
+
+#[test]
 fn on_request__of_a_manifest_that_is_being_written() {
     let (mut schedule, mut steps) = (Schedule::default(), Vec::new());
     schedule.on_request(MANIFEST, 0..1000, &mut steps);
@@ -113,10 +133,10 @@ fn on_request__of_a_manifest_that_is_being_written() {
     assert_eq!(taken(&mut steps).0, [format!("refuse manifest {end}..1000 Shrank")]);
     schedule.on_request(TREE, 4..6, &mut steps);
     schedule.on_request(HASHES, 48..100, &mut steps);
-    schedule.on_request(9, 0..1, &mut steps);
+    schedule.on_request(99, 0..1, &mut steps);
     assert_eq!(
         taken(&mut steps).0,
-        ["refuse tree 5..6 Shrank", "refuse hashes 48..100 Shrank", "refuse 9 0..1 Vanished"]
+        ["refuse tree 5..6 Shrank", "refuse hashes 48..100 Shrank", "refuse 99 0..1 Vanished"]
     );
 }
 
@@ -142,7 +162,7 @@ fn on_read__serves_all_who_waited_but_for_what_is_void() {
     assert_eq!(taken(&mut steps).0, expected);
     // From memory, and from the disk after it was evicted.
     schedule.on_request(TREE, 90..110, &mut steps);
-    schedule.on_dropped(0);
+    schedule.on_dropped((0, false));
     schedule.on_request(HASHES, 0..48, &mut steps);
     schedule.on_request(TREE, 0..1, &mut steps);
     let expected = ["serve tree 90..100", "refuse tree 100..110 Unreadable", "serve hashes 0..48", "hash 0..300"];
@@ -190,7 +210,7 @@ fn on_request__hashes_wait_for_their_bytes_and_alone_when_nobody_wants_any() {
     assert!(!schedule.on_read(&read(&reads[0], vec![]), &mut steps));
     assert_eq!(taken(&mut steps).0[0], "serve hashes 96..144");
     // Of what has left memory since nothing is hashed again.
-    schedule.on_dropped(2);
+    schedule.on_dropped((2, false));
     schedule.on_request(TREE, two..two + 1, &mut steps);
     assert_eq!(taken(&mut steps).0, [format!("read {two}..{three}")]);
 }

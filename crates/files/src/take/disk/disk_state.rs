@@ -7,7 +7,7 @@ use crate::delta::base::CopiedRange;
 use crate::format::blocks::{BlockHash, HashKey};
 use crate::take::disk::disk_error::{DiskError, Doing, Trouble};
 use crate::take::disk::quota::{OverQuota, Quota, Reservation};
-use crate::take::fetch::parcel::{Parcel, ParcelBlock};
+use crate::take::fetch::parcel::{Expanded, Parcel, ParcelBlock};
 use crate::take::fetch::taken_file::TakenFile;
 use crate::take::resume::homes::Home;
 use crate::take::resume::journal::Journal;
@@ -128,6 +128,8 @@ pub(crate) struct Report {
     pub(crate) cut: Option<Arc<TakenFile>>,
     /// Pieces of which the lists of chunks are here, with what the older file has of them.
     pub(crate) listed: Vec<(ParcelBlock, Arc<[CopiedRange]>)>,
+    /// What became of packed blocks.
+    pub(crate) expanded: Option<Expanded>,
     /// Files with their complete blocks.
     pub(crate) rehashed: Vec<(Arc<TakenFile>, BlockMap)>,
 }

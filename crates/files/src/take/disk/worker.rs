@@ -6,6 +6,7 @@ use crossbeam_channel::{Receiver, Sender};
 
 use crate::delta::base::read_at;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, block_value};
+use crate::format::streams::TREE;
 use crate::take::disk::committer::GroupJob;
 use crate::take::disk::compare::{Comparer, read_block};
 use crate::take::disk::disk_error::{DiskError, Doing, Trouble};
@@ -69,6 +70,8 @@ impl Worker {
                         ParcelKind::Hashes => self.comparer().check(&parcel, &mut batch.report, &mut buffer),
                         ParcelKind::Chunks => find_copies(&parcel, &mut batch.report),
                         ParcelKind::Blocks => {
+                            batch.report.expanded =
+                                Some(parcel.expand(&mut buffer)).filter(|_| parcel.stream() != TREE);
                             self.copy_old(&mut parcel);
                             parcel.fill_holes();
                             self.write(&parcel, &mut batch, &mut buffer);

@@ -9,6 +9,8 @@ use fairwave_host::Session;
 
 use crate::delta::base::CopiedRange;
 use crate::format::blocks::BLOCK_BYTES;
+use crate::format::packed::Compress;
+use crate::format::streams::{TREE, packed};
 use crate::take::fetch::parcel::{Parcel, ParcelBlock, ParcelKind};
 use crate::take::fetch::taken_file::TakenFile;
 use crate::transfer::memory::{BLOCKS, Holder, Room};
@@ -33,6 +35,19 @@ pub(crate) struct FetchWindow {
     /// Of those, parcels that fetch no bytes of files.
     checks: usize,
     arrivals: RecentBytes,
+    packing: Packing,
+}
+
+/// Whether blocks are requested packed. After some that were not shorter, more and more of the next are not: parts of
+/// those are kept if the session ends.
+#[derive(Debug)]
+struct Packing {
+    /// The stream of packed blocks, if they are requested at all.
+    stream: Option<u32>,
+    /// Bytes that are requested unpacked before the next packed ones.
+    plain: u64,
+    /// Bytes that will be, if the next packed ones are not shorter.
+    next: u64,
 }
 
 /// Blocks of a file that are to be fetched.
@@ -45,6 +60,8 @@ pub(crate) struct WantedBlocks {
     pub(crate) kind: ParcelKind,
     /// Bytes of the only block that the older file at its place has.
     pub(crate) copies: Option<Arc<[CopiedRange]>>,
+    /// Whether the giver refused them packed.
+    pub(crate) is_plain: bool,
 }
 
 /// Bytes received recently.
@@ -62,12 +79,37 @@ const PARCEL_BYTES: u64 = 1 << 20;
 const MAX_PIECES: usize = 4096;
 const MAX_PARCELS: usize = 1024;
 const SPAN: Duration = Duration::from_millis(500);
+/// Bytes that are requested unpacked when the first packed ones were not shorter: as many as were on their way.
+const MIN_PLAIN: u64 = MIN_WINDOW;
+/// Max bytes that are: 64 times as many.
+const MAX_PLAIN: u64 = 64 * MIN_PLAIN;
 
 impl FetchWindow {
     pub(crate) fn new(memory: u64, holder: Holder) -> Self {
+        let packing = Packing { stream: None, plain: 0, next: MIN_PLAIN };
         let arrivals = RecentBytes { since: Instant::now(), now: 0, before: 0 };
         let room = Room::new(&BLOCKS, holder);
-        Self { queue: VecDeque::new(), memory, room, on_way: 0, at_work: 0, parcels: 0, checks: 0, arrivals }
+        Self { queue: VecDeque::new(), memory, room, on_way: 0, at_work: 0, parcels: 0, checks: 0, arrivals, packing }
+    }
+
+    /// Requests packed blocks.
+    pub(crate) fn packing(mut self, compress: Compress) -> Self {
+        self.packing.stream = match compress {
+            Compress::Never => None,
+            Compress::Auto => Some(packed(None)),
+            Compress::Level(level) => Some(packed(Some(level))),
+        };
+        self
+    }
+
+    /// Packed blocks arrived: whether any was shorter than it is.
+    pub(crate) fn on_packed(&mut self, is_shorter: bool) {
+        let packing = &mut self.packing;
+        if is_shorter {
+            (packing.plain, packing.next) = (0, MIN_PLAIN);
+        } else if packing.plain == 0 {
+            (packing.plain, packing.next) = (packing.next, MAX_PLAIN.min(2 * packing.next));
+        }
     }
 
     /// Queues blocks to fetch.
@@ -192,7 +234,10 @@ impl FetchWindow {
             let length = range.end - range.start;
             let follows = pieces.last().is_none_or(|last: &ParcelBlock| last.block + 1 == piece.block);
             let fits = pieces.is_empty() || (bytes + length <= PARCEL_BYTES && pieces.len() < MAX_PIECES);
-            if !follows || !fits || *kind.get_or_insert((wanted.tries, wanted.kind)) != (wanted.tries, wanted.kind) {
+            let stream =
+                wanted.may_be_packed().then_some(self.packing.stream).flatten().filter(|_| self.packing.plain == 0);
+            let this = (wanted.tries, wanted.kind, stream.unwrap_or(TREE));
+            if !follows || !fits || *kind.get_or_insert(this) != this {
                 break;
             }
             pieces.push(piece);
@@ -202,15 +247,24 @@ impl FetchWindow {
                 self.queue.pop_front();
             }
         }
-        let (tries, kind) = kind?;
-        Some(Parcel::new(pieces, tries, kind))
+        let (tries, kind, stream) = kind?;
+        if kind == ParcelKind::Blocks && stream == TREE {
+            self.packing.plain = self.packing.plain.saturating_sub(bytes);
+        }
+        Some(Parcel::new(pieces, tries, kind).packed(stream))
     }
 }
 
 impl WantedBlocks {
     /// Blocks of a file, of which this is fetched for the first time.
     pub(crate) fn new(item: Arc<TakenFile>, blocks: Range<u64>, kind: ParcelKind) -> Self {
-        Self { item, blocks, tries: 0, kind, copies: None }
+        Self { item, blocks, tries: 0, kind, copies: None, is_plain: false }
+    }
+
+    /// Whether all bytes of them are requested, and were not wrong before.
+    fn may_be_packed(&self) -> bool {
+        let is_whole = self.copies.is_none() && self.item.holes.is_empty();
+        self.kind == ParcelKind::Blocks && self.tries == 0 && is_whole && !self.is_plain
     }
 
     /// Total bytes.

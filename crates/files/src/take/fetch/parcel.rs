@@ -10,9 +10,11 @@ use crate::delta::base::CopiedRange;
 use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::holes::Holes;
-use crate::format::streams::{CHUNKS, HASHES};
+use crate::format::packed::{may_be_frame, unpack};
+use crate::format::streams::{CHUNKS, HASHES, TREE};
 use crate::take::fetch::buffer::Buffer;
 use crate::take::fetch::taken_file::TakenFile;
+use crate::transfer::zeros::wait_for_zeros;
 
 /// Adjacent blocks of the tree: one large one, or those of many small files. The network thread fills it, a worker
 /// empties it.
@@ -26,6 +28,8 @@ pub(crate) struct Parcel {
     /// Number of earlier fetches that failed the check.
     pub(crate) tries: u32,
     kind: ParcelKind,
+    /// The stream of its bytes.
+    stream: u32,
     data: Reassembly,
     /// Records of hashes, or lists of chunks.
     records: Reassembly,
@@ -52,6 +56,15 @@ pub(crate) enum ParcelKind {
     Hashes,
     /// Only the lists of their chunks, to find those that the file at their place has.
     Chunks,
+}
+
+/// What became of packed blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Expanded {
+    /// Blocks that the giver does not send in this way.
+    pub(crate) refused: Vec<ParcelBlock>,
+    /// Whether any was shorter than it is.
+    pub(crate) is_shorter: bool,
 }
 
 /// A block of a parcel.
@@ -137,13 +150,43 @@ impl Parcel {
         let unit = kind.record_bytes();
         let records = Reassembly::new(blocks.start * unit..blocks.end * unit);
         let (recalled, absent) = (ByteRanges::default(), ByteRanges::default());
-        let (voids, void_bytes) = (Vec::new(), Vec::new());
-        Self { blocks, bytes, pieces, tries, kind, data, records, holes, copied, recalled, absent, voids, void_bytes }
+        let (voids, void_bytes, stream) = (Vec::new(), Vec::new(), TREE);
+        Self {
+            blocks,
+            bytes,
+            pieces,
+            tries,
+            kind,
+            stream,
+            data,
+            records,
+            holes,
+            copied,
+            recalled,
+            absent,
+            voids,
+            void_bytes,
+        }
     }
 
     /// The part that it fetches.
     pub(crate) fn kind(&self) -> ParcelKind {
         self.kind
+    }
+
+    /// The stream of its bytes: that of the tree, or of packed blocks.
+    pub(crate) fn stream(&self) -> u32 {
+        self.stream
+    }
+
+    /// Requests its blocks in a stream of packed ones: no parts of them, but all.
+    pub(crate) fn packed(mut self, stream: u32) -> Self {
+        self.stream = stream;
+        self
+    }
+
+    fn is_packed(&self) -> bool {
+        self.stream != TREE
     }
 
     /// Whether no bytes of files are fetched, and only what is compared with the existing files.
@@ -179,12 +222,57 @@ impl Parcel {
         let held = self.held();
         self.pieces.iter().map(move |piece| {
             let bytes = piece.bytes();
-            let parts = held.overlapping(&bytes).map(|part| {
+            let parts = held.overlapping(&bytes).filter(|_| !self.may_be_packed(&bytes, &held)).map(|part| {
                 let part = part.start.max(bytes.start)..part.end.min(bytes.end);
                 (part.start - bytes.start, self.data.part(&part))
             });
             (piece, parts.collect())
         })
+    }
+
+    /// Whether the received part of a block may be one of its frame.
+    fn may_be_packed(&self, block: &Range<u64>, held: &ByteRanges) -> bool {
+        let start = held.overlapping(block).next().filter(|part| part.start <= block.start);
+        let start = start.map(|part| block.start..part.end.min(block.end).min(block.start + 4));
+        self.is_packed() && start.is_none_or(|start| may_be_frame(self.data.part(&start)))
+    }
+
+    /// Expands the blocks that came packed, in `room`. Removes those that the giver refused, and returns them. A block
+    /// that cannot be expanded is wrong, as its hash shows.
+    pub(crate) fn expand(&mut self, room: &mut Vec<u8>) -> Expanded {
+        let mut expanded = Expanded::default();
+        if !self.is_packed() {
+            return expanded;
+        }
+        let absent = std::mem::take(&mut self.absent);
+        for piece in std::mem::take(&mut self.pieces) {
+            let bytes = piece.bytes();
+            let gap = absent.overlapping(&bytes).next();
+            match gap {
+                Some(gap) if gap.start <= bytes.start => {
+                    expanded.refused.push(piece);
+                    continue;
+                }
+                Some(gap) => {
+                    let frame = bytes.start..gap.start;
+                    expanded.is_shorter = true;
+                    room.clear();
+                    room.resize((bytes.end - bytes.start) as usize, 0);
+                    wait_for_zeros(bytes.end - gap.start, gap.start - bytes.start);
+                    if unpack(self.data.part(&frame), room) {
+                        self.data.part_mut(&bytes).copy_from_slice(room);
+                    }
+                }
+                None => {}
+            }
+            self.pieces.push(piece);
+        }
+        expanded
+    }
+
+    /// Requests its blocks in the stream of the tree after all: parts of them are here.
+    pub(crate) fn unpacked(&mut self) {
+        self.stream = TREE;
     }
 
     /// Adds a part of a piece that an earlier session left, at this offset in its block. It is not requested again, and
@@ -266,7 +354,7 @@ impl Parcel {
         for part in self.data.missing_within(range) {
             self.absent.insert(part);
         }
-        if self.data.skip(range) {
+        if self.data.skip(range) && !self.is_packed() {
             self.void_bytes.push((range.clone(), reason));
         }
     }

@@ -9,7 +9,7 @@ use fairwave_proto::codec::{CloseReason, VoidReason};
 
 use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::HASH_RECORD_BYTES;
-use crate::format::streams::{CHUNKS, HASHES, MANIFEST, RESULTS, TREE};
+use crate::format::streams::{CHUNKS, HASHES, MANIFEST, RESULTS, TREE, is_packed};
 use crate::take::disk::disk_state::DiskJob;
 use crate::take::fetch::parcel::Parcel;
 use crate::take::fetch::pool::BufferPool;
@@ -56,10 +56,10 @@ impl TakingEnd {
         }
     }
 
-    fn on_bytes(&mut self, mut offset: u64, mut bytes: &[u8]) {
+    fn on_bytes(&mut self, stream: u32, mut offset: u64, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let Some((_, &block)) = self.by_byte.range(..=offset).next_back() else { return };
-            let Some(parcel) = self.open.get_mut(&block) else { return };
+            let Some(parcel) = self.open.get_mut(&block).filter(|parcel| parcel.stream() == stream) else { return };
             // A packet may bring the end of one parcel and the beginning of the next.
             let left = usize::try_from(parcel.bytes.end.saturating_sub(offset)).unwrap_or(usize::MAX);
             if left == 0 {
@@ -96,15 +96,31 @@ impl TakingEnd {
     }
 
     fn on_void_of_files(&mut self, stream: u32, range: &Range<u64>, reason: VoidReason) {
-        for parcel in self.open.values_mut() {
-            if stream == TREE {
-                parcel.on_void_bytes(range, reason);
-            } else if parcel.record_stream() == stream {
-                parcel.on_void_records(range, reason);
-            }
+        if stream == TREE || is_packed(stream) {
+            return self.on_void_bytes(stream, range, reason);
+        }
+        for parcel in self.open.values_mut().filter(|parcel| parcel.record_stream() == stream) {
+            parcel.on_void_records(range, reason);
         }
         let filled: Vec<_> =
             self.open.iter().filter(|(_, parcel)| parcel.is_filled()).map(|(block, _)| *block).collect();
+        for block in filled {
+            self.hand_on(block);
+        }
+    }
+
+    /// There may be one for each small block: only the parcels that it concerns are looked at.
+    fn on_void_bytes(&mut self, stream: u32, range: &Range<u64>, reason: VoidReason) {
+        let mut filled = Vec::new();
+        for block in self.by_byte.range(..range.end).rev().map(|(_, block)| *block) {
+            let Some(parcel) = self.open.get_mut(&block).filter(|parcel| parcel.bytes.end > range.start) else { break };
+            if parcel.stream() == stream {
+                parcel.on_void_bytes(range, reason);
+                if parcel.is_filled() {
+                    filled.push(block);
+                }
+            }
+        }
         for block in filled {
             self.hand_on(block);
         }
@@ -154,9 +170,9 @@ impl Handler for TakingEnd {
         }
         match stream {
             MANIFEST => _ = self.news.send(TakeNews::Manifest(offset, bytes.to_vec())),
-            TREE => {
+            _ if stream == TREE || is_packed(stream) => {
                 self.ledger.tally().come(bytes.len() as u64);
-                self.on_bytes(offset, bytes);
+                self.on_bytes(stream, offset, bytes);
             }
             HASHES | CHUNKS => self.on_records(stream, offset, bytes),
             _ => {}
@@ -167,8 +183,8 @@ impl Handler for TakingEnd {
         self.take_expected();
         match stream {
             MANIFEST => _ = self.news.send(TakeNews::ManifestVoid(range)),
-            TREE | HASHES | CHUNKS => self.on_void_of_files(stream, &range, reason),
-            _ => {}
+            RESULTS => {}
+            _ => self.on_void_of_files(stream, &range, reason),
         }
     }
 

@@ -6,7 +6,6 @@ use crossbeam_channel::{Receiver, Sender};
 use fairwave_host::Session;
 
 use super::parts::{KeptParts, Parts};
-use crate::format::streams::TREE;
 use crate::take::disk::disk_state::DiskState;
 use crate::take::disk::quota::Quota;
 use crate::take::fetch::parcel::Parcel;
@@ -50,12 +49,12 @@ impl OpenParcels {
     pub(super) fn ask(&mut self, session: &Session, mut parcel: Parcel) -> u64 {
         let recalled_bytes = self.parts.fill(&mut parcel, &self.pool);
         let (stream, records) = (parcel.record_stream(), parcel.wanted_records().clone());
-        let parts = parcel.wanted_bytes();
+        let (parts, tree) = (parcel.wanted_bytes(), parcel.stream());
         // The receiver of the bytes must know of it before they can arrive.
         let _ = self.expected.send(parcel);
         session.want(stream, records);
         for part in parts {
-            session.want(TREE, part);
+            session.want(tree, part);
         }
         recalled_bytes
     }

@@ -144,6 +144,7 @@ impl Parts {
         }
         for piece in parcel.pieces.clone() {
             for Part { start, bytes } in self.by_block.remove(&(piece.item.key, piece.in_file())).unwrap_or_default() {
+                parcel.unpacked();
                 parcel.recall(&piece, start, &bytes, |length| pool.take(length));
             }
         }

@@ -48,6 +48,13 @@ impl Taker {
             // If it contained parts, no later session may read them again.
             self.parcels.forget_parts(disk);
         }
+        if let Some(expanded) = report.expanded {
+            self.flow.on_packed(expanded.is_shorter);
+            for ParcelBlock { item, block, .. } in expanded.refused.into_iter().rev() {
+                let wanted = WantedBlocks::new(item, block..block + 1, ParcelKind::Blocks);
+                self.flow.want_again(WantedBlocks { is_plain: true, ..wanted });
+            }
+        }
         for piece in report.wrong {
             self.on_wrong(piece, report.tries + 1, report.is_check);
         }

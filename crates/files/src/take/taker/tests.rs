@@ -13,6 +13,7 @@ mod holes;
 mod hostile;
 mod mirror;
 mod mirror_model;
+mod packed;
 mod parts;
 mod resume;
 
@@ -32,6 +33,7 @@ use crate::filter::selection::NameSelection;
 use crate::format::backup::Backup;
 use crate::format::greeting::{Archive, Deletions, Look};
 use crate::format::keeps::Keeps;
+use crate::format::packed::Compress;
 use crate::give::giving_end::GivingEnd;
 use crate::give::list_options::ListOptions;
 use crate::give::roots::Roots;
@@ -70,6 +72,7 @@ struct Get {
     backup: Option<Backup>,
     is_dry: bool,
     whole_file: bool,
+    compress: Compress,
     durable: Durable,
     memory: u64,
     list_memory: u64,
@@ -100,6 +103,7 @@ impl Default for Get {
             backup: None,
             is_dry: false,
             whole_file: false,
+            compress: Compress::Never,
             durable,
             memory: 256 << 20,
             list_memory: 1 << 30,
@@ -201,6 +205,7 @@ impl World {
                 backup: get.backup.clone(),
             },
             whole_file: get.whole_file,
+            compress: get.compress,
             durable: get.durable,
             limit: None,
             memory: Bytes::new(get.memory),

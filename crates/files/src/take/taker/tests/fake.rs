@@ -10,7 +10,7 @@ use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::{BLOCK_BYTES, HashKey, Layout, block_value};
 use crate::format::manifest::{FileIdentity, Meta, TreeEntry};
 use crate::format::segments::SegmentWriter;
-use crate::format::streams::{CHUNKS, HASHES, MANIFEST, TREE};
+use crate::format::streams::{CHUNKS, HASHES, MANIFEST, TREE, is_packed};
 
 /// A giver with made-up entries and bytes. Requests beyond them are refused.
 #[derive(Default)]
@@ -26,6 +26,8 @@ pub(super) struct Fake {
     pub(super) streams: [Vec<u8>; 3],
     /// Lists of chunks, of each block.
     pub(super) lists: Vec<Vec<u8>>,
+    /// What each block is when it is packed, if blocks are.
+    pub(super) frame: Option<Vec<u8>>,
 }
 
 #[derive(Clone)]
@@ -150,6 +152,20 @@ impl Handler for Fake {
             }
             return;
         }
+        if is_packed(stream) {
+            let Some(frame) = &self.frame else { return session.refuse(stream, range, VoidReason::Vanished) };
+            for start in (0..self.streams[TREE as usize].len() as u64).step_by(BLOCK) {
+                let ends = [start, start + frame.len() as u64, start + BLOCK_BYTES];
+                let [start, behind, end] = ends.map(|end| end.clamp(range.start, range.end));
+                if start < behind {
+                    session.serve(stream, start..behind);
+                }
+                if behind < end {
+                    session.refuse(stream, behind..end, VoidReason::Shrank);
+                }
+            }
+            return;
+        }
         let end = (self.streams[stream as usize].len() as u64).clamp(range.start, range.end);
         let is_withheld = stream != MANIFEST && self.entries.iter().any(|said| matches!(said, Said::Begun(..)));
         if end < range.end && !is_withheld {
@@ -181,6 +197,11 @@ impl Handler for Fake {
                 take(&list[start..end]);
                 at += (end - start) as u64;
             }
+            return Ok(());
+        }
+        if is_packed(stream) {
+            let start = range.start as usize % BLOCK;
+            take(&self.frame.as_ref().unwrap()[start..start + (range.end - range.start) as usize]);
             return Ok(());
         }
         take(&self.streams[stream as usize][range.start as usize..range.end as usize]);
