@@ -288,6 +288,8 @@ pub(crate) struct Listed<'a> {
     pub(crate) path: &'a [u8],
     /// Its length.
     pub(crate) bytes: u64,
+    /// Time of its last change.
+    pub(crate) mtime: (i64, u32),
     /// Identity of the file.
     pub(crate) identity: FileIdentity,
 }
@@ -434,7 +436,9 @@ impl ListedPart {
         let entry = self.entries.get(file).map_or(usize::MAX, |entry| *entry as usize);
         let entries = SegmentEntries::new(self.body.get(entry..).unwrap_or_default()).map_while(Result::ok);
         entries.filter_map(|entry| match entry {
-            TreeEntry::File { path, bytes, identity, .. } => Some(Listed { path, bytes, identity }),
+            TreeEntry::File { path, bytes, meta, identity } => {
+                Some(Listed { path, bytes, mtime: (meta.mtime_s, meta.mtime_ns), identity })
+            }
             _ => None,
         })
     }

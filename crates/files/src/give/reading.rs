@@ -14,7 +14,7 @@ use rustix::io::{Errno, pread};
 
 use super::listing::{BatchKey, BatchPlan, Listed};
 use super::roots::Roots;
-use super::scan::{ChangeTime, changed_at, identity};
+use super::scan::{ChangeTime, changed_at, identity, identity_before};
 use crate::delta::chunks::ChunkSizes;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, HASH_RECORD_BYTES, HashKey, block_value, blocks_of};
 use crate::format::reason::reason;
@@ -49,6 +49,8 @@ struct BegunFile {
     changed_at: ChangeTime,
     /// Number of changes of its attributes.
     moves: u32,
+    /// Whether it has grown since it was listed: what was read of it is read again at its end, and not at each change.
+    has_grown: bool,
     /// The values of the blocks that were read, by their numbers in the file.
     values: HashMap<u64, BlockHash>,
 }
@@ -261,10 +263,12 @@ impl Disk {
         }
         if blocks_of(listed.bytes) <= 1 {
             let fd = self.open_file(listed.path)?;
-            let mut before = changed_at(&look(&fd)?);
+            let mut before = (changed_at(&look(&fd)?), None);
             for _ in 0..MAX_TRIES {
-                let after = read_from(&fd, listed, offset, into)?;
-                if after == before {
+                let read = read_from(&fd, listed, offset, into)?;
+                // One that grows has the same content twice.
+                let after = (read.changed_at, read.has_grown.then(|| blake3::hash(into)));
+                if after.0 == before.0 || after.1.is_some() && after.1 == before.1 {
                     return Ok(());
                 }
                 before = after;
@@ -284,14 +288,20 @@ impl Disk {
         }
         let fd = self.opened(file, listed)?;
         for _ in 0..MAX_TRIES {
-            let changed_at = self.read_settled(file, listed, &fd, offset, into)?;
+            let FileState { changed_at, .. } = self.read_settled(file, listed, &fd, offset, into)?;
             let value = block_value(listed.bytes, offset, into);
             let mut all = self.begun.lock();
             let Some(begun) = all.get_mut(&file) else { return Ok(value) };
             // If it has moved since, another reader has proved what was known then, and this was not.
-            if begun.changed_at == changed_at {
+            if begun.changed_at == changed_at || begun.has_grown {
                 begun.values.insert(offset / BLOCK_BYTES, value);
-                if begun.values.len() as u64 == blocks {
+                let is_all = begun.values.len() as u64 == blocks;
+                if begun.has_grown && (is_all || offset + into.len() as u64 == listed.bytes) {
+                    drop(all);
+                    self.prove(file, listed, &fd, changed_at)?;
+                    all = self.begun.lock();
+                }
+                if is_all {
                     all.remove(&file);
                 }
                 return Ok(value);
@@ -300,8 +310,8 @@ impl Disk {
         Err(Gone::Changed)
     }
 
-    /// Reads a part of a file of several blocks, until its attributes did not change during the read; returns the time
-    /// of their last change.
+    /// Reads a part of a file of several blocks, until its attributes did not change during the read, unless it grows;
+    /// returns its state.
     fn read_settled(
         &self,
         file: usize,
@@ -309,19 +319,25 @@ impl Disk {
         fd: &OwnedFd,
         offset: u64,
         into: &mut [u8],
-    ) -> Result<ChangeTime, Gone> {
+    ) -> Result<FileState, Gone> {
         let first = changed_at(&look(fd)?);
         for _ in 0..MAX_TRIES {
             let known = {
                 let mut all = self.begun.lock();
-                let new = || BegunFile { changed_at: first, moves: 0, values: HashMap::new() };
+                let new = || BegunFile { changed_at: first, moves: 0, has_grown: false, values: HashMap::new() };
                 all.entry(file).or_insert_with(new).changed_at
             };
             let now = read_from(fd, listed, offset, into)?;
-            if now == known {
+            if now.changed_at == known {
                 return Ok(now);
             }
-            self.prove(file, listed, fd, now)?;
+            if now.has_grown {
+                if let Some(begun) = self.begun.lock().get_mut(&file) {
+                    (begun.changed_at, begun.has_grown) = (now.changed_at, true);
+                }
+                return Ok(now);
+            }
+            self.prove(file, listed, fd, now.changed_at)?;
         }
         Err(Gone::Changed)
     }
@@ -378,8 +394,17 @@ fn look(fd: &OwnedFd) -> Result<rustix::fs::Stat, Gone> {
     fstat(fd).map_err(|error| Gone::Failed(error.into()))
 }
 
-/// Reads, and then looks whether it was still the file that was listed: when it was changed last, in any way.
-fn read_from(fd: &OwnedFd, listed: &Listed<'_>, mut offset: u64, mut into: &mut [u8]) -> Result<ChangeTime, Gone> {
+/// The state of a file after a read.
+#[derive(Clone, Copy)]
+struct FileState {
+    /// When it was changed last, in any way.
+    changed_at: ChangeTime,
+    /// Whether it has grown since it was listed.
+    has_grown: bool,
+}
+
+/// Reads, and then looks whether it was still the file that was listed, or has grown since.
+fn read_from(fd: &OwnedFd, listed: &Listed<'_>, mut offset: u64, mut into: &mut [u8]) -> Result<FileState, Gone> {
     let mut is_short = false;
     while !into.is_empty() {
         match pread(fd, &mut *into, offset) {
@@ -401,7 +426,10 @@ fn read_from(fd: &OwnedFd, listed: &Listed<'_>, mut offset: u64, mut into: &mut 
     if is_short || stat.st_size.cast_unsigned() < listed.bytes {
         return Err(Gone::Shrank);
     }
-    if identity(&stat) == listed.identity { Ok(changed_at(&stat)) } else { Err(Gone::Changed) }
+    let has_grown = stat.st_size.cast_unsigned() > listed.bytes;
+    let before = if has_grown { identity_before(&stat, listed.bytes, listed.mtime) } else { identity(&stat) };
+    let state = FileState { changed_at: changed_at(&stat), has_grown };
+    if before == listed.identity { Ok(state) } else { Err(Gone::Changed) }
 }
 
 #[cfg(test)]
@@ -470,7 +498,7 @@ mod tests {
                 change(&root.join("00000"));
             }
         }
-        assert!(failed.len() == 2 || disk.begun.lock().is_empty(), "nothing is kept of what was read");
+        assert!(!failed.is_empty() || disk.begun.lock().is_empty(), "nothing is kept of what was read");
         failed
     }
 
@@ -480,6 +508,33 @@ mod tests {
         assert_eq!(changed_meanwhile(|path| fs::rename(path, path.with_extension("moved")).unwrap()), [""; 0]);
         let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o600);
         assert_eq!(changed_meanwhile(|path| fs::set_permissions(path, mode).unwrap()), [""; 0]);
+    }
+
+    #[test]
+    fn read__a_file_that_grows_is_what_it_was() {
+        let append = |path: &std::path::Path| {
+            let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+            std::io::Write::write_all(&mut file, b"more").unwrap();
+        };
+        assert_eq!(changed_meanwhile(append), [""; 0]);
+        let changed = "changed during the transfer";
+        // What was read before is not in it any more: its end shows that.
+        assert_eq!(
+            changed_meanwhile(|path| {
+                append(path);
+                let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+                std::os::unix::fs::FileExt::write_all_at(&file, b"other", 9).unwrap();
+            }),
+            [changed]
+        );
+        // Another file that is longer, as after a rotation.
+        let content = vec![1; 3 * BLOCK_BYTES as usize];
+        let rotate = |path: &std::path::Path| {
+            fs::write(path.with_extension("new"), &content).unwrap();
+            fs::rename(path.with_extension("new"), path).unwrap();
+        };
+        // The open one is read to its end.
+        assert_eq!(changed_meanwhile(rotate), [""; 0]);
     }
 
     #[test]

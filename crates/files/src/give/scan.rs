@@ -78,8 +78,17 @@ pub(crate) fn scan(
 /// The identity of a file: its size, its time and its inode. Device numbers may change at each boot; and the time of
 /// the last change of attributes moves with each link, each mode and each snapshot.
 pub(crate) fn identity(stat: &Stat) -> FileIdentity {
+    identity_of(stat.st_size.cast_unsigned(), stat.st_mtime, stat.st_mtime_nsec, stat.st_ino)
+}
+
+/// The identity of a file that has grown since it had this size and this time.
+pub(crate) fn identity_before(stat: &Stat, bytes: u64, (mtime_s, mtime_ns): (i64, u32)) -> FileIdentity {
+    identity_of(bytes, mtime_s, mtime_ns.into(), stat.st_ino)
+}
+
+fn identity_of(bytes: u64, mtime_s: i64, mtime_ns: u64, inode: u64) -> FileIdentity {
     let mut said = [0; 32];
-    let numbers = [stat.st_size.cast_unsigned(), stat.st_mtime.cast_unsigned(), stat.st_mtime_nsec, stat.st_ino];
+    let numbers = [bytes, mtime_s.cast_unsigned(), mtime_ns, inode];
     for (place, number) in said.chunks_exact_mut(8).zip(numbers) {
         place.copy_from_slice(&number.to_le_bytes());
     }
