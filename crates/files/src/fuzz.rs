@@ -108,6 +108,7 @@ fn manifest() {
                 keeps: Keeps::default(),
                 lists_files: bit(6),
                 backup: None,
+                is_fuzzy: bit(3),
                 archive: bit(5).then_some(Archive { numeric_ids: bit(4) }),
                 deletes: bit(7).then_some(Deletions {
                     most: 3,
@@ -117,6 +118,7 @@ fn manifest() {
                 }),
             },
             whole_file: false,
+            one_file: false,
             compress: Compress::Auto,
             durable: Durable::None,
             limit: None,

@@ -176,6 +176,9 @@ impl Share {
             Ok(Greeting::Put(look)) => {
                 let intake = self.intake.as_ref().ok_or(Refusal::Direction)?;
                 let is_dry = look.is_dry || self.options.is_dry;
+                // Chunks that are not fetched show what others put there.
+                let may_look = self.options.may_hold_keys || !(self.paths.is_empty() || self.options.only_takes);
+                let look = Look { is_fuzzy: look.is_fuzzy && may_look, ..look };
                 let taken = intake.take(visitor.ticket, visitor.from.ip(), look);
                 let (handler, transfer) = taken.map_err(|error| error.refuses())?;
                 let kind = if is_dry { VisitKind::DryPut } else { VisitKind::Put };
@@ -391,6 +394,33 @@ mod tests {
         let (giver, _) = crate::give::put::giver(&[place.path().into()], &crate::PutOptions::default()).unwrap();
         let mut loopback = Loopback::open(giver, taker, false, FAIR);
         assert_eq!(loopback.run_out(StdDuration::from_secs(600)), refused);
+    }
+
+    #[test]
+    fn fuzzy__shows_nothing_of_what_others_put() {
+        let mut content = vec![0; 1 << 20];
+        blake3::Hasher::new().finalize_xof().fill(&mut content);
+        for may_hold_keys in [false, true] {
+            let place = tempfile::tempdir().unwrap();
+            let (inbox, new) = (place.path().join("inbox"), place.path().join("new"));
+            fs::create_dir(&inbox).unwrap();
+            let old = inbox.join("old");
+            for path in [&old, &new] {
+                fs::write(path, &content).unwrap();
+                fs::File::options().write(true).open(path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+            }
+            let options = ShareOptions { writable_into: Some(inbox.clone()), may_hold_keys, ..ShareOptions::default() };
+            let share = Share::new(vec![], options).unwrap();
+            let put = crate::PutOptions { fuzzy: true, ..crate::PutOptions::default() };
+            let greeting = Greeting::Put(crate::give::put::look(&put)).to_bytes();
+            let (_, taker) = share.visit(&visitor(&greeting)).unwrap();
+            let (giver, _) = crate::give::put::giver(&[new], &put).unwrap();
+            let mut loopback = Loopback::open(giver, taker, false, FAIR);
+            loopback.run_out(StdDuration::from_secs(600));
+            assert!(fs::read(inbox.join("new")).unwrap() == content);
+            // Only their own user has it found.
+            assert_eq!(loopback.carried.iter().sum::<u64>() < 1 << 20, may_hold_keys);
+        }
     }
 
     #[test]

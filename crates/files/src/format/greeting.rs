@@ -7,6 +7,7 @@
 //!            of a put: nothing, or flags (1): 1 compares hashes, 2 dry run, 4 keeps links, 8 a window follows: seconds (u32 BE,
 //!            not 0), 16 makes nothing new, 32 keeps what is there, 64 keeps what is newer, 128 flags of the end follow
 //!            of a bench: opaque bytes up to the end
+//!            behind all of that: nothing, or flags (1): 1 keeps what is not shorter, 2 finds files under other names
 //! flags of the end = flags (1): 1 deletes, at most as many as follow (u64 BE), 2 at the destination's top as well, 4 not
 //!            in other file systems, 8 lists what was done with each file, 16 keeps what .gitignore files ignore, 32 an
 //!            archive, 64 with the owners' numbers, 128 the names of backups follow: suffix and directory, each a
@@ -67,7 +68,7 @@ pub(crate) struct Deletions {
 
 /// Options of a taker's comparison with existing files, before any transfer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "four options that do not depend on each other")]
+#[expect(clippy::struct_excessive_bools, reason = "options that do not depend on each other")]
 pub(crate) struct Look {
     /// Whether files that seem complete, having the right size and time, are read and their hashes compared.
     pub(crate) does_check: bool,
@@ -85,6 +86,8 @@ pub(crate) struct Look {
     pub(crate) archive: Option<Archive>,
     /// How replaced and deleted files are kept, if they are.
     pub(crate) backup: Option<Backup>,
+    /// Whether a new file is looked for under other names at the destination.
+    pub(crate) is_fuzzy: bool,
 }
 
 const STAYS_ON_FILE_SYSTEM: u8 = 1;
@@ -107,6 +110,8 @@ const KEEPS_IGNORED: u8 = 16;
 const ARCHIVES: u8 = 32;
 const NUMERIC_IDS: u8 = 64;
 const BACKS_UP: u8 = 128;
+const KEEPS_NOT_SHORTER: u8 = 1;
+const IS_FUZZY: u8 = 2;
 const GET: u8 = Purpose::Get as u8;
 const PUT: u8 = Purpose::Put as u8;
 const BENCH: u8 = Purpose::Bench as u8;
@@ -131,8 +136,9 @@ impl<'a> Greeting<'a> {
                 _ => return Err(FormatError::Range("the greeting's flags")),
             },
             PUT if reader.is_empty() => Self::Put(Look::default()),
-            PUT => match reader.u8("the greeting's flags")? {
-                flags @ 1.. => {
+            PUT => {
+                let flags = reader.u8("the greeting's flags")?;
+                {
                     let modify_window_s = match flags & HAS_WINDOW {
                         0 => 0,
                         _ => match reader.u32("the greeting's window")? {
@@ -141,6 +147,14 @@ impl<'a> Greeting<'a> {
                         },
                     };
                     let end = if flags & HAS_END == 0 { End::default() } else { End::read(&mut reader)? };
+                    let more = match reader.is_empty() {
+                        true if flags == 0 => return Err(FormatError::Range("the greeting's flags")),
+                        true => 0,
+                        false => match reader.u8("the greeting's last flags")? {
+                            more @ 1..=3 => more,
+                            _ => return Err(FormatError::Range("the greeting's length")),
+                        },
+                    };
                     Self::Put(Look {
                         does_check: flags & CHECKS != 0,
                         is_dry: flags & IS_DRY != 0,
@@ -150,15 +164,16 @@ impl<'a> Greeting<'a> {
                             only_existing: flags & ONLY_EXISTING != 0,
                             existing: flags & KEEPS_EXISTING != 0,
                             newer: flags & KEEPS_NEWER != 0,
+                            not_shorter: more & KEEPS_NOT_SHORTER != 0,
                         },
                         deletes: end.deletes,
                         lists_files: end.lists_files,
                         archive: end.archive,
                         backup: end.backup,
+                        is_fuzzy: more & IS_FUZZY != 0,
                     })
                 }
-                0 => return Err(FormatError::Range("the greeting's flags")),
-            },
+            }
             BENCH => return Ok(Self::Bench(reader.rest())),
             kind => return Err(FormatError::Kind { what: "greeting", kind }),
         };
@@ -209,6 +224,10 @@ impl<'a> Greeting<'a> {
                 }
                 if end != End::default() {
                     said.extend(end.to_bytes());
+                }
+                let more = (u8::from(keeps.not_shorter) * KEEPS_NOT_SHORTER) | (u8::from(look.is_fuzzy) * IS_FUZZY);
+                if more > 0 {
+                    said.push(more);
                 }
                 (PUT, &said)
             }
@@ -295,11 +314,22 @@ mod tests {
             let most = u64::MAX - flags as u64;
             let deletions = Deletions { most, at_top, stays_on_file_system, keeps_ignored };
             let deletes = is_some.then_some(deletions);
-            let keeps = Keeps { only_existing, existing, newer };
+            let (not_shorter, is_fuzzy) = (is_dry && at_top, does_check && at_top);
+            let keeps = Keeps { only_existing, existing, newer, not_shorter };
             let directory = is_dry.then_some(std::path::Path::new("old/x"));
             let backup = lists_files.then(|| Backup::new("~".as_ref(), directory).unwrap());
-            let look =
-                Look { does_check, is_dry, keeps_links, modify_window_s, keeps, deletes, lists_files, archive, backup };
+            let look = Look {
+                does_check,
+                is_dry,
+                keeps_links,
+                modify_window_s,
+                keeps,
+                deletes,
+                lists_files,
+                archive,
+                backup,
+                is_fuzzy,
+            };
             let greeting = Greeting::Put(look);
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }

@@ -51,6 +51,8 @@ pub struct PutOptions {
     /// Whether links whose targets lead out of the tree are kept unchanged, if the server allows it; otherwise they
     /// fail.
     pub keeps_links: bool,
+    /// As [`GetOptions::fuzzy`](crate::GetOptions::fuzzy). The server has to allow it.
+    pub fuzzy: bool,
     /// Files of the same size whose times differ by at most this many seconds count as equal.
     pub modify_window_s: u32,
     /// Entries that are left unchanged at the destination.
@@ -85,6 +87,7 @@ impl Default for PutOptions {
             compress: Compress::default(),
             dry_run: false,
             keeps_links: false,
+            fuzzy: false,
             modify_window_s: 0,
             keeps: Keeps::default(),
             deletes: None,
@@ -169,6 +172,7 @@ pub(crate) fn look(options: &PutOptions) -> Look {
         lists_files,
         archive,
         backup: options.backup.clone(),
+        is_fuzzy: options.fuzzy,
     }
 }
 

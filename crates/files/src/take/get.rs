@@ -66,6 +66,8 @@ pub struct GetOptions {
     pub check: bool,
     /// Whether files are fetched whole. Otherwise what an older file at the place of one has of it is not fetched.
     pub whole_file: bool,
+    /// Whether anything but one file ends the transfer with an error.
+    pub one_file: bool,
     /// When blocks are compressed on their way, if the server can.
     pub compress: Compress,
     /// Whether to write nothing, and only to find out what would be fetched: that is what the outcome counts.
@@ -73,6 +75,9 @@ pub struct GetOptions {
     /// Whether symbolic links whose targets lead out of the destination are kept unchanged, as text, and not followed;
     /// otherwise they fail.
     pub keeps_links: bool,
+    /// Whether a new file of 512 KiB or more is looked for at the destination under other names, by its size and time:
+    /// what a file there has of it is not fetched.
+    pub fuzzy: bool,
     /// Files of the same size whose times differ by at most this many seconds count as equal.
     pub modify_window_s: u32,
     /// Entries that are left unchanged at the destination.
@@ -114,9 +119,11 @@ impl Default for GetOptions {
             continues_rename: false,
             check: false,
             whole_file: false,
+            one_file: false,
             compress: Compress::default(),
             dry_run: false,
             keeps_links: false,
+            fuzzy: false,
             modify_window_s: 0,
             keeps: Keeps::default(),
             deletes: None,
@@ -198,6 +205,7 @@ fn begin(
         rename: options.rename.map(OsString::into_vec),
         former: made,
         whole_file: options.whole_file,
+        one_file: options.one_file,
         compress: options.compress,
         look: Look {
             does_check: options.check,
@@ -209,6 +217,7 @@ fn begin(
             lists_files: options.lists_files,
             archive: options.archive,
             backup: options.backup,
+            is_fuzzy: options.fuzzy,
         },
         durable: options.durable,
         limit: options.limit,
@@ -341,6 +350,7 @@ impl Intake {
             former,
             look,
             whole_file: false,
+            one_file: false,
             compress: Compress::Auto,
             durable: self.durable,
             limit: None,

@@ -39,6 +39,8 @@ pub(crate) struct TakeOptions {
     pub(crate) look: Look,
     /// Whether files are fetched whole, also those of which the destination has an older version.
     pub(crate) whole_file: bool,
+    /// Whether anything but one file ends the transfer.
+    pub(crate) one_file: bool,
     /// Whether blocks are requested packed.
     pub(crate) compress: Compress,
     pub(crate) durable: Durable,

@@ -83,10 +83,9 @@ impl Worker {
                 DiskJob::Holes(hollow) => self.leave(hollow, &mut batch, &mut buffer),
                 DiskJob::Cut(item, segment) => {
                     batch.report.is_of_holes = true;
-                    let is_last = item
-                        .base
-                        .as_ref()
-                        .is_some_and(|base| base.cut(self.disk.temps.tree().read(&item.path), &segment, &mut buffer));
+                    let is_last = item.base.as_ref().is_some_and(|base| {
+                        base.cut(self.disk.temps.tree().read(item.base_path()), &segment, &mut buffer)
+                    });
                     batch.report.cut = is_last.then_some(item);
                 }
                 DiskJob::Rehash(items) => self.rehash(items, &mut batch, &mut buffer),
@@ -158,7 +157,7 @@ impl Worker {
     fn copy_old(&self, parcel: &mut Parcel) {
         let pieces: Vec<_> = parcel.pieces.iter().filter(|piece| piece.copied_bytes() > 0).cloned().collect();
         for piece in pieces {
-            let Ok(old) = self.disk.temps.tree().read(&piece.item.path) else { continue };
+            let Ok(old) = self.disk.temps.tree().read(piece.item.base_path()) else { continue };
             // Bytes that cannot be read fail the check of the block's hash, and are fetched.
             parcel.copy(&piece, |length| self.pool.take(length), |from, into| _ = read_at(&old, from, into));
         }

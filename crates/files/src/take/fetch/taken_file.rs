@@ -38,6 +38,8 @@ pub(crate) struct TakenFile {
     pub(crate) holes: Holes,
     /// The older file at its place, if it may have much of the content.
     pub(crate) base: Option<Box<Base>>,
+    /// Its path, if it has another name.
+    base_path: Option<RelativePath>,
     /// Number of blocks that are missing.
     left: AtomicU64,
     is_failed: AtomicBool,
@@ -83,6 +85,7 @@ impl TakenFile {
             old,
             holes,
             base: None,
+            base_path: None,
             left,
             is_failed,
             temporary,
@@ -99,14 +102,24 @@ impl TakenFile {
         self
     }
 
-    /// Chunks that the older file at its place has are not fetched.
-    pub(crate) fn on_base(mut self) -> Self {
-        if let Old::There(There { kind: FileType::RegularFile, bytes, .. }) = self.old
-            && self.holes.is_empty()
-        {
+    /// Chunks that the older file at its place has are not fetched, nor those of a file of its length under another name.
+    pub(crate) fn on_base(mut self, alike: Option<RelativePath>) -> Self {
+        let bytes = match self.old {
+            Old::There(There { kind: FileType::RegularFile, bytes, .. }) => bytes,
+            Old::There(_) => return self,
+            Old::Nothing if alike.is_some() => self.bytes(),
+            Old::Nothing => return self,
+        };
+        if self.holes.is_empty() {
             self.base = Base::new(self.bytes(), bytes).map(Box::new);
+            self.base_path = alike;
         }
         self
+    }
+
+    /// The path of the file whose chunks it may have.
+    pub(crate) fn base_path(&self) -> &RelativePath {
+        self.base_path.as_ref().unwrap_or(&self.path)
     }
 
     /// Sets the attributes of an archive's file.

@@ -44,6 +44,8 @@ pub(crate) enum ListError {
     ManyOwners,
     #[error("the peer's file list: {0}")]
     Rules(#[from] RuleError),
+    #[error("the source is not one file, and only one can be taken")]
+    NotOneFile,
     #[error(transparent)]
     TooLarge(#[from] TreeTooLarge),
     #[error(transparent)]

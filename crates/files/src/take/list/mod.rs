@@ -1,5 +1,6 @@
 //! The plan for a giver's list: which entries are wanted, what is to be done for each, and what is deleted.
 
+mod alike;
 pub(crate) mod attributes;
 pub(crate) mod claims;
 pub(crate) mod entry_error;

@@ -14,6 +14,7 @@ mod todo;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use fairwave_host::OwnPlaces;
 use rustix::fs::FileType;
 
 use crate::format::blocks::{FileSpan, Layout, file_hash};
@@ -33,6 +34,7 @@ use crate::take::disk::tree::{Old, There, Tree, look};
 use crate::take::fetch::fetch_window::WantedBlocks;
 use crate::take::fetch::parcel::ParcelKind;
 use crate::take::fetch::taken_file::TakenFile;
+use crate::take::list::alike::Alike;
 use crate::take::list::attributes::NextAttributes;
 use crate::take::list::claims::{PathClaim, PathClaims};
 use crate::take::list::entry_error::EntryError;
@@ -75,11 +77,18 @@ pub(crate) struct TakePlan {
     own: OwnDirectory,
     /// Whether older files at the places of files have no part in them.
     whole_file: bool,
+    /// Whether anything but one file ends the transfer.
+    takes_one_file: bool,
     /// Rules for deletions; `None` if nothing is deleted.
     protection: Option<Protection>,
     layout: Layout,
     claims: PathClaims,
     directories: Option<Directories>,
+    /// Where new files are looked for under other names, and what was found there, once it is needed.
+    alike_in: Option<Arc<Tree>>,
+    alike: Option<Alike>,
+    /// Places of keys, which have no such files.
+    own_places: Option<OwnPlaces>,
     links: Vec<PlannedSymlink>,
     /// Reads the attributes of an archive.
     attributes: Option<NextAttributes>,
@@ -130,6 +139,7 @@ impl TakePlan {
             names: PlannedNames::new(options),
             own: OwnDirectory::new(tree.map(Arc::as_ref)),
             whole_file: options.whole_file || options.look.is_dry,
+            takes_one_file: options.one_file,
             protection: options.look.deletes.map(|_| Protection::new(options)),
             layout: Layout::default(),
             claims: PathClaims::default(),
@@ -138,6 +148,9 @@ impl TakePlan {
                 .map(|directories| directories.keeping_out_of(options.own.clone()))
                 .map(|directories| directories.making_none(options.look.keeps.only_existing))
                 .map(|directories| directories.replacing(options.look.deletes.is_some())),
+            alike_in: tree.filter(|_| options.look.is_fuzzy && !options.look.is_dry).cloned(),
+            alike: None,
+            own_places: options.own.clone(),
             links: Vec::new(),
             attributes: options.look.archive.map(NextAttributes::new),
             nodes: Vec::new(),
@@ -258,6 +271,14 @@ impl TakePlan {
         if position == Position::Itself {
             self.fail(path, EntryError::IntoItself);
             return Ok(());
+        }
+        let is_other = match entry {
+            TreeEntry::File { .. } => self.files > 0,
+            TreeEntry::Directory { .. } | TreeEntry::Symlink { .. } | TreeEntry::Node { .. } => true,
+            _ => false,
+        };
+        if self.takes_one_file && is_other {
+            return Err(ListError::NotOneFile);
         }
         let checked = match self.names.renamed(checked) {
             Ok(checked) => checked,
@@ -544,7 +565,7 @@ impl TakePlan {
 
     /// Whether what is at a path stays as it is; of a file, with this time.
     fn keeps(&self, old: &Old, meta: Option<Meta>) -> bool {
-        let Keeps { only_existing, existing, newer } = self.look.keeps;
+        let Keeps { only_existing, existing, newer, .. } = self.look.keeps;
         match (old, meta) {
             (Old::Nothing, _) => only_existing,
             (Old::There(there), Some(meta)) if newer && there.kind == FileType::RegularFile => {

@@ -72,6 +72,8 @@ struct Get {
     backup: Option<Backup>,
     is_dry: bool,
     whole_file: bool,
+    is_fuzzy: bool,
+    one_file: bool,
     compress: Compress,
     durable: Durable,
     memory: u64,
@@ -103,6 +105,8 @@ impl Default for Get {
             backup: None,
             is_dry: false,
             whole_file: false,
+            is_fuzzy: false,
+            one_file: false,
             compress: Compress::Never,
             durable,
             memory: 256 << 20,
@@ -203,8 +207,10 @@ impl World {
                 lists_files: get.lists_files,
                 archive: get.archive,
                 backup: get.backup.clone(),
+                is_fuzzy: get.is_fuzzy,
             },
             whole_file: get.whole_file,
+            one_file: get.one_file,
             compress: get.compress,
             durable: get.durable,
             limit: None,
@@ -690,4 +696,16 @@ fn get__under_another_name() {
     let run = world.get(&Get { rename: Some("../up"), ..Get::default() });
     assert_eq!(run.outcome.files, 0);
     assert!(!world.place.path().join("up").exists());
+}
+
+#[test]
+fn get__one_file_and_nothing_else() {
+    let world = World::new();
+    world.file("a", "x");
+    let get = |names: &[&'static str]| world.get(&Get { one_file: true, names: names.to_vec(), ..Get::default() });
+    let refused = Ended::Failed("the source is not one file, and only one can be taken".to_owned());
+    assert_eq!(get(&[]).outcome.ended, refused);
+    assert!(get(&["data/a"]).outcome.is_complete());
+    world.file("b", "y");
+    assert_eq!(get(&["data/a", "data/b"]).outcome.ended, refused);
 }

@@ -19,6 +19,7 @@ use crate::take::disk::tree::{Old, There, set_time};
 use crate::take::fetch::fetch_window::WantedBlocks;
 use crate::take::fetch::parcel::ParcelKind;
 use crate::take::fetch::taken_file::{TakenFile, Temporary, key, version};
+use crate::take::list::alike::{Alike, is_worth_it};
 use crate::take::list::claims::PathClaim;
 use crate::take::list::entry_error::EntryError;
 use crate::take::resume::kept_time::is_same_time;
@@ -40,7 +41,7 @@ impl TakePlan {
         let (attributes, inode) = attributes.unzip();
         let bytes = span.bytes.end - span.bytes.start;
         let old = self.prepare(&path, PathClaim::Leaf);
-        if old.as_ref().is_ok_and(|old| self.keeps(old, Some(meta))) {
+        if old.as_ref().is_ok_and(|old| self.keeps(old, Some(meta)) || self.is_not_shorter(old, bytes)) {
             self.note_action(path.as_bytes(), FileAction::Skip, bytes);
             return Ok(());
         }
@@ -64,9 +65,10 @@ impl TakePlan {
         let is_only = self.files == 1
             && holes.blocks_within(&(0..bytes), bytes).map(|blocks| blocks.end - blocks.start).sum::<u64>()
                 <= MAX_HOLLOW;
+        let alike = if self.whole_file { None } else { self.alike(&old, bytes, meta) };
         let item = TakenFile::new(path, span, meta, identity, old).with_holes(holes).with_attributes(attributes);
         let item = item.weighed(&self.gauge);
-        let item = if self.whole_file { item } else { item.on_base() };
+        let item = if self.whole_file { item } else { item.on_base(alike) };
         let item = Arc::new(if is_only { item.with_values() } else { item });
         self.only = is_only.then(|| Arc::clone(&item));
         self.unresolved += 1;
@@ -78,6 +80,25 @@ impl TakePlan {
             self.start(item);
         }
         Ok(())
+    }
+
+    /// Whether a file stays since it is not shorter than its source.
+    fn is_not_shorter(&self, old: &Old, bytes: u64) -> bool {
+        let there = match old {
+            Old::There(there) => there.kind == FileType::RegularFile && there.bytes >= bytes,
+            Old::Nothing => false,
+        };
+        self.look.keeps.not_shorter && there
+    }
+
+    /// A file of the destination that has the size and the time of a new one.
+    fn alike(&mut self, old: &Old, bytes: u64, meta: Meta) -> Option<RelativePath> {
+        if *old != Old::Nothing || !is_worth_it(bytes) {
+            return None;
+        }
+        let tree = self.alike_in.as_ref()?;
+        let own = self.own_places.as_ref();
+        self.alike.get_or_insert_with(|| Alike::of(tree, own)).find(bytes, meta)
     }
 
     /// Whether the existing entry has the listed time, at its file system's resolution.

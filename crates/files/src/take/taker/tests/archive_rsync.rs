@@ -163,7 +163,7 @@ impl Case {
         let get = Get {
             archive: Some(Archive { numeric_ids }),
             deletes: deletes.then_some(super::mirror::ALL),
-            keeps: Keeps { only_existing, existing, newer },
+            keeps: Keeps { only_existing, existing, newer, not_shorter: false },
             ..archive()
         };
         rsync(&flags, &data, &other);

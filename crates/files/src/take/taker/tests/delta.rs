@@ -125,6 +125,60 @@ fn get__what_changed_goes_on_after_an_interruption() {
     assert!(second.carried < total * 3 / 4, "{} bytes came in the second session", second.carried);
 }
 
+#[test]
+fn get__a_renamed_file_costs_its_list() {
+    let world = World::new();
+    world.file("a/before", content(1, BYTES)).file("other", content(2, BYTES));
+    world.get_all(&Get::default());
+    fs::create_dir(world.data().join("b")).unwrap();
+    fs::rename(world.data().join("a/before"), world.data().join("b/after")).unwrap();
+    let most = |is_fuzzy| if is_fuzzy { LISTS } else { BYTES as u64 + LISTS };
+    for is_fuzzy in [true, false] {
+        let run = world.get(&Get { is_fuzzy, ..Get::default() });
+        assert!(run.outcome.is_complete(), "{:?}", run.outcome);
+        assert!(run.carried < most(is_fuzzy) && (is_fuzzy || run.carried > BYTES as u64), "{} bytes", run.carried);
+        assert!(fs::read(world.to().join("data/b/after")).unwrap() == content(1, BYTES));
+        // It is there under its former name as well: nothing was moved.
+        assert!(fs::read(world.to().join("data/a/before")).unwrap() == content(1, BYTES));
+        fs::remove_file(world.to().join("data/b/after")).unwrap();
+    }
+}
+
+#[test]
+fn get__a_file_of_the_same_size_and_time_is_no_other() {
+    let world = World::new();
+    world.file("new", content(1, BYTES));
+    fs::create_dir(world.to().join("data")).unwrap();
+    let old = world.to().join("data/old");
+    fs::write(&old, content(2, BYTES)).unwrap();
+    let time = fs::metadata(world.data().join("new")).unwrap().modified().unwrap();
+    fs::File::options().write(true).open(&old).unwrap().set_modified(time).unwrap();
+    let run = world.get(&Get { is_fuzzy: true, ..Get::default() });
+    assert!(run.outcome.is_complete() && run.carried > BYTES as u64);
+    assert!(fs::read(world.to().join("data/new")).unwrap() == content(1, BYTES));
+}
+
+#[test]
+fn get__append_brings_only_what_is_missing_at_the_end() {
+    let (world, log) = (World::new(), content(1, BYTES));
+    world.file("log", &log).file("longer", &log).file("same", content(3, 9)).file("new", "n");
+    fs::create_dir(world.to().join("data")).unwrap();
+    let there = |name: &str| world.to().join("data").join(name);
+    fs::write(there("log"), &log[..2 * BLOCK]).unwrap();
+    fs::write(there("longer"), content(2, BYTES + 1)).unwrap();
+    fs::write(there("same"), "unchanged").unwrap();
+    let keeps = Keeps { not_shorter: true, ..Keeps::default() };
+    let run = world.get(&Get { keeps, ..Get::default() });
+    assert!(run.outcome.is_complete(), "{:?}", run.outcome);
+    assert!(run.carried < (BYTES - 2 * BLOCK) as u64 + 2 * CHUNK + LISTS, "{} bytes came", run.carried);
+    assert!(fs::read(there("log")).unwrap() == log && fs::read(there("longer")).unwrap() == content(2, BYTES + 1));
+    assert_eq!([fs::read(there("same")).unwrap(), fs::read(there("new")).unwrap()], [&b"unchanged"[..], b"n"]);
+    // A part that is not that of the source is found by its hash.
+    fs::write(there("log"), &content(9, BYTES)[..2 * BLOCK]).unwrap();
+    world.get(&Get { keeps, ..Get::default() });
+    assert!(fs::read(there("log")).unwrap() == log);
+}
+
 /// A giver of a file with these lists of chunks, and a destination with an older one.
 fn listed(new: &[u8], old: &[u8], lists: Vec<Vec<u8>>) -> (World, Run) {
     let world = older(new, old);
