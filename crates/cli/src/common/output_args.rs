@@ -17,6 +17,11 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
+    /// The same, or with errors only.
+    pub(crate) fn or_quiet(self, is_quiet: bool) -> Self {
+        if is_quiet && !self.json && !self.is_verbose() { Self { quiet: true, ..self } } else { self }
+    }
+
     /// Whether more than usual is printed.
     pub(crate) fn is_verbose(self) -> bool {
         self.verbose > 0

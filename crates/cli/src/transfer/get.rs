@@ -18,9 +18,11 @@ use crate::transfer::connecting;
 use crate::transfer::cp::place::Target;
 use crate::transfer::far_tunnel::FarRoute;
 use crate::transfer::follow::{KnownBefore, follow};
+use crate::transfer::growing::repeat;
 use crate::transfer::link::{LinkArgs, NO_SSH, OF_TICKETS};
 use crate::transfer::monitor::monitor;
 use crate::transfer::patience::Patience;
+use crate::transfer::pipe_ends::{PipeFile, is_pipe};
 use crate::transfer::ticket;
 
 /// Download files from a machine that runs `fairwave serve`.
@@ -28,7 +30,7 @@ use crate::transfer::ticket;
 /// Data that is already complete is not transferred again: after an interrupt or a crash, repeat the command to resume.
 /// If the connection or the server is lost, the transfer reconnects by itself (--retry). A file appears under its name
 /// only when it is complete and its hash is verified. Names keep their directories, and may have wildcards (`*`, `?`,
-/// `[...]`). DEST is a directory, or the new name of a single NAME.
+/// `[...]`). DEST is a directory, the new name of a single NAME, or - for stdout.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave get [OPTIONS] TICKET [NAME]... DEST")]
 #[command(after_help = "\
@@ -36,7 +38,7 @@ Examples:
   fairwave get @big.ticket .
   fairwave get @big.ticket 'data/*.h5' downloads
   ssh server cat big.ticket | fairwave get - data/2024 downloads/
-  fairwave get @big.ticket --check --json downloads
+  fairwave get @big.ticket dump.sql - | psql
 
 Exit status: 0 done; 1 failed; 2 wrong usage; 3 some files failed; 4 other end unreachable or lost;
 5 some source files vanished; 130 interrupted.")]
@@ -73,6 +75,12 @@ pub(crate) struct LookArgs {
     /// Make no new files and directories
     #[arg(long, hide_short_help = true)]
     pub(crate) existing: bool,
+    /// Keep existing files that are not shorter than their sources, such as logs
+    #[arg(long, hide_short_help = true)]
+    pub(crate) append: bool,
+    /// With --append, which it implies: copy again what has grown, until an interrupt
+    #[arg(long, conflicts_with_all = ["dry_run", "delete", "archive"], hide_short_help = true)]
+    pub(crate) follow: bool,
     /// Copy all attributes and hard links; implies --links
     #[arg(long, short = 'a')]
     pub(crate) archive: bool,
@@ -100,6 +108,10 @@ pub(crate) struct LookArgs {
     /// Compress data on the way: auto if it then arrives earlier, never, or at a zstd level from 1 to 9
     #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = str::parse::<Compress>, hide_short_help = true)]
     pub(crate) compress: Compress,
+    /// Search the destination for new files of 512 KiB or more under other names, by size and time; content found there
+    /// is not transferred
+    #[arg(long, short = 'y', conflicts_with = "whole_file", hide_short_help = true)]
+    pub(crate) fuzzy: bool,
     /// Always on, and accepted for users of rsync
     #[arg(long, short, hide = true)]
     recursive: bool,
@@ -184,9 +196,32 @@ impl LookArgs {
         backup.map(Some).map_err(|error| CommandFailure::usage(error.to_string(), hint))
     }
 
+    /// Rejects options that a pipe cannot have.
+    pub(crate) fn check_pipe(&self, command: &str) -> Done {
+        let refused = [
+            ("--follow", self.follow),
+            ("--dry-run", self.dry_run),
+            ("--delete", self.delete),
+            ("--append", self.append),
+            ("--backup", self.backup),
+        ];
+        match refused.into_iter().find(|(_, is_set)| *is_set) {
+            Some((option, _)) => {
+                let message = format!("{command}: {option} has no effect on stdin and stdout (-)");
+                Err(CommandFailure::usage(message, "leave it out, or name a file"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Entries that are left unchanged.
     pub(crate) fn keeps(&self) -> Keeps {
-        Keeps { only_existing: self.existing, existing: self.ignore_existing, newer: self.update }
+        Keeps {
+            only_existing: self.existing,
+            existing: self.ignore_existing,
+            newer: self.update,
+            not_shorter: self.append || self.follow,
+        }
     }
 }
 
@@ -199,6 +234,7 @@ impl Taking {
             check: self.look.check,
             whole_file: self.look.whole_file,
             compress: self.look.compress,
+            fuzzy: self.look.fuzzy,
             dry_run: self.look.dry_run,
             keeps_links: self.look.keeps_links(),
             archive: self.look.archive(),
@@ -215,7 +251,7 @@ impl Taking {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
-    let (ticket, names, destination) = words(&args.words)?;
+    let (ticket, names, mut destination) = words(&args.words)?;
     let mut choice = args.choice.read("get")?;
     let (globs, names): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| is_glob(name));
     let is_single = choice.names.is_none() && globs.is_empty() && names.len() == 1;
@@ -231,10 +267,25 @@ pub(crate) fn run(args: &Args) -> Done {
         return Ok(());
     }
     let strict = args.taking.look.strict;
-    let Target { directory, rename, may_be_own } = Target::read(&destination, is_single);
+    let one_file = is_pipe(&destination);
+    let pipe = if one_file {
+        args.taking.look.check_pipe("get")?;
+        if !globs.is_empty() {
+            let message = "get: stdout (-) takes one file, and a name has wildcards";
+            return Err(CommandFailure::usage(message, "name one file, or a directory as the destination"));
+        }
+        let count = choice.names.as_ref().map_or(0, Vec::len);
+        Some(PipeFile::for_output("get", (count > 0).then_some(count), args.output, &mut destination)?)
+    } else {
+        None
+    };
+    let Target { directory, rename, may_be_own } = Target::read(&destination, one_file || is_single);
     let options = args.taking.options(choice, directory)?;
-    let options = GetOptions { globs, rename, continues_rename: may_be_own, ..options };
-    fetch(&screen, &args.link, None, &ticket, &options, strict)
+    let options = GetOptions { one_file, globs, rename, continues_rename: may_be_own, ..options };
+    repeat(args.taking.look.follow, |is_first| {
+        fetch(&Screen::new(args.output.or_quiet(!is_first)), &args.link, None, &ticket, &options, strict)
+    })?;
+    pipe.map_or(Ok(()), |pipe| pipe.write_out())
 }
 
 /// Fetches with a ticket, and shows how it goes; `ssh` is what carries it where nobody answers by UDP, and starts the
@@ -275,7 +326,9 @@ fn words(words: &[OsString]) -> Result<(Ticket, Vec<OsString>, PathBuf), Command
         )
     };
     let (destination, rest) = words.split_last().ok_or_else(|| missing("ticket"))?;
-    if ticket::is_ticket(destination) && rest.first().is_some_and(|first| !ticket::is_ticket(first)) {
+    // A ticket from stdin is the first word.
+    let is_ticket = |word: &OsString| ticket::is_ticket(word) && !(is_pipe(word) && !rest.is_empty());
+    if is_ticket(destination) && rest.first().is_some_and(|first| !ticket::is_ticket(first)) {
         return Err(missing("ticket before the other arguments"));
     }
     let (ticket, names) = match (rest.split_first(), ticket::from_environment()) {
@@ -283,10 +336,10 @@ fn words(words: &[OsString]) -> Result<(Ticket, Vec<OsString>, PathBuf), Command
             (ticket::read(first)?, names)
         }
         (_, Some(environment)) => (environment?, rest),
-        (_, None) if ticket::is_ticket(destination) => return Err(missing("destination directory")),
+        (_, None) if is_ticket(destination) => return Err(missing("destination directory")),
         (_, None) => return Err(missing("ticket")),
     };
-    if ticket::is_ticket(destination) {
+    if is_ticket(destination) {
         return Err(missing("destination directory after the ticket"));
     }
     Ok((ticket, names.to_vec(), PathBuf::from(destination)))

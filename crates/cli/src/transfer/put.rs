@@ -16,16 +16,19 @@ use crate::transfer::connecting;
 use crate::transfer::far_tunnel::FarRoute;
 use crate::transfer::follow::{KnownBefore, follow};
 use crate::transfer::get::LookArgs;
+use crate::transfer::growing::repeat;
 use crate::transfer::link::{LinkArgs, NO_SSH, OF_TICKETS};
 use crate::transfer::monitor::monitor;
 use crate::transfer::own_places::note_left_out;
 use crate::transfer::patience::Patience;
+use crate::transfer::pipe_ends::{PipeFile, is_pipe};
 use crate::transfer::ticket;
 
 /// Upload files to a machine that runs `fairwave serve --writable`.
 ///
 /// Data that is already complete is not transferred again: after an interrupt or a crash, repeat the command to resume.
-/// If the connection or the server is lost, the transfer reconnects by itself (--retry).
+/// If the connection or the server is lost, the transfer reconnects by itself (--retry). A PATH of - is stdin, which
+/// arrives as the file `stdin`.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave put [OPTIONS] PATH... TICKET")]
 #[command(after_help = "\
@@ -33,6 +36,7 @@ Examples:
   fairwave put results @inbox.ticket
   fairwave put a.bin b.bin @inbox.ticket --limit \"200 Mb/s\" --json
   fairwave put results @inbox.ticket --check --dry-run
+  tar c results | fairwave put - @inbox.ticket
 
 Exit status: 0 done; 1 failed; 2 wrong usage; 3 some files failed; 4 other end unreachable or lost;
 5 some source files vanished; 130 interrupted.")]
@@ -56,7 +60,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
-    let (paths, ticket) = words(&args.words)?;
+    let (mut paths, ticket) = words(&args.words)?;
     let mut choice = args.choice.read("put")?;
     let screen = Screen::new(args.output);
     args.link.check_carrier("put", &OF_TICKETS, NO_SSH)?;
@@ -65,8 +69,15 @@ pub(crate) fn run(args: &Args) -> Done {
         return Ok(());
     }
     read_sources("put", &mut choice, &paths)?;
+    if paths.iter().any(is_pipe) {
+        args.look.check_pipe("put")?;
+    }
+    let _pipe = PipeFile::of_input("put", &mut paths)?;
     let options = options(&args.look, choice, args.limit, args.patience)?;
-    send(&screen, &args.link, None, &ticket, &paths, &options, args.look.strict)
+    repeat(args.look.follow, |is_first| {
+        let screen = Screen::new(args.output.or_quiet(!is_first));
+        send(&screen, &args.link, None, &ticket, &paths, &options, args.look.strict)
+    })
 }
 
 /// Options of a put.
@@ -80,6 +91,7 @@ pub(crate) fn options(
         check: look.check,
         whole_file: look.whole_file,
         compress: look.compress,
+        fuzzy: look.fuzzy,
         dry_run: look.dry_run,
         keeps_links: look.keeps_links(),
         archive: look.archive(),
@@ -135,6 +147,10 @@ fn words(words: &[PathBuf]) -> Result<(Vec<PathBuf>, Ticket), CommandFailure> {
         )
     };
     let (last, rest) = words.split_last().ok_or_else(|| missing("ticket"))?;
+    if is_pipe(last) && rest.iter().any(is_pipe) {
+        let hint = "write the ticket to a file, and name it as @FILE";
+        return Err(CommandFailure::usage("put: the ticket and the file would both be read from stdin (-)", hint));
+    }
     let (paths, ticket) = match ticket::from_environment() {
         Some(environment) if !ticket::is_ticket(last.as_os_str()) => (words, environment?),
         _ if rest.is_empty() && !ticket::is_ticket(last.as_os_str()) => return Err(missing("ticket")),

@@ -25,9 +25,11 @@ use crate::common::screen::Screen;
 use crate::transfer::choice::{Choice, ChoiceArgs, NOTHING, read_sources};
 use crate::transfer::far_tunnel::FarRoute;
 use crate::transfer::get::{self, Taking};
+use crate::transfer::growing::repeat;
 use crate::transfer::link::{LinkArgs, PathUse, Ports};
 use crate::transfer::offer::of_state;
 use crate::transfer::own_places::note_left_out;
+use crate::transfer::pipe_ends::{PipeFile, is_pipe};
 use crate::transfer::put;
 use far::FarCopy;
 use far_lines::FarLines;
@@ -43,7 +45,7 @@ use ssh::{FarEnd, SshCall};
 /// DEST is a directory, or the new name of a single SRC; missing directories are created. The other machine
 /// expands wildcards (`*`, `?`, `[...]`) in HOST:SRC. Data that is already complete is not transferred again: after an
 /// interrupt or a crash, repeat the command to resume. If the connection is lost, the transfer reconnects by itself
-/// (--retry).
+/// (--retry). A single SRC of - is stdin, and a DEST of - is stdout.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave cp [OPTIONS] [HOST:]SRC... [HOST:]DEST")]
 #[command(after_help = "\
@@ -51,6 +53,7 @@ Examples:
   fairwave cp results server:data
   fairwave cp server:data/a.bin 'server:data/*.h5' .
   fairwave cp lab:run7 archive:runs/
+  tar c results | fairwave cp - server:results.tar
   fairwave cp --ssh \"ssh -p 2222\" --port 50000-50010 me@server:big.bin downloads")]
 pub(crate) struct Args {
     /// Files and directories of one machine, then the destination
@@ -100,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Done {
     let screen = Screen::new(args.output);
     let why = "cp supports udp and ssh only";
     args.link.check_carrier("cp", &[Carrier::Udp, Carrier::Ssh], why)?;
-    let way = way(&args.words)?;
+    let mut way = way(&args.words)?;
     let (mut choice, lists) = match way {
         CopyDirection::Between { .. } => args.choice.read_and_keep("cp")?,
         _ => (args.choice.read("cp")?, Vec::new()),
@@ -110,17 +113,37 @@ pub(crate) fn run(args: &Args) -> Done {
         return Ok(());
     }
     read_sources("cp", &mut choice, &args.words[..args.words.len() - 1])?;
+    if args.words.iter().any(is_pipe) {
+        args.taking.look.check_pipe("cp")?;
+    }
+    let output = match &mut way {
+        CopyDirection::Local { from, to } if is_pipe(&*to) => Some((from.len(), to)),
+        CopyDirection::Fetch { from, to, .. } if is_pipe(&*to) => Some((from.len(), to)),
+        _ => None,
+    };
+    let output = output.map(|(count, to)| PipeFile::for_output("cp", Some(count), args.output, to)).transpose()?;
+    let _input = match &mut way {
+        CopyDirection::Local { from, .. } | CopyDirection::Send { from, .. } => PipeFile::of_input("cp", from)?,
+        CopyDirection::Fetch { .. } | CopyDirection::Between { .. } => None,
+    };
+    repeat(args.taking.look.follow, |is_first| {
+        copy(&Screen::new(args.output.or_quiet(!is_first)), args, choice.clone(), lists.clone(), &way)
+    })?;
+    output.map_or(Ok(()), |output| output.write_out())
+}
+
+fn copy(screen: &Screen, args: &Args, choice: Choice, lists: Vec<Vec<u8>>, way: &CopyDirection) -> Done {
     match way {
-        CopyDirection::Local { from, to } => copy_here(&screen, args, choice, &from, &to, from.len() == 1),
+        CopyDirection::Local { from, to } => copy_here(screen, args, choice, from, to, from.len() == 1),
         CopyDirection::Fetch { host, from, to } => {
-            let far = FarEnd::start(args.ssh.call(host, ask(args, give(&from))))?;
-            let done = fetch(&screen, args, choice, &from, &to, &far.ticket, far.route(args.link.carrier));
+            let far = FarEnd::start(args.ssh.call(host.clone(), ask(args, give(from))))?;
+            let done = fetch(screen, args, choice, from, to, &far.ticket, far.route(args.link.carrier));
             far.end();
             done
         }
         CopyDirection::Send { from, host, to } => {
             let what = What::Take {
-                place: message::RemotePath::new(&to),
+                place: message::RemotePath::new(to),
                 // The inside of a directory is several things.
                 is_single: from.len() == 1 && choice.names.is_none(),
                 is_dry: args.taking.look.dry_run,
@@ -129,24 +152,30 @@ pub(crate) fn run(args: &Args) -> Done {
                 deletes: args.taking.look.delete,
                 archives: args.taking.look.archive,
             };
-            let far = FarEnd::start(args.ssh.call(host, ask(args, what)))?;
+            let far = FarEnd::start(args.ssh.call(host.clone(), ask(args, what)))?;
             let options = put::options(&args.taking.look, choice, args.taking.limit, args.taking.patience)?;
             let ssh = far.route(args.link.carrier);
-            let done = put::send(&screen, &args.link, ssh, &far.ticket, &from, &options, args.taking.look.strict);
+            let done = put::send(screen, &args.link, ssh, &far.ticket, from, &options, args.taking.look.strict);
             far.end();
             done
         }
         CopyDirection::Between { from_host, from, host, .. } => {
+            if args.taking.look.follow {
+                let message = "cp: --follow does not work between two other machines";
+                return Err(CommandFailure::usage(message, "run it on one of them: ssh HOST fairwave cp ..."));
+            }
             let call = relay::Call { arguments: std::env::args_os().skip(2).collect(), lists };
             let far = if from_host == host {
                 None
             } else {
-                let request = CpRequest { ends_with_ssh: true, ..ask(args, give(&from)) };
-                Some(FarEnd::start(args.ssh.call(from_host, request))?)
+                let request = CpRequest { ends_with_ssh: true, ..ask(args, give(from)) };
+                Some(FarEnd::start(args.ssh.call(from_host.clone(), request))?)
             };
-            let taker =
-                |what| SshCall { lines: Some(FarLines::new(args.output.json)), ..args.ssh.call(host, ask(args, what)) };
-            relay::run(&screen, far, call, taker)
+            let taker = |what| SshCall {
+                lines: Some(FarLines::new(args.output.json)),
+                ..args.ssh.call(host.clone(), ask(args, what))
+            };
+            relay::run(screen, far, call, taker)
         }
     }
 }
@@ -275,8 +304,15 @@ fn ask(args: &Args, what: What) -> CpRequest {
 /// Options of receiving a single source, or several.
 fn into(args: &Args, choice: Choice, to: &std::path::Path, is_single: bool) -> Result<GetOptions, CommandFailure> {
     let is_inside = choice.names.is_some();
-    let Target { directory, rename, may_be_own } = Target::read(to, is_single && !is_inside);
-    Ok(GetOptions { rename, continues_rename: may_be_own, is_inside, ..args.taking.options(choice, directory)? })
+    let one_file = args.words.last().is_some_and(is_pipe);
+    let Target { directory, rename, may_be_own } = Target::read(to, one_file || (is_single && !is_inside));
+    Ok(GetOptions {
+        one_file,
+        rename,
+        continues_rename: may_be_own,
+        is_inside,
+        ..args.taking.options(choice, directory)?
+    })
 }
 
 /// A directory is not copied into itself, however the destination is written: each copy would be part of the next.

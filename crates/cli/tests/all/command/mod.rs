@@ -24,6 +24,7 @@ mod mistakes;
 mod names;
 mod out;
 mod papers;
+mod pipes;
 mod quota;
 mod retry;
 mod schemes;

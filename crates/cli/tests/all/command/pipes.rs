@@ -1,0 +1,82 @@
+//! `-` for standard input and output, and files that grow.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+
+use fairwave_testing::wait_for;
+use rustix::process::Signal;
+
+use super::Done;
+use super::host::{Host, bytes, finish};
+
+/// Runs a call with a file as its standard input; nothing is left of it in the directory for temporary files.
+fn piped(host: &Host, input: &str, args: &[&str]) -> Done {
+    let temporary = host.path("temporary");
+    std::fs::create_dir_all(&temporary).unwrap();
+    let stdin = File::open(host.path(input)).unwrap();
+    let done = finish(host.command(args).env("TMPDIR", &temporary).stdin(stdin));
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{args:?}");
+    done
+}
+
+#[test]
+fn cp__stdin_to_a_file_and_a_file_to_stdout() {
+    let host = Host::new();
+    let content = bytes(5_000_000);
+    host.write("in", &content);
+    let ssh = host.ssh();
+    piped(&host, "in", &["cp", "--ssh", &ssh, "-", "server:dir/x.tar"]).good();
+    assert!(std::fs::read(host.path("home/dir/x.tar")).unwrap() == content);
+    // In a directory it needs a name.
+    piped(&host, "in", &["cp", "--ssh", &ssh, "-", "server:dir/"]).good();
+    assert!(std::fs::read(host.path("home/dir/stdin")).unwrap() == content);
+    let out = piped(&host, "in", &["cp", "--ssh", &ssh, "server:dir/x.tar", "-"]);
+    assert!(out.code() == Some(0) && out.0.stdout == content, "{}", out.stderr());
+    let out = piped(&host, "in", &["cp", "-", "-"]);
+    assert!(out.code() == Some(0) && out.0.stdout == content, "{}", out.stderr());
+    let out = piped(&host, "in", &["cp", "--ssh", &ssh, "server:dir", "-"]);
+    let says = "the source is not one file, and only one can be taken";
+    assert!(out.code() == Some(1) && out.stderr().contains(says), "{}", out.stderr());
+    assert!(out.0.stdout.is_empty());
+    for (args, says) in [
+        (&["-", "in", "to/"][..], "stdin (-) is copied by itself, and 2 sources were given"),
+        (&["in", "in", "-"], "stdout (-) takes one file, and 2 sources were given"),
+        (&["--json", "in", "-"], "--json and the file would both go to stdout (-)"),
+        (&["--append", "-", "to"], "--append has no effect on stdin and stdout (-)"),
+        (&["--follow", "in", "-"], "--follow has no effect on stdin and stdout (-)"),
+    ] {
+        let done = piped(&host, "in", &[&["cp"], args].concat());
+        assert!(done.code() == Some(2) && done.stderr().contains(says), "{args:?}: {}", done.stderr());
+    }
+}
+
+#[test]
+fn put_and_get__pipes_with_tickets() {
+    let host = Host::new();
+    host.write("in", b"a stream");
+    std::fs::create_dir(host.path("inbox")).unwrap();
+    let serve = host.serve(&["inbox", "--writable", "--readable", "--listen", "127.0.0.1:0"]);
+    let at = serve.at();
+    piped(&host, "in", &["put", "-", &at]).good();
+    assert_eq!(std::fs::read(host.path("inbox/stdin")).unwrap(), b"a stream");
+    let out = piped(&host, "in", &["get", &at, "inbox/stdin", "-"]);
+    assert!(out.code() == Some(0) && out.0.stdout == b"a stream", "{}", out.stderr());
+    let done = piped(&host, "in", &["get", &at, "inbox/s*", "-"]);
+    assert!(done.code() == Some(2) && done.stderr().contains("a name has wildcards"), "{}", done.stderr());
+    let done = piped(&host, "in", &["put", "-", "-"]);
+    assert!(done.code() == Some(2) && done.stderr().contains("both be read from stdin (-)"), "{}", done.stderr());
+}
+
+#[test]
+fn cp__follow_copies_what_a_file_grows_by_until_an_interrupt() {
+    let host = Host::new();
+    host.write("log", b"one\n");
+    let mut follow = host.start(&["cp", "--follow", "log", "copy"]);
+    let has = |text: &[u8]| std::fs::read(host.path("copy")).is_ok_and(|copy| copy == text);
+    wait_for("the first copy", || has(b"one\n"));
+    OpenOptions::new().append(true).open(host.path("log")).unwrap().write_all(b"two\n").unwrap();
+    wait_for("what the file grew by", || has(b"one\ntwo\n"));
+    follow.signal(Signal::INT);
+    let (status, stderr) = follow.end();
+    assert_eq!(status.code(), Some(130), "{stderr}");
+}
