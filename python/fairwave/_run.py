@@ -194,7 +194,8 @@ class Run:
         slowdowns = [f"slowdown_{of}" for of in ("mean", "p50", "p99")]
         columns = ["above_bytes", "up_to_bytes", "sessions", "completed", *times, *slowdowns]
         table = pd.DataFrame(self.summary.get("completions", []), columns=columns)
-        return table.astype(dict.fromkeys(["up_to_bytes", *times, *slowdowns], "float64"))
+        numbers = dict.fromkeys(["up_to_bytes", *times, *slowdowns], "float64")
+        return table.astype(numbers | dict.fromkeys(["above_bytes", "sessions", "completed"], "int64"))
 
     def max_min(self) -> pd.DataFrame:
         """The global optimum over time: ``max_min_bps`` of each ``session`` from ``time_s`` on, until the next.
