@@ -22,6 +22,7 @@ mod error;
 mod flows;
 mod grain;
 mod meter;
+#[cfg(test)]
 mod naive;
 mod optimum;
 mod plan;
@@ -43,8 +44,6 @@ pub use fairwave_scenario::{Record, Settings};
 use check::EngineKind;
 
 pub use error::{FluidError, MAX_BPS};
-#[doc(hidden)]
-pub use naive::simulate_naive;
 
 /// Runs a scenario to its end. The result is a function of scenario and settings, to the last bit.
 pub fn simulate(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, FluidError> {

@@ -84,7 +84,7 @@ struct Naive<'a> {
 }
 
 /// Runs a scenario with the reference engine. The result is that of [`crate::simulate`], to the last bit.
-pub fn simulate_naive(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, FluidError> {
+pub(crate) fn simulate_naive(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, FluidError> {
     let plan = FluidPlan::new(scenario)?;
     let mut engine = Naive::new(&plan, &settings);
     let mut recorder = Recorder::new(&plan, settings.record);
