@@ -115,19 +115,7 @@ impl From<ModelArg> for scheme::Model {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
-    let selection = args.case.selection()?;
-    lab::SimulateCall {
-        file: &args.file,
-        model: args.model.map(Into::into),
-        selection: &selection,
-        window: args.case.window,
-        out: args.out.as_deref(),
-        trace: args.trace.as_deref(),
-        memory: args.memory,
-        is_json: args.json,
-        is_quiet: args.quiet,
-    }
-    .run()
+    args.simulate_all()
 }
 
 /// The scheme of a name that the call gave.

@@ -5,12 +5,11 @@ mod run;
 
 use std::path::PathBuf;
 
-use fairwave_scenario::Selection;
 use fairwave_units::{Bytes, Duration, Time};
 
 use crate::common::failure::Done;
-use crate::common::quantity::{assignment, quantity, window};
-use crate::lab::simulate::{ModelArg, scheme_named};
+use crate::common::quantity::{quantity, window};
+use crate::lab::simulate::ModelArg;
 
 /// Simulate a scenario over a grid of parameters with many seeds, on all cores.
 ///
@@ -81,32 +80,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
-    if let Some(name) = &args.scheme {
-        scheme_named("--scheme", name)?;
-    }
-    let jitter = args.start_jitter.map(|most| assignment(&format!("start_jitter={most}")));
-    let set = jitter.transpose().map_err(crate::common::failure::CommandFailure::Usage)?;
-    let selection = Selection {
-        scheme: args.scheme.clone(),
-        seed: None,
-        duration: args.duration,
-        set: set.into_iter().collect(),
-        variant: args.variant.clone(),
-    };
-    run::SweepCall {
-        file: &args.file,
-        set: &args.set,
-        grid: &args.grid,
-        seeds: args.seeds,
-        jobs: args.jobs.map_or_else(fairwave_catalogue::threads, usize::from),
-        out: &args.out,
-        is_resumed: args.resume,
-        model: args.model.map(Into::into),
-        selection,
-        window: args.window,
-        memory: args.memory,
-        is_json: args.json,
-        is_quiet: args.quiet,
-    }
-    .run()
+    args.sweep()
 }

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use fairwave_catalogue::lab::{simulate, usual_model};
 use fairwave_catalogue::picture::FEW_SESSIONS;
 use fairwave_catalogue::{Heard, InOrder, collected, in_order, threads};
-use fairwave_scenario::{Case, Document, Record, Run, Scenario, Selection, Settings, TraceEvent, WorkKind};
+use fairwave_scenario::{Case, Document, Record, Run, Scenario, Settings, TraceEvent, WorkKind};
 use fairwave_schemes::scheme::Model;
-use fairwave_units::{Bytes, Time};
+use fairwave_units::Time;
 
 use super::trace::{Format, Trace};
-use super::{files, report};
+use super::{Args, files, report};
 use crate::common::failure::{CommandFailure, Done};
 use crate::common::interrupt;
 use crate::common::output::json_line;
@@ -27,19 +27,6 @@ const FULL_REPORTS: usize = 3;
 const PATIENCE: Duration = Duration::from_millis(50);
 /// The unit of progress: simulated milliseconds.
 const STEPS_PER_SECOND: f64 = 1e3;
-
-/// A call of `simulate`.
-pub(super) struct SimulateCall<'a> {
-    pub(super) file: &'a str,
-    pub(super) model: Option<Model>,
-    pub(super) selection: &'a Selection,
-    pub(super) window: Option<(Time, Time)>,
-    pub(super) out: Option<&'a Path>,
-    pub(super) trace: Option<&'a Path>,
-    pub(super) memory: Option<Bytes>,
-    pub(super) is_json: bool,
-    pub(super) is_quiet: bool,
-}
 
 /// A trace under construction.
 struct TraceFile {
@@ -63,17 +50,19 @@ struct Finished {
     line: Option<report::RunLine>,
 }
 
-impl SimulateCall<'_> {
-    pub(super) fn run(&self) -> Done {
-        let document = input::document(self.file)?;
-        let cases = document.cases(self.selection)?;
+impl Args {
+    /// Runs all cases of the file.
+    pub(super) fn simulate_all(&self) -> Done {
+        let selection = self.case.selection()?;
+        let document = input::document(&self.file)?;
+        let cases = document.cases(&selection)?;
         self.check_memory(&document, &cases)?;
         let checked = self.check(&document, &cases)?;
         let trace = self.begin_trace(&document, &cases)?;
-        let staging = self.out.map(Staging::begin).transpose()?;
+        let staging = self.out.as_deref().map(Staging::begin).transpose()?;
         let places = files::places(&cases);
         let steps = cases.len() as f64 * checked.longest_s * STEPS_PER_SECOND;
-        let progress = StepProgress::new(steps as u64, self.is_quiet);
+        let progress = StepProgress::new(steps as u64, self.quiet);
 
         let mut lines = Vec::new();
         // From here on an interrupt keeps what has ended.
@@ -95,7 +84,7 @@ impl SimulateCall<'_> {
         if !lines.is_empty() {
             terminal::print(&report::overview(&checked.heading, &lines))?;
         }
-        if let (Some(out), false) = (self.out, self.is_quiet) {
+        if let (Some(out), false) = (&self.out, self.quiet) {
             let plural = if cases.len() == 1 { "result" } else { "results" };
             terminal::note(&format!("wrote {} {plural} to {}", cases.len(), out.display()));
         }
@@ -142,7 +131,7 @@ impl SimulateCall<'_> {
             terminal::print(&report::overview(batch.heading, lines))?;
         }
         terminal::flush()?;
-        let place = match self.out {
+        let place = match &self.out {
             Some(out) if !kept.is_empty() => format!("; their results are in {}", out.display()),
             _ => String::new(),
         };
@@ -156,11 +145,11 @@ impl SimulateCall<'_> {
         let is_kept = self.out.is_some();
         let record = Record { rates: is_kept, queues: is_kept, windows: is_kept, distances: is_kept };
         // Of a model that is not known before the scenario is made, the lesser.
-        let work = WorkKind::Run(self.model.unwrap_or(Model::Fluid), record);
+        let work = WorkKind::Run(self.model.map_or(Model::Fluid, Model::from), record);
         // Cases differ in a few keys: those of one variant not at all.
         let mut variants = cases.iter().collect::<Vec<_>>();
         variants.dedup_by(|a, b| a.variant == b.variant);
-        let check = |case: &&Case| input::check_memory(self.file, document, case, work, side_by_side, self.memory);
+        let check = |case: &&Case| input::check_memory(&self.file, document, case, work, side_by_side, self.memory);
         variants.iter().try_for_each(check)
     }
 
@@ -168,7 +157,7 @@ impl SimulateCall<'_> {
     fn check(&self, document: &Document, cases: &[Case]) -> Result<Checked, CommandFailure> {
         let built = collected(cases.len(), threads(), |index| {
             let (scenario, notes) = document.build(&cases[index])?;
-            if let Some((_, to)) = self.window
+            if let Some((_, to)) = self.case.window
                 && to > scenario.end()
             {
                 let message = format!("--window: {to} is after the end of the run at {}", scenario.end());
@@ -184,7 +173,7 @@ impl SimulateCall<'_> {
             checked.heading = one.heading;
             checked.notes.extend(one.notes.into_iter().filter(|note| said.insert(note.clone())));
         }
-        if !self.is_quiet {
+        if !self.quiet {
             for note in &checked.notes {
                 terminal::note(note);
             }
@@ -203,7 +192,7 @@ impl SimulateCall<'_> {
         progress: &StepProgress,
     ) -> Result<Finished, CommandFailure> {
         let (scenario, _) = document.build(case)?;
-        let is_report = !self.is_json && of <= FULL_REPORTS;
+        let is_report = !self.json && of <= FULL_REPORTS;
         let is_few = scenario.sessions.len() <= FEW_SESSIONS;
         let is_kept = place.is_some();
         let record = Record {
@@ -219,7 +208,7 @@ impl SimulateCall<'_> {
         if let Some((staging, place)) = place {
             files::write(staging, place, &scenario, &run)?;
         }
-        if self.is_json {
+        if self.json {
             return Ok(Finished { text: json_line(&run.summary)?, line: None });
         }
         if is_report {
@@ -230,7 +219,7 @@ impl SimulateCall<'_> {
 
     /// Gets the file of `--trace` ready: of a single run, by packets.
     fn begin_trace(&self, document: &Document, cases: &[Case]) -> Result<Option<TraceFile>, CommandFailure> {
-        let Some(path) = self.trace else { return Ok(None) };
+        let Some(path) = &self.trace else { return Ok(None) };
         let format = Format::of(path)?;
         let refuse =
             |what: &str, hint: &str| CommandFailure::usage(format!("--trace {}: {what}", path.display()), hint);
@@ -239,7 +228,7 @@ impl SimulateCall<'_> {
             return Err(refuse(&what, "use --variant and --set runs=1 to choose one"));
         };
         let (scenario, _) = document.build(case)?;
-        if self.model.unwrap_or_else(|| usual_model(&scenario)) != Model::Packet {
+        if self.model.map_or_else(|| usual_model(&scenario), Model::from) != Model::Packet {
             return Err(refuse(
                 "the fluid model has no packets to trace",
                 "use --model packet and schemes that it supports",
@@ -294,8 +283,8 @@ impl SimulateCall<'_> {
             None => None,
         };
         let begin = Instant::now();
-        let settings = Settings { record, window: self.window, progress: Some(&mut step), trace: on_event };
-        let mut run = simulate(scenario, self.model, settings)
+        let settings = Settings { record, window: self.case.window, progress: Some(&mut step), trace: on_event };
+        let mut run = simulate(scenario, self.model.map(Model::from), settings)
             .map_err(|error| CommandFailure::Usage(format!("{}: {error}", self.file)))?;
         let wall_s = begin.elapsed().as_secs_f64();
         run.summary.engine.wall_s = wall_s;
@@ -315,7 +304,7 @@ impl SimulateCall<'_> {
         if finished.text.is_empty() {
             return Ok(());
         }
-        if self.is_json {
+        if self.json {
             return progress.beside(|| terminal::print_bytes(finished.text.as_bytes()));
         }
         let gap = if index == 0 { "" } else { "\n" };

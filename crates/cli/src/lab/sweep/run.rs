@@ -1,21 +1,21 @@
 //! A sweep from its call to its table.
 
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use fairwave_catalogue::{Heard, InOrder, in_order, memory};
+use fairwave_catalogue::{Heard, InOrder, in_order, memory, threads};
 use fairwave_scenario::Selection;
-use fairwave_schemes::scheme::Model;
 use fairwave_study::{Grid, Results, Seeds, Study, StudyCall, StudyError, Table};
-use fairwave_units::{Bytes, Time};
+use fairwave_units::Bytes;
 
-use super::overview;
+use super::{Args, overview};
 use crate::common::failure::{CommandFailure, Done};
 use crate::common::interrupt;
+use crate::common::quantity::assignment;
 use crate::common::terminal;
 use crate::lab::input;
 use crate::lab::progress::StepProgress;
+use crate::lab::simulate::scheme_named;
 
 /// Max delay until an interrupt is noticed.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -23,23 +23,6 @@ const PATIENCE: Duration = Duration::from_millis(50);
 const LOG_EVERY: Duration = Duration::from_secs(30);
 /// The unit of progress: simulated milliseconds.
 const STEPS_PER_SECOND: f64 = 1e3;
-
-/// A call of `sweep`.
-pub(super) struct SweepCall<'a> {
-    pub(super) file: &'a str,
-    pub(super) set: &'a [String],
-    pub(super) grid: &'a [String],
-    pub(super) seeds: Option<u64>,
-    pub(super) jobs: usize,
-    pub(super) out: &'a Path,
-    pub(super) is_resumed: bool,
-    pub(super) model: Option<Model>,
-    pub(super) selection: Selection,
-    pub(super) window: Option<(Time, Time)>,
-    pub(super) memory: Option<Bytes>,
-    pub(super) is_json: bool,
-    pub(super) is_quiet: bool,
-}
 
 /// A sweep while it runs.
 struct RunningSweep<'a> {
@@ -50,27 +33,31 @@ struct RunningSweep<'a> {
     steps: u64,
 }
 
-impl SweepCall<'_> {
-    pub(super) fn run(&self) -> Done {
-        let (name, text) = input::text(self.file)?;
+impl Args {
+    /// Runs the sweep, from its call to its table.
+    pub(super) fn sweep(&self) -> Done {
+        if let Some(name) = &self.scheme {
+            scheme_named("--scheme", name)?;
+        }
+        let (name, text) = input::text(&self.file)?;
         let study = Study::plan(&name, &text, self.study_call()?).map_err(CommandFailure::from)?;
-        if !self.is_quiet {
+        if !self.quiet {
             for note in study.notes() {
                 terminal::note(note);
             }
         }
-        let results = Results::begin(&study, self.out, self.is_resumed).map_err(CommandFailure::from)?;
+        let results = Results::begin(&study, &self.out, self.resume).map_err(CommandFailure::from)?;
         let missing = results.missing();
-        if !self.is_quiet && results.done() > 0 {
+        if !self.quiet && results.done() > 0 {
             terminal::note(&format!("{} of {} rows are already done", results.done(), study.len()));
         }
         let steps = (study.longest_s() * STEPS_PER_SECOND) as u64;
-        let progress = StepProgress::new(steps.saturating_mul(missing.len() as u64), self.is_quiet);
+        let progress = StepProgress::new(steps.saturating_mul(missing.len() as u64), self.quiet);
         let sweep = RunningSweep { study: &study, results: Mutex::new(Some(results)), progress, steps };
         // From here on an interrupt keeps what has ended.
         interrupt::be_gentle();
         let one = |index: usize| sweep.one(missing[index]);
-        let outcome = in_order(missing.len(), self.jobs, one, |ended| self.watch(ended, missing.len(), &sweep));
+        let outcome = in_order(missing.len(), self.threads(), one, |ended| self.watch(ended, missing.len(), &sweep));
         sweep.progress.clear();
         let Some(results) = sweep.lock().take() else { return Ok(()) };
         if let Err(error) = outcome {
@@ -79,30 +66,42 @@ impl SweepCall<'_> {
             return Err(kept_so_far(error.into(), kept, study.len()));
         }
         let shown = overview::columns(&study);
-        let table = results.table_of(|name| self.is_json || shown.iter().any(|column| column == name));
+        let table = results.table_of(|name| self.json || shown.iter().any(|column| column == name));
         let (table, same) = (table.map_err(CommandFailure::from)?, results.seeds_change_nothing());
         let kept = results.done();
         results.finish().map_err(|error| kept_so_far(error.into(), kept, study.len()))?;
         self.tell(&study, &table, same)
     }
 
+    fn threads(&self) -> usize {
+        self.jobs.map_or_else(threads, usize::from)
+    }
+
     fn study_call(&self) -> Result<StudyCall, CommandFailure> {
         let mut grid = Grid::default();
-        for text in self.set {
+        for text in &self.set {
             grid.add_text(text).map_err(CommandFailure::from)?;
         }
-        for file in self.grid {
+        for file in &self.grid {
             let text = input::grid(file)?;
             grid.add_file(file, &text).map_err(CommandFailure::from)?;
         }
+        let jitter = self.start_jitter.map(|most| assignment(&format!("start_jitter={most}")));
+        let set = jitter.transpose().map_err(CommandFailure::Usage)?;
         Ok(StudyCall {
-            selection: self.selection.clone(),
+            selection: Selection {
+                scheme: self.scheme.clone(),
+                seed: None,
+                duration: self.duration,
+                set: set.into_iter().collect(),
+                variant: self.variant.clone(),
+            },
             grid,
             seeds: self.seeds.map_or(Seeds::OfFile, Seeds::Count),
-            model: self.model,
+            model: self.model.map(Into::into),
             window: self.window,
             memory: self.memory.map(Bytes::get).or_else(memory::available_bytes),
-            jobs: self.jobs,
+            jobs: self.threads(),
             ..StudyCall::default()
         })
     }
@@ -115,8 +114,8 @@ impl SweepCall<'_> {
         runs: usize,
         sweep: &RunningSweep<'_>,
     ) -> Result<(), StudyError> {
-        let (begin, mut told, mut count) = (Instant::now(), Instant::now(), 0);
-        let is_logged = !self.is_quiet && !terminal::is_watched();
+        let (begin, mut reported, mut count) = (Instant::now(), Instant::now(), 0);
+        let is_logged = !self.quiet && !terminal::is_watched();
         loop {
             if interrupt::is_asked() {
                 self.end_early(sweep);
@@ -129,8 +128,8 @@ impl SweepCall<'_> {
                 Heard::Silence => {}
                 Heard::End => return Ok(()),
             }
-            if is_logged && told.elapsed() > LOG_EVERY {
-                told = Instant::now();
+            if is_logged && reported.elapsed() > LOG_EVERY {
+                reported = Instant::now();
                 let gone = begin.elapsed().as_secs_f64();
                 let left =
                     if count == 0 { f64::NAN } else { gone / f64::from(count) * (runs as f64 - f64::from(count)) };
@@ -160,12 +159,12 @@ impl SweepCall<'_> {
     }
 
     fn tell(&self, study: &Study, table: &Table, same: bool) -> Done {
-        if self.is_json {
+        if self.json {
             overview::print_json(table)?;
         } else {
             terminal::print(&overview::text(study, table))?;
         }
-        if self.is_quiet {
+        if self.quiet {
             return Ok(());
         }
         if same {
