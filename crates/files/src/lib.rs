@@ -57,6 +57,7 @@ mod loopback;
 mod once;
 mod open_rates;
 mod share;
+mod share_options;
 mod take;
 mod transfer;
 
@@ -71,7 +72,8 @@ pub use format::packed::{Compress, CompressLevel, UnknownCompress};
 pub use format::results::FileAction;
 pub use give::put::{PutOptions, put, put_renewed};
 pub use listed::{ListFailure, ListFilter, ListedEntry, ListedKind, list, list_path};
-pub use share::{Share, ShareOptions};
+pub use share::Share;
+pub use share_options::ShareOptions;
 pub use take::disk::durable::{Durable, UnknownDurable};
 pub use take::get::{GetOptions, get, get_renewed};
 pub use take::list::top_names::TopNames;

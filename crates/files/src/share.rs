@@ -1,6 +1,5 @@
 //! The files that a server offers.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +9,6 @@ use fairwave_host::{Accept, Handler, Judge, Lock, OwnPlaces, Visitor};
 use fairwave_proto::Terms;
 use fairwave_proto::codec::{Refusal, TicketId};
 use fairwave_proto::handshake::Prefix;
-use fairwave_units::{Bytes, Rate};
 
 use super::once::TicketUses;
 use crate::filter::choice::Filter;
@@ -22,7 +20,7 @@ use crate::give::roots::Roots;
 use crate::give::share_name::share_name;
 use crate::give::supply::Readers;
 use crate::open_rates::OpenRates;
-use crate::take::disk::durable::Durable;
+use crate::share_options::ShareOptions;
 use crate::take::get::Intake;
 use crate::transfer::error::ShareError;
 use crate::transfer::ledger::{Ledger, Transfer};
@@ -35,41 +33,6 @@ const MAX_OVER: usize = 64;
 const MAX_OVER_BYTES: usize = 32 << 20;
 /// Transfers under way with one ticket: each may take threads and a descriptor for each path of the share.
 const MAX_OF_TICKET: usize = 256;
-
-/// Options of a share.
-#[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "four facts that do not depend on each other")]
-pub struct ShareOptions {
-    /// The directory that visitors may put files into, created if it does not exist. `None` allows no puts.
-    pub writable_into: Option<PathBuf>,
-    /// Whether that is all that they may: what lies at the share's paths is not given.
-    pub only_takes: bool,
-    /// Whether links that lead out of that directory are kept unchanged if the visitor requests it; else they fail.
-    pub may_keep_links: bool,
-    /// Whether entries that the source lacks are deleted from the directories that are put if the visitor requests it;
-    /// else such a put is refused.
-    pub may_delete: bool,
-    /// Whether owners, set-user-ID bits, extended attributes and devices are set as the visitor requests; else such a put
-    /// is refused.
-    pub may_archive: bool,
-    /// The name of a put file or tree there, if it is to be renamed.
-    pub rename: Option<OsString>,
-    /// Whether an unfinished put of the same, in the directory around that one and with its name for
-    /// [`ShareOptions::rename`], is resumed: it made the directory itself.
-    pub continues_rename: bool,
-    /// Durability of put files.
-    pub durable: Durable,
-    /// Max bytes on the disk of everything below that directory: puts beyond it fail.
-    pub quota: Option<Bytes>,
-    /// Whether only dry runs are allowed: nothing is written, and no directory is created.
-    pub is_dry: bool,
-    /// Whether that directory may be one below which this host keeps its keys: where none but its own user puts files.
-    pub may_hold_keys: bool,
-    /// Each session sends no faster than this.
-    pub limit: Option<Rate>,
-    /// Options of its sessions at this end node.
-    pub session: Terms,
-}
 
 /// Files that a server offers to the holders of its tickets.
 ///
@@ -103,11 +66,7 @@ impl Share {
             if let Some(place) = place {
                 return Err(ShareError::Open { path, place });
             }
-            let intake = Intake::new(path.clone(), options.rename.clone(), options.durable, options.is_dry);
-            intake
-                .map(|intake| intake.with_quota(options.quota).keeping_links(options.may_keep_links))
-                .map(|intake| intake.continuing_rename(options.continues_rename).holding_keys(options.may_hold_keys))
-                .map_err(|error| ShareError::NotWritable { path, error })
+            Intake::new(path.clone(), &options).map_err(|error| ShareError::NotWritable { path, error })
         });
         let name = share_name(&paths);
         let readers = Readers::start().map_err(ShareError::Thread)?;

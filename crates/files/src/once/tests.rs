@@ -6,7 +6,8 @@ use fairwave_host::{
 };
 use fairwave_proto::Terms;
 
-use super::super::share::{Share, ShareOptions};
+use super::super::share::Share;
+use super::super::share_options::ShareOptions;
 use super::*;
 use crate::format::greeting::{Greeting, Look, Walk};
 use crate::format::streams::{MANIFEST, TREE};

@@ -20,6 +20,7 @@ use crate::format::backup::Backup;
 use crate::format::greeting::{Archive, Deletions, Greeting, Look, Walk};
 use crate::format::keeps::Keeps;
 use crate::format::packed::Compress;
+use crate::share_options::ShareOptions;
 use crate::take::disk::durable::Durable;
 use crate::take::disk::quota::Quota;
 use crate::take::disk::tree::Tree;
@@ -241,20 +242,9 @@ fn begin(
 
 /// A directory that takes what others put.
 #[derive(Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "settings that do not depend on each other")]
 pub(crate) struct Intake {
     directory: PathBuf,
-    /// The name of a put file or tree, if it is to be renamed.
-    rename: Option<OsString>,
-    /// Whether an unfinished transfer under the directory's own name is resumed, in the directory around it.
-    continues_rename: bool,
-    durable: Durable,
-    /// Whether nothing is ever written.
-    is_dry: bool,
-    /// Whether links that lead out are kept if the client requests it.
-    may_keep_links: bool,
-    /// Whether what is put may land where this host keeps its keys.
-    may_hold_keys: bool,
+    options: ShareOptions,
     quota: Option<Quota>,
     worker_slots: TicketSlots,
     takers: Takers,
@@ -262,50 +252,15 @@ pub(crate) struct Intake {
 
 impl Intake {
     /// The directory is created if it does not exist, unless nothing is ever written.
-    pub(crate) fn new(
-        directory: PathBuf,
-        rename: Option<OsString>,
-        durable: Durable,
-        is_dry: bool,
-    ) -> io::Result<Self> {
-        if is_dry {
+    pub(crate) fn new(directory: PathBuf, options: &ShareOptions) -> io::Result<Self> {
+        if options.is_dry {
             look_for(&directory)?;
         } else {
             open(&directory)?;
         }
-        let (continues_rename, may_keep_links, may_hold_keys) = (false, false, false);
-        Ok(Self {
-            directory,
-            rename,
-            continues_rename,
-            durable,
-            is_dry,
-            may_keep_links,
-            may_hold_keys,
-            quota: None,
-            worker_slots: TicketSlots::default(),
-            takers: Takers::default(),
-        })
-    }
-
-    /// Sets whether it continues a rename; see [`GetOptions::continues_rename`].
-    pub(crate) fn continuing_rename(self, continues_rename: bool) -> Self {
-        Self { continues_rename, ..self }
-    }
-
-    /// Limits the total size of the directory.
-    pub(crate) fn with_quota(self, quota: Option<Bytes>) -> Self {
-        Self { quota: quota.map(Quota::new), ..self }
-    }
-
-    /// Allows uploads to places where this host keeps its keys: the user asked for it.
-    pub(crate) fn holding_keys(self, may_hold_keys: bool) -> Self {
-        Self { may_hold_keys, ..self }
-    }
-
-    /// Allows links that lead out of the directory, if the client requests it.
-    pub(crate) fn keeping_links(self, may_keep_links: bool) -> Self {
-        Self { may_keep_links, ..self }
+        let (options, quota) = (options.clone(), options.quota.map(Quota::new));
+        let (worker_slots, takers) = (TicketSlots::default(), Takers::default());
+        Ok(Self { directory, options, quota, worker_slots, takers })
     }
 
     /// Slots of the disk workers of each ticket.
@@ -321,8 +276,11 @@ impl Intake {
         from: IpAddr,
         look: Look,
     ) -> Result<(Box<dyn Handler>, Transfer), TransferError> {
-        let look =
-            Look { is_dry: look.is_dry || self.is_dry, keeps_links: look.keeps_links && self.may_keep_links, ..look };
+        let look = Look {
+            is_dry: look.is_dry || self.options.is_dry,
+            keeps_links: look.keeps_links && self.options.may_keep_links,
+            ..look
+        };
         let (intake, holder) = (self.clone(), Holder::Visitor(ticket, Prefix::of(from)));
         let admission = self.takers.admit();
         let (sink, transfer) = take_later(true, move || intake.options(ticket, look, holder, admission))?;
@@ -339,27 +297,27 @@ impl Intake {
     ) -> Result<TakeOptions, TransferError> {
         let tree =
             if look.is_dry { look_for(&self.directory) } else { Tree::open(&self.directory).map(Arc::new).map(Some) };
-        let former = self.continues_rename.then(|| Former::of(&self.directory)).flatten();
+        let former = self.options.continues_rename.then(|| Former::of(&self.directory)).flatten();
         Ok(TakeOptions {
             tree: tree.map_err(|error| TransferError::Destination { path: self.directory, error })?,
             selection: NameSelection::default(),
             filter: Filter::default(),
             is_inside: false,
             top_names: None,
-            rename: self.rename.map(OsString::into_vec),
+            rename: self.options.rename.map(OsString::into_vec),
             former,
             look,
             whole_file: false,
             one_file: false,
             compress: Compress::Auto,
-            durable: self.durable,
+            durable: self.options.durable,
             limit: None,
             memory: MEMORY,
             list_memory: LIST_MEMORY,
             scope: [&b"put"[..], &ticket.0.to_le_bytes()].concat(),
             boot: boot_id(),
             kept_key: KeptKey::of_host(),
-            own: (!self.may_hold_keys).then(OwnPlaces::find),
+            own: (!self.options.may_hold_keys).then(OwnPlaces::find),
             holder,
             tells: true,
             verified: Verified::default(),
